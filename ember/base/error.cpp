@@ -1,0 +1,25 @@
+#include "ember/base/error.h"
+
+#include "ember/base/env.h"
+
+namespace ember {
+namespace {
+
+std::string accelerator_text(const Status& status) {
+  std::string text = "CUDA error: ";
+  text += code_text(status.code());
+  text += '\n';
+  if (const std::string detail = status.detail(); !detail.empty()) text += detail + '\n';
+  if (!env::flag("CUDA_LAUNCH_BLOCKING"))
+    text +=
+        "Errors of asynchronous work may be reported at a later, unrelated call. Run with "
+        "CUDA_LAUNCH_BLOCKING=1 to have each launch wait for its result.\n";
+  return text;
+}
+
+}  // namespace
+
+AcceleratorError::AcceleratorError(const Status& status)
+    : Error(accelerator_text(status)), code_(status.code()) {}
+
+}  // namespace ember

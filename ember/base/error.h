@@ -1,0 +1,62 @@
+// The exceptions that ember's C++ API throws. Each class is the counterpart of the Python exception
+// named in the documents, so that the Python package can translate them one to one.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "ember/base/status.h"
+
+namespace ember {
+
+/// Base of everything ember throws (Python: RuntimeError).
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An argument of the right kind with a value that makes no sense (Python: ValueError).
+class ValueError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An argument of the wrong kind (Python: TypeError).
+class TypeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The documents' AssertionError cases: unknown device ids, builds without CUDA.
+class AssertionError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// No memory left on a device after everything that could be given back was given back. The text
+/// says what held the memory. The device stays usable.
+class OutOfMemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An error reported by a device or its driver (Python: torch.AcceleratorError).
+class AcceleratorError : public Error {
+ public:
+  explicit AcceleratorError(const Status& status);
+  /// The cudaError number, on simulated devices too: 700 for an illegal address, 710 for an assert.
+  int error_code() const noexcept { return static_cast<int>(code_); }
+  Code code() const noexcept { return code_; }
+
+ private:
+  Code code_;
+};
+
+/// Throws AcceleratorError unless `status` is a success. The text is `CUDA error: <text of the
+/// code>`, then a line with the details, then a hint about asynchronous reporting.
+inline void check(const Status& status) {
+  if (!status.ok()) [[unlikely]]
+    throw AcceleratorError(status);
+}
+
+}  // namespace ember

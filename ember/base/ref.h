@@ -1,0 +1,83 @@
+// Shared ownership with the count inside the object: one pointer wide, one allocation.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace ember {
+
+/// Base of objects owned through Ref. The count starts at zero; the first Ref makes it one. When
+/// the last Ref goes, the object is deleted, or handed to `static void T::dispose(T*)` if T has
+/// that.
+class RefCounted {
+ public:
+  RefCounted() = default;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+
+  /// Adds an owner unless there is none left: for tables that know an object without owning it.
+  bool try_acquire() const noexcept {
+    int refs = refs_.load(std::memory_order_relaxed);
+    while (refs > 0)
+      if (refs_.compare_exchange_weak(refs, refs + 1, std::memory_order_acq_rel)) return true;
+    return false;
+  }
+
+ protected:
+  ~RefCounted() = default;
+
+ private:
+  template <class T>
+  friend class Ref;
+  mutable std::atomic<int> refs_{0};
+};
+
+/// A shared owner of a T derived from RefCounted. Copies are thread-safe in the way of shared_ptr:
+/// different Ref objects may be used by different threads.
+template <class T>
+class Ref {
+ public:
+  Ref() noexcept = default;
+  explicit Ref(T* object) noexcept : object_(object) { acquire(); }
+  Ref(const Ref& other) noexcept : object_(other.object_) { acquire(); }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { release(); }
+
+  /// Takes over an owner's count that try_acquire added.
+  static Ref adopt(T* object) noexcept {
+    Ref ref;
+    ref.object_ = object;
+    return ref;
+  }
+
+  T* get() const noexcept { return object_; }
+  T* operator->() const noexcept { return object_; }
+  T& operator*() const noexcept { return *object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+  friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }
+
+ private:
+  void acquire() noexcept {
+    if (object_ != nullptr) object_->refs_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release() noexcept {
+    if (object_ == nullptr || object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if constexpr (requires(T * last) { T::dispose(last); })
+      T::dispose(object_);
+    else
+      delete object_;
+  }
+  T* object_ = nullptr;
+};
+
+template <class T, class... Args>
+Ref<T> make_ref(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
+
+}  // namespace ember

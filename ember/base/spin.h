@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace ember {
+
+/// Tells the processor that this is a loop that waits.
+inline void cpu_relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Looks for `ready()` for a few microseconds: about as long as going to sleep and being woken
+/// would take. False when it did not come true; then it is time to sleep.
+template <class Ready>
+bool spin_briefly(const Ready& ready) noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPatience = std::chrono::microseconds(5);
+  constexpr int kLooksPerClock = 16;
+  const auto until = Clock::now() + kPatience;
+  do {
+    for (int i = 0; i < kLooksPerClock; ++i) {
+      if (ready()) return true;
+      cpu_relax();
+    }
+    std::this_thread::yield();  // whoever makes it ready may need this very core
+  } while (Clock::now() < until);
+  return false;
+}
+
+}  // namespace ember

@@ -1,0 +1,68 @@
+// Defaults for the optional parts of the seam: a driver that lacks one says so by name.
+#include "ember/driver/driver.h"
+
+namespace ember::driver {
+namespace {
+
+Status unavailable(const Driver& driver, const char* what) {
+  return Status(Code::not_supported,
+                std::string("the ") + driver.name() + " driver does not offer " + what);
+}
+
+}  // namespace
+
+Status Driver::range_reserve(int, std::size_t, void*&, std::size_t&) noexcept {
+  return unavailable(*this, "growable address ranges");
+}
+Status Driver::range_map(int, void*, std::size_t) noexcept {
+  return unavailable(*this, "growable address ranges");
+}
+Status Driver::range_unmap(int, void*, std::size_t) noexcept {
+  return unavailable(*this, "growable address ranges");
+}
+Status Driver::range_release(int, void*, std::size_t) noexcept {
+  return unavailable(*this, "growable address ranges");
+}
+Status Driver::capture_begin(StreamHandle, CaptureMode) noexcept {
+  return unavailable(*this, "stream capture");
+}
+Status Driver::capture_end(StreamHandle, GraphHandle&) noexcept {
+  return unavailable(*this, "stream capture");
+}
+Status Driver::capture_status(StreamHandle, CaptureStatus&, std::uint64_t&) noexcept {
+  return unavailable(*this, "stream capture");
+}
+Status Driver::capture_mode_exchange(CaptureMode&) noexcept {
+  return unavailable(*this, "stream capture");
+}
+Status Driver::graph_node_count(GraphHandle, std::size_t&) noexcept {
+  return unavailable(*this, "graphs");
+}
+Status Driver::graph_instantiate(GraphHandle, GraphExecHandle&) noexcept {
+  return unavailable(*this, "graphs");
+}
+Status Driver::graph_launch(GraphExecHandle, StreamHandle) noexcept {
+  return unavailable(*this, "graphs");
+}
+Status Driver::graph_describe(GraphHandle, const std::string&) noexcept {
+  return unavailable(*this, "graphs");
+}
+Status Driver::graph_destroy(GraphHandle) noexcept { return unavailable(*this, "graphs"); }
+Status Driver::graph_exec_destroy(GraphExecHandle) noexcept { return unavailable(*this, "graphs"); }
+Status Driver::ipc_export_memory(void*, IpcHandle&, std::size_t&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+Status Driver::ipc_open_memory(int, const IpcHandle&, void*&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+Status Driver::ipc_close_memory(int, void*) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+Status Driver::ipc_export_event(EventHandle, IpcHandle&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+Status Driver::ipc_open_event(int, const IpcHandle&, EventHandle&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+
+}  // namespace ember::driver

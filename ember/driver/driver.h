@@ -1,0 +1,212 @@
+// The seam: everything ember asks of a machine with devices.
+//
+// There are two drivers, simulated (driver/sim) and CUDA (driver/cuda); docs/architecture.md says
+// what a third would have to write. The rules that hold for every function:
+//
+//  - Thread-safe, callable from any thread, also while other calls are in progress, except that a
+//    handle must not be used after the call that destroyed it began.
+//  - No function throws. A failed call has changed nothing and leaves its out-parameters untouched,
+//    unless its comment says otherwise.
+//  - A function does not block unless its comment says so. "Enqueues" means that the work is done
+//    later, in the order of the stream, and that the call returns at once.
+//  - Device numbers are positions among the visible devices, 0 to device_count() - 1; anything else
+//    is Code::invalid_device. A handle from before a device_reset is Code::context_is_destroyed; a
+//    foreign handle is Code::invalid_handle where it can be told. A stream handle whose `native` is
+//    null is the device's default stream, in every epoch.
+//  - After asynchronous work on a device has faulted, calls for that device return the fault (a
+//    sticky code, with the operation's name in the detail) until device_reset, or on CUDA until the
+//    process ends. Releasing calls (free, *_destroy) still release.
+//  - A driver is made at most once per process, lives until the process ends, and touches a device
+//    only when a call needs that device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ember/base/status.h"
+#include "ember/driver/capabilities.h"
+#include "ember/driver/handles.h"
+#include "ember/driver/kernel.h"
+#include "ember/driver/properties.h"
+
+namespace ember::driver {
+
+class Driver {
+ public:
+  Driver() = default;
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  virtual ~Driver() = default;
+
+  // ---- The machine
+  // -------------------------------------------------------------------------------
+
+  /// "simulated" or "cuda".
+  virtual const char* name() const noexcept = 0;
+  /// True when kernels run their host column on this driver.
+  virtual bool simulated() const noexcept = 0;
+  /// Number of visible devices; zero on any trouble. Constant for the life of the driver.
+  virtual int device_count() noexcept = 0;
+  virtual Status device_properties(int device, DeviceProperties& out) noexcept = 0;
+  /// Whether anything has used the device yet (on CUDA: whether its context exists). Never makes
+  /// one.
+  virtual bool device_active(int device) noexcept = 0;
+  /// Makes the device ready (on CUDA: makes its context, and makes it the calling thread's current
+  /// one). May block for a second the first time.
+  virtual Status device_activate(int device) noexcept = 0;
+  /// Blocks until all work enqueued on the device so far is done; reports a fault.
+  virtual Status device_synchronize(int device) noexcept = 0;
+  /// Drops every stream, event and allocation of the device and clears its fault. Blocks until work
+  /// in progress has stopped. Handles made before are refused afterwards. Pinned host memory keeps
+  /// its contents, but may no longer be pinned. A machine that cannot clear a fault (CUDA) returns
+  /// it and changes nothing. Calls for the device that are in progress may end
+  /// with the old fault or with Code::context_is_destroyed.
+  virtual Status device_reset(int device) noexcept = 0;
+
+  // ---- Memory
+  // ------------------------------------------------------------------------------------
+
+  /// Device memory, aligned to 512 bytes at least, contents undefined. `bytes` must be positive.
+  /// Code::out_of_memory is an ordinary answer. May block (CUDA drains some devices).
+  virtual Status malloc(int device, std::size_t bytes, void*& out) noexcept = 0;
+  /// Gives back what malloc returned; Code::invalid_value for any other pointer. Blocks until work
+  /// on the device that may use it is done, as cudaFree does.
+  virtual Status free(int device, void* pointer) noexcept = 0;
+  virtual Status memory_info(int device, MemoryInfo& out) noexcept = 0;
+  /// Never fails for a pointer that is not a device's: that is Kind::unregistered.
+  virtual Status pointer_info(const void* pointer, PointerInfo& out) noexcept = 0;
+
+  /// (optional) A range of device addresses without memory behind it. `granularity` is the unit of
+  /// range_map. Alignment and sizes below must be multiples of it.
+  virtual Status range_reserve(int device, std::size_t bytes, void*& base,
+                               std::size_t& granularity) noexcept;
+  /// (optional) Puts memory behind part of a reserved range; Code::out_of_memory if there is none.
+  virtual Status range_map(int device, void* start, std::size_t bytes) noexcept;
+  /// (optional) Takes the memory away again. Blocks until work that may use it is done.
+  virtual Status range_unmap(int device, void* start, std::size_t bytes) noexcept;
+  /// (optional) Gives the addresses back; every part must be unmapped.
+  virtual Status range_release(int device, void* base, std::size_t bytes) noexcept;
+
+  /// Page-locked host memory that every device can reach. `bytes` must be positive. May block.
+  virtual Status pinned_malloc(std::size_t bytes, void*& out) noexcept = 0;
+  /// Blocks until copies that may use it are done.
+  virtual Status pinned_free(void* pointer) noexcept = 0;
+  /// Page-locks memory that the caller owns and keeps alive until host_unregister.
+  virtual Status host_register(void* pointer, std::size_t bytes) noexcept = 0;
+  virtual Status host_unregister(void* pointer) noexcept = 0;
+
+  // ---- Streams
+  // -----------------------------------------------------------------------------------
+
+  virtual Status stream_priorities(int device, PriorityRange& out) noexcept = 0;
+  /// A stream without implicit ordering to the default stream. `priority` is clamped to the range.
+  virtual Status stream_create(int device, int priority, StreamHandle& out) noexcept = 0;
+  /// Work already enqueued is still done. The default stream cannot be destroyed.
+  virtual Status stream_destroy(StreamHandle stream) noexcept = 0;
+  /// ok when all work enqueued so far is done, not_ready otherwise.
+  virtual Status stream_query(StreamHandle stream) noexcept = 0;
+  /// Blocks until all work enqueued so far is done; reports a fault.
+  virtual Status stream_synchronize(StreamHandle stream) noexcept = 0;
+
+  // ---- Events
+  // ------------------------------------------------------------------------------------
+
+  virtual Status event_create(int device, EventOptions options, EventHandle& out) noexcept = 0;
+  /// Waits that are already enqueued keep what they wait for.
+  virtual Status event_destroy(EventHandle event) noexcept = 0;
+  /// The event now stands for all work enqueued on the stream so far; both must be of one device
+  /// (Code::invalid_handle otherwise). Recording again does not disturb earlier waits.
+  virtual Status event_record(EventHandle event, StreamHandle stream,
+                              EventScope scope = EventScope::internal) noexcept = 0;
+  /// Later work of the stream (of any device) waits for the record made before this call; nothing
+  /// happens if there was none.
+  virtual Status event_wait(StreamHandle stream, EventHandle event,
+                            EventScope scope = EventScope::internal) noexcept = 0;
+  /// ok when never recorded or reached, not_ready otherwise.
+  virtual Status event_query(EventHandle event) noexcept = 0;
+  /// Blocks until the last record is reached.
+  virtual Status event_synchronize(EventHandle event) noexcept = 0;
+  /// Milliseconds between two reached records of timed events of one device. not_ready when one is
+  /// still pending, invalid_handle when one has no timing, was never recorded or is another
+  /// device's.
+  virtual Status event_elapsed(EventHandle start, EventHandle end,
+                               float& milliseconds) noexcept = 0;
+
+  // ---- Work
+  // --------------------------------------------------------------------------------------
+
+  /// Enqueues a kernel; `params` is copied. Allocates nothing on a warm stream.
+  virtual Status launch(StreamHandle stream, const Kernel& kernel,
+                        const Params& params) noexcept = 0;
+  /// Enqueues a copy between any two places that the stream's device can reach; the direction
+  /// follows from the addresses. With ordinary (not pinned) host memory on one side the call may
+  /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing.
+  virtual Status copy(StreamHandle stream, void* target, const void* source,
+                      std::size_t bytes) noexcept = 0;
+  /// Enqueues a copy from one device to another; works with and without peer access.
+  virtual Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
+                           int source_device, std::size_t bytes) noexcept = 0;
+  /// Enqueues writing `count` times the lowest `width` bytes (1, 2 or 4) of `pattern`; `target`
+  /// must be a multiple of `width`.
+  virtual Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
+                      std::size_t count) noexcept = 0;
+  /// Enqueues a call of a host function, on a thread of the driver's. It must not call the driver.
+  virtual Status host_function(StreamHandle stream, void (*function)(void*),
+                               void* argument) noexcept = 0;
+
+  // ---- Peers
+  // -------------------------------------------------------------------------------------
+
+  /// Whether `device` could access memory of `peer` once allowed. A device is not its own peer.
+  virtual Status peer_possible(int device, int peer, bool& out) noexcept = 0;
+  /// Lets work on `device` touch memory of `peer`. Repeating it is a success; a device as its own
+  /// peer is Code::invalid_device.
+  virtual Status peer_enable(int device, int peer) noexcept = 0;
+  /// Code::peer_access_not_enabled when there is nothing to take back.
+  virtual Status peer_disable(int device, int peer) noexcept = 0;
+
+  // ---- Capture and graphs (optional)
+  // -------------------------------------------------------------
+
+  /// From here on work enqueued on the stream, and on streams that wait for it, is noted and not
+  /// done. In a capture, synchronizing, querying and raw allocation invalidate it.
+  virtual Status capture_begin(StreamHandle stream, CaptureMode mode) noexcept;
+  /// Ends the capture on the stream it began on. A branch that never joined is an error. A failed
+  /// end leaves no capture and no graph behind.
+  virtual Status capture_end(StreamHandle stream, GraphHandle& out) noexcept;
+  /// `id` tells captures apart; it is set only when the status is `active`.
+  virtual Status capture_status(StreamHandle stream, CaptureStatus& out,
+                                std::uint64_t& id) noexcept;
+  /// Changes the calling thread's mode and returns the previous one through `mode`.
+  virtual Status capture_mode_exchange(CaptureMode& mode) noexcept;
+  virtual Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept;
+  virtual Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept;
+  /// Enqueues one replay. Replays of one executable do not overlap.
+  virtual Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept;
+  virtual Status graph_describe(GraphHandle graph, const std::string& path) noexcept;
+  virtual Status graph_destroy(GraphHandle graph) noexcept;
+  virtual Status graph_exec_destroy(GraphExecHandle graph) noexcept;
+
+  // ---- Between processes (optional)
+  // --------------------------------------------------------------
+
+  /// Names the allocation that `pointer` lies in; `offset` is its distance from the start.
+  virtual Status ipc_export_memory(void* pointer, IpcHandle& out, std::size_t& offset) noexcept;
+  /// Maps another process's allocation; to be closed once per open.
+  virtual Status ipc_open_memory(int device, const IpcHandle& handle, void*& base) noexcept;
+  virtual Status ipc_close_memory(int device, void* base) noexcept;
+  virtual Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept;
+  virtual Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept;
+
+  // ---- Capabilities (optional)
+  // -------------------------------------------------------------------
+
+  virtual BlasLibrary* blas() noexcept { return nullptr; }
+  virtual FftLibrary* fft() noexcept { return nullptr; }
+  virtual JitCompiler* jit() noexcept { return nullptr; }
+  virtual Collectives* collectives() noexcept { return nullptr; }
+  virtual Telemetry* telemetry() noexcept { return nullptr; }
+};
+
+}  // namespace ember::driver

@@ -1,0 +1,123 @@
+#include "ember/driver/open.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ember/base/env.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/cuda_object.h"
+#include "ember/driver/kernels.h"
+
+namespace ember::driver {
+namespace {
+
+constexpr const char* kObjectName = "libember_cuda.so";
+
+/// The folder of the library or program that this code was linked into; ends in "/".
+std::string own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+    return "";
+  const std::string path = info.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+struct LoadedObject {
+  const CudaObject* object = nullptr;
+  Status status;
+};
+
+LoadedObject load_object() {
+  std::vector<std::string> places;
+  if (const auto path = env::get("EMBER_CUDA_OBJECT"); path && !path->empty()) {
+    places.push_back(*path);
+  } else {
+    if (const std::string folder = own_folder(); !folder.empty())
+      places.push_back(folder + kObjectName);
+    places.emplace_back(kObjectName);
+  }
+  std::string why;
+  bool missing = true;
+  for (const std::string& place : places) {
+    void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* error = dlerror();
+      const std::string text = error != nullptr ? error : "unknown error";
+      if (text.find("No such file") == std::string::npos) missing = false;
+      why += (why.empty() ? "" : "; ") + text;
+      continue;
+    }
+    void* entry = dlsym(library, kCudaObjectEntry);
+    if (entry == nullptr)
+      return {nullptr,
+              Status(Code::not_initialized,
+                     place + " is not ember's CUDA object: it has no " + kCudaObjectEntry)};
+    const CudaObject* object = reinterpret_cast<CudaObjectEntry>(entry)();
+    if (std::strcmp(object->version, EMBER_VERSION_STRING) != 0)
+      return {nullptr,
+              Status(Code::not_initialized, place + " is of version " + object->version +
+                                                ", but this is ember " + EMBER_VERSION_STRING)};
+    return {object, Status()};
+  }
+  return {nullptr, Status(missing ? Code::not_supported : Code::not_initialized, why)};
+}
+
+const LoadedObject& cuda_object() {
+  static NoDestructor<LoadedObject> loaded(load_object());
+  return *loaded;
+}
+
+Status open_cuda(std::unique_ptr<Driver>& out) {
+  const LoadedObject& loaded = cuda_object();
+  if (loaded.object == nullptr) return loaded.status;
+  Driver* made = nullptr;
+  EMBER_TRY(loaded.object->open(made));
+  out.reset(made);
+  for (Kernel* row : kernels::all()) row->cuda = loaded.object->column(row->name);
+  return {};
+}
+
+}  // namespace
+
+Status open(const Choice& choice, std::unique_ptr<Driver>& out) {
+  switch (choice.kind) {
+    case Choice::Kind::none:
+      return Status(Code::no_device, "EMBER_DEVICES=none asks for no devices");
+    case Choice::Kind::simulated:
+      EMBER_TRY(check_simulated(choice.simulated));
+      if (count_simulated(choice.simulated) == 0)
+        return Status(Code::no_device,
+                      "CUDA_VISIBLE_DEVICES='" + env::get("CUDA_VISIBLE_DEVICES").value_or("") +
+                          "' leaves none of " + std::to_string(choice.simulated.count) +
+                          " simulated devices");
+      out = make_simulated(choice.simulated);
+      return {};
+    case Choice::Kind::automatic:
+    case Choice::Kind::cuda: return open_cuda(out);
+  }
+  return Code::invalid_value;
+}
+
+int count_without_opening(const Choice& choice) noexcept {
+  switch (choice.kind) {
+    case Choice::Kind::none: return 0;
+    case Choice::Kind::simulated: return count_simulated(choice.simulated);
+    case Choice::Kind::automatic:
+    case Choice::Kind::cuda: {
+      const LoadedObject& loaded = cuda_object();
+      return loaded.object == nullptr ? 0 : loaded.object->count_without_cuda();
+    }
+  }
+  return 0;
+}
+
+std::string compiled_architectures() {
+  const LoadedObject& loaded = cuda_object();
+  return loaded.object == nullptr ? "" : loaded.object->architectures;
+}
+
+}  // namespace ember::driver

@@ -1,0 +1,33 @@
+// Making the driver that was chosen.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ember/driver/choice.h"
+#include "ember/driver/driver.h"
+
+namespace ember::driver {
+
+/// Makes the chosen driver. Failures, each with a detail for people:
+///   not_supported        the core was built, or installed, without its CUDA object
+///   not_initialized      the CUDA object is there and cannot be opened
+///   insufficient_driver  the NVIDIA driver is too old
+///   no_device            no NVIDIA driver, or no visible device, or `none` was chosen
+/// Blocks while CUDA initialises. Call it once.
+Status open(const Choice& choice, std::unique_ptr<Driver>& out);
+
+/// How many devices open() would give, found without initialising CUDA where that is possible
+/// (NVML), so that the process may still fork. -1 when only open() can tell.
+int count_without_opening(const Choice& choice) noexcept;
+
+/// "sm_90 compute_90", or "" without a CUDA object.
+std::string compiled_architectures();
+
+/// The simulated driver; defined in driver/sim.
+std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec);
+
+/// How many of `spec`'s devices CUDA_VISIBLE_DEVICES leaves; defined in driver/sim.
+int count_simulated(const SimulatedSpec& spec);
+
+}  // namespace ember::driver

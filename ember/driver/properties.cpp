@@ -1,0 +1,16 @@
+#include "ember/driver/properties.h"
+
+namespace ember::driver {
+
+std::string DeviceProperties::uuid_text() const {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += kHex[uuid[i] >> 4];
+    text += kHex[uuid[i] & 15];
+  }
+  return text;
+}
+
+}  // namespace ember::driver

@@ -1,0 +1,169 @@
+#include "ember/driver/sim/arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "ember/base/bytes.h"
+
+namespace ember::driver::sim {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::string system_error(const char* what) {
+  return std::string(what) + " failed: " + std::strerror(errno);
+}
+
+}  // namespace
+
+Arena::Arena(int devices, std::size_t bytes) : bytes_(bytes), stride_(round_up(bytes, kPage)) {
+  const std::size_t total = stride_ * static_cast<std::size_t>(devices);
+  void* range =
+      mmap(nullptr, 2 * total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range != MAP_FAILED) base_ = static_cast<std::byte*>(range);
+  distance_ = static_cast<std::ptrdiff_t>(total);
+  for (int i = 0; i < devices; ++i) {
+    memories_.push_back(std::make_unique<Memory>());
+    memories_.back()->free_ranges.emplace(0, bytes_ / kAlignment * kAlignment);
+  }
+}
+
+Status Arena::make_backing(int device, Memory& memory) {
+  if (base_ == nullptr)
+    return Status(Code::map_failed, "no address range for simulated device memory: limit its size");
+  const int file = memfd_create("ember-simulated-gpu", MFD_CLOEXEC);
+  if (file < 0) return Status(Code::map_failed, system_error("memfd_create"));
+  if (ftruncate(file, static_cast<off_t>(stride_)) != 0) {
+    Status status(Code::map_failed, system_error("ftruncate"));
+    close(file);
+    return status;
+  }
+  void* place = mmap(backing(start_of(device)), stride_, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
+  if (place == MAP_FAILED) {
+    Status status(Code::map_failed, system_error("mmap"));
+    close(file);
+    return status;
+  }
+  memory.file = file;
+  return {};
+}
+
+Status Arena::allocate(int device, std::size_t bytes, void*& out) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
+  if (bytes <= bytes_) {
+    const std::size_t wanted = round_up(bytes, kAlignment);
+    for (auto range = memory.free_ranges.begin(); range != memory.free_ranges.end(); ++range) {
+      if (range->second < wanted) continue;
+      const auto [offset, length] = *range;
+      memory.allocations.emplace(offset, bytes);
+      memory.free_ranges.erase(range);
+      if (length > wanted) memory.free_ranges.emplace(offset + wanted, length - wanted);
+      memory.used += wanted;
+      out = start_of(device) + offset;
+      return {};
+    }
+  }
+  return Status(Code::out_of_memory, "cuda:" + std::to_string(device) + " has no free range of " +
+                                         format_bytes(bytes) + " (" + format_bytes(memory.used) +
+                                         " of " + format_bytes(bytes_) + " in use)");
+}
+
+void Arena::release(Memory& memory, int device, std::size_t offset, std::size_t bytes) {
+  // Give the pages inside back to the machine. Only whole pages that no neighbour shares.
+  const std::size_t first = round_up(offset, kPage);
+  const std::size_t last = (offset + bytes) / kPage * kPage;
+  if (last > first) (void)madvise(backing(start_of(device) + first), last - first, MADV_REMOVE);
+
+  auto [range, inserted] = memory.free_ranges.emplace(offset, bytes);
+  if (auto next = std::next(range);
+      next != memory.free_ranges.end() && range->first + range->second == next->first) {
+    range->second += next->second;
+    memory.free_ranges.erase(next);
+  }
+  if (range == memory.free_ranges.begin()) return;
+  if (auto previous = std::prev(range); previous->first + previous->second == range->first) {
+    previous->second += range->second;
+    memory.free_ranges.erase(range);
+  }
+}
+
+Status Arena::free(int device, void* pointer) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  const auto found = owner(pointer) == device
+                         ? memory.allocations.find(static_cast<std::size_t>(
+                               static_cast<std::byte*>(pointer) - start_of(device)))
+                         : memory.allocations.end();
+  if (found == memory.allocations.end()) {
+    char text[96];
+    std::snprintf(text, sizeof text, "free of %p: no allocation of cuda:%d starts there", pointer,
+                  device);
+    return Status(Code::invalid_value, text);
+  }
+  const std::size_t offset = found->first;
+  const std::size_t bytes = round_up(found->second, kAlignment);
+  memory.allocations.erase(found);
+  memory.used -= bytes;
+  release(memory, device, offset, bytes);
+  return {};
+}
+
+void Arena::clear(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  for (const auto& [offset, bytes] : memory.allocations)
+    release(memory, device, offset, round_up(bytes, kAlignment));
+  memory.allocations.clear();
+  memory.used = 0;
+}
+
+MemoryInfo Arena::info(int device) const {
+  const Memory& memory = memory_of(device);
+  const std::shared_lock lock(memory.mutex);
+  return {bytes_ - memory.used, bytes_};
+}
+
+int Arena::owner(const void* pointer) const noexcept {
+  if (base_ == nullptr || pointer < base_) return -1;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
+  const std::size_t device = offset / stride_;
+  return device < memories_.size() ? static_cast<int>(device) : -1;
+}
+
+bool Arena::find(const void* pointer, PointerInfo& out) const {
+  const int device = owner(pointer);
+  if (device < 0) return false;
+  const Memory& memory = memory_of(device);
+  const std::shared_lock lock(memory.mutex);
+  std::byte* start = start_of(device);
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start);
+  auto next = memory.allocations.upper_bound(offset);
+  if (next == memory.allocations.begin()) return false;
+  const auto [at, bytes] = *std::prev(next);
+  if (offset >= at + bytes) return false;
+  out = {PointerInfo::Kind::device, device, start + at, bytes};
+  return true;
+}
+
+bool Arena::contains(const void* pointer, std::size_t bytes) const {
+  PointerInfo info;
+  if (!find(pointer, info)) return false;
+  const auto before = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
+                                               static_cast<std::byte*>(info.base));
+  return bytes <= info.bytes - before;
+}
+
+}  // namespace ember::driver::sim

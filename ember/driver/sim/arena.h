@@ -1,0 +1,70 @@
+// The memory of the simulated devices.
+//
+// All devices share one reserved range of addresses in which nothing is accessible: those are the
+// device addresses that callers see, and a host that follows one faults, as it would with a GPU's.
+// The same memory (a file descriptor per device) is mapped a second time, readable and writable, at
+// a constant distance: there the workers find it. An address tells its owner.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "ember/base/status.h"
+#include "ember/driver/handles.h"
+
+namespace ember::driver::sim {
+
+class Arena {
+ public:
+  /// Reserves addresses for `devices` of `bytes` each; no memory yet.
+  Arena(int devices, std::size_t bytes);
+
+  /// See Driver::malloc and free; the limit of `bytes` per device is what gives out_of_memory.
+  Status allocate(int device, std::size_t bytes, void*& out);
+  Status free(int device, void* pointer);
+  /// Frees everything of a device.
+  void clear(int device);
+  MemoryInfo info(int device) const;
+
+  /// The owner of a device address; -1 for every other address.
+  int owner(const void* pointer) const noexcept;
+  /// The allocation that an address lies in; false if there is none.
+  bool find(const void* pointer, PointerInfo& out) const;
+  /// Whether [pointer, pointer + bytes) lies in one allocation.
+  bool contains(const void* pointer, std::size_t bytes) const;
+  /// Where workers find a device address. Must lie in an allocation.
+  void* backing(const void* pointer) const noexcept {
+    return static_cast<std::byte*>(const_cast<void*>(pointer)) + distance_;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 512;
+
+  struct Memory {
+    mutable std::shared_mutex mutex;
+    int file = -1;                                   // made at the first allocation
+    std::map<std::size_t, std::size_t> free_ranges;  // by offset
+    std::map<std::size_t, std::size_t> allocations;  // by offset; bytes as asked for
+    std::size_t used = 0;
+  };
+
+  Memory& memory_of(int device) const { return *memories_[static_cast<std::size_t>(device)]; }
+  std::byte* start_of(int device) const {
+    return base_ + static_cast<std::size_t>(device) * stride_;
+  }
+  Status make_backing(int device, Memory& memory);
+  void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
+
+  std::size_t bytes_;            // per device
+  std::size_t stride_;           // bytes_ in whole pages
+  std::byte* base_ = nullptr;    // null when the reservation failed
+  std::ptrdiff_t distance_ = 0;  // from a device address to its backing
+  std::vector<std::unique_ptr<Memory>> memories_;
+};
+
+}  // namespace ember::driver::sim

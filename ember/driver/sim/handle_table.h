@@ -1,0 +1,126 @@
+// Numbers in place of pointers: a handle that is foreign, stale or plain garbage is recognised
+// instead of followed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ember/base/mutex.h"
+
+namespace ember::driver::sim {
+
+/// Objects by handle. Finding takes no lock. Objects are kept for ever and used again once
+/// T::reusable() says so, so a pointer that was found stays valid memory even if the handle is
+/// released in the meantime. Handles are even and never null.
+template <class T>
+class HandleTable {
+ public:
+  HandleTable() = default;
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+  ~HandleTable() {
+    for (std::atomic<Chunk*>& chunk : chunks_) delete chunk.load();
+  }
+
+  /// A released object that is reusable and that `fits`, or a new one from `make()`; its handle in
+  /// `native`. Null when the table is full.
+  template <class Fits, class Make>
+  T* acquire(void*& native, const Fits& fits, const Make& make) {
+    const MutexLock lock(mutex_);
+    for (auto slot = idle_.begin(); slot != idle_.end(); ++slot) {
+      Slot& candidate = at(*slot);
+      if (!fits(*candidate.object) || !candidate.object->reusable()) continue;
+      native = open(*slot);
+      idle_.erase(slot);
+      return candidate.object.get();
+    }
+    if (size_ == kChunks * kChunkSize) return nullptr;
+    std::atomic<Chunk*>& chunk = chunks_[size_ / kChunkSize];
+    if (chunk.load(std::memory_order_relaxed) == nullptr)
+      chunk.store(new Chunk, std::memory_order_release);
+    const std::size_t slot = size_;
+    at(slot).object = make();
+    size_ = slot + 1;
+    native = open(slot);
+    return at(slot).object.get();
+  }
+
+  /// The object of a live handle, or null.
+  T* find(const void* native) const noexcept {
+    const Place place = place_of(native);
+    if (place.slot >= kChunks * kChunkSize) return nullptr;
+    Chunk* chunk = chunks_[place.slot / kChunkSize].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    Slot& slot = (*chunk)[place.slot % kChunkSize];
+    const std::uint32_t live = slot.live.load(std::memory_order_acquire);
+    return live == place.generation ? slot.object.get() : nullptr;
+  }
+
+  /// Ends a handle; null when it was not live.
+  T* release(const void* native) {
+    const MutexLock lock(mutex_);
+    T* object = find(native);
+    if (object == nullptr) return nullptr;
+    const std::size_t slot = place_of(native).slot;
+    at(slot).live.store(0, std::memory_order_release);
+    idle_.push_back(slot);
+    return object;
+  }
+
+  /// Calls `each(native, object)` for every live handle.
+  template <class Each>
+  void for_each(const Each& each) {
+    const MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < size_; ++i)
+      if (const std::uint32_t live = at(i).live.load(); live != 0)
+        each(handle(i, live), *at(i).object);
+  }
+
+ private:
+  static constexpr std::size_t kChunkSize = 256;
+  static constexpr std::size_t kChunks = 4096;
+
+  struct Slot {
+    std::unique_ptr<T> object;
+    std::uint32_t generation = 0;
+    std::atomic<std::uint32_t> live{0};  // the generation in use; zero when there is none
+  };
+  using Chunk = std::array<Slot, kChunkSize>;
+
+  struct Place {
+    std::size_t slot;
+    std::uint32_t generation;
+  };
+
+  // Bits 1 to 31 of a handle hold the slot, bits 32 to 63 the generation (never zero).
+  static void* handle(std::size_t slot, std::uint32_t generation) noexcept {
+    const std::uint64_t bits = (std::uint64_t{generation} << 32) | (slot << 1);
+    return reinterpret_cast<void*>(bits);  // NOLINT: a number, never followed
+  }
+  static Place place_of(const void* native) noexcept {
+    const auto bits = reinterpret_cast<std::uint64_t>(native);
+    if ((bits & 1) != 0 || bits >> 32 == 0) return {kChunks * kChunkSize, 0};
+    return {(bits & 0xffffffff) >> 1, static_cast<std::uint32_t>(bits >> 32)};
+  }
+
+  Slot& at(std::size_t slot) {
+    return (*chunks_[slot / kChunkSize].load(std::memory_order_relaxed))[slot % kChunkSize];
+  }
+  void* open(std::size_t index) {
+    Slot& slot = at(index);
+    // Handles stay positive as 64-bit numbers, as real ones are.
+    slot.generation = slot.generation % 0x7ffffffe + 1;
+    slot.live.store(slot.generation, std::memory_order_release);
+    return handle(index, slot.generation);
+  }
+
+  Mutex mutex_;
+  std::array<std::atomic<Chunk*>, kChunks> chunks_{};
+  std::size_t size_ EMBER_GUARDED_BY(mutex_) = 0;
+  std::vector<std::size_t> idle_ EMBER_GUARDED_BY(mutex_);
+};
+
+}  // namespace ember::driver::sim

@@ -1,0 +1,238 @@
+// Devices, memory and peers of the simulated driver; streams, events and work are in
+// sim_driver_streams.cpp.
+
+#include "ember/driver/sim/sim_driver.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "ember/base/env.h"
+#include "ember/driver/open.h"
+
+namespace ember::driver {
+namespace {
+
+std::array<std::uint8_t, 16> simulated_uuid(int ordinal) {
+  std::array<std::uint8_t, 16> uuid{'e', 'm', 'b', 'e', 'r', '-', 's', 'i', 'm', 'u', 'l', 'a'};
+  uuid[15] = static_cast<std::uint8_t>(ordinal);
+  return uuid;
+}
+
+std::vector<int> visible_simulated(const SimulatedSpec& spec) {
+  std::vector<std::string> uuids;
+  for (int i = 0; i < spec.count; ++i) {
+    DeviceProperties properties;
+    properties.uuid = simulated_uuid(i);
+    uuids.push_back("GPU-" + properties.uuid_text());
+  }
+  return visible_devices(env::get("CUDA_VISIBLE_DEVICES"), uuids);
+}
+
+sim::SimDriver* stopped_at_exit = nullptr;
+
+}  // namespace
+
+int count_simulated(const SimulatedSpec& spec) {
+  return static_cast<int>(visible_simulated(spec).size());
+}
+
+std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec) {
+  auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec));
+  // Work in flight must not run into the destruction of the program's static objects.
+  if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
+  stopped_at_exit = driver.get();
+  return driver;
+}
+
+namespace sim {
+
+SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
+    // Never destroyed: workers use it until the process ends.
+    : machine_(*new Machine(static_cast<int>(visible.size()),
+                            static_cast<std::size_t>(spec.memory_bytes))),
+      process_(getpid()) {
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
+    DeviceState& device = *devices_.back();
+    const MutexLock lock(device.mutex);
+    device.streams.push_back(&device.default_stream);
+  }
+}
+
+void SimDriver::stop() noexcept {
+  if (getpid() != process_) return;  // a forked child has no workers to wait for
+  machine_.stopping = true;
+  // A kernel that never ends is cut off, as it is when a process with a GPU exits.
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::milliseconds(200);
+  while (machine_.running.load() > 0 && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+Status SimDriver::check_device(int device) const noexcept {
+  if (device >= 0 && static_cast<std::size_t>(device) < devices_.size()) return {};
+  return Status(Code::invalid_device, "device " + std::to_string(device) +
+                                          " was asked for, expected 0 to " +
+                                          std::to_string(devices_.size() - 1));
+}
+
+Status SimDriver::enter(int device) noexcept {
+  EMBER_TRY(check_device(device));
+  DeviceState& state = at(device);
+  if (!state.active.load(std::memory_order_relaxed)) state.active = true;
+  return machine_.health_of(device).fault();
+}
+
+Status SimDriver::device_properties(int device, DeviceProperties& out) noexcept {
+  EMBER_TRY(check_device(device));
+  // The shape of a Hopper GPU, so that code which sizes its work by the device does the same here.
+  DeviceProperties properties;
+  properties.name = "Simulated GPU";
+  properties.simulated = true;
+  properties.major = 9;
+  properties.minor = 0;
+  properties.multi_processor_count = 132;
+  properties.total_memory = machine_.arena.info(device).total;
+  properties.max_threads_per_multi_processor = 2048;
+  properties.max_threads_per_block = 1024;
+  properties.regs_per_multiprocessor = 65536;
+  properties.warp_size = 32;
+  properties.L2_cache_size = std::size_t{60} << 20;
+  properties.shared_memory_per_block = std::size_t{48} << 10;
+  properties.shared_memory_per_block_optin = std::size_t{227} << 10;
+  properties.shared_memory_per_multiprocessor = std::size_t{228} << 10;
+  properties.clock_rate = 1'000'000;  // so that `sleep` counts nanoseconds
+  properties.pci_bus_id = at(device).ordinal + 1;
+  properties.uuid = simulated_uuid(at(device).ordinal);
+  out = std::move(properties);
+  return {};
+}
+
+bool SimDriver::device_active(int device) noexcept {
+  return check_device(device).ok() && at(device).active;
+}
+
+Status SimDriver::device_activate(int device) noexcept { return enter(device); }
+
+void SimDriver::drain(int device) noexcept {
+  std::vector<Point> tails;
+  {
+    DeviceState& state = at(device);
+    const MutexLock lock(state.mutex);
+    for (Stream* stream : state.streams) tails.push_back(stream->tail());
+  }
+  for (const Point& tail : tails) tail.timeline->wait(tail.value);
+}
+
+Status SimDriver::device_synchronize(int device) noexcept {
+  EMBER_TRY(check_device(device));
+  drain(device);
+  return machine_.health_of(device).fault();
+}
+
+Status SimDriver::device_reset(int device) noexcept {
+  EMBER_TRY(check_device(device));
+  Health& health = machine_.health_of(device);
+  health.begin_reset();
+  drain(device);
+  ++at(device).epoch;
+  const auto of_device = [device](auto& table) {
+    std::vector<void*> natives;
+    table.for_each([&](void* native, auto& object) {
+      if (object.device() == device) natives.push_back(native);
+    });
+    for (void* native : natives) table.release(native);
+  };
+  of_device(streams_);
+  of_device(events_);
+  machine_.arena.clear(device);
+  for (std::size_t other = 0; other < devices_.size(); ++other) {
+    machine_.peers[static_cast<std::size_t>(device)].allowed[other] = false;
+    machine_.peers[other].allowed[device] = false;
+  }
+  at(device).active = false;
+  health.end_reset();
+  return {};
+}
+
+Status SimDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
+  EMBER_TRY(enter(device));
+  if (bytes == 0) return Status(Code::invalid_value, "malloc of 0 bytes, expected a positive size");
+  return machine_.arena.allocate(device, bytes, out);
+}
+
+Status SimDriver::free(int device, void* pointer) noexcept {
+  EMBER_TRY(check_device(device));
+  PointerInfo info;
+  if (machine_.arena.find(pointer, info)) drain(device);
+  return machine_.arena.free(device, pointer);
+}
+
+Status SimDriver::memory_info(int device, MemoryInfo& out) noexcept {
+  EMBER_TRY(enter(device));
+  out = machine_.arena.info(device);
+  return {};
+}
+
+Status SimDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept {
+  PointerInfo info;
+  if (!machine_.arena.find(pointer, info)) (void)machine_.pinned.find(pointer, info);
+  out = info;
+  return {};
+}
+
+Status SimDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
+  if (bytes == 0)
+    return Status(Code::invalid_value, "pinned_malloc of 0 bytes, expected a positive size");
+  return machine_.pinned.allocate(bytes, out);
+}
+
+Status SimDriver::pinned_free(void* pointer) noexcept {
+  if (PointerInfo info; machine_.pinned.find(pointer, info))
+    for (int i = 0; i < device_count(); ++i) drain(i);
+  return machine_.pinned.free(pointer);
+}
+
+Status SimDriver::host_register(void* pointer, std::size_t bytes) noexcept {
+  return machine_.pinned.add(pointer, bytes);
+}
+
+Status SimDriver::host_unregister(void* pointer) noexcept {
+  return machine_.pinned.remove(pointer);
+}
+
+Status SimDriver::peer_possible(int device, int peer, bool& out) noexcept {
+  EMBER_TRY(check_device(device));
+  EMBER_TRY(check_device(peer));
+  out = device != peer;
+  return {};
+}
+
+Status SimDriver::peer_enable(int device, int peer) noexcept {
+  EMBER_TRY(enter(device));
+  EMBER_TRY(enter(peer));
+  if (device == peer)
+    return Status(Code::invalid_device,
+                  "device " + std::to_string(device) + " is not a peer of its own");
+  machine_.peers[static_cast<std::size_t>(device)].allowed[peer] = true;
+  return {};
+}
+
+Status SimDriver::peer_disable(int device, int peer) noexcept {
+  EMBER_TRY(enter(device));
+  EMBER_TRY(check_device(peer));
+  if (!machine_.peers[static_cast<std::size_t>(device)].allowed[peer].exchange(false))
+    return Status(
+        Code::peer_access_not_enabled,
+        "device " + std::to_string(device) + " has no access to device " + std::to_string(peer));
+  return {};
+}
+
+}  // namespace sim
+}  // namespace ember::driver

@@ -1,0 +1,105 @@
+// The simulated driver: the seam on top of the pieces in this folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "ember/driver/driver.h"
+#include "ember/driver/sim/event.h"
+#include "ember/driver/sim/handle_table.h"
+#include "ember/driver/sim/machine.h"
+#include "ember/driver/sim/stream.h"
+
+namespace ember::driver::sim {
+
+class SimDriver final : public Driver {
+ public:
+  SimDriver(const SimulatedSpec& spec, std::vector<int> visible);
+
+  const char* name() const noexcept override { return "simulated"; }
+  bool simulated() const noexcept override { return true; }
+  int device_count() noexcept override { return static_cast<int>(devices_.size()); }
+  Status device_properties(int device, DeviceProperties& out) noexcept override;
+  bool device_active(int device) noexcept override;
+  Status device_activate(int device) noexcept override;
+  Status device_synchronize(int device) noexcept override;
+  Status device_reset(int device) noexcept override;
+
+  Status malloc(int device, std::size_t bytes, void*& out) noexcept override;
+  Status free(int device, void* pointer) noexcept override;
+  Status memory_info(int device, MemoryInfo& out) noexcept override;
+  Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
+  Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
+  Status pinned_free(void* pointer) noexcept override;
+  Status host_register(void* pointer, std::size_t bytes) noexcept override;
+  Status host_unregister(void* pointer) noexcept override;
+
+  Status stream_priorities(int device, PriorityRange& out) noexcept override;
+  Status stream_create(int device, int priority, StreamHandle& out) noexcept override;
+  Status stream_destroy(StreamHandle stream) noexcept override;
+  Status stream_query(StreamHandle stream) noexcept override;
+  Status stream_synchronize(StreamHandle stream) noexcept override;
+
+  Status event_create(int device, EventOptions options, EventHandle& out) noexcept override;
+  Status event_destroy(EventHandle event) noexcept override;
+  Status event_record(EventHandle event, StreamHandle stream, EventScope scope) noexcept override;
+  Status event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept override;
+  Status event_query(EventHandle event) noexcept override;
+  Status event_synchronize(EventHandle event) noexcept override;
+  Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
+
+  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status copy(StreamHandle stream, void* target, const void* source,
+              std::size_t bytes) noexcept override;
+  Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
+                   int source_device, std::size_t bytes) noexcept override;
+  Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
+              std::size_t count) noexcept override;
+  Status host_function(StreamHandle stream, void (*function)(void*),
+                       void* argument) noexcept override;
+
+  Status peer_possible(int device, int peer, bool& out) noexcept override;
+  Status peer_enable(int device, int peer) noexcept override;
+  Status peer_disable(int device, int peer) noexcept override;
+
+  /// Starts no more tasks, and gives running ones a moment: for the end of the process.
+  void stop() noexcept;
+
+ private:
+  struct DeviceState {
+    DeviceState(Machine& machine, int index, int position)
+        : ordinal(position), default_stream(machine, index) {}
+    const int ordinal;  // among all devices of the machine, before CUDA_VISIBLE_DEVICES
+    std::atomic<bool> active{false};
+    std::atomic<std::uint32_t> epoch{0};
+    Stream default_stream;
+    Mutex mutex;
+    std::vector<Stream*> streams EMBER_GUARDED_BY(mutex);  // all ever made, the default one first
+  };
+
+  DeviceState& at(int device) { return *devices_[static_cast<std::size_t>(device)]; }
+  Status check_device(int device) const noexcept;
+  /// The device exists and is healthy; marks it as used.
+  Status enter(int device) noexcept;
+  /// The stream of a live handle, whether its device is healthy or not.
+  Status find(StreamHandle handle, Stream*& out) noexcept;
+  /// The same, and the device is healthy.
+  Status enter(StreamHandle handle, Stream*& out) noexcept;
+  Status find(EventHandle handle, Event*& out) noexcept;
+  Status enter(EventHandle handle, Event*& out) noexcept;
+  /// Blocks until everything submitted to the device so far is done.
+  void drain(int device) noexcept;
+  /// Where one end of a copy lies; a device address must lie in an allocation.
+  Status classify(const char* argument, const void* pointer, std::size_t bytes,
+                  PointerInfo::Kind& out) const;
+
+  Machine& machine_;
+  const pid_t process_;
+  std::vector<std::unique_ptr<DeviceState>> devices_;
+  HandleTable<Stream> streams_;
+  HandleTable<Event> events_;
+};
+
+}  // namespace ember::driver::sim

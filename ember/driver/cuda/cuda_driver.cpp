@@ -1,0 +1,132 @@
+#include "ember/driver/cuda/cuda_driver.h"
+
+#include "ember/driver/cuda/text.h"
+
+namespace ember::driver::cuda {
+
+Status CudaDriver::make(std::unique_ptr<CudaDriver>& out) noexcept {
+  int count = 0;
+  if (const CUresult result = api.cuDeviceGetCount(&count); result != CUDA_SUCCESS)
+    return failure(result, "cuDeviceGetCount failed");
+  if (count == 0) return Status(Code::no_device, "the NVIDIA driver counts 0 devices");
+  auto driver = std::make_unique<CudaDriver>();
+  for (int index = 0; index < count; ++index) {
+    CUdevice device = 0;
+    if (const CUresult result = api.cuDeviceGet(&device, index); result != CUDA_SUCCESS)
+      return failure(result, "cuDeviceGet failed for device " + std::to_string(index));
+    driver->devices_.push_back(std::make_unique<Device>(index, device));
+  }
+  out = std::move(driver);
+  return {};
+}
+
+Status CudaDriver::find(int device, Device*& out, const char* argument) noexcept {
+  // One comparison: a negative number is a large unsigned one.
+  if (static_cast<std::size_t>(device) >= devices_.size()) [[unlikely]]
+    return Status(Code::invalid_device, std::string(argument) + " is " + std::to_string(device) +
+                                            ", expected 0 to " +
+                                            std::to_string(devices_.size() - 1));
+  out = devices_[static_cast<std::size_t>(device)].get();
+  return {};
+}
+
+Status CudaDriver::refuse_old(int device, const char* kind) noexcept {
+  return Status(Code::context_is_destroyed, std::string(kind) + " of " + device_text(device) +
+                                                " was made before the device was reset");
+}
+
+Status CudaDriver::refuse_null_event(int device) noexcept {
+  return Status(Code::invalid_handle,
+                "event of " + device_text(device) + " is null, expected one from event_create");
+}
+
+// ---- The machine
+
+Status CudaDriver::device_properties(int device, DeviceProperties& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  return on->properties(out);
+}
+
+bool CudaDriver::device_active(int device) noexcept {
+  Device* on = nullptr;
+  return find(device, on).ok() && on->active();
+}
+
+Status CudaDriver::device_activate(int device) noexcept {
+  Device* on = nullptr;
+  return enter(device, on);
+}
+
+Status CudaDriver::device_synchronize(int device) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  if (!on->active()) return {};  // nothing was ever enqueued, and waiting must not wake the device
+  EMBER_TRY(on->enter());
+  const RecentWork::Number newest = on->recent().newest();
+  EMBER_TRY(
+      on->outcome(api.cuCtxSynchronize(), [&] { return "synchronizing " + device_text(device); }));
+  on->recent().finished(newest);
+  return {};
+}
+
+Status CudaDriver::device_reset(int device) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  return on->reset([&] { allocations_.drop(device); });
+}
+
+// ---- Peers
+
+Status CudaDriver::peer_possible(int device, int peer, bool& out) noexcept {
+  Device* on = nullptr;
+  Device* other = nullptr;
+  EMBER_TRY(find(device, on));
+  EMBER_TRY(find(peer, other, "peer"));
+  int possible = 0;
+  if (on != other)
+    EMBER_TRY(on->outcome(api.cuDeviceCanAccessPeer(&possible, on->id(), other->id()), [&] {
+      return "asking whether " + device_text(device) + " can access " + device_text(peer);
+    }));
+  out = possible != 0;
+  return {};
+}
+
+Status CudaDriver::peer_enable(int device, int peer) noexcept {
+  Device* on = nullptr;
+  Device* other = nullptr;
+  EMBER_TRY(find(device, on));
+  EMBER_TRY(find(peer, other, "peer"));
+  if (on == other)
+    return Status(Code::invalid_device,
+                  "peer is " + std::to_string(peer) + ", expected another device than `device`");
+  CUcontext context = nullptr;
+  EMBER_TRY(other->context(context));
+  EMBER_TRY(on->enter());
+  const CUresult result = api.cuCtxEnablePeerAccess(context, 0);
+  if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
+  return on->outcome(result, [&] {
+    return "letting " + device_text(device) + " access memory of " + device_text(peer);
+  });
+}
+
+Status CudaDriver::peer_disable(int device, int peer) noexcept {
+  Device* on = nullptr;
+  Device* other = nullptr;
+  EMBER_TRY(find(device, on));
+  EMBER_TRY(find(peer, other, "peer"));
+  // What was never enabled must not wake a device to be told so.
+  CUresult result = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  if (on != other && on->active() && other->active()) {
+    CUcontext context = nullptr;
+    EMBER_TRY(other->context(context));
+    EMBER_TRY(on->enter());
+    result = api.cuCtxDisablePeerAccess(context);
+  }
+  return on->outcome(result, [&] {
+    return device_text(device) + " has no access to memory of " + device_text(peer) +
+           " that could be taken back";
+  });
+}
+
+}  // namespace ember::driver::cuda

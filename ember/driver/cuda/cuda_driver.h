@@ -1,0 +1,120 @@
+// The driver for real GPUs: every function of the seam as calls of the CUDA driver API. Memory,
+// streams and work are in files of their own, the machine and its peers in cuda_driver.cpp; what
+// one device is lies in device.h.
+//
+// Nothing here throws, except that running out of host memory while a detail is written ends the
+// program, as everywhere in ember.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "ember/driver/cuda/allocations.h"
+#include "ember/driver/cuda/device.h"
+#include "ember/driver/driver.h"
+
+namespace ember::driver::cuda {
+
+class CudaDriver final : public Driver {
+ public:
+  /// Makes the driver for all visible devices; load_api() must have succeeded. Wakes none of them.
+  static Status make(std::unique_ptr<CudaDriver>& out) noexcept;
+
+  const char* name() const noexcept override { return "cuda"; }
+  bool simulated() const noexcept override { return false; }
+  int device_count() noexcept override { return static_cast<int>(devices_.size()); }
+  Status device_properties(int device, DeviceProperties& out) noexcept override;
+  bool device_active(int device) noexcept override;
+  Status device_activate(int device) noexcept override;
+  Status device_synchronize(int device) noexcept override;
+  Status device_reset(int device) noexcept override;
+
+  Status malloc(int device, std::size_t bytes, void*& out) noexcept override;
+  Status free(int device, void* pointer) noexcept override;
+  Status memory_info(int device, MemoryInfo& out) noexcept override;
+  Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
+  Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
+  Status pinned_free(void* pointer) noexcept override;
+  Status host_register(void* pointer, std::size_t bytes) noexcept override;
+  Status host_unregister(void* pointer) noexcept override;
+
+  Status stream_priorities(int device, PriorityRange& out) noexcept override;
+  Status stream_create(int device, int priority, StreamHandle& out) noexcept override;
+  Status stream_destroy(StreamHandle stream) noexcept override;
+  Status stream_query(StreamHandle stream) noexcept override;
+  Status stream_synchronize(StreamHandle stream) noexcept override;
+
+  Status event_create(int device, EventOptions options, EventHandle& out) noexcept override;
+  Status event_destroy(EventHandle event) noexcept override;
+  Status event_record(EventHandle event, StreamHandle stream, EventScope scope) noexcept override;
+  Status event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept override;
+  Status event_query(EventHandle event) noexcept override;
+  Status event_synchronize(EventHandle event) noexcept override;
+  Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
+
+  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status copy(StreamHandle stream, void* target, const void* source,
+              std::size_t bytes) noexcept override;
+  Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
+                   int source_device, std::size_t bytes) noexcept override;
+  Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
+              std::size_t count) noexcept override;
+  Status host_function(StreamHandle stream, void (*function)(void*),
+                       void* argument) noexcept override;
+
+  Status peer_possible(int device, int peer, bool& out) noexcept override;
+  Status peer_enable(int device, int peer) noexcept override;
+  Status peer_disable(int device, int peer) noexcept override;
+
+ private:
+  /// The device with this number. `argument` is the name under which the caller knows it.
+  Status find(int device, Device*& out, const char* argument = "device") noexcept;
+
+  /// All that must be true of a handle before CUDA may see it. `kind`: "stream" or "event".
+  template <class Handle>
+  Status check(const Handle& handle, const char* kind, Device*& out) noexcept {
+    EMBER_TRY(find(handle.device, out));
+    if (handle.epoch != out->epoch()) [[unlikely]]
+      return refuse_old(handle.device, kind);
+    return {};
+  }
+  Status check(const StreamHandle& stream, Device*& out) noexcept {
+    if (stream.native == nullptr) return find(stream.device, out);  // the default one is ageless
+    return check(stream, "stream", out);
+  }
+  Status check(const EventHandle& event, Device*& out) noexcept {
+    if (event.native == nullptr) [[unlikely]]
+      return refuse_null_event(event.device);
+    return check(event, "event", out);
+  }
+  static Status refuse_old(int device, const char* kind) noexcept;
+  static Status refuse_null_event(int device) noexcept;
+
+  /// How a call with a stream, an event or a device number begins: checked, not in a fault,
+  /// current.
+  template <class HandleOrNumber>
+  Status enter(const HandleOrNumber& which, Device*& out) noexcept {
+    if constexpr (std::is_same_v<HandleOrNumber, int>)
+      EMBER_TRY(find(which, out));
+    else
+      EMBER_TRY(check(which, out));
+    return out->enter();
+  }
+
+  /// For work that needs a context and does not care whose: enters a device that has one, device 0
+  /// only if none has.
+  Status enter_any(Device*& out) noexcept;
+  Device* any_active() noexcept;
+
+  /// Page-locks host memory in the context of a device that was entered, and notes it.
+  Status register_with(Device& device, void* pointer, std::size_t bytes,
+                       Allocations::Kind kind) noexcept;
+  /// Ends that, once no copy uses the memory any more.
+  Status unregister(void* pointer, const Allocations::Entry& entry) noexcept;
+
+  std::vector<std::unique_ptr<Device>> devices_;  ///< constant once made
+  Allocations allocations_;
+};
+
+}  // namespace ember::driver::cuda

@@ -1,0 +1,181 @@
+#include "ember/driver/cuda/device.h"
+
+#include <type_traits>
+
+#include "ember/base/env.h"
+#include "ember/driver/cuda/text.h"
+
+namespace ember::driver::cuda {
+
+bool Device::active() noexcept {
+  if (context_.load(std::memory_order_acquire) != nullptr) return true;
+  unsigned flags = 0;
+  int active = 0;
+  return api.cuDevicePrimaryCtxGetState(device_, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+Status Device::retain(CUcontext& out) noexcept {
+  CUcontext context = context_.load(std::memory_order_acquire);
+  if (context == nullptr) [[unlikely]] {
+    MutexLock lock(mutex_);
+    context = context_.load(std::memory_order_relaxed);
+    if (context == nullptr) {
+      if (const CUresult result = api.cuDevicePrimaryCtxRetain(&context, device_);
+          result != CUDA_SUCCESS)
+        return outcome(result, [&] { return "making the context of " + device_text(index_); });
+      context_.store(context, std::memory_order_release);
+    }
+  }
+  out = context;
+  return {};
+}
+
+// Which context is current is asked of CUDA in every call (cuCtxGetCurrent reads a thread-local
+// variable, some 15 ns): others change it behind our back, such as torch, cudaSetDevice in a user's
+// code, or a kernel's own CUDA column. Remembering what was set last would need their cooperation.
+Status Device::make_current() noexcept {
+  CUcontext wanted = nullptr;
+  EMBER_TRY(retain(wanted));
+  CUcontext current = nullptr;
+  if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted) [[likely]]
+    return {};
+  return outcome(api.cuCtxSetCurrent(wanted),
+                 [&] { return "making " + device_text(index_) + " current"; });
+}
+
+void Device::refused(RecentWork::Number number, Code code) noexcept {
+  static const bool calls_block = env::flag("CUDA_LAUNCH_BLOCKING");
+  if (!calls_block || !is_sticky(code)) recent_.retract(number);
+}
+
+Status Device::fault() noexcept {
+  MutexLock lock(fault_mutex_);
+  return fault_;
+}
+
+Status Device::enter_fault(Code code) noexcept {
+  MutexLock lock(fault_mutex_);
+  if (!faulted()) {
+    const std::string work = recent_.text();
+    fault_ = Status(code, "fault of asynchronous work on " + device_text(index_) +
+                              (work.empty() ? "; nothing that was queued here is unfinished"
+                                            : "; queued since the last synchronization, newest "
+                                              "first: " +
+                                                  work));
+    faulted_.store(true, std::memory_order_release);
+  }
+  return fault_;
+}
+
+Status Device::destroy_context() noexcept {
+  // Seen on an H200 with driver 580: after an illegal address the reset itself succeeds, and then
+  // no context can be made in this process any more (the retain answers 700), whatever is destroyed
+  // or released before. CUDA's documentation says so of every sticky error.
+  if (faulted()) {
+    const Status kept = fault();
+    return Status(kept.code(), kept.detail() +
+                                   "; a reset cannot clear it: CUDA lets no process use "
+                                   "a device again after such a fault, restart it");
+  }
+  // From here on a thread that needs the context waits for the mutex, and then makes a new one.
+  const CUcontext old = context_.exchange(nullptr, std::memory_order_acq_rel);
+  if (old != nullptr || active()) {
+    if (const CUresult result = api.cuDevicePrimaryCtxReset_v2(device_); result != CUDA_SUCCESS) {
+      context_.store(old, std::memory_order_release);
+      return outcome(result, [&] { return "resetting " + device_text(index_); });
+    }
+    // A reset ends the context for everybody, but our use of it stays counted until we release it.
+    if (old != nullptr) api.cuDevicePrimaryCtxRelease_v2(device_);
+    // Threads keep the dead context as their current one. If the next context has the same handle
+    // they are right again, and otherwise make_current() sees the difference.
+  }
+  epoch_.fetch_add(1, std::memory_order_acq_rel);
+  recent_.finished(recent_.newest());
+  return {};
+}
+
+namespace {
+
+struct IntProperty {
+  CUdevice_attribute attribute;
+  int DeviceProperties::*field;
+};
+constexpr IntProperty kIntProperties[] = {
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &DeviceProperties::major},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &DeviceProperties::minor},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &DeviceProperties::multi_processor_count},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+     &DeviceProperties::max_threads_per_multi_processor},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &DeviceProperties::max_threads_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+     &DeviceProperties::regs_per_multiprocessor},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &DeviceProperties::warp_size},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &DeviceProperties::clock_rate},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &DeviceProperties::memory_clock_rate},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &DeviceProperties::memory_bus_width},
+    {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, &DeviceProperties::pci_domain_id},
+    {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, &DeviceProperties::pci_bus_id},
+    {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, &DeviceProperties::pci_device_id},
+};
+
+struct SizeProperty {
+  CUdevice_attribute attribute;
+  std::size_t DeviceProperties::*field;
+};
+constexpr SizeProperty kSizeProperties[] = {
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &DeviceProperties::L2_cache_size},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &DeviceProperties::shared_memory_per_block},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+     &DeviceProperties::shared_memory_per_block_optin},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+     &DeviceProperties::shared_memory_per_multiprocessor},
+};
+
+struct BoolProperty {
+  CUdevice_attribute attribute;
+  bool DeviceProperties::*field;
+};
+constexpr BoolProperty kBoolProperties[] = {
+    {CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, &DeviceProperties::is_multi_gpu_board},
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, &DeviceProperties::is_integrated},
+};
+
+template <class Row, std::size_t kRows>
+CUresult read_attributes(CUdevice device, const Row (&rows)[kRows], DeviceProperties& out) {
+  for (const Row& row : rows) {
+    int value = 0;
+    const CUresult result = api.cuDeviceGetAttribute(&value, row.attribute, device);
+    if (result != CUDA_SUCCESS) return result;
+    auto& field = out.*row.field;
+    field = static_cast<std::remove_reference_t<decltype(field)>>(value);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult read_properties(CUdevice device, DeviceProperties& out) {
+  char name[256] = {};
+  CUuuid uuid{};
+  CUresult result = api.cuDeviceGetName(name, sizeof(name), device);
+  if (result == CUDA_SUCCESS) result = api.cuDeviceTotalMem_v2(&out.total_memory, device);
+  if (result == CUDA_SUCCESS) result = api.cuDeviceGetUuid_v2(&uuid, device);
+  if (result == CUDA_SUCCESS) result = read_attributes(device, kIntProperties, out);
+  if (result == CUDA_SUCCESS) result = read_attributes(device, kSizeProperties, out);
+  if (result == CUDA_SUCCESS) result = read_attributes(device, kBoolProperties, out);
+  out.name = name;
+  for (std::size_t i = 0; i < out.uuid.size(); ++i)
+    out.uuid[i] = static_cast<std::uint8_t>(uuid.bytes[i]);
+  return result;
+}
+
+}  // namespace
+
+// Needs no context, so it wakes no device and answers in a fault too.
+Status Device::properties(DeviceProperties& out) noexcept {
+  DeviceProperties read;
+  if (const CUresult result = read_properties(device_, read); result != CUDA_SUCCESS)
+    return failure(result, "reading the properties of " + device_text(index_));
+  out = std::move(read);
+  return {};
+}
+
+}  // namespace ember::driver::cuda

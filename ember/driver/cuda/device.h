@@ -1,0 +1,121 @@
+// One visible device: its context, how often it was reset, and the fault it is in.
+//
+// Only primary contexts are used, which are what cudart uses too: kernels that a user starts with
+// `<<<>>>`, and other libraries in the process, work on the same memory and streams.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ember/base/mutex.h"
+#include "ember/base/status.h"
+#include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/recent_work.h"
+#include "ember/driver/properties.h"
+
+namespace ember::driver::cuda {
+
+class Device {
+ public:
+  Device(int index, CUdevice device) : index_(index), device_(device) {}
+
+  int index() const noexcept { return index_; }
+  CUdevice id() const noexcept { return device_; }
+  /// How often the device was reset.
+  std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
+  bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
+  RecentWork& recent() noexcept { return recent_; }
+
+  Status properties(DeviceProperties& out) noexcept;
+
+  /// Whether the primary context exists, be it by another library's doing. Never makes it.
+  bool active() noexcept;
+  /// Whether `context` is this device's; null is nobody's.
+  bool owns(CUcontext context) const noexcept {
+    return context != nullptr && context == context_.load(std::memory_order_acquire);
+  }
+  /// The primary context, made at the first need. Refused while the device is in a fault.
+  Status context(CUcontext& out) noexcept {
+    if (faulted()) [[unlikely]]
+      return fault();
+    return retain(out);
+  }
+
+  /// What every call on the device starts with: refuses while the device is in a fault, otherwise
+  /// makes its context the calling thread's current one.
+  Status enter() noexcept {
+    if (faulted()) [[unlikely]]
+      return fault();
+    return make_current();
+  }
+
+  /// What every call ends with: turns CUDA's answer into a Status. `describe` says what was tried,
+  /// as text; it is only called on failure. A sticky answer becomes the device's fault.
+  template <class Describe>
+  Status outcome(CUresult result, Describe&& describe) noexcept {
+    if (result == CUDA_SUCCESS) [[likely]]
+      return {};
+    if (is_sticky(to_code(result))) return enter_fault(to_code(result));
+    return failure(result, describe());
+  }
+
+  /// Makes a call that enqueues, and notes the operation as one that may fault. It is noted first,
+  /// because under CUDA_LAUNCH_BLOCKING=1 the call itself reports the fault.
+  template <class Call, class Describe>
+  Status enqueue(const RecentWork::Operation& operation, Call&& call,
+                 Describe&& describe) noexcept {
+    const RecentWork::Number number = recent_.add(operation);
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) [[likely]]
+      return {};
+    refused(number, to_code(result));
+    return outcome(result, describe);
+  }
+  /// The operation was noted and could not be enqueued, so it is no suspect.
+  void refused(RecentWork::Number number, Code code) noexcept;
+
+  /// For calls that give something back, which work in a fault too: then CUDA only repeats the
+  /// fault, and what was to be released ends with the process.
+  template <class Call, class Describe>
+  Status release(Call&& call, Describe&& describe) noexcept {
+    Status status = make_current();
+    if (status.ok()) status = outcome(call(), describe);
+    return faulted() ? Status() : std::move(status);
+  }
+
+  /// The device is in a fault from now on; the first one is kept. Returns it, with
+  /// the operations in the detail that may have caused it.
+  Status enter_fault(Code code) noexcept;
+
+  /// Destroys the context with everything in it; `forget` is called when nothing made before can be
+  /// used any more. Changes nothing if it fails, as it does when the device is in a fault.
+  template <class Forget>
+  Status reset(Forget&& forget) noexcept {
+    MutexLock lock(mutex_);
+    EMBER_TRY(destroy_context());
+    forget();
+    return {};
+  }
+
+ private:
+  Status retain(CUcontext& out) noexcept;
+  Status make_current() noexcept;
+  Status fault() noexcept;
+  Status destroy_context() noexcept EMBER_REQUIRES(mutex_);
+
+  const int index_;
+  const CUdevice device_;
+  std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<bool> faulted_{false};
+  /// Null until the first need and after a reset; written under mutex_.
+  std::atomic<CUcontext> context_{nullptr};
+  RecentWork recent_;
+
+  Mutex mutex_;
+  Mutex fault_mutex_;  ///< may be taken while mutex_ is held, not the other way round
+  Status fault_ EMBER_GUARDED_BY(fault_mutex_);
+};
+
+}  // namespace ember::driver::cuda

@@ -1,0 +1,88 @@
+// Device memory, and what a pointer points to. Page-locked host memory is in host_memory.cpp.
+#include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/text.h"
+
+namespace ember::driver::cuda {
+namespace {
+
+using Kind = Allocations::Kind;
+
+CUdeviceptr to_cuda(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+void* from_cuda(CUdeviceptr pointer) { return reinterpret_cast<void*>(pointer); }
+
+Status refuse_zero_bytes() {
+  return Status(Code::invalid_value, "bytes is 0, expected a positive number");
+}
+
+}  // namespace
+
+Status CudaDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(device, on));
+  if (bytes == 0) return refuse_zero_bytes();
+  CUdeviceptr made = 0;
+  EMBER_TRY(on->outcome(api.cuMemAlloc_v2(&made, bytes), [&] {
+    return "allocating " + bytes_text(bytes) + " on " + device_text(device);
+  }));
+  allocations_.add(from_cuda(made), {Kind::device, device, bytes});
+  out = from_cuda(made);
+  return {};
+}
+
+// cuMemFree waits for the device's work, as the seam asks for.
+Status CudaDriver::free(int device, void* pointer) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  const auto entry = allocations_.take(pointer, Kind::device, device);
+  if (!entry)
+    return Status(Code::invalid_value, "pointer is " + address_text(pointer) +
+                                           ", expected the start of an allocation of " +
+                                           device_text(device) + " that was not freed yet");
+  Status status = on->release([&] { return api.cuMemFree_v2(to_cuda(pointer)); },
+                              [&] { return "freeing " + address_text(pointer); });
+  if (!status.ok()) allocations_.add(pointer, *entry);
+  return status;
+}
+
+Status CudaDriver::memory_info(int device, MemoryInfo& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(device, on));
+  MemoryInfo info;
+  EMBER_TRY(on->outcome(api.cuMemGetInfo_v2(&info.free, &info.total),
+                        [&] { return "asking for the memory of " + device_text(device); }));
+  out = info;
+  return {};
+}
+
+Status CudaDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept {
+  if (const auto found = allocations_.find(pointer)) {
+    const bool on_device = found->entry.kind == Kind::device;
+    if (found->entry.device == Allocations::kNoDevice)
+      out = PointerInfo();  // was pinned, until its device was reset
+    else
+      out = {on_device ? PointerInfo::Kind::device : PointerInfo::Kind::pinned,
+             on_device ? found->entry.device : -1, found->base, found->entry.bytes};
+    return {};
+  }
+  // Memory of other libraries; there is none while no device has a context. CUDA can be asked in
+  // any context. If it does not know the pointer it succeeds and leaves zeros.
+  out = PointerInfo();
+  Device* on = any_active();
+  if (on == nullptr || !on->enter().ok()) return {};
+  CUmemorytype type{};
+  int ordinal = -1;
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  CUpointer_attribute attributes[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+      CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&type, &ordinal, &base, &bytes};
+  if (api.cuPointerGetAttributes(4, attributes, values, to_cuda(pointer)) != CUDA_SUCCESS)
+    return {};
+  if (type == CU_MEMORYTYPE_HOST)
+    out = {PointerInfo::Kind::pinned, -1, from_cuda(base), bytes};
+  else if (type == CU_MEMORYTYPE_DEVICE)
+    out = {PointerInfo::Kind::device, ordinal, from_cuda(base), bytes};
+  return {};
+}
+}  // namespace ember::driver::cuda

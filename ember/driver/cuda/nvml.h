@@ -1,0 +1,10 @@
+// The management library: what can be known of the machine's GPUs without initialising CUDA.
+#pragma once
+
+namespace ember::driver::cuda {
+
+/// How many devices CUDA would show under the present CUDA_VISIBLE_DEVICES; -1 when NVML cannot
+/// tell. CUDA is not touched, so that the process may still fork.
+int count_without_cuda() noexcept;
+
+}  // namespace ember::driver::cuda

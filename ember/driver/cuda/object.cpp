@@ -1,0 +1,32 @@
+// The one symbol that this shared object exports (driver/cuda_object.h).
+#include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/nvml.h"
+#include "ember/driver/cuda_object.h"
+
+namespace ember::driver::cuda {
+namespace {
+
+Status open(Driver*& out) noexcept {
+  EMBER_TRY(load_api());
+  std::unique_ptr<CudaDriver> made;
+  EMBER_TRY(CudaDriver::make(made));
+  out = made.release();
+  return {};
+}
+
+constexpr CudaObject kObject{
+    .count_without_cuda = &count_without_cuda,
+    .open = &open,
+    .column = &column,
+    .architectures = EMBER_CUDA_ARCHITECTURES,
+};
+
+}  // namespace
+}  // namespace ember::driver::cuda
+
+extern "C" __attribute__((visibility("default"))) const ember::driver::CudaObject*
+ember_cuda_object() {
+  return &ember::driver::cuda::kObject;
+}

@@ -1,0 +1,161 @@
+// Streams and events.
+#include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/text.h"
+
+namespace ember::driver::cuda {
+namespace {
+
+CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
+CUevent to_cuda(const EventHandle& event) { return static_cast<CUevent>(event.native); }
+
+std::string text(const StreamHandle& stream) {
+  return stream_text(stream.native) + " of " + device_text(stream.device);
+}
+std::string text(const EventHandle& event) {
+  return "event " + address_text(event.native) + " of " + device_text(event.device);
+}
+
+}  // namespace
+
+// ---- Streams
+
+Status CudaDriver::stream_priorities(int device, PriorityRange& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(device, on));
+  PriorityRange range;
+  EMBER_TRY(on->outcome(api.cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
+                        [&] { return "asking for the priorities of " + device_text(device); }));
+  out = range;
+  return {};
+}
+
+Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  // Read first: should the device be reset meanwhile, the handle is already an old one.
+  const std::uint32_t epoch = on->epoch();
+  EMBER_TRY(on->enter());
+  CUstream made = nullptr;
+  // CUDA clamps the priority to the device's range itself.
+  EMBER_TRY(
+      on->outcome(api.cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, priority), [&] {
+        return "making a stream of priority " + std::to_string(priority) + " on " +
+               device_text(device);
+      }));
+  out = {made, device, epoch};
+  return {};
+}
+
+Status CudaDriver::stream_destroy(StreamHandle stream) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(check(stream, on));
+  if (stream.native == nullptr)
+    return Status(Code::invalid_handle, text(stream) + " cannot be destroyed");
+  return on->release([&] { return api.cuStreamDestroy_v2(to_cuda(stream)); },
+                     [&] { return "destroying " + text(stream); });
+}
+
+Status CudaDriver::stream_query(StreamHandle stream) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  const RecentWork::Number newest = on->recent().newest();
+  const CUresult result = api.cuStreamQuery(to_cuda(stream));
+  if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
+  EMBER_TRY(on->outcome(result, [&] { return "querying " + text(stream); }));
+  on->recent().finished(newest, stream.native);
+  return {};
+}
+
+Status CudaDriver::stream_synchronize(StreamHandle stream) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  const RecentWork::Number newest = on->recent().newest();
+  EMBER_TRY(on->outcome(api.cuStreamSynchronize(to_cuda(stream)),
+                        [&] { return "synchronizing " + text(stream); }));
+  on->recent().finished(newest, stream.native);
+  return {};
+}
+
+// ---- Events
+
+Status CudaDriver::event_create(int device, EventOptions options, EventHandle& out) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  if (options.interprocess && options.timing)
+    return Status(Code::invalid_value,
+                  "options ask for interprocess and timing, expected at most one of them");
+  const std::uint32_t epoch = on->epoch();  // read first, as in stream_create
+  EMBER_TRY(on->enter());
+  unsigned flags = CU_EVENT_DEFAULT;
+  if (!options.timing) flags |= CU_EVENT_DISABLE_TIMING;
+  if (options.blocking) flags |= CU_EVENT_BLOCKING_SYNC;
+  if (options.interprocess) flags |= CU_EVENT_INTERPROCESS;
+  CUevent made = nullptr;
+  EMBER_TRY(on->outcome(api.cuEventCreate(&made, flags),
+                        [&] { return "making an event on " + device_text(device); }));
+  out = {made, device, epoch};
+  return {};
+}
+
+Status CudaDriver::event_destroy(EventHandle event) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(check(event, on));
+  return on->release([&] { return api.cuEventDestroy_v2(to_cuda(event)); },
+                     [&] { return "destroying " + text(event); });
+}
+
+Status CudaDriver::event_record(EventHandle event, StreamHandle stream, EventScope scope) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(check(event, on));
+  if (event.device != stream.device) [[unlikely]]
+    return Status(Code::invalid_handle, text(event) + " cannot be recorded on " + text(stream) +
+                                            ", expected a stream of the event's device");
+  EMBER_TRY(enter(stream, on));
+  const unsigned flags = scope == EventScope::external ? CU_EVENT_RECORD_EXTERNAL : 0;
+  return on->outcome(api.cuEventRecordWithFlags(to_cuda(event), to_cuda(stream), flags),
+                     [&] { return "recording " + text(event) + " on " + text(stream); });
+}
+
+Status CudaDriver::event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(check(event, on));
+  EMBER_TRY(enter(stream, on));
+  const unsigned flags = scope == EventScope::external ? CU_EVENT_WAIT_EXTERNAL : 0;
+  return on->outcome(api.cuStreamWaitEvent(to_cuda(stream), to_cuda(event), flags),
+                     [&] { return "letting " + text(stream) + " wait for " + text(event); });
+}
+
+Status CudaDriver::event_query(EventHandle event) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(event, on));
+  const CUresult result = api.cuEventQuery(to_cuda(event));
+  if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
+  return on->outcome(result, [&] { return "querying " + text(event); });
+}
+
+Status CudaDriver::event_synchronize(EventHandle event) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(event, on));
+  return on->outcome(api.cuEventSynchronize(to_cuda(event)),
+                     [&] { return "synchronizing " + text(event); });
+}
+
+Status CudaDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(check(end, on));
+  if (start.device != end.device)
+    return Status(Code::invalid_handle, "start is " + text(start) + " and end is " + text(end) +
+                                            ", expected events of one device");
+  EMBER_TRY(enter(start, on));
+  float between = 0;
+  const CUresult result = api.cuEventElapsedTime(&between, to_cuda(start), to_cuda(end));
+  if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
+  EMBER_TRY(on->outcome(result, [&] {
+    return "start is " + text(start) + " and end is " + text(end) +
+           ", expected events with timing that were recorded";
+  }));
+  milliseconds = between;
+  return {};
+}
+
+}  // namespace ember::driver::cuda

@@ -1,0 +1,118 @@
+// Work on streams: kernels, copies, fills, host functions.
+#include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/text.h"
+
+namespace ember::driver::cuda {
+namespace {
+
+CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
+CUdeviceptr to_cuda(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+std::string copy_text(const void* target, const void* source, std::size_t bytes) {
+  return "copying " + bytes_text(bytes) + " to " + address_text(target) + " from " +
+         address_text(source);
+}
+
+}  // namespace
+
+Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
+                          const Params& params) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  if (kernel.cuda == nullptr) [[unlikely]]
+    return Status(Code::not_supported,
+                  "kernel '" + std::string(kernel.name) + "' has no CUDA column");
+  const RecentWork::Number number = on->recent().add({kernel.name, stream.native, 0, true});
+  const Status status = kernel.cuda(params, {to_cuda(stream), stream.device});
+  if (status.ok()) [[likely]]
+    return {};
+  on->refused(number, status.code());
+  if (is_sticky(status.code())) return on->enter_fault(status.code());
+  const std::string detail = status.detail();
+  return Status(status.code(), "launching kernel '" + std::string(kernel.name) + "'" +
+                                   (detail.empty() ? "" : ": " + detail));
+}
+
+Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
+                        std::size_t bytes) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  if (bytes == 0) return {};
+  // Unified addressing: CUDA sees from the addresses which way to copy.
+  return on->enqueue(
+      {"copy", stream.native, bytes},
+      [&] { return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, to_cuda(stream)); },
+      [&] { return copy_text(target, source, bytes); });
+}
+
+Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_device,
+                             const void* source, int source_device, std::size_t bytes) noexcept {
+  Device* on = nullptr;
+  Device* to = nullptr;
+  Device* from = nullptr;
+  EMBER_TRY(check(stream, on));
+  EMBER_TRY(find(target_device, to, "target_device"));
+  EMBER_TRY(find(source_device, from, "source_device"));
+  CUcontext to_context = nullptr;
+  CUcontext from_context = nullptr;
+  EMBER_TRY(to->context(to_context));
+  EMBER_TRY(from->context(from_context));
+  EMBER_TRY(on->enter());
+  if (bytes == 0) return {};
+  return on->enqueue(
+      {"peer copy", stream.native, bytes},
+      [&] {
+        return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
+                                     bytes, to_cuda(stream));
+      },
+      [&] {
+        return copy_text(target, source, bytes) + ", to " + device_text(target_device) + " from " +
+               device_text(source_device);
+      });
+}
+
+Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
+                        std::size_t count) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  if (width != 1 && width != 2 && width != 4)
+    return Status(Code::invalid_value,
+                  "width is " + std::to_string(width) + ", expected 1, 2 or 4 bytes");
+  if (to_cuda(target) % width != 0)
+    return Status(Code::invalid_value, "target is " + address_text(target) +
+                                           ", expected a multiple of the width, " +
+                                           std::to_string(width));
+  if (count == 0) return {};
+  return on->enqueue(
+      {"fill", stream.native, count * width},
+      [&] {
+        const CUdeviceptr to = to_cuda(target);
+        switch (width) {
+          case 1:
+            return api.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), count,
+                                       to_cuda(stream));
+          case 2:
+            return api.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), count,
+                                        to_cuda(stream));
+          default: return api.cuMemsetD32Async(to, pattern, count, to_cuda(stream));
+        }
+      },
+      [&] {
+        return "filling " + std::to_string(count) + " times " + bytes_text(width) + " at " +
+               address_text(target);
+      });
+}
+
+Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
+                                 void* argument) noexcept {
+  Device* on = nullptr;
+  EMBER_TRY(enter(stream, on));
+  if (function == nullptr)
+    return Status(Code::invalid_value, "function is null, expected a function to call");
+  return on->enqueue(
+      {"host function", stream.native},
+      [&] { return api.cuLaunchHostFunc(to_cuda(stream), function, argument); },
+      [&] { return std::string("enqueuing a host function"); });
+}
+
+}  // namespace ember::driver::cuda

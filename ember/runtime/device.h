@@ -1,0 +1,141 @@
+// Devices: naming them, counting them, choosing one. Chapters 1 and 2 of the documents.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ember/driver/choice.h"
+#include "ember/driver/properties.h"
+
+namespace ember {
+
+/// A place where memory can be: the CPU, or a CUDA device by index. `cuda` without an index (-1)
+/// means the current device at the time of use. Whether the device exists is checked when it is
+/// used.
+class Device {
+ public:
+  enum class Type : std::uint8_t { cpu, cuda };
+
+  constexpr Device(Type type, int index = -1) noexcept : type_(type), index_(index) {}
+  /// Parses "cpu", "cuda", "cuda:1". Throws Error `Invalid device string: '...'`.
+  Device(std::string_view text);  // NOLINT: device strings are devices
+  Device(const char* text) : Device(std::string_view(text)) {}
+
+  Type type() const noexcept { return type_; }
+  /// -1 when none was given.
+  int index() const noexcept { return index_; }
+  bool has_index() const noexcept { return index_ >= 0; }
+  bool is_cuda() const noexcept { return type_ == Type::cuda; }
+  std::string str() const;
+
+  friend bool operator==(const Device&, const Device&) = default;
+
+ private:
+  Type type_;
+  int index_;
+};
+
+namespace cuda {
+
+using ember::Device;
+using DeviceProperties = driver::DeviceProperties;
+
+/// A device argument, as the documents' functions take it: an index, a string such as "cuda:1", a
+/// Device, or nothing, which means the current device.
+class DeviceArg {
+ public:
+  DeviceArg() noexcept = default;
+  DeviceArg(int index) noexcept : given_(Given::index), index_(index) {}
+  DeviceArg(Device device) noexcept : given_(Given::device), device_(device) {}
+  DeviceArg(const char* text) : DeviceArg(Device(text)) {}
+  DeviceArg(const std::string& text) : DeviceArg(Device(std::string_view(text))) {}
+
+  /// The index; an int as it is (also negative), nothing or plain "cuda" as the current device.
+  /// Throws ValueError `Expected a cuda device, but got: cpu`. Plain "cuda" initialises.
+  int index() const;
+  /// The same where an index is required: nothing or plain "cuda" is ValueError `Expected a
+  /// torch.device with a specified index or an integer, but got:cuda`.
+  int required_index() const;
+  /// The index of an existing device; negative means the current device. Throws AcceleratorError
+  /// `CUDA error: invalid device ordinal` naming the value and the range. Initialises.
+  int existing() const;
+
+ private:
+  enum class Given : std::uint8_t { nothing, index, device };
+  Given given_ = Given::nothing;
+  int index_ = -1;
+  Device device_{Device::Type::cuda};
+};
+
+/// Chooses simulated devices for this process, whatever EMBER_DEVICES says. Only before the first
+/// use of a device: Error afterwards. ValueError unless `count` is 1 to 64 and `memory_bytes` (of
+/// each) 2 MiB to 1 TiB.
+void simulate(int count, std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
+
+/// Makes the driver if that has not happened. Everything that needs a device calls it; thread-safe;
+/// may block for seconds the first time. Errors, after which a later call tries again:
+///   Error           `Cannot re-initialize CUDA in forked subprocess. ...` in a child of a process
+///                   that had initialised
+///   ValueError      malformed EMBER_DEVICES
+///   AssertionError  `Torch not compiled with CUDA enabled`: a build without its CUDA object;
+///                   `libcudart functions unavailable. ...`: a CUDA object that cannot be opened
+///   Error           `Found no NVIDIA driver on your system. ...`, `The NVIDIA driver on your
+///   system
+///                   is too old (found version N). ...`, `No CUDA GPUs are available`
+void init();
+
+/// True when initialised, and not in a forked child.
+bool is_initialized() noexcept;
+
+/// Whether there is at least one device. Never throws, never initialises; trouble counts as none.
+bool is_available() noexcept;
+
+/// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
+/// trouble, with one warning on stderr if a variable is malformed. Does not initialise as long as
+/// NVML can tell, so that the process may still fork; the answer is constant once initialised.
+int device_count() noexcept;
+
+/// True when devices are simulated. Initialises.
+bool is_simulated();
+
+/// The calling thread's current device. Initialises. A new thread starts with device 0.
+int current_device();
+
+/// Makes a device current for the calling thread. Negative: no effect. ValueError without an index,
+/// AcceleratorError `invalid device ordinal` for one that does not exist. Initialises, but does not
+/// touch the device.
+void set_device(DeviceArg device);
+
+/// Properties, read once per device. AssertionError `Invalid device id` when there is no such
+/// device (also for negative numbers). Initialises.
+const DeviceProperties& get_device_properties(DeviceArg device = {});
+std::string get_device_name(DeviceArg device = {});
+std::pair<int, int> get_device_capability(DeviceArg device = {});
+
+/// "sm_90 compute_90": what this build's CUDA object was compiled for; empty without one.
+std::string get_arch_list();
+
+/// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted.
+/// Not affected by the sync debug mode.
+void synchronize(DeviceArg device = {});
+
+/// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
+/// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until
+/// work in progress has stopped. No other thread may be using the device. On real GPUs a fault cannot
+/// be cleared within the process: then the fault is thrown again, and nothing has changed.
+void reset_device(DeviceArg device = {});
+
+/// Whether `device` can be given access to memory of `peer`. AssertionError `Invalid device id` or
+/// `Invalid peer device id`; ValueError if `peer` has no index.
+bool can_device_access_peer(DeviceArg device, DeviceArg peer);
+
+/// Lets work on `device` touch memory of `peer`; repeating it has no effect. AcceleratorError 217
+/// when the two cannot be peers.
+void enable_peer_access(DeviceArg device, DeviceArg peer);
+/// Takes it back. AcceleratorError 705 when it was not enabled.
+void disable_peer_access(DeviceArg device, DeviceArg peer);
+
+}  // namespace cuda
+}  // namespace ember

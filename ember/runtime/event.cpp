@@ -1,0 +1,140 @@
+#include "ember/runtime/event.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::cuda {
+
+Event::Event(bool enable_timing, bool blocking, bool interprocess)
+    : options_{enable_timing, blocking, interprocess} {
+  if (enable_timing && interprocess)
+    throw ValueError("Event: interprocess=True excludes enable_timing=True, got both");
+}
+
+Event::Event(Event&& other) noexcept
+    : options_(other.options_),
+      handle_(std::exchange(other.handle_, {})),
+      created_(std::exchange(other.created_, false)),
+      recorded_(std::exchange(other.recorded_, false)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  if (this == &other) return *this;
+  destroy();
+  options_ = other.options_;
+  handle_ = std::exchange(other.handle_, {});
+  created_ = std::exchange(other.created_, false);
+  recorded_ = std::exchange(other.recorded_, false);
+  return *this;
+}
+
+Event::~Event() { destroy(); }
+
+void Event::destroy() noexcept {
+  if (!created_) return;
+  created_ = recorded_ = false;
+  driver::Driver* machine = driver_if_made();
+  if (machine == nullptr) return;
+  // An event of a device that was reset is gone already; there is nobody to tell.
+  (void)machine->event_destroy(handle_);
+  notify(
+      {.kind = Activity::Kind::event_destroyed, .device = handle_.device, .event = handle_.native});
+}
+
+void Event::record(const Stream& stream) {
+  driver::Driver& machine = driver();
+  if (!created_) {
+    check(machine.event_create(stream.device_index(), options_, handle_));
+    created_ = true;
+    notify(
+        {.kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native});
+  }
+  if (handle_.device != stream.device_index())
+    throw Error("Event device " + std::to_string(handle_.device) +
+                " does not match recording stream's device " +
+                std::to_string(stream.device_index()) + ".");
+  check(machine.event_record(handle_, stream.handle()));
+  recorded_ = true;
+  notify({.kind = Activity::Kind::event_recorded,
+          .device = handle_.device,
+          .stream = stream.native(),
+          .stream_id = stream.stream_id(),
+          .event = handle_.native});
+}
+
+void Event::record_once(const Stream& stream) {
+  if (!recorded_) record(stream);
+}
+
+void Event::wait(const Stream& stream) const {
+  if (!created_) return;
+  check(driver().event_wait(stream.handle(), handle_));
+  notify({.kind = Activity::Kind::event_waited,
+          .device = stream.device_index(),
+          .stream = stream.native(),
+          .stream_id = stream.stream_id(),
+          .event = handle_.native});
+}
+
+bool Event::query() const {
+  if (!created_) return true;
+  const Status status = driver().event_query(handle_);
+  if (status.code() == Code::not_ready) return false;
+  check(status);
+  return true;
+}
+
+void Event::synchronize() const {
+  if (!created_) return;
+  check(driver().event_synchronize(handle_));
+  notify({.kind = Activity::Kind::event_synchronized,
+          .device = handle_.device,
+          .event = handle_.native});
+}
+
+double Event::elapsed_time(const Event& end) const {
+  if (!options_.timing || !end.options_.timing)
+    throw ValueError("Both events must be created with argument 'enable_timing=True'.");
+  if (!recorded_ || !end.recorded_)
+    throw ValueError("Both events must be recorded before calculating elapsed time.");
+  float milliseconds = 0;
+  const Status status = driver().event_elapsed(handle_, end.handle_, milliseconds);
+  if (status.code() == Code::not_ready)
+    throw Error("Both events must be completed before calculating elapsed time.");
+  check(status);
+  return static_cast<double>(milliseconds);
+}
+
+std::optional<Device> Event::device() const noexcept {
+  if (!created_) return std::nullopt;
+  return Device(Device::Type::cuda, handle_.device);
+}
+
+std::string Event::str() const {
+  if (!created_) return "<torch.cuda.Event uninitialized>";
+  char text[64];
+  std::snprintf(text, sizeof text, "<torch.cuda.Event 0x%llx>",
+                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(native())));
+  return text;
+}
+
+void Stream::wait_stream(const Stream& other) const {
+  Event event;
+  event.record(other);
+  event.wait(*this);
+}
+
+}  // namespace ember::cuda
+
+namespace ember {
+
+GenericEvent::GenericEvent(Device::Type type) {
+  if (type != Device::Type::cuda)
+    throw Error("GenericEvent: devices of type " + Device(type).str() +
+                " have no streams; expected cuda");
+}
+
+}  // namespace ember

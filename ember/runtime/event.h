@@ -1,0 +1,83 @@
+// Events: points in the work of a stream. Chapter 4 of the documents.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ember/driver/handles.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::cuda {
+
+/// An event. It is made on the device of the first stream that records it. Movable, not copyable.
+/// Members may be called from any thread, but not by two threads at once on one object, except the
+/// const ones.
+class Event {
+ public:
+  /// `enable_timing`: can be used with elapsed_time. `blocking`: synchronize() sleeps instead of
+  /// spinning. `interprocess`: can be shared; ValueError together with timing.
+  explicit Event(bool enable_timing = false, bool blocking = false, bool interprocess = false);
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+
+  /// The event now stands for all work enqueued on the stream so far. Waits already enqueued keep
+  /// the earlier record. Error `Event device D does not match recording stream's device S.`.
+  void record(const Stream& stream);
+  void record() { record(current_stream()); }
+  /// Records the first time only.
+  void record_once(const Stream& stream);
+  /// Later work of the stream (of any device) waits for the record. Nothing if never recorded.
+  /// Returns at once.
+  void wait(const Stream& stream) const;
+  void wait() const { wait(current_stream()); }
+  /// True if never recorded, or all work it stands for is done.
+  bool query() const;
+  /// Blocks until the work it stands for is done. Nothing if never recorded.
+  void synchronize() const;
+  /// Milliseconds from this event to `end`. ValueError `Both events must be created with argument
+  /// 'enable_timing=True'.`, ValueError `Both events must be recorded before calculating elapsed
+  /// time.`, Error `Both events must be completed before calculating elapsed time.`;
+  /// AcceleratorError for events of different devices.
+  double elapsed_time(const Event& end) const;
+
+  /// Nothing until the first record.
+  std::optional<Device> device() const noexcept;
+  bool is_created() const noexcept { return created_; }
+  /// The machine's own handle: a cudaEvent_t on real devices. Null until the first record.
+  void* native() const noexcept { return handle_.native; }
+  const driver::EventHandle& handle() const noexcept { return handle_; }
+  /// `<torch.cuda.Event 0x...>` or `<torch.cuda.Event uninitialized>`
+  std::string str() const;
+
+ private:
+  void destroy() noexcept;
+
+  driver::EventOptions options_;
+  driver::EventHandle handle_;
+  bool created_ = false;
+  bool recorded_ = false;
+};
+
+}  // namespace ember::cuda
+
+namespace ember {
+
+/// A device-neutral event: the CUDA event with default flags, for code that is told the kind of
+/// device at run time. Error when made for a kind of device that has no streams.
+class GenericEvent {
+ public:
+  explicit GenericEvent(Device::Type type);
+  Device::Type device_type() const noexcept { return Device::Type::cuda; }
+  std::optional<Device> device() const noexcept { return event_.device(); }
+  void record(const cuda::Stream& stream) { event_.record(stream); }
+  void record_once(const cuda::Stream& stream) { event_.record_once(stream); }
+  void block(const cuda::Stream& stream) const { event_.wait(stream); }
+  bool query() const { return event_.query(); }
+  void synchronize() const { event_.synchronize(); }
+
+ private:
+  cuda::Event event_;
+};
+
+}  // namespace ember

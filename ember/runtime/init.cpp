@@ -1,0 +1,186 @@
+// Making the driver, once, at the first need; and knowing about forks.
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <mutex>
+#include <vector>
+
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/open.h"
+#include "ember/runtime/device.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::cuda {
+namespace detail {
+std::atomic<driver::Driver*> the_driver{nullptr};
+}
+
+namespace {
+
+struct Init {
+  Mutex mutex;
+  std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);  // by simulate()
+  std::vector<void (*)(int)> reset_hooks EMBER_GUARDED_BY(mutex);
+};
+
+Init& state() {
+  static NoDestructor<Init> init;
+  return *init;
+}
+
+/// Set in the child of a process that had a driver: threads and contexts did not come along.
+std::atomic<bool> bad_fork{false};
+std::atomic<bool> blocking_launches{false};
+
+void after_fork_in_child() {
+  if (detail::the_driver.exchange(nullptr) != nullptr) bad_fork = true;
+}
+
+Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
+  if (state().asked) {
+    out = *state().asked;
+    return {};
+  }
+  return driver::parse_choice(env::get("EMBER_DEVICES"), out);
+}
+
+[[noreturn]] void throw_open_failure(const Status& status) {
+  const std::string detail = status.detail();
+  switch (status.code()) {
+    case Code::not_supported:
+      throw AssertionError(
+          "Torch not compiled with CUDA enabled: this ember has no CUDA object (" + detail +
+          "). Simulated devices need none: EMBER_DEVICES=sim:2, or ember::cuda::simulate(2).");
+    case Code::not_initialized:
+      throw AssertionError(
+          "libcudart functions unavailable. It looks like you have a broken build? " + detail);
+    case Code::insufficient_driver:
+      throw Error("The NVIDIA driver on your system is too old (" +
+                  detail.substr(0, detail.find_first_of(",;")) + "). " + detail +
+                  ". Update the GPU driver, or use simulated devices (EMBER_DEVICES=sim:2).");
+    case Code::no_device:
+      if (detail.rfind("libcuda", 0) == 0)
+        throw Error("Found no NVIDIA driver on your system. " + detail +
+                    ". Install one if there is an NVIDIA GPU, or use simulated devices "
+                    "(EMBER_DEVICES=sim:2).");
+      throw Error("No CUDA GPUs are available: " + detail);
+    default: throw AcceleratorError(status);
+  }
+}
+
+void adopt(std::unique_ptr<driver::Driver> made) EMBER_REQUIRES(state().mutex) {
+  static std::once_flag fork_handler;
+  std::call_once(fork_handler, [] { pthread_atfork(nullptr, nullptr, &after_fork_in_child); });
+  blocking_launches = env::flag("CUDA_LAUNCH_BLOCKING");
+  // Deliberately leaked: workers, thread-local state and static objects of the user's may outlive
+  // any point at which it could be destroyed. It stays reachable through the_driver.
+  detail::the_driver.store(made.release(), std::memory_order_release);
+}
+
+void refuse_bad_fork() {
+  if (bad_fork)
+    throw Error(
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
+        "must use the 'spawn' start method");
+}
+
+}  // namespace
+
+driver::Driver& detail::initialize() {
+  refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
+  {
+    const MutexLock lock(state().mutex);
+    if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
+    driver::Choice choice;
+    if (const Status status = chosen(choice); !status.ok()) throw ValueError(status.detail());
+    std::unique_ptr<driver::Driver> made;
+    if (const Status status = driver::open(choice, made); !status.ok()) throw_open_failure(status);
+    adopt(std::move(made));
+  }
+  notify({.kind = Activity::Kind::initialized});
+  return *the_driver.load(std::memory_order_acquire);
+}
+
+bool detail::launch_blocking() noexcept {
+  return blocking_launches.load(std::memory_order_relaxed);
+}
+
+void install_driver(std::unique_ptr<driver::Driver> driver) {
+  refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  if (driver_if_made() != nullptr)
+    throw Error("install_driver: devices are in use already; it must come before the first use");
+  adopt(std::move(driver));
+}
+
+void on_device_reset(void (*hook)(int device)) {
+  const MutexLock lock(state().mutex);
+  state().reset_hooks.push_back(hook);
+}
+
+void simulate(int count, std::uint64_t memory_bytes) {
+  driver::Choice choice;
+  choice.kind = driver::Choice::Kind::simulated;
+  choice.simulated = {count, memory_bytes};
+  if (const Status status = driver::check_simulated(choice.simulated); !status.ok())
+    throw ValueError("simulate: " + status.detail());
+  refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  if (driver_if_made() != nullptr)
+    throw Error("simulate: devices are in use already; it must be called before their first use");
+  state().asked = choice;
+}
+
+void init() { driver(); }
+
+bool is_initialized() noexcept { return driver_if_made() != nullptr; }
+
+int device_count() noexcept {
+  if (driver::Driver* made = driver_if_made()) return made->device_count();
+  try {
+    int count = -1;
+    if (!bad_fork) {
+      const MutexLock lock(state().mutex);
+      driver::Choice choice;
+      if (const Status status = chosen(choice); !status.ok()) {
+        static std::once_flag warned;
+        std::call_once(warned, [&status] {
+          std::fprintf(stderr, "CUDA initialization: %s\n", status.detail().c_str());
+        });
+        return 0;
+      }
+      count = driver::count_without_opening(choice);
+    }
+    return count >= 0 ? count : driver().device_count();
+  } catch (...) {
+    return 0;
+  }
+}
+
+bool is_available() noexcept { return device_count() > 0; }
+
+bool is_simulated() { return driver().simulated(); }
+
+std::string get_arch_list() { return driver::compiled_architectures(); }
+
+void reset_device(DeviceArg device) {
+  const int index = device.existing();
+  check(driver().device_reset(index));
+  detail::forget_streams(index);
+  detail::forget_host_functions(index);
+  std::vector<void (*)(int)> hooks;
+  {
+    const MutexLock lock(state().mutex);
+    hooks = state().reset_hooks;
+  }
+  for (void (*hook)(int) : hooks) hook(index);
+  notify({.kind = Activity::Kind::device_reset, .device = index});
+}
+
+}  // namespace ember::cuda

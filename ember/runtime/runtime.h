@@ -1,0 +1,36 @@
+// What the layers above the runtime need of it and users don't.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "ember/driver/driver.h"
+
+namespace ember::cuda {
+
+namespace detail {
+extern std::atomic<driver::Driver*> the_driver;
+driver::Driver& initialize();
+}  // namespace detail
+
+/// The driver; made at the first call (see init() for the errors).
+inline driver::Driver& driver() {
+  driver::Driver* made = detail::the_driver.load(std::memory_order_acquire);
+  if (made != nullptr) [[likely]]
+    return *made;
+  return detail::initialize();
+}
+
+/// The driver if there is one: for destructors, which must not make one. Null in a forked child.
+inline driver::Driver* driver_if_made() noexcept {
+  return detail::the_driver.load(std::memory_order_acquire);
+}
+
+/// Makes `driver` the process's driver, in place of what EMBER_DEVICES asks for: for tests that
+/// wrap one. Only before the first use.
+void install_driver(std::unique_ptr<driver::Driver> driver);
+
+/// Calls `hook(device)` whenever a device is reset, after the driver has dropped what it held.
+void on_device_reset(void (*hook)(int device));
+
+}  // namespace ember::cuda

@@ -1,0 +1,99 @@
+#include "ember/runtime/stream.h"
+
+#include <cstdio>
+
+#include "ember/base/error.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::cuda {
+
+namespace detail {
+
+ThreadState& thread_state() {
+  thread_local ThreadState state;
+  return state;
+}
+
+Ref<StreamState> exchange_current(int device, Ref<StreamState> stream) {
+  auto& streams = thread_state().streams;
+  const auto slot = static_cast<std::size_t>(device);
+  if (slot >= streams.size()) streams.resize(slot + 1);
+  return std::exchange(streams[slot], std::move(stream));
+}
+
+Ref<StreamState> current_state(int device) {
+  const auto& streams = thread_state().streams;
+  const auto slot = static_cast<std::size_t>(device);
+  if (slot < streams.size() && streams[slot]) return streams[slot];
+  return default_state(device);
+}
+
+}  // namespace detail
+
+Stream::Stream(DeviceArg device, int priority)
+    : state_(detail::take_stream(device.existing(), priority)) {}
+
+Stream Stream::from_id(std::int64_t stream_id, int device_index) {
+  Ref<detail::StreamState> state =
+      detail::find_stream(DeviceArg(device_index).existing(), stream_id);
+  if (!state)
+    throw Error("Stream::from_id: no live stream of device " + std::to_string(device_index) +
+                " has stream_id " + std::to_string(stream_id));
+  return Stream(std::move(state));
+}
+
+bool Stream::query() const {
+  const Status status = driver().stream_query(handle());
+  if (status.code() == Code::not_ready) return false;
+  check(status);
+  return true;
+}
+
+void Stream::synchronize() const {
+  check(driver().stream_synchronize(handle()));
+  notify({.kind = Activity::Kind::stream_synchronized,
+          .device = device_index(),
+          .stream = native(),
+          .stream_id = stream_id()});
+}
+
+std::pair<int, int> Stream::priority_range(DeviceArg device) {
+  const driver::PriorityRange range = detail::priority_range(device.existing());
+  return {range.least, range.greatest};
+}
+
+std::string Stream::str() const {
+  char text[96];
+  std::snprintf(text, sizeof text, "<torch.cuda.Stream device=cuda:%d cuda_stream=0x%llx>",
+                device_index(),
+                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(native())));
+  return text;
+}
+
+namespace {
+
+Ref<detail::StreamState> external_state(void* native, int device) {
+  if (native == nullptr) return detail::default_state(device);
+  Ref<detail::StreamState> state = make_ref<detail::StreamState>();
+  state->handle = {native, device, detail::epoch(device)};
+  state->id = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(native));
+  return state;
+}
+
+}  // namespace
+
+ExternalStream::ExternalStream(void* native, DeviceArg device)
+    : Stream(external_state(native, device.existing())) {}
+
+Stream current_stream(DeviceArg device) { return Stream(detail::current_state(device.existing())); }
+
+Stream default_stream(DeviceArg device) { return Stream(detail::default_state(device.existing())); }
+
+void set_stream(const Stream& stream) {
+  detail::exchange_current(stream.device_index(), stream.state_);
+  detail::thread_state().device = stream.device_index();
+}
+
+}  // namespace ember::cuda

@@ -1,0 +1,156 @@
+// The streams of each device: the default one, and those that Stream() hands out.
+//
+// Note: Streams are distinct while they live.
+// The documents describe pools of 32 that are handed out round robin, so that the 33rd request
+// silently shares a queue with the first. Here a stream belongs to its owners alone. When the last
+// Stream value dies its queue goes to a free list and is handed out again, without a driver call.
+// Queues are made one at a time, when the free list is empty, and never given back to the driver.
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::cuda::detail {
+namespace {
+
+constexpr int kLevels = 4;  // priorities 0, -1, -2, -3: what the documents support
+
+int level(int priority) { return -priority; }
+
+/// Bit 0 tells pool streams from external handles (always even), bits 1 to 3 hold level + 1, the
+/// rest the position; as in the documents, but not limited to 5 bits.
+std::int64_t pool_id(std::size_t position, int priority) {
+  return static_cast<std::int64_t>(position << 5) | ((level(priority) + 1) << 1) | 1;
+}
+
+struct DevicePool {
+  std::deque<StreamState> streams[kLevels];  // by level; addresses are stable
+  std::vector<StreamState*> idle[kLevels];   // without owners
+  std::uint32_t epoch = 0;
+};
+
+struct Pools {
+  Mutex mutex;
+  std::deque<DevicePool> devices EMBER_GUARDED_BY(mutex);
+  // By device; immutable once made, and read without the lock.
+  std::vector<Ref<StreamState>> defaults;
+};
+
+Pools* make_pools() {
+  auto* pools = new Pools;  // leaked with the driver, whose streams it holds
+  const auto count = static_cast<std::size_t>(driver().device_count());
+  {
+    const MutexLock lock(pools->mutex);
+    pools->devices.resize(count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Ref<StreamState> stream = make_ref<StreamState>();
+    stream->handle.device = static_cast<int>(i);
+    pools->defaults.push_back(std::move(stream));
+  }
+  return pools;
+}
+
+Pools& pools() {
+  static Pools* const made = make_pools();
+  return *made;
+}
+
+DevicePool& pool_of(int device) EMBER_REQUIRES(pools().mutex) {
+  return pools().devices[static_cast<std::size_t>(device)];
+}
+
+}  // namespace
+
+void StreamState::dispose(StreamState* state) noexcept {
+  if (!state->pooled) {
+    delete state;
+    return;
+  }
+  // In a forked child the lock may be held by a thread that does not exist: the pool is dead there.
+  if (driver_if_made() == nullptr) return;
+  const MutexLock lock(pools().mutex);
+  DevicePool& pool = pool_of(state->handle.device);
+  if (state->handle.epoch == pool.epoch) pool.idle[level(state->priority)].push_back(state);
+}
+
+driver::PriorityRange priority_range(int device) {
+  driver::PriorityRange range;
+  check(driver().stream_priorities(device, range));
+  return {0, std::max(range.greatest, 1 - kLevels)};
+}
+
+Ref<StreamState> take_stream(int device, int priority) {
+  if (priority != 0) {
+    const driver::PriorityRange range = priority_range(device);
+    priority = std::clamp(priority, range.greatest, range.least);
+  }
+  {
+    const MutexLock lock(pools().mutex);
+    auto& idle = pool_of(device).idle[level(priority)];
+    if (!idle.empty()) {
+      StreamState* state = idle.back();
+      idle.pop_back();
+      return Ref<StreamState>(state);
+    }
+  }
+  driver::StreamHandle handle;
+  check(driver().stream_create(device, priority, handle));
+  Ref<StreamState> made;
+  {
+    const MutexLock lock(pools().mutex);
+    auto& streams = pool_of(device).streams[level(priority)];
+    StreamState& state = streams.emplace_back();
+    pool_of(device).idle[level(priority)].reserve(streams.size());  // so that dispose can't fail
+    state.handle = handle;
+    state.priority = priority;
+    state.pooled = true;
+    state.id = pool_id(streams.size() - 1, priority);
+    made = Ref<StreamState>(&state);
+  }
+  notify({.kind = Activity::Kind::stream_created,
+          .device = device,
+          .stream = handle.native,
+          .stream_id = made->id});
+  return made;
+}
+
+Ref<StreamState> find_stream(int device, std::int64_t id) {
+  if (id == 0) return default_state(device);
+  const auto at_level = static_cast<int>((id >> 1) & 15) - 1;
+  if ((id & 1) == 0 || id < 0 || at_level < 0 || at_level >= kLevels) return {};
+  const auto position = static_cast<std::size_t>(id >> 5);
+  const MutexLock lock(pools().mutex);
+  DevicePool& pool = pool_of(device);
+  auto& streams = pool.streams[at_level];
+  if (position >= streams.size() || streams[position].handle.epoch != pool.epoch) return {};
+  // An owner may be going away right now; then the stream counts as gone.
+  return streams[position].try_acquire() ? Ref<StreamState>::adopt(&streams[position])
+                                         : Ref<StreamState>();
+}
+
+Ref<StreamState> default_state(int device) {
+  return pools().defaults[static_cast<std::size_t>(device)];
+}
+
+void forget_streams(int device) noexcept {
+  const MutexLock lock(pools().mutex);
+  DevicePool& pool = pool_of(device);
+  ++pool.epoch;
+  for (auto& idle : pool.idle) idle.clear();
+}
+
+std::uint32_t epoch(int device) noexcept {
+  const MutexLock lock(pools().mutex);
+  return pool_of(device).epoch;
+}
+
+}  // namespace ember::cuda::detail

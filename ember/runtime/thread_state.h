@@ -1,0 +1,51 @@
+// What is current for the calling thread. Private to runtime/.
+#pragma once
+
+#include <vector>
+
+#include "ember/base/ref.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::cuda::detail {
+
+struct ThreadState {
+  int device = 0;
+  /// By device; null is the default stream. Sized at the first use of a device.
+  std::vector<Ref<StreamState>> streams;
+};
+
+/// The calling thread's state: made at first use, gone with the thread.
+ThreadState& thread_state();
+
+/// Puts `stream` (null: the default stream) in as current stream of `device`, which must exist, and
+/// returns what was there.
+Ref<StreamState> exchange_current(int device, Ref<StreamState> stream);
+
+/// The current stream of an existing device, never null.
+Ref<StreamState> current_state(int device);
+
+/// The default stream of an existing device.
+Ref<StreamState> default_state(int device);
+
+/// A stream out of the pool of an existing device, made if all are in use.
+Ref<StreamState> take_stream(int device, int priority);
+
+/// The live stream with that id, or null.
+Ref<StreamState> find_stream(int device, std::int64_t id);
+
+/// (least, greatest) that this library supports on an existing device.
+driver::PriorityRange priority_range(int device);
+
+/// Forgets the pooled streams of a device that was reset.
+void forget_streams(int device) noexcept;
+
+/// How often a device was reset, as the driver counts it.
+std::uint32_t epoch(int device) noexcept;
+
+/// Destroys host functions that a reset device will never call.
+void forget_host_functions(int device) noexcept;
+
+/// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
+bool launch_blocking() noexcept;
+
+}  // namespace ember::cuda::detail

@@ -1,0 +1,149 @@
+#include "ember/runtime/work.h"
+
+#include <cstdio>
+#include <list>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/kernels.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::cuda {
+namespace {
+
+using Kind = Activity::Kind;
+
+void report(Kind kind, const Stream& stream, Activity activity) {
+  activity.kind = kind;
+  activity.device = stream.device_index();
+  activity.stream = stream.native();
+  activity.stream_id = stream.stream_id();
+  notify(activity);
+}
+
+/// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
+/// call.
+void settle(driver::Driver& machine, const Stream& stream) {
+  if (detail::launch_blocking()) [[unlikely]]
+    check(machine.stream_synchronize(stream.handle()));
+}
+
+/// A queued host function. The list owns it, so that it is not lost when the device is reset before
+/// the function could be called.
+struct HostCall {
+  int device = 0;
+  std::function<void()> function;
+  std::list<HostCall>::iterator self;
+};
+
+struct HostCalls {
+  Mutex mutex;
+  std::list<HostCall> waiting EMBER_GUARDED_BY(mutex);
+};
+
+HostCalls& host_calls() {
+  static NoDestructor<HostCalls> calls;
+  return *calls;
+}
+
+/// Takes a call off the list; what it captured is destroyed by the caller, outside the lock.
+std::list<HostCall> take(std::list<HostCall>::iterator call) {
+  std::list<HostCall> taken;
+  const MutexLock lock(host_calls().mutex);
+  taken.splice(taken.begin(), host_calls().waiting, call);
+  return taken;
+}
+
+void call_host_function(void* argument) {
+  const std::list<HostCall> taken = take(static_cast<HostCall*>(argument)->self);
+  taken.front().function();
+}
+
+}  // namespace
+
+void detail::forget_host_functions(int device) noexcept {
+  std::list<HostCall> dropped;
+  const MutexLock lock(host_calls().mutex);
+  auto& waiting = host_calls().waiting;
+  for (auto call = waiting.begin(); call != waiting.end();) {
+    const auto next = std::next(call);
+    if (call->device == device) dropped.splice(dropped.end(), waiting, call);
+    call = next;
+  }
+}
+
+bool detail::runs_host_column() { return driver().simulated(); }
+
+void launch(const Stream& stream, const Kernel& kernel, const Params& params) {
+  driver::Driver& machine = driver();
+  check(machine.launch(stream.handle(), kernel, params));
+  if (observed()) [[unlikely]]
+    report(Kind::kernel_launched, stream, {.name = kernel.name});
+  settle(machine, stream);
+}
+
+void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
+  driver::Driver& machine = driver();
+  check(machine.copy(stream.handle(), target, source, bytes));
+  if (observed()) [[unlikely]]
+    report(Kind::copied, stream, {.address = target, .source = source, .bytes = bytes});
+  settle(machine, stream);
+}
+
+void copy(void* target, const void* source, std::size_t bytes, const Stream& stream) {
+  copy_async(target, source, bytes, stream);
+  stream.synchronize();
+}
+
+void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
+  driver::Driver& machine = driver();
+  check(machine.fill(stream.handle(), target, value, 1, bytes));
+  if (observed()) [[unlikely]]
+    report(Kind::filled, stream, {.address = target, .bytes = bytes});
+  settle(machine, stream);
+}
+
+void host_function(std::function<void()> function, const Stream& stream) {
+  if (!function) throw ValueError("host_function: got an empty function, expected a callable one");
+  driver::Driver& machine = driver();
+  std::list<HostCall> made(1);
+  made.front().device = stream.device_index();
+  made.front().function = std::move(function);
+  const auto call = made.begin();
+  call->self = call;
+  {
+    const MutexLock lock(host_calls().mutex);
+    host_calls().waiting.splice(host_calls().waiting.end(), made);
+  }
+  const Status status = machine.host_function(stream.handle(), &call_host_function, &*call);
+  if (!status.ok()) {
+    take(call);
+    throw AcceleratorError(status);
+  }
+  if (observed()) [[unlikely]]
+    report(Kind::host_function_queued, stream, {});
+  settle(machine, stream);
+}
+
+void sleep(std::uint64_t cycles, const Stream& stream) {
+  launch(stream, driver::kernels::sleep, driver::kernels::SleepArgs{cycles});
+}
+
+int device_of_pointer(const void* pointer) {
+  driver::PointerInfo info;
+  check(driver().pointer_info(pointer, info));
+  if (info.kind != driver::PointerInfo::Kind::device) {
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "device_of_pointer: %p is not device memory, expected an address that a device "
+                  "allocation returned",
+                  pointer);
+    throw Error(text);
+  }
+  return info.device;
+}
+
+}  // namespace ember::cuda

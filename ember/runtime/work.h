@@ -1,0 +1,125 @@
+// Putting work on streams: kernels of your own, copies, fills and host functions. Chapter 15 of the
+// documents has the rules of asynchronous work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <type_traits>
+
+#include "ember/driver/kernel.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::cuda {
+
+using driver::CudaLaunch;
+using driver::HostLaunch;
+using driver::Kernel;
+using driver::Params;
+
+/// Enqueues a kernel on a stream. `args` is any trivially copyable struct of at most 256 bytes; the
+/// columns read it back with `params.as<Args>()`. Does not block, and allocates nothing on a warm
+/// stream. AcceleratorError if the kernel has no column for this kind of device. With
+/// CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault.
+void launch(const Stream& stream, const Kernel& kernel, const Params& params);
+
+template <class Args>
+requires(!std::is_same_v<Args, Params> && std::is_trivially_copyable_v<Args> &&
+         !std::is_invocable_v<const Args&, const HostLaunch&>) void launch(const Stream& stream,
+                                                                           const Kernel& kernel,
+                                                                           const Args& args) {
+  launch(stream, kernel, Params(args));
+}
+
+namespace detail {
+
+bool runs_host_column();
+
+template <class Host>
+Status call_host(const Params& params, const HostLaunch& on) {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Host&, const HostLaunch&>>) {
+      params.as<Host>()(on);
+      return {};
+    } else {
+      return params.as<Host>()(on);
+    }
+  } catch (const std::exception& error) {
+    return Status(Code::launch_failure, std::string("it threw: ") + error.what());
+  } catch (...) {
+    return Status(Code::launch_failure, "it threw something that is no std::exception");
+  }
+}
+
+template <class Cuda>
+Status call_cuda(const Params& params, const CudaLaunch& on) {
+  if constexpr (std::is_void_v<std::invoke_result_t<const Cuda&, const CudaLaunch&>>) {
+    params.as<Cuda>()(on);
+    return {};
+  } else {
+    return params.as<Cuda>()(on);
+  }
+}
+
+}  // namespace detail
+
+/// Enqueues work of your own, written in place, one function per kind of device:
+///
+///     launch(stream, "scale",
+///            [=](const HostLaunch& on) {          // simulated devices: runs later, on a worker
+///              float* x = on.at(data, n);         // device addresses must be asked for
+///              if (x == nullptr) return on.fault();
+///              for (std::size_t i = 0; i < n; ++i) x[i] *= 2;
+///              return Status();
+///            },
+///            [=](const CudaLaunch& on) {          // real devices: enqueues on on.stream, now
+///              scale<<<blocks, threads, 0, on.stream>>>(data, n);
+///            });
+///
+/// Both capture by value, at most 256 bytes, trivially copyable; they may return Status or nothing.
+/// An exception out of the first becomes a fault that names the kernel. `name` must be a literal.
+template <class Host, class Cuda>
+requires std::is_invocable_v<const Host&, const HostLaunch&> &&
+    std::is_invocable_v<const Cuda&, const CudaLaunch&>
+void launch(const Stream& stream, const char* name, const Host& host, const Cuda& cuda) {
+  const Kernel kernel{name, &detail::call_host<Host>, &detail::call_cuda<Cuda>};
+  launch(stream, kernel, detail::runs_host_column() ? Params(host) : Params(cuda));
+}
+
+/// The same for simulated devices only.
+template <class Host>
+requires std::is_invocable_v<const Host&, const HostLaunch&>
+void launch(const Stream& stream, const char* name, const Host& host) {
+  launch(stream, Kernel{name, &detail::call_host<Host>, nullptr}, Params(host));
+}
+
+/// Enqueues a copy; the direction follows from the addresses, which may be of any device, pinned or
+/// ordinary host memory. Never blocks if the host side is pinned; with ordinary host memory it may
+/// block until the copy is done. AcceleratorError for null, and for device addresses outside any
+/// allocation.
+void copy_async(void* target, const void* source, std::size_t bytes,
+                const Stream& stream = current_stream());
+
+/// The same, and blocks until the copy is done.
+void copy(void* target, const void* source, std::size_t bytes,
+          const Stream& stream = current_stream());
+
+/// Enqueues filling device memory with one byte value.
+void fill_async(void* target, std::uint8_t value, std::size_t bytes,
+                const Stream& stream = current_stream());
+
+/// Enqueues a call of a function on the host, in the stream's order, on a thread of the driver's.
+/// It must not call anything of ember; an exception out of it ends the process. What it captured is
+/// destroyed after the call, or when the device is reset before it could be made.
+void host_function(std::function<void()> function, const Stream& stream = current_stream());
+
+/// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a
+/// nanosecond on simulated devices.
+void sleep(std::uint64_t cycles, const Stream& stream = current_stream());
+
+/// The device that owns an address. Error for host memory, naming the address.
+int device_of_pointer(const void* pointer);
+
+}  // namespace ember::cuda

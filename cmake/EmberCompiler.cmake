@@ -1,0 +1,38 @@
+# Flags for everything in this project: C++20, warnings, sanitizers, ccache.
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+find_program(EMBER_CCACHE ccache)
+if(EMBER_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${EMBER_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${EMBER_CCACHE})
+endif()
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
+add_library(ember_flags INTERFACE)
+target_compile_features(ember_flags INTERFACE cxx_std_20)
+target_include_directories(ember_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(ember_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>
+  # nvcc's own glue is not pedantic-clean.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # A false alarm of g++ 12 at -O3 on `"text" + std::string()` (gcc.gnu.org bug 105651).
+  target_compile_options(ember_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+endif()
+if(EMBER_WERROR)
+  target_compile_options(ember_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
+endif()
+if(EMBER_SANITIZE)
+  set(sanitize -fsanitize=${EMBER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(ember_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
+  target_link_options(ember_flags INTERFACE -fsanitize=${EMBER_SANITIZE})
+endif()
+find_package(Threads REQUIRED)
+target_link_libraries(ember_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})

@@ -1,0 +1,31 @@
+# Installs the library so that find_package(ember CONFIG) gives ember::ember. The CUDA object, which
+# driver/cuda installs, lies beside libember.so, where the library looks for it.
+
+option(EMBER_INSTALL "Install ember together with this project" ${PROJECT_IS_TOP_LEVEL})
+if(NOT EMBER_INSTALL)
+  return()
+endif()
+
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ember)
+
+# Only ember itself is exported: its parts and ember_flags are folded into it.
+install(TARGETS ember EXPORT emberTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT emberTargets NAMESPACE ember:: DESTINATION ${package_dir})
+
+install(DIRECTORY ember DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.inc"
+  PATTERN "driver/sim" EXCLUDE
+  PATTERN "driver/cuda" EXCLUDE)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(cmake/emberConfig.cmake.in ${PROJECT_BINARY_DIR}/emberConfig.cmake
+  INSTALL_DESTINATION ${package_dir}
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/emberConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/emberConfig.cmake ${PROJECT_BINARY_DIR}/emberConfigVersion.cmake
+  DESTINATION ${package_dir})

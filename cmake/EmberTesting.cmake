@@ -1,0 +1,74 @@
+# ember_test(<name> SOURCES <file>... [LIBRARIES <target>...] [DEVICES none|sim|cuda|both])
+#
+# Builds bin/test_<name> with GoogleTest and registers it with ctest: as <name> (none, the default),
+# as <name>.sim on four simulated devices, as <name>.cuda on the machine's own. The latter exists
+# only with a CUDA object, and is skipped where there is no GPU.
+#
+# ember_script(<name> <command>...) registers a test that is no GoogleTest program. Exit status 77
+# and a line "skipped: <why>" skip it.
+#
+# `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
+# by hand gets that file, its time limit and its environment from ember_test_properties.
+
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(STATUS "Tests left out: GoogleTest was not found")
+endif()
+
+# Stop at the first finding; leaks count.
+set(ember_test_environment
+  "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
+set(ember_test_timeout 300)
+if(EMBER_SANITIZE)
+  set(ember_test_timeout 900)
+endif()
+
+function(ember_test name)
+  cmake_parse_arguments(arg "" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT arg_DEVICES)
+    set(arg_DEVICES none)
+  elseif(NOT arg_DEVICES MATCHES "^(none|sim|cuda|both)$")
+    message(FATAL_ERROR
+      "ember_test(${name}): DEVICES ${arg_DEVICES}, expected none, sim, cuda or both")
+  endif()
+  if(NOT GTest_FOUND)
+    return()
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  target_link_libraries(test_${name} PRIVATE
+    ember::ember ember_flags ${arg_LIBRARIES} GTest::gtest_main)
+
+  set(program $<TARGET_FILE:test_${name}>)
+  if(arg_DEVICES STREQUAL "none")
+    add_test(NAME ${name} COMMAND ${program})
+    ember_test_properties(${name} "EMBER_DEVICES=unset:;CUDA_VISIBLE_DEVICES=unset:")
+  endif()
+  if(arg_DEVICES MATCHES "sim|both")
+    add_test(NAME ${name}.sim COMMAND ${program})
+    ember_test_properties(${name}.sim
+      "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:")
+  endif()
+  if(arg_DEVICES MATCHES "cuda|both" AND EMBER_BUILD_CUDA)
+    add_test(NAME ${name}.cuda COMMAND ${PROJECT_SOURCE_DIR}/tests/on_gpu.sh ${program})
+    ember_test_properties(${name}.cuda "EMBER_DEVICES=set:cuda")
+    set_tests_properties(${name}.cuda PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
+  endif()
+endfunction()
+
+# `environment`: changes in the form of ENVIRONMENT_MODIFICATION.
+function(ember_test_properties test environment)
+  set(results GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/results/${test}.xml)
+  set_tests_properties(${test} PROPERTIES
+    TIMEOUT ${ember_test_timeout}
+    ENVIRONMENT "${ember_test_environment};${results}"
+    ENVIRONMENT_MODIFICATION "${environment};CUDA_LAUNCH_BLOCKING=unset:")
+endfunction()
+
+function(ember_script name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    LABELS script SKIP_RETURN_CODE 77 TIMEOUT ${ember_test_timeout}
+    ENVIRONMENT "${ember_test_environment}")
+endfunction()

@@ -1,0 +1,173 @@
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench/raw.h"
+
+namespace ember::bench {
+namespace {
+
+__global__ void empty(float* unused) {
+  if (unused != nullptr) *unused = 1;
+}
+
+void must(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "raw CUDA: %s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+void must(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "raw CUDA: %s: CUresult %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+// libcuda is opened and not linked, so that the program also starts where there is none.
+template <class Function>
+Function* entry(const char* name) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const found = library == nullptr ? nullptr : dlsym(library, name);
+  if (found == nullptr) {
+    std::fprintf(stderr, "raw CUDA: libcuda.so.1 has no %s\n", name);
+    std::exit(1);
+  }
+  return reinterpret_cast<Function*>(found);
+}
+
+struct DriverApi {
+  decltype(&::cuLaunchKernel) cuLaunchKernel = entry<decltype(::cuLaunchKernel)>("cuLaunchKernel");
+  decltype(&::cuEventRecord) cuEventRecord = entry<decltype(::cuEventRecord)>("cuEventRecord");
+  decltype(&::cuEventQuery) cuEventQuery = entry<decltype(::cuEventQuery)>("cuEventQuery");
+  decltype(&::cuStreamWaitEvent) cuStreamWaitEvent =
+      entry<decltype(::cuStreamWaitEvent)>("cuStreamWaitEvent");
+};
+
+const DriverApi& api() {
+  static const DriverApi functions;
+  return functions;
+}
+
+#define MUST(call) must(call, #call)
+
+class RawCuda final : public Raw {
+ public:
+  explicit RawCuda(int device) {
+    MUST(cudaSetDevice(device));
+    MUST(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&second_, cudaStreamNonBlocking));
+    MUST(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    cudaFunction_t function = nullptr;
+    MUST(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(&empty)));
+    function_ = function;
+    MUST(api_.cuEventRecord(event_, stream_));
+    MUST(cudaStreamSynchronize(stream_));
+  }
+
+  ~RawCuda() override {
+    cudaEventDestroy(event_);
+    cudaStreamDestroy(second_);
+    cudaStreamDestroy(stream_);
+  }
+
+  void launch() override {
+    void* arguments[] = {&unused_};
+    MUST(api_.cuLaunchKernel(function_, 1, 1, 1, 128, 1, 1, 0, stream_, arguments, nullptr));
+  }
+  void launch_user() override { empty<<<1, 128, 0, stream_>>>(unused_); }
+
+  void event_record() override { MUST(api_.cuEventRecord(event_, stream_)); }
+  void event_query() override { MUST(api_.cuEventQuery(event_)); }
+  void event_wait() override { MUST(api_.cuStreamWaitEvent(second_, event_, 0)); }
+  void new_event() override {
+    cudaEvent_t made = nullptr;
+    MUST(cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
+    MUST(cudaEventRecord(made, stream_));
+    MUST(cudaEventDestroy(made));
+  }
+  void new_stream() override {
+    cudaStream_t made = nullptr;
+    MUST(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    MUST(cudaStreamDestroy(made));
+  }
+  void device(int other) override {
+    int before = 0;
+    MUST(cudaGetDevice(&before));
+    MUST(cudaSetDevice(other));
+    MUST(cudaSetDevice(before));
+  }
+  void stream_synchronize() override {
+    MUST(cudaStreamSynchronize(stream_));
+    MUST(cudaStreamSynchronize(second_));
+  }
+
+  void malloc_free(std::size_t bytes) override {
+    void* memory = nullptr;
+    MUST(cudaMalloc(&memory, bytes));
+    MUST(cudaFree(memory));
+  }
+  void malloc_free_async(std::size_t bytes) override {
+    void* memory = nullptr;
+    MUST(cudaMallocAsync(&memory, bytes, stream_));
+    MUST(cudaFreeAsync(memory, stream_));
+  }
+  void pin_unpin(std::size_t bytes) override {
+    void* memory = nullptr;
+    MUST(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+    MUST(cudaFreeHost(memory));
+  }
+
+  void fill(void* target, std::size_t bytes) override {
+    MUST(cudaMemsetAsync(target, 0, bytes, stream_));
+  }
+  void copy(void* target, const void* source, std::size_t bytes) override {
+    MUST(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, stream_));
+  }
+  void copy_peer(void* target, int target_device, const void* source, int source_device,
+                 std::size_t bytes) override {
+    MUST(cudaMemcpyPeerAsync(target, target_device, source, source_device, bytes, stream_));
+  }
+
+ private:
+  const DriverApi& api_ = api();
+  cudaStream_t stream_ = nullptr;
+  cudaStream_t second_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  CUfunction function_ = nullptr;
+  float* unused_ = nullptr;
+};
+
+Status nothing(const driver::Params&, const driver::HostLaunch&) { return {}; }
+
+// A CUkernel belongs to no context and so serves every device; the driver takes it for a
+// CUfunction.
+CUfunction function_of_any_device() {
+  cudaKernel_t kernel = nullptr;
+  MUST(cudaGetKernel(&kernel, reinterpret_cast<const void*>(&empty)));
+  return reinterpret_cast<CUfunction>(kernel);
+}
+
+Status launch_empty(const driver::Params& params, const driver::CudaLaunch& on) {
+  static const CUfunction function = function_of_any_device();
+  static const auto start = api().cuLaunchKernel;
+  float* unused = params.as<EmptyArgs>().unused;
+  void* arguments[] = {&unused};
+  return static_cast<Code>(start(function, 1, 1, 1, 128, 1, 1, 0, on.stream, arguments, nullptr));
+}
+
+Status launch_users(const driver::Params& params, const driver::CudaLaunch& on) {
+  empty<<<1, 128, 0, on.stream>>>(params.as<EmptyArgs>().unused);
+  return static_cast<Code>(cudaGetLastError());
+}
+
+}  // namespace
+
+std::unique_ptr<Raw> make_raw(int device) { return std::make_unique<RawCuda>(device); }
+
+const driver::Kernel empty_kernel{"empty", &nothing, &launch_empty};
+const driver::Kernel user_kernel{"user's empty", &nothing, &launch_users};
+
+}  // namespace ember::bench

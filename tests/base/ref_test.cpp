@@ -1,0 +1,93 @@
+#include "ember/base/ref.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ember {
+namespace {
+
+struct Counted : RefCounted {
+  explicit Counted(std::atomic<int>& counter, int number = 0) : deaths(counter), value(number) {}
+  ~Counted() { ++deaths; }
+  std::atomic<int>& deaths;
+  int value;
+};
+
+TEST(Ref, EmptyOwnsNothing) {
+  const Ref<Counted> empty;
+  const Ref<Counted> null{};
+  EXPECT_FALSE(empty);
+  EXPECT_EQ(empty.get(), nullptr);
+  EXPECT_EQ(empty, null);
+}
+
+TEST(Ref, TheLastOwnerDeletes) {
+  std::atomic<int> deaths = 0;
+  {
+    Ref<Counted> first = make_ref<Counted>(deaths, 7);
+    {
+      const Ref<Counted> second = first;
+      EXPECT_EQ(first, second);
+      EXPECT_EQ(second->value, 7);
+      first = {};
+      EXPECT_EQ(deaths, 0);
+    }
+    EXPECT_EQ(deaths, 1);
+  }
+  EXPECT_EQ(deaths, 1);
+}
+
+TEST(Ref, MovingPassesOwnershipOn) {
+  std::atomic<int> deaths = 0;
+  Ref<Counted> first = make_ref<Counted>(deaths);
+  Counted* const object = first.get();
+  const Ref<Counted> second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): moved from means empty
+  EXPECT_EQ(second.get(), object);
+  EXPECT_EQ(deaths, 0);
+}
+
+TEST(Ref, AssigningReleasesTheOldObject) {
+  std::atomic<int> deaths = 0;
+  Ref<Counted> ref = make_ref<Counted>(deaths, 1);
+  ref = make_ref<Counted>(deaths, 2);
+  EXPECT_EQ(deaths, 1);
+  EXPECT_EQ(ref->value, 2);
+}
+
+TEST(Ref, AssigningToItselfKeepsTheObject) {
+  std::atomic<int> deaths = 0;
+  Ref<Counted> ref = make_ref<Counted>(deaths, 3);
+  const Ref<Counted>& same = ref;
+  ref = same;
+  EXPECT_EQ(deaths, 0);
+  EXPECT_EQ(ref->value, 3);
+}
+
+TEST(Ref, OwnersOnManyThreadsDeleteOnce) {
+  std::atomic<int> deaths = 0;
+  for (int round = 0; round < 100; ++round) {
+    Ref<Counted> shared = make_ref<Counted>(deaths, round);
+    std::vector<std::thread> threads;
+    threads.reserve(4);
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([mine = shared, round] {
+        for (int i = 0; i < 1000; ++i) {
+          const Ref<Counted> copy = mine;
+          ASSERT_EQ(copy->value, round);
+        }
+      });
+    }
+    shared = {};
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    ASSERT_EQ(deaths, round + 1);
+  }
+}
+
+}  // namespace
+}  // namespace ember

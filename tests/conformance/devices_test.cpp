@@ -1,0 +1,153 @@
+// Chapters 1 and 2: device arguments, counting, choosing, properties, and their errors.
+#include "tests/support/devices.h"
+
+#include <thread>
+
+#include "ember/runtime/guard.h"
+
+namespace ember::cuda {
+namespace {
+
+using test::machine;
+
+TEST(Device, ParsesItsStrings) {
+  EXPECT_EQ(Device("cpu"), Device(Device::Type::cpu));
+  EXPECT_EQ(Device("cuda"), Device(Device::Type::cuda));
+  EXPECT_EQ(Device("cuda:1"), Device(Device::Type::cuda, 1));
+  EXPECT_EQ(Device("cuda:12").str(), "cuda:12");
+  EXPECT_FALSE(Device("cuda").has_index());
+}
+
+TEST(Device, RefusesStringsThatDoNotParse) {
+  for (const char* text :
+       {"cuda0", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda:01", "", "cuda:1:2", "cuda: 1",
+        "cuda:99999999999999999999", "cpu0", "gpu", ":0", "CUDA"}) {
+    EXPECT_ERROR(Device{text}, Error, "Invalid device string: '" + std::string(text) + "'");
+  }
+}
+
+TEST(DeviceArgument, AcceptsIndexStringDeviceAndNothing) {
+  EXPECT_EQ(DeviceArg(0).index(), 0);
+  EXPECT_EQ(DeviceArg(-3).index(), -3);
+  EXPECT_EQ(DeviceArg("cuda:0").index(), 0);
+  EXPECT_EQ(DeviceArg(Device("cuda:0")).index(), 0);
+  EXPECT_EQ(DeviceArg().index(), current_device());
+  EXPECT_EQ(DeviceArg("cuda").index(), current_device());
+}
+
+TEST(DeviceArgument, RefusesOtherKindsOfDevice) {
+  EXPECT_ERROR(synchronize("cpu"), ValueError, "Expected a cuda device, but got: cpu");
+  EXPECT_ERROR(current_stream("cpu"), ValueError, "Expected a cuda device, but got: cpu");
+  EXPECT_ERROR(default_stream("cpu:0"), ValueError, "Expected a cuda device, but got: cpu:0");
+  EXPECT_ERROR(Stream("cpu"), ValueError, "Expected a cuda device, but got: cpu");
+}
+
+TEST(DeviceArgument, SetDeviceNeedsAnIndex) {
+  EXPECT_ERROR(set_device("cuda"), ValueError,
+               "Expected a torch.device with a specified index or an integer, but got:cuda");
+  EXPECT_ERROR(set_device({}), ValueError,
+               "Expected a torch.device with a specified index or an integer, but got:");
+}
+
+TEST(Devices, ThatDoNotExistAreNamed) {
+  const int count = device_count();
+  const std::string asked = "device " + std::to_string(count) + " was asked for, expected 0 to " +
+                            std::to_string(count - 1);
+  EXPECT_ERROR(set_device(count), AcceleratorError, "CUDA error: invalid device ordinal");
+  EXPECT_ERROR(set_device(count), AcceleratorError, asked);
+  EXPECT_ERROR(synchronize(count), AcceleratorError, asked);
+  EXPECT_ERROR(Stream{count}, AcceleratorError, asked);
+  EXPECT_ERROR(current_stream(count), AcceleratorError, asked);
+  EXPECT_ERROR(DeviceGuard{count}, AcceleratorError, asked);
+  try {
+    set_device(99);
+    ADD_FAILURE();
+  } catch (const AcceleratorError& error) {
+    EXPECT_EQ(error.error_code(), 101);
+  }
+  EXPECT_EQ(current_device(), 0) << "a refused call changes nothing";
+}
+
+TEST(Devices, AreCountedAndAvailable) {
+  EXPECT_GE(device_count(), 1);
+  EXPECT_TRUE(is_available());
+  init();
+  EXPECT_TRUE(is_initialized());
+  init();
+  EXPECT_TRUE(is_initialized());
+}
+
+TEST(SetDevice, ChangesTheCurrentDeviceOfTheThread) {
+  NEEDS_DEVICES(2);
+  EXPECT_EQ(current_device(), 0);
+  set_device(1);
+  EXPECT_EQ(current_device(), 1);
+  set_device(-1);
+  EXPECT_EQ(current_device(), 1) << "a negative index is a no-op";
+  int seen = -1;
+  std::thread([&] { seen = current_device(); }).join();
+  EXPECT_EQ(seen, 0) << "a new thread starts on device 0";
+  set_device("cuda:0");
+  EXPECT_EQ(current_device(), 0);
+}
+
+TEST(Properties, DescribeTheDevice) {
+  const DeviceProperties& properties = get_device_properties(0);
+  EXPECT_FALSE(properties.name.empty());
+  EXPECT_EQ(properties.name, get_device_name(0));
+  EXPECT_EQ(std::pair(properties.major, properties.minor), get_device_capability(0));
+  EXPECT_GE(properties.major, 1);
+  EXPECT_GT(properties.multi_processor_count, 0);
+  EXPECT_EQ(properties.warp_size, 32);
+  EXPECT_GE(properties.max_threads_per_multi_processor, 1024);
+  EXPECT_GT(properties.regs_per_multiprocessor, 0);
+  EXPECT_GE(properties.shared_memory_per_block_optin, properties.shared_memory_per_block);
+  EXPECT_EQ(properties.uuid_text().size(), 36u);
+  EXPECT_EQ(properties.simulated, is_simulated());
+  driver::MemoryInfo memory;
+  check(machine().memory_info(0, memory));
+  EXPECT_GE(properties.total_memory, memory.total);
+  EXPECT_LE(memory.free, memory.total);
+  EXPECT_EQ(&properties, &get_device_properties()) << "read once and kept";
+}
+
+TEST(Properties, RefuseDevicesThatDoNotExist) {
+  EXPECT_ERROR(get_device_properties(device_count()), AssertionError, "Invalid device id");
+  EXPECT_ERROR(get_device_properties(-1), AssertionError, "Invalid device id");
+  EXPECT_ERROR(get_device_name(1000), AssertionError, "Invalid device id");
+  EXPECT_ERROR(get_device_capability("cpu"), ValueError, "Expected a cuda device, but got: cpu");
+}
+
+TEST(Properties, TellDevicesApart) {
+  NEEDS_DEVICES(2);
+  EXPECT_NE(get_device_properties(0).uuid, get_device_properties(1).uuid);
+}
+
+TEST(PointerDevice, IsTheOwner) {
+  const int last = device_count() - 1;
+  test::Words<int> here(16, last);
+  EXPECT_EQ(device_of_pointer(here.get()), last);
+  EXPECT_EQ(device_of_pointer(here.get() + 15), last);
+}
+
+TEST(PointerDevice, ThrowsOnHostMemory) {
+  int on_host = 0;
+  EXPECT_ERROR(device_of_pointer(&on_host), Error, "is not device memory");
+  EXPECT_ERROR(device_of_pointer(nullptr), Error, "is not device memory");
+  test::Pinned<int> pinned(4);
+  EXPECT_ERROR(device_of_pointer(pinned.get()), Error, "is not device memory");
+}
+
+TEST(Synchronize, CoversEveryStreamOfTheDevice) {
+  test::Words<std::uint32_t> log(64);
+  std::vector<Stream> streams;
+  for (int i = 0; i < 6; ++i) streams.emplace_back(0);
+  for (std::uint32_t i = 0; i < 6; ++i)
+    launch(streams[i], test::busy_kernel, test::BusyArgs{log.get(), i + 1, 500});
+  synchronize(0);
+  for (const Stream& stream : streams) EXPECT_TRUE(stream.query());
+  EXPECT_EQ(log.read()[0], 6u);
+}
+
+}  // namespace
+}  // namespace ember::cuda

@@ -1,0 +1,80 @@
+// Peer access and copies between devices.
+#include "ember/runtime/event.h"
+#include "ember/runtime/guard.h"
+#include "tests/support/devices.h"
+
+namespace ember::cuda {
+namespace {
+
+using test::MoveArgs;
+using test::Words;
+
+TEST(Peers, AreAskedForById) {
+  EXPECT_FALSE(can_device_access_peer(0, 0));
+  EXPECT_ERROR(can_device_access_peer(device_count(), 0), AssertionError, "Invalid device id");
+  EXPECT_ERROR(can_device_access_peer(-1, 0), AssertionError, "Invalid device id");
+  EXPECT_ERROR(can_device_access_peer(0, device_count()), AssertionError, "Invalid peer device id");
+  EXPECT_ERROR(can_device_access_peer(0, -1), AssertionError, "Invalid peer device id");
+  EXPECT_ERROR(can_device_access_peer(0, "cuda"), ValueError,
+               "Expected a torch.device with a specified index or an integer, but got:cuda");
+}
+
+TEST(Peers, AreSymmetricHere) {
+  NEEDS_DEVICES(2);
+  EXPECT_EQ(can_device_access_peer(0, 1), can_device_access_peer(1, 0));
+}
+
+TEST(PeerCopy, WorksWithoutAccess) {
+  NEEDS_DEVICES(2);
+  constexpr std::size_t kCount = 5000;
+  Words<std::uint32_t> here(kCount, 0);
+  Words<std::uint32_t> there(kCount, 1);
+  const Stream stream(0);
+  launch(stream, test::affine_kernel, test::AffineArgs{here.get(), kCount, 1, 77});
+  copy_async(there.get(), here.get(), kCount * 4, stream);
+  stream.synchronize();
+  EXPECT_EQ(there.read()[kCount - 1], 77u);
+  launch(stream, test::affine_kernel, test::AffineArgs{here.get(), kCount, 1, 1});
+  check(test::machine().copy_peer(stream.handle(), there.get(), 1, here.get(), 0, kCount * 4));
+  stream.synchronize();
+  EXPECT_EQ(there.read()[0], 78u);
+}
+
+TEST(PeerCopy, IsInTheOrderOfItsStream) {
+  NEEDS_DEVICES(2);
+  Words<std::uint32_t> here(1, 0);
+  Words<std::uint32_t> there(1, 1);
+  const Stream stream(1);
+  {
+    const test::Gate gate(stream);
+    copy_async(there.get(), here.get(), 4, stream);
+    launch(stream, test::affine_kernel, test::AffineArgs{there.get(), 1, 1, 5});
+    EXPECT_FALSE(stream.query());
+  }
+  EXPECT_EQ(there.read()[0], 5u);
+}
+
+TEST(PeerAccess, LetsKernelsReachTheOtherDevice) {
+  NEEDS_PEERS();
+  enable_peer_access(0, 1);
+  enable_peer_access(0, 1);  // repeating it has no effect
+  Words<std::uint32_t> here(100, 0);
+  Words<std::uint32_t> there(100, 1);
+  const Stream on_one(1);
+  launch(on_one, test::affine_kernel, test::AffineArgs{there.get(), 100, 1, 3});
+  const Stream stream(0);
+  stream.wait_stream(on_one);
+  launch(stream, test::move_kernel, MoveArgs{here.get(), there.get(), 100});
+  stream.synchronize();
+  EXPECT_EQ(here.read()[99], 3u);
+  disable_peer_access(0, 1);
+  EXPECT_ERROR(disable_peer_access(0, 1), AcceleratorError,
+               "CUDA error: peer access has not been enabled");
+}
+
+TEST(PeerAccess, OfADeviceToItselfIsRefused) {
+  EXPECT_ERROR(enable_peer_access(0, 0), AcceleratorError, "CUDA error:");
+}
+
+}  // namespace
+}  // namespace ember::cuda

@@ -1,0 +1,25 @@
+// What a test can tell the fake libcuda.so.1, and ask it.
+#pragma once
+
+#include <cstddef>
+
+struct FakeCuda {
+  static constexpr int kDevices = 2;
+
+  /// Work already enqueued on the device faults: the next call that waits or asks says so, and so
+  /// does every call after it until the context is reset.
+  int fault[kDevices] = {};
+  /// Queries of streams and events answer "not ready".
+  bool busy = false;
+  /// Larger allocations run out of memory.
+  std::size_t largest_allocation = std::size_t{1} << 20;
+  /// The next query of a stream answers this error number, once.
+  int next_query = 0;
+  /// How often a context was made.
+  int contexts_made[kDevices] = {};
+  /// Contexts in use: retained and not released.
+  int retained[kDevices] = {};
+};
+
+/// The symbol of the fake that is a FakeCuda.
+inline constexpr const char* kFakeCuda = "fake_cuda";

@@ -1,0 +1,77 @@
+// What opening the CUDA driver says on machines where it cannot work. Each test runs in a process
+// of its own, with a libcuda.so.1 (or none) that CMakeLists.txt puts on the loader's path.
+#include "ember/driver/open.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "ember/base/env.h"
+
+namespace ember::driver {
+namespace {
+
+Choice choice() {
+  Choice choice;
+  EXPECT_TRUE(parse_choice(env::get("EMBER_DEVICES"), choice).ok());
+  EXPECT_EQ(choice.kind, Choice::Kind::cuda);
+  return choice;
+}
+
+Status open_chosen() {
+  std::unique_ptr<Driver> driver;
+  Status status = open(choice(), driver);
+  EXPECT_EQ(driver, nullptr);
+  return status;
+}
+
+TEST(OpenCuda, NamesADriverThatIsTooOld) {
+  const Status status = open_chosen();
+  EXPECT_EQ(status.code(), Code::insufficient_driver);
+  EXPECT_EQ(status.detail(), "found version 11080, at least " +
+                                 std::to_string(CUDA_VERSION / 1000 * 1000) + " is needed");
+}
+
+TEST(OpenCuda, SaysThatThereIsNoDevice) {
+  const Status status = open_chosen();
+  EXPECT_EQ(status.code(), Code::no_device);
+  EXPECT_EQ(status.detail(),
+            "the NVIDIA driver finds no device; CUDA_VISIBLE_DEVICES is 'none of them'");
+}
+
+TEST(OpenCuda, NamesTheLibraryThatIsMissing) {
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr)
+    GTEST_SKIP() << "this machine has a libcuda.so.1 where the loader always looks";
+  const Status status = open_chosen();
+  EXPECT_EQ(status.code(), Code::no_device);
+  EXPECT_EQ(status.detail().rfind("libcuda.so.1 cannot be opened: ", 0), 0u) << status.detail();
+}
+
+TEST(OpenCuda, NamesTheArchitecturesCompiledIn) {
+  EXPECT_NE(compiled_architectures().find("sm_"), std::string::npos) << compiled_architectures();
+}
+
+class CountWithoutCuda : public testing::Test {
+ protected:
+  static int count(const char* visible) {
+    if (visible == nullptr)
+      unsetenv("CUDA_VISIBLE_DEVICES");
+    else
+      setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    return count_without_opening(choice());
+  }
+};
+
+TEST_F(CountWithoutCuda, AsksNvml) { EXPECT_EQ(count(nullptr), 3); }
+
+TEST_F(CountWithoutCuda, FollowsTheVisibleDevices) {
+  EXPECT_EQ(count("2,0"), 2);
+  EXPECT_EQ(count(""), 0);
+  EXPECT_EQ(count("0,7,1"), 1);
+  EXPECT_EQ(count("GPU-1,GPU-0"), 2);
+}
+
+TEST_F(CountWithoutCuda, LeavesMigToCuda) { EXPECT_EQ(count("MIG-0"), -1); }
+
+}  // namespace
+}  // namespace ember::driver

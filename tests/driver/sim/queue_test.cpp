@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "ember/driver/sim/task_queue.h"
+#include "ember/driver/sim/timeline.h"
+
+namespace ember::driver::sim {
+namespace {
+
+TEST(TaskQueue, KeepsOrderAcrossChunksAndThreads) {
+  constexpr std::uint64_t kTasks = 200'000;
+  TaskQueue queue;
+  std::thread producer([&] {
+    for (std::uint64_t i = 0; i < kTasks; ++i) {
+      Task& task = queue.next_slot();
+      task.kind = Task::Kind::stamp;
+      task.params = Params(i);
+      ASSERT_EQ(queue.publish(), i + 1);
+    }
+  });
+  for (std::uint64_t done = 0; done < kTasks; ++done) {
+    while (queue.published() <= done) std::this_thread::yield();
+    const Task& task = queue.front(done);
+    ASSERT_EQ(task.params.as<std::uint64_t>(), done);
+    ASSERT_EQ(task.kind, Task::Kind::stamp);
+  }
+  producer.join();
+}
+
+TEST(TaskQueue, HoldsManyTasksAtOnce) {
+  TaskQueue queue;
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    queue.next_slot().params = Params(i);
+    queue.publish();
+  }
+  for (std::uint64_t done = 0; done < 10'000; ++done)
+    ASSERT_EQ(queue.front(done).params.as<std::uint64_t>(), done);
+}
+
+TEST(Timeline, WakesEveryWaiterAtItsValue) {
+  Timeline timeline;
+  std::vector<std::thread> waiters;
+  std::atomic<int> woken{0};
+  for (std::uint64_t value = 1; value <= 8; ++value)
+    waiters.emplace_back([&, value] {
+      timeline.wait(value);
+      EXPECT_GE(timeline.reached(), value);
+      ++woken;
+    });
+  timeline.wait(0);
+  for (int i = 0; i < 8; ++i) timeline.advance();
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(woken, 8);
+  EXPECT_TRUE(timeline.has_reached(8));
+  EXPECT_FALSE(timeline.has_reached(9));
+}
+
+TEST(Timeline, PingPongLosesNoWakeUp) {
+  Timeline ping;
+  Timeline pong;
+  constexpr std::uint64_t kRounds = 20'000;
+  std::thread other([&] {
+    for (std::uint64_t i = 1; i <= kRounds; ++i) {
+      ping.wait(i);
+      pong.advance();
+    }
+  });
+  for (std::uint64_t i = 1; i <= kRounds; ++i) {
+    ping.advance();
+    pong.wait(i);
+  }
+  other.join();
+}
+
+TEST(Point, WithoutATimelineIsReached) { EXPECT_TRUE(Point().reached()); }
+
+}  // namespace
+}  // namespace ember::driver::sim

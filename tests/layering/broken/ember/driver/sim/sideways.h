@@ -1,0 +1,5 @@
+#pragma once
+
+#include "ember/driver/cuda/good.h"
+#include "ember/driver/seam.h"
+#include "neighbour.h"

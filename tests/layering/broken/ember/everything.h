@@ -1,0 +1,4 @@
+#pragma once
+
+#include "ember/base/good.h"
+#include "ember/driver/cuda/good.h"

@@ -1,0 +1,157 @@
+// A device for allocators without a device: addresses, a limit, streams whose work is done when the
+// test says so, and calls that fail when the test says so. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "ember/memory/segment_source.h"
+
+namespace ember::test {
+
+inline driver::StreamHandle stream_handle(std::uintptr_t number, int device = 0) {
+  return {reinterpret_cast<void*>(number * 64), device, 0};
+}
+
+/// Base: memory::SegmentSource or memory::PinnedSource.
+template <class Base>
+class FakeSource : public Base {
+ public:
+  static constexpr std::uintptr_t kStart = std::uintptr_t{1} << 40;
+  static constexpr std::size_t kAlign = std::size_t{2} << 20;
+
+  explicit FakeSource(std::size_t capacity) : capacity_(capacity) {}
+
+  /// All work that the stream has now is done.
+  void complete(const driver::StreamHandle& stream) {
+    const std::lock_guard lock(mutex_);
+    done_[stream.native] = recorded_[stream.native];
+  }
+  /// From now on the k-th call (from 1) fails with `code`; 0: none does.
+  void fail_call(int k, Code code) {
+    const std::lock_guard lock(mutex_);
+    countdown_ = k;
+    failure_ = code;
+  }
+  bool has_failed() const { return countdown_ == 0; }
+  int calls() const { return calls_; }
+
+  std::size_t segments() {
+    const std::lock_guard lock(mutex_);
+    return segments_.size();
+  }
+  std::size_t bytes_held() {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  std::size_t events_alive() {
+    const std::lock_guard lock(mutex_);
+    return events_.size();
+  }
+
+  Status allocate(std::size_t bytes, void*& out) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(); !status.ok()) return status;
+    if (bytes > capacity_ - held_) return Code::out_of_memory;
+    std::uintptr_t address = kStart;  // the lowest gap: the same calls give the same addresses
+    for (const auto& [start, size] : segments_) {
+      if (start - address >= bytes) break;
+      address = (start + size + kAlign - 1) / kAlign * kAlign;
+    }
+    segments_[address] = bytes;
+    held_ += bytes;
+    out = reinterpret_cast<void*>(address);
+    return {};
+  }
+  Status free(void* pointer) noexcept override {
+    const std::lock_guard lock(mutex_);
+    const auto found = segments_.find(reinterpret_cast<std::uintptr_t>(pointer));
+    if (found == segments_.end()) return Code::invalid_value;
+    if (Status status = next_call(); !status.ok()) return status;
+    held_ -= found->second;
+    segments_.erase(found);
+    return {};
+  }
+  Status event_create(int device, driver::EventHandle& out) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(); !status.ok()) return status;
+    auto event = std::make_unique<Event>();
+    out = {event.get(), device, 0};
+    events_[event.get()] = std::move(event);
+    return {};
+  }
+  Status event_destroy(driver::EventHandle event) noexcept override {
+    const std::lock_guard lock(mutex_);
+    return events_.erase(event.native) == 1 ? Status() : Status(Code::invalid_handle);
+  }
+  Status event_record(driver::EventHandle handle, driver::StreamHandle stream) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(); !status.ok()) return status;
+    *events_.at(handle.native) = {stream.native, ++recorded_[stream.native]};
+    return {};
+  }
+  Status event_query(driver::EventHandle handle) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(); !status.ok()) return status;
+    const Event& event = *events_.at(handle.native);
+    return done_[event.stream] >= event.number ? Code::ok : Code::not_ready;
+  }
+  Status event_synchronize(driver::EventHandle handle) noexcept override {
+    Event event;
+    {
+      const std::lock_guard lock(mutex_);
+      if (Status status = next_call(); !status.ok()) return status;
+      event = *events_.at(handle.native);
+      if (done_[event.stream] >= event.number) return {};
+    }
+    wait_for(event.stream, event.number);
+    return {};
+  }
+
+ protected:
+  struct Event {
+    void* stream = nullptr;
+    std::uint64_t number = 0;
+  };
+  /// Who waits makes the stream's work happen.
+  virtual void wait_for(void* stream, std::uint64_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    done_[stream] = std::max(done_[stream], number);
+  }
+
+  std::size_t capacity_;
+
+ private:
+  Status next_call() noexcept {
+    ++calls_;
+    if (countdown_ > 0 && --countdown_ == 0) return Status(failure_, "injected");
+    return {};
+  }
+
+  std::mutex mutex_;
+  std::atomic<int> countdown_{-1}, calls_{0};
+  Code failure_ = Code::unknown;
+  std::size_t held_ = 0;
+  std::map<std::uintptr_t, std::size_t> segments_;
+  std::map<void*, std::unique_ptr<Event>> events_;
+  std::map<void*, std::uint64_t> recorded_, done_;
+};
+
+class FakeDevice : public FakeSource<memory::SegmentSource> {
+ public:
+  using FakeSource::FakeSource;
+  Status memory_info(driver::MemoryInfo& out) noexcept override {
+    out.total = capacity_;
+    out.free = capacity_ - bytes_held();
+    return {};
+  }
+};
+
+using FakePinned = FakeSource<memory::PinnedSource>;
+
+}  // namespace ember::test

@@ -1,0 +1,167 @@
+// Every call of the driver made to fail in turn: nothing leaks, nothing hangs, the error is clear,
+// and the next call works.
+#include <cstring>
+#include <set>
+
+#include "ember/base/env.h"
+#include "ember/cuda.h"
+#include "ember/driver/open.h"
+#include "tests/support/child.h"
+#include "tests/support/devices.h"
+#include "tests/support/failing_driver.h"
+
+namespace ember::cuda {
+namespace {
+
+using test::FailingDriver;
+
+/// Installs a failing driver on top of the one that EMBER_DEVICES asks for.
+FailingDriver& install() {
+  driver::Choice choice;
+  check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
+  std::unique_ptr<driver::Driver> real;
+  check(driver::open(choice, real));
+  auto failing = std::make_unique<FailingDriver>(std::move(real));
+  FailingDriver& driver = *failing;
+  install_driver(std::move(failing));
+  return driver;
+}
+
+void use_streams_and_events() {
+  const Stream first(0);
+  const Stream second(0, -1);
+  Event start(true);
+  Event end(true);
+  test::Words<std::uint32_t> data(64);
+  start.record(first);
+  launch(first, test::affine_kernel, test::AffineArgs{data.get(), 64, 1, 3});
+  end.record(first);
+  end.wait(second);
+  fill_async(data.get(), 1, 16, second);
+  std::uint32_t word = 0;
+  copy(&word, data.get(), 4, second);
+  host_function([] {}, second);
+  (void)second.query();
+  second.wait_stream(first);
+  second.synchronize();
+  end.synchronize();
+  (void)end.query();
+  (void)start.elapsed_time(end);
+  synchronize();
+  (void)device_of_pointer(data.get());
+  (void)get_device_properties();
+  ASSERT_EQ(word, 0x01010101u);
+}
+
+void use_memory() {
+  const Stream first(0);
+  const Stream second(0);
+  {
+    const DeviceBuffer small = allocate(1000, first);
+    DeviceBuffer large = allocate(std::size_t{3} << 20, first);
+    const DeviceBuffer huge = allocate(std::size_t{40} << 20, second);
+    record_stream(large, second);
+    fill_async(large.data(), 7, large.size(), second);
+    large = DeviceBuffer();
+    const DeviceBuffer again = allocate(std::size_t{3} << 20, first);
+    const PinnedBuffer pinned = allocate_pinned(5000);
+    std::memset(pinned.data(), 1, 5000);
+    copy_async(small.data(), pinned.data(), 1000, first);
+    (void)pinned_record_event(pinned.data(), nullptr, first);
+    (void)mem_get_info();
+  }
+  const PinnedBuffer reused = allocate_pinned(5000);
+  empty_cache();
+  pinned_empty_cache();
+  first.synchronize();
+}
+
+void use_peers() {
+  const bool peers = can_device_access_peer(0, 1);
+  const DeviceBuffer here = allocate(4096, Stream(0));
+  const DeviceBuffer there = allocate(4096, Stream(1));
+  const Stream stream(0);
+  copy_async(there.data(), here.data(), 4096, stream);
+  if (peers) enable_peer_access(0, 1);
+  if (peers) disable_peer_access(0, 1);
+  stream.synchronize();
+}
+
+/// Gives back everything that can be given back.
+void settle() {
+  for (int device = 0; device < device_count(); ++device) synchronize(device);
+  empty_cache();
+  pinned_empty_cache();
+}
+
+/// Runs `scenario` with call 1, 2, 3 ... failing until it no longer makes that many calls.
+void fail_each_call(void (*scenario)(), Code code) {
+  FailingDriver& driver = install();
+  scenario();  // once undisturbed: pools fill up, devices wake
+  settle();
+  const FailingDriver::Live before = driver.live();
+  EXPECT_EQ(before.memory, 0);
+  std::set<std::string> calls;
+  int k = 1;
+  for (;; ++k) {
+    ASSERT_LT(k, 10'000);
+    driver.arm(k, code);
+    bool threw = false;
+    try {
+      scenario();
+    } catch (const Error& error) {
+      threw = true;
+      const std::string text = error.what();
+      EXPECT_NE(text.find("njected failure of "), std::string::npos) << text;
+    }
+    driver.disarm();
+    const bool failed = driver.failed();
+    EXPECT_TRUE(failed || !threw);
+    if (failed) calls.insert(driver::call_name(driver.failed_call()));
+
+    scenario();  // the next call works
+    settle();
+    FailingDriver::Live after = driver.live();
+    // A driver that refuses to destroy an event keeps it; nobody else can.
+    if (failed && driver.failed_call() == driver::Call::event_destroy) --after.events;
+    EXPECT_EQ(after.streams, before.streams) << "call " << k;
+    EXPECT_LE(after.events, before.events + 8) << "call " << k;  // the allocator's own few
+    EXPECT_EQ(after.memory, before.memory) << "call " << k;
+    EXPECT_EQ(after.pinned, before.pinned) << "call " << k;
+    if (!failed) break;
+  }
+  std::string list;
+  for (const std::string& call : calls) list += " " + call;
+  std::printf("%d calls made to fail, of the kinds:%s\n", k - 1, list.c_str());
+  EXPECT_GE(calls.size(), 3u);
+}
+
+TEST(EveryCallFails, StreamsAndEvents) {
+  IN_CHILD(fail_each_call(&use_streams_and_events, Code::unknown));
+}
+
+TEST(EveryCallFails, Memory) { IN_CHILD(fail_each_call(&use_memory, Code::unknown)); }
+
+TEST(EveryCallFails, MemoryWithOutOfMemory) {
+  // Out-of-memory is special to the allocator: it reclaims and tries again. So the scenario may
+  // succeed in spite of the failure.
+  IN_CHILD(fail_each_call(&use_memory, Code::out_of_memory));
+}
+
+TEST(EveryCallFails, Peers) {
+  NEEDS_DEVICES(2);
+  IN_CHILD(fail_each_call(&use_peers, Code::unknown));
+}
+
+TEST(EveryCallFails, FirstUse) {
+  IN_CHILD({
+    FailingDriver& driver = install();
+    driver.arm(1, Code::unknown);
+    EXPECT_ERROR(Stream{}, AcceleratorError, "injected failure of stream_create");
+    driver.disarm();
+    Stream().synchronize();
+  });
+}
+
+}  // namespace
+}  // namespace ember::cuda

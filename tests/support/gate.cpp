@@ -1,0 +1,42 @@
+#include "tests/support/gate.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "ember/base/error.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/work.h"
+
+namespace ember::test {
+namespace {
+
+/// Flags are never freed: the kernel may look at them after the gate is gone.
+GateFlags* new_flags() {
+  constexpr std::size_t kBlock = 1024;
+  static std::mutex mutex;
+  static GateFlags* block = nullptr;
+  static std::size_t used = kBlock;
+  const std::lock_guard lock(mutex);
+  if (used == kBlock) {
+    void* memory = nullptr;
+    check(cuda::driver().pinned_malloc(kBlock * sizeof(GateFlags), memory));
+    block = static_cast<GateFlags*>(memory);
+    used = 0;
+  }
+  return new (block + used++) GateFlags();
+}
+
+}  // namespace
+
+Gate::Gate(const cuda::Stream& stream) : flags_(new_flags()) {
+  cuda::launch(stream, gate_kernel, GateArgs{flags_});
+}
+
+void Gate::await_running() const {
+  while (std::atomic_ref(flags_->running).load() == 0) std::this_thread::yield();
+}
+
+void Gate::open() noexcept { std::atomic_ref(flags_->open).store(1); }
+
+}  // namespace ember::test

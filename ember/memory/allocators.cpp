@@ -1,0 +1,108 @@
+#include "ember/memory/allocators.h"
+
+#include <atomic>
+
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+#include "ember/memory/driver_source.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::memory {
+namespace {
+
+constinit std::atomic<CachingAllocator*> by_device[kMaxDevices] = {};
+constinit std::atomic<PinnedAllocator*> pinned = nullptr;
+constinit std::atomic<bool> used = false;  // any of what is below
+
+Mutex& making() {
+  static Mutex mutex;
+  return mutex;
+}
+
+void forget_device(int device) {
+  if (CachingAllocator* allocator = allocator_if_made(device)) allocator->forget();
+}
+
+CachingAllocator& make(int device) {
+  if (device < 0 || device >= kMaxDevices)
+    throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
+                                                            " has no allocator: at most 64 have"));
+  static const bool hooked = (cuda::on_device_reset(&forget_device), true);
+  (void)hooked;
+  used = true;
+  MutexLock lock(making());
+  CachingAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
+  if (allocator == nullptr) {
+    allocator = new CachingAllocator(device, *new DriverSegmentSource(device));
+    by_device[device].store(allocator, std::memory_order_release);
+  }
+  return *allocator;
+}
+
+}  // namespace
+
+bool caching_disabled() {
+  static const bool disabled = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value();
+  return disabled;
+}
+
+CachingAllocator& allocator_of(int device) {
+  (void)cuda::driver();
+  CachingAllocator* allocator = allocator_if_made(device);
+  return allocator != nullptr ? *allocator : make(device);
+}
+
+CachingAllocator* allocator_if_made(int device) noexcept {
+  if (device < 0 || device >= kMaxDevices || cuda::driver_if_made() == nullptr) return nullptr;
+  return by_device[device].load(std::memory_order_acquire);
+}
+
+PinnedAllocator& pinned_allocator() {
+  (void)cuda::driver();
+  if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
+  used = true;
+  MutexLock lock(making());
+  PinnedAllocator* allocator = pinned.load(std::memory_order_relaxed);
+  if (allocator == nullptr) {
+    allocator = new PinnedAllocator(*new DriverPinnedSource);
+    pinned.store(allocator, std::memory_order_release);
+  }
+  return *allocator;
+}
+
+PinnedAllocator* pinned_allocator_if_made() noexcept {
+  if (cuda::driver_if_made() == nullptr) return nullptr;
+  return pinned.load(std::memory_order_acquire);
+}
+
+bool in_forked_child() noexcept { return used && cuda::driver_if_made() == nullptr; }
+
+void* direct_allocate(std::size_t bytes, int device) {
+  if (bytes == 0) return nullptr;
+  if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
+  used = true;
+  void* pointer = nullptr;
+  Status status = cuda::driver().malloc(device, bytes, pointer);
+  if (status.code() == Code::out_of_memory) {
+    DriverSegmentSource source(device);
+    OutOfMemory what;
+    what.device = device;
+    what.segment = what.requested = bytes;
+    (void)source.memory_info(what.info);
+    what.processes = source.processes();
+    throw OutOfMemoryError(out_of_memory_text(what));
+  }
+  check(status);
+  return pointer;
+}
+
+bool direct_free(void* pointer) noexcept {
+  driver::Driver* driver = cuda::driver_if_made();
+  if (driver == nullptr) return false;
+  driver::PointerInfo info;
+  if (!driver->pointer_info(pointer, info).ok()) return false;
+  if (info.kind != driver::PointerInfo::Kind::device || info.base != pointer) return false;
+  return driver->free(info.device, pointer).ok();
+}
+
+}  // namespace ember::memory

@@ -1,0 +1,100 @@
+// One piece of a segment, and the pool that Block records come from.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ember/memory/size_policy.h"
+
+namespace ember::memory {
+
+class FreeList;
+struct StreamUse;
+
+/// Blocks partition a segment and form a list in address order.
+///
+/// Everything but the tag belongs to whoever the state names: the allocator's lock for blocks that
+/// are free, the user (and then the one thread that frees) for blocks in use, a thread's cache for
+/// cached ones. `previous` and `next` always belong to the allocator's lock.
+struct alignas(64) Block {
+  enum State : std::uintptr_t {
+    unused,     ///< this record describes nothing
+    free,       ///< in its free list
+    allocated,  ///< handed out
+    cached,     ///< free, kept by one thread (thread_cache.h), or on its way through free()
+    parked,     ///< freed, but other streams may still use it (stream_uses.h)
+    releasing,  ///< its segment is being given back
+  };
+
+  /// Address and state in one word (addresses are multiples of 512). The state changes to and from
+  /// `free` only under the allocator's lock; the others change by the rules above.
+  std::atomic<std::uintptr_t> tag{0};
+  std::size_t size = 0;
+  std::size_t requested = 0;
+  FreeList* list = nullptr;  ///< the one it goes to when it is free
+  void* stream = nullptr;    ///< whose work may use it: native handle
+  StreamUse* use = nullptr;  ///< other streams that it was used on; usually null
+  Block* link = nullptr;     ///< next in a thread's cache or in the pool of records
+  Block* left = nullptr;     ///< children in the free list's tree
+  Block* right = nullptr;
+  Block* previous = nullptr;  ///< neighbours in the segment
+  Block* next = nullptr;
+
+  std::uintptr_t position() const noexcept {
+    return tag.load(std::memory_order_relaxed) & ~std::uintptr_t{kMinBlock - 1};
+  }
+  void* address() const noexcept { return reinterpret_cast<void*>(position()); }
+  State state() const noexcept {
+    return static_cast<State>(tag.load(std::memory_order_relaxed) & (kMinBlock - 1));
+  }
+  void set(std::uintptr_t position, State state) noexcept {
+    tag.store(position | state, std::memory_order_release);
+  }
+  void set(State state) noexcept { set(position(), state); }
+  bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
+
+  /// Takes the block out of the user's hands. Succeeds for exactly one caller per allocation, and
+  /// only if the record still describes `position`: so the caller may have found the record without
+  /// any lock, and a pointer freed twice or never allocated cannot do harm.
+  bool claim(std::uintptr_t position) noexcept {
+    std::uintptr_t expected = position | allocated;
+    return tag.compare_exchange_strong(expected, position | cached, std::memory_order_acquire,
+                                       std::memory_order_relaxed);
+  }
+};
+
+/// Records come from slabs and go back to a list: no heap allocation once warm. The memory stays
+/// readable for the pool's life, so that a stale Block* can be looked at (see Block::claim). Not
+/// thread-safe.
+class BlockPool {
+ public:
+  Block* take() {
+    if (unused_ == nullptr) grow();
+    Block* block = unused_;
+    unused_ = block->link;
+    block->link = nullptr;
+    return block;
+  }
+  void give_back(Block* block) noexcept {
+    block->set(0, Block::unused);
+    block->list = nullptr;
+    block->previous = block->next = nullptr;
+    block->link = unused_;
+    unused_ = block;
+  }
+
+ private:
+  static constexpr std::size_t kSlab = 128;
+  void grow() {
+    slabs_.push_back(std::make_unique<Block[]>(kSlab));
+    for (std::size_t i = kSlab; i-- > 0;) give_back(&slabs_.back()[i]);
+  }
+
+  std::vector<std::unique_ptr<Block[]>> slabs_;
+  Block* unused_ = nullptr;
+};
+
+}  // namespace ember::memory

@@ -1,0 +1,56 @@
+#include "ember/memory/driver_source.h"
+
+#include "ember/runtime/runtime.h"
+
+namespace ember::memory {
+namespace {
+
+// Whoever has an allocator has initialised, so this never makes a driver, which could throw.
+driver::Driver& made() noexcept { return *cuda::driver_if_made(); }
+
+}  // namespace
+
+template <class Source>
+Status DriverEvents<Source>::event_create(int device, driver::EventHandle& out) noexcept {
+  return made().event_create(device, {}, out);
+}
+template <class Source>
+Status DriverEvents<Source>::event_destroy(driver::EventHandle event) noexcept {
+  return made().event_destroy(event);
+}
+template <class Source>
+Status DriverEvents<Source>::event_record(driver::EventHandle event,
+                                          driver::StreamHandle stream) noexcept {
+  return made().event_record(event, stream);
+}
+template <class Source>
+Status DriverEvents<Source>::event_query(driver::EventHandle event) noexcept {
+  return made().event_query(event);
+}
+template <class Source>
+Status DriverEvents<Source>::event_synchronize(driver::EventHandle event) noexcept {
+  return made().event_synchronize(event);
+}
+template class DriverEvents<SegmentSource>;
+template class DriverEvents<PinnedSource>;
+
+Status DriverSegmentSource::allocate(std::size_t bytes, void*& out) noexcept {
+  return made().malloc(device_, bytes, out);
+}
+Status DriverSegmentSource::free(void* pointer) noexcept { return made().free(device_, pointer); }
+Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
+  return made().memory_info(device_, out);
+}
+std::vector<driver::Telemetry::Process> DriverSegmentSource::processes() {
+  std::vector<driver::Telemetry::Process> processes;
+  if (driver::Telemetry* telemetry = made().telemetry())
+    (void)telemetry->processes(device_, processes);
+  return processes;
+}
+
+Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
+  return made().pinned_malloc(bytes, out);
+}
+Status DriverPinnedSource::free(void* pointer) noexcept { return made().pinned_free(pointer); }
+
+}  // namespace ember::memory

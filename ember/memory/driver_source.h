@@ -1,0 +1,37 @@
+// Raw memory and events from the process's driver.
+#pragma once
+
+#include "ember/memory/segment_source.h"
+
+namespace ember::memory {
+
+/// Both kinds of source share what concerns events.
+template <class Source>
+class DriverEvents : public Source {
+ public:
+  Status event_create(int device, driver::EventHandle& out) noexcept final;
+  Status event_destroy(driver::EventHandle event) noexcept final;
+  Status event_record(driver::EventHandle event, driver::StreamHandle stream) noexcept final;
+  Status event_query(driver::EventHandle event) noexcept final;
+  Status event_synchronize(driver::EventHandle event) noexcept final;
+};
+
+class DriverSegmentSource final : public DriverEvents<SegmentSource> {
+ public:
+  explicit DriverSegmentSource(int device) noexcept : device_(device) {}
+  Status allocate(std::size_t bytes, void*& out) noexcept override;
+  Status free(void* pointer) noexcept override;
+  Status memory_info(driver::MemoryInfo& out) noexcept override;
+  std::vector<driver::Telemetry::Process> processes() override;
+
+ private:
+  int device_;
+};
+
+class DriverPinnedSource final : public DriverEvents<PinnedSource> {
+ public:
+  Status allocate(std::size_t bytes, void*& out) noexcept override;
+  Status free(void* pointer) noexcept override;
+};
+
+}  // namespace ember::memory

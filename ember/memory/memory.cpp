@@ -1,0 +1,250 @@
+#include "ember/memory/memory.h"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+#include "ember/base/error.h"
+#include "ember/memory/allocators.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/work.h"
+
+namespace ember::cuda {
+
+using memory::CachingAllocator;
+
+namespace {
+
+std::string hex(const void* pointer) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%zx", reinterpret_cast<std::size_t>(pointer));
+  return text;
+}
+
+/// Calls `visit(allocator)` for every device's allocator, the current device's first, until one
+/// answers true.
+template <class Visit>
+bool any_allocator(Visit&& visit) {
+  const int first = current_device();
+  if (CachingAllocator* allocator = memory::allocator_if_made(first))
+    if (visit(*allocator)) return true;
+  for (int device = 0; device < memory::kMaxDevices; ++device) {
+    if (device == first) continue;
+    if (CachingAllocator* allocator = memory::allocator_if_made(device))
+      if (visit(*allocator)) return true;
+  }
+  return false;
+}
+
+/// The allocator whose counters are asked for; null if nothing has been counted yet.
+CachingAllocator* counted(const DeviceArg& device) {
+  if (driver_if_made() == nullptr) return nullptr;
+  return memory::allocator_if_made(device.existing());
+}
+
+struct Fraction {
+  std::atomic<double> value{1};
+};
+constinit std::array<Fraction, memory::kMaxDevices> fractions;
+
+}  // namespace
+
+// ---- Device memory
+
+DeviceBuffer allocate(std::size_t bytes, Stream stream) {
+  DeviceBuffer buffer;
+  if (memory::caching_disabled()) [[unlikely]] {
+    buffer.data_ = memory::direct_allocate(bytes, stream.device_index());
+  } else {
+    CachingAllocator& allocator = memory::allocator_of(stream.device_index());
+    buffer.generation_ = allocator.generation();
+    buffer.block_ = allocator.allocate(bytes, stream.native());
+    if (buffer.block_ != nullptr) buffer.data_ = buffer.block_->address();
+  }
+  buffer.size_ = bytes;
+  buffer.stream_.emplace(std::move(stream));
+  return buffer;
+}
+
+void DeviceBuffer::reset() noexcept {
+  void* const data = std::exchange(data_, nullptr);
+  if (data != nullptr) {
+    if (block_ == nullptr) {
+      (void)memory::direct_free(data);
+    } else if (CachingAllocator* allocator = memory::allocator_if_made(stream_->device_index())) {
+      // If the device was reset, or the memory freed by its address, there is nothing left to do.
+      if (allocator->generation() == generation_) (void)allocator->free(block_, data);
+    }
+  }
+  stream_.reset();
+  size_ = 0;
+  block_ = nullptr;
+}
+
+void DeviceBuffer::swap(DeviceBuffer& other) noexcept {
+  std::swap(stream_, other.stream_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(block_, other.block_);
+  std::swap(generation_, other.generation_);
+}
+
+void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
+                              const std::optional<Stream>& stream) {
+  const int index = device.existing();
+  if (stream && stream->device_index() != index)
+    throw ValueError("Expected a stream of device " + std::to_string(index) + ", but got: " +
+                     stream->str() + " of device " + std::to_string(stream->device_index()));
+  if (memory::caching_disabled()) return memory::direct_allocate(bytes, index);
+  void* const native = stream ? stream->native() : current_stream(index).native();
+  const memory::Block* block = memory::allocator_of(index).allocate(bytes, native);
+  return block != nullptr ? block->address() : nullptr;
+}
+
+void caching_allocator_delete(void* pointer) {
+  if (pointer == nullptr || memory::in_forked_child()) return;
+  const auto free = [pointer](CachingAllocator& allocator) { return allocator.free(pointer); };
+  if (driver_if_made() != nullptr)
+    if (memory::caching_disabled() ? memory::direct_free(pointer) : any_allocator(free)) return;
+  throw Error("invalid device pointer: " + hex(pointer) +
+              ". Expected the start of device memory that was allocated here and not yet freed.");
+}
+
+void record_stream(const void* pointer, const Stream& stream) {
+  if (pointer == nullptr || driver_if_made() == nullptr || memory::caching_disabled()) return;
+  any_allocator([&](CachingAllocator& allocator) {
+    return allocator.record_stream(pointer, stream.handle());
+  });
+}
+
+DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream) {
+  DeviceBuffer copy = allocate(source.size(), stream);
+  if (source.size() == 0) return copy;
+  record_stream(source, stream);
+  copy_async(copy.data(), source.data(), source.size(), stream);
+  return copy;
+}
+
+void empty_cache() {
+  Status failure;
+  for (int device = 0; device < memory::kMaxDevices; ++device) {
+    CachingAllocator* allocator = memory::allocator_if_made(device);
+    if (allocator == nullptr) continue;
+    Status status = allocator->empty_cache();
+    if (failure.ok()) failure = std::move(status);
+  }
+  check(failure);
+}
+
+std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device) {
+  driver::MemoryInfo info;
+  check(driver().memory_info(device.existing(), info));
+  return {info.free, info.total};
+}
+
+void set_per_process_memory_fraction(double fraction, DeviceArg device) {
+  if (!(fraction >= 0 && fraction <= 1)) {  // also when it is not a number
+    char text[32];
+    std::snprintf(text, sizeof text, "%.15g", fraction);
+    throw ValueError("Invalid fraction value: " + std::string(text) + ". Allowed range: 0~1");
+  }
+  const int index = device.existing();
+  const auto total = static_cast<double>(get_device_properties(index).total_memory);
+  memory::allocator_of(index).set_limit(static_cast<std::size_t>(fraction * total));
+  fractions[static_cast<std::size_t>(index)].value.store(fraction);
+}
+
+double get_per_process_memory_fraction(DeviceArg device) {
+  return fractions[static_cast<std::size_t>(device.existing())].value.load();
+}
+
+const char* get_allocator_backend() noexcept { return "native"; }
+
+// ---- Counters
+
+std::size_t memory_allocated(DeviceArg device) {
+  CachingAllocator* allocator = counted(device);
+  return allocator != nullptr ? static_cast<std::size_t>(allocator->allocated()) : 0;
+}
+
+std::size_t max_memory_allocated(DeviceArg device) {
+  const CachingAllocator* allocator = counted(device);
+  return allocator != nullptr ? static_cast<std::size_t>(allocator->max_allocated()) : 0;
+}
+
+std::size_t memory_reserved(DeviceArg device) {
+  const CachingAllocator* allocator = counted(device);
+  return allocator != nullptr ? static_cast<std::size_t>(allocator->reserved()) : 0;
+}
+
+std::size_t max_memory_reserved(DeviceArg device) {
+  const CachingAllocator* allocator = counted(device);
+  return allocator != nullptr ? static_cast<std::size_t>(allocator->max_reserved()) : 0;
+}
+
+void reset_peak_memory_stats(DeviceArg device) {
+  if (CachingAllocator* allocator = counted(device)) allocator->reset_peaks();
+}
+
+MemoryCounters memory_counters(DeviceArg device) {
+  CachingAllocator* allocator = counted(device);
+  return allocator != nullptr ? allocator->counters() : MemoryCounters();
+}
+
+// ---- Pinned memory
+
+PinnedBuffer allocate_pinned(std::size_t bytes) {
+  PinnedBuffer buffer;
+  buffer.size_ = bytes;
+  if (const memory::PinnedBlock* block = memory::pinned_allocator().allocate(bytes)) {
+    buffer.data_ = block->data;
+    buffer.context_ = block;
+  }
+  return buffer;
+}
+
+void PinnedBuffer::reset() noexcept {
+  void* const data = std::exchange(data_, nullptr);
+  if (data != nullptr)
+    if (memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made())
+      (void)allocator->free(data);
+  size_ = 0;
+  context_ = nullptr;
+}
+
+void PinnedBuffer::swap(PinnedBuffer& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(context_, other.context_);
+}
+
+void* pinned_alloc(std::size_t bytes) {
+  const memory::PinnedBlock* block = memory::pinned_allocator().allocate(bytes);
+  return block != nullptr ? block->data : nullptr;
+}
+
+void pinned_delete(void* pointer) {
+  if (pointer == nullptr || memory::in_forked_child()) return;
+  memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
+  if (allocator != nullptr && allocator->free(pointer)) return;
+  throw Error("invalid pinned pointer: " + hex(pointer) +
+              ". Expected the start of pinned memory that was allocated here and not yet freed.");
+}
+
+bool pinned_record_event(const void* pointer, const void* context, const Stream& stream) {
+  memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
+  return allocator != nullptr && allocator->record_event(pointer, context, stream.handle());
+}
+
+void pinned_empty_cache() {
+  if (memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made())
+    check(allocator->empty_cache());
+}
+
+PinnedCounters pinned_counters() {
+  memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
+  return allocator != nullptr ? allocator->counters() : PinnedCounters();
+}
+
+}  // namespace ember::cuda

@@ -1,0 +1,194 @@
+// Memory of devices, and page-locked host memory. Chapters 8, 9, 12 and 14 of the documents.
+//
+// Device memory comes from a caching allocator, one per device: freed memory is kept for reuse by
+// later work on the same stream. So freeing needs no wait, and memory that work in a stream still
+// uses may be freed at once, as long as only that stream uses it; other streams must be noted with
+// record_stream(). All functions are thread-safe, and none of them waits for work on a device
+// unless its comment says so.
+//
+// With PYTORCH_NO_CUDA_MEMORY_CACHING set, every allocation is one of the device's own, of exactly
+// the size asked for, all counters stay zero, and freeing waits for the device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "ember/memory/counters.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::memory {
+struct Block;
+struct PinnedBlock;
+}  // namespace ember::memory
+
+namespace ember::cuda {
+
+// ---- Device memory
+
+/// Owns memory of one device; frees it when it goes. Movable, not copyable. A buffer that outlives
+/// a reset of its device, or lives on in a forked child, no longer has memory and goes silently.
+/// Members may be called from any thread, but not while another thread moves or destroys the
+/// buffer.
+class DeviceBuffer {
+ public:
+  /// Empty: no memory, no device, no stream.
+  DeviceBuffer() noexcept = default;
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~DeviceBuffer() { reset(); }
+
+  /// Null if the size is zero. Aligned to 512 bytes.
+  void* data() const noexcept { return data_; }
+  template <class T>
+  T* as() const noexcept {
+    return static_cast<T*>(data_);
+  }
+  /// The bytes asked for; the block behind it may be larger.
+  std::size_t size() const noexcept { return size_; }
+  /// `cuda` without an index if the buffer is empty.
+  Device device() const noexcept {
+    return {Device::Type::cuda, stream_ ? stream_->device_index() : -1};
+  }
+  /// The stream whose work may use it without further notice. Nothing if the buffer is empty.
+  const std::optional<Stream>& stream() const noexcept { return stream_; }
+
+  /// Frees the memory and makes the buffer empty.
+  void reset() noexcept;
+  void swap(DeviceBuffer& other) noexcept;
+
+ private:
+  friend DeviceBuffer allocate(std::size_t bytes, Stream stream);
+
+  std::optional<Stream> stream_;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  memory::Block* block_ = nullptr;  // null without caching
+  std::uint32_t generation_ = 0;    // of the device's allocator: changes with a reset
+};
+
+/// Memory for work on a stream, on the stream's device; contents undefined. Sizes are bytes from 0
+/// to 2^60 - 1. May block while the device is asked for more memory, and, when there is none left,
+/// until other streams have finished with memory that was freed. Throws OutOfMemoryError (the text
+/// says what held the memory; everything stays usable) and AcceleratorError. Initialises.
+DeviceBuffer allocate(std::size_t bytes, Stream stream = current_stream());
+
+/// The same for callers that keep the address: freed with caching_allocator_delete. Null for zero
+/// bytes. Without a stream, the current one of the device; ValueError if the stream is another
+/// device's.
+void* caching_allocator_alloc(std::size_t bytes, DeviceArg device = {},
+                              const std::optional<Stream>& stream = {});
+
+/// Frees what caching_allocator_alloc (or a buffer) has at exactly this address; null is ignored.
+/// Error `invalid device pointer: 0x...` for anything else, and nothing is changed. Does nothing in
+/// a forked child, whose parent's memory it cannot free.
+void caching_allocator_delete(void* pointer);
+
+/// Notes that work on a stream, of any device, uses the memory that contains `pointer`: once freed,
+/// it is not reused before the work is done that the stream holds at that time. Ignored for the
+/// memory's own stream, for null, and for memory that is not from here.
+void record_stream(const void* pointer, const Stream& stream);
+inline void record_stream(const DeviceBuffer& buffer, const Stream& stream) {
+  record_stream(buffer.data(), stream);
+}
+
+/// A new buffer with the same bytes, for work on `stream`: the copy is enqueued there, after what
+/// the stream holds now. The source is noted as used by the stream. Errors as allocate().
+DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream = current_stream());
+
+/// Gives all cached memory that is not in use back to the devices. Waits for work on other streams
+/// that uses freed memory. Nothing before initialisation. AcceleratorError if a device does not
+/// take some of it back; that part stays cached.
+void empty_cache();
+
+/// (free, total) bytes of the whole device, whoever uses them. Initialises.
+std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device = {});
+
+/// Limits what this process's allocator may hold of a device to `fraction` of the device's memory;
+/// beyond that, allocations fail with OutOfMemoryError without asking the device. What is held
+/// already is kept. ValueError `Invalid fraction value: x. Allowed range: 0~1`. Initialises.
+void set_per_process_memory_fraction(double fraction, DeviceArg device = {});
+/// 1 unless set. Initialises.
+double get_per_process_memory_fraction(DeviceArg device = {});
+
+/// "native".
+const char* get_allocator_backend() noexcept;
+
+// ---- Counters: 0, or nothing to do, before initialisation, which they never cause.
+// AcceleratorError for devices that don't exist.
+
+/// Bytes handed out and not yet freed (rounded sizes), and the most there ever were.
+std::size_t memory_allocated(DeviceArg device = {});
+std::size_t max_memory_allocated(DeviceArg device = {});
+/// Bytes held of the device, in use or cached, and the most there ever were.
+std::size_t memory_reserved(DeviceArg device = {});
+std::size_t max_memory_reserved(DeviceArg device = {});
+/// Every peak of the device becomes the current value.
+void reset_peak_memory_stats(DeviceArg device = {});
+/// Everything that is counted, of one moment.
+MemoryCounters memory_counters(DeviceArg device = {});
+
+// ---- Page-locked ("pinned") host memory, which devices copy from and to without the CPU
+
+/// Owns pinned memory; frees it when it goes. Movable, not copyable.
+class PinnedBuffer {
+ public:
+  /// Empty.
+  PinnedBuffer() noexcept = default;
+  PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    PinnedBuffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~PinnedBuffer() { reset(); }
+
+  /// Null if the size is zero.
+  void* data() const noexcept { return data_; }
+  template <class T>
+  T* as() const noexcept {
+    return static_cast<T*>(data_);
+  }
+  /// The bytes asked for; the block behind it is the next power of two.
+  std::size_t size() const noexcept { return size_; }
+  /// By this, pinned_record_event knows views of the buffer at any address.
+  const void* context() const noexcept { return context_; }
+
+  /// Frees the memory and makes the buffer empty.
+  void reset() noexcept;
+  void swap(PinnedBuffer& other) noexcept;
+
+ private:
+  friend PinnedBuffer allocate_pinned(std::size_t bytes);
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  const void* context_ = nullptr;
+};
+
+/// Pinned memory, contents undefined. May block. ValueError for 2^60 bytes and more,
+/// AcceleratorError when there is none. Initialises.
+PinnedBuffer allocate_pinned(std::size_t bytes);
+
+/// The same for callers that keep the address. Null for zero bytes.
+void* pinned_alloc(std::size_t bytes);
+/// Error `invalid pinned pointer: 0x...` unless pinned memory in use begins here; null is ignored.
+void pinned_delete(void* pointer);
+
+/// Notes that work on a stream uses pinned memory: once freed, it is not reused before that work is
+/// done. The memory is found by `context`, or else by its exact start. False if there is no such
+/// memory in use; both may be anything.
+bool pinned_record_event(const void* pointer, const void* context, const Stream& stream);
+inline bool pinned_record_event(const PinnedBuffer& buffer, const Stream& stream) {
+  return pinned_record_event(buffer.data(), buffer.context(), stream);
+}
+
+/// Unlocks and gives back cached pinned memory that no work uses. Nothing before initialisation.
+void pinned_empty_cache();
+/// Zeros before initialisation.
+PinnedCounters pinned_counters();
+
+}  // namespace ember::cuda

@@ -1,0 +1,69 @@
+#include "ember/memory/out_of_memory.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "ember/base/bytes.h"
+
+namespace ember::memory {
+namespace {
+
+std::string format(std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
+
+std::string documented_line(const OutOfMemory& what) {
+  std::string text = "CUDA out of memory. Tried to allocate " + format_bytes(what.segment) +
+                     ". GPU " + std::to_string(what.device) + " has a total capacity of " +
+                     format_bytes(what.info.total) + " of which " + format_bytes(what.info.free) +
+                     " is free. ";
+  for (const auto& process : what.processes) {
+    if (process.pid == static_cast<unsigned>(getpid()))
+      text += "Including non-PyTorch memory, this process";
+    else
+      text += "Process " + std::to_string(process.pid);
+    text += " has " + format_bytes(process.bytes) + " memory in use. ";
+  }
+  if (what.limit) text += format_bytes(*what.limit) + " allowed; ";
+  return text + "Of the allocated memory " + format(what.allocated) +
+         " is allocated by PyTorch, and " + format(what.reserved - what.allocated) +
+         " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
+         "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+         "documentation for Memory Management  "
+         "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+}
+
+std::string stream_text(const void* stream) {
+  if (stream == nullptr) return "the default stream";
+  char text[40];
+  std::snprintf(text, sizeof text, "stream %p", stream);
+  return text;
+}
+
+}  // namespace
+
+std::string out_of_memory_text(const OutOfMemory& what) {
+  std::string text = documented_line(what);
+  text += "\nThe request was for " + format_bytes(what.requested) +
+          "; the largest cached block it could have used has " + format_bytes(what.largest_cached) +
+          ".";
+  for (const auto& [stream, bytes] : what.cached)
+    text += "\nCached in partly used segments for work on " + stream_text(stream) + ": " +
+            format_bytes(bytes) + ".";
+  if (what.waiting_blocks > 0)
+    text += "\nFreed but still used by other streams: " + format(what.waiting_bytes) + " in " +
+            std::to_string(what.waiting_blocks) + " blocks.";
+  if (what.limit)
+    text += "\nset_per_process_memory_fraction limits this process to " +
+            format_bytes(*what.limit) + " on this device; it holds " + format(what.reserved) + ".";
+  return text;
+}
+
+std::string too_large_text(std::size_t bytes) {
+  std::string text = "CUDA out of memory. Tried to allocate more than 1EB memory.";
+  const auto value = static_cast<std::int64_t>(bytes);
+  return text + "\nThe size was " +
+         (value < 0 ? std::to_string(value) + ", a negative number" : std::to_string(value)) +
+         "; sizes are from 0 to 2^60 - 1 bytes.";
+}
+
+}  // namespace ember::memory

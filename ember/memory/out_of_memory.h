@@ -1,0 +1,44 @@
+// The text of OutOfMemoryError.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ember/driver/capabilities.h"
+#include "ember/driver/handles.h"
+
+namespace ember::memory {
+
+/// What held the memory when an allocation failed. Sizes are bytes.
+struct OutOfMemory {
+  int device = 0;
+  std::size_t segment = 0;    ///< what was asked of the device
+  std::size_t requested = 0;  ///< what the user asked for
+  driver::MemoryInfo info;
+  std::vector<driver::Telemetry::Process> processes;  ///< on the device; empty if unknown
+  std::optional<std::size_t> limit;                   ///< of this process, if a fraction was set
+  std::int64_t allocated = 0;
+  std::int64_t reserved = 0;
+
+  // Beyond the documents' text:
+  struct Cached {
+    void* stream = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::vector<Cached> cached;       ///< free bytes per stream, only the streams that have some
+  std::size_t largest_cached = 0;   ///< largest free block of the request's own stream and pool
+  std::int64_t waiting_blocks = 0;  ///< freed, but still used by other streams
+  std::int64_t waiting_bytes = 0;
+};
+
+/// The first line is the documents' text (chapter 12); further lines say what held the memory.
+std::string out_of_memory_text(const OutOfMemory& what);
+
+/// The text for requests of 2^60 bytes and more; a value with the highest bit set is named as the
+/// negative number that it most likely was.
+std::string too_large_text(std::size_t bytes);
+
+}  // namespace ember::memory

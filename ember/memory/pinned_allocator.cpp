@@ -1,0 +1,179 @@
+#include "ember/memory/pinned_allocator.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "ember/base/error.h"
+#include "ember/memory/size_policy.h"
+#include "ember/runtime/observer.h"
+
+namespace ember::memory {
+namespace {
+
+void add(cuda::Counter& counter, std::int64_t change) noexcept {
+  counter.current += change;
+  counter.peak = std::max(counter.peak, counter.current);
+  (change > 0 ? counter.allocated : counter.freed) += change > 0 ? change : -change;
+}
+
+std::size_t size_class(std::size_t bytes) { return std::countr_zero(bytes); }
+
+void notify(cuda::Activity::Kind kind, const void* address, std::size_t bytes) noexcept {
+  cuda::Activity activity;
+  activity.kind = kind;
+  activity.address = address;
+  activity.bytes = bytes;
+  cuda::notify(activity);
+}
+
+}  // namespace
+
+PinnedAllocator::~PinnedAllocator() {
+  MutexLock lock(mutex_);
+  for (const auto& [address, block] : by_address_) {
+    (void)source_.free(block->data);
+    if (block->in_use) delete block->use;  // otherwise it is parked, and uses_ deletes it
+    delete block;
+  }
+}
+
+PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  if (bytes >= kTooLarge)
+    throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
+                     ". Sizes are from 0 to 2^60 - 1 bytes.");
+  const std::size_t size = std::bit_ceil(bytes);
+  if (!uses_.empty()) check(finish_uses(/*wait=*/false));
+  {
+    MutexLock lock(mutex_);
+    if (PinnedBlock*& first = free_[size_class(size)]; first != nullptr) {
+      PinnedBlock* block = first;
+      first = block->next;
+      block->in_use = true;
+      add(counters_.active_requests, 1);
+      add(counters_.active_bytes, static_cast<std::int64_t>(size));
+      return block;
+    }
+  }
+  void* data = nullptr;
+  Status status = source_.allocate(size, data);
+  if (status.code() == Code::out_of_memory) {
+    check(empty_cache());
+    status = source_.allocate(size, data);
+  }
+  check(status);
+  notify(cuda::Activity::Kind::pinned_allocated, data, size);
+  return adopt(data, size);
+}
+
+PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes) {
+  auto* block = new PinnedBlock{data, bytes, /*in_use=*/true};
+  MutexLock lock(mutex_);
+  by_address_[data] = block;
+  contexts_.insert(block);
+  const auto size = static_cast<std::int64_t>(bytes);
+  add(counters_.allocations, 1);
+  add(counters_.allocated_bytes, size);
+  add(counters_.active_requests, 1);
+  add(counters_.active_bytes, size);
+  ++counters_.num_host_alloc;
+  return block;
+}
+
+bool PinnedAllocator::free(void* pointer) noexcept {
+  StreamUse* use = nullptr;
+  {
+    MutexLock lock(mutex_);
+    const auto found = by_address_.find(pointer);
+    if (found == by_address_.end() || !found->second->in_use) return false;
+    PinnedBlock* block = found->second;
+    block->in_use = false;
+    use = block->use;
+    if (use == nullptr) put_back(block);
+  }
+  if (use != nullptr) uses_.park(use);
+  return true;
+}
+
+void PinnedAllocator::put_back(PinnedBlock* block) {
+  block->next = std::exchange(free_[size_class(block->bytes)], block);
+  add(counters_.active_requests, -1);
+  add(counters_.active_bytes, -static_cast<std::int64_t>(block->bytes));
+}
+
+PinnedBlock* PinnedAllocator::find(const void* pointer, const void* context) {
+  if (const auto found = contexts_.find(context); found != contexts_.end())
+    return static_cast<PinnedBlock*>(const_cast<void*>(*found));
+  const auto found = by_address_.find(pointer);
+  return found != by_address_.end() ? found->second : nullptr;
+}
+
+bool PinnedAllocator::record_event(const void* pointer, const void* context,
+                                   const driver::StreamHandle& stream) {
+  MutexLock lock(mutex_);
+  PinnedBlock* block = find(pointer, context);
+  if (block == nullptr || !block->in_use) return false;
+  if (block->use == nullptr) block->use = new StreamUse{block, {}, 0};
+  block->use->note(stream);
+  return true;
+}
+
+Status PinnedAllocator::finish_uses(bool wait) {
+  const auto done = [this](const std::vector<StreamUse*>& uses) {
+    MutexLock lock(mutex_);
+    for (StreamUse* use : uses) {
+      auto* block = static_cast<PinnedBlock*>(use->owner);
+      block->use = nullptr;
+      delete use;
+      put_back(block);
+    }
+  };
+  return wait ? uses_.wait(done) : uses_.poll(done);
+}
+
+Status PinnedAllocator::empty_cache() {
+  // Blocks whose copies are done count as unused; nobody is made to wait for the others.
+  Status status = uses_.empty() ? Status() : finish_uses(/*wait=*/false);
+  Status released = release_cached();
+  return status.ok() ? released : status;
+}
+
+Status PinnedAllocator::release_cached() {
+  std::vector<PinnedBlock*> unused;
+  {
+    MutexLock lock(mutex_);
+    for (PinnedBlock*& first : free_) {
+      for (; first != nullptr; first = first->next) {
+        unused.push_back(first);
+        contexts_.erase(first);
+        by_address_.erase(first->data);
+      }
+    }
+  }
+  Status failure;
+  for (PinnedBlock* block : unused) {
+    Status status = source_.free(block->data);
+    if (status.ok()) notify(cuda::Activity::Kind::pinned_freed, block->data, block->bytes);
+    MutexLock lock(mutex_);
+    if (status.ok()) {
+      add(counters_.allocations, -1);
+      add(counters_.allocated_bytes, -static_cast<std::int64_t>(block->bytes));
+      ++counters_.num_host_free;
+      delete block;
+      continue;
+    }
+    if (failure.ok()) failure = std::move(status);
+    by_address_[block->data] = block;  // still ours
+    contexts_.insert(block);
+    block->next = std::exchange(free_[size_class(block->bytes)], block);
+  }
+  return failure;
+}
+
+cuda::PinnedCounters PinnedAllocator::counters() {
+  MutexLock lock(mutex_);
+  return counters_;
+}
+
+}  // namespace ember::memory

@@ -1,0 +1,69 @@
+// The caching allocator of page-locked host memory: chapter 14 of the documents.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ember/base/mutex.h"
+#include "ember/memory/counters.h"
+#include "ember/memory/segment_source.h"
+#include "ember/memory/stream_uses.h"
+
+namespace ember::memory {
+
+/// A piece of pinned memory. Its address is the "context" by which views of the memory know it.
+struct PinnedBlock {
+  void* data = nullptr;
+  std::size_t bytes = 0;  ///< a power of two
+  bool in_use = false;
+  StreamUse* use = nullptr;     ///< streams that copy from or to it
+  PinnedBlock* next = nullptr;  ///< in the list of its size
+};
+
+/// Blocks have powers of two as sizes and are never split. A freed block is reused, last freed
+/// first, once the work is done that was on its recorded streams when it was freed. Thread-safe;
+/// the source is never called while `mutex_` is held. Nothing is allocated on the heap for a reuse.
+class PinnedAllocator {
+ public:
+  /// `source` must outlive the allocator.
+  explicit PinnedAllocator(PinnedSource& source) : source_(source), uses_(source) {}
+  /// Gives everything back, whether in use or not.
+  ~PinnedAllocator();
+  PinnedAllocator(const PinnedAllocator&) = delete;
+  PinnedAllocator& operator=(const PinnedAllocator&) = delete;
+
+  /// Null for zero bytes. May block. Throws AcceleratorError (out of memory: after the unused
+  /// blocks were given back and that did not help), and ValueError for 2^60 bytes and more.
+  PinnedBlock* allocate(std::size_t bytes);
+  /// False, and nothing else, if no block in use begins at `pointer`. Does not block.
+  bool free(void* pointer) noexcept;
+
+  /// Notes that work on the stream uses the block in use that `context` is, or that begins at
+  /// `pointer`. False if there is neither; either may be anything.
+  bool record_event(const void* pointer, const void* context, const driver::StreamHandle& stream);
+
+  /// Gives unused blocks back. Failed: the first error; the rest has been given back.
+  Status empty_cache();
+  cuda::PinnedCounters counters();
+
+ private:
+  Status finish_uses(bool wait);
+  Status release_cached();
+  PinnedBlock* adopt(void* data, std::size_t bytes);
+  void put_back(PinnedBlock* block) EMBER_REQUIRES(mutex_);
+  PinnedBlock* find(const void* pointer, const void* context) EMBER_REQUIRES(mutex_);
+
+  PinnedSource& source_;
+  StreamUses uses_;
+
+  Mutex mutex_;
+  std::unordered_map<const void*, PinnedBlock*> by_address_ EMBER_GUARDED_BY(mutex_);
+  std::unordered_set<const void*> contexts_ EMBER_GUARDED_BY(mutex_);
+  std::array<PinnedBlock*, 64> free_ EMBER_GUARDED_BY(mutex_){};  // by the logarithm of the size
+  cuda::PinnedCounters counters_ EMBER_GUARDED_BY(mutex_);
+};
+
+}  // namespace ember::memory

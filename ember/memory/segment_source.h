@@ -1,0 +1,48 @@
+// Where the allocators get raw memory and events from: the driver (driver_source.h) or, in tests
+// and benchmarks, something that needs no device.
+//
+// The rules of the seam hold (driver.h): thread-safe, nothing throws, a failed call has changed
+// nothing. The allocators never make a call while they hold the lock of their free lists.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "ember/base/status.h"
+#include "ember/driver/capabilities.h"
+#include "ember/driver/handles.h"
+
+namespace ember::memory {
+
+class EventSource {
+ public:
+  virtual ~EventSource() = default;
+  virtual Status event_create(int device, driver::EventHandle& out) noexcept = 0;
+  virtual Status event_destroy(driver::EventHandle event) noexcept = 0;
+  virtual Status event_record(driver::EventHandle event, driver::StreamHandle stream) noexcept = 0;
+  /// not_ready while work before the record is pending.
+  virtual Status event_query(driver::EventHandle event) noexcept = 0;
+  /// Blocks until the record is reached.
+  virtual Status event_synchronize(driver::EventHandle event) noexcept = 0;
+};
+
+/// Raw memory of one device.
+class SegmentSource : public EventSource {
+ public:
+  /// Memory aligned to kMinBlock. out_of_memory is an ordinary answer. May block.
+  virtual Status allocate(std::size_t bytes, void*& out) noexcept = 0;
+  /// Gives back what allocate returned. May block until the device no longer uses it.
+  virtual Status free(void* pointer) noexcept = 0;
+  virtual Status memory_info(driver::MemoryInfo& out) noexcept = 0;
+  /// The processes that hold memory of the device, for error texts; none where nobody knows.
+  virtual std::vector<driver::Telemetry::Process> processes() { return {}; }
+};
+
+/// Raw page-locked host memory.
+class PinnedSource : public EventSource {
+ public:
+  virtual Status allocate(std::size_t bytes, void*& out) noexcept = 0;
+  virtual Status free(void* pointer) noexcept = 0;
+};
+
+}  // namespace ember::memory

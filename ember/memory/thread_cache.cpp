@@ -1,0 +1,111 @@
+#include "ember/memory/thread_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ember::memory {
+
+std::size_t ThreadCache::home(const void* stream, std::size_t size) noexcept {
+  const std::uint64_t key = (reinterpret_cast<std::uintptr_t>(stream) >> 4) ^ (size / kMinBlock);
+  return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15u) >> 57);
+}
+
+ThreadCache::Shelf* ThreadCache::find(const void* stream, std::size_t size) noexcept {
+  static_assert(kShelves == 128, "home() yields 7 bits");
+  const std::size_t first = home(stream, size);
+  for (std::size_t i = 0; i < kProbes; ++i) {
+    Shelf& shelf = shelves_[(first + i) % kShelves];
+    if (shelf.size == size && shelf.stream == stream) return &shelf;
+  }
+  return nullptr;
+}
+
+ThreadCache::Shelf* ThreadCache::find_room(void* stream, std::size_t size) noexcept {
+  if (Shelf* shelf = find(stream, size)) return shelf;
+  const std::size_t first = home(stream, size);
+  for (std::size_t i = 0; i < kProbes; ++i) {
+    Shelf& shelf = shelves_[(first + i) % kShelves];
+    if (shelf.first != nullptr) continue;
+    shelf.stream = stream;
+    shelf.size = size;
+    return &shelf;
+  }
+  return nullptr;
+}
+
+Block* ThreadCache::pop(Shelf& shelf) noexcept {
+  Block* block = shelf.first;
+  shelf.first = block->link;
+  --blocks_;
+  bytes_ -= block->size;
+  return block;
+}
+
+void ThreadCache::push(Shelf& shelf, Block* block) noexcept {
+  block->link = shelf.first;
+  shelf.first = block;
+  ++blocks_;
+  bytes_ += block->size;
+}
+
+ThreadCache::Taken ThreadCache::take(void* stream, std::size_t size, std::size_t requested) {
+  SpinGuard lock(mutex_);
+  used_ = true;
+  Shelf* shelf = find(stream, size);
+  if (shelf == nullptr || shelf->first == nullptr) return {};
+  Block* block = pop(*shelf);
+  block->requested = requested;
+  block->set(Block::allocated);
+  return {block, spend(size, requested)};
+}
+
+bool ThreadCache::spend(std::size_t size, std::size_t requested) noexcept {
+  const Usage usage{1, static_cast<std::int64_t>(size), static_cast<std::int64_t>(requested)};
+  const Pool pool = pool_of(is_small(size));
+  if (!credit_[kAll].covers(usage) || !credit_[pool].covers(usage)) return false;
+  for (const Pool p : {kAll, pool}) {
+    credit_[p] -= usage;
+    gained_[p] += usage;
+  }
+  return true;
+}
+
+ThreadCache::Put ThreadCache::put(Block* block) {
+  if (block->size > kMaxBlockBytes) return Put::refused;
+  SpinGuard lock(mutex_);
+  used_ = true;
+  // A flush may have ended the session between the caller's look and now.
+  if (!in_session()) return Put::refused;
+  if (blocks_ == kMaxBlocks || bytes_ + block->size > kMaxBytes) return Put::full;
+  Shelf* shelf = find_room(block->stream, block->size);
+  if (shelf == nullptr) return Put::full;
+  const Usage usage{1, static_cast<std::int64_t>(block->size),
+                    static_cast<std::int64_t>(block->requested)};
+  credit_[kAll] += usage;
+  credit_[pool_of(is_small(block->size))] += usage;
+  push(*shelf, block);
+  return Put::kept;
+}
+
+bool ThreadCache::adopt(Block* chain) noexcept {
+  SpinGuard lock(mutex_);
+  Shelf* shelf = in_session() ? find_room(chain->stream, chain->size) : nullptr;
+  if (shelf == nullptr) return false;
+  while (chain != nullptr) {
+    Block* const block = chain;
+    chain = block->link;
+    push(*shelf, block);
+  }
+  return true;
+}
+
+void ThreadCache::begin_session(std::atomic<int>& active) noexcept {
+  operations_left_ = session_length_;
+  session_length_ = std::min(2 * session_length_, kLongSession);
+  SpinGuard lock(mutex_);
+  used_ = true;
+  if (!session_.exchange(true, std::memory_order_relaxed))
+    active.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace ember::memory

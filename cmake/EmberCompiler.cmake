@@ -15,6 +15,10 @@ endif()
 add_library(ember_flags INTERFACE)
 target_compile_features(ember_flags INTERFACE cxx_std_20)
 target_include_directories(ember_flags INTERFACE ${PROJECT_SOURCE_DIR})
+# Calls within a library need not go through its table of symbols.
+target_compile_options(ember_flags INTERFACE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
+target_link_options(ember_flags INTERFACE -Wl,-Bsymbolic-functions)
 target_compile_options(ember_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast>
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>

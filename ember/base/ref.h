@@ -62,11 +62,16 @@ class Ref {
   friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }
 
  private:
+  bool counted() const noexcept {
+    if (object_ == nullptr) return false;
+    if constexpr (requires(const T* object) { object->immortal(); }) return !object_->immortal();
+    return true;
+  }
   void acquire() noexcept {
-    if (object_ != nullptr) object_->refs_.fetch_add(1, std::memory_order_relaxed);
+    if (counted()) object_->refs_.fetch_add(1, std::memory_order_relaxed);
   }
   void release() noexcept {
-    if (object_ == nullptr || object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (!counted() || object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     if constexpr (requires(T * last) { T::dispose(last); })
       T::dispose(object_);
     else

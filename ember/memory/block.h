@@ -33,12 +33,12 @@ struct alignas(64) Block {
   /// `free` only under the allocator's lock; the others change by the rules above.
   std::atomic<std::uintptr_t> tag{0};
   std::size_t size = 0;
-  std::size_t requested = 0;
-  FreeList* list = nullptr;  ///< the one it goes to when it is free
-  void* stream = nullptr;    ///< whose work may use it: native handle
-  StreamUse* use = nullptr;  ///< other streams that it was used on; usually null
-  Block* link = nullptr;     ///< next in a thread's cache or in the pool of records
-  Block* left = nullptr;     ///< children in the free list's tree
+  std::atomic<std::size_t> requested{0};  ///< atomic for snapshots of blocks in use
+  FreeList* list = nullptr;               ///< the one it goes to when it is free
+  void* stream = nullptr;                 ///< whose work may use it: native handle
+  StreamUse* use = nullptr;               ///< other streams that it was used on; usually null
+  Block* link = nullptr;                  ///< next in a thread's cache or in the pool of records
+  Block* left = nullptr;                  ///< children in the free list's tree
   Block* right = nullptr;
   Block* previous = nullptr;  ///< neighbours in the segment
   Block* next = nullptr;
@@ -54,6 +54,7 @@ struct alignas(64) Block {
     tag.store(position | state, std::memory_order_release);
   }
   void set(State state) noexcept { set(position(), state); }
+  std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
 
   /// Takes the block out of the user's hands. Succeeds for exactly one caller per allocation, and

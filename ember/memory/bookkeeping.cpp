@@ -43,8 +43,8 @@ Block* CachingAllocator::containing(const void* inside) {
 }
 
 AllocEvent CachingAllocator::event_of(Kind kind, const Block& block, SplitChange change) {
-  return {kind,       block.list->small, block.stream, block.address(),
-          block.size, block.requested,   change};
+  return {kind,       block.list->small,       block.stream, block.address(),
+          block.size, block.requested_bytes(), change};
 }
 
 void CachingAllocator::emit(const AllocEvent& event) noexcept {
@@ -134,7 +134,8 @@ std::vector<SegmentView> CachingAllocator::snapshot() {
     SegmentView view{address, segment.size, segment.first->list->small, segment.first->stream, {}};
     for (const Block* block = segment.first; block != nullptr; block = block->next)
       view.blocks.push_back({block->position(), block->size,
-                             block->state() == Block::free ? 0 : block->requested, block->state()});
+                             block->state() == Block::free ? 0 : block->requested_bytes(),
+                             block->state()});
     views.push_back(std::move(view));
   }
   return views;

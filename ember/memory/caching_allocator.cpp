@@ -101,7 +101,7 @@ Block* CachingAllocator::take(const Request& request, Notices& notices) {
 
 void CachingAllocator::hand_out(Block* block, const Request& request, SplitChange change,
                                 Notices& notices) {
-  block->requested = request.requested;
+  block->requested.store(request.requested, std::memory_order_relaxed);
   block->set(Block::allocated);
   emit(event_of(Kind::allocated, *block, change), notices);
 }

@@ -83,6 +83,9 @@ class CachingAllocator final : private ThreadCacheHome {
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
   void set_limit(std::size_t bytes);
 
+  /// Whether the lock was contended lately: threads keep free blocks for themselves.
+  bool contended() const noexcept { return caches_.any_active(); }
+
   /// Bytes in use, exact. One load, except while threads have caches.
   std::int64_t allocated();
   std::int64_t max_allocated() const noexcept { return stats_.max_allocated(); }

@@ -37,7 +37,7 @@ Block* CachingAllocator::add_segment(void* address, std::size_t size, FreeList& 
   Block* block = pool_.take();
   block->set(reinterpret_cast<std::uintptr_t>(address), Block::cached);
   block->size = size;
-  block->requested = 0;
+  block->requested.store(0, std::memory_order_relaxed);
   block->list = &list;
   block->stream = list.stream;
   segments_[block->position()] = {size, block};

@@ -54,7 +54,7 @@ ThreadCache::Taken ThreadCache::take(void* stream, std::size_t size, std::size_t
   Shelf* shelf = find(stream, size);
   if (shelf == nullptr || shelf->first == nullptr) return {};
   Block* block = pop(*shelf);
-  block->requested = requested;
+  block->requested.store(requested, std::memory_order_relaxed);
   block->set(Block::allocated);
   return {block, spend(size, requested)};
 }
@@ -80,7 +80,7 @@ ThreadCache::Put ThreadCache::put(Block* block) {
   Shelf* shelf = find_room(block->stream, block->size);
   if (shelf == nullptr) return Put::full;
   const Usage usage{1, static_cast<std::int64_t>(block->size),
-                    static_cast<std::int64_t>(block->requested)};
+                    static_cast<std::int64_t>(block->requested_bytes())};
   credit_[kAll] += usage;
   credit_[pool_of(is_small(block->size))] += usage;
   push(*shelf, block);

@@ -42,6 +42,9 @@ namespace ember::memory {
 
 class alignas(64) ThreadCache {
  public:
+  /// `index`: its place among the allocator's caches.
+  explicit ThreadCache(int index) noexcept : index_(index), next_victim_(index) {}
+
   struct Taken {
     Block* block = nullptr;  ///< null: nothing of that size here
     bool paid = false;       ///< false: the caller must count the allocation
@@ -91,11 +94,11 @@ class alignas(64) ThreadCache {
 
   std::atomic<bool> session_{false};
   bool owned_ = false;  // by a thread; under the allocator's lock
-  int index_ = 0;       // among the caches
+  const int index_;
   // Of the owning thread:
   int operations_left_ = 0;
   int session_length_ = kShortSession;
-  int next_victim_ = 0;
+  int next_victim_;
 
   SpinLock mutex_;  // after the allocator's
   std::array<Shelf, kShelves> shelves_ EMBER_GUARDED_BY(mutex_);

@@ -94,11 +94,10 @@ void ThreadCaches::join() {
   while (i < count && caches_[i]->owned_) ++i;
   if (i == kMaxCaches) return;
   if (i == count) {
-    caches_[i] = std::make_unique<ThreadCache>();
+    caches_[i] = std::make_unique<ThreadCache>(i);
     count_.store(count + 1, std::memory_order_release);
   }
   caches_[i]->owned_ = true;
-  caches_[i]->index_ = caches_[i]->next_victim_ = i;
   my_caches[place_] = {id_, caches_[i].get()};
   caches_[i]->begin_session(active_);
 }
@@ -149,7 +148,7 @@ bool ThreadCaches::borrow_for(ThreadCache& cache, const Block& block) noexcept
       spare -= half;
       cache.credit_[pool] += half;
     }
-    if (cache.spend(block.size, block.requested)) return true;
+    if (cache.spend(block.size, block.requested_bytes())) return true;
   }
   return false;
 }

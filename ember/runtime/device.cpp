@@ -1,5 +1,7 @@
 #include "ember/runtime/device.h"
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <optional>
 #include <vector>
@@ -55,6 +57,9 @@ PropertyCache& property_cache() {
   return *cache;
 }
 
+/// Devices that were made ready; a few of a great many may be asked again, which does no harm.
+constinit std::array<std::atomic<bool>, 64> activated{};
+
 /// An index as it was given, checked the way the documents' AssertionErrors want it.
 int checked_id(DeviceArg device, bool required, const char* message) {
   const int index = required ? device.required_index() : device.index();
@@ -87,18 +92,29 @@ int DeviceArg::required_index() const {
 
 int DeviceArg::existing() const {
   const int wanted = index();
-  const int count = driver().device_count();
-  if (wanted >= count)
+  const int count = static_cast<int>(detail::thread_state().streams.size());
+  if (wanted >= count) [[unlikely]]
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(wanted) +
                                                             " was asked for, expected 0 to " +
                                                             std::to_string(count - 1)));
   return wanted < 0 ? current_device() : wanted;
 }
 
-int current_device() {
-  driver();
-  return detail::thread_state().device;
+int detail::count_devices() { return driver().device_count(); }
+
+void detail::activate(int device) {
+  const auto slot = static_cast<std::size_t>(device);
+  if (slot < activated.size() && activated[slot].load(std::memory_order_acquire)) return;
+  check(driver().device_activate(device));
+  if (slot < activated.size()) activated[slot].store(true, std::memory_order_release);
 }
+
+void detail::forget_activation(int device) noexcept {
+  if (const auto slot = static_cast<std::size_t>(device); slot < activated.size())
+    activated[slot].store(false, std::memory_order_release);
+}
+
+int current_device() { return detail::thread_state().device; }
 
 void set_device(DeviceArg device) {
   const int wanted = device.required_index();

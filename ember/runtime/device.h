@@ -123,8 +123,8 @@ void synchronize(DeviceArg device = {});
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
 /// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until
-/// work in progress has stopped. No other thread may be using the device. On real GPUs a fault cannot
-/// be cleared within the process: then the fault is thrown again, and nothing has changed.
+/// work in progress has stopped. No other thread may be using the device. On real GPUs a fault
+/// cannot be cleared within the process: then the fault is thrown again, and nothing has changed.
 void reset_device(DeviceArg device = {});
 
 /// Whether `device` can be given access to memory of `peer`. AssertionError `Invalid device id` or

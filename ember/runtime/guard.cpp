@@ -9,32 +9,37 @@ namespace ember::cuda {
 using detail::exchange_current;
 using detail::thread_state;
 
-DeviceGuard::DeviceGuard(DeviceArg device)
-    : original_(cuda::current_device()), current_(original_) {
+DeviceGuard::DeviceGuard(DeviceArg device) : original_(thread_state().device), current_(original_) {
   set_device(device);
 }
 
-DeviceGuard::~DeviceGuard() { thread_state().device = original_; }
+// A guard that is left in a forked child finds no state of the thread: there is nothing to restore.
+
+DeviceGuard::~DeviceGuard() {
+  if (detail::this_thread != nullptr) detail::this_thread->device = original_;
+}
 
 void DeviceGuard::set_device(DeviceArg device) {
   const int wanted = device.index();
   if (wanted < 0) return;
   const int index = DeviceArg(wanted).existing();
-  check(driver().device_activate(index));
+  detail::activate(index);
   thread_state().device = current_ = index;
 }
 
 void StreamGuard::enter(const Stream& stream) {
   detail::ThreadState& state = thread_state();
   original_device_ = state.device;
-  current_ = stream.state_;
-  replaced_ = exchange_current(stream.device_index(), stream.state_);
-  state.device = stream.device_index();
+  device_ = stream.device_index();
+  replaced_ = std::exchange(state.streams[static_cast<std::size_t>(device_)], stream.state_);
+  state.device = device_;
 }
 
 void StreamGuard::leave() noexcept {
-  exchange_current(current_->handle.device, std::move(replaced_));
-  thread_state().device = original_device_;
+  detail::ThreadState* state = detail::this_thread;
+  if (state == nullptr) return;
+  state->streams[static_cast<std::size_t>(device_)] = std::move(replaced_);
+  state->device = original_device_;
 }
 
 void StreamGuard::reset_stream(const Stream& stream) {
@@ -43,12 +48,11 @@ void StreamGuard::reset_stream(const Stream& stream) {
 }
 
 Stream StreamGuard::original_stream() const {
-  if (original_device_ != current_->handle.device)
-    return Stream(detail::current_state(original_device_));
+  if (original_device_ != device_) return Stream(detail::current_state(original_device_));
   return Stream(replaced_ ? replaced_ : detail::default_state(original_device_));
 }
 
-Stream StreamGuard::current_stream() const { return Stream(current_); }
+Stream StreamGuard::current_stream() const { return Stream(detail::current_state(device_)); }
 
 MultiStreamGuard::MultiStreamGuard(std::span<const Stream> streams) {
   replaced_.reserve(streams.size());
@@ -58,6 +62,7 @@ MultiStreamGuard::MultiStreamGuard(std::span<const Stream> streams) {
 }
 
 MultiStreamGuard::~MultiStreamGuard() {
+  if (detail::this_thread == nullptr) return;
   // Backwards, so that of two streams of one device the older state is what remains.
   for (auto entry = replaced_.rbegin(); entry != replaced_.rend(); ++entry)
     exchange_current(entry->first, std::move(entry->second));

@@ -81,15 +81,15 @@ class StreamGuard {
   Stream original_stream() const;
   Stream current_stream() const;
   Device original_device() const noexcept { return {Device::Type::cuda, original_device_}; }
-  Device current_device() const noexcept { return {Device::Type::cuda, current_->handle.device}; }
+  Device current_device() const noexcept { return {Device::Type::cuda, device_}; }
 
  private:
   void enter(const Stream& stream);
   void leave() noexcept;
 
   int original_device_ = 0;
-  Ref<detail::StreamState> current_;
-  Ref<detail::StreamState> replaced_;  // was current on current_'s device; null: the default stream
+  int device_ = 0;                     // the guarded stream's
+  Ref<detail::StreamState> replaced_;  // was current on device_; null: the default stream
 };
 
 /// A stream guard that may be empty.

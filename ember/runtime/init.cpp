@@ -39,7 +39,9 @@ std::atomic<bool> bad_fork{false};
 std::atomic<bool> blocking_launches{false};
 
 void after_fork_in_child() {
-  if (detail::the_driver.exchange(nullptr) != nullptr) bad_fork = true;
+  if (detail::the_driver.exchange(nullptr) == nullptr) return;
+  bad_fork = true;
+  detail::forget_thread_state();
 }
 
 Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
@@ -172,6 +174,7 @@ std::string get_arch_list() { return driver::compiled_architectures(); }
 void reset_device(DeviceArg device) {
   const int index = device.existing();
   check(driver().device_reset(index));
+  detail::forget_activation(index);
   detail::forget_streams(index);
   detail::forget_host_functions(index);
   std::vector<void (*)(int)> hooks;

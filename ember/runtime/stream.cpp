@@ -11,23 +11,27 @@ namespace ember::cuda {
 
 namespace detail {
 
-ThreadState& thread_state() {
-  thread_local ThreadState state;
-  return state;
+thread_local constinit ThreadState* this_thread = nullptr;
+
+ThreadState& make_thread_state() {
+  // Its own class, so that the pointer is cleared for destructors that run later in this thread.
+  struct Owner {
+    ThreadState state;
+    ~Owner() { this_thread = nullptr; }
+  };
+  thread_local Owner owner;
+  owner.state.streams.resize(static_cast<std::size_t>(count_devices()));
+  this_thread = &owner.state;
+  return owner.state;
 }
 
 Ref<StreamState> exchange_current(int device, Ref<StreamState> stream) {
-  auto& streams = thread_state().streams;
-  const auto slot = static_cast<std::size_t>(device);
-  if (slot >= streams.size()) streams.resize(slot + 1);
-  return std::exchange(streams[slot], std::move(stream));
+  return std::exchange(thread_state().streams[static_cast<std::size_t>(device)], std::move(stream));
 }
 
 Ref<StreamState> current_state(int device) {
-  const auto& streams = thread_state().streams;
-  const auto slot = static_cast<std::size_t>(device);
-  if (slot < streams.size() && streams[slot]) return streams[slot];
-  return default_state(device);
+  const Ref<StreamState>& current = thread_state().streams[static_cast<std::size_t>(device)];
+  return current ? current : default_state(device);
 }
 
 }  // namespace detail

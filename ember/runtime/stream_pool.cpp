@@ -54,6 +54,7 @@ Pools* make_pools() {
   for (std::size_t i = 0; i < count; ++i) {
     Ref<StreamState> stream = make_ref<StreamState>();
     stream->handle.device = static_cast<int>(i);
+    stream->is_default = true;
     pools->defaults.push_back(std::move(stream));
   }
   return pools;

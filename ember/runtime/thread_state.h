@@ -10,12 +10,28 @@ namespace ember::cuda::detail {
 
 struct ThreadState {
   int device = 0;
-  /// By device; null is the default stream. Sized at the first use of a device.
+  /// By device; null is the default stream.
   std::vector<Ref<StreamState>> streams;
 };
 
-/// The calling thread's state: made at first use, gone with the thread.
-ThreadState& thread_state();
+/// The calling thread's state: made at first use of devices, gone with the thread. Only a pointer
+/// is thread-local, so that looking costs one load.
+extern thread_local constinit ThreadState* this_thread [[gnu::tls_model("initial-exec")]];
+ThreadState& make_thread_state();
+inline ThreadState& thread_state() {
+  ThreadState* state = this_thread;
+  return state != nullptr ? *state : make_thread_state();
+}
+
+/// Number of devices; initialises.
+int count_devices();
+
+/// Makes a device ready, once; again after forget_activation.
+void activate(int device);
+void forget_activation(int device) noexcept;
+
+/// For the child of a fork: whatever was current belonged to the parent.
+inline void forget_thread_state() noexcept { this_thread = nullptr; }
 
 /// Puts `stream` (null: the default stream) in as current stream of `device`, which must exist, and
 /// returns what was there.

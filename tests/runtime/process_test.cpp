@@ -198,6 +198,27 @@ TEST(Fork, AfterFirstUseIsRefusedInTheChild) {
   });
 }
 
+TEST(Fork, InsideGuardsLeavesThemQuietly) {
+  IN_CHILD({
+    const Stream stream;
+    bool in_child = false;
+    pid_t child = -1;
+    {
+      const StreamGuard on_stream(stream);
+      const DeviceGuard on_device(0);
+      const MultiStreamGuard on_many({&stream, 1});
+      std::fflush(stdout);
+      child = fork();
+      in_child = child == 0;
+    }
+    if (in_child) std::_Exit(0);
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(current_stream(), default_stream());
+  });
+}
+
 TEST(Fork, WithWorkInFlightDoesNotHang) {
   IN_CHILD({
     const Stream stream;

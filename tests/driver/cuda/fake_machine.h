@@ -14,23 +14,20 @@ namespace ember::driver {
 
 class OnFakeCuda : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
+  /// Every test has a driver of its own, on devices that nobody has used.
+  void SetUp() override {
+    library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    fake_ = static_cast<FakeCuda*>(dlsym(library_, kFakeCuda));
+    ASSERT_NE(fake_, nullptr) << "this is not the fake libcuda.so.1";
+    for (int device = 0; device < FakeCuda::kDevices; ++device)
+      foreign<int(int)>("cuDevicePrimaryCtxReset_v2")(device);
+    fake() = FakeCuda();
     Choice choice;
     ASSERT_TRUE(parse_choice(env::get("EMBER_DEVICES"), choice).ok());
     std::unique_ptr<Driver> made;
     const Status status = open(choice, made);
     ASSERT_TRUE(status.ok()) << status.text();
     driver_ = made.release();  // like the real one, it lives until the process ends
-    library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    fake_ = static_cast<FakeCuda*>(dlsym(library_, kFakeCuda));
-    ASSERT_NE(fake_, nullptr) << "this is not the fake libcuda.so.1";
-  }
-
-  /// Every test starts on devices that nobody has used.
-  void SetUp() override {
-    for (int device = 0; device < FakeCuda::kDevices; ++device)
-      ASSERT_TRUE(cuda().device_reset(device).ok());
-    fake() = FakeCuda();
   }
 
   static Driver& cuda() { return *driver_; }

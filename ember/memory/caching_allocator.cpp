@@ -28,8 +28,11 @@ CachingAllocator::CachingAllocator(int device, SegmentSource& source)
 
 CachingAllocator::~CachingAllocator() {
   SpinGuard lock(mutex_);
-  for (const auto& [address, segment] : segments_)
+  for (const auto& [address, segment] : segments_) {
+    for (Block* block = segment.first; block != nullptr; block = block->next)
+      if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
     (void)source_.free(reinterpret_cast<void*>(address));
+  }
 }
 
 // ---- Allocate

@@ -70,7 +70,26 @@ TEST(Fault, DropsTheWorkBehindIt) {
   });
 }
 
-TEST(Fault, IsContainedInItsDevice) {
+// Another divergence of CUDA's: with one device all others of the process are lost.
+TEST(FaultCuda, EndsEveryDeviceOfTheProcess) {
+  if (is_simulated()) GTEST_SKIP() << "on simulated devices a fault is contained in its device";
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Stream here(0);
+    const Stream there(1);
+    launch(here, test::bad_access_kernel, test::BadAccessArgs{nowhere()});
+    expect_fault([&] { here.synchronize(); }, "synchronize");
+    expect_fault(
+        [&] {
+          launch(there, test::nop_kernel, test::NopArgs{});
+          there.synchronize();
+        },
+        "work on the other device");
+  });
+}
+
+TEST(FaultSimulated, IsContainedInItsDevice) {
+  if (!is_simulated()) GTEST_SKIP() << "see FaultCuda.EndsEveryDeviceOfTheProcess";
   NEEDS_DEVICES(2);
   IN_CHILD({
     const Stream here(0);

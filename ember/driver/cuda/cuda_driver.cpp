@@ -14,7 +14,7 @@ Status CudaDriver::make(std::unique_ptr<CudaDriver>& out) noexcept {
     CUdevice device = 0;
     if (const CUresult result = api.cuDeviceGet(&device, index); result != CUDA_SUCCESS)
       return failure(result, "cuDeviceGet failed for device " + std::to_string(index));
-    driver->devices_.push_back(std::make_unique<Device>(index, device));
+    driver->devices_.push_back(std::make_unique<Device>(index, device, driver->devices_));
   }
   out = std::move(driver);
   return {};

@@ -53,17 +53,33 @@ Status Device::fault() noexcept {
   return fault_;
 }
 
+// Seen with two H200s and driver 580: a fault on one device ends the contexts of all devices of the
+// process. So the one that reports it first need not be the one that has it.
 Status Device::enter_fault(Code code) noexcept {
-  MutexLock lock(fault_mutex_);
-  if (!faulted()) {
-    const std::string work = recent_.text();
-    fault_ = Status(code, "fault of asynchronous work on " + device_text(index_) +
-                              (work.empty() ? "; nothing that was queued here is unfinished"
-                                            : "; queued since the last synchronization, newest "
-                                              "first: " +
-                                                  work));
-    faulted_.store(true, std::memory_order_release);
+  std::string elsewhere;
+  for (const auto& sibling : siblings_) {
+    if (sibling.get() == this) continue;
+    if (sibling->faulted()) {
+      elsewhere = sibling->fault().detail();
+      break;
+    }
+    if (const std::string work = sibling->recent_.text(); !work.empty())
+      elsewhere += "; on " + device_text(sibling->index_) + ": " + work;
   }
+  MutexLock lock(fault_mutex_);
+  if (faulted()) return fault_;
+  std::string detail;
+  if (!elsewhere.empty() && elsewhere.front() != ';') {
+    detail = device_text(index_) + " cannot be used after a " + elsewhere;
+  } else {
+    const std::string work = recent_.text();
+    detail = "fault of asynchronous work on " + device_text(index_) +
+             (work.empty() ? "; nothing that was queued here is unfinished"
+                           : "; queued since the last synchronization, newest first: " + work) +
+             elsewhere;
+  }
+  fault_ = Status(code, detail);
+  faulted_.store(true, std::memory_order_release);
   return fault_;
 }
 

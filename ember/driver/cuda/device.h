@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/base/status.h"
@@ -19,7 +21,10 @@ namespace ember::driver::cuda {
 
 class Device {
  public:
-  Device(int index, CUdevice device) : index_(index), device_(device) {}
+  /// All devices of the driver, this one included.
+  using Siblings = std::vector<std::unique_ptr<Device>>;
+  Device(int index, CUdevice device, const Siblings& siblings)
+      : index_(index), device_(device), siblings_(siblings) {}
 
   int index() const noexcept { return index_; }
   CUdevice id() const noexcept { return device_; }
@@ -107,6 +112,7 @@ class Device {
 
   const int index_;
   const CUdevice device_;
+  const Siblings& siblings_;
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<bool> faulted_{false};
   /// Null until the first need and after a reset; written under mutex_.

@@ -18,7 +18,7 @@ endif()
 # Stop at the first finding; leaks count.
 set(ember_test_environment
   "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
-  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:atexit_sleep_ms=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
 set(ember_test_timeout 300)
 if(EMBER_SANITIZE)

@@ -47,9 +47,10 @@ bool caching_disabled() {
 }
 
 CachingAllocator& allocator_of(int device) {
-  (void)cuda::driver();
-  CachingAllocator* allocator = allocator_if_made(device);
-  return allocator != nullptr ? *allocator : make(device);
+  if (CachingAllocator* allocator = allocator_if_made(device)) [[likely]]
+    return *allocator;
+  (void)cuda::driver();  // throws in a forked child
+  return make(device);
 }
 
 CachingAllocator* allocator_if_made(int device) noexcept {

@@ -40,6 +40,7 @@ struct alignas(64) Block {
   Block* link = nullptr;                  ///< next in a thread's cache or in the pool of records
   Block* left = nullptr;                  ///< children in the free list's tree
   Block* right = nullptr;
+  Block** holder = nullptr;   ///< the link of that tree that leads here
   Block* previous = nullptr;  ///< neighbours in the segment
   Block* next = nullptr;
 

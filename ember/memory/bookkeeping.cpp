@@ -42,25 +42,15 @@ Block* CachingAllocator::containing(const void* inside) {
   return block;
 }
 
-AllocEvent CachingAllocator::event_of(Kind kind, const Block& block, SplitChange change) {
-  return {kind,       block.list->small,       block.stream, block.address(),
-          block.size, block.requested_bytes(), change};
+// An allocation is about to be counted while threads hold credit: see Note [Peak credits] in
+// thread_cache.h.
+void CachingAllocator::make_room(const AllocEvent& event) noexcept {
+  const Usage usage{1, static_cast<std::int64_t>(event.bytes),
+                    static_cast<std::int64_t>(event.requested)};
+  if (!stats_.within_peaks(event.small, usage)) caches_.settle_for(event.small, usage, stats_);
 }
 
-void CachingAllocator::emit(const AllocEvent& event) noexcept {
-  // See Note [Peak credits] in thread_cache.h.
-  if (event.kind == Kind::allocated && caches_.any_active()) [[unlikely]] {
-    const Usage usage{1, static_cast<std::int64_t>(event.bytes),
-                      static_cast<std::int64_t>(event.requested)};
-    if (!stats_.within_peaks(event.small, usage)) caches_.settle_for(event.small, usage, stats_);
-  }
-  stats_.apply(event);
-}
-
-void CachingAllocator::emit(const AllocEvent& event, Notices& notices) {
-  emit(event);
-  if (!notices.wanted()) [[likely]]
-    return;
+void CachingAllocator::report(const AllocEvent& event, Notices& notices) {
   if (event.kind == Kind::retried || event.kind == Kind::synchronized_all) return;
   // Threads that began a session before anybody watched may hold credit.
   if (caches_.any_active()) caches_.settle(stats_);

@@ -267,11 +267,7 @@ Block* CachingAllocator::allocate_cached(const Request& request, ThreadCache& ca
     const auto [block, paid] = cache.take(request.stream, request.size, request.requested);
     if (block != nullptr && !paid && !caches_.borrow_for(cache, *block)) pay(block, cache);
     if (block != nullptr || last) return block;
-    Block* chain = caches_.steal_for(cache, request.stream, request.size);
-    if (chain == nullptr) return nullptr;
-    if (cache.adopt(chain)) continue;
-    Hold hold(*this);
-    put_back(chain);
+    if (!caches_.steal_for(cache, request.stream, request.size)) return nullptr;
   }
 }
 

@@ -144,9 +144,22 @@ class CachingAllocator final : private ThreadCacheHome {
   // bookkeeping.cpp: what is where, what is counted, who is told.
   FreeList& list_of(const Request& request) EMBER_REQUIRES(mutex_);
   Block* containing(const void* inside) EMBER_REQUIRES(mutex_);
-  void emit(const AllocEvent& event) noexcept EMBER_REQUIRES(mutex_);
-  void emit(const AllocEvent& event, Notices& notices) EMBER_REQUIRES(mutex_);
-  static AllocEvent event_of(AllocEvent::Kind kind, const Block& block, SplitChange change = {});
+  void emit(const AllocEvent& event) noexcept EMBER_REQUIRES(mutex_) {
+    if (event.kind == AllocEvent::Kind::allocated && caches_.any_active()) [[unlikely]]
+      make_room(event);
+    stats_.apply(event);
+  }
+  void emit(const AllocEvent& event, Notices& notices) EMBER_REQUIRES(mutex_) {
+    emit(event);
+    if (notices.wanted()) [[unlikely]]
+      report(event, notices);
+  }
+  void make_room(const AllocEvent& event) noexcept EMBER_REQUIRES(mutex_);
+  void report(const AllocEvent& event, Notices& notices) EMBER_REQUIRES(mutex_);
+  static AllocEvent event_of(AllocEvent::Kind kind, const Block& block, SplitChange change = {}) {
+    return {kind,       block.list->small,       block.stream, block.address(),
+            block.size, block.requested_bytes(), change};
+  }
 
   // segments.cpp: memory from the device and back.
   Status grow(const Request& request, Notices& notices, Block*& out);

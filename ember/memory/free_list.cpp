@@ -15,40 +15,46 @@ std::uint64_t priority(const Block* block) noexcept {
   return (block->position() / kMinBlock) * 0x9E3779B97F4A7C15u;
 }
 
+void hang(Block** link, Block* node) noexcept {
+  *link = node;
+  if (node != nullptr) node->holder = link;
+}
+
 void tree_insert(Block** link, Block* node) noexcept {
   while (*link != nullptr && priority(*link) >= priority(node))
     link = before(node, *link) ? &(*link)->left : &(*link)->right;
   // What was here becomes the two sides of the new node.
   Block* rest = *link;
-  *link = node;
+  hang(link, node);
   Block** smaller = &node->left;
   Block** larger = &node->right;
   while (rest != nullptr) {
     Block**& side = before(rest, node) ? smaller : larger;
     Block** inner = &side == &smaller ? &rest->right : &rest->left;
-    *side = rest;
+    hang(side, rest);
     side = inner;
     rest = *inner;
   }
   *smaller = *larger = nullptr;
 }
 
-void tree_remove(Block** link, const Block* node) noexcept {
-  while (*link != node) link = before(node, *link) ? &(*link)->left : &(*link)->right;
+// Needs no search: a block knows the link that leads to it.
+void tree_remove(Block* node) noexcept {
+  Block** link = node->holder;
   Block* smaller = node->left;
   Block* larger = node->right;
   while (smaller != nullptr && larger != nullptr) {
     if (priority(smaller) >= priority(larger)) {
-      *link = smaller;
+      hang(link, smaller);
       link = &smaller->right;
       smaller = smaller->right;
     } else {
-      *link = larger;
+      hang(link, larger);
       link = &larger->left;
       larger = larger->left;
     }
   }
-  *link = smaller != nullptr ? smaller : larger;
+  hang(link, smaller != nullptr ? smaller : larger);
 }
 
 }  // namespace
@@ -82,7 +88,7 @@ void FreeList::insert(Block* block) noexcept {
 
 void FreeList::remove(Block* block) noexcept {
   const int bin = bin_of(block->size);
-  tree_remove(&bins_[bin], block);
+  tree_remove(block);
   bytes_ -= block->size;
   if (bins_[bin] != nullptr) return;
   words_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));

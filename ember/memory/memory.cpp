@@ -97,7 +97,7 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
     throw ValueError("Expected a stream of device " + std::to_string(index) + ", but got: " +
                      stream->str() + " of device " + std::to_string(stream->device_index()));
   if (memory::caching_disabled()) return memory::direct_allocate(bytes, index);
-  void* const native = stream ? stream->native() : current_stream(index).native();
+  void* const native = stream ? stream->native() : current_native_stream(index);
   const memory::Block* block = memory::allocator_of(index).allocate(bytes, native);
   return block != nullptr ? block->address() : nullptr;
 }

@@ -2,44 +2,24 @@
 
 namespace ember::memory {
 
-void Stats::apply(const AllocEvent& event) noexcept {
+void Stats::apply_rare(const AllocEvent& event) noexcept {
   const auto bytes = static_cast<std::int64_t>(event.bytes);
-  const auto requested = static_cast<std::int64_t>(event.requested);
   switch (event.kind) {
-    case AllocEvent::Kind::allocated:
-      add(event.small, allocation, 1);
-      add(event.small, allocated_bytes, bytes);
-      add(event.small, active, 1);
-      add(event.small, active_bytes, bytes);
-      add(event.small, requested_bytes, requested);
-      break;
-    case AllocEvent::Kind::free_requested:
-      add(event.small, allocation, -1);
-      add(event.small, allocated_bytes, -bytes);
-      break;
-    case AllocEvent::Kind::free_completed:
-      add(event.small, active, -1);
-      add(event.small, active_bytes, -bytes);
-      add(event.small, requested_bytes, -requested);
-      break;
     case AllocEvent::Kind::segment_allocated:
-      add(event.small, segment, 1);
-      add(event.small, reserved_bytes, bytes);
+      grow(event.small, segment, 1);
+      grow(event.small, reserved_bytes, bytes);
       ++device_allocs_;
       break;
     case AllocEvent::Kind::segment_freed:
-      add(event.small, segment, -1);
-      add(event.small, reserved_bytes, -bytes);
+      shrink(event.small, segment, 1);
+      shrink(event.small, reserved_bytes, bytes);
       ++device_frees_;
       break;
     case AllocEvent::Kind::retried: ++retries_; break;
     case AllocEvent::Kind::synchronized_all: ++syncs_; break;
     case AllocEvent::Kind::out_of_memory: ++ooms_; break;
-    case AllocEvent::Kind::stream_recorded:
-    case AllocEvent::Kind::cache_flushed: break;
+    default: break;
   }
-  if (event.split.blocks != 0) add(event.small, inactive_split, event.split.blocks);
-  if (event.split.bytes != 0) add(event.small, inactive_split_bytes, event.split.bytes);
 }
 
 Usage Stats::headroom(Pool pool) const noexcept {
@@ -80,7 +60,7 @@ void Stats::take_back(const PoolUsage& credit) noexcept {
 }
 
 void Stats::add_increases(const PoolUsage& gained) noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) {
+  for (const Pool pool : {kSmall, kLarge}) {
     at(allocation, pool).increased += gained[pool].blocks;
     at(allocated_bytes, pool).increased += gained[pool].bytes;
     at(active, pool).increased += gained[pool].blocks;
@@ -100,13 +80,15 @@ void Stats::clear_current() noexcept {
 }
 
 cuda::PoolCounters Stats::read(Group group) const noexcept {
-  const auto counter = [](const Tally& tally) {
+  const auto counter = [](const Tally& tally, std::int64_t increased) {
     const std::int64_t current = tally.current.load(kRelaxed);
     // What came and is no longer there must have gone.
-    return cuda::Counter{current, tally.peak.load(kRelaxed), tally.increased,
-                         tally.increased - current};
+    return cuda::Counter{current, tally.peak.load(kRelaxed), increased, increased - current};
   };
-  return {counter(at(group, kAll)), counter(at(group, kSmall)), counter(at(group, kLarge))};
+  const Tally& small = at(group, kSmall);
+  const Tally& large = at(group, kLarge);
+  return {counter(at(group, kAll), small.increased + large.increased),
+          counter(small, small.increased), counter(large, large.increased)};
 }
 
 cuda::MemoryCounters Stats::counters() const noexcept {

@@ -70,7 +70,32 @@ using PoolUsage = std::array<Usage, kPools>;
 /// (allocation, active and requested) are upper bounds: see Note [Peak credits] in thread_cache.h.
 class Stats {
  public:
-  void apply(const AllocEvent& event) noexcept;
+  /// In place, so that where the kind is known only its counters remain.
+  void apply(const AllocEvent& event) noexcept {
+    const auto bytes = static_cast<std::int64_t>(event.bytes);
+    const auto requested = static_cast<std::int64_t>(event.requested);
+    switch (event.kind) {
+      case AllocEvent::Kind::allocated:
+        grow(event.small, allocation, 1);
+        grow(event.small, allocated_bytes, bytes);
+        grow(event.small, active, 1);
+        grow(event.small, active_bytes, bytes);
+        grow(event.small, requested_bytes, requested);
+        break;
+      case AllocEvent::Kind::free_requested:
+        shrink(event.small, allocation, 1);
+        shrink(event.small, allocated_bytes, bytes);
+        break;
+      case AllocEvent::Kind::free_completed:
+        shrink(event.small, active, 1);
+        shrink(event.small, active_bytes, bytes);
+        shrink(event.small, requested_bytes, requested);
+        break;
+      default: apply_rare(event);
+    }
+    if (event.split.blocks != 0) change(event.small, inactive_split, event.split.blocks);
+    if (event.split.bytes != 0) change(event.small, inactive_split_bytes, event.split.bytes);
+  }
 
   /// Whether one more block of that usage leaves all peaks as they are.
   bool within_peaks(bool small, const Usage& usage) const noexcept;
@@ -119,13 +144,11 @@ class Stats {
   // Written under the lock only, so that plain loads and stores are enough.
   struct Tally {
     std::atomic<std::int64_t> current{0}, peak{0};
-    std::int64_t increased = 0;
+    std::int64_t increased = 0;  // of a pool; for the whole device it is the sum
 
-    void add(std::int64_t change) noexcept {
-      const std::int64_t now = current.load(kRelaxed) + change;
+    void grow(std::int64_t by) noexcept {
+      const std::int64_t now = current.load(kRelaxed) + by;
       current.store(now, kRelaxed);
-      if (change <= 0) return;
-      increased += change;
       if (now > peak.load(kRelaxed)) peak.store(now, kRelaxed);
     }
     void shift(std::int64_t change) noexcept {
@@ -136,10 +159,23 @@ class Stats {
 
   Tally& at(Group group, Pool pool) noexcept { return tallies_[pool][group]; }
   const Tally& at(Group group, Pool pool) const noexcept { return tallies_[pool][group]; }
-  void add(bool small, Group group, std::int64_t change) noexcept {
-    at(group, kAll).add(change);
-    at(group, pool_of(small)).add(change);
+  void grow(bool small, Group group, std::int64_t by) noexcept {
+    at(group, kAll).grow(by);
+    Tally& pool = at(group, pool_of(small));
+    pool.grow(by);
+    pool.increased += by;
   }
+  void shrink(bool small, Group group, std::int64_t by) noexcept {
+    at(group, kAll).shift(-by);
+    at(group, pool_of(small)).shift(-by);
+  }
+  void change(bool small, Group group, std::int64_t by) noexcept {
+    if (by > 0)
+      grow(small, group, by);
+    else
+      shrink(small, group, -by);
+  }
+  void apply_rare(const AllocEvent& event) noexcept;
   Usage headroom(Pool pool) const noexcept;
   cuda::PoolCounters read(Group group) const noexcept;
 

@@ -36,6 +36,7 @@ ThreadCache::Shelf* ThreadCache::find_room(void* stream, std::size_t size) noexc
 Block* ThreadCache::pop(Shelf& shelf) noexcept {
   Block* block = shelf.first;
   shelf.first = block->link;
+  --shelf.count;
   --blocks_;
   bytes_ -= block->size;
   return block;
@@ -44,6 +45,7 @@ Block* ThreadCache::pop(Shelf& shelf) noexcept {
 void ThreadCache::push(Shelf& shelf, Block* block) noexcept {
   block->link = shelf.first;
   shelf.first = block;
+  ++shelf.count;
   ++blocks_;
   bytes_ += block->size;
 }
@@ -87,16 +89,14 @@ ThreadCache::Put ThreadCache::put(Block* block) {
   return Put::kept;
 }
 
-bool ThreadCache::adopt(Block* chain) noexcept {
-  SpinGuard lock(mutex_);
-  Shelf* shelf = in_session() ? find_room(chain->stream, chain->size) : nullptr;
-  if (shelf == nullptr) return false;
-  while (chain != nullptr) {
-    Block* const block = chain;
-    chain = block->link;
-    push(*shelf, block);
+void ThreadCache::lend_half(ThreadCache& borrower) noexcept
+    EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  for (const Pool pool : {kAll, kSmall, kLarge}) {
+    Usage& spare = credit_[pool];
+    const Usage half{spare.blocks / 2, spare.bytes / 2, spare.requested / 2};
+    spare -= half;
+    borrower.credit_[pool] += half;
   }
-  return true;
 }
 
 void ThreadCache::begin_session(std::atomic<int>& active) noexcept {

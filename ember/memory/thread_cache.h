@@ -57,10 +57,6 @@ class alignas(64) ThreadCache {
   /// draining the blocks of its size would make room.
   Put put(Block* block) EMBER_EXCLUDES(mutex_);
 
-  /// Takes in blocks of one stream and size from another cache, as a chain: all or, if it has no
-  /// room for them, none.
-  bool adopt(Block* chain) noexcept EMBER_EXCLUDES(mutex_);
-
   /// Counts one operation of the session; true when it was the last one. For the owning thread.
   bool tick() noexcept { return --operations_left_ <= 0; }
   /// Begins a session, or goes on with an expired one. Sessions grow while contention lasts.
@@ -75,6 +71,7 @@ class alignas(64) ThreadCache {
     void* stream = nullptr;
     std::size_t size = 0;
     Block* first = nullptr;
+    std::size_t count = 0;
   };
   static constexpr std::size_t kShelves = 128;
   static constexpr std::size_t kProbes = 4;
@@ -92,21 +89,24 @@ class alignas(64) ThreadCache {
   Block* pop(Shelf& shelf) noexcept EMBER_REQUIRES(mutex_);
   void push(Shelf& shelf, Block* block) noexcept EMBER_REQUIRES(mutex_);
 
+  /// Half of the credit changes over. Under both caches' locks.
+  void lend_half(ThreadCache& borrower) noexcept;
+
+  // In the order of use: another thread that looks in here waits for one cache line after the
+  // other.
   std::atomic<bool> session_{false};
-  bool owned_ = false;  // by a thread; under the allocator's lock
+  SpinLock mutex_;                              // after the allocator's
+  bool owned_ = false;                          // by a thread; under the allocator's lock
+  bool used_ EMBER_GUARDED_BY(mutex_) = false;  // since the last flush
   const int index_;
-  // Of the owning thread:
-  int operations_left_ = 0;
+  int operations_left_ = 0;  // this and the next two are the owning thread's
   int session_length_ = kShortSession;
   int next_victim_;
-
-  SpinLock mutex_;  // after the allocator's
-  std::array<Shelf, kShelves> shelves_ EMBER_GUARDED_BY(mutex_);
   std::size_t blocks_ EMBER_GUARDED_BY(mutex_) = 0;
   std::size_t bytes_ EMBER_GUARDED_BY(mutex_) = 0;
   PoolUsage credit_ EMBER_GUARDED_BY(mutex_);
-  PoolUsage gained_ EMBER_GUARDED_BY(mutex_);   // allocations since the last settlement
-  bool used_ EMBER_GUARDED_BY(mutex_) = false;  // since the last flush
+  PoolUsage gained_ EMBER_GUARDED_BY(mutex_);  // allocations since the last settlement
+  std::array<Shelf, kShelves> shelves_ EMBER_GUARDED_BY(mutex_);
 };
 
 }  // namespace ember::memory

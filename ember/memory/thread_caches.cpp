@@ -102,61 +102,63 @@ void ThreadCaches::join() {
   caches_[i]->begin_session(active_);
 }
 
-Block* ThreadCaches::take_half(ThreadCache& cache, const void* stream, std::size_t size) noexcept {
-  if (!cache.in_session()) return nullptr;
-  SpinGuard lock(cache.mutex_);
-  ThreadCache::Shelf* shelf = cache.find(stream, size);
-  if (shelf == nullptr) return nullptr;
-  std::size_t count = 0;
-  for (const Block* block = shelf->first; block != nullptr; block = block->link) ++count;
-  Block* chain = nullptr;
-  for (std::size_t i = 0; 2 * i < count; ++i) {
-    Block* block = cache.pop(*shelf);
-    block->link = std::exchange(chain, block);
-  }
-  return chain;
-}
-
-ThreadCache& ThreadCaches::next_victim(ThreadCache& cache) const noexcept {
-  const auto others = caches();
-  if (++cache.next_victim_ >= static_cast<int>(others.size())) cache.next_victim_ = 0;
-  return *others[static_cast<std::size_t>(cache.next_victim_)];
-}
-
-Block* ThreadCaches::steal_for(ThreadCache& cache, const void* stream, std::size_t size) noexcept {
-  for (int i = 0; i < kVictims; ++i) {
-    ThreadCache& victim = next_victim(cache);
-    if (&victim == &cache) continue;
-    if (Block* chain = take_half(victim, stream, size)) return chain;
+Block* ThreadCaches::steal(const void* stream, std::size_t size) noexcept {
+  for (const auto& cache : caches()) {
+    if (!cache->in_session()) continue;
+    SpinGuard lock(cache->mutex_);
+    ThreadCache::Shelf* shelf = cache->find(stream, size);
+    Block* chain = nullptr;
+    for (std::size_t n = shelf != nullptr ? (shelf->count + 1) / 2 : 0; n > 0; --n) {
+      Block* block = cache->pop(*shelf);
+      block->link = std::exchange(chain, block);
+    }
+    if (chain != nullptr) return chain;
   }
   return nullptr;
+}
+
+ThreadCache* ThreadCaches::next_victim(ThreadCache& cache) const noexcept {
+  const auto others = caches();
+  if (++cache.next_victim_ >= static_cast<int>(others.size())) cache.next_victim_ = 0;
+  ThreadCache* victim = others[static_cast<std::size_t>(cache.next_victim_)].get();
+  return victim != &cache && victim->in_session() ? victim : nullptr;
+}
+
+// Both locks are taken in the order of settle(), which must find all credit in some cache.
+
+bool ThreadCaches::steal_for(ThreadCache& cache, void* stream, std::size_t size) noexcept
+    EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  for (int i = 0; i < kVictims; ++i) {
+    ThreadCache* const victim = next_victim(cache);
+    if (victim == nullptr) continue;
+    const bool mine_first = cache.index_ < victim->index_;
+    SpinGuard first(mine_first ? cache.mutex_ : victim->mutex_);
+    SpinGuard second(mine_first ? victim->mutex_ : cache.mutex_);
+    ThreadCache::Shelf* theirs = victim->find(stream, size);
+    if (theirs == nullptr || theirs->count == 0) continue;
+    ThreadCache::Shelf* mine = cache.in_session() ? cache.find_room(stream, size) : nullptr;
+    if (mine == nullptr) return false;
+    for (std::size_t n = (theirs->count + 1) / 2; n > 0; --n)
+      cache.push(*mine, victim->pop(*theirs));
+    victim->lend_half(cache);
+    return true;
+  }
+  return false;
 }
 
 bool ThreadCaches::borrow_for(ThreadCache& cache, const Block& block) noexcept
     EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   for (int i = 0; i < kVictims; ++i) {
-    ThreadCache& victim = next_victim(cache);
-    if (&victim == &cache || !victim.in_session()) continue;
-    // Both locks, in the order of settle(), which must find all credit in some cache.
-    const bool mine_first = cache.index_ < victim.index_;
-    SpinGuard first(mine_first ? cache.mutex_ : victim.mutex_);
-    SpinGuard second(mine_first ? victim.mutex_ : cache.mutex_);
+    ThreadCache* const victim = next_victim(cache);
+    if (victim == nullptr) continue;
+    const bool mine_first = cache.index_ < victim->index_;
+    SpinGuard first(mine_first ? cache.mutex_ : victim->mutex_);
+    SpinGuard second(mine_first ? victim->mutex_ : cache.mutex_);
     if (!cache.in_session()) return false;
-    for (const Pool pool : {kAll, kSmall, kLarge}) {
-      Usage& spare = victim.credit_[pool];
-      const Usage half{spare.blocks / 2, spare.bytes / 2, spare.requested / 2};
-      spare -= half;
-      cache.credit_[pool] += half;
-    }
+    victim->lend_half(cache);
     if (cache.spend(block.size, block.requested_bytes())) return true;
   }
   return false;
-}
-
-Block* ThreadCaches::steal(const void* stream, std::size_t size) noexcept {
-  for (const auto& cache : caches())
-    if (Block* chain = take_half(*cache, stream, size)) return chain;
-  return nullptr;
 }
 
 Block* ThreadCaches::drain(Stats& stats) noexcept {

@@ -39,12 +39,13 @@ class ThreadCaches {
   ThreadCache* resume() noexcept;
   /// The same, and makes the cache if need be. Under the allocator's lock.
   void join();
-  /// Half of what some cache has of that stream and size, as a chain; null if none has any.
+  /// Half of what some cache has of that stream and size, as a chain; null if none has any. Under
+  /// the allocator's lock.
   Block* steal(const void* stream, std::size_t size) noexcept;
-  /// The same on behalf of a thread's own cache: looks at a few others only, a different one first
-  /// each time. Without the allocator's lock.
-  Block* steal_for(ThreadCache& cache, const void* stream, std::size_t size) noexcept;
-
+  /// The same for the calling thread's own cache, into which the blocks go, and half of the other
+  /// cache's credit with them. Looks at a few caches only, different ones each time; false if they
+  /// have none. Without the allocator's lock.
+  bool steal_for(ThreadCache& cache, void* stream, std::size_t size) noexcept;
   /// Pays for a block that take() returned unpaid, with credit that other caches have to spare.
   /// False if the few caches that were looked at have too little. Without the allocator's lock.
   bool borrow_for(ThreadCache& cache, const Block& block) noexcept;
@@ -73,8 +74,8 @@ class ThreadCaches {
   std::span<const std::unique_ptr<ThreadCache>> caches() const noexcept {
     return {caches_.data(), static_cast<std::size_t>(count_.load(std::memory_order_acquire))};
   }
-  ThreadCache& next_victim(ThreadCache& cache) const noexcept;
-  static Block* take_half(ThreadCache& cache, const void* stream, std::size_t size) noexcept;
+  /// The next cache that a thread looks at for something it lacks; null where it is no use.
+  ThreadCache* next_victim(ThreadCache& cache) const noexcept;
   void call_in(Stats& stats) noexcept;
   /// A new share of the room is one of this many: half of it stays for those who need more.
   int shares() const noexcept;

@@ -26,6 +26,10 @@ inline driver::Driver* driver_if_made() noexcept {
   return detail::the_driver.load(std::memory_order_acquire);
 }
 
+/// The native handle of the calling thread's current stream on an existing device, without owning
+/// the stream: null is the default one.
+void* current_native_stream(int device);
+
 /// Makes `driver` the process's driver, in place of what EMBER_DEVICES asks for: for tests that
 /// wrap one. Only before the first use.
 void install_driver(std::unique_ptr<driver::Driver> driver);

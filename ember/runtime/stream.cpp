@@ -95,6 +95,11 @@ Stream current_stream(DeviceArg device) { return Stream(detail::current_state(de
 
 Stream default_stream(DeviceArg device) { return Stream(detail::default_state(device.existing())); }
 
+void* current_native_stream(int device) {
+  const auto& current = detail::thread_state().streams[static_cast<std::size_t>(device)];
+  return current ? current->handle.native : nullptr;
+}
+
 void set_stream(const Stream& stream) {
   detail::exchange_current(stream.device_index(), stream.state_);
   detail::thread_state().device = stream.device_index();

@@ -19,7 +19,7 @@ struct StreamState : RefCounted {
   driver::StreamHandle handle;
   std::int64_t id = 0;
   int priority = 0;
-  bool pooled = false;                                ///< goes back to the pool with its last owner
+  bool pooled = false;  ///< goes back to the pool with its last owner
   bool is_default = false;
   bool immortal() const noexcept { return is_default; }
   static void dispose(StreamState* state) noexcept;

@@ -27,8 +27,8 @@ TEST(FreeList, FindsWhatAnOrderedSetFinds) {
   std::size_t bytes = 0;
   const auto random_size = [&]() -> std::size_t {
     switch (random() % 4) {
-      case 0: return 512 * (1 + random() % 8);        // many equal ones
-      case 1: return 512 * (1 + random() % 256);      // on both sides of 64 KiB
+      case 0: return 512 * (1 + random() % 8);    // many equal ones
+      case 1: return 512 * (1 + random() % 256);  // on both sides of 64 KiB
       case 2: return 512 * (1 + random() % (1 << 16));
       default: return std::size_t{512} << (random() % 45);  // up to 16 PiB
     }

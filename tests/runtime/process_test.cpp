@@ -246,7 +246,7 @@ TEST(Fork, BeforeFirstUseIsFine) {
 TEST(Exit, WithWorkInFlightEnds) {
   IN_CHILD({
     static std::vector<int> destroyed_early(1000, 1);
-    auto* log = new test::Words<std::uint32_t>(8);  // NOLINT: on purpose
+    static auto* log = new test::Words<std::uint32_t>(8);  // never freed, on purpose
     std::vector<Stream> streams;
     for (int i = 0; i < 4; ++i) {
       launch(streams.emplace_back(0), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000});
@@ -259,8 +259,8 @@ TEST(Exit, WithWorkInFlightEnds) {
 TEST(Exit, WithAKernelThatNeverEndsEnds) {
   if (!is_simulated()) GTEST_SKIP() << "on a real GPU the driver decides how long an exit may take";
   IN_CHILD({
-    const Stream* stream = new Stream;  // NOLINT: on purpose
-    Gate* gate = new Gate(*stream);     // NOLINT
+    static const Stream* stream = new Stream;  // never destroyed, on purpose
+    static Gate* gate = new Gate(*stream);
     gate->await_running();
     Stream waiting;
     waiting.wait_stream(*stream);
@@ -269,9 +269,9 @@ TEST(Exit, WithAKernelThatNeverEndsEnds) {
 
 TEST(Exit, WithThreadsThatWaitEnds) {
   IN_CHILD({
-    const Stream* stream = new Stream;  // NOLINT: used by the thread until the process ends
-    Gate* gate = new Gate(*stream);     // NOLINT
-    std::thread([stream] { stream->synchronize(); }).detach();
+    static const Stream* stream = new Stream;  // used by the thread until the process ends
+    static Gate* gate = new Gate(*stream);
+    std::thread([] { stream->synchronize(); }).detach();
     gate->await_running();
     if (!is_simulated()) gate->open();
   });

@@ -1,0 +1,322 @@
+// Single behaviours of the caching allocator that the model does not speak of: errors, texts,
+// notifications, resets.
+#include "ember/memory/caching_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "ember/base/error.h"
+#include "tests/memory/fake_source.h"
+
+namespace ember::test {
+namespace {
+
+using cuda::Activity;
+using memory::Block;
+using memory::CachingAllocator;
+
+constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+class CachingAllocatorTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kCapacity = 100 * kMiB;
+  Block* allocate(std::size_t bytes, std::uintptr_t stream = 0) {
+    return allocator_.allocate(bytes, stream_handle(stream).native);
+  }
+  void expect_out_of_memory(std::size_t bytes, const std::string& text) {
+    try {
+      (void)allocate(bytes);
+      ADD_FAILURE() << "expected OutOfMemoryError for " << bytes;
+    } catch (const OutOfMemoryError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+  FakeDevice device_{kCapacity};
+  CachingAllocator allocator_{3, device_};
+};
+
+TEST_F(CachingAllocatorTest, ZeroBytesAreNothing) {
+  EXPECT_EQ(allocate(0), nullptr);
+  EXPECT_EQ(allocator_.counters(), cuda::MemoryCounters());
+  EXPECT_EQ(device_.calls(), 0);
+}
+
+TEST_F(CachingAllocatorTest, AbsurdSizesAreRefusedBeforeAnyArithmetic) {
+  const std::string text = "CUDA out of memory. Tried to allocate more than 1EB memory.";
+  for (const std::size_t bytes : {std::size_t{1} << 60, ~std::size_t{0}, std::size_t{1} << 63})
+    expect_out_of_memory(bytes, text);
+  expect_out_of_memory(static_cast<std::size_t>(-512), "The size was -512, a negative number");
+  expect_out_of_memory((std::size_t{1} << 60) - 1, "CUDA out of memory. Tried to allocate ");
+  EXPECT_NE(allocate(1), nullptr);
+}
+
+TEST_F(CachingAllocatorTest, RefusesPointersThatAreNotBlocksInUse) {
+  Block* block = allocate(4 * kKiB);
+  void* const pointer = block->address();
+  const auto before = allocator_.counters();
+  int local = 0;
+  EXPECT_FALSE(allocator_.free(&local));
+  EXPECT_FALSE(allocator_.free(nullptr));
+  EXPECT_FALSE(allocator_.free(static_cast<char*>(pointer) + 512));  // the middle of the block
+  EXPECT_FALSE(allocator_.free(static_cast<char*>(pointer) + 1));
+  EXPECT_FALSE(allocator_.free(static_cast<char*>(pointer) + 4 * kKiB));  // a free block
+  EXPECT_EQ(allocator_.counters(), before);
+  EXPECT_TRUE(allocator_.free(pointer));
+  EXPECT_FALSE(allocator_.free(pointer));
+  EXPECT_FALSE(allocator_.free(block, pointer));
+}
+
+TEST_F(CachingAllocatorTest, StreamsDoNotShareBlocks) {
+  void* const first = allocate(kKiB, 1)->address();
+  EXPECT_TRUE(allocator_.free(first));
+  EXPECT_NE(allocate(kKiB, 2)->address(), first);
+  EXPECT_EQ(allocate(kKiB, 1)->address(), first);
+}
+
+TEST_F(CachingAllocatorTest, RecordedStreamsDelayReuse) {
+  void* const pointer = allocate(kKiB, 1)->address();
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(1)));  // its own: ignored
+  EXPECT_TRUE(allocator_.record_stream(static_cast<char*>(pointer) + 1000, stream_handle(2)));
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(1, /*device=*/0)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  EXPECT_EQ(allocator_.allocated(), 0);  // at once
+  EXPECT_EQ(allocator_.counters().active_bytes.all.current, 1024);
+  void* const second = allocate(kKiB, 1)->address();
+  EXPECT_NE(second, pointer);
+  device_.complete(stream_handle(2));
+  device_.complete(stream_handle(1));  // "1" of device 0, while this allocator is of device 3
+  EXPECT_EQ(allocate(kKiB, 1)->address(), pointer);
+}
+
+TEST_F(CachingAllocatorTest, RecordStreamIgnoresWhatIsNotInUseHere) {
+  int local = 0;
+  EXPECT_FALSE(allocator_.record_stream(&local, stream_handle(2)));
+  void* const pointer = allocate(kKiB)->address();
+  EXPECT_TRUE(allocator_.free(pointer));
+  EXPECT_FALSE(allocator_.record_stream(pointer, stream_handle(2)));
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);
+}
+
+TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
+  Block* large = allocate(60 * kMiB);
+  Block* small = allocate(kKiB);
+  Block* waiting = allocate(kKiB);
+  EXPECT_TRUE(allocator_.record_stream(waiting->address(), stream_handle(7)));
+  const std::string line =
+      "CUDA out of memory. Tried to allocate 40.00 MiB. GPU 3 has a total capacity of 100.00 MiB "
+      "of "
+      "which 38.00 MiB is free. Of the allocated memory 60.00 MiB is allocated by PyTorch, and "
+      "2.00 "
+      "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
+      "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+      "documentation for Memory Management  "
+      "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)\n";
+  expect_out_of_memory(39 * kMiB, line);
+  expect_out_of_memory(39 * kMiB,
+                       "Cached in partly used segments for work on the default stream: 2.00 MiB.");
+  const auto counters = allocator_.counters();
+  EXPECT_EQ(counters.num_ooms, 2);
+  EXPECT_EQ(counters.num_alloc_retries, 2);
+  EXPECT_EQ(counters.num_sync_all_streams, 2);
+  // It stays usable, and the same request succeeds once there is room.
+  EXPECT_TRUE(allocator_.free(large, large->address()));
+  EXPECT_NE(allocate(39 * kMiB), nullptr);
+  EXPECT_TRUE(allocator_.free(small, small->address()));
+}
+
+TEST_F(CachingAllocatorTest, BeyondTheLimitTheDeviceIsNotAsked) {
+  allocator_.set_limit(30 * kMiB);
+  Block* block = allocate(5 * kMiB);  // a segment of 20 MiB
+  const int calls = device_.calls();
+  expect_out_of_memory(16 * kMiB, " is free. 30.00 MiB allowed; Of the allocated memory 5.00 MiB");
+  EXPECT_EQ(device_.calls(), calls);
+  EXPECT_NE(allocate(10 * kMiB), nullptr);  // exactly at the limit
+  EXPECT_TRUE(allocator_.free(block, block->address()));
+  allocator_.set_limit(CachingAllocator::kNoLimit);
+  EXPECT_NE(allocate(16 * kMiB), nullptr);
+}
+
+TEST_F(CachingAllocatorTest, OtherErrorsOfTheDeviceAreThrownAtOnce) {
+  device_.fail_call(1, Code::illegal_address);
+  try {
+    (void)allocate(kKiB);
+    ADD_FAILURE();
+  } catch (const AcceleratorError& error) {
+    EXPECT_EQ(error.error_code(), 700);
+  }
+  EXPECT_EQ(allocator_.counters().num_alloc_retries, 0);
+  EXPECT_NE(allocate(kKiB), nullptr);
+}
+
+TEST_F(CachingAllocatorTest, AFaultFoundWhilePollingIsThrownAndNothingIsLost) {
+  void* const pointer = allocate(kKiB)->address();
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  device_.fail_call(1, Code::launch_failure);
+  EXPECT_THROW((void)allocate(kKiB), AcceleratorError);
+  device_.complete(stream_handle(2));
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);
+}
+
+TEST_F(CachingAllocatorTest, ABlockStaysParkedUntilItsEventCanBeRecorded) {
+  for (const int failing : {1, 2}) {  // creating the event, recording it
+    CachingAllocator allocator(0, device_);
+    void* const pointer = allocator.allocate(kKiB, nullptr)->address();
+    EXPECT_TRUE(allocator.record_stream(pointer, stream_handle(2)));
+    device_.fail_call(failing, Code::launch_failure);
+    EXPECT_TRUE(allocator.free(pointer));
+    device_.fail_call(0, Code::ok);
+    EXPECT_EQ(allocator.allocated(), 0);
+    EXPECT_EQ(allocator.counters().active.all.current, 1);
+    EXPECT_NE(allocator.allocate(kKiB, nullptr)->address(), pointer);  // recorded only now
+    device_.complete(stream_handle(2));
+    EXPECT_EQ(allocator.allocate(kKiB, nullptr)->address(), pointer);
+  }
+  EXPECT_EQ(device_.events_alive(), 0U);
+}
+
+TEST_F(CachingAllocatorTest, ASegmentThatCannotBeGivenBackStays) {
+  Block* first = allocate(kKiB, 1);
+  Block* second = allocate(kKiB, 2);
+  void* const address = first->address();
+  EXPECT_TRUE(allocator_.free(first, first->address()));
+  EXPECT_TRUE(allocator_.free(second, second->address()));
+  device_.fail_call(1, Code::launch_failure);
+  EXPECT_EQ(allocator_.empty_cache().code(), Code::launch_failure);
+  EXPECT_EQ(allocator_.counters().segment.all.current, 1);  // the other one went
+  EXPECT_EQ(device_.segments(), 1U);
+  EXPECT_EQ(allocate(kKiB, 1)->address(), address);
+}
+
+TEST_F(CachingAllocatorTest, AResetForgetsEverything) {
+  Block* kept = allocate(kKiB);
+  void* const pointer = kept->address();
+  Block* recorded = allocate(kKiB);
+  EXPECT_TRUE(allocator_.record_stream(recorded->address(), stream_handle(2)));
+  Block* parked = allocate(kKiB);
+  EXPECT_TRUE(allocator_.record_stream(parked->address(), stream_handle(2)));
+  EXPECT_TRUE(allocator_.free(parked, parked->address()));
+  const auto generation = allocator_.generation();
+  allocator_.forget();
+  EXPECT_NE(allocator_.generation(), generation);
+  EXPECT_FALSE(allocator_.free(pointer));
+  EXPECT_FALSE(allocator_.free(kept, pointer));
+  const auto counters = allocator_.counters();
+  EXPECT_EQ(counters.allocation.all.current, 0);
+  EXPECT_EQ(counters.reserved_bytes.all.current, 0);
+  EXPECT_EQ(counters.reserved_bytes.all.peak, 2 << 20);
+  EXPECT_TRUE(allocator_.snapshot().empty());
+  EXPECT_NE(allocate(kKiB), nullptr);
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+}
+
+// ---- What an observer sees
+
+/// Notes everything, and checks that no memory is handed out before it was free again.
+class Notes : public cuda::Observer {
+ public:
+  Notes() { cuda::set_observer(this); }
+  ~Notes() override { cuda::set_observer(nullptr); }
+
+  void notice(const Activity& activity) noexcept override {
+    activities.push_back(activity);  // the allocator's operations take turns
+    const auto address = reinterpret_cast<std::uintptr_t>(activity.address);
+    if (activity.kind == Activity::Kind::memory_allocated) {
+      const auto next = used.lower_bound(address);
+      EXPECT_TRUE(next == used.end() || next->first >= address + activity.bytes);
+      EXPECT_TRUE(next == used.begin() || std::prev(next)->second <= address);
+      used[address] = address + activity.bytes;
+      in_use += activity.bytes;
+    } else if (activity.kind == Activity::Kind::memory_free_requested) {
+      in_use -= activity.bytes;
+    } else if (activity.kind == Activity::Kind::memory_free_completed) {
+      EXPECT_EQ(used.erase(address), 1U);
+    }
+    EXPECT_EQ(activity.total_allocated, in_use);
+    EXPECT_GE(activity.total_reserved, activity.total_allocated);
+  }
+  std::size_t count(Activity::Kind kind) const {
+    std::size_t count = 0;
+    for (const Activity& activity : activities) count += activity.kind == kind;
+    return count;
+  }
+
+  std::vector<Activity> activities;
+  std::map<std::uintptr_t, std::uintptr_t> used;
+  std::uint64_t in_use = 0;
+};
+
+TEST_F(CachingAllocatorTest, TellsTheObserverEachChangeOnce) {
+  Notes notes;
+  Block* block = allocate(50 * kMiB - 5, 2);
+  void* const address = block->address();
+  EXPECT_TRUE(allocator_.free(block, address));
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  expect_out_of_memory(500 * kMiB, "");
+  ASSERT_EQ(notes.activities.size(), 6U);
+  using Kind = Activity::Kind;
+  const std::vector<Kind> kinds = {Kind::segment_allocated,     Kind::memory_allocated,
+                                   Kind::memory_free_requested, Kind::memory_free_completed,
+                                   Kind::segment_freed,         Kind::out_of_memory};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const Activity& activity = notes.activities[i];
+    EXPECT_EQ(activity.kind, kinds[i]);
+    EXPECT_EQ(activity.device, 3);
+    if (kinds[i] == Kind::out_of_memory) {
+      EXPECT_EQ(activity.bytes, 500 * kMiB);
+      continue;
+    }
+    EXPECT_EQ(activity.address, address);
+    EXPECT_EQ(activity.stream, stream_handle(2).native);
+    EXPECT_EQ(activity.bytes, 50 * kMiB);
+    EXPECT_EQ(activity.total_reserved, i < 4 ? 50 * kMiB : 0);
+  }
+  EXPECT_EQ(notes.activities[1].requested, 50 * kMiB - 5);
+}
+
+TEST_F(CachingAllocatorTest, AnObserverMayAllocate) {
+  class Allocating : public cuda::Observer {
+   public:
+    explicit Allocating(CachingAllocator& allocator) : allocator_(allocator) {}
+    void notice(const Activity&) noexcept override {
+      ++notices;
+      Block* block = allocator_.allocate(100, nullptr);
+      EXPECT_TRUE(allocator_.free(block, block->address()));
+    }
+    int notices = 0;
+
+   private:
+    CachingAllocator& allocator_;
+  } observer(allocator_);
+  cuda::set_observer(&observer);
+  Block* block = allocate(kMiB);
+  EXPECT_TRUE(allocator_.free(block, block->address()));
+  cuda::set_observer(nullptr);
+  EXPECT_EQ(observer.notices, 4);  // segment, allocated, free requested, free completed
+}
+
+TEST_F(CachingAllocatorTest, ThreadsAreObservedInAConsistentOrder) {
+  Notes notes;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([this] {
+      for (int k = 0; k < 3000; ++k) {
+        Block* block = allocate(512 << (k % 5));
+        if (k % 16 == 0) {
+          EXPECT_TRUE(allocator_.record_stream(block->address(), stream_handle(5)));
+        }
+        EXPECT_TRUE(allocator_.free(block, block->address()));
+        if (k % 64 == 0) device_.complete(stream_handle(5));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(notes.count(Activity::Kind::memory_allocated), 12'000U);
+  EXPECT_EQ(notes.count(Activity::Kind::memory_free_requested), 12'000U);
+  EXPECT_EQ(notes.count(Activity::Kind::memory_stream_recorded), 4U * 188);
+}
+
+}  // namespace
+}  // namespace ember::test

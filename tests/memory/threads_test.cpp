@@ -1,0 +1,283 @@
+// Many threads on one allocator, with contention, so that threads' caches are in use: no overlap,
+// no early reuse, and counters, peaks included, that are exact.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ember/base/error.h"
+#include "ember/memory/caching_allocator.h"
+#include "tests/memory/fake_source.h"
+
+namespace ember::test {
+namespace {
+
+using memory::CachingAllocator;
+
+constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
+
+/// Who has which 512 bytes. Claiming what another one has is an overlap or an early reuse.
+class Owners {
+ public:
+  explicit Owners(std::size_t capacity)
+      : count_(capacity / 512), owners_(std::make_unique<std::atomic<unsigned>[]>(count_)) {}
+  void claim(std::uintptr_t address, std::size_t size, unsigned owner) {
+    change(address, size, 0, owner);
+  }
+  void release(std::uintptr_t address, std::size_t size, unsigned owner) {
+    change(address, size, owner, 0);
+  }
+  bool clean() const { return mistakes_ == 0; }
+
+ private:
+  void change(std::uintptr_t address, std::size_t size, unsigned from, unsigned to) {
+    const std::size_t first = (address - FakeDevice::kStart) / 512;
+    for (std::size_t i = first; i < first + size / 512; ++i)
+      if (i >= count_ || owners_[i].exchange(to) != from) ++mistakes_;
+  }
+  std::size_t count_;
+  std::unique_ptr<std::atomic<unsigned>[]> owners_;
+  std::atomic<int> mistakes_{0};
+};
+
+/// A device on which waiting for a stream goes through the test's own completion.
+class SharedDevice : public FakeDevice {
+ public:
+  using FakeDevice::FakeDevice;
+  std::function<void(void*)> completion;
+
+ private:
+  void wait_for(void* stream, std::uint64_t) noexcept override { completion(stream); }
+};
+
+struct Piece {
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+};
+
+class Threads : public testing::Test {
+ protected:
+  static constexpr std::size_t kCapacity = 512 * kMiB;
+  static constexpr unsigned kThreads = 6;
+  static constexpr unsigned kStreams = 2;  // to allocate on; one more to record
+
+  Threads() : device_(kCapacity), allocator_(0, device_), owners_(kCapacity) {
+    device_.completion = [this](void*) { complete(); };
+  }
+
+  /// All work of the third stream is done: what was freed while that stream used it may be reused.
+  void complete() {
+    const std::lock_guard lock(waiting_mutex_);
+    for (const Piece& piece : waiting_) owners_.release(piece.address, piece.size, kWaiting);
+    waiting_.clear();
+    device_.complete(stream_handle(kStreams));
+  }
+
+  void run(const std::function<void(unsigned)>& body) {
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < kThreads; ++i) threads.emplace_back(body, i);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void random_operations(unsigned thread, int operations) {
+    std::mt19937_64 random(thread);
+    std::vector<Piece> live;
+    for (int i = 0; i < operations; ++i) {
+      const auto dice = random() % 1000;
+      if (dice < 500 || live.empty()) {
+        const std::size_t bytes =
+            random() % 50 == 0 ? 1 + random() % (3 * kMiB) : std::size_t{512} << (random() % 8);
+        try {
+          const memory::Block* block =
+              allocator_.allocate(bytes, stream_handle(random() % kStreams).native);
+          live.push_back({block->position(), block->size});
+          owners_.claim(live.back().address, live.back().size, thread + 1);
+          ++allocations_;
+        } catch (const OutOfMemoryError&) {
+          while (live.size() > 10) free_one(live, thread, random);
+        }
+      } else if (dice < 985) {
+        free_one(live, thread, random);
+        if (live.size() > 200) free_one(live, thread, random);
+      } else if (dice < 990) {
+        free_recorded(live, thread);
+      } else if (dice < 998) {
+        if (thread == 0) complete();
+      } else if (dice == 998 && thread == 1 && i % 4 == 0) {
+        EXPECT_TRUE(allocator_.empty_cache().ok());
+      } else if (thread == 2) {
+        EXPECT_GE(allocator_.max_allocated(), allocator_.allocated());
+        (void)allocator_.snapshot();
+      }
+      if (allocator_.contended()) contended_ = true;
+    }
+    while (!live.empty()) free_one(live, thread, random);
+  }
+
+  void free_one(std::vector<Piece>& live, unsigned thread, std::mt19937_64& random) {
+    std::swap(live[random() % live.size()], live.back());
+    const Piece piece = live.back();
+    live.pop_back();
+    owners_.release(piece.address, piece.size, thread + 1);
+    EXPECT_TRUE(allocator_.free(reinterpret_cast<void*>(piece.address)));
+  }
+
+  void free_recorded(std::vector<Piece>& live, unsigned thread) {
+    const Piece piece = live.back();
+    live.pop_back();
+    auto* pointer = reinterpret_cast<void*>(piece.address);
+    EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(kStreams)));
+    owners_.release(piece.address, piece.size, thread + 1);
+    owners_.claim(piece.address, piece.size, kWaiting);
+    const std::lock_guard lock(waiting_mutex_);  // the event that free() records belongs to it
+    waiting_.push_back(piece);
+    EXPECT_TRUE(allocator_.free(pointer));
+  }
+
+  void expect_all_returned() {
+    complete();
+    EXPECT_TRUE(allocator_.empty_cache().ok());
+    const cuda::MemoryCounters counters = allocator_.counters();
+    for (const auto* group :
+         {&counters.allocation, &counters.active, &counters.segment, &counters.inactive_split,
+          &counters.allocated_bytes, &counters.active_bytes, &counters.reserved_bytes,
+          &counters.inactive_split_bytes, &counters.requested_bytes}) {
+      for (const auto* counter : {&group->all, &group->small_pool, &group->large_pool}) {
+        EXPECT_EQ(counter->current, 0);
+        EXPECT_EQ(counter->allocated, counter->freed);
+        EXPECT_LE(counter->peak, counter->allocated);
+      }
+    }
+    EXPECT_EQ(device_.segments(), 0U);
+  }
+
+  static constexpr unsigned kWaiting = 1000;
+  SharedDevice device_;
+  CachingAllocator allocator_;
+  Owners owners_;
+  std::mutex waiting_mutex_;
+  std::vector<Piece> waiting_;
+  std::atomic<std::int64_t> allocations_{0};
+  std::atomic<bool> contended_{false};
+};
+
+TEST_F(Threads, RandomOperationsNeitherOverlapNorMiscount) {
+  run([this](unsigned thread) { random_operations(thread, 200'000); });
+  EXPECT_TRUE(owners_.clean());
+  EXPECT_TRUE(contended_) << "no thread ever cached: the test proves too little";
+  EXPECT_EQ(allocator_.counters().allocation.all.allocated, allocations_);
+  expect_all_returned();
+}
+
+// Each thread never holds more than kMost blocks, and at a barrier all hold exactly that many: so
+// the true peak is known, to the byte.
+TEST_F(Threads, PeaksAreExact) {
+  constexpr int kMost = 40;
+  const auto size_of = [](unsigned thread) { return (thread + 1) * 4 * kKiB - 100; };
+  const auto rounded = [](unsigned thread) { return (thread + 1) * 4 * kKiB; };
+  std::int64_t peak_bytes = 0, peak_requested = 0;
+  for (unsigned thread = 0; thread < kThreads; ++thread) {
+    peak_bytes += static_cast<std::int64_t>(kMost * rounded(thread));
+    peak_requested += static_cast<std::int64_t>(kMost * size_of(thread));
+  }
+  for (int round = 0; round < 5; ++round) {
+    std::barrier barrier(kThreads);
+    std::atomic<std::int64_t> allocations{0};
+    const std::int64_t before = allocator_.counters().allocation.all.allocated;
+    run([&](unsigned thread) {
+      std::mt19937 random(thread);
+      std::vector<void*> live;
+      const auto walk = [&](int steps) {
+        for (int i = 0; i < steps; ++i) {
+          if (live.empty() || (random() % 2 == 0 && live.size() < kMost)) {
+            live.push_back(
+                allocator_.allocate(size_of(thread), stream_handle(thread % 2).native)->address());
+            ++allocations;
+          } else {
+            EXPECT_TRUE(allocator_.free(live.back()));
+            live.pop_back();
+          }
+          if (allocator_.contended()) contended_ = true;
+        }
+      };
+      walk(20'000);
+      while (live.size() < kMost) {
+        live.push_back(
+            allocator_.allocate(size_of(thread), stream_handle(thread % 2).native)->address());
+        ++allocations;
+      }
+      barrier.arrive_and_wait();
+      walk(20'000);
+      barrier.arrive_and_wait();
+      for (void* pointer : live) EXPECT_TRUE(allocator_.free(pointer));
+    });
+    const cuda::MemoryCounters counters = allocator_.counters();
+    EXPECT_EQ(counters.allocation.all.peak, kMost * kThreads);
+    EXPECT_EQ(counters.allocation.small_pool.peak, kMost * kThreads);
+    EXPECT_EQ(counters.allocation.large_pool.peak, 0);
+    EXPECT_EQ(counters.active.all.peak, kMost * kThreads);
+    EXPECT_EQ(counters.allocated_bytes.all.peak, peak_bytes);
+    EXPECT_EQ(counters.active_bytes.all.peak, peak_bytes);
+    EXPECT_EQ(counters.requested_bytes.all.peak, peak_requested);
+    EXPECT_EQ(counters.allocation.all.allocated - before, allocations);
+    EXPECT_EQ(counters.allocation.all.current, 0);
+    EXPECT_EQ(counters.allocated_bytes.all.current, 0);
+    EXPECT_EQ(counters.requested_bytes.all.current, 0);
+    allocator_.reset_peaks();
+    EXPECT_EQ(allocator_.counters().allocation.all.peak, 0);
+  }
+  EXPECT_TRUE(contended_);
+  expect_all_returned();
+}
+
+// The blocks of a thread that has ended, and of one that is idle, are found by those who need them.
+TEST_F(Threads, NothingIsLostInCaches) {
+  std::atomic<int> done{0};
+  run([&](unsigned thread) {
+    random_operations(thread, 20'000);
+    ++done;
+    while (thread != 0 && done < static_cast<int>(kThreads)) std::this_thread::yield();
+  });
+  // All that is free is one piece per segment again.
+  complete();
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  memory::Block* everything = allocator_.allocate(kCapacity, nullptr);
+  ASSERT_NE(everything, nullptr);
+  EXPECT_TRUE(allocator_.free(everything, everything->address()));
+  expect_all_returned();
+}
+
+// What one thread allocates, another one frees.
+TEST_F(Threads, BlocksMoveBetweenThreads) {
+  constexpr int kRounds = 50'000;
+  std::array<std::atomic<void*>, 64> places{};
+  run([&](unsigned thread) {
+    std::mt19937 random(thread);
+    for (int i = 0; i < kRounds; ++i) {
+      memory::Block* block = allocator_.allocate(std::size_t{512} << (random() % 6), nullptr);
+      owners_.claim(block->position(), block->size, 1);
+      if (void* old = places[random() % places.size()].exchange(block)) {
+        auto* freed = static_cast<memory::Block*>(old);
+        owners_.release(freed->position(), freed->size, 1);
+        EXPECT_TRUE(allocator_.free(freed, freed->address()));
+      }
+    }
+  });
+  for (auto& place : places) {
+    auto* block = static_cast<memory::Block*>(place.load());
+    EXPECT_TRUE(block == nullptr || allocator_.free(block, block->address()));
+  }
+  EXPECT_TRUE(owners_.clean());
+  EXPECT_EQ(allocator_.counters().allocation.all.allocated, kRounds * kThreads);
+  expect_all_returned();
+}
+
+}  // namespace
+}  // namespace ember::test

@@ -106,6 +106,10 @@ Status check_simulated(const SimulatedSpec& spec) {
     return Status(Code::invalid_value, "memory per simulated device is " +
                                            std::to_string(spec.memory_bytes) +
                                            " bytes, expected 2 MiB to 1 TiB");
+  if (spec.memory_bytes > SimulatedSpec::kMaxTotalMemory / static_cast<unsigned>(spec.count))
+    return Status(Code::invalid_value, std::to_string(spec.count) + " simulated devices of " +
+                                           format_bytes(spec.memory_bytes) +
+                                           ", expected 16 TiB in all at most");
   return {};
 }
 

@@ -17,6 +17,7 @@ struct SimulatedSpec {
   static constexpr std::uint64_t kDefaultMemory = std::uint64_t{2} << 30;
   static constexpr std::uint64_t kMinMemory = std::uint64_t{2} << 20;
   static constexpr std::uint64_t kMaxMemory = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kMaxTotalMemory = std::uint64_t{1} << 44;  // of address space
 
   int count = 1;
   std::uint64_t memory_bytes = kDefaultMemory;  ///< per device
@@ -33,7 +34,7 @@ struct Choice {
 /// detail that names the variable, the value and what was expected.
 Status parse_choice(const std::optional<std::string>& text, Choice& out);
 
-/// Code::invalid_value unless the count is 1..64 and the memory 2 MiB..1 TiB.
+/// Code::invalid_value unless the count is 1..64, the memory 2 MiB..1 TiB, and the sum <= 16 TiB.
 Status check_simulated(const SimulatedSpec& spec);
 
 /// The devices that CUDA_VISIBLE_DEVICES leaves, as positions among the machine's devices, whose

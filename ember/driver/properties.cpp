@@ -13,4 +13,11 @@ std::string DeviceProperties::uuid_text() const {
   return text;
 }
 
+std::string DeviceProperties::str() const {
+  return "_CudaDeviceProperties(name='" + name + "', major=" + std::to_string(major) +
+         ", minor=" + std::to_string(minor) +
+         ", total_memory=" + std::to_string(total_memory >> 20) +
+         "MB, multi_processor_count=" + std::to_string(multi_processor_count) + ")";
+}
+
 }  // namespace ember::driver

@@ -35,6 +35,8 @@ struct DeviceProperties {
 
   /// "550e8400-e29b-41d4-a716-446655440000": the 36 characters of the UUID.
   std::string uuid_text() const;
+  /// `_CudaDeviceProperties(name='...', major=9, minor=0, total_memory=143771MB, ...)`
+  std::string str() const;
 };
 
 }  // namespace ember::driver

@@ -1,10 +1,15 @@
 // Devices: naming them, counting them, choosing one. Chapters 1 and 2 of the documents.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "ember/driver/choice.h"
 #include "ember/driver/properties.h"
@@ -22,6 +27,9 @@ class Device {
   /// Parses "cpu", "cuda", "cuda:1". Throws Error `Invalid device string: '...'`.
   Device(std::string_view text);  // NOLINT: device strings are devices
   Device(const char* text) : Device(std::string_view(text)) {}
+  // A bare number is no device: it does not say of which kind. Nor is a null pointer.
+  Device(int) = delete;
+  Device(std::nullptr_t) = delete;
 
   Type type() const noexcept { return type_; }
   /// -1 when none was given.
@@ -47,10 +55,18 @@ using DeviceProperties = driver::DeviceProperties;
 class DeviceArg {
  public:
   DeviceArg() noexcept = default;
-  DeviceArg(int index) noexcept : given_(Given::index), index_(index) {}
+  /// Any integer; one that is no int is the index of no device.
+  template <std::integral Index>
+  requires(!std::is_same_v<Index, bool>) DeviceArg(Index index)
+  noexcept
+      : given_(Given::index),
+        index_(std::in_range<int>(index) ? static_cast<int>(index)
+                                         : std::numeric_limits<int>::max()) {}
   DeviceArg(Device device) noexcept : given_(Given::device), device_(device) {}
   DeviceArg(const char* text) : DeviceArg(Device(text)) {}
+  DeviceArg(std::string_view text) : DeviceArg(Device(text)) {}
   DeviceArg(const std::string& text) : DeviceArg(Device(std::string_view(text))) {}
+  DeviceArg(std::nullptr_t) = delete;
 
   /// The index; an int as it is (also negative), nothing or plain "cuda" as the current device.
   /// Throws ValueError `Expected a cuda device, but got: cpu`. Plain "cuda" initialises.
@@ -89,7 +105,7 @@ void init();
 /// True when initialised, and not in a forked child.
 bool is_initialized() noexcept;
 
-/// Whether there is at least one device. Never throws, never initialises; trouble counts as none.
+/// Whether there is at least one device: device_count() > 0. Never throws; trouble counts as none.
 bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
@@ -114,8 +130,10 @@ const DeviceProperties& get_device_properties(DeviceArg device = {});
 std::string get_device_name(DeviceArg device = {});
 std::pair<int, int> get_device_capability(DeviceArg device = {});
 
-/// "sm_90 compute_90": what this build's CUDA object was compiled for; empty without one.
-std::string get_arch_list();
+/// "sm_90", "compute_90": what this build's CUDA object was compiled for; empty without one.
+std::vector<std::string> get_arch_list();
+/// The same as flags: "-gencode compute=compute_90,code=sm_90 ..."; empty without a CUDA object.
+std::string get_gencode_flags();
 
 /// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted.
 /// Not affected by the sync debug mode.

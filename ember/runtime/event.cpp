@@ -121,6 +121,16 @@ std::string Event::str() const {
   return text;
 }
 
+void Stream::wait_event(const Event& event) const { event.wait(*this); }
+
+void Stream::record_event(Event& event) const { event.record(*this); }
+
+Event Stream::record_event() const {
+  Event event;
+  event.record(*this);
+  return event;
+}
+
 void Stream::wait_stream(const Stream& other) const {
   Event event;
   event.record(other);

@@ -31,6 +31,8 @@ void StreamGuard::enter(const Stream& stream) {
   detail::ThreadState& state = thread_state();
   original_device_ = state.device;
   device_ = stream.device_index();
+  if (device_ != original_device_)
+    original_ = state.streams[static_cast<std::size_t>(original_device_)];
   replaced_ = std::exchange(state.streams[static_cast<std::size_t>(device_)], stream.state_);
   state.device = device_;
 }
@@ -39,6 +41,8 @@ void StreamGuard::leave() noexcept {
   detail::ThreadState* state = detail::this_thread;
   if (state == nullptr) return;
   state->streams[static_cast<std::size_t>(device_)] = std::move(replaced_);
+  if (device_ != original_device_)
+    state->streams[static_cast<std::size_t>(original_device_)] = std::move(original_);
   state->device = original_device_;
 }
 
@@ -48,8 +52,8 @@ void StreamGuard::reset_stream(const Stream& stream) {
 }
 
 Stream StreamGuard::original_stream() const {
-  if (original_device_ != device_) return Stream(detail::current_state(original_device_));
-  return Stream(replaced_ ? replaced_ : detail::default_state(original_device_));
+  const auto& original = original_device_ == device_ ? replaced_ : original_;
+  return Stream(original ? original : detail::default_state(original_device_));
 }
 
 Stream StreamGuard::current_stream() const { return Stream(detail::current_state(device_)); }

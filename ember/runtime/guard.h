@@ -2,6 +2,7 @@
 // They are used by one thread and live on its stack. Leaving a guard never touches a device.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -12,8 +13,10 @@
 namespace ember::cuda {
 
 /// Makes a device current; only the device changes, streams stay. Entering makes the device ready
-/// for use (on CUDA: its context). A negative index changes nothing. ValueError for a device of
-/// another kind, AcceleratorError for one that does not exist.
+/// for use (on CUDA: its context). CUDA's own current device is another matter: ember sets it where
+/// it calls CUDA, and for CUDA columns; code beside ember that calls CUDA sets it itself. A
+/// negative index changes nothing. ValueError for a device of another kind, AcceleratorError for
+/// one that does not exist.
 class DeviceGuard {
  public:
   explicit DeviceGuard(DeviceArg device);
@@ -65,7 +68,7 @@ class OptionalDeviceGuard {
 };
 
 /// Makes a stream current on its device, and that device current. Leaving restores the stream of
-/// that device first, then the device.
+/// that device first, then the stream that was current before, on its device, then the device.
 class StreamGuard {
  public:
   explicit StreamGuard(const Stream& stream) { enter(stream); }
@@ -90,6 +93,7 @@ class StreamGuard {
   int original_device_ = 0;
   int device_ = 0;                     // the guarded stream's
   Ref<detail::StreamState> replaced_;  // was current on device_; null: the default stream
+  Ref<detail::StreamState> original_;  // was current on original_device_, if that is another one
 };
 
 /// A stream guard that may be empty.
@@ -121,6 +125,8 @@ class OptionalStreamGuard {
 class MultiStreamGuard {
  public:
   explicit MultiStreamGuard(std::span<const Stream> streams);
+  MultiStreamGuard(std::initializer_list<Stream> streams)
+      : MultiStreamGuard(std::span(streams.begin(), streams.size())) {}
   ~MultiStreamGuard();
   MultiStreamGuard(const MultiStreamGuard&) = delete;
   MultiStreamGuard& operator=(const MultiStreamGuard&) = delete;

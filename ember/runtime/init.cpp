@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <iterator>
 #include <mutex>
+#include <sstream>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -29,8 +31,15 @@ struct Init {
   std::vector<void (*)(int)> reset_hooks EMBER_GUARDED_BY(mutex);
 };
 
+void before_fork();
+void after_fork_in_parent();
+void after_fork_in_child();
+
 Init& state() {
   static NoDestructor<Init> init;
+  static const int fork_handlers =
+      pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  (void)fork_handlers;
   return *init;
 }
 
@@ -38,7 +47,12 @@ Init& state() {
 std::atomic<bool> bad_fork{false};
 std::atomic<bool> blocking_launches{false};
 
-void after_fork_in_child() {
+// A fork waits for an initialisation that is in progress in another thread, so that the child finds
+// either no driver or a whole one, and the lock free.
+void before_fork() EMBER_THREAD_NOTE(no_thread_safety_analysis) { state().mutex.lock(); }
+void after_fork_in_parent() EMBER_THREAD_NOTE(no_thread_safety_analysis) { state().mutex.unlock(); }
+void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  state().mutex.unlock();
   if (detail::the_driver.exchange(nullptr) == nullptr) return;
   bad_fork = true;
   detail::forget_thread_state();
@@ -77,8 +91,6 @@ Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
 }
 
 void adopt(std::unique_ptr<driver::Driver> made) EMBER_REQUIRES(state().mutex) {
-  static std::once_flag fork_handler;
-  std::call_once(fork_handler, [] { pthread_atfork(nullptr, nullptr, &after_fork_in_child); });
   blocking_launches = env::flag("CUDA_LAUNCH_BLOCKING");
   // Deliberately leaked: workers, thread-local state and static objects of the user's may outlive
   // any point at which it could be destroyed. It stays reachable through the_driver.
@@ -169,7 +181,20 @@ bool is_available() noexcept { return device_count() > 0; }
 
 bool is_simulated() { return driver().simulated(); }
 
-std::string get_arch_list() { return driver::compiled_architectures(); }
+std::vector<std::string> get_arch_list() {
+  std::istringstream words(driver::compiled_architectures());
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string get_gencode_flags() {
+  std::string flags;
+  for (const std::string& architecture : get_arch_list()) {
+    const std::string number = architecture.substr(architecture.find('_') + 1);
+    flags += (flags.empty() ? "" : " ") + ("-gencode compute=compute_" + number) +
+             ",code=" + architecture;
+  }
+  return flags;
+}
 
 void reset_device(DeviceArg device) {
   const int index = device.existing();

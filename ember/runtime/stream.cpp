@@ -14,15 +14,27 @@ namespace detail {
 thread_local constinit ThreadState* this_thread = nullptr;
 
 ThreadState& make_thread_state() {
-  // Its own class, so that the pointer is cleared for destructors that run later in this thread.
+  const auto devices = static_cast<std::size_t>(count_devices());
+  // Destructors of the thread's and of static objects may run after the owner's: they get a state
+  // that is not destroyed any more.
+  static thread_local constinit bool owner_is_gone = false;
   struct Owner {
     ThreadState state;
-    ~Owner() { this_thread = nullptr; }
+    ~Owner() {
+      this_thread = nullptr;
+      owner_is_gone = true;
+    }
   };
-  thread_local Owner owner;
-  owner.state.streams.resize(static_cast<std::size_t>(count_devices()));
-  this_thread = &owner.state;
-  return owner.state;
+  ThreadState* state = nullptr;
+  if (owner_is_gone) {
+    state = new ThreadState;  // deliberately leaked; a few dozen bytes at the end of a thread
+  } else {
+    thread_local Owner owner;
+    state = &owner.state;
+  }
+  state->streams.resize(devices);
+  this_thread = state;
+  return *state;
 }
 
 Ref<StreamState> exchange_current(int device, Ref<StreamState> stream) {

@@ -12,9 +12,11 @@
 
 namespace ember::cuda {
 
+class Event;
+
 namespace detail {
 
-/// What the Stream values of one stream share. Lives in the stream pool (stream_pool.h).
+/// What the Stream values of one stream share. Lives in the stream pool (stream_pool.cpp).
 struct StreamState : RefCounted {
   driver::StreamHandle handle;
   std::int64_t id = 0;
@@ -37,6 +39,10 @@ class Stream {
   /// smaller numbers are more urgent; numbers outside priority_range() are moved to its nearest
   /// end. Throws AcceleratorError (no such device, no resources). Initialises.
   explicit Stream(DeviceArg device = {}, int priority = 0);
+  // Moving copies: there is no stream that is none.
+  Stream(const Stream&) noexcept = default;
+  Stream& operator=(const Stream&) noexcept = default;
+  ~Stream() = default;
 
   /// The live stream with that id on that device: the inverse of stream_id(). Error if there is
   /// none.
@@ -58,6 +64,10 @@ class Stream {
   /// Later work of this stream waits for all work that `other`, of any device, holds now. Returns
   /// at once.
   void wait_stream(const Stream& other) const;
+  /// The same as event.wait(*this), event.record(*this), and recording a new plain event.
+  void wait_event(const Event& event) const;
+  void record_event(Event& event) const;
+  Event record_event() const;
 
   /// (least, greatest), such as (0, -3): what this library supports, at most what the device has.
   static std::pair<int, int> priority_range(DeviceArg device = {});

@@ -78,6 +78,8 @@ void detail::forget_host_functions(int device) noexcept {
 bool detail::runs_host_column() { return driver().simulated(); }
 
 void launch(const Stream& stream, const Kernel& kernel, const Params& params) {
+  if (kernel.name == nullptr) [[unlikely]]
+    throw ValueError("launch: kernel.name is null, expected a literal");
   driver::Driver& machine = driver();
   check(machine.launch(stream.handle(), kernel, params));
   if (observed()) [[unlikely]]
@@ -128,7 +130,7 @@ void host_function(std::function<void()> function, const Stream& stream) {
   settle(machine, stream);
 }
 
-void sleep(std::uint64_t cycles, const Stream& stream) {
+void sleep_cycles(std::uint64_t cycles, const Stream& stream) {
   launch(stream, driver::kernels::sleep, driver::kernels::SleepArgs{cycles});
 }
 

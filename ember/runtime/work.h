@@ -22,7 +22,8 @@ using driver::Params;
 /// Enqueues a kernel on a stream. `args` is any trivially copyable struct of at most 256 bytes; the
 /// columns read it back with `params.as<Args>()`. Does not block, and allocates nothing on a warm
 /// stream. AcceleratorError if the kernel has no column for this kind of device. With
-/// CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault.
+/// CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault. ValueError for a kernel
+/// without a name.
 void launch(const Stream& stream, const Kernel& kernel, const Params& params);
 
 template <class Args>
@@ -117,7 +118,7 @@ void host_function(std::function<void()> function, const Stream& stream = curren
 
 /// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a
 /// nanosecond on simulated devices.
-void sleep(std::uint64_t cycles, const Stream& stream = current_stream());
+void sleep_cycles(std::uint64_t cycles, const Stream& stream = current_stream());
 
 /// The device that owns an address. Error for host memory, naming the address.
 int device_of_pointer(const void* pointer);

@@ -35,6 +35,17 @@ TEST(DeviceArgument, AcceptsIndexStringDeviceAndNothing) {
   EXPECT_EQ(DeviceArg("cuda").index(), current_device());
 }
 
+TEST(DeviceArgument, AcceptsEveryKindOfInteger) {
+  EXPECT_EQ(DeviceArg(0u).index(), 0);
+  EXPECT_EQ(DeviceArg(0L).index(), 0);
+  EXPECT_EQ(DeviceArg(std::size_t{0}).index(), 0);
+  EXPECT_EQ(DeviceArg(std::int8_t{-1}).index(), -1);
+  EXPECT_EQ(DeviceArg(std::string_view("cuda:0")).index(), 0);
+  EXPECT_ERROR(synchronize(std::size_t{1} << 40), AcceleratorError, "invalid device ordinal");
+  static_assert(!std::is_constructible_v<DeviceArg, std::nullptr_t>);
+  static_assert(!std::is_constructible_v<Device, int>);
+}
+
 TEST(DeviceArgument, RefusesOtherKindsOfDevice) {
   EXPECT_ERROR(synchronize("cpu"), ValueError, "Expected a cuda device, but got: cpu");
   EXPECT_ERROR(current_stream("cpu"), ValueError, "Expected a cuda device, but got: cpu");
@@ -116,6 +127,27 @@ TEST(Properties, RefuseDevicesThatDoNotExist) {
   EXPECT_ERROR(get_device_properties(-1), AssertionError, "Invalid device id");
   EXPECT_ERROR(get_device_name(1000), AssertionError, "Invalid device id");
   EXPECT_ERROR(get_device_capability("cpu"), ValueError, "Expected a cuda device, but got: cpu");
+}
+
+TEST(Properties, HaveAText) {
+  const DeviceProperties& properties = get_device_properties(0);
+  EXPECT_EQ(properties.str(),
+            "_CudaDeviceProperties(name='" + properties.name + "', major=" +
+                std::to_string(properties.major) + ", minor=" + std::to_string(properties.minor) +
+                ", total_memory=" + std::to_string(properties.total_memory >> 20) +
+                "MB, multi_processor_count=" + std::to_string(properties.multi_processor_count) +
+                ")");
+}
+
+TEST(ArchList, AgreesWithTheFlags) {
+  const std::vector<std::string> list = get_arch_list();
+  const std::string flags = get_gencode_flags();
+  EXPECT_EQ(list.empty(), flags.empty());
+  if (!is_simulated()) {
+    EXPECT_FALSE(list.empty());
+  }
+  for (const std::string& architecture : list)
+    EXPECT_NE(flags.find(",code=" + architecture), std::string::npos) << flags;
 }
 
 TEST(Properties, TellDevicesApart) {

@@ -129,7 +129,7 @@ TEST(GenericEvent, BehavesAsTheCudaOne) {  // E5
   event.synchronize();
   EXPECT_TRUE(event.query());
   EXPECT_EQ(event.device(), stream.device());
-  EXPECT_ERROR(GenericEvent(Device::Type::cpu), Error, "expected cuda");
+  EXPECT_ERROR(GenericEvent{Device::Type::cpu}, Error, "expected cuda");
 }
 
 TEST(Event, RecordingAgainDoesNotDisturbEarlierWaits) {
@@ -239,6 +239,22 @@ TEST(EventTiming, AcrossDevicesIsRefused) {
 
 TEST(EventOptions, InterprocessExcludesTiming) {
   EXPECT_ERROR(Event(true, false, true), ValueError, "interprocess");
+}
+
+TEST(StreamWait, EventFormsAgree) {
+  const Stream first;
+  const Stream second;
+  Gate gate(first);
+  const Event fresh = first.record_event();
+  Event mine;
+  first.record_event(mine);
+  second.wait_event(fresh);
+  second.wait_event(mine);
+  EXPECT_FALSE(second.query());
+  EXPECT_FALSE(fresh.query());
+  gate.open();
+  second.synchronize();
+  EXPECT_TRUE(mine.query());
 }
 
 TEST(StreamWait, OrdersAfterAllWorkOfTheOther) {

@@ -119,6 +119,27 @@ TEST(StreamGuard, ResetRestoresTheTouchedDeviceFirst) {  // G4
   set_stream(default_stream(0));
 }
 
+TEST(StreamGuard, RestoresTheOriginalStreamToo) {  // S4
+  NEEDS_DEVICES(2);
+  const Stream before(0);
+  const Stream inside(0);
+  const Stream there(1);
+  set_stream(before);
+  {
+    StreamGuard outer(there);
+    {
+      const StreamGuard inner(inside);
+      EXPECT_EQ(outer.original_stream(), before);
+    }
+    set_stream(inside);
+    EXPECT_EQ(outer.original_stream(), before);
+  }
+  EXPECT_EQ(current_device(), 0);
+  EXPECT_EQ(current_stream(0), before);
+  EXPECT_EQ(current_stream(1), default_stream(1));
+  set_stream(default_stream(0));
+}
+
 TEST(StreamGuard, ResetOnTheSameDevice) {  // G4
   const Stream first;
   const Stream second;
@@ -174,6 +195,12 @@ TEST(MultiStreamGuard, EmptyListHasNoEffect) {  // G5
   const MultiStreamGuard guard({});
   EXPECT_EQ(current_device(), 0);
   EXPECT_EQ(current_stream(), default_stream());
+}
+
+TEST(MultiStreamGuard, TakesAListInPlace) {
+  const Stream stream;
+  const MultiStreamGuard guard{stream};
+  EXPECT_EQ(current_stream(), stream);
 }
 
 TEST(MultiStreamGuard, TwoStreamsOfOneDevice) {

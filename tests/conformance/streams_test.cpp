@@ -27,6 +27,15 @@ TEST(Stream, CopiesAndMovesKeepDeviceAndHandle) {  // S1
   EXPECT_EQ(moved.stream_id(), original.stream_id());
 }
 
+TEST(Stream, CanBeUsedAfterAMove) {
+  Stream source;
+  const Stream target = std::move(source);
+  EXPECT_EQ(source, target);  // NOLINT: moving copies, as documented
+  EXPECT_TRUE(source.query());
+  set_stream(source);
+  set_stream(default_stream());
+}
+
 TEST(Stream, SetMakesItCurrent) {  // S2
   const Stream mine;
   EXPECT_NE(mine, default_stream());

@@ -109,6 +109,11 @@ TEST(Launch, WithoutAColumnNamesTheKernel) {
                "CUDA error: operation not supported");
 }
 
+TEST(Launch, NeedsAName) {
+  EXPECT_ERROR(launch(Stream(), Kernel{nullptr}, Params(test::NopArgs{})), ValueError,
+               "kernel.name is null");
+}
+
 TEST(Launch, OfALambdaRunsOnItsKindOfDevice) {
   const Stream stream;
   Words<std::uint32_t> data(1);
@@ -288,7 +293,7 @@ TEST(Sleep, TakesTime) {
   Event end(true);
   const Stream stream;
   start.record(stream);
-  sleep(4'000'000, stream);
+  sleep_cycles(4'000'000, stream);
   end.record(stream);
   end.synchronize();
   EXPECT_GT(start.elapsed_time(end), 1.0);

@@ -209,6 +209,17 @@ TEST(FaultSimulated, KernelExceptionsNameTheKernel) {
   });
 }
 
+TEST(FaultSimulated, CodesThatAreNoFaultsBecomeOne) {
+  if (!is_simulated()) GTEST_SKIP() << "CUDA columns report at the launch";
+  IN_CHILD({
+    const Stream stream;
+    launch(stream, "undecided", [](const HostLaunch&) { return Status(Code::not_ready); });
+    EXPECT_ERROR(stream.synchronize(), AcceleratorError, "CUDA error: unspecified launch failure");
+    EXPECT_ERROR((void)stream.query(), AcceleratorError,
+                 "'undecided' on cuda:0 faulted: device not ready");
+  });
+}
+
 TEST(FaultSimulated, SaysWhatWasTouched) {
   if (!is_simulated()) GTEST_SKIP() << "a real device reports the kind of fault only";
   NEEDS_DEVICES(4);

@@ -50,6 +50,11 @@ class Event {
     const MutexLock lock(mutex_);
     return ++serial_;
   }
+  /// The record with that number was not made after all.
+  void withdraw(std::uint64_t serial) {
+    const MutexLock lock(mutex_);
+    if (serial == serial_) --serial_;
+  }
   /// Called by the worker that reaches the record. A stamp of an earlier record comes too late.
   void stamp(std::uint64_t serial) {
     const MutexLock lock(mutex_);

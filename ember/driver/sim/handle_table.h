@@ -26,16 +26,20 @@ class HandleTable {
   }
 
   /// A released object that is reusable and that `fits`, or a new one from `make()`; its handle in
-  /// `native`. Null when the table is full.
-  template <class Fits, class Make>
-  T* acquire(void*& native, const Fits& fits, const Make& make) {
+  /// `native`. `prepare(object)` begins its new life before anybody can find it. Null when the
+  /// table is full.
+  template <class Fits, class Make, class Prepare>
+  T* acquire(void*& native, const Fits& fits, const Make& make, const Prepare& prepare) {
     const MutexLock lock(mutex_);
-    for (auto slot = idle_.begin(); slot != idle_.end(); ++slot) {
-      Slot& candidate = at(*slot);
-      if (!fits(*candidate.object) || !candidate.object->reusable()) continue;
-      native = open(*slot);
-      idle_.erase(slot);
-      return candidate.object.get();
+    for (std::size_t i = idle_.size(); i-- > 0;) {
+      const std::size_t slot = idle_[i];
+      T& candidate = *at(slot).object;
+      if (!fits(candidate) || !candidate.reusable()) continue;
+      idle_[i] = idle_.back();
+      idle_.pop_back();
+      prepare(candidate);
+      native = open(slot);
+      return &candidate;
     }
     if (size_ == kChunks * kChunkSize) return nullptr;
     std::atomic<Chunk*>& chunk = chunks_[size_ / kChunkSize];
@@ -44,6 +48,7 @@ class HandleTable {
     const std::size_t slot = size_;
     at(slot).object = make();
     size_ = slot + 1;
+    prepare(*at(slot).object);
     native = open(slot);
     return at(slot).object.get();
   }

@@ -14,6 +14,7 @@
 #include "ember/driver/sim/arena.h"
 #include "ember/driver/sim/pinned.h"
 #include "ember/driver/sim/scheduler.h"
+#include "ember/driver/sim/timeline.h"
 
 namespace ember::driver::sim {
 
@@ -58,9 +59,9 @@ struct Machine {
   PinnedMemory pinned;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Health> health;
-  std::vector<Peers> peers;           // by device: whose memory it may touch
-  std::atomic<bool> stopping{false};  // the process is exiting: start nothing more
-  std::atomic<int> running{0};        // tasks in progress
+  std::vector<Peers> peers;  // by device: whose memory it may touch
+  Exit exit;
+  std::atomic<int> running{0};  // tasks in progress
 };
 
 /// The view that a kernel has from a simulated device.

@@ -20,6 +20,8 @@ Status bad_pointer(Code code, const char* call, const void* pointer, const char*
 
 Status PinnedMemory::insert(void* pointer, Range range) {
   const auto start = reinterpret_cast<std::uintptr_t>(pointer);
+  if (range.bytes > UINTPTR_MAX - start)
+    return bad_pointer(Code::invalid_value, "registering", pointer, "a range that does not wrap");
   const std::unique_lock lock(mutex_);
   const auto next = ranges_.lower_bound(start);
   const bool meets_next = next != ranges_.end() && next->first < start + range.bytes;

@@ -67,7 +67,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
 
 void SimDriver::stop() noexcept {
   if (getpid() != process_) return;  // a forked child has no workers to wait for
-  machine_.stopping = true;
+  machine_.exit.stop();
   // A kernel that never ends is cut off, as it is when a process with a GPU exits.
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::milliseconds(200);
@@ -120,19 +120,28 @@ bool SimDriver::device_active(int device) noexcept {
 
 Status SimDriver::device_activate(int device) noexcept { return enter(device); }
 
-void SimDriver::drain(int device) noexcept {
+std::vector<Stream*> SimDriver::streams_of(int device) {
+  DeviceState& state = at(device);
+  const MutexLock lock(state.mutex);
+  return state.streams;
+}
+
+Status SimDriver::drain(int device) noexcept {
   std::vector<Point> tails;
-  {
-    DeviceState& state = at(device);
-    const MutexLock lock(state.mutex);
-    for (Stream* stream : state.streams) tails.push_back(stream->tail());
-  }
-  for (const Point& tail : tails) tail.timeline->wait(tail.value);
+  for (Stream* stream : streams_of(device)) tails.push_back(stream->tail());
+  for (const Point& tail : tails)
+    if (!tail.timeline->wait(tail.value)) return Code::shutting_down;
+  return {};
+}
+
+Status SimDriver::await(Point point, int device) noexcept {
+  if (point.timeline != nullptr && !point.timeline->wait(point.value)) return Code::shutting_down;
+  return machine_.health_of(device).fault();
 }
 
 Status SimDriver::device_synchronize(int device) noexcept {
   EMBER_TRY(check_device(device));
-  drain(device);
+  EMBER_TRY(drain(device));
   return machine_.health_of(device).fault();
 }
 
@@ -140,7 +149,7 @@ Status SimDriver::device_reset(int device) noexcept {
   EMBER_TRY(check_device(device));
   Health& health = machine_.health_of(device);
   health.begin_reset();
-  drain(device);
+  if (Status status = drain(device); !status.ok()) return status;
   ++at(device).epoch;
   const auto of_device = [device](auto& table) {
     std::vector<void*> natives;
@@ -170,7 +179,8 @@ Status SimDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
 Status SimDriver::free(int device, void* pointer) noexcept {
   EMBER_TRY(check_device(device));
   PointerInfo info;
-  if (machine_.arena.find(pointer, info)) drain(device);
+  if (machine_.arena.find(pointer, info))
+    (void)drain(device);  // when exiting, nothing runs any more
   return machine_.arena.free(device, pointer);
 }
 
@@ -195,7 +205,7 @@ Status SimDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
 
 Status SimDriver::pinned_free(void* pointer) noexcept {
   if (PointerInfo info; machine_.pinned.find(pointer, info))
-    for (int i = 0; i < device_count(); ++i) drain(i);
+    for (int i = 0; i < device_count(); ++i) (void)drain(i);
   return machine_.pinned.free(pointer);
 }
 

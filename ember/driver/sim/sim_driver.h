@@ -89,8 +89,12 @@ class SimDriver final : public Driver {
   Status enter(StreamHandle handle, Stream*& out) noexcept;
   Status find(EventHandle handle, Event*& out) noexcept;
   Status enter(EventHandle handle, Event*& out) noexcept;
-  /// Blocks until everything submitted to the device so far is done.
-  void drain(int device) noexcept;
+  /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that
+  /// will not happen any more.
+  Status drain(int device) noexcept;
+  /// Blocks until a point on a stream of a device is reached; then reports the device's fault.
+  Status await(Point point, int device) noexcept;
+  std::vector<Stream*> streams_of(int device);
   /// Where one end of a copy lies; a device address must lie in an allocation.
   Status classify(const char* argument, const void* pointer, std::size_t bytes,
                   PointerInfo::Kind& out) const;

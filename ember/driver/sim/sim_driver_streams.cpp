@@ -53,7 +53,8 @@ Status SimDriver::find(EventHandle handle, Event*& out) noexcept {
   if (handle.epoch != at(handle.device).epoch.load(std::memory_order_relaxed))
     return from_before_reset("event", handle.device);
   Event* event = events_.find(handle.native);
-  if (event == nullptr) return foreign("event", handle.native, handle.device);
+  if (event == nullptr || event->device() != handle.device)
+    return foreign("event", handle.native, handle.device);
   out = event;
   return {};
 }
@@ -79,10 +80,10 @@ Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noe
       [&] {
         is_new = true;
         return std::make_unique<Stream>(machine_, device);
-      });
+      },
+      [&](Stream& chosen) { chosen.set_priority(std::clamp(priority, -5, 0)); });
   if (stream == nullptr)
     return Status(Code::launch_out_of_resources, "too many streams in the process");
-  stream->set_priority(std::clamp(priority, -5, 0));
   if (is_new) {
     const MutexLock lock(state.mutex);
     state.streams.push_back(stream);
@@ -111,9 +112,7 @@ Status SimDriver::stream_query(StreamHandle handle) noexcept {
 Status SimDriver::stream_synchronize(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
-  const Point tail = stream->tail();
-  tail.timeline->wait(tail.value);
-  return machine_.health_of(handle.device).fault();
+  return await(stream->tail(), handle.device);
 }
 
 Status SimDriver::event_create(int device, EventOptions options, EventHandle& out) noexcept {
@@ -122,10 +121,10 @@ Status SimDriver::event_create(int device, EventOptions options, EventHandle& ou
     return Status(Code::invalid_value, "an interprocess event cannot have timing");
   void* native = nullptr;
   Event* event = events_.acquire(
-      native, [](const Event&) { return true; }, [] { return std::make_unique<Event>(); });
+      native, [](const Event&) { return true; }, [] { return std::make_unique<Event>(); },
+      [&](Event& chosen) { chosen.open(device, options); });
   if (event == nullptr)
     return Status(Code::launch_out_of_resources, "too many events in the process");
-  event->open(device, options);
   out = {native, device, at(device).epoch};
   return {};
 }
@@ -152,7 +151,11 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
   }
   std::uint64_t number = 0;
   const StampArgs stamp{event, event->next_serial()};
-  EMBER_TRY(stream->submit(Task::Kind::stamp, {"event record"}, Params(stamp), number));
+  if (Status status = stream->submit(Task::Kind::stamp, {"event record"}, Params(stamp), number);
+      !status.ok()) {
+    event->withdraw(stamp.serial);
+    return status;
+  }
   event->set({&stream->timeline(), number});
   return {};
 }
@@ -178,9 +181,7 @@ Status SimDriver::event_query(EventHandle handle) noexcept {
 Status SimDriver::event_synchronize(EventHandle handle) noexcept {
   Event* event = nullptr;
   EMBER_TRY(enter(handle, event));
-  if (const Point point = event->record().point; !point.reached())
-    point.timeline->wait(point.value);
-  return machine_.health_of(handle.device).fault();
+  return await(event->record().point, handle.device);
 }
 
 Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {
@@ -239,8 +240,7 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
       stream->submit(Task::Kind::copy, {"copy"}, Params(CopyArgs{target, source, bytes}), number));
   // Ordinary memory may be gone or changed once the caller goes on.
   if (to == PointerInfo::Kind::unregistered || from == PointerInfo::Kind::unregistered) {
-    stream->timeline().wait(number);
-    return machine_.health_of(handle.device).fault();
+    return await({&stream->timeline(), number}, handle.device);
   }
   return {};
 }

@@ -25,6 +25,8 @@ void fill_elements(void* target, const FillArgs& fill) {
 
 Status Stream::submit(Task::Kind kind, const Kernel& kernel, const Params& params,
                       std::uint64_t& number) {
+  if (machine_.exit.refuses()) [[unlikely]]
+    return Status(Code::shutting_down, "the process is exiting, no more work is done");
   {
     const MutexLock lock(producers_);
     if (!started_) {
@@ -76,8 +78,7 @@ bool Stream::run(const Task& task) {
   if (task.kind == Task::Kind::wait) {
     // Nothing to run: the stream just is not ready before the point is reached.
     const Point point = task.params.as<Point>();
-    point.timeline->wait(point.value);
-    return true;
+    return point.timeline->wait(point.value);
   }
   Health& health = machine_.health_of(device_);
   if (health.dropping()) return true;
@@ -85,16 +86,21 @@ bool Stream::run(const Task& task) {
                              task.kind == Task::Kind::kernel};
   machine_.scheduler->begin(turn);
   machine_.running.fetch_add(1);
-  const bool stopping = machine_.stopping.load();
+  const bool stopping = machine_.exit.stopping();
   const Status status = stopping ? Status() : execute(task);
   machine_.running.fetch_sub(1);
   machine_.scheduler->end(turn);
-  if (!status.ok())
-    health.fail(Status(
-        status.code(),
-        "operation '" + std::string(task.kernel.name) + "' on cuda:" + std::to_string(device_) +
-            " faulted: " + (status.detail().empty() ? code_text(status.code()) : status.detail())));
+  if (!status.ok()) health.fail(fault_of(task, status));
   return !stopping;
+}
+
+Status Stream::fault_of(const Task& task, const Status& status) const {
+  const std::string reason = status.detail().empty() ? code_text(status.code()) : status.detail();
+  // A fault is sticky. Other codes have meanings of their own for those who poll and allocate, and
+  // a kernel may return any.
+  const Code code = is_sticky(status.code()) ? status.code() : Code::launch_failure;
+  return Status(code, "operation '" + std::string(task.kernel.name) +
+                          "' on cuda:" + std::to_string(device_) + " faulted: " + reason);
 }
 
 Status Stream::execute(const Task& task) {

@@ -15,7 +15,8 @@ namespace ember::driver::sim {
 
 class Stream {
  public:
-  Stream(Machine& machine, int device) : machine_(machine), device_(device) {}
+  Stream(Machine& machine, int device)
+      : machine_(machine), device_(device), timeline_(machine.exit) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -26,6 +27,10 @@ class Stream {
   /// The point at which everything submitted so far is done.
   Point tail() noexcept { return {&timeline_, queue_.published()}; }
   Timeline& timeline() noexcept { return timeline_; }
+  /// Blocks until task `number` is done; Code::shutting_down when that will not happen any more.
+  Status wait(std::uint64_t number) noexcept {
+    return timeline_.wait(number) ? Status() : Status(Code::shutting_down);
+  }
   int device() const noexcept { return device_; }
   /// Everything is done, so another owner would not notice the previous one.
   bool reusable() noexcept { return tail().reached(); }
@@ -38,6 +43,7 @@ class Stream {
   /// False when the process is exiting and the task was not run.
   bool run(const Task& task);
   Status execute(const Task& task);
+  Status fault_of(const Task& task, const Status& status) const;
 
   Machine& machine_;
   const int device_;

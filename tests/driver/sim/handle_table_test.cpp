@@ -23,7 +23,8 @@ Thing* acquire(Table& table, void*& native, int kind = 0) {
         auto made = std::make_unique<Thing>();
         made->kind = kind;
         return made;
-      });
+      },
+      [&](Thing& chosen) { EXPECT_EQ(chosen.kind, kind); });
 }
 
 TEST(HandleTable, FindsWhatIsLive) {

@@ -43,6 +43,7 @@ TEST(PinnedMemory, RefusesOverlaps) {
   EXPECT_TRUE(memory.remove(mine.data() + 200).ok());
   EXPECT_EQ(memory.remove(mine.data() + 200).code(), Code::host_memory_not_registered);
   EXPECT_EQ(memory.add(mine.data(), 0).code(), Code::invalid_value);
+  EXPECT_EQ(memory.add(mine.data(), ~std::size_t{0}).code(), Code::invalid_value);
 }
 
 }  // namespace

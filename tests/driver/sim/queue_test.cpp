@@ -40,7 +40,8 @@ TEST(TaskQueue, HoldsManyTasksAtOnce) {
 }
 
 TEST(Timeline, WakesEveryWaiterAtItsValue) {
-  Timeline timeline;
+  const Exit exit;
+  Timeline timeline(exit);
   std::vector<std::thread> waiters;
   std::atomic<int> woken{0};
   for (std::uint64_t value = 1; value <= 8; ++value)
@@ -58,8 +59,9 @@ TEST(Timeline, WakesEveryWaiterAtItsValue) {
 }
 
 TEST(Timeline, PingPongLosesNoWakeUp) {
-  Timeline ping;
-  Timeline pong;
+  const Exit exit;
+  Timeline ping(exit);
+  Timeline pong(exit);
   constexpr std::uint64_t kRounds = 20'000;
   std::thread other([&] {
     for (std::uint64_t i = 1; i <= kRounds; ++i) {
@@ -72,6 +74,17 @@ TEST(Timeline, PingPongLosesNoWakeUp) {
     pong.wait(i);
   }
   other.join();
+}
+
+TEST(Timeline, RefusesTheThreadThatLeavesTheProcess) {
+  Exit exit;
+  Timeline timeline(exit);
+  std::thread other([&] { EXPECT_TRUE(timeline.wait(1)); });
+  exit.stop();
+  EXPECT_FALSE(timeline.wait(1));
+  timeline.advance();
+  other.join();
+  EXPECT_TRUE(timeline.wait(1));
 }
 
 TEST(Point, WithoutATimelineIsReached) { EXPECT_TRUE(Point().reached()); }

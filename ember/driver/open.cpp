@@ -1,9 +1,13 @@
 #include "ember/driver/open.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -21,7 +25,9 @@ std::string own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
     return "";
-  const std::string path = info.dli_fname;
+  // The loader may know a program by a path that was relative to where it started.
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(info.dli_fname, error).string();
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
@@ -36,8 +42,12 @@ LoadedObject load_object() {
   if (const auto path = env::get("EMBER_CUDA_OBJECT"); path && !path->empty()) {
     places.push_back(*path);
   } else {
-    if (const std::string folder = own_folder(); !folder.empty())
-      places.push_back(folder + kObjectName);
+    if (const std::string own = own_folder(); !own.empty()) places.push_back(own + kObjectName);
+    // Of a static library, whose own folder is the program's.
+    for (const char* folder : {EMBER_BUILD_LIBDIR, EMBER_INSTALL_LIBDIR}) {
+      std::string place = std::string(folder) + "/" + kObjectName;
+      if (access(place.c_str(), R_OK) == 0) places.push_back(std::move(place));
+    }
     places.emplace_back(kObjectName);
   }
   std::string why;

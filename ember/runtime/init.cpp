@@ -6,6 +6,7 @@
 #include <iterator>
 #include <mutex>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -46,13 +47,22 @@ Init& state() {
 /// Set in the child of a process that had a driver: threads and contexts did not come along.
 std::atomic<bool> bad_fork{false};
 std::atomic<bool> blocking_launches{false};
+std::atomic<int> forks_waiting{0};
 
 // A fork waits for an initialisation that is in progress in another thread, so that the child finds
 // either no driver or a whole one, and the lock free.
-void before_fork() EMBER_THREAD_NOTE(no_thread_safety_analysis) { state().mutex.lock(); }
-void after_fork_in_parent() EMBER_THREAD_NOTE(no_thread_safety_analysis) { state().mutex.unlock(); }
+// Threads that keep asking for devices step back meanwhile: a mutex promises no turns.
+void before_fork() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  forks_waiting.fetch_add(1);
+  state().mutex.lock();
+}
+void after_fork_in_parent() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  state().mutex.unlock();
+  forks_waiting.fetch_sub(1);
+}
 void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   state().mutex.unlock();
+  forks_waiting = 0;  // other threads' forks did not come along
   if (detail::the_driver.exchange(nullptr) == nullptr) return;
   bad_fork = true;
   detail::forget_thread_state();
@@ -160,6 +170,7 @@ int device_count() noexcept {
   try {
     int count = -1;
     if (!bad_fork) {
+      while (forks_waiting.load() > 0) std::this_thread::yield();
       const MutexLock lock(state().mutex);
       driver::Choice choice;
       if (const Status status = chosen(choice); !status.ok()) {

@@ -13,23 +13,39 @@ namespace {
 constinit std::atomic<CachingAllocator*> by_device[kMaxDevices] = {};
 constinit std::atomic<PinnedAllocator*> pinned = nullptr;
 constinit std::atomic<bool> used = false;  // any of what is below
+constinit std::atomic<std::uint32_t> resets[kMaxDevices] = {};
 
 Mutex& making() {
   static Mutex mutex;
   return mutex;
 }
 
-void forget_device(int device) {
-  if (CachingAllocator* allocator = allocator_if_made(device)) allocator->forget();
+void device_was_reset(int device) {
+  if (device < 0 || device >= kMaxDevices) return;
+  resets[device].fetch_add(1, std::memory_order_relaxed);
+  for (int i = 0; i < kMaxDevices; ++i) {
+    CachingAllocator* allocator = allocator_if_made(i);
+    if (allocator == nullptr) continue;
+    if (i == device)
+      allocator->forget();
+    else
+      allocator->forget_device(device);
+  }
+  if (PinnedAllocator* allocator = pinned_allocator_if_made()) allocator->forget_device(device);
+}
+
+/// Before the first memory of any kind.
+void begin_use() {
+  static const bool hooked = (cuda::on_device_reset(&device_was_reset), true);
+  (void)hooked;
+  used = true;
 }
 
 CachingAllocator& make(int device) {
   if (device < 0 || device >= kMaxDevices)
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
                                                             " has no allocator: at most 64 have"));
-  static const bool hooked = (cuda::on_device_reset(&forget_device), true);
-  (void)hooked;
-  used = true;
+  begin_use();
   MutexLock lock(making());
   CachingAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {
@@ -61,7 +77,7 @@ CachingAllocator* allocator_if_made(int device) noexcept {
 PinnedAllocator& pinned_allocator() {
   (void)cuda::driver();
   if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
-  used = true;
+  begin_use();
   MutexLock lock(making());
   PinnedAllocator* allocator = pinned.load(std::memory_order_relaxed);
   if (allocator == nullptr) {
@@ -76,12 +92,16 @@ PinnedAllocator* pinned_allocator_if_made() noexcept {
   return pinned.load(std::memory_order_acquire);
 }
 
+std::uint32_t reset_count(int device) noexcept {
+  return resets[device].load(std::memory_order_relaxed);
+}
+
 bool in_forked_child() noexcept { return used && cuda::driver_if_made() == nullptr; }
 
 void* direct_allocate(std::size_t bytes, int device) {
   if (bytes == 0) return nullptr;
   if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
-  used = true;
+  begin_use();
   void* pointer = nullptr;
   Status status = cuda::driver().malloc(device, bytes, pointer);
   if (status.code() == Code::out_of_memory) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "ember/memory/caching_allocator.h"
 #include "ember/memory/pinned_allocator.h"
@@ -22,6 +23,9 @@ inline constexpr int kMaxDevices = 64;
 PinnedAllocator& pinned_allocator();
 /// Null before the first use and in a forked child.
 PinnedAllocator* pinned_allocator_if_made() noexcept;
+
+/// How often a device was reset since memory was first asked for here.
+std::uint32_t reset_count(int device) noexcept;
 
 /// Whether this is a forked child of a process that had memory from here.
 bool in_forked_child() noexcept;

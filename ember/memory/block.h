@@ -18,7 +18,8 @@ struct StreamUse;
 ///
 /// Everything but the tag belongs to whoever the state names: the allocator's lock for blocks that
 /// are free, the user (and then the one thread that frees) for blocks in use, a thread's cache for
-/// cached ones. `previous` and `next` always belong to the allocator's lock.
+/// cached ones. `previous` and `next` always belong to the allocator's lock. What a thread's cache
+/// needs is in the first cache line.
 struct alignas(64) Block {
   enum State : std::uintptr_t {
     unused,     ///< this record describes nothing
@@ -29,16 +30,19 @@ struct alignas(64) Block {
     releasing,  ///< its segment is being given back
   };
 
-  /// Address and state in one word (addresses are multiples of 512). The state changes to and from
-  /// `free` only under the allocator's lock; the others change by the rules above.
+  /// Address and state in one word (addresses are multiples of 512), and for a block in use the low
+  /// bits of its serial. The state changes to and from `free` only under the allocator's lock; the
+  /// others change by the rules above.
   std::atomic<std::uintptr_t> tag{0};
   std::size_t size = 0;
   std::atomic<std::size_t> requested{0};  ///< atomic for snapshots of blocks in use
-  FreeList* list = nullptr;               ///< the one it goes to when it is free
-  void* stream = nullptr;                 ///< whose work may use it: native handle
-  StreamUse* use = nullptr;               ///< other streams that it was used on; usually null
-  Block* link = nullptr;                  ///< next in a thread's cache or in the pool of records
-  Block* left = nullptr;                  ///< children in the free list's tree
+  /// Which use of this record it is, whatever it describes: never the same twice.
+  std::atomic<std::uint64_t> serial{0};
+  FreeList* list = nullptr;  ///< the one it goes to when it is free
+  void* stream = nullptr;    ///< whose work may use it: native handle
+  StreamUse* use = nullptr;  ///< other streams that it was used on; usually null
+  Block* link = nullptr;     ///< next in a thread's cache or in the pool of records
+  Block* left = nullptr;     ///< children in the free list's tree
   Block* right = nullptr;
   Block** holder = nullptr;   ///< the link of that tree that leads here
   Block* previous = nullptr;  ///< neighbours in the segment
@@ -49,12 +53,18 @@ struct alignas(64) Block {
   }
   void* address() const noexcept { return reinterpret_cast<void*>(position()); }
   State state() const noexcept {
-    return static_cast<State>(tag.load(std::memory_order_relaxed) & (kMinBlock - 1));
+    return static_cast<State>(tag.load(std::memory_order_relaxed) & kStates);
   }
   void set(std::uintptr_t position, State state) noexcept {
     tag.store(position | state, std::memory_order_release);
   }
   void set(State state) noexcept { set(position(), state); }
+  /// Hands the block out: from here on it is `allocated`, under a new serial.
+  void begin_use() noexcept {
+    const std::uint64_t number = serial.load(std::memory_order_relaxed) + 1;
+    serial.store(number, std::memory_order_relaxed);
+    tag.store(in_use(position(), number), std::memory_order_release);
+  }
   std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
 
@@ -62,7 +72,24 @@ struct alignas(64) Block {
   /// only if the record still describes `position`: so the caller may have found the record without
   /// any lock, and a pointer freed twice or never allocated cannot do harm.
   bool claim(std::uintptr_t position) noexcept {
-    std::uintptr_t expected = position | allocated;
+    std::uintptr_t expected = tag.load(std::memory_order_relaxed);
+    return (expected & ~kSerials) == (position | allocated) && exchange(expected);
+  }
+  /// The same for one use only: refused if that has ended, though the block may be in use again.
+  /// (The tag holds six bits of the serial, so that nothing can come between the comparison and the
+  /// claim but 64 uses at once.)
+  bool claim(std::uintptr_t position, std::uint64_t number) noexcept {
+    return serial.load(std::memory_order_relaxed) == number && exchange(in_use(position, number));
+  }
+
+ private:
+  static constexpr std::uintptr_t kStates = 7;
+  static constexpr std::uintptr_t kSerials = (kMinBlock - 1) & ~kStates;
+  static std::uintptr_t in_use(std::uintptr_t position, std::uint64_t number) noexcept {
+    return position | ((number * (kStates + 1)) & kSerials) | allocated;
+  }
+  bool exchange(std::uintptr_t expected) noexcept {
+    const std::uintptr_t position = expected & ~std::uintptr_t{kMinBlock - 1};
     return tag.compare_exchange_strong(expected, position | cached, std::memory_order_acquire,
                                        std::memory_order_relaxed);
   }

@@ -136,7 +136,6 @@ void CachingAllocator::forget() noexcept {
   SpinGuard lock(mutex_);
   flush_all();
   caches_.settle(stats_);
-  generation_.fetch_add(1, std::memory_order_relaxed);
   for (const auto& [address, segment] : segments_) {
     for (Block* block = segment.first; block != nullptr;) {
       Block* const next = block->next;

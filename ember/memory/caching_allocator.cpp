@@ -24,7 +24,7 @@ class EMBER_THREAD_NOTE(scoped_lockable) CachingAllocator::Hold {
 };
 
 CachingAllocator::CachingAllocator(int device, SegmentSource& source)
-    : device_(device), source_(source), uses_(source), caches_(*this) {}
+    : device_(device), source_(source), uses_(source, device), caches_(*this) {}
 
 CachingAllocator::~CachingAllocator() {
   SpinGuard lock(mutex_);
@@ -105,7 +105,7 @@ Block* CachingAllocator::take(const Request& request, Notices& notices) {
 void CachingAllocator::hand_out(Block* block, const Request& request, SplitChange change,
                                 Notices& notices) {
   block->requested.store(request.requested, std::memory_order_relaxed);
-  block->set(Block::allocated);
+  block->begin_use();
   emit(event_of(Kind::allocated, *block, change), notices);
 }
 
@@ -140,8 +140,8 @@ bool CachingAllocator::free(void* address) noexcept {
   return true;
 }
 
-bool CachingAllocator::free(Block* block, void* address) noexcept {
-  if (!block->claim(reinterpret_cast<std::uintptr_t>(address))) return false;
+bool CachingAllocator::free(Block* block, void* address, std::uint64_t serial) noexcept {
+  if (!block->claim(reinterpret_cast<std::uintptr_t>(address), serial)) return false;
   free_claimed(block);
   return true;
 }
@@ -227,7 +227,7 @@ bool CachingAllocator::record_stream(const void* inside, const driver::StreamHan
   Block* block = containing(inside);
   if (block == nullptr || block->state() != Block::allocated) return false;
   if (stream.native == block->stream && stream.device == device_) return true;
-  if (block->use == nullptr) block->use = new StreamUse{block, {}, 0};
+  if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
   AllocEvent event = event_of(Kind::stream_recorded, *block);
   event.stream = stream.native;

@@ -61,8 +61,9 @@ class CachingAllocator final : private ThreadCacheHome {
   /// Frees the block in use that begins at `address`; false if there is none. Does not block on the
   /// device, never fails otherwise.
   bool free(void* address) noexcept;
-  /// The same for callers that kept the record; it may be stale, and is then refused.
-  bool free(Block* block, void* address) noexcept;
+  /// The same for callers that kept the record and its serial; if that use has ended, it is
+  /// refused.
+  bool free(Block* block, void* address, std::uint64_t serial) noexcept;
 
   /// Notes that work on another stream uses the block in use that contains `inside`: it will not be
   /// reused until the work that is on that stream at free() is done. False, and nothing else, for
@@ -76,8 +77,8 @@ class CachingAllocator final : private ThreadCacheHome {
   /// The device was reset: its memory is gone, all blocks are forgotten. No other call may be in
   /// progress on this device.
   void forget() noexcept;
-  /// Grows with each forget(): records from before must not be used.
-  std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  /// Another device was reset: drops what is kept for later work there.
+  void forget_device(int other) noexcept { uses_.forget_device(other); }
 
   /// Most that the allocator may hold, in bytes; kNoLimit for no limit.
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
@@ -172,7 +173,6 @@ class CachingAllocator final : private ThreadCacheHome {
 
   const int device_;
   SegmentSource& source_;
-  std::atomic<std::uint32_t> generation_{0};
   StreamUses uses_;          // has its own locks
   ThreadCaches caches_;      // partly under mutex_
   BlockMap map_;             // written under mutex_

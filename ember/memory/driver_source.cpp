@@ -31,6 +31,10 @@ template <class Source>
 Status DriverEvents<Source>::event_synchronize(driver::EventHandle event) noexcept {
   return made().event_synchronize(event);
 }
+template <class Source>
+Status DriverEvents<Source>::device_synchronize(int device) noexcept {
+  return made().device_synchronize(device);
+}
 template class DriverEvents<SegmentSource>;
 template class DriverEvents<PinnedSource>;
 

@@ -14,6 +14,7 @@ class DriverEvents : public Source {
   Status event_record(driver::EventHandle event, driver::StreamHandle stream) noexcept final;
   Status event_query(driver::EventHandle event) noexcept final;
   Status event_synchronize(driver::EventHandle event) noexcept final;
+  Status device_synchronize(int device) noexcept final;
 };
 
 class DriverSegmentSource final : public DriverEvents<SegmentSource> {

@@ -61,7 +61,7 @@ void tree_remove(Block* node) noexcept {
 
 int FreeList::bin_of(std::size_t size) noexcept {
   if (size <= kExactBins * kMinBlock) return static_cast<int>(size / kMinBlock) - 1;
-  const int log = std::bit_width(size) - 1;
+  const auto log = static_cast<int>(std::bit_width(size)) - 1;
   if (log > kLargestLog) return kBins - 1;
   const auto step = static_cast<int>((size >> (log - 5)) & 31);
   return kExactBins + (log - kExactLog) * 32 + step;
@@ -116,8 +116,8 @@ Block* FreeList::best_fit(std::size_t size) const noexcept {
 
 Block* FreeList::largest() const noexcept {
   if (summary_ == 0) return nullptr;
-  const int word = std::bit_width(summary_) - 1;
-  Block* node = bins_[word * 64 + std::bit_width(words_[word]) - 1];
+  const auto word = static_cast<std::size_t>(std::bit_width(summary_)) - 1;
+  Block* node = bins_[word * 64 + static_cast<std::size_t>(std::bit_width(words_[word])) - 1];
   while (node->right != nullptr) node = node->right;
   return node;
 }

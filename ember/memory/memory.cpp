@@ -52,29 +52,34 @@ constinit std::array<Fraction, memory::kMaxDevices> fractions;
 
 // ---- Device memory
 
-DeviceBuffer allocate(std::size_t bytes, Stream stream) {
+DeviceBuffer allocate(std::size_t bytes, const Stream& stream) {
   DeviceBuffer buffer;
   if (memory::caching_disabled()) [[unlikely]] {
+    const std::uint32_t resets = memory::reset_count(stream.device_index());
     buffer.data_ = memory::direct_allocate(bytes, stream.device_index());
+    buffer.serial_ = resets;
   } else {
     CachingAllocator& allocator = memory::allocator_of(stream.device_index());
-    buffer.generation_ = allocator.generation();
     buffer.block_ = allocator.allocate(bytes, stream.native());
-    if (buffer.block_ != nullptr) buffer.data_ = buffer.block_->address();
+    if (buffer.block_ != nullptr) {
+      buffer.data_ = buffer.block_->address();
+      buffer.serial_ = buffer.block_->serial.load(std::memory_order_relaxed);
+    }
   }
   buffer.size_ = bytes;
-  buffer.stream_.emplace(std::move(stream));
+  buffer.stream_.emplace(stream);
   return buffer;
 }
 
 void DeviceBuffer::reset() noexcept {
   void* const data = std::exchange(data_, nullptr);
   if (data != nullptr) {
+    // If the device was reset, or the memory freed by its address, there is nothing left to do.
+    const int device = stream_->device_index();
     if (block_ == nullptr) {
-      (void)memory::direct_free(data);
-    } else if (CachingAllocator* allocator = memory::allocator_if_made(stream_->device_index())) {
-      // If the device was reset, or the memory freed by its address, there is nothing left to do.
-      if (allocator->generation() == generation_) (void)allocator->free(block_, data);
+      if (memory::reset_count(device) == serial_) (void)memory::direct_free(data);
+    } else if (CachingAllocator* allocator = memory::allocator_if_made(device)) {
+      (void)allocator->free(block_, data, serial_);
     }
   }
   stream_.reset();
@@ -87,7 +92,7 @@ void DeviceBuffer::swap(DeviceBuffer& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(block_, other.block_);
-  std::swap(generation_, other.generation_);
+  std::swap(serial_, other.serial_);
 }
 
 void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
@@ -104,7 +109,10 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
 
 void caching_allocator_delete(void* pointer) {
   if (pointer == nullptr || memory::in_forked_child()) return;
-  const auto free = [pointer](CachingAllocator& allocator) { return allocator.free(pointer); };
+  const auto free = [pointer](CachingAllocator& allocator) {
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free
+    return allocator.free(pointer);
+  };
   if (driver_if_made() != nullptr)
     if (memory::caching_disabled() ? memory::direct_free(pointer) : any_allocator(free)) return;
   throw Error("invalid device pointer: " + hex(pointer) +
@@ -228,6 +236,7 @@ void pinned_delete(void* pointer) {
   if (pointer == nullptr || memory::in_forked_child()) return;
   memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
   if (allocator != nullptr && allocator->free(pointer)) return;
+  // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free
   throw Error("invalid pinned pointer: " + hex(pointer) +
               ". Expected the start of pinned memory that was allocated here and not yet freed.");
 }

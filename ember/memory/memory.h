@@ -28,7 +28,8 @@ namespace ember::cuda {
 // ---- Device memory
 
 /// Owns memory of one device; frees it when it goes. Movable, not copyable. A buffer that outlives
-/// a reset of its device, or lives on in a forked child, no longer has memory and goes silently.
+/// a reset of its device, or lives on in a forked child, no longer has memory and goes silently;
+/// with caching also one whose memory was freed by its address.
 /// Members may be called from any thread, but not while another thread moves or destroys the
 /// buffer.
 class DeviceBuffer {
@@ -62,20 +63,20 @@ class DeviceBuffer {
   void swap(DeviceBuffer& other) noexcept;
 
  private:
-  friend DeviceBuffer allocate(std::size_t bytes, Stream stream);
+  friend DeviceBuffer allocate(std::size_t bytes, const Stream& stream);
 
   std::optional<Stream> stream_;
   void* data_ = nullptr;
   std::size_t size_ = 0;
   memory::Block* block_ = nullptr;  // null without caching
-  std::uint32_t generation_ = 0;    // of the device's allocator: changes with a reset
+  std::uint64_t serial_ = 0;        // which use of the block; without caching, after which reset
 };
 
 /// Memory for work on a stream, on the stream's device; contents undefined. Sizes are bytes from 0
 /// to 2^60 - 1. May block while the device is asked for more memory, and, when there is none left,
 /// until other streams have finished with memory that was freed. Throws OutOfMemoryError (the text
 /// says what held the memory; everything stays usable) and AcceleratorError. Initialises.
-DeviceBuffer allocate(std::size_t bytes, Stream stream = current_stream());
+DeviceBuffer allocate(std::size_t bytes, const Stream& stream = current_stream());
 
 /// The same for callers that keep the address: freed with caching_allocator_delete. Null for zero
 /// bytes. Without a stream, the current one of the device; ValueError if the stream is another
@@ -101,8 +102,9 @@ inline void record_stream(const DeviceBuffer& buffer, const Stream& stream) {
 DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream = current_stream());
 
 /// Gives all cached memory that is not in use back to the devices. Waits for work on other streams
-/// that uses freed memory. Nothing before initialisation. AcceleratorError if a device does not
-/// take some of it back; that part stays cached.
+/// that uses freed memory; what a device in fault used of another one's stays until it is reset.
+/// Nothing before initialisation. AcceleratorError if a device does not take some of it back; that
+/// part stays cached.
 void empty_cache();
 
 /// (free, total) bytes of the whole device, whoever uses them. Initialises.
@@ -132,7 +134,9 @@ void reset_peak_memory_stats(DeviceArg device = {});
 /// Everything that is counted, of one moment.
 MemoryCounters memory_counters(DeviceArg device = {});
 
-// ---- Page-locked ("pinned") host memory, which devices copy from and to without the CPU
+// ---- Page-locked ("pinned") host memory, which devices copy from and to without the CPU. A reset
+// of a device may leave what was allocated before it no longer page-locked: its contents stay, it
+// can be used and freed, and it is not handed out again.
 
 /// Owns pinned memory; frees it when it goes. Movable, not copyable.
 class PinnedBuffer {
@@ -187,6 +191,8 @@ inline bool pinned_record_event(const PinnedBuffer& buffer, const Stream& stream
 }
 
 /// Unlocks and gives back cached pinned memory that no work uses. Nothing before initialisation.
+/// Does not wait for such work, unless memory was noted for a stream that was destroyed before the
+/// memory was freed: then for all work of that stream's device.
 void pinned_empty_cache();
 /// Zeros before initialisation.
 PinnedCounters pinned_counters();

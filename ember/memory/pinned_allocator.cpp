@@ -44,9 +44,11 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
     throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
                      ". Sizes are from 0 to 2^60 - 1 bytes.");
   const std::size_t size = std::bit_ceil(bytes);
-  if (!uses_.empty()) check(finish_uses(/*wait=*/false));
+  if (!uses_.empty()) finish_uses(/*settle=*/false);
+  std::uint32_t generation = 0;
   {
     MutexLock lock(mutex_);
+    generation = generation_;  // before the source is asked, so that it is not too new
     if (PinnedBlock*& first = free_[size_class(size)]; first != nullptr) {
       PinnedBlock* block = first;
       first = block->next;
@@ -64,11 +66,11 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
   }
   check(status);
   notify(cuda::Activity::Kind::pinned_allocated, data, size);
-  return adopt(data, size);
+  return adopt(data, size, generation);
 }
 
-PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes) {
-  auto* block = new PinnedBlock{data, bytes, /*in_use=*/true};
+PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes, std::uint32_t generation) {
+  auto* block = new PinnedBlock{data, bytes, generation, /*in_use=*/true};
   MutexLock lock(mutex_);
   by_address_[data] = block;
   contexts_.insert(block);
@@ -83,6 +85,7 @@ PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes) {
 
 bool PinnedAllocator::free(void* pointer) noexcept {
   StreamUse* use = nullptr;
+  bool retired = false;
   {
     MutexLock lock(mutex_);
     const auto found = by_address_.find(pointer);
@@ -91,15 +94,23 @@ bool PinnedAllocator::free(void* pointer) noexcept {
     block->in_use = false;
     use = block->use;
     if (use == nullptr) put_back(block);
+    retired = retired_ != nullptr;
   }
   if (use != nullptr) uses_.park(use);
+  if (retired) (void)release_retired();  // what cannot be given back now stays ours
   return true;
 }
 
 void PinnedAllocator::put_back(PinnedBlock* block) {
-  block->next = std::exchange(free_[size_class(block->bytes)], block);
+  shelve(block);
   add(counters_.active_requests, -1);
   add(counters_.active_bytes, -static_cast<std::int64_t>(block->bytes));
+}
+
+void PinnedAllocator::shelve(PinnedBlock* block) {
+  PinnedBlock*& list =
+      block->generation == generation_ ? free_[size_class(block->bytes)] : retired_;
+  block->next = std::exchange(list, block);
 }
 
 PinnedBlock* PinnedAllocator::find(const void* pointer, const void* context) {
@@ -114,13 +125,15 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   MutexLock lock(mutex_);
   PinnedBlock* block = find(pointer, context);
   if (block == nullptr || !block->in_use) return false;
-  if (block->use == nullptr) block->use = new StreamUse{block, {}, 0};
+  if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
   return true;
 }
 
-Status PinnedAllocator::finish_uses(bool wait) {
-  const auto done = [this](const std::vector<StreamUse*>& uses) {
+// Never fails: no device is this memory's own.
+void PinnedAllocator::finish_uses(bool settle) {
+  bool retired = false;
+  const auto done = [&](const std::vector<StreamUse*>& uses) {
     MutexLock lock(mutex_);
     for (StreamUse* use : uses) {
       auto* block = static_cast<PinnedBlock*>(use->owner);
@@ -128,33 +141,66 @@ Status PinnedAllocator::finish_uses(bool wait) {
       delete use;
       put_back(block);
     }
+    retired = retired_ != nullptr;
   };
-  return wait ? uses_.wait(done) : uses_.poll(done);
+  (void)(settle ? uses_.settle(done) : uses_.poll(done));
+  if (retired) (void)release_retired();
 }
 
 Status PinnedAllocator::empty_cache() {
   // Blocks whose copies are done count as unused; nobody is made to wait for the others.
-  Status status = uses_.empty() ? Status() : finish_uses(/*wait=*/false);
-  Status released = release_cached();
-  return status.ok() ? released : status;
+  if (!uses_.empty()) finish_uses(/*settle=*/true);
+  return release_cached();
+}
+
+void PinnedAllocator::forget_device(int device) noexcept {
+  uses_.forget_device(device);
+  std::vector<PinnedBlock*> unused;
+  {
+    MutexLock lock(mutex_);
+    ++generation_;
+    for (PinnedBlock*& list : free_) take_out(list, unused);
+  }
+  (void)release(unused);
+  if (!uses_.empty()) finish_uses(/*settle=*/false);
 }
 
 Status PinnedAllocator::release_cached() {
   std::vector<PinnedBlock*> unused;
   {
     MutexLock lock(mutex_);
-    for (PinnedBlock*& first : free_) {
-      for (; first != nullptr; first = first->next) {
-        unused.push_back(first);
-        contexts_.erase(first);
-        by_address_.erase(first->data);
-      }
-    }
+    for (PinnedBlock*& list : free_) take_out(list, unused);
+    take_out(retired_, unused);
   }
+  return release(unused);
+}
+
+Status PinnedAllocator::release_retired() {
+  std::vector<PinnedBlock*> unused;
+  {
+    MutexLock lock(mutex_);
+    take_out(retired_, unused);
+  }
+  return release(unused);
+}
+
+// From here on nobody finds them; once the source has one back, it may give its address to another
+// thread.
+void PinnedAllocator::take_out(PinnedBlock*& list, std::vector<PinnedBlock*>& out) {
+  for (; list != nullptr; list = list->next) {
+    out.push_back(list);
+    contexts_.erase(list);
+    by_address_.erase(list->data);
+  }
+}
+
+Status PinnedAllocator::release(const std::vector<PinnedBlock*>& unused) {
+  using Kind = cuda::Activity::Kind;
   Status failure;
   for (PinnedBlock* block : unused) {
     Status status = source_.free(block->data);
-    if (status.ok()) notify(cuda::Activity::Kind::pinned_freed, block->data, block->bytes);
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
+    if (status.ok()) notify(Kind::pinned_freed, block->data, block->bytes);
     MutexLock lock(mutex_);
     if (status.ok()) {
       add(counters_.allocations, -1);
@@ -166,7 +212,7 @@ Status PinnedAllocator::release_cached() {
     if (failure.ok()) failure = std::move(status);
     by_address_[block->data] = block;  // still ours
     contexts_.insert(block);
-    block->next = std::exchange(free_[size_class(block->bytes)], block);
+    shelve(block);
   }
   return failure;
 }

@@ -24,6 +24,9 @@ class EventSource {
   virtual Status event_query(driver::EventHandle event) noexcept = 0;
   /// Blocks until the record is reached.
   virtual Status event_synchronize(driver::EventHandle event) noexcept = 0;
+  /// Blocks until all work enqueued on the device so far is done. Memory that was used on a stream
+  /// which no longer exists stays unused for ever where this is not possible.
+  virtual Status device_synchronize(int /*device*/) noexcept { return Code::not_supported; }
 };
 
 /// Raw memory of one device.

@@ -17,15 +17,23 @@ namespace ember::memory {
 struct StreamUse {
   void* owner = nullptr;                      ///< the block
   std::vector<driver::StreamHandle> streams;  ///< recorded, and no event stands for them yet
+  std::vector<driver::StreamHandle> lost;     ///< ... and never will: destroyed before the free
   int events = 0;                             ///< not reached yet
 
   void note(const driver::StreamHandle& stream);
+  bool done() const noexcept { return events == 0 && streams.empty() && lost.empty(); }
 };
 
 /// Thread-safe. Driver calls are made without a lock that allocations or frees could wait for.
+///
+/// A device in trouble keeps what its own streams use parked until it is reset, and nobody else is
+/// troubled: only failures of the device that the memory belongs to are reported.
 class StreamUses {
  public:
-  explicit StreamUses(EventSource& source) noexcept : source_(source) {}
+  static constexpr int kNoDevice = -1;
+
+  /// `device`: whose memory it is about; kNoDevice for memory of the host.
+  StreamUses(EventSource& source, int device) noexcept : source_(source), device_(device) {}
   ~StreamUses();
   StreamUses(const StreamUses&) = delete;
   StreamUses& operator=(const StreamUses&) = delete;
@@ -34,31 +42,45 @@ class StreamUses {
   bool empty() const noexcept { return parked_.load(std::memory_order_relaxed) == 0; }
 
   /// Records an event on each of the use's streams. Never fails: a stream on which that is not
-  /// possible now is tried again by poll() and wait(), and the use stays parked until then.
+  /// possible now is tried again by poll() and wait(), and the use stays parked until then. A
+  /// stream that no longer exists leaves its device to wait for, which settle() and wait() do.
   void park(StreamUse* use) noexcept;
 
   /// Looks which events are reached, the oldest of each stream first, and calls `done(uses)` with
   /// those that have none left. One thread at a time looks; a second one returns at once. Fails if
-  /// a device reports a fault; the uses stay parked then.
+  /// the device reports a fault; the uses stay parked then.
   template <class Done>
   Status poll(Done&& done) {
     if (!turn_.try_lock()) return {};
-    Status status = collect(/*wait=*/false);
+    Status status = collect(Effort::look);
     deliver(done);
     turn_.unlock();
     return status;
   }
 
-  /// The same, but blocks until the events are reached.
+  /// The same, but waits for the devices of streams that no longer exist.
   template <class Done>
-  Status wait(Done&& done) {
+  Status settle(Done&& done) {
     MutexLock lock(turn_);
-    Status status = collect(/*wait=*/true);
+    Status status = collect(Effort::settle);
     deliver(done);
     return status;
   }
 
-  /// The device was reset: drops every use and event. No other call may be in progress.
+  /// The same, and blocks until the events are reached.
+  template <class Done>
+  Status wait(Done&& done) {
+    MutexLock lock(turn_);
+    Status status = collect(Effort::wait);
+    deliver(done);
+    return status;
+  }
+
+  /// A device was reset: drops the events that are kept for later work there. What its streams used
+  /// is found to be done by the next poll.
+  void forget_device(int device) noexcept;
+  /// The device that the memory belongs to was reset: drops every use and event. No other call may
+  /// be in progress.
   void forget() noexcept;
 
  private:
@@ -70,6 +92,13 @@ class StreamUses {
     driver::StreamHandle stream;
     std::deque<Entry> entries;  // oldest first
   };
+  enum class Effort { look, settle, wait };
+  enum class Recorded {
+    yes,
+    not_now,
+    idle,  // the stream went with a reset, and its work too
+    lost,  // the stream is gone, but its work may be in progress
+  };
 
   // `done` runs before the turn ends: who waits for the turn then finds the blocks in place.
   template <class Done>
@@ -78,13 +107,19 @@ class StreamUses {
     done(done_);
     done_.clear();
   }
-  Status collect(bool wait) noexcept EMBER_REQUIRES(turn_);
+  Status collect(Effort effort) noexcept EMBER_REQUIRES(turn_);
   void retry_owed() noexcept EMBER_REQUIRES(turn_);
-  Status take_event(int device, driver::EventHandle& event) noexcept;
+  void settle_lost(Status& failure) noexcept EMBER_REQUIRES(turn_);
+  void finish(StreamUse* use) noexcept EMBER_REQUIRES(turn_);
+  void note_failure(int device, const Status& status, Status& failure) const noexcept;
+  bool take_spare(int device, driver::EventHandle& event) noexcept;
+  Recorded record(const driver::StreamHandle& stream, driver::EventHandle& event) noexcept;
   void publish(StreamUse* use) noexcept;
   void enqueue(const driver::StreamHandle& stream, const Entry& entry) EMBER_REQUIRES(state_);
+  std::vector<driver::EventHandle> drop_all() EMBER_REQUIRES(turn_, state_);
 
   EventSource& source_;
+  const int device_;
   std::atomic<std::size_t> parked_{0};
 
   Mutex turn_;  // held by the one thread that polls or waits; before state_
@@ -92,8 +127,10 @@ class StreamUses {
 
   Mutex state_;  // never held during a call of the source
   std::vector<Queue> queues_ EMBER_GUARDED_BY(state_);
+  // A parked use is in at most one of these two; its events are in queues_ all the same.
   std::vector<StreamUse*> owed_ EMBER_GUARDED_BY(state_);  // some event could not be recorded
-  std::vector<driver::EventHandle> events_ EMBER_GUARDED_BY(state_);  // for reuse
+  std::vector<StreamUse*> lost_ EMBER_GUARDED_BY(state_);  // not owed, and some stream is lost
+  std::vector<driver::EventHandle> spares_ EMBER_GUARDED_BY(state_);
 };
 
 }  // namespace ember::memory

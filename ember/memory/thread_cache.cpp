@@ -50,6 +50,11 @@ void ThreadCache::push(Shelf& shelf, Block* block) noexcept {
   bytes_ += block->size;
 }
 
+std::size_t ThreadCache::room_for(std::size_t size) const noexcept {
+  if (blocks_ >= kMaxBlocks || bytes_ >= kMaxBytes) return 0;
+  return std::min(kMaxBlocks - blocks_, (kMaxBytes - bytes_) / size);
+}
+
 ThreadCache::Taken ThreadCache::take(void* stream, std::size_t size, std::size_t requested) {
   SpinGuard lock(mutex_);
   used_ = true;
@@ -57,7 +62,7 @@ ThreadCache::Taken ThreadCache::take(void* stream, std::size_t size, std::size_t
   if (shelf == nullptr || shelf->first == nullptr) return {};
   Block* block = pop(*shelf);
   block->requested.store(requested, std::memory_order_relaxed);
-  block->set(Block::allocated);
+  block->begin_use();
   return {block, spend(size, requested)};
 }
 
@@ -78,7 +83,7 @@ ThreadCache::Put ThreadCache::put(Block* block) {
   used_ = true;
   // A flush may have ended the session between the caller's look and now.
   if (!in_session()) return Put::refused;
-  if (blocks_ == kMaxBlocks || bytes_ + block->size > kMaxBytes) return Put::full;
+  if (blocks_ >= kMaxBlocks || bytes_ + block->size > kMaxBytes) return Put::full;
   Shelf* shelf = find_room(block->stream, block->size);
   if (shelf == nullptr) return Put::full;
   const Usage usage{1, static_cast<std::int64_t>(block->size),

@@ -88,6 +88,8 @@ class alignas(64) ThreadCache {
   bool spend(std::size_t size, std::size_t requested) noexcept EMBER_REQUIRES(mutex_);
   Block* pop(Shelf& shelf) noexcept EMBER_REQUIRES(mutex_);
   void push(Shelf& shelf, Block* block) noexcept EMBER_REQUIRES(mutex_);
+  /// How many more blocks of that size it may keep.
+  std::size_t room_for(std::size_t size) const noexcept EMBER_REQUIRES(mutex_);
 
   /// Half of the credit changes over. Under both caches' locks.
   void lend_half(ThreadCache& borrower) noexcept;

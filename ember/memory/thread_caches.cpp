@@ -137,8 +137,9 @@ bool ThreadCaches::steal_for(ThreadCache& cache, void* stream, std::size_t size)
     ThreadCache::Shelf* theirs = victim->find(stream, size);
     if (theirs == nullptr || theirs->count == 0) continue;
     ThreadCache::Shelf* mine = cache.in_session() ? cache.find_room(stream, size) : nullptr;
-    if (mine == nullptr) return false;
-    for (std::size_t n = (theirs->count + 1) / 2; n > 0; --n)
+    const std::size_t most = mine != nullptr ? cache.room_for(size) : 0;
+    if (most == 0) return false;
+    for (std::size_t n = std::min((theirs->count + 1) / 2, most); n > 0; --n)
       cache.push(*mine, victim->pop(*theirs));
     victim->lend_half(cache);
     return true;

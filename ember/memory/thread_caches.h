@@ -44,7 +44,7 @@ class ThreadCaches {
   Block* steal(const void* stream, std::size_t size) noexcept;
   /// The same for the calling thread's own cache, into which the blocks go, and half of the other
   /// cache's credit with them. Looks at a few caches only, different ones each time; false if they
-  /// have none. Without the allocator's lock.
+  /// have none, or if the thread's own cache is full. Without the allocator's lock.
   bool steal_for(ThreadCache& cache, void* stream, std::size_t size) noexcept;
   /// Pays for a block that take() returned unpaid, with credit that other caches have to spare.
   /// False if the few caches that were looked at have too little. Without the allocator's lock.

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -32,38 +32,26 @@ struct Init {
   std::vector<void (*)(int)> reset_hooks EMBER_GUARDED_BY(mutex);
 };
 
-void before_fork();
-void after_fork_in_parent();
 void after_fork_in_child();
 
 Init& state() {
   static NoDestructor<Init> init;
-  static const int fork_handlers =
-      pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  (void)fork_handlers;
+  static const int fork_handler = pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+  (void)fork_handler;
   return *init;
 }
 
 /// Set in the child of a process that had a driver: threads and contexts did not come along.
 std::atomic<bool> bad_fork{false};
 std::atomic<bool> blocking_launches{false};
-std::atomic<int> forks_waiting{0};
+/// While a driver is being made: a child forked then has half of one.
+std::atomic<bool> opening{false};
 
-// A fork waits for an initialisation that is in progress in another thread, so that the child finds
-// either no driver or a whole one, and the lock free.
-// Threads that keep asking for devices step back meanwhile: a mutex promises no turns.
-void before_fork() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
-  forks_waiting.fetch_add(1);
-  state().mutex.lock();
-}
-void after_fork_in_parent() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
-  state().mutex.unlock();
-  forks_waiting.fetch_sub(1);
-}
 void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
-  state().mutex.unlock();
-  forks_waiting = 0;  // other threads' forks did not come along
-  if (detail::the_driver.exchange(nullptr) == nullptr) return;
+  // Another thread may have held the lock, and did not come along. What the lock guards is only
+  // written by simulate() and by hooks, which nobody calls beside a fork.
+  new (&state().mutex) Mutex;
+  if (detail::the_driver.exchange(nullptr) == nullptr && !opening) return;
   bad_fork = true;
   detail::forget_thread_state();
 }
@@ -124,7 +112,10 @@ driver::Driver& detail::initialize() {
     driver::Choice choice;
     if (const Status status = chosen(choice); !status.ok()) throw ValueError(status.detail());
     std::unique_ptr<driver::Driver> made;
-    if (const Status status = driver::open(choice, made); !status.ok()) throw_open_failure(status);
+    opening = true;
+    const Status status = driver::open(choice, made);
+    opening = false;
+    if (!status.ok()) throw_open_failure(status);
     adopt(std::move(made));
   }
   notify({.kind = Activity::Kind::initialized});
@@ -170,7 +161,6 @@ int device_count() noexcept {
   try {
     int count = -1;
     if (!bad_fork) {
-      while (forks_waiting.load() > 0) std::this_thread::yield();
       const MutexLock lock(state().mutex);
       driver::Choice choice;
       if (const Status status = chosen(choice); !status.ok()) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 #include <vector>
@@ -34,8 +35,9 @@ class CachingAllocatorTest : public testing::Test {
       EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
     }
   }
+  static constexpr int kDevice = 3;
   FakeDevice device_{kCapacity};
-  CachingAllocator allocator_{3, device_};
+  CachingAllocator allocator_{kDevice, device_};
 };
 
 TEST_F(CachingAllocatorTest, ZeroBytesAreNothing) {
@@ -66,7 +68,7 @@ TEST_F(CachingAllocatorTest, RefusesPointersThatAreNotBlocksInUse) {
   EXPECT_EQ(allocator_.counters(), before);
   EXPECT_TRUE(allocator_.free(pointer));
   EXPECT_FALSE(allocator_.free(pointer));
-  EXPECT_FALSE(allocator_.free(block, pointer));
+  EXPECT_FALSE(allocator_.free(block, pointer, block->serial));
 }
 
 TEST_F(CachingAllocatorTest, StreamsDoNotShareBlocks) {
@@ -122,9 +124,9 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
   EXPECT_EQ(counters.num_alloc_retries, 2);
   EXPECT_EQ(counters.num_sync_all_streams, 2);
   // It stays usable, and the same request succeeds once there is room.
-  EXPECT_TRUE(allocator_.free(large, large->address()));
+  EXPECT_TRUE(allocator_.free(large->address()));
   EXPECT_NE(allocate(39 * kMiB), nullptr);
-  EXPECT_TRUE(allocator_.free(small, small->address()));
+  EXPECT_TRUE(allocator_.free(small->address()));
 }
 
 TEST_F(CachingAllocatorTest, BeyondTheLimitTheDeviceIsNotAsked) {
@@ -134,7 +136,7 @@ TEST_F(CachingAllocatorTest, BeyondTheLimitTheDeviceIsNotAsked) {
   expect_out_of_memory(16 * kMiB, " is free. 30.00 MiB allowed; Of the allocated memory 5.00 MiB");
   EXPECT_EQ(device_.calls(), calls);
   EXPECT_NE(allocate(10 * kMiB), nullptr);  // exactly at the limit
-  EXPECT_TRUE(allocator_.free(block, block->address()));
+  EXPECT_TRUE(allocator_.free(block, block->address(), block->serial));
   allocator_.set_limit(CachingAllocator::kNoLimit);
   EXPECT_NE(allocate(16 * kMiB), nullptr);
 }
@@ -153,12 +155,156 @@ TEST_F(CachingAllocatorTest, OtherErrorsOfTheDeviceAreThrownAtOnce) {
 
 TEST_F(CachingAllocatorTest, AFaultFoundWhilePollingIsThrownAndNothingIsLost) {
   void* const pointer = allocate(kKiB)->address();
-  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2)));
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2, kDevice)));
   EXPECT_TRUE(allocator_.free(pointer));
   device_.fail_call(1, Code::launch_failure);
   EXPECT_THROW((void)allocate(kKiB), AcceleratorError);
   device_.complete(stream_handle(2));
   EXPECT_EQ(allocate(kKiB)->address(), pointer);
+}
+
+TEST_F(CachingAllocatorTest, AFaultOfAnotherDeviceIsItsOwnAffair) {
+  constexpr int kOther = 1;
+  Block* parked = allocate(kKiB);
+  void* const pointer = parked->address();
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2, kOther)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  device_.fault(kOther, Code::illegal_address);
+  Block* unrecorded = allocate(kKiB);  // polls
+  EXPECT_NE(unrecorded->address(), pointer);
+  EXPECT_TRUE(allocator_.record_stream(unrecorded->address(), stream_handle(3, kOther)));
+  EXPECT_TRUE(allocator_.free(unrecorded->address()));  // no event can be made
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  expect_out_of_memory(kCapacity, "CUDA out of memory. ");  // what is parked stays ...
+  EXPECT_EQ(allocator_.counters().active.all.current, 2);
+  device_.reset(kOther);
+  allocator_.forget_device(kOther);
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);  // ... until the reset
+  EXPECT_EQ(allocator_.counters().active.all.current, 1);
+}
+
+TEST_F(CachingAllocatorTest, AnEventFromBeforeAResetStandsForNothing) {
+  constexpr int kOther = 1;
+  void* const pointer = allocate(kKiB)->address();
+  driver::StreamHandle stream = stream_handle(2, kOther);
+  const auto record_and_free = [&] {
+    EXPECT_TRUE(allocator_.record_stream(pointer, stream));
+    EXPECT_TRUE(allocator_.free(pointer));
+  };
+  record_and_free();
+  device_.complete(stream);
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);  // the event is kept for later
+  device_.reset(kOther);
+  stream.epoch = 1;  // a stream made after the reset
+  record_and_free();
+  Block* next = allocate(kKiB);
+  EXPECT_NE(next->address(), pointer);
+  EXPECT_TRUE(allocator_.free(next->address()));
+  device_.complete(stream);
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);
+  EXPECT_EQ(device_.events_alive(), 1U);  // the stale one has been destroyed
+
+  stream.epoch = 0;  // and a stream that went with the reset has nothing to do
+  record_and_free();
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);
+}
+
+TEST_F(CachingAllocatorTest, AResetLeavesNoEventsBehind) {
+  constexpr int kOther = 1, kThird = 2;
+  void* const pointer = allocate(kKiB)->address();
+  for (const int device : {kOther, kThird})
+    EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(10 + device, device)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  for (const int device : {kOther, kThird}) device_.complete(stream_handle(10 + device, device));
+  EXPECT_EQ(allocate(kKiB)->address(), pointer);
+  EXPECT_EQ(device_.events_alive(), 2U);  // kept for later
+  device_.reset(kOther);
+  allocator_.forget_device(kOther);
+  EXPECT_EQ(device_.events_alive(), 1U);
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(12, kThird)));
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(13, kThird)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  EXPECT_EQ(device_.events_alive(), 2U);  // pending
+  device_.reset(kDevice);
+  allocator_.forget();  // those of the healthy device, too
+  EXPECT_EQ(device_.events_alive(), 0U);
+}
+
+TEST_F(CachingAllocatorTest, AnotherDeviceMayBeResetAtAnyTime) {
+  constexpr int kOther = 1;
+  std::atomic<bool> done{false};
+  std::thread user([&] {
+    driver::StreamHandle gone = stream_handle(4, kOther);
+    device_.destroy(gone);
+    for (std::uint32_t i = 0; i < 5'000; ++i) {
+      driver::StreamHandle stream = stream_handle(2, kOther);
+      stream.epoch = gone.epoch = i % 1000;
+      Block* block = allocate(kKiB);
+      EXPECT_TRUE(allocator_.record_stream(block->address(), stream));
+      EXPECT_TRUE(allocator_.record_stream(block->address(), i % 3 == 0 ? gone : stream));
+      EXPECT_TRUE(allocator_.free(block->address()));
+      if (i % 8 == 0) device_.complete(stream);
+      EXPECT_TRUE(i % 100 != 0 || allocator_.empty_cache().ok());
+    }
+    done = true;
+  });
+  while (!done) {
+    device_.reset(kOther);
+    allocator_.forget_device(kOther);
+  }
+  user.join();
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(allocator_.counters().active.all.current, 0);
+  EXPECT_EQ(device_.segments(), 0U);
+}
+
+TEST_F(CachingAllocatorTest, AStreamThatIsGoneIsSettledWithItsDevice) {
+  constexpr int kOther = 1;
+  void* pointers[3];
+  for (void*& pointer : pointers) {
+    pointer = allocate(kKiB)->address();
+    EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2, kDevice)));
+    EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(3, kDevice)));
+  }
+  EXPECT_TRUE(allocator_.record_stream(pointers[2], stream_handle(4, kOther)));
+  device_.destroy(stream_handle(2, kDevice));
+  device_.destroy(stream_handle(4, kOther));
+  for (void* pointer : pointers) EXPECT_TRUE(allocator_.free(pointer));
+  device_.complete(stream_handle(3, kDevice));
+  Block* other = allocate(kKiB);  // its work may be in progress: not reused, and nobody waits
+  EXPECT_EQ(allocator_.counters().active.all.current, 4);
+  EXPECT_EQ(device_.devices_synchronized(), 0);
+  EXPECT_TRUE(allocator_.free(other->address()));
+  device_.fault(kOther, Code::illegal_address);
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(device_.devices_synchronized(), 1);  // once for all of them
+  EXPECT_EQ(allocator_.counters().active.all.current, 1);
+  device_.reset(kOther);
+  allocator_.forget_device(kOther);
+  EXPECT_EQ(allocate(kKiB)->address(), pointers[0]);
+  EXPECT_EQ(allocator_.counters().active.all.current, 1);
+  EXPECT_EQ(device_.devices_synchronized(), 1);
+}
+
+TEST_F(CachingAllocatorTest, AStreamThatIsGoneIsSettledWhenMemoryRunsOut) {
+  void* const pointer = allocate(kCapacity)->address();
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2, kDevice)));
+  device_.destroy(stream_handle(2, kDevice));
+  EXPECT_TRUE(allocator_.free(pointer));
+  EXPECT_NE(allocate(kCapacity), nullptr);
+}
+
+TEST_F(CachingAllocatorTest, ABlockIsFreedForOneUseOnly) {
+  Block* block = allocate(kKiB);
+  void* const address = block->address();
+  const std::uint64_t first = block->serial;
+  EXPECT_TRUE(allocator_.free(address));
+  for (int i = 0; i < 200; ++i) {  // more often than there are serials in the tag
+    ASSERT_EQ(allocate(kKiB), block);
+    EXPECT_FALSE(allocator_.free(block, address, first));
+    EXPECT_EQ(allocator_.allocated(), static_cast<std::int64_t>(kKiB));
+    EXPECT_TRUE(allocator_.free(block, address, block->serial));
+  }
 }
 
 TEST_F(CachingAllocatorTest, ABlockStaysParkedUntilItsEventCanBeRecorded) {
@@ -182,8 +328,8 @@ TEST_F(CachingAllocatorTest, ASegmentThatCannotBeGivenBackStays) {
   Block* first = allocate(kKiB, 1);
   Block* second = allocate(kKiB, 2);
   void* const address = first->address();
-  EXPECT_TRUE(allocator_.free(first, first->address()));
-  EXPECT_TRUE(allocator_.free(second, second->address()));
+  EXPECT_TRUE(allocator_.free(first->address()));
+  EXPECT_TRUE(allocator_.free(second->address()));
   device_.fail_call(1, Code::launch_failure);
   EXPECT_EQ(allocator_.empty_cache().code(), Code::launch_failure);
   EXPECT_EQ(allocator_.counters().segment.all.current, 1);  // the other one went
@@ -198,12 +344,11 @@ TEST_F(CachingAllocatorTest, AResetForgetsEverything) {
   EXPECT_TRUE(allocator_.record_stream(recorded->address(), stream_handle(2)));
   Block* parked = allocate(kKiB);
   EXPECT_TRUE(allocator_.record_stream(parked->address(), stream_handle(2)));
-  EXPECT_TRUE(allocator_.free(parked, parked->address()));
-  const auto generation = allocator_.generation();
+  EXPECT_TRUE(allocator_.free(parked->address()));
+  const std::uint64_t serial = kept->serial;
   allocator_.forget();
-  EXPECT_NE(allocator_.generation(), generation);
   EXPECT_FALSE(allocator_.free(pointer));
-  EXPECT_FALSE(allocator_.free(kept, pointer));
+  EXPECT_FALSE(allocator_.free(kept, pointer, serial));
   const auto counters = allocator_.counters();
   EXPECT_EQ(counters.allocation.all.current, 0);
   EXPECT_EQ(counters.reserved_bytes.all.current, 0);
@@ -253,7 +398,7 @@ TEST_F(CachingAllocatorTest, TellsTheObserverEachChangeOnce) {
   Notes notes;
   Block* block = allocate(50 * kMiB - 5, 2);
   void* const address = block->address();
-  EXPECT_TRUE(allocator_.free(block, address));
+  EXPECT_TRUE(allocator_.free(block, address, block->serial));
   EXPECT_TRUE(allocator_.empty_cache().ok());
   expect_out_of_memory(500 * kMiB, "");
   ASSERT_EQ(notes.activities.size(), 6U);
@@ -284,7 +429,7 @@ TEST_F(CachingAllocatorTest, AnObserverMayAllocate) {
     void notice(const Activity&) noexcept override {
       ++notices;
       Block* block = allocator_.allocate(100, nullptr);
-      EXPECT_TRUE(allocator_.free(block, block->address()));
+      EXPECT_TRUE(allocator_.free(block, block->address(), block->serial));
     }
     int notices = 0;
 
@@ -293,7 +438,7 @@ TEST_F(CachingAllocatorTest, AnObserverMayAllocate) {
   } observer(allocator_);
   cuda::set_observer(&observer);
   Block* block = allocate(kMiB);
-  EXPECT_TRUE(allocator_.free(block, block->address()));
+  EXPECT_TRUE(allocator_.free(block, block->address(), block->serial));
   cuda::set_observer(nullptr);
   EXPECT_EQ(observer.notices, 4);  // segment, allocated, free requested, free completed
 }
@@ -308,7 +453,7 @@ TEST_F(CachingAllocatorTest, ThreadsAreObservedInAConsistentOrder) {
         if (k % 16 == 0) {
           EXPECT_TRUE(allocator_.record_stream(block->address(), stream_handle(5)));
         }
-        EXPECT_TRUE(allocator_.free(block, block->address()));
+        EXPECT_TRUE(allocator_.free(block, block->address(), block->serial));
         if (k % 64 == 0) device_.complete(stream_handle(5));
       }
     });

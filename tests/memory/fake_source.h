@@ -32,6 +32,25 @@ class FakeSource : public Base {
     const std::lock_guard lock(mutex_);
     done_[stream.native] = recorded_[stream.native];
   }
+  /// Nothing can be recorded on the stream any more; its work goes on.
+  void destroy(const driver::StreamHandle& stream) {
+    const std::lock_guard lock(mutex_);
+    destroyed_.insert(stream.native);
+  }
+  /// Every call about events of the device fails, until it is reset.
+  void fault(int device, Code code) {
+    const std::lock_guard lock(mutex_);
+    faults_[device] = code;
+  }
+  /// Handles from before are refused from now on.
+  void reset(int device) {
+    const std::lock_guard lock(mutex_);
+    faults_.erase(device);
+    ++epochs_[device];
+  }
+  /// How often somebody waited for all work of a device.
+  int devices_synchronized() const { return devices_synchronized_; }
+
   /// From now on the k-th call (from 1) fails with `code`; 0: none does.
   void fail_call(int k, Code code) {
     const std::lock_guard lock(mutex_);
@@ -79,9 +98,9 @@ class FakeSource : public Base {
   }
   Status event_create(int device, driver::EventHandle& out) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (Status status = next_call(); !status.ok()) return status;
+    if (Status status = next_call(device); !status.ok()) return status;
     auto event = std::make_unique<Event>();
-    out = {event.get(), device, 0};
+    out = {event.get(), device, epochs_[device]};
     events_[event.get()] = std::move(event);
     return {};
   }
@@ -91,13 +110,17 @@ class FakeSource : public Base {
   }
   Status event_record(driver::EventHandle handle, driver::StreamHandle stream) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (Status status = next_call(); !status.ok()) return status;
+    if (Status status = next_call(stream.device); !status.ok()) return status;
+    if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
+    if (stream.epoch != epochs_[stream.device]) return Code::context_is_destroyed;
+    if (destroyed_.contains(stream.native)) return Code::invalid_handle;
     *events_.at(handle.native) = {stream.native, ++recorded_[stream.native]};
     return {};
   }
   Status event_query(driver::EventHandle handle) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (Status status = next_call(); !status.ok()) return status;
+    if (Status status = next_call(handle.device); !status.ok()) return status;
+    if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
     const Event& event = *events_.at(handle.native);
     return done_[event.stream] >= event.number ? Code::ok : Code::not_ready;
   }
@@ -105,11 +128,18 @@ class FakeSource : public Base {
     Event event;
     {
       const std::lock_guard lock(mutex_);
-      if (Status status = next_call(); !status.ok()) return status;
+      if (Status status = next_call(handle.device); !status.ok()) return status;
+      if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
       event = *events_.at(handle.native);
       if (done_[event.stream] >= event.number) return {};
     }
     wait_for(event.stream, event.number);
+    return {};
+  }
+  Status device_synchronize(int device) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(device); !status.ok()) return status;
+    ++devices_synchronized_;
     return {};
   }
 
@@ -133,7 +163,17 @@ class FakeSource : public Base {
     return {};
   }
 
+  Status next_call(int device) noexcept {
+    if (Status status = next_call(); !status.ok()) return status;
+    const auto found = faults_.find(device);
+    return found != faults_.end() ? Status(found->second, "fault") : Status();
+  }
+
   std::mutex mutex_;
+  std::map<int, Code> faults_;
+  std::map<int, std::uint32_t> epochs_;
+  std::set<void*> destroyed_;
+  std::atomic<int> devices_synchronized_{0};
   std::atomic<int> countdown_{-1}, calls_{0};
   Code failure_ = Code::unknown;
   std::size_t held_ = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <vector>
 
 #include "ember/memory/memory.h"
 #include "tests/support/child.h"
@@ -48,6 +49,138 @@ TEST(MemoryProcess, AResetTakesTheMemory) {
     EXPECT_EQ(memory_allocated(0), kMiB);
     fill_async(next.data(), 1, kMiB, default_stream(0));
     synchronize(0);
+  });
+}
+
+TEST(MemoryProcess, AResetTakesTheMemoryThatIsNotCached) {
+  IN_CHILD({
+    setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+    DeviceBuffer kept = allocate(kMiB, default_stream(0));
+    void* const pointer = kept.data();
+    reset_device(0);
+    std::vector<DeviceBuffer> next;  // one of them may have the address
+    for (int i = 0; i < 8; ++i) next.push_back(allocate(kMiB, default_stream(0)));
+    const std::size_t free_before = mem_get_info(0).first;
+    kept.reset();
+    EXPECT_EQ(mem_get_info(0).first, free_before);
+    for (const DeviceBuffer& buffer : next) fill_async(buffer.data(), 1, kMiB, default_stream(0));
+    synchronize(0);
+    EXPECT_TRUE(!is_simulated() || next[0].data() == pointer) << "the test proves too little";
+  });
+}
+
+TEST(MemoryProcess, PinnedMemoryFromBeforeAResetGoesBack) {
+  IN_CHILD({
+    PinnedBuffer kept = allocate_pinned(1000);
+    allocate_pinned(5000).reset();
+    EXPECT_EQ(pinned_counters().allocations.current, 2);
+    kept.as<char>()[0] = 7;
+    reset_device(0);
+    EXPECT_EQ(pinned_counters().allocations.current, 1);
+    EXPECT_EQ(kept.as<char>()[0], 7);
+    kept.reset();
+    EXPECT_EQ(pinned_counters().allocations.current, 0);
+  });
+}
+
+// Events that are kept for reuse do not survive a reset: memory would be reused under running work.
+TEST(MemoryProcess, MemoryWaitsForOtherStreamsAlsoAfterAReset) {
+  IN_CHILD({
+    for (const bool after_reset : {false, true}) {
+      const Stream stream(0);
+      PinnedBuffer pinned = allocate_pinned(4096);
+      const void* const address = pinned.data();
+      const DeviceBuffer device = allocate(4096, stream);
+      test::Gate gate(stream);
+      copy_async(device.data(), pinned.data(), 4096, stream);
+      EXPECT_TRUE(pinned_record_event(pinned, stream));
+      pinned.reset();
+      EXPECT_NE(allocate_pinned(4096).data(), address) << after_reset;
+      gate.open();
+      stream.synchronize();
+      EXPECT_EQ(allocate_pinned(4096).data(), address);  // the event is free again
+      if (!after_reset) reset_device(0);
+    }
+  });
+  if (device_count() < 2) return;
+  IN_CHILD({
+    const Stream own(1);
+    for (const bool after_reset : {false, true}) {
+      const Stream other(0);
+      DeviceBuffer buffer = allocate(4096, own);
+      const void* const address = buffer.data();
+      test::Gate gate(other);
+      record_stream(buffer, other);
+      buffer.reset();
+      EXPECT_NE(allocate(4096, own).data(), address) << after_reset;
+      gate.open();
+      other.synchronize();
+      EXPECT_EQ(allocate(4096, own).data(), address);
+      if (!after_reset) reset_device(0);
+    }
+  });
+}
+
+TEST(MemoryProcess, ABufferWhoseMemoryWasFreedByItsAddressHarmsNobody) {
+  IN_CHILD({
+    const Stream stream(0);
+    DeviceBuffer first = allocate(4096, stream);
+    caching_allocator_delete(first.data());
+    const DeviceBuffer second = allocate(4096, stream);
+    EXPECT_EQ(second.data(), first.data());
+    first.reset();
+    EXPECT_EQ(memory_allocated(0), 4096U);
+    EXPECT_NE(allocate(4096, stream).data(), second.data());
+  });
+}
+
+TEST(MemoryProcess, AFaultDoesNotStopAllocationsForOtherDevices) {
+  if (device_count() < 2 || !is_simulated()) GTEST_SKIP() << "needs two simulated devices";
+  IN_CHILD({
+    const Stream broken(0);
+    const Stream own(1);
+    DeviceBuffer buffer = allocate(4096, own);
+    void* const address = buffer.data();
+    PinnedBuffer pinned = allocate_pinned(4096);
+    record_stream(buffer, broken);
+    EXPECT_TRUE(pinned_record_event(pinned, broken));
+    launch(broken, "broken", [](const HostLaunch&) { return Status(Code::illegal_address); });
+    EXPECT_ERROR(broken.synchronize(), AcceleratorError, "illegal");
+    buffer.reset();
+    pinned.reset();
+    EXPECT_NE(allocate(4096, own).data(), address);
+    EXPECT_NE(allocate_pinned(4096).data(), nullptr);
+    EXPECT_ERROR((void)allocate(4096, default_stream(0)), AcceleratorError, "illegal");
+    empty_cache();
+    pinned_empty_cache();
+    EXPECT_EQ(memory_counters(1).active.all.current, 1);
+    reset_device(0);
+    (void)allocate(512, own);
+    EXPECT_EQ(memory_counters(1).active.all.current, 0);
+    EXPECT_EQ(pinned_counters().allocations.current, 0);
+  });
+}
+
+// On real devices a stream that was destroyed must not be used at all.
+TEST(MemoryProcess, MemoryOfAStreamThatIsGoneIsNotLost) {
+  if (!is_simulated()) GTEST_SKIP() << "needs simulated devices";
+  IN_CHILD({
+    driver::StreamHandle handle;
+    check(driver().stream_create(0, 0, handle));
+    {
+      const ExternalStream external(handle.native, 0);
+      const DeviceBuffer buffer = allocate(4096, default_stream(0));
+      const PinnedBuffer pinned = allocate_pinned(4096);
+      record_stream(buffer, external);
+      EXPECT_TRUE(pinned_record_event(pinned, external));
+      check(driver().stream_destroy(handle));
+    }
+    EXPECT_EQ(memory_counters(0).active.all.current, 1);
+    empty_cache();
+    pinned_empty_cache();
+    EXPECT_EQ(memory_counters(0).active.all.current, 0);
+    EXPECT_EQ(memory_reserved(0), 0U);
+    EXPECT_EQ(pinned_counters().allocations.current, 0);
   });
 }
 

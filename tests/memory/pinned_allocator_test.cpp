@@ -105,6 +105,72 @@ TEST_F(PinnedAllocatorTest, GivesUnusedBlocksBackBeforeItFails) {
   EXPECT_NE(allocator_.allocate(1), nullptr);
 }
 
+TEST_F(PinnedAllocatorTest, MemoryFromBeforeAResetIsNotHandedOutAgain) {
+  PinnedBlock* cached = allocator_.allocate(1024);
+  PinnedBlock* kept = allocator_.allocate(1024);
+  PinnedBlock* parked = allocator_.allocate(1024);
+  PinnedBlock* pending = allocator_.allocate(1024);
+  EXPECT_TRUE(allocator_.record_event(parked->data, nullptr, stream_handle(1, 0)));
+  EXPECT_TRUE(allocator_.record_event(pending->data, nullptr, stream_handle(2, 1)));
+  void* const data = kept->data;
+  for (PinnedBlock* block : {cached, parked, pending}) EXPECT_TRUE(allocator_.free(block->data));
+  host_.reset(0);
+  allocator_.forget_device(0);
+  EXPECT_EQ(host_.segments(), 2U);  // in use, and in use by device 1
+  EXPECT_EQ(allocator_.counters().active_requests.current, 2);
+  host_.fail_call(1, Code::launch_failure);
+  EXPECT_TRUE(allocator_.free(data));  // that failed below ...
+  EXPECT_EQ(host_.segments(), 2U);
+  EXPECT_FALSE(allocator_.free(data));
+  PinnedBlock* fresh = allocator_.allocate(1024);
+  EXPECT_NE(fresh->data, data);
+  EXPECT_TRUE(allocator_.free(fresh->data));  // ... and is made good here
+  EXPECT_EQ(host_.segments(), 2U);
+  host_.complete(stream_handle(2, 1));
+  EXPECT_EQ(allocator_.allocate(1024), fresh);  // polls
+  EXPECT_EQ(host_.segments(), 1U);
+  EXPECT_EQ(allocator_.counters().allocations.current, 1);
+  EXPECT_EQ(allocator_.counters().active_requests.current, 1);
+}
+
+TEST_F(PinnedAllocatorTest, AnEventFromBeforeAResetStandsForNothing) {
+  driver::StreamHandle stream = stream_handle(2, 0);
+  PinnedBlock* block = allocator_.allocate(1024);
+  EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream));
+  EXPECT_TRUE(allocator_.free(block->data));
+  host_.complete(stream);
+  EXPECT_EQ(allocator_.allocate(1024), block);  // the event is kept for later
+  host_.reset(0);
+  stream.epoch = 1;
+  EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream));
+  EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_NE(allocator_.allocate(1024), block);
+  allocator_.forget_device(0);
+  EXPECT_EQ(host_.events_alive(), 1U);
+}
+
+TEST_F(PinnedAllocatorTest, AFaultyDeviceStopsNobody) {
+  PinnedBlock* block = allocator_.allocate(1024);
+  EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream_handle(1, 0)));
+  EXPECT_TRUE(allocator_.free(block->data));
+  host_.fault(0, Code::illegal_address);
+  EXPECT_NE(allocator_.allocate(1024), block);
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  host_.reset(0);
+  allocator_.forget_device(0);
+  EXPECT_EQ(host_.segments(), 1U);
+}
+
+TEST_F(PinnedAllocatorTest, AStreamThatIsGoneIsSettledWithItsDevice) {
+  PinnedBlock* block = allocator_.allocate(64 * kMiB);
+  EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream_handle(1, 0)));
+  host_.destroy(stream_handle(1, 0));
+  EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_EQ(host_.devices_synchronized(), 0);
+  EXPECT_NE(allocator_.allocate(1), nullptr);  // there is no other room
+  EXPECT_EQ(host_.devices_synchronized(), 1);
+}
+
 TEST_F(PinnedAllocatorTest, ThreadsGetDistinctBlocks) {
   std::vector<std::thread> threads;
   std::mutex mutex;

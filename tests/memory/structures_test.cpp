@@ -11,6 +11,7 @@
 #include "ember/memory/block.h"
 #include "ember/memory/block_map.h"
 #include "ember/memory/free_list.h"
+#include "ember/memory/thread_caches.h"
 
 namespace ember::memory {
 namespace {
@@ -140,6 +141,45 @@ TEST(BlockMap, ReadersClaimOnlyWhatTheyAskedFor) {
   stop = true;
   writer.join();
   EXPECT_GT(claimed, 100'000);
+}
+
+class NoHome final : public ThreadCacheHome {
+  void retire(ThreadCache&) noexcept override {}
+};
+
+TEST(ThreadCaches, NoCacheTakesMoreThanItMayKeep) {
+  NoHome home;
+  ThreadCaches caches(home);
+  Stats stats;
+  BlockPool pool;
+  const auto fill = [&](std::size_t size, std::size_t most) {  // the calling thread's
+    std::size_t count = 0;
+    for (; count < most; ++count) {
+      Block* block = pool.take();
+      block->set(512 * (count + 1), Block::cached);
+      block->size = size;
+      const ThreadCache::Put put = caches.mine()->put(block);
+      if (put == ThreadCache::Put::full) break;
+      EXPECT_EQ(put, ThreadCache::Put::kept);
+    }
+    return count;
+  };
+  caches.join();
+  const std::size_t limit = fill(512, 100'000);
+  ASSERT_LT(limit, 100'000U);
+  std::thread([&] {
+    caches.join();
+    ThreadCache& mine = *caches.mine();
+    EXPECT_EQ(fill(1024, limit - 10), limit - 10);
+    while (caches.steal_for(mine, nullptr, 512)) {
+    }
+    EXPECT_EQ(fill(1024, 1), 0U);
+    std::size_t kept = 0;
+    for (Block* block = caches.drain(mine, stats, true); block != nullptr; block = block->link)
+      ++kept;
+    EXPECT_EQ(kept, limit);
+  }).join();
+  (void)caches.drain(stats);
 }
 
 }  // namespace

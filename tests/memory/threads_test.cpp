@@ -250,7 +250,7 @@ TEST_F(Threads, NothingIsLostInCaches) {
   EXPECT_TRUE(allocator_.empty_cache().ok());
   memory::Block* everything = allocator_.allocate(kCapacity, nullptr);
   ASSERT_NE(everything, nullptr);
-  EXPECT_TRUE(allocator_.free(everything, everything->address()));
+  EXPECT_TRUE(allocator_.free(everything->address()));
   expect_all_returned();
 }
 
@@ -266,13 +266,13 @@ TEST_F(Threads, BlocksMoveBetweenThreads) {
       if (void* old = places[random() % places.size()].exchange(block)) {
         auto* freed = static_cast<memory::Block*>(old);
         owners_.release(freed->position(), freed->size, 1);
-        EXPECT_TRUE(allocator_.free(freed, freed->address()));
+        EXPECT_TRUE(allocator_.free(freed, freed->address(), freed->serial));
       }
     }
   });
   for (auto& place : places) {
     auto* block = static_cast<memory::Block*>(place.load());
-    EXPECT_TRUE(block == nullptr || allocator_.free(block, block->address()));
+    EXPECT_TRUE(block == nullptr || allocator_.free(block->address()));
   }
   EXPECT_TRUE(owners_.clean());
   EXPECT_EQ(allocator_.counters().allocation.all.allocated, kRounds * kThreads);

@@ -305,18 +305,6 @@ TEST(Exit, StaticObjectsThatStillUseDevicesDoNotHang) {
   });
 }
 
-TEST(Fork, BesideAnInitialisationDoesNotHang) {
-  IN_CHILD({
-    std::atomic<bool> stop{false};
-    std::thread counting([&] {
-      while (!stop) (void)device_count();
-    });
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(forked([] { (void)is_available(); }), 0);
-    stop = true;
-    counting.join();
-  });
-}
-
 TEST(LaunchBlocking, MakesLaunchesSynchronous) {
   IN_CHILD({
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1);

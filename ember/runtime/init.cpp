@@ -191,8 +191,8 @@ std::string get_gencode_flags() {
   std::string flags;
   for (const std::string& architecture : get_arch_list()) {
     const std::string number = architecture.substr(architecture.find('_') + 1);
-    flags += (flags.empty() ? "" : " ") + ("-gencode compute=compute_" + number) +
-             ",code=" + architecture;
+    if (!flags.empty()) flags += ' ';
+    flags.append("-gencode compute=compute_").append(number).append(",code=").append(architecture);
   }
   return flags;
 }

@@ -41,6 +41,10 @@ Init& state() {
   return *init;
 }
 
+/// Made when the library is loaded: a first use beside a fork would leave the child waiting for
+/// ever for an initialisation that another thread, which it does not have, has begun.
+[[maybe_unused]] const Init& made_at_load = state();
+
 /// Set in the child of a process that had a driver: threads and contexts did not come along.
 std::atomic<bool> bad_fork{false};
 std::atomic<bool> blocking_launches{false};

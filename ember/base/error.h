@@ -27,6 +27,12 @@ class TypeError : public Error {
   using Error::Error;
 };
 
+/// A dimension or an index outside its range (Python: IndexError).
+class IndexError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The documents' AssertionError cases: unknown device ids, builds without CUDA.
 class AssertionError : public Error {
  public:

@@ -1,6 +1,5 @@
 #include "ember/driver/kernels.h"
 
-#include <array>
 #include <chrono>
 
 namespace ember::driver::kernels {
@@ -14,13 +13,19 @@ Status sleep_host(const Params& params, const HostLaunch&) {
   return {};
 }
 
+// Filled while libraries are loaded, which is one thread's work.
+constinit Table* first = nullptr;
+
 }  // namespace
 
-Kernel sleep{"sleep", &sleep_host, nullptr};
+constinit Kernel sleep{"sleep", &sleep_host, nullptr};
 
-std::span<Kernel* const> all() noexcept {
-  static constexpr std::array<Kernel*, 1> kRows{&sleep};
-  return kRows;
+Table::Table(std::span<Kernel> rows) noexcept : rows_(rows), next_(first) { first = this; }
+
+void bind(CudaColumn (*column)(const char* name)) noexcept {
+  sleep.cuda = column(sleep.name);
+  for (Table* table = first; table != nullptr; table = table->next_)
+    for (Kernel& row : table->rows_) row.cuda = column(row.name);
 }
 
 }  // namespace ember::driver::kernels

@@ -15,7 +15,22 @@ struct SleepArgs {
 };
 extern Kernel sleep;
 
-/// All rows, for binding.
-std::span<Kernel* const> all() noexcept;
+/// A table of rows that have CUDA columns of the same names. Tables are objects of static duration;
+/// making one adds it to those that are bound when the CUDA object is opened. One made later, by a
+/// library that was loaded afterwards, stays without CUDA columns.
+class Table {
+ public:
+  explicit Table(std::span<Kernel> rows) noexcept;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+ private:
+  friend void bind(CudaColumn (*column)(const char* name)) noexcept;
+  std::span<Kernel> rows_;
+  Table* next_;
+};
+
+/// Gives every row of every table its CUDA column.
+void bind(CudaColumn (*column)(const char* name)) noexcept;
 
 }  // namespace ember::driver::kernels

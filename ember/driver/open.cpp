@@ -87,7 +87,7 @@ Status open_cuda(std::unique_ptr<Driver>& out) {
   Driver* made = nullptr;
   EMBER_TRY(loaded.object->open(made));
   out.reset(made);
-  for (Kernel* row : kernels::all()) row->cuda = loaded.object->column(row->name);
+  kernels::bind(loaded.object->column);
   return {};
 }
 

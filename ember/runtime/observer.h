@@ -5,8 +5,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace ember::cuda {
+
+/// Memory that a kernel reads or writes: from the first to the last byte that it may touch.
+struct Access {
+  const void* address = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+};
 
 /// One thing that happened. Fields that a kind does not name are zero.
 struct Activity {
@@ -21,7 +29,7 @@ struct Activity {
     event_recorded,        ///< device, event, stream, stream_id
     event_waited,          ///< device (the stream's), event, stream, stream_id: a wait was enqueued
     event_synchronized,    ///< device, event; the wait is over
-    kernel_launched,       ///< device, stream, stream_id, name
+    kernel_launched,       ///< device, stream, stream_id, name; accesses if they are known
     copied,                ///< device, stream, stream_id, address (target), source, bytes
     filled,                ///< device, stream, stream_id, address, bytes
     host_function_queued,  ///< device, stream, stream_id
@@ -49,8 +57,9 @@ struct Activity {
   const void* source = nullptr;
   std::size_t bytes = 0;
   std::size_t requested = 0;
-  std::uint64_t total_allocated = 0;  ///< bytes in use on the device after the change
-  std::uint64_t total_reserved = 0;   ///< bytes the allocator holds on the device after the change
+  std::span<const Access> accesses = {};  ///< valid during the notification
+  std::uint64_t total_allocated = 0;      ///< bytes in use on the device after the change
+  std::uint64_t total_reserved = 0;  ///< bytes the allocator holds on the device after the change
 };
 
 /// The text of a kind: "kernel_launched".

@@ -78,12 +78,17 @@ void detail::forget_host_functions(int device) noexcept {
 bool detail::runs_host_column() { return driver().simulated(); }
 
 void launch(const Stream& stream, const Kernel& kernel, const Params& params) {
+  launch(stream, kernel, params, {});
+}
+
+void launch(const Stream& stream, const Kernel& kernel, const Params& params,
+            std::span<const Access> accesses) {
   if (kernel.name == nullptr) [[unlikely]]
     throw ValueError("launch: kernel.name is null, expected a literal");
   driver::Driver& machine = driver();
   check(machine.launch(stream.handle(), kernel, params));
   if (observed()) [[unlikely]]
-    report(Kind::kernel_launched, stream, {.name = kernel.name});
+    report(Kind::kernel_launched, stream, {.name = kernel.name, .accesses = accesses});
   settle(machine, stream);
 }
 

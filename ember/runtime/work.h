@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string>
 #include <type_traits>
 
 #include "ember/driver/kernel.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
 namespace ember::cuda {
@@ -25,6 +27,9 @@ using driver::Params;
 /// CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault. ValueError for a kernel
 /// without a name.
 void launch(const Stream& stream, const Kernel& kernel, const Params& params);
+/// The same for a kernel whose accesses are known: observers see them.
+void launch(const Stream& stream, const Kernel& kernel, const Params& params,
+            std::span<const Access> accesses);
 
 template <class Args>
 requires(!std::is_same_v<Args, Params> && std::is_trivially_copyable_v<Args> &&

@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "ember/driver/cuda/columns.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/driver/kernels.h"
@@ -17,20 +15,10 @@ Status sleep_column(const Params& params, const CudaLaunch& on) {
   return start<&sleep_kernel>(on, Grid{}, params.as<kernels::SleepArgs>().cycles);
 }
 
-struct NamedColumn {
-  const char* name;
-  CudaColumn column;
-};
 constexpr NamedColumn kColumns[] = {
     {"sleep", &sleep_column},
 };
+const Columns table(kColumns);
 
 }  // namespace
-
-CudaColumn column(const char* kernel) noexcept {
-  for (const NamedColumn& row : kColumns)
-    if (std::strcmp(row.name, kernel) == 0) return row.column;
-  return nullptr;
-}
-
 }  // namespace ember::driver::cuda

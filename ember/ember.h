@@ -1,0 +1,7 @@
+// Everything: tensors and what can be done with them, and all of ember/cuda.h.
+#pragma once
+
+#include "ember/cuda.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/tensor/tensor.h"

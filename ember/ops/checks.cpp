@@ -1,0 +1,73 @@
+#include "ember/ops/checks.h"
+
+#include "ember/base/error.h"
+
+namespace ember::ops {
+namespace {
+
+/// Bytes from the first to behind the last element.
+std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
+  std::int64_t last = 0;
+  for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
+  return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.element_size()};
+}
+
+}  // namespace
+
+void require_same_device(Device first, Device second) {
+  if (first != second) [[unlikely]]
+    throw Error("Expected all tensors to be on the same device, but found at least two devices, " +
+                first.str() + " and " + second.str() + "!");
+}
+
+void require_no_internal_overlap(const Tensor& out) {
+  if (out.is_contiguous()) return;
+  for (int i = 0; i < out.dim(); ++i)
+    if (out.sizes()[i] > 1 && out.strides()[i] == 0)
+      throw Error(
+          "unsupported operation: more than one element of the written-to tensor refers to a "
+          "single "
+          "memory location. Please clone() the tensor before performing the operation.");
+}
+
+void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
+  if (out.storage() != input.storage() || out.numel() == 0 || input.numel() == 0) return;
+  if (out.data_ptr() == input.data_ptr() && out.dtype() == input.dtype() &&
+      out.sizes() == input.sizes() && out.strides() == input.strides())
+    return;
+  // Views with gaps may lie between each other; whether they do is too hard a question.
+  if (!is_dense(out.sizes(), out.strides()) || !is_dense(input.sizes(), input.strides())) return;
+  const auto a = range(out);
+  const auto b = range(input);
+  if (a.first < b.second && b.first < a.second)
+    throw Error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to "
+        "a single memory location. Please clone() the tensor before performing the operation.");
+}
+
+void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype) {
+  require_same_device(device, out.device());
+  if (!can_cast(dtype, out.dtype()))
+    throw Error(std::string("result type ") + legacy_name(dtype) +
+                " can't be cast to the desired output type " + legacy_name(out.dtype()));
+  if (out.sizes() == sizes) return;
+  if (out.numel() != 0 || element_count(sizes) == 0)
+    throw Error("output with shape " + out.sizes().str() + " doesn't match the broadcast shape " +
+                sizes.str());
+  const Dtype own = out.dtype();
+  const std::size_t bytes = static_cast<std::size_t>(element_count(sizes)) * item_size(own);
+  out.set_(Tensor(Storage::allocate(device, bytes), own, sizes, contiguous_strides(sizes)));
+}
+
+void throw_not_implemented(const char* op, Dtype dtype) {
+  throw Error(std::string("\"") + op + "\" not implemented for '" + legacy_name(dtype) + "'");
+}
+
+Device resolve(Device device) {
+  if (!device.is_cuda()) return Device(Device::Type::cpu);
+  return Device(Device::Type::cuda, cuda::DeviceArg(device).existing());
+}
+
+}  // namespace ember::ops

@@ -1,0 +1,32 @@
+// The questions that operations ask about their tensors before they start, and the documented words
+// when the answer is no.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember::ops {
+
+/// Error `Expected all tensors to be on the same device, but found at least two devices, cuda:0 and
+/// cpu!` unless the two are one.
+void require_same_device(Device first, Device second);
+
+/// Error unless no two elements of a tensor that is about to be written share memory.
+void require_no_internal_overlap(const Tensor& out);
+
+/// Error if `out` and `input` share memory without being the same elements in the same order.
+void require_no_partial_overlap(const Tensor& out, const Tensor& input);
+
+/// Readies the given output of an operation: Error unless it is on `device` and its dtype can hold
+/// `dtype`; an output without elements gets the right shape, any other must have it.
+void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);
+
+/// `"exp" not implemented for 'Bool'`.
+[[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
+
+/// `device` with the index that "cuda" alone stands for now.
+Device resolve(Device device);
+
+}  // namespace ember::ops

@@ -1,0 +1,206 @@
+// Copies between tensors: on one device, between devices, between host and device. Chapter 15 of
+// the documents has the rules; Note [Copies between devices] says how they are kept.
+#include <array>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/plan.h"
+#include "ember/runtime/event.h"
+#include "ember/runtime/work.h"
+
+namespace ember {
+namespace {
+
+// Note [Copies between devices]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Only rows of bytes travel between memories; everything else is done by a kernel on one side of
+// the way. So a copy whose layouts or types differ goes through temporary tensors:
+//
+//   device to device   packed and converted on the source's device, unpacked on the target's
+//   host to device     packed on the host; converted on the host if the copy blocks, on the device
+//                      if it does not (so that the host is free again at once)
+//   device to host     the same, backwards
+//
+// A copy between two devices runs on the source's current stream. That stream first waits for the
+// target's current stream, which may still use the target, and the target's then waits for the
+// copy. Both temporaries live on the streams that use them, so they may be freed at once.
+
+/// One kernel on the device that both live on.
+void copy_here(const Tensor& target, const Tensor& source) {
+  const std::array<ops::PlanOperand, 2> operands{{
+      {target.data_ptr(), &target.sizes(), &target.strides(), target.element_size()},
+      {source.data_ptr(), &source.sizes(), &source.strides(), source.element_size()},
+  }};
+  ops::Loop loop;
+  ops::run_loop(target.device(), ops::cast_kernel(source.dtype(), target.dtype()), target.sizes(),
+                operands, loop);
+}
+
+/// Whether the bytes of one are the bytes of the other.
+bool same_layout(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) return false;
+  if (a.is_contiguous() && b.is_contiguous()) return true;
+  return a.sizes() == b.sizes() && a.strides() == b.strides() && is_dense(a.sizes(), a.strides());
+}
+
+void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream) {
+  cuda::copy_async(target.data_ptr(), source.data_ptr(), target.nbytes(), stream);
+}
+
+Tensor packed(const Tensor& tensor, Dtype dtype) {
+  if (tensor.dtype() == dtype && tensor.is_contiguous()) return tensor;
+  Tensor made = empty(tensor.sizes(), {dtype, tensor.device()});
+  copy_here(made, tensor);
+  return made;
+}
+
+void between_devices(const Tensor& target, const Tensor& source) {
+  const cuda::Stream from = cuda::current_stream(source.device());
+  const cuda::Stream to = cuda::current_stream(target.device());
+  if (same_layout(target, source)) {
+    from.wait_stream(to);
+    copy_bytes(target, source, from);
+    to.wait_stream(from);
+    return;
+  }
+  const Tensor leaving = packed(source, target.dtype());
+  const Tensor arriving =
+      target.is_contiguous() ? target : empty(target.sizes(), {target.dtype(), target.device()});
+  from.wait_stream(to);
+  copy_bytes(arriving, leaving, from);
+  to.wait_stream(from);
+  if (!arriving.is(target)) copy_here(target, arriving);
+}
+
+void host_to_device(const Tensor& target, const Tensor& source, bool non_blocking) {
+  const cuda::Stream stream = cuda::current_stream(target.device());
+  Tensor leaving = source;
+  Tensor arriving = target;
+  if (!same_layout(target, source)) {
+    leaving = packed(source, non_blocking ? source.dtype() : target.dtype());
+    if (!target.is_contiguous() || leaving.dtype() != target.dtype())
+      arriving = empty(target.sizes(), {leaving.dtype(), target.device()});
+  }
+  copy_bytes(arriving, leaving, stream);
+  if (!arriving.is(target)) copy_here(target, arriving);
+  if (!non_blocking)
+    stream.synchronize();
+  else
+    leaving.record_stream(stream);
+}
+
+void device_to_host(const Tensor& target, const Tensor& source, bool non_blocking) {
+  const cuda::Stream stream = cuda::current_stream(source.device());
+  if (same_layout(target, source)) {
+    copy_bytes(target, source, stream);
+    if (!non_blocking)
+      stream.synchronize();
+    else
+      target.record_stream(stream);
+    return;
+  }
+  const Tensor leaving = packed(source, non_blocking ? target.dtype() : source.dtype());
+  if (target.is_contiguous() && target.dtype() == leaving.dtype()) {
+    copy_bytes(target, leaving, stream);
+    if (!non_blocking)
+      stream.synchronize();
+    else
+      target.record_stream(stream);
+    return;
+  }
+  // The last step is the host's own, so the copy has to be over.
+  const Tensor arriving = empty(target.sizes(), leaving.dtype());
+  copy_bytes(arriving, leaving, stream);
+  stream.synchronize();
+  copy_here(target, arriving);
+}
+
+}  // namespace
+
+Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
+  if (is(source)) return *this;
+  ops::require_no_internal_overlap(*this);
+  const Tensor from = source.sizes() == sizes() ? source : source.expand(sizes());
+  if (numel() == 0) return *this;
+  if (device() == from.device())
+    copy_here(*this, from);
+  else if (is_cuda() && from.is_cuda())
+    between_devices(*this, from);
+  else if (is_cuda())
+    host_to_device(*this, from, non_blocking);
+  else
+    device_to_host(*this, from, non_blocking);
+  return *this;
+}
+
+Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
+  const Device place = options.device ? ops::resolve(*options.device) : device();
+  const Dtype type = options.dtype.value_or(dtype());
+  if (!copy && place == device() && type == dtype()) return *this;
+  // Only pinned memory can be copied to without waiting.
+  const bool pinned = options.pinned || (non_blocking && is_cuda() && !place.is_cuda());
+  const Shape strides =
+      is_dense(sizes(), this->strides()) ? this->strides() : contiguous_strides(sizes());
+  Tensor made(Storage::allocate(place, static_cast<std::size_t>(numel()) * item_size(type), pinned),
+              type, sizes(), strides);
+  made.copy_(*this, non_blocking);
+  return made;
+}
+
+Tensor Tensor::cuda(cuda::DeviceArg device, bool non_blocking) const {
+  const int index = device.index();
+  return to(Device(Device::Type::cuda, index), non_blocking);
+}
+
+Tensor Tensor::cpu() const { return to(Device(Device::Type::cpu)); }
+
+Tensor Tensor::clone() const { return to(Options(), false, true); }
+
+Tensor Tensor::contiguous() const {
+  if (is_contiguous()) return *this;
+  Tensor made = empty(sizes(), {dtype(), device()});
+  copy_here(made, *this);
+  return made;
+}
+
+Tensor Tensor::pin_memory() const {
+  if (is_cuda())
+    throw Error("cannot pin 'torch.cuda." + std::string(legacy_name(dtype())) +
+                "Tensor' only dense CPU tensors can be pinned");
+  if (is_pinned()) return *this;
+  Options options(dtype(), device(), true);
+  return to(options, false, true);
+}
+
+Scalar Tensor::item() const {
+  if (numel() != 1)
+    throw Error("a Tensor with " + std::to_string(numel()) +
+                " elements cannot be converted to Scalar");
+  return with_type(dtype(), [&]<class T>() -> Scalar {
+    T value;
+    if (is_cuda())
+      cuda::copy(&value, data_ptr(), sizeof value, cuda::current_stream(device()));
+    else
+      value = *static_cast<const T*>(data_ptr());
+    return value;
+  });
+}
+
+Tensor& Tensor::fill_(const Scalar& value) {
+  ops::require_no_internal_overlap(*this);
+  const std::array<ops::PlanOperand, 2> operands{{
+      {data_ptr(), &sizes(), &strides(), element_size()},
+      {},
+  }};
+  ops::Loop loop;
+  with_type(dtype(), [&]<class T>() {
+    const T stored = value.to<T>();
+    std::memcpy(loop.numbers[0], &stored, sizeof stored);
+  });
+  ops::run_loop(device(), ops::cast_kernel(dtype(), dtype()), sizes(), operands, loop);
+  return *this;
+}
+
+}  // namespace ember

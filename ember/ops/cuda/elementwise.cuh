@@ -1,0 +1,253 @@
+// The CUDA column of element-wise kernels. Two kernels for each functor: one for rows of adjacent
+// elements, which moves 16 bytes at a time, several of them in flight, and one for everything else.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "ember/driver/cuda/launch.h"
+#include "ember/ops/functors.h"
+
+namespace ember::ops::cuda {
+
+using driver::CudaLaunch;
+using driver::cuda::Grid;
+using driver::cuda::start;
+
+constexpr int kThreads = 256;
+
+/// N elements that are loaded and stored at once.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T value[N];
+};
+
+template <class F, int... k>
+constexpr std::size_t widest(std::integer_sequence<int, k...>) {
+  std::size_t most = sizeof(typename F::Output);
+  ((most = most > sizeof(typename F::template Input<k>) ? most : sizeof(typename F::template Input<k>)),
+   ...);
+  return most;
+}
+/// How many elements are moved at once: 16 bytes of the widest operand.
+template <class F>
+inline constexpr int width =
+    static_cast<int>(16 / widest<F>(std::make_integer_sequence<int, F::kInputs>()));
+
+/// An input: elements, or one value for all.
+template <class F, int k>
+struct Source {
+  const typename F::template Input<k>* data;
+  typename F::template Computed<k> value;
+  bool fixed;  ///< one value for all: `*data`, or `value` if there is no data
+};
+
+template <class F, int k>
+Source<F, k> source(const Loop& loop) {
+  Source<F, k> made{};
+  if (loop.number[k + 1] >= 0) {
+    made.value = loop.number_as<typename F::template Computed<k>>(k + 1);
+    made.fixed = true;
+  } else {
+    made.data = static_cast<const typename F::template Input<k>*>(loop.data[k + 1]);
+    made.fixed = loop.flat() && loop.stride[k + 1][0] == 0;
+  }
+  return made;
+}
+
+constexpr int kPacks = 4;  ///< per thread
+
+/// What one thread reads of one input. Constructing it starts all loads, so that those of all inputs
+/// are in flight together before anything is computed.
+template <class F, int k>
+struct Reader {
+  using Stored = typename F::template Input<k>;
+  using Computed = typename F::template Computed<k>;
+  using Packed = Pack<Stored, width<F>>;
+
+  __device__ __forceinline__ Reader(const Source<F, k>& in, std::int64_t first) : fixed(in.fixed) {
+    if (fixed) {
+      value = in.data == nullptr ? in.value : convert<Computed>(*in.data);
+      return;
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      packs[p] = reinterpret_cast<const Packed*>(in.data)[first + p * kThreads];
+  }
+  __device__ __forceinline__ Computed at(int pack, int i) const {
+    return fixed ? value : convert<Computed>(packs[pack].value[i]);
+  }
+
+  bool fixed;
+  Computed value;
+  Packed packs[kPacks];
+};
+
+template <class F, class... Readers>
+__device__ __forceinline__ void write_packs(typename F::Output* out, std::int64_t first,
+                                            const Readers&... in) {
+  using Packed = Pack<typename F::Output, width<F>>;
+#pragma unroll
+  for (int p = 0; p < kPacks; ++p) {
+    Packed result;
+#pragma unroll
+    for (int i = 0; i < width<F>; ++i) result.value[i] = F::call(in.at(p, i)...);
+    reinterpret_cast<Packed*>(out)[first + p * kThreads] = result;
+  }
+}
+
+/// An element of an input, whether it is one value for all or not.
+template <class F, int k>
+__device__ __forceinline__ typename F::template Computed<k> element(const Source<F, k>& in,
+                                                                    std::int64_t i) {
+  if (in.data == nullptr) return in.value;
+  return convert<typename F::template Computed<k>>(in.data[in.fixed ? 0 : i]);
+}
+
+/// Rows of adjacent elements. Each block computes kThreads * kPacks packs; the last one goes element
+/// by element. All addresses are aligned to packs.
+template <class F, class... Sources>
+__global__ void __launch_bounds__(kThreads)
+    flat_kernel(typename F::Output* out, std::int64_t count, Sources... in) {
+  constexpr std::int64_t kTile = std::int64_t{kThreads} * kPacks * width<F>;
+  const std::int64_t begin = blockIdx.x * kTile;
+  if (begin + kTile <= count) {
+    const std::int64_t first = begin / width<F> + threadIdx.x;
+    [&]<int... k>(std::integer_sequence<int, k...>) {
+      write_packs<F>(out, first, Reader<F, k>(in, first)...);
+    }(std::make_integer_sequence<int, F::kInputs>());
+    return;
+  }
+  const std::int64_t end = begin + kTile < count ? begin + kTile : count;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads)
+    [&]<int... k>(std::integer_sequence<int, k...>) {
+      out[i] = F::call(element<F, k>(in, i)...);
+    }(std::make_integer_sequence<int, F::kInputs>());
+}
+
+/// Division by a number that the host knows, for dividends below 2^31.
+struct Divider {
+  std::uint32_t divisor = 1;
+  std::uint32_t factor = 0;
+  std::uint32_t shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::uint32_t number) : divisor(number) {
+    while (shift < 32 && (1U << shift) < number) ++shift;
+    const std::uint64_t one = 1;
+    factor = static_cast<std::uint32_t>(((one << 32) * ((one << shift) - number)) / number + 1);
+  }
+  __device__ __forceinline__ std::uint32_t quotient(std::uint32_t x) const {
+    return (__umulhi(x, factor) + x) >> shift;
+  }
+};
+
+/// Where the operands' elements lie, for an element's number in the order of the dimensions.
+template <int kOperands>
+struct Offsets {
+  int dims;
+  Divider size[kLoopDims];
+  std::int32_t stride[kLoopDims][kOperands];
+
+  explicit Offsets(const Loop& loop) : dims(loop.flat() ? 1 : loop.dims) {
+    for (int d = 0; d < dims; ++d) {
+      size[d] = Divider(loop.flat() ? 1 : loop.size[d]);
+      for (int k = 0; k < kOperands; ++k) stride[d][k] = loop.stride[k][d];
+    }
+  }
+  __device__ __forceinline__ void find(std::uint32_t i, std::int32_t (&offsets)[kOperands]) const {
+#pragma unroll
+    for (int k = 0; k < kOperands; ++k) offsets[k] = 0;
+#pragma unroll
+    for (int d = 0; d < kLoopDims; ++d) {
+      if (d >= dims) break;
+      // The slowest dimension has no further one to be divided among.
+      const std::uint32_t rest = d + 1 == dims ? 0 : size[d].quotient(i);
+      const auto index = static_cast<std::int32_t>(i - rest * size[d].divisor);
+#pragma unroll
+      for (int k = 0; k < kOperands; ++k) offsets[k] += index * stride[d][k];
+      i = rest;
+    }
+  }
+};
+
+constexpr int kElements = 4;  ///< per thread of the strided kernel
+
+template <class F, class... Sources>
+__global__ void __launch_bounds__(kThreads)
+    strided_kernel(typename F::Output* out, std::uint32_t count, Offsets<F::kInputs + 1> where,
+                   Sources... in) {
+  const std::uint32_t begin = blockIdx.x * (kThreads * kElements) + threadIdx.x;
+#pragma unroll
+  for (int e = 0; e < kElements; ++e) {
+    const std::uint32_t i = begin + e * kThreads;
+    if (i >= count) return;
+    std::int32_t offsets[F::kInputs + 1];
+    where.find(i, offsets);
+    [&]<int... k>(std::integer_sequence<int, k...>) {
+      out[offsets[0]] = F::call((in.data == nullptr ? in.value
+                                                    : convert<typename F::template Computed<k>>(
+                                                          in.data[offsets[k + 1]]))...);
+    }(std::make_integer_sequence<int, F::kInputs>());
+  }
+}
+
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  return static_cast<unsigned>((count + per_block - 1) / per_block);
+}
+
+/// Whether every address is a multiple of its pack.
+template <class F, int... k>
+bool packs_fit(const Loop& loop, std::integer_sequence<int, k...>) {
+  const auto aligned = [](const void* data, std::size_t pack) {
+    return reinterpret_cast<std::uintptr_t>(data) % pack == 0;
+  };
+  return aligned(loop.data[0], sizeof(typename F::Output) * width<F>) &&
+         ((loop.stride[k + 1][0] == 0 ||
+           aligned(loop.data[k + 1], sizeof(typename F::template Input<k>) * width<F>)) &&
+          ...);
+}
+
+template <class F, int... k>
+Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...> inputs) {
+  auto* out = static_cast<typename F::Output*>(loop.data[0]);
+  if (loop.flat() && (packs_fit<F>(loop, inputs) || loop.count > INT32_MAX)) {
+    if (!packs_fit<F>(loop, inputs)) {
+      // Too long for the other kernel, which counts in 32 bits: in two parts.
+      Loop part = loop;
+      part.count = loop.count / 2;
+      EMBER_TRY(launch<F>(part, on, inputs));
+      const auto advance = [&](int operand, std::size_t item) {
+        if (loop.number[operand] < 0 && loop.stride[operand][0] != 0)
+          part.data[operand] = static_cast<std::byte*>(loop.data[operand]) + part.count * item;
+      };
+      advance(0, sizeof(typename F::Output));
+      (advance(k + 1, sizeof(typename F::template Input<k>)), ...);
+      part.count = loop.count - loop.count / 2;
+      return launch<F>(part, on, inputs);
+    }
+    const Grid grid{blocks_for(loop.count, std::int64_t{kThreads} * kPacks * width<F>), kThreads};
+    return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count, source<F, k>(loop)...);
+  }
+  const Grid grid{blocks_for(loop.count, kThreads * kElements), kThreads};
+  return start<&strided_kernel<F, Source<F, k>...>>(on, grid, out,
+                                                    static_cast<std::uint32_t>(loop.count),
+                                                    Offsets<F::kInputs + 1>(loop),
+                                                    source<F, k>(loop)...);
+}
+
+template <class F>
+Status column(const driver::Params& params, const CudaLaunch& on) {
+  return launch<F>(params.as<Loop>(), on, std::make_integer_sequence<int, F::kInputs>());
+}
+
+/// The column of an operation for elements of type T; null where the operation does not exist.
+template <class Op, class T>
+constexpr driver::CudaColumn column_of() {
+  if constexpr (contains(Op::info.dtypes, dtype_of<T>))
+    return &column<Apply<Op, T>>;
+  else
+    return nullptr;
+}
+
+}  // namespace ember::ops::cuda

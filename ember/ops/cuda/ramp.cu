@@ -1,0 +1,41 @@
+#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/launch.h"
+#include "ember/ops/ramp_args.h"
+#include "ember/scalar/math.h"
+
+namespace ember::ops::cuda {
+namespace {
+
+using driver::cuda::Columns;
+using driver::cuda::NamedColumn;
+
+template <class T>
+__global__ void ramp_kernel(RampArgs args) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < args.count;
+       i += step) {
+    if constexpr (std::is_integral_v<T>)
+      static_cast<T*>(args.out)[i] = convert<T>(m::add(args.first, m::mul(i, args.step)));
+    else  // rounded after the product, as on the host
+      static_cast<T*>(args.out)[i] =
+          convert<T>(args.real_first + __dmul_rn(static_cast<double>(i), args.real_step));
+  }
+}
+
+template <class T>
+Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+  const auto& args = params.as<RampArgs>();
+  const std::int64_t blocks = (args.count + 1023) / 1024;
+  const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256};
+  return driver::cuda::start<&ramp_kernel<T>>(on, grid, args);
+}
+
+constexpr NamedColumn columns[] = {
+#define EMBER_DTYPE(enumerator, type, name, legacy) {"arange." name, &column<type>},
+    EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+};
+const Columns table(columns);
+
+}  // namespace
+}  // namespace ember::ops::cuda

@@ -1,0 +1,259 @@
+#include "ember/ops/elementwise.h"
+
+#include <string>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/plan.h"
+
+namespace ember {
+namespace {
+
+using ops::OpId;
+
+constexpr int kMaxInputs = ops::kLoopOperands - 1;
+
+constexpr OpInfo kInfos[] = {
+#define EMBER_UNARY(name, ...) elementwise::name::info,
+#define EMBER_BINARY(name, ...) elementwise::name::info,
+#define EMBER_TERNARY(name, ...) elementwise::name::info,
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_UNARY
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+    {"where", 3, dtypes::any, Result::same, 0, "x where the condition is true, y elsewhere."},
+};
+
+/// A number or a tensor without dimensions yields to tensors with dimensions of the same kind.
+/// Between kinds (integer, floating, complex) the higher one wins.
+int kind(Dtype dtype) {
+  if (dtype == Dtype::bool_) return 0;
+  if (is_integral(dtype)) return 1;
+  return ember::is_floating_point(dtype) ? 2 : 3;
+}
+
+struct Promotion {
+  std::optional<Dtype> dims;     ///< of tensors with dimensions
+  std::optional<Dtype> points;   ///< of tensors without
+  std::optional<Dtype> numbers;  ///< of numbers
+
+  static void join(std::optional<Dtype>& into, Dtype dtype) {
+    into = into ? promote_types(*into, dtype) : dtype;
+  }
+  void add(const Operand& operand) {
+    if (const Tensor* tensor = operand.tensor()) {
+      join(tensor->dim() > 0 ? dims : points, tensor->dtype());
+      return;
+    }
+    const Dtype dtype = operand.number().dtype();
+    join(numbers, dtype == Dtype::float64      ? default_dtype()
+                  : dtype == Dtype::complex128 ? complex_dtype(default_dtype())
+                                               : dtype);
+  }
+  static std::optional<Dtype> combine(std::optional<Dtype> higher, std::optional<Dtype> lower) {
+    if (!higher) return lower;
+    if (!lower || kind(*lower) <= kind(*higher)) return higher;
+    // A complex number beside floating-point elements: their width stays.
+    if (is_complex_dtype(*lower) && ember::is_floating_point(*higher))
+      return complex_dtype(*higher);
+    return promote_types(*higher, *lower);
+  }
+  Dtype result() const { return combine(combine(dims, points), numbers).value_or(default_dtype()); }
+};
+
+Dtype output_dtype(const OpInfo& info, Dtype computed) {
+  switch (info.result) {
+    case Result::boolean: return Dtype::bool_;
+    case Result::real: return real_dtype(computed);
+    case Result::same: break;
+  }
+  return computed;
+}
+
+/// The strides of a new output: those of the inputs if they all lie alike without gaps.
+Shape output_strides(const Shape& sizes, std::span<const Tensor* const> inputs) {
+  const Tensor* pattern = nullptr;
+  for (const Tensor* input : inputs) {
+    if (input == nullptr || input->dim() == 0) continue;
+    if (input->sizes() != sizes) return contiguous_strides(sizes);
+    if (pattern != nullptr && pattern->strides() != input->strides())
+      return contiguous_strides(sizes);
+    pattern = input;
+  }
+  if (pattern == nullptr || pattern->is_contiguous() ||
+      !is_dense(pattern->sizes(), pattern->strides()))
+    return contiguous_strides(sizes);
+  return pattern->strides();
+}
+
+Tensor new_tensor(Device device, Dtype dtype, const Shape& sizes, const Shape& strides) {
+  const std::size_t bytes = static_cast<std::size_t>(element_count(sizes)) * item_size(dtype);
+  return Tensor(Storage::allocate(device, bytes), dtype, sizes, strides);
+}
+
+/// The inputs of one call, in the form that the kernel wants.
+struct Inputs {
+  std::array<Tensor, kMaxInputs> converted;         ///< owns what had to be converted
+  std::array<const Tensor*, kMaxInputs> tensors{};  ///< null: a number
+  std::array<Scalar, kMaxInputs> numbers;
+};
+
+void put_number(ops::Loop& loop, int slot, const Scalar& number, Dtype stored, bool as_stored) {
+  with_type(stored, [&]<class T>() {
+    const auto put = [&](auto value) { std::memcpy(loop.numbers[slot], &value, sizeof value); };
+    if (as_stored)
+      put(number.to<T>());
+    else
+      put(number.to<Compute<T>>());
+  });
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpInfo& op_info(OpId op) noexcept { return kInfos[static_cast<int>(op)]; }
+std::span<const OpInfo> all_ops() noexcept { return kInfos; }
+
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out) {
+  const OpInfo& info = op_info(op);
+  const bool chooses = op == OpId::where;  // whose first input is a condition
+
+  Inputs in;
+  std::optional<Device> device;
+  bool device_settled = false;
+  Shape sizes;
+  Promotion promotion;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor* tensor = inputs[k]->tensor();
+    if (!chooses || k > 0) promotion.add(*inputs[k]);
+    in.tensors[k] = tensor;
+    in.numbers[k] = inputs[k]->number();
+    if (tensor == nullptr) continue;
+    // A CPU tensor without dimensions goes wherever the others are.
+    const bool settles = tensor->dim() > 0 || tensor->is_cuda();
+    if (!device || (settles && !device_settled))
+      device = tensor->device();
+    else if (settles)
+      require_same_device(*device, tensor->device());
+    device_settled |= settles;
+    if (tensor->dim() > 0)
+      sizes = sizes.empty() ? tensor->sizes() : broadcast_shapes(sizes, tensor->sizes());
+  }
+  if (!device) device = out != nullptr ? out->device() : Device(Device::Type::cpu);
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor* tensor = in.tensors[k];
+    if (tensor == nullptr || tensor->device() == *device) continue;
+    in.numbers[k] = tensor->item();
+    in.tensors[k] = nullptr;
+  }
+
+  Dtype computed = promotion.result();
+  if (!contains(info.dtypes, computed)) {
+    if (!is_integral(computed) || !contains(info.dtypes, default_dtype()) ||
+        contains(info.dtypes, Dtype::int64))
+      throw_not_implemented(info.name, computed);
+    computed = default_dtype();
+  }
+  const Dtype result = output_dtype(info, computed);
+
+  // An output of another type takes the result over from a temporary one.
+  Tensor made;
+  if (out != nullptr) {
+    prepare_output(*out, *device, sizes, result);
+    require_no_internal_overlap(*out);
+    for (const Tensor* tensor : in.tensors)
+      if (tensor != nullptr) require_no_partial_overlap(*out, *tensor);
+    if (out->dtype() == result) made = *out;
+  }
+  if (!made.defined()) made = new_tensor(*device, result, sizes, output_strides(sizes, in.tensors));
+
+  Loop loop;
+  std::array<PlanOperand, kLoopOperands> operands;
+  operands[0] = {made.data_ptr(), &made.sizes(), &made.strides(), made.element_size()};
+  int numbers = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Dtype wanted = chooses && k == 0 ? Dtype::bool_ : computed;
+    const Tensor* tensor = in.tensors[k];
+    if (tensor == nullptr) {
+      if (numbers == 2) {
+        // A loop has room for two numbers: the third lies in memory.
+        in.converted[k] = new_tensor(*device, wanted, {}, {});
+        in.converted[k].fill_(in.numbers[k]);
+        in.tensors[k] = tensor = &in.converted[k];
+      } else {
+        put_number(loop, numbers++, in.numbers[k], wanted, chooses);
+        continue;
+      }
+    } else if (tensor->dtype() != wanted) {
+      in.converted[k] = tensor->to(wanted);
+      in.tensors[k] = tensor = &in.converted[k];
+    }
+    operands[k + 1] = {tensor->data_ptr(), &tensor->sizes(), &tensor->strides(),
+                       tensor->element_size()};
+  }
+  run_loop(*device, elementwise_kernel(op, computed), made.sizes(),
+           std::span(operands).first(inputs.size() + 1), loop);
+  if (out == nullptr) return made;
+  if (!made.is(*out)) out->copy_(made);
+  return *out;
+}
+
+}  // namespace ops
+
+Dtype result_type(std::span<const Operand* const> inputs) {
+  Promotion promotion;
+  for (const Operand* input : inputs) promotion.add(*input);
+  return promotion.result();
+}
+
+Dtype result_type(const Operand& x, const Operand& y) {
+  return result_type(std::array<const Operand*, 2>{&x, &y});
+}
+
+namespace {
+
+template <class... Inputs>
+Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
+  const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
+  return ops::elementwise(op, list, out);
+}
+
+}  // namespace
+
+// clang-format off
+#define EMBER_UNARY(name, ...)                                                                     \
+  Tensor name(const Tensor& x) { return call(OpId::name, nullptr, Operand(x)); }                   \
+  Tensor& name##_out(Tensor& out, const Tensor& x) { call(OpId::name, &out, Operand(x)); return out; } \
+  Tensor Tensor::name() const { return call(OpId::name, nullptr, Operand(*this)); }                \
+  Tensor& Tensor::name##_() { call(OpId::name, this, Operand(*this)); return *this; }
+#define EMBER_BINARY(name, ...)                                                                    \
+  Tensor name(const Operand& x, const Operand& y) { return call(OpId::name, nullptr, x, y); }      \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y) { call(OpId::name, &out, x, y); return out; } \
+  Tensor Tensor::name(const Operand& y) const { return call(OpId::name, nullptr, Operand(*this), y); } \
+  Tensor& Tensor::name##_(const Operand& y) { call(OpId::name, this, Operand(*this), y); return *this; }
+#define EMBER_TERNARY(name, ...)                                                                   \
+  Tensor name(const Operand& x, const Operand& y, const Operand& z) { return call(OpId::name, nullptr, x, y, z); } \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z) { call(OpId::name, &out, x, y, z); return out; } \
+  Tensor Tensor::name(const Operand& y, const Operand& z) const { return call(OpId::name, nullptr, Operand(*this), y, z); } \
+  Tensor& Tensor::name##_(const Operand& y, const Operand& z) { call(OpId::name, this, Operand(*this), y, z); return *this; }
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_UNARY
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+// clang-format on
+
+Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
+  return call(OpId::where, nullptr, Operand(condition), x, y);
+}
+Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const Operand& y) {
+  call(OpId::where, &out, Operand(condition), x, y);
+  return out;
+}
+
+Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
+Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
+Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
+Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+
+}  // namespace ember

@@ -1,0 +1,81 @@
+// Element-wise operations on tensors. The list is scalar/elementwise.inc; everything here is made
+// from it, for every operation alike:
+//
+//   Tensor name(x, y, ...)             a new tensor
+//   Tensor& name_out(out, x, y, ...)   into a given one: Error if its shape is another one (unless
+//   it
+//                                      is empty, then it gets the right one), or if its dtype
+//                                      cannot hold the result (`result type Float can't be cast
+//                                      ...`)
+//   x.name(y, ...), x.name_(y, ...)    the same as methods; name_ writes into x
+//
+// Shapes are broadcast, dtypes promoted by torch's rules: numbers and tensors without dimensions
+// change the kind (integer, floating, complex) but not the width. Operations that exist for
+// floating-point numbers only make float32 of integers. Everything must be on one device, except
+// CPU tensors without dimensions, which are taken as numbers. Errors: `Expected all tensors to be
+// on the same device, ...`, `The size of tensor a (3) must match ...`, `"exp" not implemented for
+// 'Bool'`, and for outputs that share memory with an input in part. Nothing blocks on CUDA devices.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "ember/ops/rows.h"
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+#define EMBER_UNARY(name, ...)  \
+  Tensor name(const Tensor& x); \
+  Tensor& name##_out(Tensor& out, const Tensor& x);
+#define EMBER_BINARY(name, ...)                    \
+  Tensor name(const Operand& x, const Operand& y); \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y);
+#define EMBER_TERNARY(name, ...)                                     \
+  Tensor name(const Operand& x, const Operand& y, const Operand& z); \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z);
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_UNARY
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+
+/// x where the condition (bool) is true, y elsewhere; the elements are copied.
+Tensor where(const Tensor& condition, const Operand& x, const Operand& y);
+Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const Operand& y);
+
+#define EMBER_OPERATOR(symbol, name)                                                      \
+  inline Tensor operator symbol(const Tensor& x, const Operand& y) { return name(x, y); } \
+  inline Tensor operator symbol(const Scalar& x, const Tensor& y) { return name(x, y); }
+EMBER_OPERATOR(+, add)
+EMBER_OPERATOR(-, sub)
+EMBER_OPERATOR(*, mul)
+EMBER_OPERATOR(/, div)
+EMBER_OPERATOR(%, remainder)
+EMBER_OPERATOR(==, eq)
+EMBER_OPERATOR(!=, ne)
+EMBER_OPERATOR(<, lt)
+EMBER_OPERATOR(<=, le)
+EMBER_OPERATOR(>, gt)
+EMBER_OPERATOR(>=, ge)
+EMBER_OPERATOR(&, bitwise_and)
+EMBER_OPERATOR(|, bitwise_or)
+EMBER_OPERATOR(^, bitwise_xor)
+#undef EMBER_OPERATOR
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
+
+/// The type that an operation on these inputs has, by torch's rules.
+Dtype result_type(std::span<const Operand* const> inputs);
+Dtype result_type(const Operand& x, const Operand& y);
+
+namespace ops {
+
+/// What there is to know of an operation, by its number: for Python, documentation and tests.
+const OpInfo& op_info(OpId op) noexcept;
+std::span<const OpInfo> all_ops() noexcept;
+
+/// Any element-wise operation: into `out` if that is not null, else into a new tensor.
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out = nullptr);
+
+}  // namespace ops
+}  // namespace ember

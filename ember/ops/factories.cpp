@@ -1,0 +1,153 @@
+#include "ember/ops/factories.h"
+
+#include <cmath>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/plan.h"
+#include "ember/ops/ramp.h"
+#include "ember/ops/run.h"
+
+namespace ember {
+namespace {
+
+Options filled(const Options& options, const Tensor& like) {
+  Options all(options.dtype.value_or(like.dtype()), options.device.value_or(like.device()),
+              options.pinned);
+  return all;
+}
+
+std::size_t byte_count(std::int64_t elements, Dtype dtype) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(elements), item_size(dtype), &bytes))
+    throw ValueError("a tensor of " + std::to_string(elements) + " elements of " +
+                     dtype_name(dtype) + " has more than 2^64 bytes");
+  return bytes;
+}
+
+Dtype dtype_of_number(const Scalar& value) {
+  if (value.dtype() == Dtype::float64) return default_dtype();
+  if (value.dtype() == Dtype::complex128) return complex_dtype(default_dtype());
+  return value.dtype();
+}
+
+}  // namespace
+
+Tensor empty(const Shape& sizes, const Options& options) {
+  return empty_strided(sizes, contiguous_strides(sizes), options);
+}
+
+Tensor empty_strided(const Shape& sizes, const Shape& strides, const Options& options) {
+  const Dtype dtype = options.dtype.value_or(default_dtype());
+  const Device device = ops::resolve(options.device.value_or(Device(Device::Type::cpu)));
+  if (sizes.size() != strides.size())
+    throw Error("mismatch in length of strides and shape: " + strides.str() + " and " +
+                sizes.str());
+  const std::int64_t count = element_count(sizes);
+  std::int64_t last = 0;
+  for (int i = 0; i < sizes.size() && count > 0; ++i) {
+    std::int64_t step = 0;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+        __builtin_add_overflow(last, step, &last) || last < 0)
+      throw ValueError("a tensor of sizes " + sizes.str() + " and strides " + strides.str() +
+                       " spans more than 2^63 elements");
+  }
+  return Tensor(
+      Storage::allocate(device, byte_count(count == 0 ? 0 : last + 1, dtype), options.pinned),
+      dtype, sizes, strides);
+}
+
+Tensor full(const Shape& sizes, const Scalar& value, const Options& options) {
+  Options all = options;
+  if (!all.dtype) all.dtype = dtype_of_number(value);
+  Tensor made = empty(sizes, all);
+  made.fill_(value);
+  return made;
+}
+
+Tensor zeros(const Shape& sizes, const Options& options) { return full(sizes, 0.0, options); }
+Tensor ones(const Shape& sizes, const Options& options) { return full(sizes, 1.0, options); }
+
+Tensor empty_like(const Tensor& other, const Options& options) {
+  const bool keep = is_dense(other.sizes(), other.strides());
+  return empty_strided(other.sizes(), keep ? other.strides() : contiguous_strides(other.sizes()),
+                       filled(options, other));
+}
+Tensor full_like(const Tensor& other, const Scalar& value, const Options& options) {
+  Tensor made = empty_like(other, options);
+  made.fill_(value);
+  return made;
+}
+Tensor zeros_like(const Tensor& other, const Options& options) {
+  return full_like(other, 0, options);
+}
+Tensor ones_like(const Tensor& other, const Options& options) {
+  return full_like(other, 1, options);
+}
+
+Tensor Tensor::new_empty(const Shape& sizes, const Options& options) const {
+  return ember::empty(sizes, filled(options, *this));
+}
+Tensor Tensor::new_zeros(const Shape& sizes, const Options& options) const {
+  return ember::zeros(sizes, filled(options, *this));
+}
+Tensor Tensor::new_ones(const Shape& sizes, const Options& options) const {
+  return ember::ones(sizes, filled(options, *this));
+}
+Tensor Tensor::new_full(const Shape& sizes, const Scalar& value, const Options& options) const {
+  return ember::full(sizes, value, filled(options, *this));
+}
+
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const Options& options) {
+  const bool integers =
+      is_integral(start.dtype()) && is_integral(end.dtype()) && is_integral(step.dtype());
+  Options all = options;
+  if (!all.dtype) all.dtype = integers ? Dtype::int64 : default_dtype();
+  const double from = start.to<double>();
+  const double to = end.to<double>();
+  const double by = step.to<double>();
+  if (by == 0 || std::isnan(by)) throw Error("step must be nonzero");
+  if (!std::isfinite(from) || !std::isfinite(to))
+    throw Error("unsupported range: " + std::to_string(from) + " -> " + std::to_string(to));
+  if ((to - from) * (by > 0 ? 1 : -1) < 0)
+    throw Error("upper bound and larger bound inconsistent with step sign");
+  std::int64_t count = 0;
+  if (integers) {
+    const auto a = start.to<std::int64_t>();
+    const auto b = end.to<std::int64_t>();
+    const auto s = step.to<std::int64_t>();
+    // Through 128 bits: the distance of two 64-bit numbers need not fit into 64.
+    __extension__ using Wide = __int128;
+    const Wide distance = static_cast<Wide>(b) - a;
+    count = static_cast<std::int64_t>((distance + s - (s > 0 ? 1 : -1)) / s);
+  } else {
+    const double size = std::ceil((to - from) / by);
+    if (size >= 9.2e18)
+      throw Error("invalid size, possible overflow? arange of " + std::to_string(size) +
+                  " elements");
+    count = static_cast<std::int64_t>(size);
+  }
+  Tensor made = empty({count}, all);
+  ops::ramp(made, start, step);
+  return made;
+}
+
+Tensor scalar_tensor(const Scalar& value, const Options& options) {
+  return full({}, value, options);
+}
+
+Tensor from_blob(void* data, const Shape& sizes, const Options& options,
+                 std::function<void()> release, const std::optional<Shape>& strides) {
+  const Dtype dtype = options.dtype.value_or(default_dtype());
+  const Device device = ops::resolve(options.device.value_or(Device(Device::Type::cpu)));
+  const Shape steps = strides.value_or(contiguous_strides(sizes));
+  const std::int64_t count = element_count(sizes);
+  std::int64_t last = 0;
+  for (int i = 0; i < sizes.size() && count > 0; ++i) last += (sizes[i] - 1) * steps[i];
+  auto storage = Storage::adopt(device, data, byte_count(count == 0 ? 0 : last + 1, dtype),
+                                std::move(release));
+  return Tensor(std::move(storage), dtype, sizes, steps);
+}
+
+}  // namespace ember

@@ -1,0 +1,69 @@
+// New tensors. Shapes are lists of sizes; options say dtype and device (see Options): float32 on
+// the CPU unless given; `cuda` without an index is the current device. Errors: ValueError for
+// negative sizes, OutOfMemoryError, `CUDA error: invalid device ordinal` for devices that don't
+// exist. Nothing blocks on CUDA devices, except `tensor`, which copies from ordinary memory of the
+// host.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// Contents undefined.
+Tensor empty(const Shape& sizes, const Options& options = {});
+Tensor empty_strided(const Shape& sizes, const Shape& strides, const Options& options = {});
+Tensor zeros(const Shape& sizes, const Options& options = {});
+Tensor ones(const Shape& sizes, const Options& options = {});
+/// Without a dtype, the number's kind: bool, int64, float32 or complex64.
+Tensor full(const Shape& sizes, const Scalar& value, const Options& options = {});
+
+// The same shape, strides if there are no gaps, dtype and device as another tensor unless given.
+Tensor empty_like(const Tensor& other, const Options& options = {});
+Tensor zeros_like(const Tensor& other, const Options& options = {});
+Tensor ones_like(const Tensor& other, const Options& options = {});
+Tensor full_like(const Tensor& other, const Scalar& value, const Options& options = {});
+
+/// start, start + step, ... below (or above) end. Without a dtype int64 if all three are integers,
+/// else float32. Error unless step leads from start to end.
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
+              const Options& options = {});
+inline Tensor arange(const Scalar& end, const Options& options = {}) {
+  return arange(0, end, 1, options);
+}
+
+/// A one-dimensional tensor with these elements, of their type unless another is given.
+template <class T>
+Tensor tensor(std::span<const T> values, const Options& options = {});
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const Options& options = {}) {
+  return tensor(std::span<const T>(values.begin(), values.size()), options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
+  return tensor(std::span<const T>(values), options);
+}
+/// One number without dimensions.
+Tensor scalar_tensor(const Scalar& value, const Options& options = {});
+
+/// Memory of the caller's as a tensor, without copying; `release` is called when the last tensor
+/// that uses it goes. Strides are in elements; contiguous if none are given.
+Tensor from_blob(void* data, const Shape& sizes, const Options& options = {},
+                 std::function<void()> release = {}, const std::optional<Shape>& strides = {});
+
+template <class T>
+Tensor tensor(std::span<const T> values, const Options& options) {
+  static_assert(!std::is_same_v<T, bool> || sizeof(bool) == 1);
+  using Element = std::conditional_t<
+      std::is_same_v<T, std::complex<float>>, Complex<float>,
+      std::conditional_t<std::is_same_v<T, std::complex<double>>, Complex<double>,
+                         std::conditional_t<std::is_same_v<T, long long>, std::int64_t, T>>>;
+  const Tensor given = from_blob(const_cast<T*>(values.data()),
+                                 {static_cast<std::int64_t>(values.size())}, dtype_of<Element>);
+  return given.to(options, false, true);
+}
+
+}  // namespace ember

@@ -1,0 +1,50 @@
+// What an element-wise kernel gets: where its operands lie, in at most six dimensions, ready for
+// both columns. Plans (plan.h) cut larger problems into such loops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "ember/driver/kernel.h"
+#include "ember/scalar/types.h"
+
+namespace ember::ops {
+
+inline constexpr int kLoopDims = 6;
+inline constexpr int kLoopOperands = 4;  ///< the output and up to three inputs
+
+/// One launch of an element-wise kernel. Operand 0 is the output. Offsets from each operand's
+/// `data` fit into 31 bits unless the loop is flat.
+struct Loop {
+  void* data[kLoopOperands];
+  std::int64_t count;                             ///< elements of the output
+  std::uint32_t size[kLoopDims];                  ///< dimension 0 is the fastest; unused if flat
+  std::int32_t stride[kLoopOperands][kLoopDims];  ///< in elements
+  std::int8_t dims;                               ///< 0 for a flat loop
+  std::int8_t number[kLoopOperands];  ///< which of `numbers` an input is; -1: it is memory
+  alignas(16) std::byte numbers[2][16];
+
+  /// One row: memory operands have stride 1, or 0 for a single element, in stride[k][0].
+  bool flat() const noexcept { return dims == 0; }
+
+  /// An input that is a number, in the type that the operation computes in.
+  template <class T>
+  T number_as(int operand) const noexcept {
+    T value;
+    std::memcpy(&value, numbers[number[operand]], sizeof value);
+    return value;
+  }
+  /// How many elements of an operand's memory the loop spans.
+  std::size_t span(int operand) const noexcept {
+    if (flat()) return stride[operand][0] == 0 ? 1 : static_cast<std::size_t>(count);
+    std::size_t last = 0;
+    for (int d = 0; d < dims; ++d)
+      last += std::size_t{size[d] - 1} * static_cast<std::size_t>(stride[operand][d]);
+    return last + 1;
+  }
+};
+static_assert(sizeof(Loop) <= driver::Params::kCapacity && std::is_trivially_copyable_v<Loop>);
+
+}  // namespace ember::ops

@@ -1,0 +1,188 @@
+#include "ember/ops/plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ember/ops/run.h"
+
+namespace ember::ops {
+namespace {
+
+constexpr std::int64_t kMaxOffset = std::numeric_limits<std::int32_t>::max();
+
+/// Launches the part of a plan that begins at the loop's data pointers.
+class Cutter {
+ public:
+  Cutter(Device device, const driver::Kernel& kernel, std::span<const PlanOperand> operands,
+         Loop& loop) noexcept
+      : device_(device), kernel_(kernel), operands_(operands), loop_(loop) {}
+
+  void cut(const Dims& dims) {
+    if (try_flat(dims)) return;
+    if (dims.count <= kLoopDims && fits(dims)) {
+      loop_.count = 1;
+      loop_.dims = static_cast<std::int8_t>(dims.count);
+      for (int d = 0; d < dims.count; ++d) {
+        const auto i = static_cast<std::size_t>(d);
+        loop_.size[d] = static_cast<std::uint32_t>(dims.size[i]);
+        loop_.count *= dims.size[i];
+        for (std::size_t k = 0; k < operands_.size(); ++k)
+          loop_.stride[k][d] = static_cast<std::int32_t>(dims.stride[k][i]);
+      }
+      launch();
+      return;
+    }
+    if (dims.count > kLoopDims) {
+      // The slowest dimension, one index at a time.
+      Dims inner = dims;
+      --inner.count;
+      const auto last = static_cast<std::size_t>(inner.count);
+      each_at(last, dims, dims.size[last], 1, [&](std::int64_t) { cut(inner); });
+      return;
+    }
+    // Halves of the dimension that spans most, until offsets fit.
+    std::size_t widest = 0;
+    std::int64_t most = 0;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims.count); ++d) {
+      if (dims.size[d] < 2) continue;
+      std::int64_t reach = dims.size[d];
+      for (std::size_t k = 0; k < operands_.size(); ++k)
+        reach = std::max(reach, (dims.size[d] - 1) * dims.stride[k][d]);
+      if (reach > most) most = reach, widest = d;
+    }
+    const std::int64_t half = (dims.size[widest] + 1) / 2;
+    each_at(widest, dims, 2, half, [&](std::int64_t i) {
+      Dims part = dims;
+      part.size[widest] = i == 0 ? half : dims.size[widest] - half;
+      cut(part);
+    });
+  }
+
+ private:
+  bool try_flat(const Dims& dims) {
+    if (dims.count > 1) return false;
+    const bool point = dims.count == 0 || dims.size[0] == 1;
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      const std::int64_t stride = point ? 1 : dims.stride[k][0];
+      if (stride != 1 && (k == 0 || stride != 0)) return false;
+      loop_.stride[k][0] = static_cast<std::int32_t>(stride);
+    }
+    loop_.dims = 0;
+    loop_.count = dims.count == 0 ? 1 : dims.size[0];
+    launch();
+    return true;
+  }
+
+  bool fits(const Dims& dims) const noexcept {
+    std::int64_t count = 1;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims.count); ++d)
+      if (__builtin_mul_overflow(count, dims.size[d], &count) || count > kMaxOffset) return false;
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      std::int64_t last = 0;
+      for (std::size_t d = 0; d < static_cast<std::size_t>(dims.count); ++d) {
+        if (dims.stride[k][d] > kMaxOffset) return false;
+        last += (dims.size[d] - 1) * dims.stride[k][d];
+        if (last > kMaxOffset) return false;
+      }
+    }
+    return true;
+  }
+
+  template <class Use>
+  void each_at(std::size_t dim, const Dims& dims, std::int64_t count, std::int64_t step,
+               const Use& use) {
+    void* before[kLoopOperands];
+    std::copy_n(loop_.data, operands_.size(), before);
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < operands_.size(); ++k)
+        if (before[k] != nullptr)
+          loop_.data[k] =
+              static_cast<std::byte*>(before[k]) +
+              i * step * dims.stride[k][dim] * static_cast<std::int64_t>(operands_[k].item);
+      use(i);
+    }
+    std::copy_n(before, operands_.size(), loop_.data);
+  }
+
+  void launch() {
+    if (!cuda::observed()) [[likely]] {
+      run(device_, kernel_, loop_);
+      return;
+    }
+    std::array<cuda::Access, kLoopOperands> accesses;
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      if (operands_[k].sizes != nullptr)
+        accesses[count++] = {loop_.data[k], loop_.span(static_cast<int>(k)) * operands_[k].item,
+                             k == 0};
+    run(device_, kernel_, loop_, std::span(accesses).first(count));
+  }
+
+  Device device_;
+  const driver::Kernel& kernel_;
+  std::span<const PlanOperand> operands_;
+  Loop& loop_;
+};
+
+}  // namespace
+
+Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands) {
+  Dims dims;
+  // Fastest first: from the last dimension, where contiguous tensors are fastest.
+  for (int i = sizes.size() - 1; i >= 0; --i) {
+    if (sizes[i] == 1) continue;
+    const auto d = static_cast<std::size_t>(dims.count++);
+    dims.size[d] = sizes[i];
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      const PlanOperand& operand = operands[k];
+      const int own = operand.sizes == nullptr ? -1 : i - (sizes.size() - operand.sizes->size());
+      dims.stride[k][d] = own < 0 || (*operand.sizes)[own] == 1 ? 0 : (*operand.strides)[own];
+    }
+  }
+  // In the order of the output's strides; the inputs decide where it has none (a sort by insertion:
+  // it is stable, and nearly always there is nothing to do).
+  const auto slower = [&](std::size_t a, std::size_t b) {
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      if (dims.stride[k][a] == 0 || dims.stride[k][b] == 0) continue;
+      if (dims.stride[k][a] != dims.stride[k][b]) return dims.stride[k][a] > dims.stride[k][b];
+    }
+    return false;
+  };
+  const auto exchange = [&](std::size_t a, std::size_t b) {
+    std::swap(dims.size[a], dims.size[b]);
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      std::swap(dims.stride[k][a], dims.stride[k][b]);
+  };
+  const auto count = static_cast<std::size_t>(dims.count);
+  for (std::size_t i = 1; i < count; ++i)
+    for (std::size_t j = i; j > 0 && slower(j - 1, j); --j) exchange(j - 1, j);
+  // A dimension continues the one before where every operand's steps do.
+  std::size_t kept = 0;
+  for (std::size_t d = 1; d < count; ++d) {
+    bool continues = true;
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      continues &= dims.stride[k][d] == dims.stride[k][kept] * dims.size[kept];
+    if (continues) {
+      dims.size[kept] *= dims.size[d];
+    } else if (++kept != d) {
+      dims.size[kept] = dims.size[d];
+      for (std::size_t k = 0; k < operands.size(); ++k) dims.stride[k][kept] = dims.stride[k][d];
+    }
+  }
+  if (count > 0) dims.count = static_cast<int>(kept) + 1;
+  return dims;
+}
+
+void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
+              std::span<const PlanOperand> operands, Loop& loop) {
+  for (const std::int64_t size : sizes)
+    if (size == 0) return;
+  std::int8_t numbers = 0;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    loop.data[k] = operands[k].data;
+    loop.number[k] = operands[k].sizes == nullptr ? numbers++ : std::int8_t{-1};
+  }
+  Cutter(device, kernel, operands, loop).cut(merge_dims(sizes, operands));
+}
+
+}  // namespace ember::ops

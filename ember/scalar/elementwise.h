@@ -1,0 +1,67 @@
+// The element-wise operations as types, made from elementwise.inc: for each one a struct
+// `elementwise::<name>` with its OpInfo and `apply`, which computes one element.
+#pragma once
+
+#include "ember/scalar/math.h"
+
+namespace ember {
+
+/// A set of element types, one bit each.
+using DtypeSet = std::uint16_t;
+
+constexpr DtypeSet only(Dtype dtype) {
+  return static_cast<DtypeSet>(1U << static_cast<unsigned>(dtype));
+}
+constexpr bool contains(DtypeSet set, Dtype dtype) { return (set & only(dtype)) != 0; }
+
+namespace dtypes {
+inline constexpr DtypeSet boolean = only(Dtype::bool_);
+inline constexpr DtypeSet integer = only(Dtype::uint8) | only(Dtype::int8) | only(Dtype::int16) |
+                                    only(Dtype::int32) | only(Dtype::int64);
+inline constexpr DtypeSet floating_wide = only(Dtype::float32) | only(Dtype::float64);
+inline constexpr DtypeSet floating = floating_wide | only(Dtype::float16) | only(Dtype::bfloat16);
+inline constexpr DtypeSet complex = only(Dtype::complex64) | only(Dtype::complex128);
+inline constexpr DtypeSet integer_or_bool = integer | boolean;
+inline constexpr DtypeSet real_number = integer | floating;
+inline constexpr DtypeSet real_or_bool = real_number | boolean;
+inline constexpr DtypeSet floating_complex = floating | complex;
+inline constexpr DtypeSet any_number = real_number | complex;
+inline constexpr DtypeSet any = any_number | boolean;
+}  // namespace dtypes
+
+/// What an element-wise operation stores, seen from what it computes in.
+enum class Result : std::uint8_t { same, boolean, real };
+
+struct OpInfo {
+  const char* name;
+  int operands;  ///< inputs
+  DtypeSet dtypes;
+  Result result;
+  double ulp;
+  const char* doc;
+};
+
+namespace elementwise {
+
+#define EMBER_ELEMENTWISE(name_, operands, dtypes_, result_, ulp_, doc_, parameters, ...)         \
+  struct name_ {                                                                                  \
+    static constexpr OpInfo info{#name_, operands, dtypes::dtypes_, Result::result_, ulp_, doc_}; \
+    template <class T>                                                                            \
+    static EMBER_HD auto apply parameters {                                                       \
+      return __VA_ARGS__;                                                                         \
+    }                                                                                             \
+  };
+#define EMBER_UNARY(name, dtypes, result, ulp, doc, ...) \
+  EMBER_ELEMENTWISE(name, 1, dtypes, result, ulp, doc, (T x), __VA_ARGS__)
+#define EMBER_BINARY(name, dtypes, result, ulp, doc, ...) \
+  EMBER_ELEMENTWISE(name, 2, dtypes, result, ulp, doc, (T x, T y), __VA_ARGS__)
+#define EMBER_TERNARY(name, dtypes, result, ulp, doc, ...) \
+  EMBER_ELEMENTWISE(name, 3, dtypes, result, ulp, doc, (T x, T y, T z), __VA_ARGS__)
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_UNARY
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+#undef EMBER_ELEMENTWISE
+
+}  // namespace elementwise
+}  // namespace ember

@@ -1,0 +1,68 @@
+#include "ember/tensor/dtype.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ember {
+
+std::size_t item_size(Dtype dtype) noexcept {
+  static constexpr std::array<std::size_t, kDtypes> kSizes{
+#define EMBER_DTYPE(enumerator, type, name, legacy) sizeof(type),
+      EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+  };
+  return kSizes[static_cast<std::size_t>(dtype)];
+}
+
+const char* dtype_name(Dtype dtype) noexcept {
+  static constexpr std::array<const char*, kDtypes> kNames{
+#define EMBER_DTYPE(enumerator, type, name, legacy) name,
+      EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+  };
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+const char* legacy_name(Dtype dtype) noexcept {
+  static constexpr std::array<const char*, kDtypes> kNames{
+#define EMBER_DTYPE(enumerator, type, name, legacy) legacy,
+      EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+  };
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+Dtype real_dtype(Dtype dtype) noexcept {
+  if (dtype == Dtype::complex64) return Dtype::float32;
+  if (dtype == Dtype::complex128) return Dtype::float64;
+  return dtype;
+}
+
+Dtype complex_dtype(Dtype dtype) noexcept {
+  if (is_complex_dtype(dtype)) return dtype;
+  return dtype == Dtype::float64 ? Dtype::complex128 : Dtype::complex64;
+}
+
+Dtype promote_types(Dtype a, Dtype b) noexcept {
+  if (a == b) return a;
+  if (a > b) std::swap(a, b);
+  if (is_complex_dtype(b))
+    return a == Dtype::float64 || a == Dtype::complex128 ? Dtype::complex128 : b;
+  if (a == Dtype::float16 && b == Dtype::bfloat16) return Dtype::float32;
+  if (is_floating_point(b)) return b;  // the list is in order of width
+  if (a == Dtype::uint8 && b == Dtype::int8) return Dtype::int16;
+  return b;
+}
+
+bool can_cast(Dtype from, Dtype to) noexcept {
+  const auto category = [](Dtype dtype) {
+    if (dtype == Dtype::bool_) return 0;
+    if (is_integral(dtype)) return 1;
+    return is_floating_point(dtype) ? 2 : 3;
+  };
+  return category(from) <= category(to);
+}
+
+Dtype default_dtype() noexcept { return Dtype::float32; }
+
+}  // namespace ember

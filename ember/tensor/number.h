@@ -1,0 +1,49 @@
+// One number without a tensor: the 2 in `x + 2`, the result of item().
+#pragma once
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+
+#include "ember/tensor/dtype.h"
+
+namespace ember {
+
+/// A bool, an integer, a floating-point or a complex number, remembering which: `x + 2` keeps the
+/// type of an integer tensor, `x + 2.0` does not.
+class Scalar {
+ public:
+  Scalar() noexcept = default;  ///< the integer zero
+  template <std::integral T>
+  Scalar(T value) noexcept
+      : dtype_(std::is_same_v<T, bool> ? Dtype::bool_ : Dtype::int64),
+        integer_(static_cast<std::int64_t>(value)) {}
+  template <std::floating_point T>
+  Scalar(T value) noexcept : dtype_(Dtype::float64), complex_(static_cast<double>(value)) {}
+  Scalar(Half value) noexcept : Scalar(static_cast<float>(value)) {}
+  Scalar(BFloat16 value) noexcept : Scalar(static_cast<float>(value)) {}
+  template <class T>
+  Scalar(Complex<T> value) noexcept
+      : dtype_(Dtype::complex128),
+        complex_(static_cast<double>(value.re), static_cast<double>(value.im)) {}
+  template <class T>
+  Scalar(std::complex<T> value) noexcept : Scalar(Complex<T>(value.real(), value.imag())) {}
+
+  /// bool_, int64, float64 or complex128.
+  Dtype dtype() const noexcept { return dtype_; }
+
+  /// The number as T, by convert().
+  template <class T>
+  T to() const noexcept {
+    if (is_integral(dtype_)) return convert<T>(integer_);
+    if (is_complex_dtype(dtype_)) return convert<T>(complex_);
+    return convert<T>(complex_.re);
+  }
+
+ private:
+  Dtype dtype_ = Dtype::int64;
+  std::int64_t integer_ = 0;
+  Complex<double> complex_{0.0};
+};
+
+}  // namespace ember

@@ -1,0 +1,75 @@
+// Sizes and strides: a short row of numbers, kept in place.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ember {
+
+/// The most dimensions that a tensor can have.
+inline constexpr int kMaxDims = 16;
+
+/// Up to kMaxDims numbers: the sizes of a tensor, its strides, or a list of dimensions. More are
+/// refused with ValueError.
+class Shape {
+ public:
+  Shape() noexcept = default;
+  Shape(std::initializer_list<std::int64_t> values)
+      : Shape(std::span(values.begin(), values.size())) {}
+  Shape(std::span<const std::int64_t> values) { assign(values.data(), values.size()); }
+  Shape(const std::vector<std::int64_t>& values) { assign(values.data(), values.size()); }
+  Shape(const Shape& other) noexcept : count_(other.count_) { copy(other); }
+  Shape& operator=(const Shape& other) noexcept {
+    count_ = other.count_;
+    copy(other);
+    return *this;
+  }
+  ~Shape() = default;
+  /// `count` times the same number.
+  static Shape repeat(int count, std::int64_t value);
+
+  int size() const noexcept { return count_; }
+  bool empty() const noexcept { return count_ == 0; }
+  std::int64_t operator[](int i) const noexcept { return values_[static_cast<std::size_t>(i)]; }
+  std::int64_t& operator[](int i) noexcept { return values_[static_cast<std::size_t>(i)]; }
+  const std::int64_t* begin() const noexcept { return values_.data(); }
+  const std::int64_t* end() const noexcept { return values_.data() + count_; }
+  std::int64_t back() const noexcept { return (*this)[count_ - 1]; }
+  void push_back(std::int64_t value);
+  void insert(int at, std::int64_t value);
+  void erase(int at) noexcept;
+  operator std::span<const std::int64_t>() const noexcept {
+    return {begin(), static_cast<std::size_t>(count_)};
+  }
+
+  /// "[2, 3]".
+  std::string str() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  void assign(const std::int64_t* values, std::size_t count);
+  void copy(const Shape& other) noexcept { std::copy(other.begin(), other.end(), values_.begin()); }
+  int count_ = 0;
+  std::array<std::int64_t, kMaxDims> values_;  // only the first count_ are ever read
+};
+
+/// The product; 1 for no dimensions. ValueError for negative sizes, and for a product beyond 2^63.
+std::int64_t element_count(const Shape& sizes);
+/// Strides of a tensor without gaps, last dimension fastest.
+Shape contiguous_strides(const Shape& sizes) noexcept;
+/// `dim` counted from the front, from -dims to dims - 1 (a tensor without dimensions has one here).
+/// IndexError `Dimension out of range (expected to be in range of [-2, 1], but got 2)`.
+int wrap_dim(std::int64_t dim, int dims);
+/// The common shape of two, aligned at the last dimension, where sizes agree or are one. Error `The
+/// size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0`.
+Shape broadcast_shapes(const Shape& a, const Shape& b);
+
+}  // namespace ember

@@ -1,0 +1,46 @@
+// The memory behind tensors: one allocation on one device, shared by all views of it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "ember/base/ref.h"
+#include "ember/memory/memory.h"
+#include "ember/runtime/device.h"
+
+namespace ember {
+
+/// Owns, or shares with a foreign owner, the bytes of one or more tensors. Never moves.
+class Storage : public RefCounted {
+ public:
+  /// Uninitialised memory on an existing device (`cuda` must have an index); device memory belongs
+  /// to the device's current stream. `pinned` for page-locked memory of the CPU: ValueError
+  /// elsewhere. May block as allocate() does. OutOfMemoryError; Error for 2^60 bytes and more.
+  static Ref<Storage> allocate(Device device, std::size_t bytes, bool pinned = false);
+  /// Memory of somebody else; `release` is called when the last tensor goes.
+  static Ref<Storage> adopt(Device device, void* data, std::size_t bytes,
+                            std::function<void()> release);
+  ~Storage();
+
+  /// Null if there are no bytes.
+  void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  Device device() const noexcept { return device_; }
+  /// Whether this is memory from the caching pinned allocator.
+  bool from_pinned_allocator() const noexcept { return pinned_.data() != nullptr; }
+  /// Work on a stream uses the memory: see cuda::record_stream and cuda::pinned_record_event.
+  void record_stream(const cuda::Stream& stream) const;
+
+ private:
+  Storage(Device device, std::size_t bytes) noexcept : device_(device), bytes_(bytes) {}
+
+  Device device_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool from_malloc_ = false;
+  cuda::DeviceBuffer buffer_;
+  cuda::PinnedBuffer pinned_;
+  std::function<void()> release_;
+};
+
+}  // namespace ember

@@ -1,0 +1,150 @@
+#include "ember/tensor/tensor.h"
+
+#include <numeric>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember {
+namespace {
+
+/// The bytes that a view needs of its storage.
+std::uint64_t extent(Dtype dtype, const Shape& sizes, const Shape& strides, std::int64_t offset,
+                     std::int64_t count) {
+  if (count == 0) return 0;
+  std::int64_t last = offset;
+  bool overflow = false;
+  for (int i = 0; i < sizes.size(); ++i) {
+    std::int64_t step = 0;
+    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &step);
+    overflow |= __builtin_add_overflow(last, step, &last);
+  }
+  std::uint64_t bytes = 0;
+  overflow |=
+      __builtin_mul_overflow(static_cast<std::uint64_t>(last) + 1, item_size(dtype), &bytes);
+  return overflow ? UINT64_MAX : bytes;
+}
+
+Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& sizes,
+                            const Shape& strides, std::int64_t offset) {
+  auto made = make_ref<TensorState>();
+  made->count = element_count(sizes);
+  made->data = made->count == 0 || storage->data() == nullptr
+                   ? nullptr
+                   : static_cast<std::byte*>(storage->data()) +
+                         offset * static_cast<std::int64_t>(item_size(dtype));
+  made->storage = std::move(storage);
+  made->offset = offset;
+  made->dtype = dtype;
+  made->contiguous = is_contiguous(sizes, strides);
+  made->sizes = sizes;
+  made->strides = strides;
+  return made;
+}
+
+}  // namespace
+
+bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept {
+  std::int64_t next = 1;
+  for (int i = sizes.size() - 1; i >= 0; --i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] == 1) continue;
+    if (strides[i] != next) return false;
+    next *= sizes[i];
+  }
+  return true;
+}
+
+bool is_dense(const Shape& sizes, const Shape& strides) noexcept {
+  std::array<int, kMaxDims> order{};
+  int dims = 0;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return true;
+    if (sizes[i] > 1) order[static_cast<std::size_t>(dims++)] = i;
+  }
+  std::sort(order.begin(), order.begin() + dims,
+            [&](int a, int b) { return strides[a] < strides[b]; });
+  std::int64_t next = 1;
+  for (int i = 0; i < dims; ++i) {
+    const int dim = order[static_cast<std::size_t>(i)];
+    if (strides[dim] != next) return false;
+    next *= sizes[dim];
+  }
+  return true;
+}
+
+Tensor::Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
+               std::int64_t offset) {
+  if (sizes.size() != strides.size())
+    throw Error("mismatch in length of strides and shape: " + strides.str() + " and " +
+                sizes.str());
+  const std::int64_t count = element_count(sizes);
+  for (const std::int64_t stride : strides)
+    if (stride < 0)
+      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " +
+                  strides.str());
+  if (offset < 0) throw Error("Tensor: invalid storage offset " + std::to_string(offset));
+  const std::uint64_t bytes = extent(dtype, sizes, strides, offset, count);
+  if (bytes > storage->bytes())
+    throw Error("setStorage: sizes " + sizes.str() + ", strides " + strides.str() +
+                ", storage offset " + std::to_string(offset) + ", and itemsize " +
+                std::to_string(item_size(dtype)) + " requiring a storage size of " +
+                std::to_string(bytes) + " are out of bounds for storage of size " +
+                std::to_string(storage->bytes()));
+  state_ = make_state(std::move(storage), dtype, sizes, strides, offset);
+}
+
+Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const {
+  return Tensor(make_state(state().storage, state().dtype, sizes, strides, offset));
+}
+
+Tensor& Tensor::set_(const Tensor& other) {
+  const TensorState& source = other.state();
+  state();
+  state_->storage = source.storage;
+  state_->data = source.data;
+  state_->offset = source.offset;
+  state_->count = source.count;
+  state_->dtype = source.dtype;
+  state_->contiguous = source.contiguous;
+  state_->sizes = source.sizes;
+  state_->strides = source.strides;
+  return *this;
+}
+
+void Tensor::throw_undefined() {
+  throw Error("this Tensor is undefined: it was made without a value, expected one with elements");
+}
+
+void Tensor::require_dtype(Dtype expected) const {
+  if (dtype() != expected)
+    throw TypeError(std::string("data: the tensor's elements are ") + dtype_name(dtype()) +
+                    ", asked for as " + dtype_name(expected));
+}
+
+std::int64_t Tensor::size(std::int64_t dim) const {
+  if (sizes().empty())
+    throw IndexError("Dimension specified as " + std::to_string(dim) +
+                     " but tensor has no dimensions");
+  return sizes()[wrap_dim(dim, this->dim())];
+}
+
+std::int64_t Tensor::stride(std::int64_t dim) const {
+  if (sizes().empty())
+    throw IndexError("Dimension specified as " + std::to_string(dim) +
+                     " but tensor has no dimensions");
+  return strides()[wrap_dim(dim, this->dim())];
+}
+
+bool Tensor::is_pinned() const {
+  if (is_cuda()) return false;
+  if (storage()->from_pinned_allocator()) return true;
+  driver::Driver* machine = cuda::driver_if_made();
+  if (machine == nullptr || data_ptr() == nullptr) return false;
+  driver::PointerInfo info;
+  return machine->pointer_info(data_ptr(), info).ok() &&
+         info.kind == driver::PointerInfo::Kind::pinned;
+}
+
+}  // namespace ember

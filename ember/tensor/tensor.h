@@ -1,0 +1,246 @@
+// Tensors: strided views of memory on the CPU or on a CUDA device. Chapter 24 of the documents.
+//
+// A Tensor is a value that shares its memory: copies name the same tensor. Results live where their
+// inputs live, whatever device is current, and work is enqueued on the current stream of that
+// device. Nothing blocks unless its comment says so. A tensor may be used from several threads at
+// once as long as none of them changes its elements or assigns to the same Tensor object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ember/base/ref.h"
+#include "ember/runtime/device.h"
+#include "ember/runtime/stream.h"
+#include "ember/tensor/dtype.h"
+#include "ember/tensor/number.h"
+#include "ember/tensor/shape.h"
+#include "ember/tensor/storage.h"
+
+namespace ember {
+
+/// Where a new tensor lives and what it holds. What is not given is the default: float32 on the
+/// CPU, or for `*_like` and `new_*` as the tensor they start from. Converts from a dtype, a device
+/// or a device string: `zeros({2, 3}, "cuda")`, `zeros({2, 3}, {float64, "cuda:1"})`.
+struct Options {
+  std::optional<Dtype> dtype;
+  std::optional<Device> device;
+  bool pinned = false;
+
+  Options() noexcept = default;
+  Options(Dtype type) noexcept : dtype(type) {}
+  Options(Device place) noexcept : device(place) {}
+  Options(const char* place) : device(Device(place)) {}
+  Options(std::string_view place) : device(Device(place)) {}
+  Options(Dtype type, Device place, bool pin = false) noexcept
+      : dtype(type), device(place), pinned(pin) {}
+};
+
+/// What the views of one tensor do not share. Internal: use Tensor.
+struct TensorState : RefCounted {
+  Ref<Storage> storage;
+  void* data = nullptr;  ///< of the first element
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  Dtype dtype = Dtype::float32;
+  bool contiguous = true;
+  Shape sizes;
+  Shape strides;
+};
+
+class Operand;
+
+class Tensor {
+ public:
+  /// No tensor at all; only defined() and assignment work.
+  Tensor() noexcept = default;
+  /// A strided view of a storage, from `offset` elements on. Error if it reaches beyond the storage
+  /// or a stride is negative.
+  Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
+         std::int64_t offset = 0);
+
+  bool defined() const noexcept { return static_cast<bool>(state_); }
+
+  // ---- What it is
+  Dtype dtype() const { return state().dtype; }
+  Device device() const { return state().storage->device(); }
+  bool is_cuda() const { return device().is_cuda(); }
+  /// The device's index, -1 on the CPU.
+  int get_device() const { return device().index(); }
+  int dim() const { return state().sizes.size(); }
+  std::int64_t numel() const { return state().count; }
+  const Shape& sizes() const { return state().sizes; }
+  const Shape& strides() const { return state().strides; }
+  /// Of one dimension, which may be negative. IndexError outside the range.
+  std::int64_t size(std::int64_t dim) const;
+  std::int64_t stride(std::int64_t dim) const;
+  std::int64_t storage_offset() const { return state().offset; }
+  std::size_t element_size() const { return item_size(dtype()); }
+  std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
+  bool is_floating_point() const { return ember::is_floating_point(dtype()); }
+  bool is_complex() const { return is_complex_dtype(dtype()); }
+  bool is_contiguous() const { return state().contiguous; }
+  /// Whether the memory is page-locked, by whomever. False without initialised CUDA, which it never
+  /// causes.
+  bool is_pinned() const;
+  const Ref<Storage>& storage() const { return state().storage; }
+  /// The address of the first element; null if there is none. On a CUDA device it is the device's.
+  void* data_ptr() const { return state().data; }
+  /// The same as elements. TypeError if T is not the element type.
+  template <class T>
+  T* data() const {
+    require_dtype(dtype_of<T>);
+    return static_cast<T*>(data_ptr());
+  }
+  /// Whether both are the same tensor object.
+  bool is(const Tensor& other) const noexcept { return state_ == other.state_; }
+
+  /// Makes this tensor object, for all who share it, the view that `other` is.
+  Tensor& set_(const Tensor& other);
+
+  // ---- Views: they share memory. (views.cpp)
+  Tensor alias() const;  ///< a new tensor object with the same view
+  /// Any sizes and strides over the same storage. Error beyond its end; `offset` is the tensor's
+  /// own by default.
+  Tensor as_strided(const Shape& sizes, const Shape& strides,
+                    std::optional<std::int64_t> offset = {}) const;
+  /// One size may be -1. Error where no strides can express the view.
+  Tensor view(const Shape& sizes) const;
+  /// A view where possible, else a copy.
+  Tensor reshape(const Shape& sizes) const;
+  Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
+  Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
+  /// Up to two dimensions, exchanged.
+  Tensor t() const;
+  Tensor permute(const Shape& dims) const;
+  /// Dimensions of size one become the given sizes, with stride zero; -1 keeps a size.
+  Tensor expand(const Shape& sizes) const;
+  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
+  Tensor squeeze() const;
+  Tensor squeeze(std::int64_t dim) const;
+  Tensor unsqueeze(std::int64_t dim) const;
+  /// One index along a dimension, which goes. IndexError outside the range.
+  Tensor select(std::int64_t dim, std::int64_t index) const;
+  /// Elements start, start + step, ... below end along a dimension; bounds are moved into the range
+  /// as Python does. ValueError unless step is positive.
+  Tensor slice(std::int64_t dim, std::optional<std::int64_t> start = {},
+               std::optional<std::int64_t> end = {}, std::int64_t step = 1) const;
+  Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
+  /// At most `count` pieces along a dimension, all but the last of one size.
+  std::vector<Tensor> chunk(std::int64_t count, std::int64_t dim = 0) const;
+  std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
+  std::vector<Tensor> split(const std::vector<std::int64_t>& sizes, std::int64_t dim = 0) const;
+  std::vector<Tensor> unbind(std::int64_t dim = 0) const;
+  /// Complex numbers as a last dimension of two, and back.
+  Tensor view_as_real() const;
+  Tensor view_as_complex() const;
+  Tensor real() const;
+  Tensor imag() const;
+  Tensor diagonal(std::int64_t offset = 0, std::int64_t dim0 = 0, std::int64_t dim1 = 1) const;
+  /// x[i] as in `select(0, i)`.
+  Tensor operator[](std::int64_t index) const { return select(0, index); }
+
+  // ---- Copies and conversions. (ops/copy.h has the rules; chapter 15)
+  Tensor& copy_(const Tensor& source, bool non_blocking = false);
+  /// Itself if nothing changes (unless `copy`), else a new tensor.
+  Tensor to(const Options& options, bool non_blocking = false, bool copy = false) const;
+  Tensor to(Device device, Dtype dtype, bool non_blocking = false, bool copy = false) const {
+    return to(Options(dtype, device), non_blocking, copy);
+  }
+  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false) const {
+    return to(Options(other.dtype(), other.device()), non_blocking, copy);
+  }
+  /// On a CUDA device: the current one unless given.
+  Tensor cuda(cuda::DeviceArg device = {}, bool non_blocking = false) const;
+  /// Blocks until the copy is done.
+  Tensor cpu() const;
+  /// A copy without gaps, in the order of the original's strides where it has no gaps itself.
+  Tensor clone() const;
+  Tensor contiguous() const;
+  /// Itself if pinned already, else a pinned copy. Error unless it is on the CPU.
+  Tensor pin_memory() const;
+  /// The one element. Blocks until it is there. Error unless there is exactly one.
+  Scalar item() const;
+  template <class T>
+  T item() const {
+    return item().template to<T>();
+  }
+  /// The memory is used by work on a stream: see cuda::record_stream.
+  void record_stream(const cuda::Stream& stream) const { storage()->record_stream(stream); }
+  Tensor& fill_(const Scalar& value);
+  Tensor& zero_() { return fill_(0); }
+
+  // ---- New tensors with this one's dtype and device unless given. (ops/factories.h)
+  Tensor new_empty(const Shape& sizes, const Options& options = {}) const;
+  Tensor new_zeros(const Shape& sizes, const Options& options = {}) const;
+  Tensor new_ones(const Shape& sizes, const Options& options = {}) const;
+  Tensor new_full(const Shape& sizes, const Scalar& value, const Options& options = {}) const;
+
+  // ---- Element-wise operations. (scalar/elementwise.inc)
+#define EMBER_UNARY(name, ...) \
+  Tensor name() const;         \
+  Tensor& name##_();
+#define EMBER_BINARY(name, ...)            \
+  Tensor name(const Operand& other) const; \
+  Tensor& name##_(const Operand& other);
+#define EMBER_TERNARY(name, ...)                         \
+  Tensor name(const Operand& y, const Operand& z) const; \
+  Tensor& name##_(const Operand& y, const Operand& z);
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_UNARY
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+  Tensor& operator+=(const Operand& other);
+  Tensor& operator-=(const Operand& other);
+  Tensor& operator*=(const Operand& other);
+  Tensor& operator/=(const Operand& other);
+
+  /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
+  std::string str() const;
+
+  /// Internal, for the layers above.
+  const TensorState& state() const {
+    if (!state_) [[unlikely]]
+      throw_undefined();
+    return *state_;
+  }
+
+ private:
+  explicit Tensor(Ref<TensorState> state) noexcept : state_(std::move(state)) {}
+  [[noreturn]] static void throw_undefined();
+  void require_dtype(Dtype expected) const;
+  Tensor make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const;
+
+  Ref<TensorState> state_;
+};
+
+/// An input of an operation: a tensor, or a number. Lives as long as the call that it is made for.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) noexcept : tensor_(&tensor) {}
+  Operand(const Scalar& number) noexcept : number_(number) {}
+  template <class T>
+  requires(std::is_arithmetic_v<T>) Operand(T number)
+  noexcept : number_(number) {}
+  template <class T>
+  Operand(std::complex<T> number) noexcept : number_(number) {}
+
+  /// Null if it is a number.
+  const Tensor* tensor() const noexcept { return tensor_; }
+  const Scalar& number() const noexcept { return number_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Scalar number_;
+};
+
+/// Whether elements of the view lie in one row without gaps, in the order of the dimensions.
+bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept;
+/// Whether the elements lie without gaps and overlaps in some order of the dimensions.
+bool is_dense(const Shape& sizes, const Shape& strides) noexcept;
+
+}  // namespace ember

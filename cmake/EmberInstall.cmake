@@ -12,13 +12,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ember)
 # Only ember itself is exported: its parts and ember_flags are folded into it.
 install(TARGETS ember EXPORT emberTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT emberTargets NAMESPACE ember:: DESTINATION ${package_dir})
 
-install(DIRECTORY ember DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.inc"
-  PATTERN "driver/sim" EXCLUDE
-  PATTERN "driver/cuda" EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(cmake/emberConfig.cmake.in ${PROJECT_BINARY_DIR}/emberConfig.cmake

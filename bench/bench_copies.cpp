@@ -91,8 +91,8 @@ void pinning(const Bench& bench) {
   constexpr Bursts kFew{.calls = 1, .rounds = 3, .warm_up = 1};
   const auto ours = [&] {
     void* memory = nullptr;
-    check(cuda::driver().pinned_malloc(bench.large, memory));
-    check(cuda::driver().pinned_free(memory));
+    check(cuda::active_driver().pinned_malloc(bench.large, memory));
+    check(cuda::active_driver().pinned_free(memory));
   };
   Row row;
   row.group = "Pinned host memory";

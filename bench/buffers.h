@@ -14,11 +14,11 @@ namespace ember::bench {
 class DeviceBytes {
  public:
   DeviceBytes(int device, std::size_t bytes) : device_(device) {
-    check(cuda::driver().malloc(device, bytes, data_));
+    check(cuda::active_driver().malloc(device, bytes, data_));
     cuda::fill_async(data_, 1, bytes, cuda::default_stream(device));
     cuda::synchronize(device);
   }
-  ~DeviceBytes() { (void)cuda::driver().free(device_, data_); }
+  ~DeviceBytes() { (void)cuda::active_driver().free(device_, data_); }
   DeviceBytes(const DeviceBytes&) = delete;
   DeviceBytes& operator=(const DeviceBytes&) = delete;
   void* get() const { return data_; }
@@ -31,10 +31,10 @@ class DeviceBytes {
 class PinnedBytes {
  public:
   explicit PinnedBytes(std::size_t bytes) {
-    check(cuda::driver().pinned_malloc(bytes, data_));
+    check(cuda::active_driver().pinned_malloc(bytes, data_));
     std::memset(data_, 1, bytes);
   }
-  ~PinnedBytes() { (void)cuda::driver().pinned_free(data_); }
+  ~PinnedBytes() { (void)cuda::active_driver().pinned_free(data_); }
   PinnedBytes(const PinnedBytes&) = delete;
   PinnedBytes& operator=(const PinnedBytes&) = delete;
   void* get() const { return data_; }

@@ -65,7 +65,7 @@ bool caching_disabled() {
 CachingAllocator& allocator_of(int device) {
   if (CachingAllocator* allocator = allocator_if_made(device)) [[likely]]
     return *allocator;
-  (void)cuda::driver();  // throws in a forked child
+  (void)cuda::active_driver();  // throws in a forked child
   return make(device);
 }
 
@@ -75,7 +75,7 @@ CachingAllocator* allocator_if_made(int device) noexcept {
 }
 
 PinnedAllocator& pinned_allocator() {
-  (void)cuda::driver();
+  (void)cuda::active_driver();
   if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
   begin_use();
   MutexLock lock(making());
@@ -103,7 +103,7 @@ void* direct_allocate(std::size_t bytes, int device) {
   if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
   begin_use();
   void* pointer = nullptr;
-  Status status = cuda::driver().malloc(device, bytes, pointer);
+  Status status = cuda::active_driver().malloc(device, bytes, pointer);
   if (status.code() == Code::out_of_memory) {
     DriverSegmentSource source(device);
     OutOfMemory what;

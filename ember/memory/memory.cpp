@@ -147,7 +147,7 @@ void empty_cache() {
 
 std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device) {
   driver::MemoryInfo info;
-  check(driver().memory_info(device.existing(), info));
+  check(active_driver().memory_info(device.existing(), info));
   return {info.free, info.total};
 }
 

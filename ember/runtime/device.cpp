@@ -63,7 +63,7 @@ constinit std::array<std::atomic<bool>, 64> activated{};
 /// An index as it was given, checked the way the documents' AssertionErrors want it.
 int checked_id(DeviceArg device, bool required, const char* message) {
   const int index = required ? device.required_index() : device.index();
-  const int count = driver().device_count();
+  const int count = active_driver().device_count();
   if (index < 0 || index >= count)
     throw AssertionError(std::string(message) + ": got " + std::to_string(index) +
                          ", expected 0 to " + std::to_string(count - 1));
@@ -100,12 +100,12 @@ int DeviceArg::existing() const {
   return wanted < 0 ? current_device() : wanted;
 }
 
-int detail::count_devices() { return driver().device_count(); }
+int detail::count_devices() { return active_driver().device_count(); }
 
 void detail::activate(int device) {
   const auto slot = static_cast<std::size_t>(device);
   if (slot < activated.size() && activated[slot].load(std::memory_order_acquire)) return;
-  check(driver().device_activate(device));
+  check(active_driver().device_activate(device));
   if (slot < activated.size()) activated[slot].store(true, std::memory_order_release);
 }
 
@@ -124,7 +124,7 @@ void set_device(DeviceArg device) {
 
 const DeviceProperties& get_device_properties(DeviceArg device) {
   const int index = checked_id(device, false, "Invalid device id");
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   const MutexLock lock(property_cache().mutex);
   auto& devices = property_cache().devices;
   if (devices.empty()) devices.resize(static_cast<std::size_t>(machine.device_count()));
@@ -146,7 +146,7 @@ std::pair<int, int> get_device_capability(DeviceArg device) {
 
 void synchronize(DeviceArg device) {
   const int index = device.existing();
-  check(driver().device_synchronize(index));
+  check(active_driver().device_synchronize(index));
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }
 
@@ -154,21 +154,21 @@ bool can_device_access_peer(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");
   bool possible = false;
-  check(driver().peer_possible(from, to, possible));
+  check(active_driver().peer_possible(from, to, possible));
   return possible;
 }
 
 void enable_peer_access(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");
-  check(driver().peer_enable(from, to));
+  check(active_driver().peer_enable(from, to));
   notify({.kind = Activity::Kind::peer_enabled, .device = from, .peer = to});
 }
 
 void disable_peer_access(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");
-  check(driver().peer_disable(from, to));
+  check(active_driver().peer_disable(from, to));
   notify({.kind = Activity::Kind::peer_disabled, .device = from, .peer = to});
 }
 

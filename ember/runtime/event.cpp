@@ -45,7 +45,7 @@ void Event::destroy() noexcept {
 }
 
 void Event::record(const Stream& stream) {
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   if (!created_) {
     check(machine.event_create(stream.device_index(), options_, handle_));
     created_ = true;
@@ -71,7 +71,7 @@ void Event::record_once(const Stream& stream) {
 
 void Event::wait(const Stream& stream) const {
   if (!created_) return;
-  check(driver().event_wait(stream.handle(), handle_));
+  check(active_driver().event_wait(stream.handle(), handle_));
   notify({.kind = Activity::Kind::event_waited,
           .device = stream.device_index(),
           .stream = stream.native(),
@@ -81,7 +81,7 @@ void Event::wait(const Stream& stream) const {
 
 bool Event::query() const {
   if (!created_) return true;
-  const Status status = driver().event_query(handle_);
+  const Status status = active_driver().event_query(handle_);
   if (status.code() == Code::not_ready) return false;
   check(status);
   return true;
@@ -89,7 +89,7 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (!created_) return;
-  check(driver().event_synchronize(handle_));
+  check(active_driver().event_synchronize(handle_));
   notify({.kind = Activity::Kind::event_synchronized,
           .device = handle_.device,
           .event = handle_.native});
@@ -101,7 +101,7 @@ double Event::elapsed_time(const Event& end) const {
   if (!recorded_ || !end.recorded_)
     throw ValueError("Both events must be recorded before calculating elapsed time.");
   float milliseconds = 0;
-  const Status status = driver().event_elapsed(handle_, end.handle_, milliseconds);
+  const Status status = active_driver().event_elapsed(handle_, end.handle_, milliseconds);
   if (status.code() == Code::not_ready)
     throw Error("Both events must be completed before calculating elapsed time.");
   check(status);

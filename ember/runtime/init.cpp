@@ -156,7 +156,7 @@ void simulate(int count, std::uint64_t memory_bytes) {
   state().asked = choice;
 }
 
-void init() { driver(); }
+void init() { active_driver(); }
 
 bool is_initialized() noexcept { return driver_if_made() != nullptr; }
 
@@ -176,7 +176,7 @@ int device_count() noexcept {
       }
       count = driver::count_without_opening(choice);
     }
-    return count >= 0 ? count : driver().device_count();
+    return count >= 0 ? count : active_driver().device_count();
   } catch (...) {
     return 0;
   }
@@ -184,7 +184,7 @@ int device_count() noexcept {
 
 bool is_available() noexcept { return device_count() > 0; }
 
-bool is_simulated() { return driver().simulated(); }
+bool is_simulated() { return active_driver().simulated(); }
 
 std::vector<std::string> get_arch_list() {
   std::istringstream words(driver::compiled_architectures());
@@ -203,7 +203,7 @@ std::string get_gencode_flags() {
 
 void reset_device(DeviceArg device) {
   const int index = device.existing();
-  check(driver().device_reset(index));
+  check(active_driver().device_reset(index));
   detail::forget_activation(index);
   detail::forget_streams(index);
   detail::forget_host_functions(index);

@@ -14,7 +14,7 @@ driver::Driver& initialize();
 }  // namespace detail
 
 /// The driver; made at the first call (see init() for the errors).
-inline driver::Driver& driver() {
+inline driver::Driver& active_driver() {
   driver::Driver* made = detail::the_driver.load(std::memory_order_acquire);
   if (made != nullptr) [[likely]]
     return *made;

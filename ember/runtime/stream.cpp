@@ -61,14 +61,14 @@ Stream Stream::from_id(std::int64_t stream_id, int device_index) {
 }
 
 bool Stream::query() const {
-  const Status status = driver().stream_query(handle());
+  const Status status = active_driver().stream_query(handle());
   if (status.code() == Code::not_ready) return false;
   check(status);
   return true;
 }
 
 void Stream::synchronize() const {
-  check(driver().stream_synchronize(handle()));
+  check(active_driver().stream_synchronize(handle()));
   notify({.kind = Activity::Kind::stream_synchronized,
           .device = device_index(),
           .stream = native(),

@@ -46,7 +46,7 @@ struct Pools {
 
 Pools* make_pools() {
   auto* pools = new Pools;  // leaked with the driver, whose streams it holds
-  const auto count = static_cast<std::size_t>(driver().device_count());
+  const auto count = static_cast<std::size_t>(active_driver().device_count());
   {
     const MutexLock lock(pools->mutex);
     pools->devices.resize(count);
@@ -85,7 +85,7 @@ void StreamState::dispose(StreamState* state) noexcept {
 
 driver::PriorityRange priority_range(int device) {
   driver::PriorityRange range;
-  check(driver().stream_priorities(device, range));
+  check(active_driver().stream_priorities(device, range));
   return {0, std::max(range.greatest, 1 - kLevels)};
 }
 
@@ -104,7 +104,7 @@ Ref<StreamState> take_stream(int device, int priority) {
     }
   }
   driver::StreamHandle handle;
-  check(driver().stream_create(device, priority, handle));
+  check(active_driver().stream_create(device, priority, handle));
   Ref<StreamState> made;
   {
     const MutexLock lock(pools().mutex);

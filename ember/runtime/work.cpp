@@ -75,7 +75,7 @@ void detail::forget_host_functions(int device) noexcept {
   }
 }
 
-bool detail::runs_host_column() { return driver().simulated(); }
+bool detail::runs_host_column() { return active_driver().simulated(); }
 
 void launch(const Stream& stream, const Kernel& kernel, const Params& params) {
   launch(stream, kernel, params, {});
@@ -85,7 +85,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
             std::span<const Access> accesses) {
   if (kernel.name == nullptr) [[unlikely]]
     throw ValueError("launch: kernel.name is null, expected a literal");
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   check(machine.launch(stream.handle(), kernel, params));
   if (observed()) [[unlikely]]
     report(Kind::kernel_launched, stream, {.name = kernel.name, .accesses = accesses});
@@ -93,7 +93,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
 }
 
 void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   check(machine.copy(stream.handle(), target, source, bytes));
   if (observed()) [[unlikely]]
     report(Kind::copied, stream, {.address = target, .source = source, .bytes = bytes});
@@ -106,7 +106,7 @@ void copy(void* target, const void* source, std::size_t bytes, const Stream& str
 }
 
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   check(machine.fill(stream.handle(), target, value, 1, bytes));
   if (observed()) [[unlikely]]
     report(Kind::filled, stream, {.address = target, .bytes = bytes});
@@ -115,7 +115,7 @@ void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Strea
 
 void host_function(std::function<void()> function, const Stream& stream) {
   if (!function) throw ValueError("host_function: got an empty function, expected a callable one");
-  driver::Driver& machine = driver();
+  driver::Driver& machine = active_driver();
   std::list<HostCall> made(1);
   made.front().device = stream.device_index();
   made.front().function = std::move(function);
@@ -141,7 +141,7 @@ void sleep_cycles(std::uint64_t cycles, const Stream& stream) {
 
 int device_of_pointer(const void* pointer) {
   driver::PointerInfo info;
-  check(driver().pointer_info(pointer, info));
+  check(active_driver().pointer_info(pointer, info));
   if (info.kind != driver::PointerInfo::Kind::device) {
     char text[128];
     std::snprintf(text, sizeof text,

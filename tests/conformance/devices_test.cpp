@@ -183,3 +183,18 @@ TEST(Synchronize, CoversEveryStreamOfTheDevice) {
 
 }  // namespace
 }  // namespace ember::cuda
+
+// A user's file with both using-directives: no name of the one namespace hides one of the other.
+namespace user {
+using namespace ember;        // NOLINT(google-build-using-namespace): that is what is tested
+using namespace ember::cuda;  // NOLINT(google-build-using-namespace)
+
+TEST(Namespaces, CanBeUsedTogether) {
+  const driver::Driver& active = active_driver();
+  EXPECT_EQ(&active, driver_if_made());
+  const driver::DeviceProperties& properties = get_device_properties(0);
+  EXPECT_EQ(properties.name, get_device_name(Device("cuda:0")));
+  EXPECT_EQ(driver_if_made()->simulated(), is_simulated());
+}
+
+}  // namespace user

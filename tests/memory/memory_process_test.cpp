@@ -166,14 +166,14 @@ TEST(MemoryProcess, MemoryOfAStreamThatIsGoneIsNotLost) {
   if (!is_simulated()) GTEST_SKIP() << "needs simulated devices";
   IN_CHILD({
     driver::StreamHandle handle;
-    check(driver().stream_create(0, 0, handle));
+    check(active_driver().stream_create(0, 0, handle));
     {
       const ExternalStream external(handle.native, 0);
       const DeviceBuffer buffer = allocate(4096, default_stream(0));
       const PinnedBuffer pinned = allocate_pinned(4096);
       record_stream(buffer, external);
       EXPECT_TRUE(pinned_record_event(pinned, external));
-      check(driver().stream_destroy(handle));
+      check(active_driver().stream_destroy(handle));
     }
     EXPECT_EQ(memory_counters(0).active.all.current, 1);
     empty_cache();

@@ -49,7 +49,7 @@ TEST(Fault, StaysWithTheDevice) {
     expect_fault([&] { launch(other, test::nop_kernel, test::NopArgs{}); }, "launch");
     expect_fault([&] { fill_async(data.get(), 0, 4, other); }, "fill");
     void* memory = nullptr;
-    expect_fault([&] { check(driver().malloc(0, 512, memory)); }, "malloc");
+    expect_fault([&] { check(active_driver().malloc(0, 512, memory)); }, "malloc");
   });
 }
 
@@ -162,16 +162,16 @@ TEST(Reset, RefusesWhatWasMadeBeforeAndWorkGoesOn) {
 TEST(Reset, WithoutAFaultDropsEverything) {
   IN_CHILD({
     driver::MemoryInfo fresh;
-    check(driver().memory_info(0, fresh));
+    check(active_driver().memory_info(0, fresh));
     void* memory = nullptr;
-    check(driver().malloc(0, std::size_t{64} << 20, memory));
+    check(active_driver().malloc(0, std::size_t{64} << 20, memory));
     std::vector<Stream> streams;
     for (int i = 0; i < 40; ++i) streams.emplace_back(0);
     reset_device(0);
     driver::MemoryInfo after;
-    check(driver().memory_info(0, after));
+    check(active_driver().memory_info(0, after));
     EXPECT_GE(after.free + (std::size_t{32} << 20), fresh.free);
-    EXPECT_EQ(driver().free(0, memory).code(), Code::invalid_value);
+    EXPECT_EQ(active_driver().free(0, memory).code(), Code::invalid_value);
     for (const Stream& stream : streams)
       EXPECT_ERROR((void)stream.query(), AcceleratorError, "context is destroyed");
     streams.clear();
@@ -232,7 +232,7 @@ TEST(FaultSimulated, SaysWhatWasTouched) {
       const Stream stream(device);
       launch(stream, test::move_kernel, test::MoveArgs{target, source, count});
       EXPECT_ERROR(stream.synchronize(), AcceleratorError, "operation 'move' on cuda:");
-      const Status status = driver().device_synchronize(device);
+      const Status status = active_driver().device_synchronize(device);
       return status.detail();
     };
     EXPECT_NE(fault_of(0, here.get(), there.get(), 4).find("device without peer access"),

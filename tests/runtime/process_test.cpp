@@ -32,7 +32,7 @@ TEST(FirstUse, OfManyThreadsMakesOneDriver) {
     std::atomic<driver::Driver*> seen{nullptr};
     for (int i = 0; i < 8; ++i)
       threads.emplace_back([&] {
-        driver::Driver* mine = &driver();
+        driver::Driver* mine = &active_driver();
         driver::Driver* expected = nullptr;
         EXPECT_TRUE(seen.compare_exchange_strong(expected, mine) || expected == mine);
       });
@@ -45,7 +45,7 @@ TEST(FirstUse, TouchesNoDeviceBeforeItIsNeeded) {
   IN_CHILD({
     init();
     (void)get_device_properties(0);
-    EXPECT_FALSE(driver().device_active(0));
+    EXPECT_FALSE(active_driver().device_active(0));
     {
       const DeviceGuard guard(1);
       const Stream stream;
@@ -55,8 +55,8 @@ TEST(FirstUse, TouchesNoDeviceBeforeItIsNeeded) {
       stream.synchronize();
     }
     EXPECT_EQ(current_device(), 0);
-    EXPECT_TRUE(driver().device_active(1));
-    EXPECT_FALSE(driver().device_active(0)) << "leaving a guard must not wake device 0";
+    EXPECT_TRUE(active_driver().device_active(1));
+    EXPECT_FALSE(active_driver().device_active(0)) << "leaving a guard must not wake device 0";
   });
 }
 

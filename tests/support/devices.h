@@ -41,7 +41,7 @@
 
 namespace ember::test {
 
-inline driver::Driver& machine() { return cuda::driver(); }
+inline driver::Driver& machine() { return cuda::active_driver(); }
 
 /// Raw device memory, zeroed, for tests below the allocator.
 template <class T>

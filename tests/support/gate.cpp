@@ -20,7 +20,7 @@ GateFlags* new_flags() {
   const std::lock_guard lock(mutex);
   if (used == kBlock) {
     void* memory = nullptr;
-    check(cuda::driver().pinned_malloc(kBlock * sizeof(GateFlags), memory));
+    check(cuda::active_driver().pinned_malloc(kBlock * sizeof(GateFlags), memory));
     block = static_cast<GateFlags*>(memory);
     used = 0;
   }

@@ -117,6 +117,17 @@ TEST(FaultCuda, CannotBeClearedByAReset) {
   });
 }
 
+/// After a reset: what is made now works, and is nothing from before.
+void expect_work_goes_on(const Stream& before) {
+  test::Words<std::uint32_t> data(4);
+  const Stream after;
+  EXPECT_NE(after, before);
+  launch(after, test::affine_kernel, test::AffineArgs{data.get(), 4, 1, 6});
+  after.synchronize();
+  EXPECT_EQ(data.read()[3], 6u);
+  default_stream().synchronize();
+}
+
 TEST(FaultSimulated, IsClearedByAReset) {
   if (!is_simulated()) GTEST_SKIP() << "see FaultCuda.CannotBeClearedByAReset";
   IN_CHILD({
@@ -127,13 +138,7 @@ TEST(FaultSimulated, IsClearedByAReset) {
     expect_fault([&] { synchronize(); }, "synchronize");
     reset_device();
     EXPECT_ERROR(before.synchronize(), AcceleratorError, "context is destroyed");
-    test::Words<std::uint32_t> data(4);
-    const Stream after;
-    EXPECT_NE(after, before);
-    launch(after, test::affine_kernel, test::AffineArgs{data.get(), 4, 1, 6});
-    after.synchronize();
-    EXPECT_EQ(data.read()[3], 6u);
-    default_stream().synchronize();
+    expect_work_goes_on(before);
   });
 }
 
@@ -149,13 +154,7 @@ TEST(Reset, RefusesWhatWasMadeBeforeAndWorkGoesOn) {
                  "context is destroyed");
     EXPECT_ERROR(event.synchronize(), AcceleratorError, "context is destroyed");
     EXPECT_ERROR(event.record(default_stream()), AcceleratorError, "context is destroyed");
-    test::Words<std::uint32_t> data(4);
-    const Stream after;
-    EXPECT_NE(after, before);
-    launch(after, test::affine_kernel, test::AffineArgs{data.get(), 4, 1, 6});
-    after.synchronize();
-    EXPECT_EQ(data.read()[3], 6u);
-    default_stream().synchronize();
+    expect_work_goes_on(before);
   });
 }
 

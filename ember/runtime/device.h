@@ -105,7 +105,12 @@ void init();
 /// True when initialised, and not in a forked child.
 bool is_initialized() noexcept;
 
-/// Whether there is at least one device: device_count() > 0. Never throws; trouble counts as none.
+/// Whether there is at least one device: device_count() > 0, and all that is said there. Never
+/// throws. It is what the documents describe under PYTORCH_NVML_BASED_CUDA_CHECK=1: as long as NVML
+/// can tell, nothing is initialised and the process may still fork; where NVML cannot (it is
+/// missing, or devices are cut into MIG instances), devices are initialised to count them. The
+/// documents' default, to initialise CUDA in any case, is not offered. True is no promise that
+/// init() succeeds: NVML counts the devices of a driver that is too old as well.
 bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any

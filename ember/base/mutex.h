@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 
 #if defined(__clang__)
@@ -40,6 +41,17 @@ class EMBER_THREAD_NOTE(scoped_lockable) MutexLock {
  private:
   Mutex& mutex_;
 };
+
+/// Makes a lock anew in the child of a fork, in which the thread that held it does not exist. By
+/// single bytes and unseen by the thread sanitizer, which takes that thread to be still there and
+/// would call this a race.
+template <class Lock>
+__attribute__((no_sanitize("thread"))) void renew_in_child(Lock& lock) noexcept {
+  static constinit Lock fresh;
+  auto* to = reinterpret_cast<volatile unsigned char*>(&lock);
+  const auto* from = reinterpret_cast<const volatile unsigned char*>(&fresh);
+  for (std::size_t i = 0; i < sizeof(Lock); ++i) to[i] = from[i];
+}
 
 /// A condition variable for Mutex. As always: wait in a loop that checks what is waited for.
 class Condition {

@@ -3,15 +3,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "ember/base/env.h"
-#include "ember/base/no_destructor.h"
 #include "ember/driver/cuda_object.h"
 #include "ember/driver/kernels.h"
 
@@ -76,9 +77,19 @@ LoadedObject load_object() {
   return {nullptr, Status(missing ? Code::not_supported : Code::not_initialized, why)};
 }
 
+/// What it found; never freed, since the object stays loaded.
+constinit std::atomic<const LoadedObject*> first_attempt{nullptr};
+
+/// Takes no lock of its own, not even that of a function's static object: a child forked while
+/// another thread held it would wait for ever. Threads that come here at once both load, and dlopen
+/// gives them the same object.
 const LoadedObject& cuda_object() {
-  static NoDestructor<LoadedObject> loaded(load_object());
-  return *loaded;
+  if (const LoadedObject* known = first_attempt.load(std::memory_order_acquire)) return *known;
+  auto made = std::make_unique<const LoadedObject>(load_object());
+  const LoadedObject* earlier = nullptr;
+  if (!first_attempt.compare_exchange_strong(earlier, made.get(), std::memory_order_acq_rel))
+    return *earlier;
+  return *made.release();
 }
 
 Status open_cuda(std::unique_ptr<Driver>& out) {
@@ -123,6 +134,16 @@ int count_without_opening(const Choice& choice) noexcept {
     }
   }
   return 0;
+}
+
+bool counting_leaves_ember(const Choice& choice) noexcept {
+  if (choice.kind != Choice::Kind::automatic && choice.kind != Choice::Kind::cuda) return false;
+  const LoadedObject* known = first_attempt.load(std::memory_order_acquire);
+  return known == nullptr || known->object != nullptr;
+}
+
+bool cuda_object_is_known() noexcept {
+  return first_attempt.load(std::memory_order_acquire) != nullptr;
 }
 
 std::string compiled_architectures() {

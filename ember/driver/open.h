@@ -21,6 +21,13 @@ Status open(const Choice& choice, std::unique_ptr<Driver>& out);
 /// (NVML), so that the process may still fork. -1 when only open() can tell.
 int count_without_opening(const Choice& choice) noexcept;
 
+/// Whether that loads the CUDA object, or asks it: a process forked meanwhile by another thread
+/// can do neither again.
+bool counting_leaves_ember(const Choice& choice) noexcept;
+
+/// Whether the CUDA object was looked for already, found or not, and is not looked for again.
+bool cuda_object_is_known() noexcept;
+
 /// "sm_90 compute_90", or "" without a CUDA object.
 std::string compiled_architectures();
 

@@ -58,8 +58,15 @@ CachingAllocator& make(int device) {
 }  // namespace
 
 bool caching_disabled() {
-  static const bool disabled = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value();
-  return disabled;
+  // No static object with a lock: a forked child may ask before it is refused, and must not wait.
+  enum : std::uint8_t { unread, yes, no };
+  static constinit std::atomic<std::uint8_t> known{unread};
+  std::uint8_t disabled = known.load(std::memory_order_relaxed);
+  if (disabled == unread) {
+    disabled = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value() ? yes : no;
+    known.store(disabled, std::memory_order_relaxed);
+  }
+  return disabled == yes;
 }
 
 CachingAllocator& allocator_of(int device) {

@@ -93,13 +93,14 @@ void simulate(int count, std::uint64_t memory_bytes = driver::SimulatedSpec::kDe
 /// Makes the driver if that has not happened. Everything that needs a device calls it; thread-safe;
 /// may block for seconds the first time. Errors, after which a later call tries again:
 ///   Error           `Cannot re-initialize CUDA in forked subprocess. ...` in a child of a process
-///                   that had initialised
+///                   that had initialised, or whose other threads were initialising, or counting
+///                   real devices, at the moment of the fork
 ///   ValueError      malformed EMBER_DEVICES
 ///   AssertionError  `Torch not compiled with CUDA enabled`: a build without its CUDA object;
 ///                   `libcudart functions unavailable. ...`: a CUDA object that cannot be opened
-///   Error           `Found no NVIDIA driver on your system. ...`, `The NVIDIA driver on your
-///   system
-///                   is too old (found version N). ...`, `No CUDA GPUs are available`
+///   Error           `Found no NVIDIA driver on your system. ...`,
+///                   `The NVIDIA driver on your system is too old (found version N). ...`,
+///                   `No CUDA GPUs are available`
 void init();
 
 /// True when initialised, and not in a forked child.
@@ -114,8 +115,11 @@ bool is_initialized() noexcept;
 bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
-/// trouble, with one warning on stderr if a variable is malformed. Does not initialise as long as
-/// NVML can tell, so that the process may still fork; the answer is constant once initialised.
+/// trouble: no CUDA object, no driver, a child in which init() is refused, a malformed
+/// EMBER_DEVICES (one warning `CUDA initialization: ...` on stderr). Does not initialise as long as
+/// NVML can tell, so that the process may still fork, but not while another thread is counting real
+/// devices: NVML and the loader are of no use in that child. The answer is constant once
+/// initialised.
 int device_count() noexcept;
 
 /// True when devices are simulated. Initialises.

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <iterator>
 #include <mutex>
-#include <new>
 #include <sstream>
 #include <vector>
 
@@ -47,16 +46,44 @@ Init& state() {
 
 /// Set in the child of a process that had a driver: threads and contexts did not come along.
 std::atomic<bool> bad_fork{false};
+/// Set in a child that was forked in the middle of what InPieces marks.
+std::atomic<bool> forked_in_pieces{false};
 std::atomic<bool> blocking_launches{false};
-/// While a driver is being made: a child forked then has half of one.
-std::atomic<bool> opening{false};
+std::atomic<bool> in_pieces{false};
 
+/// While the process is inside what a child that another thread forks would find half done and
+/// could not do again: making a driver, loading the CUDA object, asking NVML. glibc renews the
+/// loader's lock in a child, but not the lists it guards: a dlopen() there ends in an assertion or
+/// a fault. And NVML's own locks stay as they were.
+class InPieces {
+ public:
+  explicit InPieces(bool really = true) EMBER_REQUIRES(state().mutex) : really_(really) {
+    if (really_) in_pieces = true;
+  }
+  ~InPieces() {
+    if (really_) in_pieces = false;
+  }
+  InPieces(const InPieces&) = delete;
+  InPieces& operator=(const InPieces&) = delete;
+
+ private:
+  bool really_;
+};
+
+// The child renews the locks that a thread may have held that did not come along. The alternative,
+// that a fork waits until they are free, hangs: a fork under the thread sanitizer stops the others
+// before it waits for them, and a thread that keeps counting need not let a waiting one have a
+// turn.
 void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
-  // Another thread may have held the lock, and did not come along. What the lock guards is only
-  // written by simulate() and by hooks, which nobody calls beside a fork.
-  new (&state().mutex) Mutex;
-  if (detail::the_driver.exchange(nullptr) == nullptr && !opening) return;
+  // What this one guards is only written by simulate() and by hooks, which nobody calls beside a
+  // fork.
+  renew_in_child(state().mutex);
+  detail::renew_observer_lock();
+  const bool had_driver = detail::the_driver.exchange(nullptr) != nullptr;
+  const bool pieces = in_pieces.exchange(false);
+  if (!had_driver && !pieces) return;
   bad_fork = true;
+  if (pieces) forked_in_pieces = true;
   detail::forget_thread_state();
 }
 
@@ -116,9 +143,8 @@ driver::Driver& detail::initialize() {
     driver::Choice choice;
     if (const Status status = chosen(choice); !status.ok()) throw ValueError(status.detail());
     std::unique_ptr<driver::Driver> made;
-    opening = true;
+    const InPieces until_adopted;
     const Status status = driver::open(choice, made);
-    opening = false;
     if (!status.ok()) throw_open_failure(status);
     adopt(std::move(made));
   }
@@ -168,12 +194,12 @@ int device_count() noexcept {
       const MutexLock lock(state().mutex);
       driver::Choice choice;
       if (const Status status = chosen(choice); !status.ok()) {
-        static std::once_flag warned;
-        std::call_once(warned, [&status] {
+        static std::atomic<bool> warned{false};
+        if (!warned.exchange(true))
           std::fprintf(stderr, "CUDA initialization: %s\n", status.detail().c_str());
-        });
         return 0;
       }
+      const InPieces while_counting(driver::counting_leaves_ember(choice));
       count = driver::count_without_opening(choice);
     }
     return count >= 0 ? count : active_driver().device_count();
@@ -187,7 +213,13 @@ bool is_available() noexcept { return device_count() > 0; }
 bool is_simulated() { return active_driver().simulated(); }
 
 std::vector<std::string> get_arch_list() {
-  std::istringstream words(driver::compiled_architectures());
+  std::istringstream words;
+  {
+    const MutexLock lock(state().mutex);
+    if (forked_in_pieces) return {};  // the CUDA object cannot be loaded any more
+    const InPieces while_loading(!driver::cuda_object_is_known());
+    words.str(driver::compiled_architectures());
+  }
   return {std::istream_iterator<std::string>(words), {}};
 }
 

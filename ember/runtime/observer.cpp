@@ -2,9 +2,10 @@
 
 #include <mutex>
 #include <shared_mutex>
+#include <type_traits>
 
 #include "ember/base/error.h"
-#include "ember/base/no_destructor.h"
+#include "ember/base/mutex.h"
 
 namespace ember::cuda {
 namespace detail {
@@ -15,19 +16,20 @@ namespace {
 
 /// Held shared while an observer is told something, exclusively while it is exchanged: so nobody is
 /// inside an observer that has left the slot.
-std::shared_mutex& telling() {
-  static NoDestructor<std::shared_mutex> mutex;
-  return *mutex;
-}
+/// It needs no making, which a fork could interrupt, and no destroying.
+constinit std::shared_mutex telling;
+static_assert(std::is_trivially_destructible_v<std::shared_mutex>);
 
 /// What an observer does through ember is not reported to it.
 thread_local bool inside_notice = false;
 
 }  // namespace
 
+void detail::renew_observer_lock() noexcept { renew_in_child(telling); }
+
 void detail::notify_slow(const Activity& activity) noexcept {
   if (inside_notice) return;
-  const std::shared_lock lock(telling());
+  const std::shared_lock lock(telling);
   Observer* observer = observer_slot.load(std::memory_order_acquire);
   if (observer == nullptr) return;
   inside_notice = true;
@@ -37,7 +39,7 @@ void detail::notify_slow(const Activity& activity) noexcept {
 
 Observer* set_observer(Observer* observer) {
   if (inside_notice) throw Error("set_observer: must not be called from within notice()");
-  const std::unique_lock lock(telling());
+  const std::unique_lock lock(telling);
   return detail::observer_slot.exchange(observer, std::memory_order_acq_rel);
 }
 

@@ -81,6 +81,8 @@ Observer* set_observer(Observer* observer);
 namespace detail {
 extern std::atomic<Observer*> observer_slot;
 void notify_slow(const Activity& activity) noexcept;
+/// For the child of a fork.
+void renew_observer_lock() noexcept;
 }  // namespace detail
 
 /// True while somebody watches: to skip work that only serves notifications.

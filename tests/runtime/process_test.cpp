@@ -1,6 +1,5 @@
-// What concerns a whole process: first use, environment variables, forks, and its end.
-#include <sys/wait.h>
-#include <unistd.h>
+// What concerns a whole process: first use, environment variables, and its end. Forks are in
+// fork_test.cpp.
 
 #include <optional>
 #include <thread>
@@ -155,92 +154,6 @@ TEST(VisibleDevices, ThatLeaveNothingSaySo) {
     setenv("CUDA_VISIBLE_DEVICES", "1gpu2,0ampere", 1);
     EXPECT_EQ(device_count(), 2);
     init();
-  });
-}
-
-/// Runs `body` in a forked child; its result is the child's exit status.
-template <class Body>
-int forked(const Body& body) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    std::fflush(stdout);
-    std::exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-TEST(Fork, AfterFirstUseIsRefusedInTheChild) {
-  IN_CHILD({
-    const Stream stream;
-    set_stream(stream);
-    Event event;
-    event.record(stream);
-    const int result = forked([&] {
-      EXPECT_FALSE(is_initialized());
-      const char* text =
-          "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
-          "must use the 'spawn' start method";
-      EXPECT_ERROR(init(), Error, text);
-      EXPECT_ERROR(current_device(), Error, text);
-      EXPECT_ERROR(Stream{}, Error, text);
-      EXPECT_ERROR(stream.synchronize(), Error, text);
-      EXPECT_ERROR(simulate(2), Error, text);
-      (void)is_available();
-      { const Stream copy = stream; }
-      event = Event();
-    });
-    EXPECT_EQ(result, 0);
-    stream.synchronize();
-    EXPECT_TRUE(is_initialized()) << "the parent is not disturbed";
-  });
-}
-
-TEST(Fork, InsideGuardsLeavesThemQuietly) {
-  IN_CHILD({
-    const Stream stream;
-    bool in_child = false;
-    pid_t child = -1;
-    {
-      const StreamGuard on_stream(stream);
-      const DeviceGuard on_device(0);
-      const MultiStreamGuard on_many({&stream, 1});
-      std::fflush(stdout);
-      child = fork();
-      in_child = child == 0;
-    }
-    if (in_child) std::_Exit(0);
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-    EXPECT_EQ(current_stream(), default_stream());
-  });
-}
-
-TEST(Fork, WithWorkInFlightDoesNotHang) {
-  IN_CHILD({
-    const Stream stream;
-    Gate gate(stream);
-    gate.await_running();
-    EXPECT_EQ(forked([] {}), 0);
-    gate.open();
-    stream.synchronize();
-  });
-}
-
-TEST(Fork, BeforeFirstUseIsFine) {
-  IN_CHILD({
-    EXPECT_GE(device_count(), 1);
-    const int result = forked([] {
-      const Stream stream;
-      stream.synchronize();
-      EXPECT_TRUE(is_initialized());
-    });
-    EXPECT_EQ(result, 0);
-    Stream().synchronize();
   });
 }
 

@@ -66,6 +66,13 @@ struct PointerInfo {
   int device = -1;        ///< owner of device memory, else -1
   void* base = nullptr;   ///< start of the allocation it lies in; null when unregistered
   std::size_t bytes = 0;  ///< size of that allocation
+
+  /// Whether [pointer, pointer + size) lies in the allocation, given that `pointer` does.
+  bool holds(const void* pointer, std::size_t size) const noexcept {
+    const std::ptrdiff_t before =
+        static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(base);
+    return size <= bytes - static_cast<std::size_t>(before);
+  }
 };
 
 enum class CaptureMode { global, thread_local_, relaxed };

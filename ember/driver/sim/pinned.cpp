@@ -86,10 +86,7 @@ bool PinnedMemory::find(const void* pointer, PointerInfo& out) const {
 
 bool PinnedMemory::contains(const void* pointer, std::size_t bytes) const {
   PointerInfo info;
-  if (!find(pointer, info)) return false;
-  const auto before = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) -
-                                               static_cast<std::byte*>(info.base));
-  return bytes <= info.bytes - before;
+  return find(pointer, info) && info.holds(pointer, bytes);
 }
 
 }  // namespace ember::driver::sim

@@ -1,5 +1,6 @@
 #include "ember/memory/driver_source.h"
 
+#include "ember/runtime/device.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::memory {
@@ -53,7 +54,12 @@ std::vector<driver::Telemetry::Process> DriverSegmentSource::processes() {
 }
 
 Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
-  return made().pinned_malloc(bytes, out);
+  driver::Driver& driver = made();
+  bool active = false;
+  for (int i = 0; i < driver.device_count() && !active; ++i) active = driver.device_active(i);
+  // If the device has a fault, the driver may still find another one.
+  if (!active) (void)driver.device_activate(cuda::current_device());
+  return driver.pinned_malloc(bytes, out);
 }
 Status DriverPinnedSource::free(void* pointer) noexcept { return made().pinned_free(pointer); }
 

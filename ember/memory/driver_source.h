@@ -29,6 +29,8 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
   int device_;
 };
 
+/// Page-locking needs some device. Where none has been used yet, that is the calling thread's
+/// current one: a program that keeps to its device never wakes device 0.
 class DriverPinnedSource final : public DriverEvents<PinnedSource> {
  public:
   Status allocate(std::size_t bytes, void*& out) noexcept override;

@@ -52,6 +52,19 @@ TEST(MemoryProcess, AResetTakesTheMemory) {
   });
 }
 
+TEST(MemoryProcess, PinnedMemoryWakesTheCurrentDeviceOrNone) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    set_device(1);
+    const PinnedBuffer first = allocate_pinned(1000);
+    EXPECT_TRUE(active_driver().device_active(1));
+    EXPECT_FALSE(active_driver().device_active(0));
+    set_device(0);
+    const PinnedBuffer second = allocate_pinned(5000);
+    EXPECT_FALSE(active_driver().device_active(0)) << "one device is enough";
+  });
+}
+
 TEST(MemoryProcess, AResetTakesTheMemoryThatIsNotCached) {
   IN_CHILD({
     setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);

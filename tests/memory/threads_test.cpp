@@ -187,7 +187,8 @@ TEST_F(Threads, PeaksAreExact) {
     peak_bytes += static_cast<std::int64_t>(kMost * rounded(thread));
     peak_requested += static_cast<std::int64_t>(kMost * size_of(thread));
   }
-  for (int round = 0; round < 5; ++round) {
+  // On a machine with other things to do, threads may run one after the other for a while.
+  for (int round = 0; round < 5 || (!contended_ && round < 200); ++round) {
     std::barrier barrier(kThreads);
     std::atomic<std::int64_t> allocations{0};
     const std::int64_t before = allocator_.counters().allocation.all.allocated;

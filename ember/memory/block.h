@@ -30,6 +30,9 @@ struct alignas(64) Block {
     releasing,  ///< its segment is being given back
   };
 
+  /// Whether other threads may claim() blocks meanwhile.
+  enum class Others : std::uint8_t { may_claim, cannot };
+
   /// Address and state in one word (addresses are multiples of 512), and for a block in use the low
   /// bits of its serial. The state changes to and from `free` only under the allocator's lock; the
   /// others change by the rules above.
@@ -70,16 +73,19 @@ struct alignas(64) Block {
 
   /// Takes the block out of the user's hands. Succeeds for exactly one caller per allocation, and
   /// only if the record still describes `position`: so the caller may have found the record without
-  /// any lock, and a pointer freed twice or never allocated cannot do harm.
-  bool claim(std::uintptr_t position) noexcept {
-    std::uintptr_t expected = tag.load(std::memory_order_relaxed);
-    return (expected & ~kSerials) == (position | allocated) && exchange(expected);
+  /// any lock, and a pointer freed twice or never allocated cannot do harm. Where others
+  /// cannot claim anything at this moment, that saves the atomic exchange.
+  bool claim(std::uintptr_t position, Others others = Others::may_claim) noexcept {
+    const std::uintptr_t expected = tag.load(std::memory_order_relaxed);
+    return (expected & ~kSerials) == (position | allocated) && exchange(expected, others);
   }
   /// The same for one use only: refused if that has ended, though the block may be in use again.
   /// (The tag holds six bits of the serial, so that nothing can come between the comparison and the
   /// claim but 64 uses at once.)
-  bool claim(std::uintptr_t position, std::uint64_t number) noexcept {
-    return serial.load(std::memory_order_relaxed) == number && exchange(in_use(position, number));
+  bool claim(std::uintptr_t position, std::uint64_t number,
+             Others others = Others::may_claim) noexcept {
+    return serial.load(std::memory_order_relaxed) == number &&
+           exchange(in_use(position, number), others);
   }
 
  private:
@@ -88,8 +94,13 @@ struct alignas(64) Block {
   static std::uintptr_t in_use(std::uintptr_t position, std::uint64_t number) noexcept {
     return position | ((number * (kStates + 1)) & kSerials) | allocated;
   }
-  bool exchange(std::uintptr_t expected) noexcept {
+  bool exchange(std::uintptr_t expected, Others others) noexcept {
     const std::uintptr_t position = expected & ~std::uintptr_t{kMinBlock - 1};
+    if (others == Others::cannot) {
+      if (tag.load(std::memory_order_acquire) != expected) return false;
+      tag.store(position | cached, std::memory_order_relaxed);
+      return true;
+    }
     return tag.compare_exchange_strong(expected, position | cached, std::memory_order_acquire,
                                        std::memory_order_relaxed);
   }

@@ -44,14 +44,20 @@ Block* CachingAllocator::containing(const void* inside) {
 
 // An allocation is about to be counted while threads hold credit: see Note [Peak credits] in
 // thread_cache.h.
-void CachingAllocator::make_room(const AllocEvent& event) noexcept {
-  const Usage usage{1, static_cast<std::int64_t>(event.bytes),
-                    static_cast<std::int64_t>(event.requested)};
-  if (!stats_.within_peaks(event.small, usage)) caches_.settle_for(event.small, usage, stats_);
+void CachingAllocator::make_room(bool small, const Usage& usage) noexcept {
+  if (!stats_.within_peaks(small, usage)) caches_.settle_for(small, usage, stats_);
 }
 
 void CachingAllocator::report(const AllocEvent& event, Notices& notices) {
   if (event.kind == Kind::retried || event.kind == Kind::synchronized_all) return;
+  if (event.kind == Kind::freed) {
+    for (const Kind kind : {Kind::free_requested, Kind::free_completed}) {
+      AllocEvent part = event;
+      part.kind = kind;
+      report(part, notices);
+    }
+    return;
+  }
   // Threads that began a session before anybody watched may hold credit.
   if (caches_.any_active()) caches_.settle(stats_);
   cuda::Activity activity;
@@ -67,7 +73,7 @@ void CachingAllocator::report(const AllocEvent& event, Notices& notices) {
 }
 
 void CachingAllocator::retire(ThreadCache& cache) noexcept {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   flush(cache, /*end_session=*/true);
   caches_.disown(cache);
 }
@@ -86,38 +92,38 @@ void CachingAllocator::put_back(Block* chain) {
     chain = block->link;
     merge_and_shelve(block, changes[block->list->small]);
   }
-  for (const bool small : {false, true})
-    emit({.kind = Kind::cache_flushed, .small = small, .split = changes[small]});
+  for (const bool small : {false, true}) stats_.apply(small, changes[small]);
 }
 
 std::int64_t CachingAllocator::allocated() {
   if (!caches_.any_active()) return stats_.allocated();
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   caches_.settle(stats_);
   return stats_.allocated();
 }
 
 cuda::MemoryCounters CachingAllocator::counters() {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   flush_all();
   caches_.settle(stats_);
   return stats_.counters();
 }
 
 void CachingAllocator::reset_peaks() {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   caches_.settle(stats_);
   stats_.reset_peaks();
 }
 
 void CachingAllocator::set_limit(std::size_t bytes) {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   limit_ = bytes;
 }
 
 std::vector<SegmentView> CachingAllocator::snapshot() {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   flush_all();
+  settle_returned();
   std::vector<SegmentView> views;
   views.reserve(segments_.size());
   for (const auto& [address, segment] : segments_) {
@@ -133,7 +139,7 @@ std::vector<SegmentView> CachingAllocator::snapshot() {
 
 void CachingAllocator::forget() noexcept {
   uses_.forget();
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   flush_all();
   caches_.settle(stats_);
   for (const auto& [address, segment] : segments_) {
@@ -150,6 +156,7 @@ void CachingAllocator::forget() noexcept {
   segments_.clear();
   lists_.clear();
   last_lists_ = nullptr;
+  handed_ = returned_ = nullptr;
   stats_.clear_current();
 }
 

@@ -1,5 +1,7 @@
 #include "ember/memory/caching_allocator.h"
 
+#include <utility>
+
 #include "ember/base/error.h"
 
 namespace ember::memory {
@@ -10,24 +12,22 @@ class EMBER_THREAD_NOTE(scoped_lockable) CachingAllocator::Hold {
  public:
   explicit Hold(CachingAllocator& allocator) EMBER_THREAD_NOTE(acquire_capability(allocator.mutex_))
       : mutex_(allocator.mutex_) {
-    if (mutex_.try_lock()) [[likely]]
-      return;
-    mutex_.lock();
-    allocator.caches_.join();
+    if (mutex_.lock()) [[unlikely]]
+      allocator.caches_.join();
   }
   ~Hold() EMBER_THREAD_NOTE(release_capability()) { mutex_.unlock(); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
  private:
-  SpinLock& mutex_;
+  BiasedLock& mutex_;
 };
 
 CachingAllocator::CachingAllocator(int device, SegmentSource& source)
     : device_(device), source_(source), uses_(source, device), caches_(*this) {}
 
 CachingAllocator::~CachingAllocator() {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   for (const auto& [address, segment] : segments_) {
     for (Block* block = segment.first; block != nullptr; block = block->next)
       if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
@@ -75,13 +75,13 @@ Block* CachingAllocator::allocate_shared(const Request& request, Notices& notice
     // What cannot be given back does not matter if there is enough all the same.
     check(reclaim(notices).waiting);
     {
-      SpinGuard lock(mutex_);
+      BiasedGuard lock(mutex_);
       emit({.kind = Kind::retried}, notices);
     }
     status = grow(request, notices, block);
     if (status.code() == Code::out_of_memory) {
       // A block that was waited for may fit though its segment had to stay.
-      SpinGuard lock(mutex_);
+      BiasedGuard lock(mutex_);
       if ((block = take(request, notices)) != nullptr) return block;
     }
   }
@@ -90,7 +90,21 @@ Block* CachingAllocator::allocate_shared(const Request& request, Notices& notice
   return block;
 }
 
+// Note [The same block again]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Memory is often freed right after it was allocated, and the same is asked for again. Between the
+// two the free lists did not change, so taking the block in would make them exactly what they were
+// before, and the next request of its stream and size would find it again. So such a block
+// (`handed_`) is not merged and put into a list, only counted as if it were: it waits outside
+// (`returned_`) for that request, and nobody can tell the difference. Before anything else that
+// reads or changes the lists, settle_returned() makes up for it.
 Block* CachingAllocator::take(const Request& request, Notices& notices) {
+  if (returned_ != nullptr && handed_size_ == request.size && returned_->stream == request.stream) {
+    Block* block = std::exchange(returned_, nullptr);
+    hand_out(block, request, handed_change_, notices);
+    return block;
+  }
+  settle_returned();
   FreeList& list = list_of(request);
   Block* block = list.best_fit(request.size);
   if (block == nullptr) return nullptr;
@@ -98,15 +112,19 @@ Block* CachingAllocator::take(const Request& request, Notices& notices) {
   unshelve(block, change);
   if (should_split(list.small, block->size, request.size))
     shelve(split(block, request.size), change);
+  handed_ = block;
+  handed_size_ = request.size;
+  handed_change_ = change;
   hand_out(block, request, change, notices);
   return block;
 }
 
-void CachingAllocator::hand_out(Block* block, const Request& request, SplitChange change,
+void CachingAllocator::hand_out(Block* block, const Request& request, const SplitChange& change,
                                 Notices& notices) {
   block->requested.store(request.requested, std::memory_order_relaxed);
   block->begin_use();
-  emit(event_of(Kind::allocated, *block, change), notices);
+  emit(Kind::allocated, *block, notices);
+  stats_.apply(block->list->small, change);
 }
 
 // The rest of a block beyond `size` bytes becomes a block of its own, which is returned.
@@ -127,61 +145,87 @@ Block* CachingAllocator::split(Block* block, std::size_t size) {
 
 // ---- Free
 
+// Blocks are claimed under the allocator's lock, or under that of the claiming thread's cache while
+// it is in a session. So who holds the first and sees no session is the only one.
+Block::Others CachingAllocator::others() const noexcept {
+  return caches_.any_active() ? Block::Others::may_claim : Block::Others::cannot;
+}
+
 bool CachingAllocator::free(void* address) noexcept {
   const auto position = reinterpret_cast<std::uintptr_t>(address);
-  Block* block = map_.find(position);
-  if (block == nullptr || !block->claim(position)) {
-    // Without the lock the map may overlook a block; with it, it does not.
-    SpinGuard lock(mutex_);
-    block = map_.find(position);
-    if (block == nullptr || !block->claim(position)) return false;
-  }
-  free_claimed(block);
-  return true;
+  return free_found([&] { return map_.find(position); },
+                    [position](Block* block, Block::Others others) {
+                      return block != nullptr && block->claim(position, others);
+                    });
 }
 
 bool CachingAllocator::free(Block* block, void* address, std::uint64_t serial) noexcept {
-  if (!block->claim(reinterpret_cast<std::uintptr_t>(address), serial)) return false;
-  free_claimed(block);
-  return true;
+  const auto position = reinterpret_cast<std::uintptr_t>(address);
+  return free_found([block] { return block; },
+                    [position, serial](Block* found, Block::Others others) {
+                      return found->claim(position, serial, others);
+                    });
 }
 
-void CachingAllocator::free_claimed(Block* block) noexcept {
+template <class Find, class Claim>
+bool CachingAllocator::free_found(const Find& find, const Claim& claim) noexcept {
   Notices notices(watch_);
-  ThreadCache* cache = nullptr;
-  if (!notices.wanted() && block->use == nullptr) {
-    cache = my_cache();
-    if (cache != nullptr) {
-      const auto answer = cache->put(block);
-      if (answer == ThreadCache::Put::kept) return;
-      if (answer == ThreadCache::Put::refused) cache = nullptr;
+  Block* block = nullptr;
+  ThreadCache* full = nullptr;
+  if (!notices.wanted()) {
+    if (ThreadCache* cache = my_cache()) {
+      Block* const found = find();
+      switch (cache->put(found, [&] { return claim(found, Block::Others::may_claim); })) {
+        case ThreadCache::Put::kept: return true;
+        case ThreadCache::Put::unclaimed: break;
+        case ThreadCache::Put::full: full = cache; [[fallthrough]];
+        case ThreadCache::Put::refused: block = found; break;
+      }
     }
   }
-  free_shared(block, notices, cache);
-}
-
-void CachingAllocator::free_shared(Block* block, Notices& notices, ThreadCache* full) noexcept {
-  StreamUse* const use = block->use;
+  StreamUse* use = nullptr;
   {
     Hold hold(*this);
+    if (block == nullptr) {
+      // Without the lock the map may overlook a block; with it, it does not.
+      Block* const found = find();
+      if (!claim(found, others())) return false;
+      block = found;
+    }
     if (full != nullptr) put_back(caches_.drain(*full, block->stream, block->size));
-    emit(event_of(Kind::free_requested, *block), notices);
-    if (use == nullptr) return complete(block, notices);
+    use = block->use;
+    if (use == nullptr) {
+      emit(Kind::freed, *block, notices);
+      take_in(block);
+      return true;
+    }
+    emit(Kind::free_requested, *block, notices);
     block->set(Block::parked);
   }
   uses_.park(use);
+  return true;
 }
 
-// Nobody uses the block any longer.
-void CachingAllocator::complete(Block* block, Notices& notices) {
-  AllocEvent event = event_of(Kind::free_completed, *block);  // before the block is merged away
+// Nobody uses the block any longer: it goes back into the lists.
+void CachingAllocator::take_in(Block* block) {
+  const bool small = block->list->small;  // before the block is merged away
   SplitChange change;
-  merge_and_shelve(block, change);
-  event.split = change;
-  emit(event, notices);
+  if (block == handed_) {  // Note [The same block again]
+    returned_ = block;
+    change = {-handed_change_.blocks, -handed_change_.bytes};
+  } else {
+    merge_and_shelve(block, change);
+  }
+  stats_.apply(small, change);
+}
+
+void CachingAllocator::shelve_returned() {
+  SplitChange counted;
+  merge_and_shelve(std::exchange(returned_, nullptr), counted);
 }
 
 void CachingAllocator::shelve(Block* block, SplitChange& change) {
+  handed_ = nullptr;
   block->set(Block::free);
   block->list->insert(block);
   if (!block->is_split()) return;
@@ -190,6 +234,7 @@ void CachingAllocator::shelve(Block* block, SplitChange& change) {
 }
 
 void CachingAllocator::unshelve(Block* block, SplitChange& change) {
+  handed_ = nullptr;
   block->list->remove(block);
   block->set(Block::cached);
   if (!block->is_split()) return;
@@ -198,6 +243,7 @@ void CachingAllocator::unshelve(Block* block, SplitChange& change) {
 }
 
 void CachingAllocator::merge_and_shelve(Block* block, SplitChange& change) {
+  settle_returned();
   if (Block* before = block->previous; before != nullptr && before->state() == Block::free) {
     unshelve(before, change);
     absorb_next(before);
@@ -223,7 +269,7 @@ void CachingAllocator::absorb_next(Block* block) {
 
 bool CachingAllocator::record_stream(const void* inside, const driver::StreamHandle& stream) {
   Notices notices(watch_);
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   Block* block = containing(inside);
   if (block == nullptr || block->state() != Block::allocated) return false;
   if (stream.native == block->stream && stream.device == device_) return true;
@@ -240,12 +286,13 @@ Status CachingAllocator::finish_uses(Notices& notices) {
 }
 
 void CachingAllocator::finish_all(const std::vector<StreamUse*>& uses, Notices& notices) {
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   for (StreamUse* use : uses) {
     auto* block = static_cast<Block*>(use->owner);
     block->use = nullptr;
     delete use;
-    complete(block, notices);
+    emit(Kind::free_completed, *block, notices);
+    take_in(block);
   }
 }
 
@@ -256,7 +303,10 @@ void CachingAllocator::finish_all(const std::vector<StreamUse*>& uses, Notices& 
 ThreadCache* CachingAllocator::my_cache() noexcept {
   ThreadCache* cache = caches_.mine();
   if (cache == nullptr || !cache->tick()) return cache;
-  if (!mutex_.try_lock()) return caches_.resume();
+  if (!mutex_.try_lock()) {
+    cache->go_on();
+    return cache;
+  }
   flush(*cache, /*end_session=*/true);
   mutex_.unlock();
   return nullptr;
@@ -274,7 +324,7 @@ Block* CachingAllocator::allocate_cached(const Request& request, ThreadCache& ca
 // Counts a block from the cache that its credit did not cover.
 void CachingAllocator::pay(Block* block, ThreadCache& cache) {
   Hold hold(*this);
-  emit(event_of(Kind::allocated, *block));
+  count(Kind::allocated, *block);
   caches_.lend(cache, stats_);
 }
 

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "ember/base/mutex.h"
+#include "ember/memory/biased_lock.h"
 #include "ember/memory/block.h"
 #include "ember/memory/block_map.h"
 #include "ember/memory/free_list.h"
 #include "ember/memory/notices.h"
 #include "ember/memory/out_of_memory.h"
 #include "ember/memory/segment_source.h"
-#include "ember/memory/spin_lock.h"
 #include "ember/memory/stats.h"
 #include "ember/memory/stream_uses.h"
 #include "ember/memory/thread_caches.h"
@@ -120,8 +120,9 @@ class CachingAllocator final : private ThreadCacheHome {
 
   // caching_allocator.cpp: the algorithm.
   Block* allocate_shared(const Request& request, Notices& notices);
-  void free_claimed(Block* block) noexcept;
-  void free_shared(Block* block, Notices& notices, ThreadCache* flush) noexcept;
+  template <class Find, class Claim>
+  bool free_found(const Find& find, const Claim& claim) noexcept;
+  Block::Others others() const noexcept EMBER_REQUIRES(mutex_);
   Status finish_uses(Notices& notices);
   void finish_all(const std::vector<StreamUse*>& uses, Notices& notices);
   ThreadCache* my_cache() noexcept;
@@ -130,14 +131,19 @@ class CachingAllocator final : private ThreadCacheHome {
   void retire(ThreadCache& cache) noexcept override;
 
   Block* take(const Request& request, Notices& notices) EMBER_REQUIRES(mutex_);
-  void hand_out(Block* block, const Request& request, SplitChange change, Notices& notices)
+  void hand_out(Block* block, const Request& request, const SplitChange& change, Notices& notices)
       EMBER_REQUIRES(mutex_);
   Block* split(Block* block, std::size_t size) EMBER_REQUIRES(mutex_);
   void shelve(Block* block, SplitChange& change) EMBER_REQUIRES(mutex_);
   void unshelve(Block* block, SplitChange& change) EMBER_REQUIRES(mutex_);
   void merge_and_shelve(Block* block, SplitChange& change) EMBER_REQUIRES(mutex_);
+  void settle_returned() EMBER_REQUIRES(mutex_) {
+    if (returned_ != nullptr) [[unlikely]]
+      shelve_returned();
+  }
+  void shelve_returned() EMBER_REQUIRES(mutex_);
   void absorb_next(Block* block) EMBER_REQUIRES(mutex_);
-  void complete(Block* block, Notices& notices) EMBER_REQUIRES(mutex_);
+  void take_in(Block* block) EMBER_REQUIRES(mutex_);
   void flush(ThreadCache& cache, bool end_session) EMBER_REQUIRES(mutex_);
   void flush_all() EMBER_REQUIRES(mutex_);
   void put_back(Block* chain) EMBER_REQUIRES(mutex_);
@@ -145,21 +151,28 @@ class CachingAllocator final : private ThreadCacheHome {
   // bookkeeping.cpp: what is where, what is counted, who is told.
   FreeList& list_of(const Request& request) EMBER_REQUIRES(mutex_);
   Block* containing(const void* inside) EMBER_REQUIRES(mutex_);
-  void emit(const AllocEvent& event) noexcept EMBER_REQUIRES(mutex_) {
-    if (event.kind == AllocEvent::Kind::allocated && caches_.any_active()) [[unlikely]]
-      make_room(event);
-    stats_.apply(event);
+  void count(AllocEvent::Kind kind, const Block& block) noexcept EMBER_REQUIRES(mutex_) {
+    const bool small = block.list->small;
+    const Usage usage{1, static_cast<std::int64_t>(block.size),
+                      static_cast<std::int64_t>(block.requested_bytes())};
+    if (kind == AllocEvent::Kind::allocated && caches_.any_active()) [[unlikely]]
+      make_room(small, usage);
+    stats_.apply(kind, small, usage);
+  }
+  void emit(AllocEvent::Kind kind, const Block& block, Notices& notices) EMBER_REQUIRES(mutex_) {
+    count(kind, block);
+    if (notices.wanted()) [[unlikely]]
+      report(event_of(kind, block), notices);
   }
   void emit(const AllocEvent& event, Notices& notices) EMBER_REQUIRES(mutex_) {
-    emit(event);
-    if (notices.wanted()) [[unlikely]]
-      report(event, notices);
+    stats_.apply(event);
+    if (notices.wanted()) report(event, notices);
   }
-  void make_room(const AllocEvent& event) noexcept EMBER_REQUIRES(mutex_);
+  void make_room(bool small, const Usage& usage) noexcept EMBER_REQUIRES(mutex_);
   void report(const AllocEvent& event, Notices& notices) EMBER_REQUIRES(mutex_);
-  static AllocEvent event_of(AllocEvent::Kind kind, const Block& block, SplitChange change = {}) {
-    return {kind,       block.list->small,       block.stream, block.address(),
-            block.size, block.requested_bytes(), change};
+  static AllocEvent event_of(AllocEvent::Kind kind, const Block& block) {
+    return {kind,       block.list->small,      block.stream, block.address(),
+            block.size, block.requested_bytes()};
   }
 
   // segments.cpp: memory from the device and back.
@@ -180,11 +193,16 @@ class CachingAllocator final : private ThreadCacheHome {
 
   Mutex watch_;    // see Notices
   Mutex reclaim_;  // held while segments are given back, so that who comes second finds them gone
-  alignas(64) SpinLock mutex_;  // not on a line that is read without it
+  alignas(64) BiasedLock mutex_;  // not on a line that is read without it
   BlockPool pool_ EMBER_GUARDED_BY(mutex_);
   std::map<std::uintptr_t, Segment> segments_ EMBER_GUARDED_BY(mutex_);
   std::unordered_map<void*, std::unique_ptr<StreamLists>> lists_ EMBER_GUARDED_BY(mutex_);
   StreamLists* last_lists_ EMBER_GUARDED_BY(mutex_) = nullptr;
+  // See Note [The same block again] in caching_allocator.cpp.
+  Block* handed_ EMBER_GUARDED_BY(mutex_) = nullptr;
+  std::size_t handed_size_ EMBER_GUARDED_BY(mutex_) = 0;  // what was asked for, rounded
+  SplitChange handed_change_ EMBER_GUARDED_BY(mutex_);
+  Block* returned_ EMBER_GUARDED_BY(mutex_) = nullptr;
   std::size_t limit_ EMBER_GUARDED_BY(mutex_) = kNoLimit;
   std::size_t growing_ EMBER_GUARDED_BY(mutex_) = 0;  // asked of the source at this moment
 };

@@ -12,17 +12,18 @@ using Kind = AllocEvent::Kind;
 Status CachingAllocator::grow(const Request& request, Notices& notices, Block*& out) {
   const std::size_t bytes = segment_size(request.size);
   {
-    SpinGuard lock(mutex_);
+    BiasedGuard lock(mutex_);
     const std::size_t held = static_cast<std::size_t>(stats_.reserved()) + growing_;
     if (limit_ != kNoLimit && (held > limit_ || bytes > limit_ - held)) return Code::out_of_memory;
     growing_ += bytes;
   }
   void* address = nullptr;
   Status status = source_.allocate(bytes, address);
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   growing_ -= bytes;
   if (!status.ok()) return status;
 
+  settle_returned();
   FreeList& list = list_of(request);
   Block* block = add_segment(address, bytes, list, notices);
   SplitChange change;
@@ -61,7 +62,7 @@ CachingAllocator::Reclaimed CachingAllocator::reclaim(Notices& notices) {
       uses_.wait([&](const std::vector<StreamUse*>& uses) { finish_all(uses, notices); });
   std::vector<Block*> whole;
   {
-    SpinGuard lock(mutex_);
+    BiasedGuard lock(mutex_);
     flush_all();
     emit({.kind = Kind::synchronized_all}, notices);
     whole = pick_unsplit();
@@ -76,6 +77,8 @@ CachingAllocator::Reclaimed CachingAllocator::reclaim(Notices& notices) {
 // Takes all whole segments out of the lists, the map and the table: once the device has one back,
 // it may give the same address to a thread that grows at this moment. They still count as reserved.
 std::vector<Block*> CachingAllocator::pick_unsplit() {
+  settle_returned();
+  handed_ = nullptr;
   std::vector<Block*> whole;
   const auto pick = [&whole](Block* block) {
     if (!block->is_split()) whole.push_back(block);
@@ -97,7 +100,7 @@ std::vector<Block*> CachingAllocator::pick_unsplit() {
 
 Status CachingAllocator::release(Block* block, Notices& notices) {
   Status status = source_.free(block->address());
-  SpinGuard lock(mutex_);
+  BiasedGuard lock(mutex_);
   if (status.ok()) {
     AllocEvent event = event_of(Kind::segment_freed, *block);
     event.requested = 0;
@@ -106,6 +109,7 @@ Status CachingAllocator::release(Block* block, Notices& notices) {
   } else {  // still ours
     segments_[block->position()] = {block->size, block};
     map_.insert(block);
+    settle_returned();
     SplitChange none;
     shelve(block, none);
   }
@@ -121,8 +125,9 @@ void CachingAllocator::fail(const Request& request, Notices& notices) {
   (void)source_.memory_info(what.info);  // zeros say that not even this could be found out
   what.processes = source_.processes();
   {
-    SpinGuard lock(mutex_);
+    BiasedGuard lock(mutex_);
     caches_.settle(stats_);
+    settle_returned();
     if (limit_ != kNoLimit) what.limit = limit_;
     if (const Block* block = list_of(request).largest()) what.largest_cached = block->size;
     for (const auto& [stream, lists] : lists_)

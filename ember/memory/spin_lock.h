@@ -9,7 +9,7 @@
 
 namespace ember::memory {
 
-/// Like Mutex, for the allocator's two hot locks. Unlocking is a plain store, where a mutex needs
+/// Like Mutex, for the allocator's hot locks. Unlocking is a plain store, where a mutex needs
 /// an atomic exchange to look for sleepers: that is a quarter of an uncontended allocation. The
 /// price is that who waits spins, and then yields its time slice, until the lock is free: so
 /// nothing slow may be done under it, least of all a driver call.
@@ -20,15 +20,18 @@ class EMBER_THREAD_NOTE(capability("mutex")) SpinLock {
            !locked_.exchange(true, std::memory_order_acquire);
   }
   void lock() noexcept EMBER_THREAD_NOTE(acquire_capability()) {
-    for (int spins = 0; !try_lock(); ++spins) {
-      if (spins < kSpins)
-        relax();
-      else
-        sched_yield();
-    }
+    for (int spins = 0; !try_lock(); ++spins) pause(spins);
   }
   void unlock() noexcept EMBER_THREAD_NOTE(release_capability()) {
     locked_.store(false, std::memory_order_release);
+  }
+
+  /// What a thread does that waits, for the `spins`th time.
+  static void pause(int spins) noexcept {
+    if (spins < kSpins)
+      relax();
+    else
+      sched_yield();
   }
 
  private:

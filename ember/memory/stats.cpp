@@ -2,17 +2,22 @@
 
 namespace ember::memory {
 
-void Stats::apply_rare(const AllocEvent& event) noexcept {
-  const auto bytes = static_cast<std::int64_t>(event.bytes);
+void Stats::apply(const AllocEvent& event) noexcept {
+  const auto change = [this, &event](std::int64_t sign) {
+    const auto bytes = sign * static_cast<std::int64_t>(event.bytes);
+    for (const Pool pool : {kAll, pool_of(event.small)}) {
+      at(segment, pool).change(sign);
+      at(reserved_bytes, pool).change(bytes);
+    }
+    publish_reserved();
+  };
   switch (event.kind) {
     case AllocEvent::Kind::segment_allocated:
-      grow(event.small, segment, 1);
-      grow(event.small, reserved_bytes, bytes);
+      change(1);
       ++device_allocs_;
       break;
     case AllocEvent::Kind::segment_freed:
-      shrink(event.small, segment, 1);
-      shrink(event.small, reserved_bytes, bytes);
+      change(-1);
       ++device_frees_;
       break;
     case AllocEvent::Kind::retried: ++retries_; break;
@@ -22,21 +27,48 @@ void Stats::apply_rare(const AllocEvent& event) noexcept {
   }
 }
 
-Usage Stats::headroom(Pool pool) const noexcept {
-  return {std::min(at(allocation, pool).headroom(), at(active, pool).headroom()),
-          std::min(at(allocated_bytes, pool).headroom(), at(active_bytes, pool).headroom()),
-          at(requested_bytes, pool).headroom()};
+void Stats::publish_reserved() noexcept {
+  reserved_.store(at(reserved_bytes, kAll).current, kRelaxed);
+  max_reserved_.store(at(reserved_bytes, kAll).peak, kRelaxed);
+}
+
+// Of what is active, so much more, or less, only waits for other streams.
+void Stats::wait(Pool pool, const Usage& usage) noexcept {
+  waiting_[pool] += usage;
+  waiting_[kAll] += usage;
+  find_ceilings();
+}
+
+void Stats::raise_peaks() noexcept {
+  for (const Pool pool : {kAll, kSmall, kLarge}) {
+    active_peak_[pool] = Usage::most(active_peak_[pool], active_[pool]);
+    in_use_peak_[pool] = Usage::most(in_use_peak_[pool], in_use(pool));
+  }
+  find_ceilings();
+}
+
+void Stats::find_ceilings() noexcept {
+  for (const Pool pool : {kAll, kSmall, kLarge}) {
+    Usage in_use = in_use_peak_[pool];
+    in_use += waiting_[pool];
+    ceiling_[pool] = Usage::least(active_peak_[pool], in_use);
+    // Requested bytes are counted of what is active only.
+    ceiling_[pool].requested = active_peak_[pool].requested;
+  }
+  max_allocated_.store(in_use_peak_[kAll].bytes, kRelaxed);
 }
 
 bool Stats::within_peaks(bool small, const Usage& usage) const noexcept {
-  return headroom(kAll).covers(usage) && headroom(pool_of(small)).covers(usage);
+  const Pool pool = pool_of(small);
+  return (ceiling_[kAll] - active_[kAll]).covers(usage) &&
+         (ceiling_[pool] - active_[pool]).covers(usage);
 }
 
 PoolUsage Stats::share_of_room(int shares, bool small, const Usage& next) const noexcept {
   PoolUsage share;
   const auto part = [shares](std::int64_t room) { return room > 0 ? room / shares : 0; };
   for (const Pool pool : {kAll, kSmall, kLarge}) {
-    Usage room = headroom(pool);
+    Usage room = ceiling_[pool] - active_[pool];
     if (pool == kAll || pool == pool_of(small)) room -= next;
     share[pool] = {part(room.blocks), part(room.bytes), part(room.requested)};
   }
@@ -44,64 +76,69 @@ PoolUsage Stats::share_of_room(int shares, bool small, const Usage& next) const 
 }
 
 void Stats::lend(const PoolUsage& credit) noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) {
-    at(allocation, pool).shift(credit[pool].blocks);
-    at(allocated_bytes, pool).shift(credit[pool].bytes);
-    at(active, pool).shift(credit[pool].blocks);
-    at(active_bytes, pool).shift(credit[pool].bytes);
-    at(requested_bytes, pool).shift(credit[pool].requested);
-  }
+  for (const Pool pool : {kAll, kSmall, kLarge}) active_[pool] += credit[pool];
+  shift_allocated(credit[kAll].bytes);
 }
 
 void Stats::take_back(const PoolUsage& credit) noexcept {
-  PoolUsage negative;
-  for (const Pool pool : {kAll, kSmall, kLarge}) negative[pool] -= credit[pool];
-  lend(negative);
+  for (const Pool pool : {kAll, kSmall, kLarge}) active_[pool] -= credit[pool];
+  shift_allocated(-credit[kAll].bytes);
 }
 
 void Stats::add_increases(const PoolUsage& gained) noexcept {
-  for (const Pool pool : {kSmall, kLarge}) {
-    at(allocation, pool).increased += gained[pool].blocks;
-    at(allocated_bytes, pool).increased += gained[pool].bytes;
-    at(active, pool).increased += gained[pool].blocks;
-    at(active_bytes, pool).increased += gained[pool].bytes;
-    at(requested_bytes, pool).increased += gained[pool].requested;
-  }
+  for (const Pool pool : {kSmall, kLarge}) increased_[pool] += gained[pool];
 }
 
 void Stats::reset_peaks() noexcept {
+  active_peak_ = active_;
+  for (const Pool pool : {kAll, kSmall, kLarge}) in_use_peak_[pool] = in_use(pool);
+  find_ceilings();
   for (auto& pool : tallies_)
-    for (Tally& tally : pool) tally.peak.store(tally.current.load(kRelaxed), kRelaxed);
+    for (Tally& tally : pool) tally.peak = tally.current;
+  publish_reserved();
 }
 
 void Stats::clear_current() noexcept {
+  active_ = waiting_ = {};
+  allocated_.store(0, kRelaxed);
+  find_ceilings();
   for (auto& pool : tallies_)
-    for (Tally& tally : pool) tally.current.store(0, kRelaxed);
-}
-
-cuda::PoolCounters Stats::read(Group group) const noexcept {
-  const auto counter = [](const Tally& tally, std::int64_t increased) {
-    const std::int64_t current = tally.current.load(kRelaxed);
-    // What came and is no longer there must have gone.
-    return cuda::Counter{current, tally.peak.load(kRelaxed), increased, increased - current};
-  };
-  const Tally& small = at(group, kSmall);
-  const Tally& large = at(group, kLarge);
-  return {counter(at(group, kAll), small.increased + large.increased),
-          counter(small, small.increased), counter(large, large.increased)};
+    for (Tally& tally : pool) tally.current = 0;
+  publish_reserved();
 }
 
 cuda::MemoryCounters Stats::counters() const noexcept {
+  // What came and is no longer there must have gone.
+  const auto counter = [](std::int64_t current, std::int64_t peak, std::int64_t increased) {
+    return cuda::Counter{current, peak, increased, increased - current};
+  };
+  const auto rare = [&](Group group) {
+    const auto read = [&](Pool pool) {
+      const Tally& tally = at(group, pool);
+      return counter(tally.current, tally.peak, tally.increased);
+    };
+    return cuda::PoolCounters{read(kAll), read(kSmall), read(kLarge)};
+  };
+  PoolUsage now, increased = increased_;
+  increased[kAll] = increased[kSmall];
+  increased[kAll] += increased[kLarge];
+  for (const Pool pool : {kAll, kSmall, kLarge}) now[pool] = in_use(pool);
+  const auto of = [&](const PoolUsage& current, const PoolUsage& peak, std::int64_t Usage::*field) {
+    const auto read = [&](Pool pool) {
+      return counter(current[pool].*field, peak[pool].*field, increased[pool].*field);
+    };
+    return cuda::PoolCounters{read(kAll), read(kSmall), read(kLarge)};
+  };
   cuda::MemoryCounters out;
-  out.allocation = read(allocation);
-  out.segment = read(segment);
-  out.active = read(active);
-  out.inactive_split = read(inactive_split);
-  out.allocated_bytes = read(allocated_bytes);
-  out.reserved_bytes = read(reserved_bytes);
-  out.active_bytes = read(active_bytes);
-  out.inactive_split_bytes = read(inactive_split_bytes);
-  out.requested_bytes = read(requested_bytes);
+  out.allocation = of(now, in_use_peak_, &Usage::blocks);
+  out.segment = rare(segment);
+  out.active = of(active_, active_peak_, &Usage::blocks);
+  out.inactive_split = rare(inactive_split);
+  out.allocated_bytes = of(now, in_use_peak_, &Usage::bytes);
+  out.reserved_bytes = rare(reserved_bytes);
+  out.active_bytes = of(active_, active_peak_, &Usage::bytes);
+  out.inactive_split_bytes = rare(inactive_split_bytes);
+  out.requested_bytes = of(active_, active_peak_, &Usage::requested);
   out.num_alloc_retries = retries_;
   out.num_ooms = ooms_;
   out.num_sync_all_streams = syncs_;

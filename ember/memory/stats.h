@@ -22,10 +22,10 @@ struct SplitChange {
 struct AllocEvent {
   enum class Kind : std::uint8_t {
     allocated,          ///< a block was handed out
+    freed,              ///< its user freed it, and no other stream uses it: the next two at once
     free_requested,     ///< its user freed it
     free_completed,     ///< ... and no stream uses it any longer
     stream_recorded,    ///< another stream was noted for a block
-    cache_flushed,      ///< blocks came back from a thread's cache to the free lists
     segment_allocated,  ///< memory came from the device
     segment_freed,      ///< ... and went back
     retried,            ///< the device is asked again after everything free was given back
@@ -38,7 +38,6 @@ struct AllocEvent {
   const void* address = nullptr;
   std::size_t bytes = 0;
   std::size_t requested = 0;
-  SplitChange split{};
 };
 
 /// What one block, or several together, add to the counters while in use.
@@ -53,8 +52,20 @@ struct Usage {
     blocks -= other.blocks, bytes -= other.bytes, requested -= other.requested;
     return *this;
   }
+  friend Usage operator-(Usage left, const Usage& right) noexcept { return left -= right; }
+  friend Usage operator-(const Usage& usage) noexcept { return Usage{} - usage; }
+  /// One test of all three: the sign of the differences. (Nothing here comes near 2^63.)
   bool covers(const Usage& other) const noexcept {
-    return blocks >= other.blocks && bytes >= other.bytes && requested >= other.requested;
+    return ((blocks - other.blocks) | (bytes - other.bytes) | (requested - other.requested)) >= 0;
+  }
+  /// The smaller, or larger, of each.
+  static Usage least(const Usage& a, const Usage& b) noexcept {
+    return {std::min(a.blocks, b.blocks), std::min(a.bytes, b.bytes),
+            std::min(a.requested, b.requested)};
+  }
+  static Usage most(const Usage& a, const Usage& b) noexcept {
+    return {std::max(a.blocks, b.blocks), std::max(a.bytes, b.bytes),
+            std::max(a.requested, b.requested)};
   }
 };
 
@@ -66,35 +77,52 @@ using PoolUsage = std::array<Usage, kPools>;
 
 /// The counters of one device. Belongs to the allocator's lock; single values can be read without.
 ///
-/// While credit is lent to threads' caches, the current values of what those caches change
-/// (allocation, active and requested) are upper bounds: see Note [Peak credits] in thread_cache.h.
+/// An allocation changes five quantities, for the device and for one pool, and each has a peak. So
+/// what is kept is chosen to make that cheap: one level for what is active, of which what waits for
+/// other streams is a part, and how high it may rise before any of the five peaks must be raised.
+///
+/// While credit is lent to threads' caches, the levels are upper bounds: see Note [Peak credits] in
+/// thread_cache.h.
 class Stats {
  public:
-  /// In place, so that where the kind is known only its counters remain.
-  void apply(const AllocEvent& event) noexcept {
-    const auto bytes = static_cast<std::int64_t>(event.bytes);
-    const auto requested = static_cast<std::int64_t>(event.requested);
-    switch (event.kind) {
+  /// One block: allocated, freed, free_requested or free_completed. In place and not by an
+  /// AllocEvent, since nothing should be in memory only to be added up.
+  [[gnu::always_inline]] void apply(AllocEvent::Kind kind, bool small,
+                                    const Usage& usage) noexcept {
+    const Pool pool = pool_of(small);
+    switch (kind) {
       case AllocEvent::Kind::allocated:
-        grow(event.small, allocation, 1);
-        grow(event.small, allocated_bytes, bytes);
-        grow(event.small, active, 1);
-        grow(event.small, active_bytes, bytes);
-        grow(event.small, requested_bytes, requested);
+        increased_[pool] += usage;
+        shift(pool, usage);
+        shift_allocated(usage.bytes);
+        if (!ceiling_[kAll].covers(active_[kAll]) || !ceiling_[pool].covers(active_[pool]))
+            [[unlikely]]
+          raise_peaks();
+        break;
+      case AllocEvent::Kind::freed:
+        shift(pool, -usage);
+        shift_allocated(-usage.bytes);
         break;
       case AllocEvent::Kind::free_requested:
-        shrink(event.small, allocation, 1);
-        shrink(event.small, allocated_bytes, bytes);
+        shift_allocated(-usage.bytes);
+        wait(pool, usage);
         break;
       case AllocEvent::Kind::free_completed:
-        shrink(event.small, active, 1);
-        shrink(event.small, active_bytes, bytes);
-        shrink(event.small, requested_bytes, requested);
+        shift(pool, -usage);
+        wait(pool, -usage);
         break;
-      default: apply_rare(event);
+      default: break;
     }
-    if (event.split.blocks != 0) change(event.small, inactive_split, event.split.blocks);
-    if (event.split.bytes != 0) change(event.small, inactive_split_bytes, event.split.bytes);
+  }
+  /// Everything else.
+  void apply(const AllocEvent& event) noexcept;
+  /// What an operation has done to the free blocks.
+  void apply(bool small, const SplitChange& change) noexcept {
+    if (change.blocks == 0 && change.bytes == 0) return;
+    for (const Pool pool : {kAll, pool_of(small)}) {
+      at(inactive_split, pool).change(change.blocks);
+      at(inactive_split_bytes, pool).change(change.bytes);
+    }
   }
 
   /// Whether one more block of that usage leaves all peaks as they are.
@@ -113,73 +141,51 @@ class Stats {
   void clear_current() noexcept;
   cuda::MemoryCounters counters() const noexcept;
 
-  std::int64_t allocated() const noexcept {
-    return at(allocated_bytes, kAll).current.load(kRelaxed);
-  }
-  std::int64_t max_allocated() const noexcept {
-    return at(allocated_bytes, kAll).peak.load(kRelaxed);
-  }
-  std::int64_t reserved() const noexcept { return at(reserved_bytes, kAll).current.load(kRelaxed); }
-  std::int64_t max_reserved() const noexcept {
-    return at(reserved_bytes, kAll).peak.load(kRelaxed);
-  }
+  std::int64_t allocated() const noexcept { return allocated_.load(kRelaxed); }
+  std::int64_t max_allocated() const noexcept { return max_allocated_.load(kRelaxed); }
+  std::int64_t reserved() const noexcept { return reserved_.load(kRelaxed); }
+  std::int64_t max_reserved() const noexcept { return max_reserved_.load(kRelaxed); }
 
  private:
   static constexpr auto kRelaxed = std::memory_order_relaxed;
-  // The first five are what caches of threads change without the allocator's lock.
-  enum Group {
-    allocation,
-    allocated_bytes,
-    active,
-    active_bytes,
-    requested_bytes,
-    kLendable,
-    segment = kLendable,
-    reserved_bytes,
-    inactive_split,
-    inactive_split_bytes,
-    kGroups
-  };
+  enum Group { inactive_split, inactive_split_bytes, segment, reserved_bytes, kGroups };
 
-  // Written under the lock only, so that plain loads and stores are enough.
   struct Tally {
-    std::atomic<std::int64_t> current{0}, peak{0};
-    std::int64_t increased = 0;  // of a pool; for the whole device it is the sum
+    std::int64_t current = 0, peak = 0, increased = 0;
 
-    void grow(std::int64_t by) noexcept {
-      const std::int64_t now = current.load(kRelaxed) + by;
-      current.store(now, kRelaxed);
-      if (now > peak.load(kRelaxed)) peak.store(now, kRelaxed);
+    // Without branches: whether there is more or less of something is anybody's guess.
+    void change(std::int64_t by) noexcept {
+      current += by;
+      peak = std::max(peak, current);
+      increased += std::max(by, std::int64_t{0});
     }
-    void shift(std::int64_t change) noexcept {
-      current.store(current.load(kRelaxed) + change, kRelaxed);
-    }
-    std::int64_t headroom() const noexcept { return peak.load(kRelaxed) - current.load(kRelaxed); }
   };
 
   Tally& at(Group group, Pool pool) noexcept { return tallies_[pool][group]; }
   const Tally& at(Group group, Pool pool) const noexcept { return tallies_[pool][group]; }
-  void grow(bool small, Group group, std::int64_t by) noexcept {
-    at(group, kAll).grow(by);
-    Tally& pool = at(group, pool_of(small));
-    pool.grow(by);
-    pool.increased += by;
+  void shift(Pool pool, const Usage& usage) noexcept {
+    active_[pool] += usage;
+    active_[kAll] += usage;
   }
-  void shrink(bool small, Group group, std::int64_t by) noexcept {
-    at(group, kAll).shift(-by);
-    at(group, pool_of(small)).shift(-by);
+  void shift_allocated(std::int64_t bytes) noexcept {
+    // Written under the lock only, so that plain loads and stores are enough.
+    allocated_.store(allocated_.load(kRelaxed) + bytes, kRelaxed);
   }
-  void change(bool small, Group group, std::int64_t by) noexcept {
-    if (by > 0)
-      grow(small, group, by);
-    else
-      shrink(small, group, -by);
-  }
-  void apply_rare(const AllocEvent& event) noexcept;
-  Usage headroom(Pool pool) const noexcept;
-  cuda::PoolCounters read(Group group) const noexcept;
+  void wait(Pool pool, const Usage& usage) noexcept;
+  Usage in_use(Pool pool) const noexcept { return active_[pool] - waiting_[pool]; }
+  void raise_peaks() noexcept;
+  void find_ceilings() noexcept;
+  void publish_reserved() noexcept;
 
-  std::array<std::array<Tally, kGroups>, kPools> tallies_;
+  PoolUsage active_;     // blocks handed out, or freed and waiting for other streams
+  PoolUsage ceiling_;    // what active_ may reach without raising a peak
+  PoolUsage increased_;  // sum of all allocations; of a pool, for the device it is their sum
+  std::atomic<std::int64_t> allocated_{0};  // bytes of active_ that do not wait
+
+  PoolUsage waiting_;  // of active_: freed, but other streams may still use it
+  PoolUsage active_peak_, in_use_peak_;
+  std::atomic<std::int64_t> max_allocated_{0}, reserved_{0}, max_reserved_{0};
+  std::array<std::array<Tally, kGroups>, kPools> tallies_{};
   std::int64_t retries_ = 0, ooms_ = 0, syncs_ = 0, device_allocs_ = 0, device_frees_ = 0;
 };
 

@@ -77,12 +77,8 @@ bool ThreadCache::spend(std::size_t size, std::size_t requested) noexcept {
   return true;
 }
 
-ThreadCache::Put ThreadCache::put(Block* block) {
-  if (block->size > kMaxBlockBytes) return Put::refused;
-  SpinGuard lock(mutex_);
-  used_ = true;
-  // A flush may have ended the session between the caller's look and now.
-  if (!in_session()) return Put::refused;
+ThreadCache::Put ThreadCache::keep(Block* block) noexcept {
+  if (block->size > kMaxBlockBytes || block->use != nullptr) return Put::refused;
   if (blocks_ >= kMaxBlocks || bytes_ + block->size > kMaxBytes) return Put::full;
   Shelf* shelf = find_room(block->stream, block->size);
   if (shelf == nullptr) return Put::full;
@@ -104,9 +100,13 @@ void ThreadCache::lend_half(ThreadCache& borrower) noexcept
   }
 }
 
-void ThreadCache::begin_session(std::atomic<int>& active) noexcept {
+void ThreadCache::go_on() noexcept {
   operations_left_ = session_length_;
   session_length_ = std::min(2 * session_length_, kLongSession);
+}
+
+void ThreadCache::begin_session(std::atomic<int>& active) noexcept {
+  go_on();
   SpinGuard lock(mutex_);
   used_ = true;
   if (!session_.exchange(true, std::memory_order_relaxed))

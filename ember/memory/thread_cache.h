@@ -52,14 +52,28 @@ class alignas(64) ThreadCache {
   /// A block of exactly that size, marked as handed out.
   Taken take(void* stream, std::size_t size, std::size_t requested) EMBER_EXCLUDES(mutex_);
 
-  enum class Put { kept, refused, full };
+  enum class Put { kept, refused, full, unclaimed };
   /// Keeps a claimed block and counts the free. Otherwise nothing has happened; `full` means that
   /// draining the blocks of its size would make room.
-  Put put(Block* block) EMBER_EXCLUDES(mutex_);
+  Put put(Block* block) EMBER_EXCLUDES(mutex_) {
+    return put(block, [] { return true; });
+  }
+  /// The same for a block that `claim()` claims first, if the cache is still in a session; else, or
+  /// if that fails, it is `unclaimed`.
+  template <class Claim>
+  Put put(Block* block, const Claim& claim) EMBER_EXCLUDES(mutex_) {
+    SpinGuard lock(mutex_);
+    used_ = true;
+    // A flush may have ended the session between the caller's look and now.
+    return in_session() && claim() ? keep(block) : Put::unclaimed;
+  }
 
   /// Counts one operation of the session; true when it was the last one. For the owning thread.
   bool tick() noexcept { return --operations_left_ <= 0; }
-  /// Begins a session, or goes on with an expired one. Sessions grow while contention lasts.
+  /// Some more operations, as long as no flush has ended the session.
+  void go_on() noexcept;
+  /// Begins a session, or goes on with an expired one. Sessions grow while contention lasts. Under
+  /// the allocator's lock: who holds it knows whether there is any.
   void begin_session(std::atomic<int>& active) noexcept EMBER_EXCLUDES(mutex_);
   bool in_session() const noexcept { return session_.load(std::memory_order_relaxed); }
 
@@ -86,6 +100,7 @@ class alignas(64) ThreadCache {
   Shelf* find(const void* stream, std::size_t size) noexcept EMBER_REQUIRES(mutex_);
   Shelf* find_room(void* stream, std::size_t size) noexcept EMBER_REQUIRES(mutex_);
   bool spend(std::size_t size, std::size_t requested) noexcept EMBER_REQUIRES(mutex_);
+  Put keep(Block* block) noexcept EMBER_REQUIRES(mutex_);
   Block* pop(Shelf& shelf) noexcept EMBER_REQUIRES(mutex_);
   void push(Shelf& shelf, Block* block) noexcept EMBER_REQUIRES(mutex_);
   /// How many more blocks of that size it may keep.

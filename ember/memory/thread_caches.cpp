@@ -29,17 +29,21 @@ struct Entry {
   std::uint64_t id = 0;
   ThreadCache* cache = nullptr;
 };
-// Trivial, so that looking costs no check whether it has been made; the destructor is apart.
-constinit thread_local Entry my_caches[kPlaces];
+// kPlaces of them, once the thread has a cache. Trivial, so that looking costs no check whether it
+// has been made; the destructor is apart. A pointer only, since memory that can be found so quickly
+// is scarce.
+constinit thread_local Entry* my_caches [[gnu::tls_model("initial-exec")]] = nullptr;
 constinit thread_local bool exiting = false;
 
 struct AtThreadExit {
   const pid_t process = getpid();
   ~AtThreadExit() {
     exiting = true;
-    if (getpid() != process) return;  // forked: the locks may be those of threads that are gone
+    const std::unique_ptr<Entry[]> caches(std::exchange(my_caches, nullptr));
+    // Forked: the locks may be those of threads that are gone.
+    if (caches == nullptr || getpid() != process) return;
     for (std::size_t i = 0; i < kPlaces; ++i) {
-      const Entry entry = std::exchange(my_caches[i], Entry{});
+      const Entry entry = caches[i];
       if (entry.id == 0) continue;
       Place& place = places()[i];
       MutexLock lock(place.mutex);
@@ -72,21 +76,21 @@ ThreadCaches::~ThreadCaches() {
 }
 
 ThreadCache* ThreadCaches::mine_in_session() const noexcept {
-  if (place_ == kNoPlace) return nullptr;
+  if (place_ == kNoPlace || my_caches == nullptr) return nullptr;
   const Entry& entry = my_caches[place_];
   return entry.id == id_ && entry.cache->in_session() ? entry.cache : nullptr;
 }
 
-ThreadCache* ThreadCaches::resume() noexcept {
-  if (place_ == kNoPlace) return nullptr;
+bool ThreadCaches::resume() noexcept {
+  if (my_caches == nullptr) return false;
   const Entry& entry = my_caches[place_];
-  if (entry.id != id_) return nullptr;
+  if (entry.id != id_) return false;
   entry.cache->begin_session(active_);
-  return entry.cache;
+  return true;
 }
 
 void ThreadCaches::join() {
-  if (place_ == kNoPlace || exiting || resume() != nullptr) return;
+  if (place_ == kNoPlace || exiting || resume()) return;
   static thread_local AtThreadExit at_exit;
   (void)at_exit;
   const int count = count_.load(std::memory_order_relaxed);
@@ -97,6 +101,7 @@ void ThreadCaches::join() {
     caches_[i] = std::make_unique<ThreadCache>(i);
     count_.store(count + 1, std::memory_order_release);
   }
+  if (my_caches == nullptr) my_caches = new Entry[kPlaces];
   caches_[i]->owned_ = true;
   my_caches[place_] = {id_, caches_[i].get()};
   caches_[i]->begin_session(active_);

@@ -35,9 +35,8 @@ class ThreadCaches {
   bool any_active() const noexcept { return active_.load(std::memory_order_acquire) > 0; }
   /// The calling thread's cache, if it is in a session.
   ThreadCache* mine() const noexcept { return any_active() ? mine_in_session() : nullptr; }
-  /// Begins a session for a thread that has a cache already; null for any other.
-  ThreadCache* resume() noexcept;
-  /// The same, and makes the cache if need be. Under the allocator's lock.
+  /// Begins a session for the calling thread, and makes its cache if need be. Under the allocator's
+  /// lock.
   void join();
   /// Half of what some cache has of that stream and size, as a chain; null if none has any. Under
   /// the allocator's lock.
@@ -71,6 +70,7 @@ class ThreadCaches {
 
  private:
   ThreadCache* mine_in_session() const noexcept;
+  bool resume() noexcept;
   std::span<const std::unique_ptr<ThreadCache>> caches() const noexcept {
     return {caches_.data(), static_cast<std::size_t>(count_.load(std::memory_order_acquire))};
   }

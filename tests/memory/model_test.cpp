@@ -27,8 +27,10 @@ class Pair {
 
   void step() {
     const unsigned dice = random_() % 1000;
-    if (dice < 480)
+    if (dice < 440)
       allocate();
+    else if (dice < 520)
+      allocate_and_free();
     else if (dice < 880)
       free_one();
     else if (dice < 950)
@@ -75,9 +77,8 @@ class Pair {
     }
   }
 
-  void allocate() {
-    const std::size_t bytes = random_size();
-    const std::uintptr_t stream = random_() % kStreams;
+  void allocate() { allocate(random_size(), random_() % kStreams); }
+  void allocate(std::size_t bytes, std::uintptr_t stream) {
     const auto expected = model_.allocate(bytes, stream * 64);
     try {
       const memory::Block* block = allocator_.allocate(bytes, stream_handle(stream).native);
@@ -92,9 +93,26 @@ class Pair {
     }
   }
 
+  /// Once, or over and over again with the same size.
+  void allocate_and_free() {
+    const std::size_t bytes = random_size();
+    const std::uintptr_t stream = random_() % kStreams;
+    for (unsigned times = 1 + random_() % 3; times > 0; --times) {
+      const std::size_t before = live_.size();
+      allocate(random_() % 4 == 0 ? random_size() : bytes, stream);
+      if (live_.size() != before + 1) return;
+      if (random_() % 8 == 0) record();
+      if (random_() % 8 == 0) complete(random_() % kStreams);
+      free_at(live_.size() - 1);
+    }
+  }
+
   void free_one() {
-    if (live_.empty()) return;
-    std::swap(live_[random_() % live_.size()], live_.back());
+    if (!live_.empty()) free_at(random_() % live_.size());
+  }
+
+  void free_at(std::size_t index) {
+    std::swap(live_[index], live_.back());
     const std::uintptr_t address = live_.back();
     live_.pop_back();
     model_.free(address);

@@ -282,12 +282,12 @@ void memory(const Bench& bench) {
   const char* group = "Memory";
   for (const std::size_t bytes : {std::size_t{512}, kMiB, 64 * kMiB})
     bench.contrast(
-        row(group, rows::allocate_free(bytes), "<= 0.16"),
+        row(group, rows::allocate_free(bytes), "<= 0.08"),
         [&] { const auto buffer = cuda::allocate(bytes, bench.stream); },
         [&](Raw& raw) { raw.malloc_free(bytes); });
   for (const std::size_t bytes : {std::size_t{512}, kMiB, 64 * kMiB})
     bench.contrast(
-        row(group, rows::allocate_free_raw(bytes), "<= 0.16"),
+        row(group, rows::allocate_free_raw(bytes), "<= 0.08"),
         [&] { cuda::caching_allocator_delete(cuda::caching_allocator_alloc(bytes)); },
         // What CUDA itself has for allocating often.
         [&](Raw& raw) { raw.malloc_free_async(bytes); });

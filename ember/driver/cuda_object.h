@@ -13,6 +13,8 @@ struct CudaObject {
   /// Number of visible devices without initialising CUDA (so that the process may still fork), from
   /// NVML and CUDA_VISIBLE_DEVICES; -1 when NVML cannot tell.
   int (*count_without_cuda)() noexcept = nullptr;
+  /// Whether count_without_cuda answers from memory. May be null: it never does.
+  bool (*devices_are_known)() noexcept = nullptr;
   /// Initialises CUDA and makes the driver: insufficient_driver, no_device, or what CUDA said.
   /// no_device's detail says whether libcuda.so.1 is missing. Called at most once.
   Status (*open)(Driver*& out) noexcept = nullptr;

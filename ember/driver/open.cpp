@@ -139,7 +139,10 @@ int count_without_opening(const Choice& choice) noexcept {
 bool counting_leaves_ember(const Choice& choice) noexcept {
   if (choice.kind != Choice::Kind::automatic && choice.kind != Choice::Kind::cuda) return false;
   const LoadedObject* known = first_attempt.load(std::memory_order_acquire);
-  return known == nullptr || known->object != nullptr;
+  if (known == nullptr) return true;
+  const CudaObject* object = known->object;
+  return object != nullptr &&
+         (object->devices_are_known == nullptr || !object->devices_are_known());
 }
 
 bool cuda_object_is_known() noexcept {

@@ -11,12 +11,21 @@
 namespace ember::test {
 namespace {
 
+constexpr std::size_t kBlock = 1024;
+std::mutex mutex;
+GateFlags* block = nullptr;
+std::size_t used = kBlock;
+
+/// Memory that was pinned before a reset may not be pinned any more.
+void forget_block(int) {
+  const std::lock_guard lock(mutex);
+  used = kBlock;
+}
+
 /// Flags are never freed: the kernel may look at them after the gate is gone.
 GateFlags* new_flags() {
-  constexpr std::size_t kBlock = 1024;
-  static std::mutex mutex;
-  static GateFlags* block = nullptr;
-  static std::size_t used = kBlock;
+  static const bool hooked = (cuda::on_device_reset(&forget_block), true);
+  (void)hooked;
   const std::lock_guard lock(mutex);
   if (used == kBlock) {
     void* memory = nullptr;

@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -65,16 +68,31 @@ std::optional<std::vector<std::string>> uuids(const Nvml& nvml) {
   return found;
 }
 
+/// What NVML said the first time: a machine's devices stay, and asking takes it a tenth of a
+/// second. Never freed. No lock, which the child of a fork might find taken.
+constinit std::atomic<const std::vector<std::string>*> known{nullptr};
+
+const std::vector<std::string>* ask() {
+  Nvml nvml;
+  if (!load(nvml) || nvml.init() != kNvmlSuccess) return nullptr;
+  auto found = uuids(nvml);
+  nvml.shutdown();
+  if (!found) return nullptr;
+  auto made = std::make_unique<const std::vector<std::string>>(std::move(*found));
+  const std::vector<std::string>* earlier = nullptr;
+  return known.compare_exchange_strong(earlier, made.get()) ? made.release() : earlier;
+}
+
 }  // namespace
+
+bool devices_are_known() noexcept { return known.load() != nullptr; }
 
 int count_without_cuda() noexcept {
   const auto visible = env::get("CUDA_VISIBLE_DEVICES");
   if (visible && visible->find("MIG-") != std::string::npos) return -1;
-  Nvml nvml;
-  if (!load(nvml) || nvml.init() != kNvmlSuccess) return -1;
-  const auto devices = uuids(nvml);
-  nvml.shutdown();
-  return devices ? static_cast<int>(visible_devices(visible, *devices).size()) : -1;
+  const std::vector<std::string>* devices = known.load();
+  if (devices == nullptr) devices = ask();
+  return devices == nullptr ? -1 : static_cast<int>(visible_devices(visible, *devices).size());
 }
 
 }  // namespace ember::driver::cuda

@@ -7,4 +7,7 @@ namespace ember::driver::cuda {
 /// tell. CUDA is not touched, so that the process may still fork.
 int count_without_cuda() noexcept;
 
+/// Whether NVML has told already: then counting asks it nothing any more.
+bool devices_are_known() noexcept;
+
 }  // namespace ember::driver::cuda

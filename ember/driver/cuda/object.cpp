@@ -18,6 +18,7 @@ Status open(Driver*& out) noexcept {
 
 constexpr CudaObject kObject{
     .count_without_cuda = &count_without_cuda,
+    .devices_are_known = &devices_are_known,
     .open = &open,
     .column = &column,
     .architectures = EMBER_CUDA_ARCHITECTURES,

@@ -47,6 +47,22 @@ void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
         "a single memory location. Please clone() the tensor before performing the operation.");
 }
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
+  if (a.data_ptr() == b.data_ptr()) return true;
+  if (!is_dense(a.sizes(), a.strides()) || !is_dense(b.sizes(), b.strides())) return false;
+  const auto x = range(a);
+  const auto y = range(b);
+  return x.first < y.second && y.first < x.second;
+}
+
+void require_no_overlap(const Tensor& out, const Tensor& input) {
+  if (overlap(out, input))
+    throw Error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to a single memory location. Please clone() the tensor before performing the operation.");
+}
+
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype) {
   require_same_device(device, out.device());
   if (!can_cast(dtype, out.dtype()))

@@ -19,6 +19,13 @@ void require_no_internal_overlap(const Tensor& out);
 /// Error if `out` and `input` share memory without being the same elements in the same order.
 void require_no_partial_overlap(const Tensor& out, const Tensor& input);
 
+/// Whether two tensors share memory, as far as that is easy to tell: views with gaps that may lie
+/// between each other count as apart unless they are the same.
+bool overlap(const Tensor& a, const Tensor& b);
+
+/// Error if `out` and `input` share memory at all.
+void require_no_overlap(const Tensor& out, const Tensor& input);
+
 /// Readies the given output of an operation: Error unless it is on `device` and its dtype can hold
 /// `dtype`; an output without elements gets the right shape, any other must have it.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);

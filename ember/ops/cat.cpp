@@ -1,0 +1,269 @@
+#include "ember/ops/cat.h"
+
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "ember/base/error.h"
+#include "ember/driver/kernels.h"
+#include "ember/ops/cat_args.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+
+namespace ember {
+namespace ops {
+namespace {
+
+template <int unit>
+Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<CatArgs>();
+  const auto size = [](std::int64_t units) { return static_cast<std::size_t>(units * unit); };
+  const CatEntry* table = nullptr;
+  if (args.table != nullptr) {
+    table = on.at(args.table, static_cast<std::size_t>(args.count));
+    if (table == nullptr) return on.fault();
+  }
+  const auto part_at = [&](std::int64_t i) {
+    return table != nullptr ? table[i].part : args.parts[i];
+  };
+  const std::int64_t end = part_at(args.count - 1).end;
+  auto* out = on.at(static_cast<std::byte*>(args.out), size((args.rows - 1) * args.pitch + end));
+  if (out == nullptr) return on.fault();
+  std::int64_t begin = args.begin;
+  for (std::int64_t i = 0; i < args.count; ++i) {
+    const CatPart part = part_at(i);
+    const std::int64_t length = part.end - begin;
+    const auto* in = on.at(static_cast<const std::byte*>(part.data), size(args.rows * length));
+    if (in == nullptr) return on.fault();
+    for (std::int64_t row = 0; row < args.rows; ++row)
+      std::memcpy(out + size(row * args.pitch + begin), in + size(row * length), size(length));
+    begin = part.end;
+  }
+  return {};
+}
+
+constinit driver::Kernel rows[] = {
+    {"cat.1", &cat_host<1>, nullptr},   {"cat.2", &cat_host<2>, nullptr},
+    {"cat.4", &cat_host<4>, nullptr},   {"cat.8", &cat_host<8>, nullptr},
+    {"cat.16", &cat_host<16>, nullptr},
+};
+const driver::kernels::Table rows_table(rows);
+
+/// Collects inputs that lie next to each other in the output, and moves them in few launches.
+class Batch {
+ public:
+  /// Rows of the output, which is contiguous, have `pitch` bytes.
+  Batch(const Tensor& out, std::int64_t row_count, std::int64_t pitch)
+      : out_(out), rows_(row_count), pitch_(pitch) {}
+
+  /// The input's rows, which are contiguous, begin at `begin` bytes of those of the output.
+  void add(const Tensor& input, std::int64_t begin, std::int64_t length) {
+    if (inputs_.empty()) begin_ = begin;
+    inputs_.push_back(&input);
+    parts_.push_back({input.data_ptr(), begin + length});
+  }
+
+  /// Moves what was collected. The inputs must still live.
+  void flush() {
+    if (parts_.empty()) return;
+    // The widest unit that fits everything.
+    auto all = reinterpret_cast<std::uintptr_t>(out_.data_ptr()) | 16U;
+    all |= static_cast<std::uintptr_t>(begin_);
+    if (rows_ > 1) all |= static_cast<std::uintptr_t>(pitch_);
+    for (const CatPart& part : parts_)
+      all |= reinterpret_cast<std::uintptr_t>(part.data) | static_cast<std::uintptr_t>(part.end);
+    const int shift = std::countr_zero(all);
+    const std::int64_t unit = std::int64_t{1} << shift;
+    for (CatPart& part : parts_) part.end /= unit;
+    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, nullptr, 0, 0, {}};
+    const driver::Kernel& kernel = rows[shift];
+    // A table has to be copied to the device: about as much work as two launches.
+    if (parts_.size() > 3 * kCatParts)
+      with_table(kernel, args, static_cast<int>(unit));
+    else
+      in_arguments(kernel, args);
+    inputs_.clear();
+    parts_.clear();
+  }
+
+ private:
+  void in_arguments(const driver::Kernel& kernel, CatArgs& args) {
+    for (std::size_t first = 0; first < parts_.size(); first += kCatParts) {
+      const std::size_t count = std::min<std::size_t>(parts_.size() - first, kCatParts);
+      args.count = static_cast<std::int64_t>(count);
+      std::copy_n(parts_.begin() + static_cast<std::ptrdiff_t>(first), count, args.parts);
+      launch(kernel, args, first, count);
+      args.begin = parts_[first + count - 1].end;
+    }
+  }
+
+  void with_table(const driver::Kernel& kernel, CatArgs& args, int unit) {
+    const auto count = static_cast<std::int64_t>(parts_.size());
+    static_assert(sizeof(CatEntry) == 3 * sizeof(std::int64_t));
+    const bool on_device = out_.is_cuda();
+    Tensor table = empty({count, 3}, Options(Dtype::int64, Device(Device::Type::cpu), on_device));
+    auto* entries = static_cast<CatEntry*>(table.data_ptr());
+    std::int64_t tile = 0;
+    std::int64_t begin = args.begin;
+    for (const CatPart& part : parts_) {
+      *entries++ = {part, tile};
+      tile += (args.rows * (part.end - begin) + cat_tile(unit) - 1) / cat_tile(unit);
+      begin = part.end;
+    }
+    if (on_device) table = table.to(out_.device(), true);
+    args.table = static_cast<const CatEntry*>(table.data_ptr());
+    args.tiles = tile;
+    args.count = count;
+    launch(kernel, args, 0, parts_.size());
+  }
+
+  void launch(const driver::Kernel& kernel, const CatArgs& args, std::size_t first,
+              std::size_t count) {
+    if (!cuda::observed()) {
+      run(out_.device(), kernel, args);
+      return;
+    }
+    std::vector<cuda::Access> accesses{writes(out_)};
+    if (args.table != nullptr) accesses.push_back({args.table, count * sizeof(CatEntry), false});
+    for (std::size_t i = first; i < first + count; ++i) accesses.push_back(reads(*inputs_[i]));
+    run(out_.device(), kernel, args, accesses);
+  }
+
+  const Tensor& out_;
+  std::int64_t rows_;
+  std::int64_t pitch_;
+  std::int64_t begin_ = 0;
+  std::vector<const Tensor*> inputs_;
+  std::vector<CatPart> parts_;
+};
+
+/// What cat is going to make.
+struct Plan {
+  int dim = 0;
+  Shape sizes;
+  Dtype dtype = Dtype::float32;
+  Device device{Device::Type::cpu};
+};
+
+bool left_out(const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; }
+
+Plan plan(std::span<const Tensor> tensors, std::int64_t dim) {
+  if (tensors.empty()) throw Error("torch.cat(): expected a non-empty list of Tensors");
+  Plan made;
+  made.device = tensors[0].device();
+  made.dtype = tensors[0].dtype();
+  const Tensor* pattern = nullptr;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (tensor.dim() == 0)
+      throw Error("zero-dimensional tensor (at position " + std::to_string(i) +
+                  ") cannot be concatenated");
+    require_same_device(made.device, tensor.device());
+    made.dtype = promote_types(made.dtype, tensor.dtype());
+    if (pattern == nullptr && !left_out(tensor)) pattern = &tensor;
+  }
+  if (pattern == nullptr) pattern = &tensors[0];
+  made.dim = wrap_dim(dim, pattern->dim());
+  made.sizes = pattern->sizes();
+  std::int64_t length = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Shape& sizes = tensors[i].sizes();
+    if (left_out(tensors[i])) continue;
+    if (sizes.size() != made.sizes.size())
+      throw Error("Tensors must have same number of dimensions: got " +
+                  std::to_string(made.sizes.size()) + " and " + std::to_string(sizes.size()));
+    for (int d = 0; d < sizes.size(); ++d)
+      if (d != made.dim && sizes[d] != made.sizes[d])
+        throw Error("Sizes of tensors must match except in dimension " + std::to_string(made.dim) +
+                    ". Expected size " + std::to_string(made.sizes[d]) + " but got size " +
+                    std::to_string(sizes[d]) + " for tensor number " + std::to_string(i) +
+                    " in the list.");
+    if (__builtin_add_overflow(length, sizes[made.dim], &length))
+      throw ValueError("torch.cat(): more than 2^63 elements along dimension " +
+                       std::to_string(made.dim));
+  }
+  made.sizes[made.dim] = length;
+  return made;
+}
+
+void fill(const Tensor& out, std::span<const Tensor> tensors, int dim) {
+  if (out.numel() == 0) return;
+  std::int64_t row_count = 1;
+  for (int d = 0; d < dim; ++d) row_count *= out.sizes()[d];
+  std::int64_t inner = static_cast<std::int64_t>(out.element_size());
+  for (int d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
+  Batch batch(out, row_count, inner * out.sizes()[dim]);
+  std::int64_t at = 0;
+  for (const Tensor& tensor : tensors) {
+    if (left_out(tensor)) continue;
+    const std::int64_t length = tensor.sizes()[dim];
+    if (length == 0) continue;
+    if (out.is_contiguous() && tensor.is_contiguous() && tensor.dtype() == out.dtype()) {
+      batch.add(tensor, at * inner, length * inner);
+    } else {
+      batch.flush();
+      out.narrow(dim, at, length).copy_(tensor);
+    }
+    at += length;
+  }
+  batch.flush();
+}
+
+}  // namespace
+}  // namespace ops
+
+Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
+  const ops::Plan plan = ops::plan(tensors, dim);
+  Tensor out = empty(plan.sizes, {plan.dtype, plan.device});
+  ops::fill(out, tensors, plan.dim);
+  return out;
+}
+
+Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) {
+  const ops::Plan plan = ops::plan(tensors, dim);
+  if (!can_cast(plan.dtype, out.dtype()))
+    throw Error("torch.cat(): input types can't be cast to the desired output type " +
+                std::string(legacy_name(out.dtype())));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (ops::overlap(out, tensors[i]))
+      throw Error(
+          "unsupported operation: the input tensors cannot refer to any of the output memory "
+          "locations. Found overlap in input tensor " +
+          std::to_string(i));
+  ops::prepare_output(out, plan.device, plan.sizes, plan.dtype);
+  ops::require_no_internal_overlap(out);
+  ops::fill(out, tensors, plan.dim);
+  return out;
+}
+
+namespace {
+
+std::vector<Tensor> unsqueezed(std::span<const Tensor> tensors, std::int64_t dim) {
+  if (tensors.empty()) throw Error("stack expects a non-empty TensorList");
+  const int at = wrap_dim(dim, tensors[0].dim() + 1);
+  std::vector<Tensor> made;
+  made.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].sizes() != tensors[0].sizes())
+      throw Error("stack expects each tensor to be equal size, but got " +
+                  tensors[0].sizes().str() + " at entry 0 and " + tensors[i].sizes().str() +
+                  " at entry " + std::to_string(i));
+    made.push_back(tensors[i].unsqueeze(at));
+  }
+  return made;
+}
+
+}  // namespace
+
+Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
+  const std::vector<Tensor> parts = unsqueezed(tensors, dim);
+  return cat(parts, wrap_dim(dim, tensors[0].dim() + 1));
+}
+
+Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) {
+  const std::vector<Tensor> parts = unsqueezed(tensors, dim);
+  return cat_out(out, parts, wrap_dim(dim, tensors[0].dim() + 1));
+}
+
+}  // namespace ember

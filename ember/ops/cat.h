@@ -1,0 +1,38 @@
+// Tensors side by side. Results live on the device of the inputs, which must be one. Nothing blocks
+// on CUDA devices.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// The tensors, one behind the other along a dimension. Their other sizes must agree; tensors of
+/// shape [0] are left out, whatever the shape of the others. The dtype is the promotion of all.
+/// Errors: `torch.cat(): expected a non-empty list of Tensors`, `Sizes of tensors must match except
+/// in dimension 0. Expected size 3 but got size 4 for tensor number 1 in the list.`, and so on.
+Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
+inline Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+  return cat(std::span(tensors.begin(), tensors.size()), dim);
+}
+inline Tensor cat(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
+  return cat(std::span<const Tensor>(tensors), dim);
+}
+/// Into `out`, which must have the right shape or no elements, a dtype that can hold the result,
+/// and must share no memory with an input.
+Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
+
+/// The tensors, all of one shape, along a new dimension.
+Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
+inline Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+  return stack(std::span(tensors.begin(), tensors.size()), dim);
+}
+inline Tensor stack(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
+  return stack(std::span<const Tensor>(tensors), dim);
+}
+Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
+
+}  // namespace ember

@@ -1,0 +1,232 @@
+// cat and stack, against a plain loop over elements.
+#include <numeric>
+
+#include "ember/runtime/observer.h"
+#include "tests/ops/support.h"
+
+namespace ember::test {
+namespace {
+
+/// 0, 1, 2, ... plus an offset, of a shape and type; booleans alternate.
+Tensor numbered(const Shape& sizes, Dtype dtype, int from) {
+  const Tensor made = arange(element_count(sizes)).add(from).remainder(100).view(sizes);
+  return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
+}
+
+/// Where the elements of `part`, which begins at `begin` of `dim`, lie in a contiguous whole.
+void put(std::vector<double>& whole, const Shape& sizes, const Tensor& part, int dim,
+         std::int64_t begin) {
+  const std::vector<double> elements = values<double>(part);
+  std::int64_t inner = 1;
+  for (int d = dim + 1; d < sizes.size(); ++d) inner *= sizes[d];
+  const std::int64_t length = part.sizes()[dim];
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto n = static_cast<std::int64_t>(i);
+    const std::int64_t column = n % inner;
+    const std::int64_t row = n / inner % length;
+    const std::int64_t outer = n / inner / length;
+    whole[static_cast<std::size_t>((outer * sizes[dim] + begin + row) * inner + column)] =
+        elements[i];
+  }
+}
+
+/// Concatenates copies on the CPU and on the device, and checks every element.
+void check_cat(const std::vector<Tensor>& parts, int dim, const std::string& what) {
+  Shape sizes = parts[0].sizes();
+  sizes[dim] = 0;
+  for (const Tensor& part : parts) sizes[dim] += part.sizes()[dim];
+  std::vector<double> expected(static_cast<std::size_t>(element_count(sizes)));
+  std::int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    put(expected, sizes, part, dim, begin);
+    begin += part.sizes()[dim];
+  }
+  std::vector<Tensor> there;
+  for (const Tensor& part : parts) there.push_back(part.to(kDevice));
+  const Tensor here = cat(parts, dim);
+  EXPECT_EQ(here.sizes().str(), sizes.str()) << what;
+  EXPECT_EQ(values<double>(here), expected) << what;
+  EXPECT_EQ(values<double>(cat(parts, dim - here.dim())), expected) << what;
+  expect_same(cat(there, dim), here, 0, what);
+}
+
+class CatDtypes : public ::testing::TestWithParam<int> {};
+
+TEST_P(CatDtypes, MovesEveryElement) {
+  NEEDS_DEVICES(1);
+  const auto dtype = static_cast<Dtype>(GetParam());
+  for (const int count : {1, 2, 5, 12, 13, 30}) {
+    for (const std::int64_t inner : {1, 3, 16}) {
+      std::vector<Tensor> first;
+      std::vector<Tensor> last;
+      for (int i = 0; i < count; ++i) {
+        first.push_back(numbered({(i * 5 + 3) % 7, inner}, dtype, i));
+        last.push_back(numbered({4, inner, (i * 3 + 1) % 5}, dtype, i));
+      }
+      const std::string what = std::to_string(count) + " parts, inner " + std::to_string(inner);
+      check_cat(first, 0, what);
+      check_cat(last, 2, what);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, CatDtypes, ::testing::Range(0, kDtypes), [](const auto& each) {
+  return std::string(dtype_name(static_cast<Dtype>(each.param)));
+});
+
+TEST(Cat, OfManyTensorsIsOneLaunch) {
+  NEEDS_DEVICES(1);
+  struct Counter : cuda::Observer {
+    int launches = 0;
+    void notice(const cuda::Activity& activity) noexcept override {
+      if (activity.kind == cuda::Activity::Kind::kernel_launched) ++launches;
+    }
+  };
+  for (const std::int64_t size : {1, 30, 1000}) {
+    std::vector<Tensor> here;
+    for (int i = 0; i < 500; ++i) here.push_back(numbered({2, size + i % 3}, Dtype::float32, i));
+    check_cat(here, 1, "500 parts");
+    std::vector<Tensor> there;
+    for (const Tensor& part : here) there.push_back(part.to(kDevice));
+    Counter counter;
+    cuda::Observer* before = cuda::set_observer(&counter);
+    const Tensor made = cat(there, 1);
+    cuda::set_observer(before);
+    EXPECT_EQ(counter.launches, 1);
+  }
+  std::vector<Tensor> few(20, numbered({3}, Dtype::int16, 0).to(kDevice));
+  Counter counter;
+  cuda::Observer* before = cuda::set_observer(&counter);
+  const Tensor made = cat(few);
+  cuda::set_observer(before);
+  EXPECT_EQ(counter.launches, 2);
+}
+
+TEST(Cat, OfLargeTensors) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::uint8, Dtype::float32, Dtype::complex128}) {
+    check_cat({numbered({70001}, dtype, 0), numbered({3}, dtype, 1), numbered({40000}, dtype, 2)},
+              0, "long rows");
+    check_cat({numbered({300, 257}, dtype, 0), numbered({300, 64}, dtype, 1)}, 1, "many rows");
+    check_cat({numbered({3, 16384}, dtype, 0), numbered({3, 4096}, dtype, 1)}, 1, "aligned");
+  }
+}
+
+TEST(Cat, TakesViews) {
+  NEEDS_DEVICES(1);
+  const Tensor base = numbered({6, 8}, Dtype::float32, 0);
+  const Tensor turned = base.t();
+  const Tensor part = base.slice(1, 1, 8, 2);
+  const Tensor wide = base.select(0, 2).unsqueeze(0).expand({3, 8});
+  check_cat({turned, turned.contiguous(), turned}, 0, "transposed");
+  check_cat({base.narrow(1, 1, 3), part, base, part}, 1, "slices");
+  check_cat({wide, base.narrow(0, 3, 2), wide}, 0, "expanded");
+  check_cat({base.narrow(0, 1, 2), base.narrow(0, 1, 2)}, 0, "with an offset");
+}
+
+TEST(Cat, PromotesDtypes) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor a = tensor({1, 2}).to(Dtype::int32).to(place);
+    const Tensor b = tensor({0.5F}).to(place);
+    const Tensor c = tensor({true}).to(place);
+    const Tensor made = cat({a, b, c});
+    EXPECT_EQ(made.dtype(), Dtype::float32);
+    EXPECT_EQ(values<double>(made), (std::vector<double>{1, 2, 0.5, 1}));
+    EXPECT_EQ(cat({c, a}).dtype(), Dtype::int32);
+    EXPECT_EQ(cat({a.to(Dtype::int8), a.to(Dtype::uint8)}).dtype(), Dtype::int16);
+    // The type of an empty tensor counts too.
+    EXPECT_EQ(cat({a, zeros({0}, {Dtype::float64, Device(place)})}).dtype(), Dtype::float64);
+  }
+}
+
+TEST(Cat, LeavesOutEmptyVectors) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor none = zeros({0}, place);
+    const Tensor matrix = ones({2, 3}, place);
+    EXPECT_EQ(cat({none, matrix, none}, 1).sizes().str(), "[2, 3]");
+    EXPECT_EQ(cat({none, none}).sizes().str(), "[0]");
+    EXPECT_EQ(cat({zeros({2, 0}, place), matrix}, 1).sizes().str(), "[2, 3]");
+    EXPECT_EQ(cat({zeros({0, 3}, place), zeros({0, 3}, place)}, 0).sizes().str(), "[0, 3]");
+    EXPECT_EQ(cat({zeros({2, 0}, place), zeros({2, 0}, place)}, 0).sizes().str(), "[4, 0]");
+    EXPECT_ERROR(cat({zeros({1, 0}, place), ones({2}, place)}), Error,
+                 "Tensors must have same number of dimensions: got 2 and 1");
+  }
+}
+
+TEST(Cat, IntoAnOutput) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor a = tensor({1, 2, 3}).view({1, 3}).to(place);
+    const Tensor b = tensor({4, 5, 6}).view({1, 3}).to(place);
+    const std::vector<Tensor> both{a, b};
+    Tensor out = zeros({2, 3}, {Dtype::float64, Device(place)});
+    EXPECT_TRUE(cat_out(out, both).is(out));
+    EXPECT_EQ(values<double>(out), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+    Tensor turned = zeros({3, 2}, {Dtype::int64, Device(place)}).t();
+    cat_out(turned, both);
+    EXPECT_EQ(values<double>(turned.t()), (std::vector<double>{1, 4, 2, 5, 3, 6}));
+    Tensor fresh = empty({0}, {Dtype::int64, Device(place)});
+    cat_out(fresh, both, 1);
+    EXPECT_EQ(fresh.sizes().str(), "[1, 6]");
+    EXPECT_EQ(values<double>(fresh), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+    Tensor narrow = zeros({2, 3}, {Dtype::bool_, Device(place)});
+    EXPECT_ERROR(cat_out(narrow, both), Error,
+                 "torch.cat(): input types can't be cast to the desired output type Bool");
+    Tensor wrong = zeros({3, 3}, {Dtype::int64, Device(place)});
+    EXPECT_ERROR(cat_out(wrong, both), Error, "output with shape [3, 3] doesn't match");
+    Tensor base = zeros({3, 3}, {Dtype::int64, Device(place)});
+    Tensor target = base.narrow(0, 0, 2);
+    const std::vector<Tensor> inside{a, base.narrow(0, 1, 1)};
+    EXPECT_ERROR(cat_out(target, inside), Error, "Found overlap in input tensor 1");
+    const std::vector<Tensor> beside{a, base.narrow(0, 2, 1)};
+    cat_out(target, beside);
+    EXPECT_EQ(values<double>(base), (std::vector<double>{1, 2, 3, 0, 0, 0, 0, 0, 0}));
+  }
+}
+
+TEST(Cat, Errors) {
+  NEEDS_DEVICES(1);
+  const std::vector<Tensor> none;
+  EXPECT_ERROR(cat(none), Error, "torch.cat(): expected a non-empty list of Tensors");
+  EXPECT_ERROR(cat({ones({2}), scalar_tensor(1)}), Error,
+               "zero-dimensional tensor (at position 1) cannot be concatenated");
+  EXPECT_ERROR(cat({ones({2, 3}), ones({2, 4})}), Error,
+               "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 "
+               "for tensor number 1 in the list.");
+  EXPECT_ERROR(cat({ones({2}), ones({2, 4})}), Error,
+               "Tensors must have same number of dimensions: got 1 and 2");
+  EXPECT_ERROR(cat({ones({2})}, 1), IndexError, "Dimension out of range");
+  EXPECT_ERROR(cat({ones({2}), ones({2}, kDevice)}), Error,
+               "Expected all tensors to be on the same device, but found at least two devices, cpu "
+               "and cuda:0!");
+}
+
+TEST(Stack, AddsADimension) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor a = tensor({1, 2}).to(place);
+    const Tensor b = tensor({3, 4}).to(place);
+    EXPECT_EQ(values<double>(stack({a, b})), (std::vector<double>{1, 2, 3, 4}));
+    EXPECT_EQ(values<double>(stack({a, b}, 1)), (std::vector<double>{1, 3, 2, 4}));
+    EXPECT_EQ(values<double>(stack({a, b}, -1)), (std::vector<double>{1, 3, 2, 4}));
+    EXPECT_EQ(stack({a, b, a}, 1).sizes().str(), "[2, 3]");
+    const Tensor point = scalar_tensor(7, place);
+    EXPECT_EQ(stack({point, point, point}).sizes().str(), "[3]");
+    EXPECT_EQ(stack({zeros({0}, place), zeros({0}, place)}).sizes().str(), "[2, 0]");
+    EXPECT_EQ(stack({a, a.to(Dtype::float32)}).dtype(), Dtype::float32);
+    Tensor out = zeros({2, 2}, {Dtype::int64, Device(place)});
+    const std::vector<Tensor> both{a, b};
+    stack_out(out, both, 1);
+    EXPECT_EQ(values<double>(out), (std::vector<double>{1, 3, 2, 4}));
+    EXPECT_ERROR(stack({a, point}), Error,
+                 "stack expects each tensor to be equal size, but got [2] at entry 0 and [] at "
+                 "entry 1");
+    EXPECT_ERROR(stack({a, b}, 2), IndexError, "Dimension out of range");
+  }
+  const std::vector<Tensor> none;
+  EXPECT_ERROR(stack(none), Error, "stack expects a non-empty TensorList");
+}
+
+}  // namespace
+}  // namespace ember::test

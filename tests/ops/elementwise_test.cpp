@@ -45,9 +45,11 @@ TEST_P(EveryOp, IsTheSameOnTheDevice) {
         for (const Operand& operand : operands) list.push_back(&operand);
         return ops::elementwise(op, list);
       };
-      expect_same(
-          run(there), run(here), info.ulp,
-          std::string(info.name) + " of " + std::to_string(count) + " " + dtype_name(dtype));
+      // lgamma crosses zero where its own terms are as large as one.
+      const double floor = op == OpId::lgamma ? 1 : 0;
+      expect_same(run(there), run(here), info.ulp,
+                  std::string(info.name) + " of " + std::to_string(count) + " " + dtype_name(dtype),
+                  floor);
     }
   }
 }

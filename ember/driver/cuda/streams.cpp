@@ -110,19 +110,23 @@ Status CudaDriver::event_record(EventHandle event, StreamHandle stream, EventSco
   if (event.device != stream.device) [[unlikely]]
     return Status(Code::invalid_handle, text(event) + " cannot be recorded on " + text(stream) +
                                             ", expected a stream of the event's device");
-  EMBER_TRY(enter(stream, on));
+  EMBER_TRY(check(stream, on));
   const unsigned flags = scope == EventScope::external ? CU_EVENT_RECORD_EXTERNAL : 0;
-  return on->outcome(api.cuEventRecordWithFlags(to_cuda(event), to_cuda(stream), flags),
-                     [&] { return "recording " + text(event) + " on " + text(stream); });
+  return on->on_stream(
+      to_cuda(stream),
+      [&] { return api.cuEventRecordWithFlags(to_cuda(event), to_cuda(stream), flags); },
+      [&] { return "recording " + text(event) + " on " + text(stream); });
 }
 
 Status CudaDriver::event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept {
   Device* on = nullptr;
   EMBER_TRY(check(event, on));
-  EMBER_TRY(enter(stream, on));
+  EMBER_TRY(check(stream, on));
   const unsigned flags = scope == EventScope::external ? CU_EVENT_WAIT_EXTERNAL : 0;
-  return on->outcome(api.cuStreamWaitEvent(to_cuda(stream), to_cuda(event), flags),
-                     [&] { return "letting " + text(stream) + " wait for " + text(event); });
+  return on->on_stream(
+      to_cuda(stream),
+      [&] { return api.cuStreamWaitEvent(to_cuda(stream), to_cuda(event), flags); },
+      [&] { return "letting " + text(stream) + " wait for " + text(event); });
 }
 
 Status CudaDriver::event_query(EventHandle event) noexcept {

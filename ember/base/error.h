@@ -39,6 +39,13 @@ class AssertionError : public Error {
   using Error::Error;
 };
 
+/// A call that was put off until CUDA was initialised, and failed then: `CUDA call failed lazily at
+/// initialization with error: ...`.
+class DeferredCudaCallError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// No memory left on a device after everything that could be given back was given back. The text
 /// says what held the memory. The device stays usable.
 class OutOfMemoryError : public Error {

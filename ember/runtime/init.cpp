@@ -28,6 +28,7 @@ namespace {
 struct Init {
   Mutex mutex;
   std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);  // by simulate()
+  std::vector<void (*)()> made_hooks EMBER_GUARDED_BY(mutex);
   std::vector<void (*)(int)> reset_hooks EMBER_GUARDED_BY(mutex);
 };
 
@@ -137,6 +138,7 @@ void refuse_bad_fork() {
 
 driver::Driver& detail::initialize() {
   refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
+  std::vector<void (*)()> hooks;
   {
     const MutexLock lock(state().mutex);
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
@@ -147,8 +149,10 @@ driver::Driver& detail::initialize() {
     const Status status = driver::open(choice, made);
     if (!status.ok()) throw_open_failure(status);
     adopt(std::move(made));
+    hooks.swap(state().made_hooks);
   }
   notify({.kind = Activity::Kind::initialized});
+  for (void (*hook)() : hooks) hook();
   return *the_driver.load(std::memory_order_acquire);
 }
 
@@ -162,6 +166,11 @@ void install_driver(std::unique_ptr<driver::Driver> driver) {
   if (driver_if_made() != nullptr)
     throw Error("install_driver: devices are in use already; it must come before the first use");
   adopt(std::move(driver));
+}
+
+void on_initialized(void (*hook)()) {
+  const MutexLock lock(state().mutex);
+  if (driver_if_made() == nullptr) state().made_hooks.push_back(hook);
 }
 
 void on_device_reset(void (*hook)(int device)) {

@@ -34,6 +34,11 @@ void* current_native_stream(int device);
 /// wrap one. Only before the first use.
 void install_driver(std::unique_ptr<driver::Driver> driver);
 
+/// Calls `hook()` once, on the thread that makes the driver, right after it was made; never if
+/// there is a driver already. What it throws is thrown to whoever asked for the driver, which
+/// stays.
+void on_initialized(void (*hook)());
+
 /// Calls `hook(device)` whenever a device is reset, after the driver has dropped what it held.
 void on_device_reset(void (*hook)(int device));
 

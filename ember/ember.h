@@ -5,4 +5,6 @@
 #include "ember/ops/cat.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
+#include "ember/random/distributions.h"
+#include "ember/random/seed.h"
 #include "ember/tensor/tensor.h"

@@ -1,0 +1,287 @@
+#include "ember/random/distributions.h"
+
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+#include "ember/random/draw_rows.h"
+
+namespace ember {
+namespace {
+
+using random::DrawArgs;
+using random::DrawId;
+
+std::string text(double number) {
+  std::ostringstream out;
+  out << number;
+  return out.str();
+}
+
+/// Fills `self`, whose dtype the distribution must have.
+void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tensor* probabilities,
+          const GeneratorArg& given) {
+  ops::require_no_internal_overlap(self);
+  const Generator generator = random::generator_for(self.device(), given);
+  if (self.numel() == 0) return;
+  // Elements are numbered in the order of the dimensions, so others are drawn beside.
+  const Tensor out =
+      self.is_contiguous() ? self : empty(self.sizes(), {self.dtype(), self.device()});
+  DrawArgs args{};
+  args.out = out.data_ptr();
+  args.count = out.numel();
+  args.params = params;
+  if (probabilities != nullptr) args.probabilities = probabilities->data<float>();
+  const PhiloxState state = generator.draw(
+      random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
+  args.seed = state.seed;
+  args.offset = state.offset;
+  const std::array<cuda::Access, 2> accesses{
+      ops::writes(out), probabilities != nullptr ? ops::reads(*probabilities) : cuda::Access{}};
+  ops::run(self.device(), *random::draw_kernel(draw, self.dtype()), args,
+           std::span(accesses).first(probabilities != nullptr ? 2 : 1));
+  if (!out.is(self)) Tensor(self).copy_(out);
+}
+
+void require_floating(const Tensor& self, const char* name) {
+  if (!is_floating_point(self.dtype())) ops::throw_not_implemented(name, self.dtype());
+}
+
+/// The largest finite number of a floating dtype.
+double largest(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float16: return 65504;
+    case Dtype::bfloat16: return 0x1.fep127;
+    case Dtype::float32: return 0x1.fffffep127;
+    default: return 0x1.fffffffffffffp1023;
+  }
+}
+
+/// Up to which a floating dtype holds every whole number, as a power of two.
+int digits(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float16: return 11;
+    case Dtype::bfloat16: return 8;
+    case Dtype::float32: return 24;
+    default: return 53;
+  }
+}
+
+/// The whole numbers that a dtype holds.
+struct Bounds {
+  std::int64_t low;
+  std::int64_t high;
+};
+Bounds bounds_of(Dtype dtype) {
+  if (is_floating_point(dtype)) {
+    const std::int64_t most = std::int64_t{1} << digits(dtype);
+    return {-most, most};
+  }
+  return with_type(dtype, []<class T>() -> Bounds {
+    if constexpr (std::is_integral_v<T>)
+      return {static_cast<std::int64_t>(std::numeric_limits<T>::min()),
+              static_cast<std::int64_t>(std::numeric_limits<T>::max())};
+    else
+      return {0, 0};
+  });
+}
+
+/// `count` whole numbers from `low` on; a count of zero stands for 2^64.
+void fill_integers(const Tensor& self, std::int64_t low, std::uint64_t count,
+                   const GeneratorArg& generator) {
+  const bool power_of_two = (count & (count - 1)) == 0;
+  DrawId draw = DrawId::integers_128;
+  if (count == 0)
+    draw = DrawId::integers_64;
+  else if (count <= (1U << 16) || (power_of_two && count <= std::uint64_t{1} << 32))
+    draw = DrawId::integers_32;
+  else if (count <= std::uint64_t{1} << 48 || power_of_two)
+    draw = DrawId::integers_64;
+  DrawParams params;
+  params.u = count;
+  params.low = low;
+  fill(draw, self, params, nullptr, generator);
+}
+
+void require_real(const Tensor& self, const char* name) {
+  if (self.is_complex()) ops::throw_not_implemented(name, self.dtype());
+}
+
+void require_bound(const Tensor& self, const char* name, std::int64_t value) {
+  const Bounds bounds = bounds_of(self.dtype());
+  if (value >= bounds.low && value <= bounds.high) return;
+  if (is_floating_point(self.dtype())) {
+    const std::string most = "2^" + std::to_string(digits(self.dtype()));
+    throw Error(std::string(name) + " is out of bounds [-(" + most + "), " + most + "], got " +
+                std::to_string(value) + ". Due to precision limitations " +
+                legacy_name(self.dtype()) +
+                " can support discrete uniform distribution only within this range.");
+  }
+  throw Error(std::string(name) + " is out of bounds for " + legacy_name(self.dtype()) + ": got " +
+              std::to_string(value) + ", expected " + std::to_string(bounds.low) + " to " +
+              std::to_string(bounds.high));
+}
+
+}  // namespace
+
+Generator random::generator_for(Device device, const GeneratorArg& given) {
+  if (!given) return default_generator(device);
+  const Device own = given->device();
+  const auto kind = [](Device of) { return of.is_cuda() ? "cuda" : "cpu"; };
+  if (own.type() != device.type())
+    throw Error(std::string("Expected a '") + kind(device) +
+                "' device type for generator but found '" + kind(own) + "'");
+  if (own != device)
+    throw Error("Expected a '" + device.str() + "' generator device but found '" + own.str() + "'");
+  return *given;
+}
+
+const Tensor& uniform_(const Tensor& self, double from, double to, const GeneratorArg& generator) {
+  if (self.is_complex()) {
+    uniform_(self.view_as_real(), from, to, generator);
+    return self;
+  }
+  require_floating(self, "check_uniform_bounds");
+  const double most = largest(self.dtype());
+  const auto require_inside = [&](const char* name, double value) {
+    if (!(std::abs(value) <= most))
+      throw Error(std::string(name) + " is out of bounds for " + legacy_name(self.dtype()) +
+                  ": got " + text(value));
+  };
+  require_inside("from", from);
+  require_inside("to", to);
+  if (from > to)
+    throw Error("uniform_ expects to return a [from, to) range, but found from=" + text(from) +
+                " > to=" + text(to));
+  if (to - from > most)
+    throw Error("uniform_ expects to-from <= std::numeric_limits<" +
+                std::string(legacy_name(self.dtype())) + ">::max(), but found to=" + text(to) +
+                " and from=" + text(from) + " which result in to-from to exceed the limit");
+  DrawParams params;
+  params.a = from;
+  params.b = to;
+  fill(DrawId::uniform, self, params, nullptr, generator);
+  return self;
+}
+
+const Tensor& normal_(const Tensor& self, double mean, double std, const GeneratorArg& generator) {
+  if (!(std >= 0)) throw Error("normal expects std >= 0.0, but found std " + text(std));
+  if (self.is_complex()) {
+    // The imaginary part has no mean.
+    normal_(self.view_as_real(), 0, std / std::sqrt(2.0), generator);
+    if (mean != 0) Tensor(self).add_(mean);
+    return self;
+  }
+  require_floating(self, self.is_cuda() ? "normal_kernel_cuda" : "normal_kernel_cpu");
+  DrawParams params;
+  params.a = mean;
+  params.b = std;
+  fill(DrawId::normal, self, params, nullptr, generator);
+  return self;
+}
+
+const Tensor& exponential_(const Tensor& self, double lambda, const GeneratorArg& generator) {
+  if (!is_floating_point(self.dtype()))
+    throw Error(
+        std::string("Exponential distribution is a continuous probability distribution. dtype must "
+                    "be a floating point but you specified ") +
+        legacy_name(self.dtype()));
+  if (!(lambda > 0))
+    throw Error("exponential_ expects lambda > 0.0, but found lambda=" + text(lambda));
+  DrawParams params;
+  params.a = 1 / lambda;
+  fill(DrawId::exponential, self, params, nullptr, generator);
+  return self;
+}
+
+const Tensor& bernoulli_(const Tensor& self, double p, const GeneratorArg& generator) {
+  if (!(p >= 0 && p <= 1))
+    throw Error("bernoulli_ expects p to be in [0, 1], but got p=" + text(p));
+  require_real(self, "bernoulli_scalar");
+  DrawParams params;
+  params.u = static_cast<std::uint64_t>(std::llround(p * 0x1p32));
+  fill(DrawId::bernoulli, self, params, nullptr, generator);
+  return self;
+}
+
+const Tensor& bernoulli_(const Tensor& self, const Tensor& p, const GeneratorArg& generator) {
+  require_real(self, "bernoulli_tensor");
+  require_floating(p, "bernoulli_tensor");
+  ops::require_same_device(self.device(), p.device());
+  const Tensor each = p.expand(self.sizes()).to(float32).contiguous();
+  fill(DrawId::bernoulli_each, self, {}, &each, generator);
+  return self;
+}
+
+const Tensor& random_(const Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
+                      const GeneratorArg& generator) {
+  require_real(self, "random_from_to");
+  require_bound(self, "from", from);
+  if (to && from >= *to)
+    throw Error("random_ expects 'from' to be less than 'to', but got from=" +
+                std::to_string(from) + " >= to=" + std::to_string(*to));
+  const std::int64_t last = to ? *to - 1 : bounds_of(self.dtype()).high;
+  require_bound(self, "to - 1", last);
+  fill_integers(self, from, static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(from) + 1,
+                generator);
+  return self;
+}
+
+const Tensor& random_(const Tensor& self, const GeneratorArg& generator) {
+  return random_(self, 0, std::nullopt, generator);
+}
+
+Tensor rand(const Shape& sizes, const Options& options, const GeneratorArg& generator) {
+  Tensor made = empty(sizes, options);
+  uniform_(made, 0, 1, generator);
+  return made;
+}
+Tensor rand_like(const Tensor& other, const Options& options, const GeneratorArg& generator) {
+  Tensor made = empty_like(other, options);
+  uniform_(made, 0, 1, generator);
+  return made;
+}
+Tensor randn(const Shape& sizes, const Options& options, const GeneratorArg& generator) {
+  return normal(0, 1, sizes, options, generator);
+}
+Tensor randn_like(const Tensor& other, const Options& options, const GeneratorArg& generator) {
+  Tensor made = empty_like(other, options);
+  normal_(made, 0, 1, generator);
+  return made;
+}
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& sizes, const Options& options,
+               const GeneratorArg& generator) {
+  Options all = options;
+  if (!all.dtype) all.dtype = int64;
+  Tensor made = empty(sizes, all);
+  random_(made, low, high, generator);
+  return made;
+}
+Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high,
+                    const Options& options, const GeneratorArg& generator) {
+  Tensor made = empty_like(other, options);
+  random_(made, low, high, generator);
+  return made;
+}
+Tensor normal(double mean, double std, const Shape& sizes, const Options& options,
+              const GeneratorArg& generator) {
+  Tensor made = empty(sizes, options);
+  normal_(made, mean, std, generator);
+  return made;
+}
+Tensor bernoulli(const Tensor& p, const GeneratorArg& generator) {
+  Tensor made = empty_like(p);
+  bernoulli_(made, p, generator);
+  return made;
+}
+Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator) {
+  Tensor made = empty_like(like);
+  bernoulli_(made, p, generator);
+  return made;
+}
+
+}  // namespace ember

@@ -1,0 +1,92 @@
+// Random numbers: filling tensors, and new tensors of random numbers. Chapter 5 of the documents.
+//
+// Each function draws from the default generator of the tensor's device, or from the one it is
+// given, which must be for that device (Error `Expected a 'cuda' device type for generator but
+// found 'cpu'`). The numbers depend on the generator's seed and offset and on the index of the
+// element in the order of the dimensions, not on strides nor on the machine: Note [Which numbers an
+// element takes] in draw_args.h. 16-bit types are drawn as float and rounded. Tensors without
+// elements draw nothing. Nothing blocks.
+//
+// Shapes, dtypes and devices of new tensors: see ops/factories.h. On an error nothing is drawn.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ember/random/generator.h"
+
+namespace ember {
+
+using GeneratorArg = std::optional<Generator>;
+
+namespace random {
+/// The generator that an operation on an existing device draws from.
+Generator generator_for(Device device, const GeneratorArg& given);
+}  // namespace random
+
+// ---- Filling a tensor. All return their first argument. (The members of Tensor of these names do
+// the same.)
+
+/// From `from` to below `to`; floating and complex dtypes. Error `uniform_ expects to return a
+/// [from, to) range, but found from=1 > to=0`, and where from, to or to - from is beyond the dtype.
+const Tensor& uniform_(const Tensor& self, double from = 0, double to = 1,
+                       const GeneratorArg& generator = {});
+/// Floating and complex dtypes (of complex numbers each part has half the variance). Error `normal
+/// expects std >= 0.0, but found std -1`.
+const Tensor& normal_(const Tensor& self, double mean = 0, double std = 1,
+                      const GeneratorArg& generator = {});
+/// With density lambda * exp(-lambda * x); never zero; floating dtypes. Error `exponential_ expects
+/// lambda > 0.0, but found lambda=0`.
+const Tensor& exponential_(const Tensor& self, double lambda = 1,
+                           const GeneratorArg& generator = {});
+/// One with probability p, else zero; any dtype but complex. Error `bernoulli_ expects p to be in
+/// [0, 1], but got p=2`.
+const Tensor& bernoulli_(const Tensor& self, double p = 0.5, const GeneratorArg& generator = {});
+/// The same with a floating-point tensor of probabilities, which is broadcast. One that is outside
+/// [0, 1] is a device assert on CUDA devices.
+const Tensor& bernoulli_(const Tensor& self, const Tensor& p, const GeneratorArg& generator = {});
+/// Whole numbers from `from` to below `to`, any dtype but complex; without `to`, to the largest of
+/// the dtype. Error `random_ expects 'from' to be less than 'to', but got from=5 >= to=5`, or where
+/// the dtype does not hold them all.
+const Tensor& random_(const Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
+                      const GeneratorArg& generator = {});
+inline const Tensor& random_(const Tensor& self, std::int64_t to,
+                             const GeneratorArg& generator = {}) {
+  return random_(self, 0, to, generator);
+}
+/// From zero to the largest of an integer dtype; of a floating one, to the largest number up to
+/// which it holds all whole numbers.
+const Tensor& random_(const Tensor& self, const GeneratorArg& generator = {});
+
+// ---- New tensors.
+
+/// Uniform from 0 to below 1.
+Tensor rand(const Shape& sizes, const Options& options = {}, const GeneratorArg& generator = {});
+Tensor rand_like(const Tensor& other, const Options& options = {},
+                 const GeneratorArg& generator = {});
+/// Standard normal.
+Tensor randn(const Shape& sizes, const Options& options = {}, const GeneratorArg& generator = {});
+Tensor randn_like(const Tensor& other, const Options& options = {},
+                  const GeneratorArg& generator = {});
+/// Whole numbers from `low` to below `high`, int64 unless another dtype is given.
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& sizes, const Options& options = {},
+               const GeneratorArg& generator = {});
+inline Tensor randint(std::int64_t high, const Shape& sizes, const Options& options = {},
+                      const GeneratorArg& generator = {}) {
+  return randint(0, high, sizes, options, generator);
+}
+Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high,
+                    const Options& options = {}, const GeneratorArg& generator = {});
+inline Tensor randint_like(const Tensor& other, std::int64_t high, const Options& options = {},
+                           const GeneratorArg& generator = {}) {
+  return randint_like(other, 0, high, options, generator);
+}
+/// Normal with these parameters.
+Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
+              const GeneratorArg& generator = {});
+/// Ones and zeros of the shape and dtype of the probabilities `p`.
+Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
+/// Of the same shape and dtype, with one probability for all.
+Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator = {});
+
+}  // namespace ember

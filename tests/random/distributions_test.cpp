@@ -1,0 +1,459 @@
+// Which numbers elements take, on every device, and whether they are what they should be.
+// Properties D1, D2 and D4.
+#include "ember/random/distributions.h"
+
+#include <functional>
+
+#include "ember/random/draw_args.h"
+#include "tests/ops/support.h"
+#include "tests/random/statistics.h"
+
+namespace ember::test {
+namespace {
+
+/// Threads of the grid that the documents describe, on the GPU that all numbers are made for.
+constexpr std::int64_t kThreads = 132 * 2048;
+
+Generator generator_at(const char* place, std::uint64_t seed, std::uint64_t offset = 0) {
+  Generator made{Device(place)};
+  made.manual_seed(seed).set_offset(offset);
+  return made;
+}
+
+/// The place of element i among `count` in the documents' words, for k numbers per call.
+PhiloxWords words_of(std::int64_t i, std::int64_t count, int k, std::uint64_t seed,
+                     std::uint64_t offset, int* number) {
+  const std::int64_t blocks = std::min<std::int64_t>((count + 255) / 256, kThreads / 256);
+  const std::int64_t threads = blocks * 256;
+  *number = static_cast<int>(i / threads % k);
+  return philox_at(seed, static_cast<std::uint64_t>(i % threads),
+                   offset / 4 + static_cast<std::uint64_t>(i / (threads * k)));
+}
+
+class Draws : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (Device(place()).is_cuda()) NEEDS_DEVICES(1);
+  }
+  const char* place() const { return GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Places, Draws, ::testing::Values("cpu", "cuda:0"),
+                         [](const auto& of) { return std::string(of.param).substr(0, 3); });
+
+TEST_P(Draws, D1FourElementsMoveTheOffsetByFour) {
+  Generator generator = generator_at(place(), 123);
+  rand({4}, place(), generator);
+  EXPECT_EQ(generator.get_offset(), 4U);
+  const auto next = values<float>(rand({4}, place(), generator));
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(next[i], draw::unit(philox_at(123, i, 1).w[0]));
+}
+
+TEST_P(Draws, D2EightElementsPerThreadMoveItByEight) {
+  Generator generator = generator_at(place(), 123);
+  rand({8 * kThreads}, place(), generator);
+  EXPECT_EQ(generator.get_offset(), 8U);
+  rand({8 * kThreads + 1}, place(), generator);
+  EXPECT_EQ(generator.get_offset(), 20U);
+  rand({4 * kThreads}, place(), generator);
+  EXPECT_EQ(generator.get_offset(), 24U);
+  rand({0, 3}, place(), generator);
+  EXPECT_EQ(generator.get_offset(), 24U);
+  // Two numbers per call.
+  rand({2 * kThreads}, {float64, place()}, generator);
+  EXPECT_EQ(generator.get_offset(), 28U);
+  rand({2 * kThreads + 1}, {float64, place()}, generator);
+  EXPECT_EQ(generator.get_offset(), 36U);
+}
+
+TEST_P(Draws, D4TheFirstOfFourForEveryThread) {
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{1000}, kThreads}) {
+    for (const std::uint64_t offset : {0U, 4U, 40U}) {
+      const auto got = values<float>(rand({count}, place(), generator_at(place(), 123, offset)));
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        // One belongs to the other end of the interval.
+        const float expected = draw::unit(philox_at(123, i, offset / 4).w[0]);
+        ASSERT_EQ(got[i], expected == 1 ? 0 : expected) << i << " of " << count;
+      }
+    }
+  }
+}
+
+TEST_P(Draws, EveryElementTakesItsOwnNumber) {
+  const std::int64_t count = 5 * kThreads + 77;
+  const auto got = values<float>(rand({count}, place(), generator_at(place(), 5, 16)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    int number = 0;
+    const PhiloxWords words = words_of(i, count, 4, 5, 16, &number);
+    const float expected = draw::unit(words.w[number]);
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], expected == 1 ? 0 : expected) << i;
+  }
+  const auto wide = values<double>(rand({count}, {float64, place()}, generator_at(place(), 5, 16)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    int number = 0;
+    const PhiloxWords words = words_of(i, count, 2, 5, 16, &number);
+    ASSERT_EQ(wide[static_cast<std::size_t>(i)],
+              draw::unit(words.w[2 * number], words.w[2 * number + 1]))
+        << i;
+  }
+}
+
+TEST_P(Draws, NoNumberIsUsedTwice) {
+  // Consecutive draws of any width never meet.
+  Generator generator = generator_at(place(), 1);
+  std::vector<double> all;
+  for (int i = 0; i < 3; ++i)
+    for (const double x : values<double>(rand({3 * kThreads}, {float64, place()}, generator)))
+      all.push_back(x);
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+}
+
+/// Every distribution, as a function that fills a tensor.
+struct Filler {
+  const char* name;
+  DtypeSet dtypes;
+  std::function<void(const Tensor&, const Generator&)> fill;
+};
+const DtypeSet kDrawn = dtypes::real_or_bool;
+std::vector<Filler> fillers() {
+  return {
+      {"uniform", dtypes::floating_complex,
+       [](const Tensor& t, const Generator& g) { uniform_(t, 0, 1, g); }},
+      {"uniform from -3 to 5", dtypes::floating_complex,
+       [](const Tensor& t, const Generator& g) { uniform_(t, -3, 5, g); }},
+      {"normal", dtypes::floating_complex,
+       [](const Tensor& t, const Generator& g) { normal_(t, 0, 1, g); }},
+      {"normal around 7", dtypes::floating_complex,
+       [](const Tensor& t, const Generator& g) { normal_(t, 7, 0.3, g); }},
+      {"exponential", dtypes::floating,
+       [](const Tensor& t, const Generator& g) { exponential_(t, 1.5, g); }},
+      {"bernoulli", kDrawn, [](const Tensor& t, const Generator& g) { bernoulli_(t, 0.3, g); }},
+      {"bernoulli of tensors", kDrawn,
+       [](const Tensor& t, const Generator& g) {
+         const Tensor p = arange(0, t.numel())
+                              .to(float64)
+                              .div(static_cast<double>(std::max<std::int64_t>(t.numel(), 1)));
+         bernoulli_(t, p.to(t.device()).view(t.sizes()), g);
+       }},
+      {"two values", kDrawn, [](const Tensor& t, const Generator& g) { random_(t, 0, 2, g); }},
+      {"all of the dtype", kDrawn, [](const Tensor& t, const Generator& g) { random_(t, g); }},
+      {"many values", only(Dtype::int32) | only(Dtype::int64) | only(Dtype::float64),
+       [](const Tensor& t, const Generator& g) { random_(t, -1000, 99999, g); }},
+      {"most values", only(Dtype::int64),
+       [](const Tensor& t, const Generator& g) {
+         random_(t, std::numeric_limits<std::int64_t>::min(),
+                 std::numeric_limits<std::int64_t>::max(), g);
+       }},
+      {"every value", only(Dtype::int64),
+       [](const Tensor& t, const Generator& g) {
+         random_(t, std::numeric_limits<std::int64_t>::min(), std::nullopt, g);
+       }},
+  };
+}
+
+TEST(DrawsEverywhere, AreTheSameBits) {
+  NEEDS_DEVICES(1);
+  for (const Filler& filler : fillers())
+    for (const Dtype dtype : dtypes_in(filler.dtypes))
+      for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{257},
+                                       std::int64_t{70001}, 2 * kThreads + 3}) {
+        const Tensor here = empty({count}, dtype);
+        const Tensor there = empty({count}, {dtype, kDevice});
+        const Generator own = generator_at("cpu", 99, 8);
+        const Generator theirs = generator_at(kDevice, 99, 8);
+        filler.fill(here, own);
+        filler.fill(there, theirs);
+        EXPECT_EQ(own.get_offset(), theirs.get_offset());
+        const Tensor back = there.cpu();
+        if (count == 0) continue;
+        ASSERT_EQ(std::memcmp(here.data_ptr(), back.data_ptr(), here.nbytes()), 0)
+            << filler.name << " of " << count << " " << dtype_name(dtype);
+      }
+}
+
+TEST_P(Draws, StridesDoNotMatter) {
+  for (const Filler& filler : fillers())
+    for (const Dtype dtype : dtypes_in(filler.dtypes)) {
+      const Options options(dtype, Device(place()));
+      const Tensor rows = empty({30, 7}, options);
+      const Tensor columns = empty({7, 30}, options).t();
+      const Tensor gaps = zeros({30, 14}, options).slice(1, 1, 14, 2);
+      for (const Tensor& tensor : {rows, columns, gaps})
+        filler.fill(tensor, generator_at(place(), 6));
+      EXPECT_EQ(values<double>(rows.is_complex() ? rows.view_as_real() : rows),
+                values<double>(rows.is_complex() ? columns.contiguous().view_as_real() : columns))
+          << filler.name << " " << dtype_name(dtype);
+      EXPECT_EQ(values<double>(rows.is_complex() ? rows.view_as_real() : rows),
+                values<double>(rows.is_complex() ? gaps.contiguous().view_as_real() : gaps))
+          << filler.name << " " << dtype_name(dtype);
+    }
+}
+
+TEST_P(Draws, FactoriesMakeWhatTheySay) {
+  const Tensor a = rand({2, 3}, {float64, place()});
+  EXPECT_EQ(a.sizes(), (Shape{2, 3}));
+  EXPECT_EQ(a.dtype(), float64);
+  EXPECT_EQ(a.device(), Device(place()));
+  EXPECT_EQ(rand({}, place()).dim(), 0);
+  EXPECT_EQ(randn_like(a).dtype(), float64);
+  EXPECT_EQ(rand_like(a, float32).dtype(), float32);
+  EXPECT_EQ(rand_like(a).device(), a.device());
+  EXPECT_EQ(randint(10, {4}, place()).dtype(), int64);
+  EXPECT_EQ(randint(2, 10, {4}, {int32, place()}).dtype(), int32);
+  EXPECT_EQ(randint_like(a, 5).dtype(), float64);
+  EXPECT_EQ(bernoulli(rand({5}, place())).sizes(), (Shape{5}));
+  EXPECT_EQ(bernoulli(a, 0.5).sizes(), (Shape{2, 3}));
+  EXPECT_EQ(normal(1, 2, {3}, place()).numel(), 3);
+  EXPECT_EQ(randn({2}, {complex64, place()}).dtype(), complex64);
+  // Every call draws other numbers.
+  EXPECT_NE(values<float>(rand({9}, place())), values<float>(rand({9}, place())));
+}
+
+// ---- Are they random? The bits are the same everywhere, so the CPU's are looked at.
+
+constexpr std::int64_t kMany = 1 << 20;
+
+std::vector<double> scaled(std::vector<double> numbers, double mean, double deviation) {
+  for (double& x : numbers) x = (x - mean) / deviation;
+  return numbers;
+}
+
+void expect_uniform(const std::vector<double>& numbers, const std::string& what) {
+  const auto n = static_cast<double>(numbers.size());
+  EXPECT_LT(kolmogorov_smirnov(numbers, [](double x) { return x; }), kKolmogorovLimit) << what;
+  EXPECT_LT(std::abs(moment(numbers, 1) - 0.5) * std::sqrt(12 * n), kNormalLimit) << what;
+  EXPECT_LT(std::abs(moment(numbers, 2) - 1.0 / 3) * std::sqrt(n * 45.0 / 4), kNormalLimit) << what;
+  for (const std::size_t distance : {1U, 2U, 3U, 4U, 32U, 256U})
+    EXPECT_LT(std::abs(serial_correlation(numbers, distance)), kNormalLimit) << what << distance;
+  std::vector<double> classes(1000);
+  std::vector<double> pairs(1024);
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    ++classes[static_cast<std::size_t>(numbers[i] * 1000)];
+    ++pairs[static_cast<std::size_t>(numbers[i] * 32) * 32 +
+            static_cast<std::size_t>(numbers[i + 1] * 32)];
+  }
+  EXPECT_LT(std::abs(chi_square(classes)), kNormalLimit) << what;
+  EXPECT_LT(std::abs(chi_square(pairs)), kNormalLimit) << what;
+}
+
+TEST(Statistics, Uniform) {
+  for (const Dtype dtype : {float32, float64})
+    for (const std::uint64_t seed : {0U, 1U, 123U})
+      expect_uniform(values<double>(rand({kMany}, dtype, generator_at("cpu", seed))),
+                     std::string(dtype_name(dtype)) + " seed " + std::to_string(seed));
+  for (const Dtype dtype : {float16, bfloat16}) {
+    const auto numbers = values<double>(rand({kMany}, dtype, generator_at("cpu", 2)));
+    EXPECT_NEAR(moment(numbers, 1), 0.5, 0.004);
+    EXPECT_NEAR(moment(numbers, 2), 1.0 / 3, 0.004);
+    EXPECT_LT(*std::max_element(numbers.begin(), numbers.end()), 1);
+  }
+}
+
+TEST(Statistics, UniformStaysInItsRange) {
+  for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+    for (const auto& [from, to] : {std::pair(-2.0, 3.0), std::pair(5.0, 5.0), std::pair(0.0, 1e-5),
+                                   std::pair(1000.0, 1001.0)}) {
+      Tensor made = empty({100000}, dtype);
+      uniform_(made, from, to, generator_at("cpu", 4));
+      const double low = full({}, from, dtype).item<double>();
+      const double high = full({}, to, dtype).item<double>();
+      for (const double x : values<double>(made)) {
+        ASSERT_GE(x, low);
+        if (high > low)
+          ASSERT_LT(x, high);
+        else
+          ASSERT_EQ(x, low);
+      }
+    }
+  }
+}
+
+TEST(Statistics, Normal) {
+  const auto cumulative = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+  for (const Dtype dtype : {float32, float64})
+    for (const std::uint64_t seed : {0U, 1U, 123U}) {
+      const auto numbers = values<double>(randn({kMany}, dtype, generator_at("cpu", seed)));
+      const auto n = static_cast<double>(numbers.size());
+      EXPECT_LT(kolmogorov_smirnov(numbers, cumulative), kKolmogorovLimit);
+      EXPECT_LT(std::abs(moment(numbers, 1)) * std::sqrt(n), kNormalLimit);
+      EXPECT_LT(std::abs(moment(numbers, 2) - 1) * std::sqrt(n / 2), kNormalLimit);
+      EXPECT_LT(std::abs(moment(numbers, 3)) * std::sqrt(n / 15), kNormalLimit);
+      EXPECT_LT(std::abs(moment(numbers, 4) - 3) * std::sqrt(n / 96), kNormalLimit);
+      for (const std::size_t distance : {1U, 2U, 4U, 256U})
+        EXPECT_LT(std::abs(serial_correlation(numbers, distance)), kNormalLimit);
+      // The tail: beyond four deviations lie 6.3e-5.
+      double beyond = 0;
+      for (const double x : numbers) beyond += std::abs(x) > 4 ? 1 : 0;
+      const double expected = n * 2 * cumulative(-4);
+      EXPECT_LT(std::abs(beyond - expected), kNormalLimit * std::sqrt(expected));
+      // Sines and cosines of one pair share a radius, but not their squares' sum's parts.
+      std::vector<double> classes(256);
+      for (std::size_t i = 0; i < numbers.size() / 2; ++i) {
+        const double a = cumulative(numbers[i]);
+        const double b = cumulative(numbers[(i + kThreads) % numbers.size()]);
+        ++classes[static_cast<std::size_t>(a * 16) * 16 + static_cast<std::size_t>(b * 16)];
+      }
+      EXPECT_LT(std::abs(chi_square(classes)), kNormalLimit);
+    }
+  Tensor made = empty({kMany}, float32);
+  normal_(made, -3, 0.25, generator_at("cpu", 8));
+  EXPECT_LT(kolmogorov_smirnov(scaled(values<double>(made), -3, 0.25), cumulative),
+            kKolmogorovLimit);
+}
+
+TEST(Statistics, ComplexNormal) {
+  const Tensor made = normal(2, 3, {kMany / 2}, complex64, generator_at("cpu", 8));
+  const auto real = values<double>(made.real());
+  const auto imaginary = values<double>(made.imag());
+  EXPECT_NEAR(moment(real, 1), 2, 0.02);
+  EXPECT_NEAR(moment(imaginary, 1), 0, 0.02);
+  EXPECT_NEAR(moment(scaled(real, 2, 1), 2), 4.5, 0.05);
+  EXPECT_NEAR(moment(imaginary, 2), 4.5, 0.05);
+}
+
+TEST(Statistics, Exponential) {
+  for (const Dtype dtype : {float32, float64}) {
+    Tensor made = empty({kMany}, dtype);
+    exponential_(made, 2, generator_at("cpu", 10));
+    const auto numbers = values<double>(made);
+    EXPECT_LT(kolmogorov_smirnov(numbers, [](double x) { return -std::expm1(-2 * x); }),
+              kKolmogorovLimit);
+    EXPECT_GT(*std::min_element(numbers.begin(), numbers.end()), 0);
+    EXPECT_NEAR(moment(numbers, 1), 0.5, 0.003);
+  }
+}
+
+TEST(Statistics, Bernoulli) {
+  for (const double p : {0.0, 1e-4, 0.25, 0.5, 0.9, 1.0}) {
+    Tensor one = empty({kMany}, float32);
+    bernoulli_(one, p, generator_at("cpu", 11));
+    const auto n = static_cast<double>(kMany);
+    const double ones = moment(values<double>(one), 1) * n;
+    EXPECT_LE(std::abs(ones - n * p), kNormalLimit * std::sqrt(n * p * (1 - p))) << p;
+    // One probability for all, or the same one for each.
+    Tensor each = empty({kMany}, bool_);
+    bernoulli_(each, full({1}, p, float64), generator_at("cpu", 11));
+    EXPECT_LE(std::abs(moment(values<double>(each), 1) * n - ones), p == 1e-4 ? 1 : 0) << p;
+  }
+  const Tensor p = rand({kMany}, float64, generator_at("cpu", 12));
+  const auto chosen = values<double>(bernoulli(p, generator_at("cpu", 13)));
+  const auto chances = values<double>(p);
+  double difference = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) difference += chosen[i] - chances[i];
+  EXPECT_LT(std::abs(difference), kNormalLimit * std::sqrt(kMany / 6.0));
+}
+
+TEST(Statistics, Integers) {
+  for (const std::int64_t range : {2, 3, 10, 1000, 65536, 65537, 1000003}) {
+    const auto numbers =
+        values<std::int64_t>(randint(-7, range - 7, {kMany}, int64, generator_at("cpu", 14)));
+    const std::int64_t classes = std::min<std::int64_t>(range, 1000);
+    std::vector<double> counts(static_cast<std::size_t>(classes));
+    for (const std::int64_t x : numbers) {
+      ASSERT_GE(x, -7);
+      ASSERT_LT(x, range - 7);
+      if (range <= 1000 || x + 7 < range / 1000 * 1000)
+        ++counts[static_cast<std::size_t>((x + 7) % classes)];
+    }
+    EXPECT_LT(std::abs(chi_square(counts)), kNormalLimit) << range;
+  }
+  // Ranges that are no divisor of 2^64: the residues must be equally likely all the same.
+  for (const std::int64_t range : {std::int64_t{3} << 40, std::int64_t{3} << 61}) {
+    std::vector<double> counts(3);
+    for (const std::int64_t x :
+         values<std::int64_t>(randint(range, {kMany}, int64, generator_at("cpu", 15)))) {
+      ASSERT_GE(x, 0);
+      ASSERT_LT(x, range);
+      ++counts[static_cast<std::size_t>(x % 3)];
+    }
+    EXPECT_LT(std::abs(chi_square(counts)), kNormalLimit) << range;
+  }
+}
+
+TEST(Statistics, EveryBitOfIntegers) {
+  for (const Dtype dtype : dtypes_in(dtypes::integer_or_bool)) {
+    Tensor made = empty({100000}, dtype);
+    random_(made, generator_at("cpu", 16));
+    const int bits = dtype == bool_   ? 1
+                     : dtype == uint8 ? 8
+                                      : static_cast<int>(item_size(dtype)) * 8 - 1;
+    std::vector<double> ones(64);
+    for (const std::int64_t x : values<std::int64_t>(made)) {
+      ASSERT_GE(x, 0);
+      for (int bit = 0; bit < 64; ++bit)
+        ones[static_cast<std::size_t>(bit)] += static_cast<double>((x >> bit) & 1);
+    }
+    for (int bit = 0; bit < 64; ++bit) {
+      if (bit < bits)
+        EXPECT_LT(std::abs(ones[static_cast<std::size_t>(bit)] - 50000), 5 * 158) << bit;
+      else
+        EXPECT_EQ(ones[static_cast<std::size_t>(bit)], 0) << bit << dtype_name(dtype);
+    }
+  }
+  // Floating types: whole numbers up to where they hold all of them.
+  for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+    Tensor made = empty({100000}, dtype);
+    random_(made, generator_at("cpu", 17));
+    const double most = 2 / epsilon(dtype);
+    double largest = 0;
+    for (const double x : values<double>(made)) {
+      ASSERT_EQ(x, std::floor(x));
+      ASSERT_GE(x, 0);
+      ASSERT_LE(x, most);
+      largest = std::max(largest, x);
+    }
+    EXPECT_GT(largest, 0.99 * most) << dtype_name(dtype);
+  }
+}
+
+// ---- What is refused.
+
+TEST_P(Draws, RefusesWhatMakesNoSense) {
+  const Generator g = generator_at(place(), 1);
+  const Tensor t = zeros({4}, place());
+  const Tensor integers = zeros({4}, {int64, place()});
+  const Tensor bytes = zeros({4}, {uint8, place()});
+  const Tensor complex = zeros({4}, {complex64, place()});
+  EXPECT_ERROR(uniform_(t, 1, 0, g), Error,
+               "uniform_ expects to return a [from, to) range, but found from=1 > to=0");
+  EXPECT_ERROR(uniform_(t, -3e38, 3e38, g), Error, "uniform_ expects to-from <=");
+  EXPECT_ERROR(uniform_(t, 0, 1e39, g), Error, "to is out of bounds for Float");
+  EXPECT_ERROR(uniform_(t, NAN, 1, g), Error, "from is out of bounds for Float");
+  EXPECT_ERROR(uniform_(integers, 0, 1, g), Error,
+               "\"check_uniform_bounds\" not implemented for 'Long'");
+  EXPECT_ERROR(rand({3}, {int64, place()}), Error, "not implemented for 'Long'");
+  EXPECT_ERROR(normal_(t, 0, -1, g), Error, "normal expects std >= 0.0, but found std -1");
+  EXPECT_ERROR(normal_(t, 0, NAN, g), Error, "normal expects std >= 0.0");
+  EXPECT_ERROR(normal_(integers, 0, 1, g), Error, "not implemented for 'Long'");
+  EXPECT_ERROR(exponential_(t, 0, g), Error,
+               "exponential_ expects lambda > 0.0, but found lambda=0");
+  EXPECT_ERROR(exponential_(integers, 1, g), Error, "dtype must be a floating point");
+  EXPECT_ERROR(bernoulli_(t, 2, g), Error, "bernoulli_ expects p to be in [0, 1], but got p=2");
+  EXPECT_ERROR(bernoulli_(t, NAN, g), Error, "bernoulli_ expects p to be in [0, 1], but got p=nan");
+  EXPECT_ERROR(bernoulli_(complex, 0.5, g), Error, "not implemented for 'ComplexFloat'");
+  EXPECT_ERROR(bernoulli_(t, zeros({4}, {int64, place()}), g), Error, "not implemented for 'Long'");
+  EXPECT_ERROR(bernoulli_(t, zeros({3}, place()), g), Error, "");
+  EXPECT_ERROR(random_(integers, 5, 5, g), Error,
+               "random_ expects 'from' to be less than 'to', but got from=5 >= to=5");
+  EXPECT_ERROR(random_(bytes, -1, 5, g), Error, "from is out of bounds for Byte");
+  EXPECT_ERROR(random_(bytes, 0, 257, g), Error, "to - 1 is out of bounds for Byte");
+  EXPECT_ERROR(random_(t, 0, (1 << 24) + 2, g), Error, "to - 1 is out of bounds [-(2^24), 2^24]");
+  EXPECT_ERROR(random_(complex, 0, 2, g), Error, "not implemented for 'ComplexFloat'");
+  EXPECT_ERROR(randint(0, {3}, place()), Error, "random_ expects 'from' to be less than 'to'");
+  EXPECT_ERROR(rand({-1}, place()), ValueError, "");
+  const Tensor shared = zeros({1}, place()).expand({4});
+  EXPECT_ERROR(uniform_(shared, 0, 1, g), Error, "more than one element");
+  EXPECT_EQ(g.get_offset(), 0U) << "an error drew numbers";
+  EXPECT_EQ(values<float>(t), std::vector<float>(4, 0.0F));
+}
+
+TEST(DrawsOnTheCpu, RefuseProbabilitiesThatAreNone) {
+  Tensor t = full({3}, 7.0);
+  EXPECT_ERROR(bernoulli_(t, tensor({0.5, 1.5, 0.5})), Error,
+               "bernoulli_ expects p to be in [0, 1], but got p=1.5");
+  EXPECT_ERROR(bernoulli_(t, tensor({0.5, double{NAN}, 0.5})), Error, "for element 1");
+  EXPECT_EQ(values<float>(t), std::vector<float>(3, 7.0F));
+}
+
+}  // namespace
+}  // namespace ember::test

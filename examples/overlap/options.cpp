@@ -1,9 +1,5 @@
 #include "options.h"
 
-#include <charconv>
-#include <string_view>
-#include <vector>
-
 #include "ember/cuda.h"
 
 namespace overlap {
@@ -27,14 +23,7 @@ or a device failed, 2 bad arguments.
 
 namespace {
 
-std::uint64_t parse_count(const std::string& option, const std::string& value, std::uint64_t most) {
-  std::uint64_t number = 0;
-  const char* const end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || number < 1 || number > most)
-    throw UsageError(option, value, "expected a whole number from 1 to " + std::to_string(most));
-  return number;
-}
+using example::parse_count;
 
 std::uint32_t parse_chunk(const std::string& option, const std::string& value) {
   const auto bytes = ember::parse_bytes(value);
@@ -48,40 +37,26 @@ std::uint32_t parse_chunk(const std::string& option, const std::string& value) {
 Options parse_options(int count, const char* const* arguments) {
   Options options;
   bool have_file = false;
-  bool only_files = false;  // after "--"
-  const std::vector<std::string> words(arguments + 1, arguments + count);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (only_files || word.size() < 2 || word[0] != '-') {
-      if (have_file) throw UsageError("argument", word, "expected one FILE, got two");
-      if (word.empty()) throw UsageError("FILE", word, "expected the name of a file");
+  for (example::Arguments words(count, arguments); words.next();) {
+    const std::string word = words.word();
+    if (words.is("-h") || words.is("--help")) {
+      options.help = true;
+    } else if (words.is("--devices")) {
+      options.devices = static_cast<int>(parse_count(word, words.value(), 64));
+    } else if (words.is("--chunk")) {
+      options.chunk = parse_chunk(word, words.value());
+    } else if (words.is("--repeat")) {
+      options.repeat = parse_count(word, words.value(), std::uint64_t{1} << 40);
+    } else if (words.is_option()) {
+      throw UsageError("option", word, "expected --devices, --chunk, --repeat or --help");
+    } else if (have_file) {
+      throw UsageError("argument", word, "expected one FILE, got two");
+    } else if (word.empty()) {
+      throw UsageError("FILE", word, "expected the name of a file");
+    } else {
       options.file = word;
       have_file = true;
-      continue;
     }
-    if (word == "--") {
-      only_files = true;
-      continue;
-    }
-    if (word == "-h" || word == "--help") {
-      options.help = true;
-      continue;
-    }
-    // The rest take a value: "--chunk 4MiB" or "--chunk=4MiB".
-    const std::size_t equals = word.find('=');
-    const std::string option = word.substr(0, equals);
-    if (option != "--devices" && option != "--chunk" && option != "--repeat")
-      throw UsageError("option", word, "expected --devices, --chunk, --repeat or --help");
-    const bool attached = equals != std::string::npos;
-    if (!attached && i + 1 == words.size())
-      throw UsageError("option", word, "expected a value after it");
-    const std::string value = attached ? word.substr(equals + 1) : words[++i];
-    if (option == "--devices")
-      options.devices = static_cast<int>(parse_count(option, value, 64));
-    else if (option == "--chunk")
-      options.chunk = parse_chunk(option, value);
-    else
-      options.repeat = parse_count(option, value, std::uint64_t{1} << 40);
   }
   return options;
 }

@@ -3,16 +3,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
+
+#include "examples/support/arguments.h"
 
 namespace overlap {
 
-/// Something wrong with what the user gave: which argument, which value, what was expected.
-struct UsageError : std::runtime_error {
-  UsageError(const std::string& argument, const std::string& value, const std::string& trouble)
-      : std::runtime_error(argument + " '" + value + "': " + trouble) {}
-};
+using example::UsageError;
 
 struct Options {
   std::string file;                     ///< empty: the program itself

@@ -4,13 +4,15 @@
 // Read pipeline.h next: it has the streams, events and buffers. kernels.h has the work itself.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <future>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ember/cuda.h"
+#include "examples/support/devices.h"
+#include "examples/support/progress.h"
+#include "examples/support/report.h"
 #include "host_check.h"
 #include "input.h"
 #include "options.h"
@@ -26,23 +28,6 @@ constexpr std::uint32_t kChunkBytes = 4 * ember::kMiB;
 // A second or two of work.
 constexpr std::uint64_t kSimulatedLoad = 3 * ember::kGiB;
 constexpr std::uint64_t kRealLoad = 64 * ember::kGiB;
-
-/// How many devices to use. Simulated ones are used only when asked for by name: by EMBER_DEVICES,
-/// or here.
-int choose_devices(const Options& options) {
-  const char* chosen = std::getenv("EMBER_DEVICES");
-  if ((chosen == nullptr || *chosen == '\0') && !cuda::is_available()) {
-    const int count = options.devices.value_or(2);
-    std::printf("No GPU that this build can use: running on %d simulated.\n", count);
-    cuda::simulate(count);
-  }
-  cuda::init();  // says what is wrong, if anything is
-  const int there_are = cuda::device_count();
-  if (options.devices.value_or(1) > there_are)
-    throw UsageError("--devices", std::to_string(*options.devices),
-                     "expected at most " + std::to_string(there_are) + ", as many as there are");
-  return options.devices.value_or(std::min(there_are, 2));
-}
 
 /// How many threads read for each device. One thread reads less than a real GPU can take; the work
 /// of simulated ones needs the processors itself.
@@ -60,7 +45,7 @@ std::uint32_t fitting_chunk(std::uint32_t chunk_bytes, const Input& input) {
 
 /// Runs all pipelines to their end. The first error of any of them stops the others.
 void run_all(const Pipelines& pipelines, int readers, Work& work) {
-  ProgressBar progress(work.input().total_bytes());
+  example::ProgressBar progress(work.input().total_bytes());
   std::vector<std::future<void>> running;
   for (const auto& pipeline : pipelines)
     for (int reader = 0; reader < readers; ++reader)
@@ -74,14 +59,14 @@ void run_all(const Pipelines& pipelines, int readers, Work& work) {
       }));
   for (auto& run : running) {
     while (run.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
-      progress.draw(work.bytes_done());
+      progress.draw(work.bytes_done(), example::byte_rate(work.bytes_done(), progress.time()));
     run.get();
   }
 }
 
 int main(const Options& options) {
   Input input(options.file);
-  const int devices = choose_devices(options);
+  const int devices = example::choose_devices(options.devices, 2);
   if (options.repeat)
     input.set_repeat(*options.repeat);
   else
@@ -91,7 +76,7 @@ int main(const Options& options) {
 
   std::printf("overlap: copies hidden behind compute\n\n");
   print_input(input, work.chunk_bytes());
-  print_devices(devices);
+  example::print_devices(devices);
   std::fflush(stdout);
 
   Pipelines pipelines;
@@ -99,12 +84,12 @@ int main(const Options& options) {
     pipelines.push_back(std::make_unique<Pipeline>(device, readers, work));
   const auto start = std::chrono::steady_clock::now();
   run_all(pipelines, readers, work);
-  const Seconds time = std::chrono::steady_clock::now() - start;
+  const example::Seconds time = std::chrono::steady_clock::now() - start;
 
   Digest digest;
   for (const auto& pipeline : pipelines) digest.merge(pipeline->digest());
   print_speed(pipelines, input.total_bytes(), time);
-  print_memory(pipelines);
+  example::print_memory(devices);
   return print_digest(digest, check_on_host(input), input) ? 0 : 1;
 }
 

@@ -10,11 +10,14 @@
 
 #include "digest.h"
 #include "ember/cuda.h"
+#include "examples/support/intervals.h"
 #include "input.h"
-#include "intervals.h"
 #include "kernels.h"
 
 namespace overlap {
+
+using example::Interval;
+using example::Timeline;
 
 /// What is to be done, handed out chunk by chunk to whoever is free. Thread-safe.
 class Work {

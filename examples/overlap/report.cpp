@@ -1,27 +1,18 @@
 #include "report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <string>
 
+#include "examples/support/report.h"
+
 namespace overlap {
 
-namespace cuda = ember::cuda;
 using ember::format_bytes;
+using example::percent;
 
 namespace {
-
-double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
-
-std::string speed(std::uint64_t bytes, double seconds) {
-  if (bytes == 0 || seconds <= 0) return "-";
-  return format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds)) + "/s";
-}
-
-std::string device_text(int device) { return "cuda:" + std::to_string(device); }
 
 const char* plural(std::uint64_t count) { return count == 1 ? "" : "s"; }
 
@@ -39,50 +30,15 @@ void print_input(const Input& input, std::uint32_t chunk_bytes) {
   std::printf("\n");
 }
 
-void print_devices(int used) {
-  for (int device = 0; device < used; ++device) {
-    const cuda::DeviceProperties& properties = cuda::get_device_properties(device);
-    std::printf("  %s   %s, %s\n", device_text(device).c_str(), properties.name.c_str(),
-                format_bytes(properties.total_memory).c_str());
-  }
-  if (cuda::device_count() == 1)
-    std::printf("           (the only device here; a second one would share the work)\n");
-}
-
-void print_speed(const Pipelines& pipelines, std::uint64_t bytes, Seconds time) {
-  std::printf("\n           %10s  %11s  %11s  %11s  copies hidden\n", "bytes", "copying",
-              "computing", "at once");
-  double copying = 0;
-  double hidden = 0;
-  double could_be_hidden = 0;
-  for (const auto& pipeline : pipelines) {
-    const Timeline copies = pipeline->copying();
-    const Timeline computations = pipeline->computing();
-    const double both = length(intersect(copies, computations));
-    std::printf("  %s   %10s  %8.1f ms  %8.1f ms  %8.1f ms  %11.1f %%\n",
-                device_text(pipeline->device()).c_str(), format_bytes(pipeline->bytes()).c_str(),
-                length(copies), length(computations), both, percent(both, length(copies)));
-    copying += length(copies);
-    hidden += both;
-    could_be_hidden += std::min(length(copies), length(computations));
-  }
+void print_speed(const Pipelines& pipelines, std::uint64_t bytes, example::Seconds time) {
+  std::vector<example::DeviceWork> work;
+  for (const auto& pipeline : pipelines)
+    work.push_back(
+        {pipeline->device(), pipeline->bytes(), pipeline->copying(), pipeline->computing()});
+  example::print_work(work);
   std::printf("\n  speed    %s in %.3f s: %s\n", format_bytes(bytes).c_str(), time.count(),
-              speed(bytes, time.count()).c_str());
-  std::printf("  overlap  %.1f %% of the copies hidden behind compute", percent(hidden, copying));
-  if (could_be_hidden < copying)
-    std::printf(", of at most %.1f %%: computing is shorter", percent(could_be_hidden, copying));
-  std::printf("\n");
-}
-
-void print_memory(const Pipelines& pipelines) {
-  std::printf("\n  memory   %10s %11s %11s\n", "allocated", "peak", "reserved");
-  for (const auto& pipeline : pipelines) {
-    const int device = pipeline->device();
-    std::printf("  %s   %10s %11s %11s\n", device_text(device).c_str(),
-                format_bytes(cuda::memory_allocated(device)).c_str(),
-                format_bytes(cuda::max_memory_allocated(device)).c_str(),
-                format_bytes(cuda::memory_reserved(device)).c_str());
-  }
+              example::byte_rate(bytes, time).c_str());
+  example::print_overlap(work);
 }
 
 bool print_digest(const Digest& computed, const HostCheck& check, const Input& input) {
@@ -123,30 +79,6 @@ bool print_digest(const Digest& computed, const HostCheck& check, const Input& i
   if (computed.histogram != check.total.histogram)
     std::printf("  the histogram on the host differs\n");
   return false;
-}
-
-ProgressBar::ProgressBar(std::uint64_t total)
-    : total_(total), visible_(total > 0 && isatty(STDOUT_FILENO) != 0) {}
-
-void ProgressBar::draw(std::uint64_t done) {
-  if (!visible_) return;
-  constexpr int kWidth = 40;
-  const double part = static_cast<double>(done) / static_cast<double>(total_);
-  const int filled = static_cast<int>(part * kWidth);
-  const Seconds so_far = Clock::now() - start_;
-  std::printf("\r  [%s%s] %3d %%  %s\033[K",
-              std::string(static_cast<std::size_t>(filled), '#').c_str(),
-              std::string(static_cast<std::size_t>(kWidth - filled), '.').c_str(),
-              static_cast<int>(100 * part), speed(done, so_far.count()).c_str());
-  std::fflush(stdout);
-  drawn_ = true;
-}
-
-void ProgressBar::clear() {
-  if (!drawn_) return;
-  std::printf("\r\033[K");
-  std::fflush(stdout);
-  drawn_ = false;
 }
 
 }  // namespace overlap

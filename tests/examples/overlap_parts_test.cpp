@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "crc32.h"
+#include "examples/support/intervals.h"
 #include "host_check.h"
 #include "input.h"
-#include "intervals.h"
 #include "options.h"
 #include "report.h"
 
@@ -70,6 +70,11 @@ TEST(Crc, ContributionsAddUpInAnyOrder) {
     crc ^= crc_shift(crc_of(parts[i]), after);
   EXPECT_EQ(crc, crc_of(whole));
 }
+
+using example::intersect;
+using example::length;
+using example::Timeline;
+using example::unite;
 
 TEST(Intervals, UnionJoinsWhatOverlapsOrTouches) {
   EXPECT_EQ(unite({}), Timeline{});

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace overlap {
+namespace example {
 
 struct Interval {
   double begin = 0;
@@ -50,4 +50,4 @@ inline Timeline intersect(const Timeline& a, const Timeline& b) {
   return both;
 }
 
-}  // namespace overlap
+}  // namespace example

@@ -5,6 +5,7 @@
 #include "ember/ops/cat.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/reduce.h"
 #include "ember/random/distributions.h"
 #include "ember/random/seed.h"
 #include "ember/tensor/tensor.h"

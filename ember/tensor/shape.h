@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -59,6 +60,23 @@ class Shape {
   void copy(const Shape& other) noexcept { std::copy(other.begin(), other.end(), values_.begin()); }
   int count_ = 0;
   std::array<std::int64_t, kMaxDims> values_;  // only the first count_ are ever read
+};
+
+/// Dimensions that an operation goes over: one, several, or, if there are none, all.
+class DimList {
+ public:
+  DimList() noexcept = default;
+  DimList(std::integral auto dim) : dims_{static_cast<std::int64_t>(dim)} {}
+  DimList(std::initializer_list<std::int64_t> dims) : dims_(dims) {}
+  DimList(const Shape& dims) noexcept : dims_(dims) {}
+  DimList(const std::vector<std::int64_t>& dims) : dims_(dims) {}
+
+  /// As they were given.
+  const Shape& list() const noexcept { return dims_; }
+  bool all() const noexcept { return dims_.empty(); }
+
+ private:
+  Shape dims_;
 };
 
 /// The product; 1 for no dimensions. ValueError for negative sizes, and for a product beyond 2^63.

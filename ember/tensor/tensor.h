@@ -53,6 +53,7 @@ struct TensorState : RefCounted {
 };
 
 class Operand;
+struct ValuesAndIndices;
 
 class Tensor {
  public:
@@ -199,6 +200,28 @@ class Tensor {
   Tensor& operator*=(const Operand& other);
   Tensor& operator/=(const Operand& other);
 
+  // ---- Reductions: what the arguments mean stands in ops/reduce.h.
+  Tensor sum(const DimList& dims = {}, bool keepdim = false, std::optional<Dtype> dtype = {}) const;
+  Tensor prod(const DimList& dims = {}, bool keepdim = false,
+              std::optional<Dtype> dtype = {}) const;
+  Tensor mean(const DimList& dims = {}, bool keepdim = false,
+              std::optional<Dtype> dtype = {}) const;
+  Tensor var(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
+  Tensor std(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
+  Tensor max() const;
+  Tensor min() const;
+  ValuesAndIndices max(std::int64_t dim, bool keepdim = false) const;
+  ValuesAndIndices min(std::int64_t dim, bool keepdim = false) const;
+  Tensor amax(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor amin(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor argmax(std::optional<std::int64_t> dim = {}, bool keepdim = false) const;
+  Tensor argmin(std::optional<std::int64_t> dim = {}, bool keepdim = false) const;
+  Tensor any(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor all(const DimList& dims = {}, bool keepdim = false) const;
+  Tensor count_nonzero(const DimList& dims = {}) const;
+  Tensor norm(double p = 2, const DimList& dims = {}, bool keepdim = false,
+              std::optional<Dtype> dtype = {}) const;
+
   /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
   std::string str() const;
 
@@ -216,6 +239,12 @@ class Tensor {
   Tensor make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const;
 
   Ref<TensorState> state_;
+};
+
+/// What operations give that find elements, and say where they were.
+struct ValuesAndIndices {
+  Tensor values;
+  Tensor indices;  ///< int64
 };
 
 /// An input of an operation: a tensor, or a number. Lives as long as the call that it is made for.

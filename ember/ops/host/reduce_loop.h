@@ -1,0 +1,406 @@
+// The host column of reductions: for the CPU and for simulated devices. A fixed order of additions,
+// whatever the machine: a few hundred elements go into a row of lanes, which compilers make vectors
+// of, and such blocks are added up in pairs, so that rounding errors grow with the logarithm of the
+// count only.
+#pragma once
+
+#include <algorithm>
+
+#include "ember/ops/reduce_functors.h"
+
+namespace ember::ops::host {
+
+using driver::HostLaunch;
+
+inline constexpr int kBlock = 512;
+
+/// Lanes that a block is spread over.
+template <class F>
+inline constexpr int kLanes = std::max<int>(8, static_cast<int>(64 / sizeof(typename F::Lane)));
+
+// ---- A block: adjacent elements, at most kBlock, into one accumulator
+
+template <class F>
+requires(!reduce::is_extreme<F> &&
+         !reduce::is_variance<F>) void block(const F& f, typename F::Acc& acc,
+                                             const typename F::In* x, int count, std::int64_t) {
+  constexpr int kWidth = kLanes<F>;
+  static_assert(kBlock <= kWidth * reduce::kLaneElements);
+  int i = 0;
+  if (count >= 2 * kWidth) {
+    typename F::Lane lanes[kWidth];
+    for (auto& lane : lanes) lane = f.lane_none();
+    for (; i + kWidth <= count; i += kWidth)
+      for (int k = 0; k < kWidth; ++k) f.add(lanes[k], x[i + k]);
+    typename F::Acc sums[kWidth];
+    for (int k = 0; k < kWidth; ++k) sums[k] = f.of_lane(lanes[k]);
+    for (int half = kWidth / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) f.merge(sums[k], sums[k + half]);
+    f.merge(acc, sums[0]);
+  }
+  if (i == count) return;
+  typename F::Lane rest = f.lane_none();
+  for (; i < count; ++i) f.add(rest, x[i]);
+  f.merge(acc, f.of_lane(rest));
+}
+
+template <class F>
+requires reduce::is_extreme<F>
+void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
+           std::int64_t first) {
+  using Value = typename F::Value;
+  constexpr int kWidth = std::max<int>(8, static_cast<int>(64 / sizeof(Value)));
+  if (count < 2 * kWidth) {
+    for (int i = 0; i < count; ++i) f.add(acc, x[i], first + i);
+    return;
+  }
+  Value best[kWidth];
+  for (int k = 0; k < kWidth; ++k) best[k] = convert<Value>(x[k]);
+  int i = kWidth;
+  for (; i + kWidth <= count; i += kWidth)
+    for (int k = 0; k < kWidth; ++k) best[k] = F::best(convert<Value>(x[i + k]), best[k]);
+  for (; i < count; ++i) best[0] = F::best(convert<Value>(x[i]), best[0]);
+  for (int k = 1; k < kWidth; ++k) best[0] = F::best(best[0], best[k]);
+  // Where it is matters only if it is better than what was there, which is rarely so.
+  if (acc.index != F::kNowhere && !F::better(best[0], acc.value)) return;
+  for (int k = 0; k < count; ++k) {
+    const auto value = convert<Value>(x[k]);
+    if (F::better(best[0], value)) continue;
+    acc = {value, first + k};
+    return;
+  }
+}
+
+template <class F>
+requires reduce::is_variance<F>
+void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count, std::int64_t) {
+  using Value = typename F::Value;
+  using Part = typename F::Part;
+  constexpr int kWidth = std::max<int>(8, static_cast<int>(64 / sizeof(Value)));
+  if (count == 0) return;
+  const auto gather = [](auto* lanes) {
+    for (int half = kWidth / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lanes[k] = lanes[k] + lanes[k + half];
+    return lanes[0];
+  };
+  Value sums[kWidth] = {};
+  int i = 0;
+  for (; i + kWidth <= count; i += kWidth)
+    for (int k = 0; k < kWidth; ++k) sums[k] = sums[k] + convert<Value>(x[i + k]);
+  for (; i < count; ++i) sums[0] = sums[0] + convert<Value>(x[i]);
+  const Value mean = reduce::divided(gather(sums), count);
+  // The mean is rounded: what is left of the sum around it repairs that.
+  Value rest[kWidth] = {};
+  Part squares[kWidth] = {};
+  i = 0;
+  for (; i + kWidth <= count; i += kWidth)
+    for (int k = 0; k < kWidth; ++k) {
+      const Value distance = convert<Value>(x[i + k]) - mean;
+      rest[k] = rest[k] + distance;
+      squares[k] += F::square(distance);
+    }
+  for (; i < count; ++i) {
+    const Value distance = convert<Value>(x[i]) - mean;
+    rest[0] = rest[0] + distance;
+    squares[0] += F::square(distance);
+  }
+  f.merge(acc, F::around(mean, gather(rest), gather(squares), count));
+}
+
+// ---- A row: everything that goes into one output
+
+/// Adds accumulators up in pairs of the same weight.
+template <class F>
+class Cascade {
+ public:
+  explicit Cascade(const F& f) noexcept : f_(f) {}
+
+  void add(typename F::Acc acc) noexcept {
+    int level = 0;
+    for (std::uint64_t bits = blocks_++; (bits & 1U) != 0; bits >>= 1) {
+      f_.merge(sums_[level], acc);
+      acc = sums_[level++];
+    }
+    sums_[level] = acc;
+  }
+  typename F::Acc total() const noexcept {
+    typename F::Acc all = f_.none();
+    for (int level = 0; (blocks_ >> level) != 0; ++level)
+      if (((blocks_ >> level) & 1U) != 0) f_.merge(all, sums_[level]);
+    return all;
+  }
+
+ private:
+  const F& f_;
+  std::uint64_t blocks_ = 0;
+  typename F::Acc sums_[56];  // only those whose bit is set in blocks_ are ever read
+};
+
+/// Walks over the reduced dimensions from `from` on.
+template <class T>
+class Walk {
+ public:
+  Walk(const ReduceArgs& args, const T* start, int from) noexcept
+      : args_(args), at_(start), from_(from) {}
+
+  const T* here() const noexcept { return at_; }
+  std::int64_t index() const noexcept { return index_[from_]; }
+  /// Goes on by `steps` of the first dimension, which must not lead beyond its end.
+  void advance(std::int64_t steps) noexcept {
+    int d = from_;
+    if (d >= args_.reduced_dims) return;
+    index_[d] += steps;
+    at_ += steps * args_.stride[d];
+    while (index_[d] == args_.size[d]) {
+      at_ -= index_[d] * args_.stride[d];
+      index_[d] = 0;
+      if (++d == args_.reduced_dims) return;
+      ++index_[d];
+      at_ += args_.stride[d];
+    }
+  }
+
+ private:
+  const ReduceArgs& args_;
+  const T* at_;
+  int from_;
+  std::int64_t index_[kReduceDims + 1] = {};
+};
+
+/// The next `count` elements, one after the other in `out`.
+template <class T>
+void pack(const ReduceArgs& args, Walk<T>& walk, T* out, int count) {
+  if (args.reduced_dims == 0) {
+    *out = *walk.here();
+    return;
+  }
+  const std::int64_t stride = args.stride[0];
+  while (count > 0) {
+    const auto run = static_cast<int>(std::min<std::int64_t>(count, args.size[0] - walk.index()));
+    const T* x = walk.here();
+    for (int i = 0; i < run; ++i) out[i] = x[i * stride];
+    walk.advance(run);
+    out += run;
+    count -= run;
+  }
+}
+
+template <class F>
+typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x) {
+  using In = typename F::In;
+  const std::int64_t count = args.reduced;
+  const bool adjacent = args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
+  typename F::Acc acc = f.none();
+  if (adjacent && count <= kBlock) {
+    block(f, acc, x, static_cast<int>(count), 0);
+    return acc;
+  }
+  Cascade<F> cascade(f);
+  Walk<In> walk(args, x, 0);
+  In packed[kBlock];
+  for (std::int64_t first = 0; first < count; first += kBlock) {
+    const auto length = static_cast<int>(std::min<std::int64_t>(kBlock, count - first));
+    const In* from = x + first;
+    if (!adjacent) {
+      pack(args, walk, packed, length);
+      from = packed;
+    }
+    if constexpr (!F::kExact) acc = f.none();
+    block(f, acc, from, length, first);
+    if constexpr (!F::kExact) cascade.add(acc);
+  }
+  if constexpr (F::kExact)
+    return acc;
+  else
+    return cascade.total();
+}
+
+// ---- Columns: adjacent outputs, whose elements are adjacent too
+
+/// Columns that are worked on together.
+template <class F>
+inline constexpr int kColumns = static_cast<int>(8192 / sizeof(typename F::Acc));
+inline constexpr int kRows = reduce::kLaneElements;
+
+/// Merges up to kRows rows into the accumulators of `width` columns.
+template <class F>
+requires(!reduce::is_extreme<F> &&
+         !reduce::is_variance<F>) void columns(const F& f, typename F::Acc* acc,
+                                               const typename F::In* const* rows, int count,
+                                               int width, std::int64_t) {
+  typename F::Lane lanes[kColumns<F>];
+  for (int c = 0; c < width; ++c) lanes[c] = f.lane_none();
+  int r = 0;
+  for (; r + 4 <= count; r += 4) {
+    const typename F::In* x0 = rows[r];
+    const typename F::In* x1 = rows[r + 1];
+    const typename F::In* x2 = rows[r + 2];
+    const typename F::In* x3 = rows[r + 3];
+    for (int c = 0; c < width; ++c) {
+      auto lane = lanes[c];
+      f.add(lane, x0[c]);
+      f.add(lane, x1[c]);
+      f.add(lane, x2[c]);
+      f.add(lane, x3[c]);
+      lanes[c] = lane;
+    }
+  }
+  for (; r < count; ++r)
+    for (int c = 0; c < width; ++c) f.add(lanes[c], rows[r][c]);
+  for (int c = 0; c < width; ++c) f.merge(acc[c], f.of_lane(lanes[c]));
+}
+
+template <class F>
+requires reduce::is_extreme<F>
+void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
+             int width, std::int64_t first) {
+  using Value = typename F::Value;
+  using Index = std::conditional_t<sizeof(Value) == 8, std::int64_t, std::int32_t>;
+  Value best[kColumns<F>];
+  Index where[kColumns<F>];
+  for (int c = 0; c < width; ++c) {
+    best[c] = convert<Value>(rows[0][c]);
+    where[c] = 0;
+  }
+  for (int r = 1; r < count; ++r) {
+    const typename F::In* x = rows[r];
+    for (int c = 0; c < width; ++c) {
+      const auto value = convert<Value>(x[c]);
+      const bool better = F::better(value, best[c]);
+      best[c] = better ? value : best[c];
+      where[c] = better ? static_cast<Index>(r) : where[c];
+    }
+  }
+  for (int c = 0; c < width; ++c) f.merge(acc[c], {best[c], first + where[c]});
+}
+
+template <class F>
+requires reduce::is_variance<F>
+void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
+             int width, std::int64_t) {
+  using Value = typename F::Value;
+  using Part = typename F::Part;
+  Value mean[kColumns<F>];
+  Value rest[kColumns<F>];
+  Part squares[kColumns<F>];
+  for (int c = 0; c < width; ++c) mean[c] = convert<Value>(rows[0][c]);
+  for (int r = 1; r < count; ++r)
+    for (int c = 0; c < width; ++c) mean[c] = mean[c] + convert<Value>(rows[r][c]);
+  for (int c = 0; c < width; ++c) {
+    mean[c] = reduce::divided(mean[c], count);
+    rest[c] = Value(0);
+    squares[c] = 0;
+  }
+  for (int r = 0; r < count; ++r)
+    for (int c = 0; c < width; ++c) {
+      const Value distance = convert<Value>(rows[r][c]) - mean[c];
+      rest[c] = rest[c] + distance;
+      squares[c] += F::square(distance);
+    }
+  for (int c = 0; c < width; ++c) f.merge(acc[c], F::around(mean[c], rest[c], squares[c], count));
+}
+
+/// One tile of columns: `out` gets an accumulator for each of them.
+template <class F>
+void tile(const F& f, const ReduceArgs& args, const typename F::In* x, int width,
+          typename F::Acc* out) {
+  using In = typename F::In;
+  using Acc = typename F::Acc;
+  // Blocks of rows are collected in groups of 64, and those in groups of 64 again.
+  constexpr int kGroup = 64;
+  constexpr int kLevels = F::kExact ? 0 : 2;
+  Acc levels[kLevels + 1][kColumns<F>];
+  int filled[kLevels + 1] = {};
+  const auto clear = [&](Acc* accs) { std::fill_n(accs, width, f.none()); };
+  const auto merge = [&](Acc* into, const Acc* from) {
+    for (int c = 0; c < width; ++c) f.merge(into[c], from[c]);
+  };
+  clear(out);
+  for (int level = 0; level < kLevels; ++level) clear(levels[level]);
+  Walk<In> walk(args, x, 0);
+  const In* rows[kRows];
+  for (std::int64_t first = 0; first < args.reduced; first += kRows) {
+    const auto count = static_cast<int>(std::min<std::int64_t>(kRows, args.reduced - first));
+    for (int r = 0; r < count; ++r) {
+      rows[r] = walk.here();
+      walk.advance(1);
+    }
+    columns(f, F::kExact ? out : levels[0], rows, count, width, first);
+    for (int level = 0; level < kLevels && ++filled[level] == kGroup; ++level) {
+      merge(level + 1 == kLevels ? out : levels[level + 1], levels[level]);
+      clear(levels[level]);
+      filled[level] = 0;
+    }
+  }
+  for (int level = kLevels - 1; level >= 0; --level) merge(out, levels[level]);
+}
+
+// ---- All outputs
+
+/// Calls `use(offset in the input, offset in the output)` for every output, without the dimensions
+/// before `from`.
+template <class Use>
+void each_output(const ReduceArgs& args, int from, const Use& use) {
+  std::int64_t index[kReduceDims] = {};
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  for (;;) {
+    use(in, out);
+    int d = from;
+    for (; d < args.kept_dims; ++d) {
+      in += args.kept_stride[d];
+      out += args.kept_out[d];
+      if (++index[d] < args.kept_size[d]) break;
+      in -= index[d] * args.kept_stride[d];
+      out -= index[d] * args.kept_out[d];
+      index[d] = 0;
+    }
+    if (d >= args.kept_dims) return;
+  }
+}
+
+template <class F>
+Status reduce_column(const driver::Params& params, const HostLaunch& on) {
+  using In = typename F::In;
+  ReduceArgs args = params.as<ReduceArgs>();
+  // Nothing to read is no reason to write nothing.
+  const In* in = nullptr;
+  if (const std::size_t span = args.span(); span > 0) {
+    in = on.at(static_cast<const In*>(args.in), span);
+    if (in == nullptr) return on.fault();
+  }
+  const auto outputs = static_cast<std::size_t>(args.outputs);
+  if (args.out != nullptr) {
+    args.out = on.at(static_cast<std::byte*>(args.out), outputs * args.out_item);
+    if (args.out == nullptr) return on.fault();
+  }
+  if (args.indices != nullptr) {
+    args.indices = on.at(args.indices, outputs);
+    if (args.indices == nullptr) return on.fault();
+  }
+  const F f(args);
+  // A few columns only are not worth the rows of accumulators.
+  constexpr std::int64_t kFewColumns = 8;
+  if (args.kept_dims > 0 && args.kept_stride[0] == 1 && args.kept_size[0] >= kFewColumns &&
+      args.reduced > 1) {
+    typename F::Acc accs[kColumns<F>];
+    each_output(args, 1, [&](std::int64_t at, std::int64_t out) {
+      for (std::int64_t c = 0; c < args.kept_size[0]; c += kColumns<F>) {
+        const auto width =
+            static_cast<int>(std::min<std::int64_t>(kColumns<F>, args.kept_size[0] - c));
+        tile(f, args, in + at + c, width, accs);
+        for (int k = 0; k < width; ++k) f.store(args, out + (c + k) * args.kept_out[0], accs[k]);
+      }
+    });
+    return {};
+  }
+  each_output(args, 0, [&](std::int64_t at, std::int64_t out) {
+    f.store(args, out, row(f, args, in + at));
+  });
+  return {};
+}
+
+}  // namespace ember::ops::host
+
+#define EMBER_REDUCE_ROW(functor, type, name) \
+  {name, &host::reduce_column<reduce::functor<type>>, nullptr},

@@ -1,0 +1,96 @@
+// Reductions: many elements become one. Everything here also exists as a method of Tensor, and as
+// `name_out`, which writes into a given tensor (its shape must be right unless it is empty; Error
+// `result type Float can't be cast ...` if its dtype cannot hold the result).
+//
+// `dims` are the dimensions that go: one, a list, or none for all of them. Negative ones count from
+// the end. IndexError outside the range; Error `dim 0 appears multiple times in the list of dims`.
+// With `keepdim` they stay, with size one. `dtype` converts the elements first. Reducing nothing
+// gives the neutral element (sum 0, product 1, mean and variance NaN), or an error where there is
+// none. NaN is the largest and the smallest number; of equal elements the first one counts.
+//
+// float16 and bfloat16 are added up in float. The order of additions depends on shapes and strides
+// only, so that results are the same every time; it differs between the CPU (and simulated devices)
+// and CUDA. Nothing blocks on CUDA devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// Integers and bools add up (and multiply) to int64, unless a dtype is given.
+Tensor sum(const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+           std::optional<Dtype> dtype = {});
+Tensor& sum_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+                std::optional<Dtype> dtype = {});
+Tensor prod(const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+            std::optional<Dtype> dtype = {});
+Tensor& prod_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+                 std::optional<Dtype> dtype = {});
+
+/// Floating and complex types only: Error `mean(): could not infer output dtype. ...`.
+Tensor mean(const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+            std::optional<Dtype> dtype = {});
+Tensor& mean_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false,
+                 std::optional<Dtype> dtype = {});
+
+/// The squared distance from the mean, summed up and divided by the count less `correction`
+/// (where that is not positive: by zero). Real for complex numbers. Floating and complex types
+/// only: Error `std and var only support floating point and complex dtypes`.
+Tensor var(const Tensor& x, const DimList& dims = {}, double correction = 1, bool keepdim = false);
+Tensor& var_out(Tensor& out, const Tensor& x, const DimList& dims = {}, double correction = 1,
+                bool keepdim = false);
+/// The square root of the variance.
+Tensor std(const Tensor& x, const DimList& dims = {}, double correction = 1, bool keepdim = false);
+Tensor& std_out(Tensor& out, const Tensor& x, const DimList& dims = {}, double correction = 1,
+                bool keepdim = false);
+
+/// The largest and the smallest of all elements. Real types only. Error `max(): Expected reduction
+/// dim to be specified for input.numel() == 0. ...` if there are none.
+Tensor max(const Tensor& x);
+Tensor min(const Tensor& x);
+Tensor& max_out(Tensor& out, const Tensor& x);
+Tensor& min_out(Tensor& out, const Tensor& x);
+/// Along one dimension, with their positions in it (int64). IndexError `max(): Expected reduction
+/// dim 0 to have non-zero size.`
+ValuesAndIndices max(const Tensor& x, std::int64_t dim, bool keepdim = false);
+ValuesAndIndices min(const Tensor& x, std::int64_t dim, bool keepdim = false);
+void max_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim,
+             bool keepdim = false);
+void min_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim,
+             bool keepdim = false);
+/// Over any dimensions, without positions. Errors as max.
+Tensor amax(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor amin(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor& amax_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor& amin_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+/// Where the largest and the smallest element are (int64): along a dimension, or, without one,
+/// among all elements in the order of the dimensions. IndexErrors as max.
+Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim = {}, bool keepdim = false);
+Tensor argmin(const Tensor& x, std::optional<std::int64_t> dim = {}, bool keepdim = false);
+Tensor& argmax_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim = {},
+                   bool keepdim = false);
+Tensor& argmin_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim = {},
+                   bool keepdim = false);
+
+/// Whether any, or all, elements are not zero: bool. NaN is not zero. Nothing: false, and true.
+Tensor any(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor all(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor& any_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+Tensor& all_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
+/// How many elements are not zero: int64.
+Tensor count_nonzero(const Tensor& x, const DimList& dims = {});
+Tensor& count_nonzero_out(Tensor& out, const Tensor& x, const DimList& dims = {});
+
+/// (sum of |x|^p)^(1/p); p = infinity: the largest |x|, -infinity: the smallest, 0: how many are
+/// not zero. Real for complex numbers. Floating and complex types only: Error `linalg.vector_norm:
+/// Expected a floating point or complex tensor as input. Got Long`; the infinite norms of nothing
+/// are errors, too.
+Tensor norm(const Tensor& x, double p = 2, const DimList& dims = {}, bool keepdim = false,
+            std::optional<Dtype> dtype = {});
+Tensor& norm_out(Tensor& out, const Tensor& x, double p = 2, const DimList& dims = {},
+                 bool keepdim = false, std::optional<Dtype> dtype = {});
+
+}  // namespace ember

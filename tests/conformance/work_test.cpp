@@ -166,6 +166,46 @@ TEST(Copy, OfOrdinaryMemoryMayBeReusedAtOnce) {
   EXPECT_EQ(data.read()[0], 5u);
 }
 
+// Real devices take large copies of ordinary memory in pieces, by several threads.
+TEST(Copy, OfMuchOrdinaryMemoryIsCompleteAndInOrder) {
+  for (const std::size_t bytes : {std::size_t{4} << 20, (std::size_t{17} << 20) + 12}) {
+    const std::size_t count = bytes / 4;
+    Words<std::uint32_t> data(count);
+    std::vector<std::uint32_t> out(count);
+    std::iota(out.begin(), out.end(), 1u);
+    const Stream stream;
+    copy_async(data.get(), out.data(), bytes, stream);
+    std::fill(out.begin(), out.end(), 0u);  // the source was read before the call returned
+    fill_async(data.get() + count / 2, 0xff, 4, stream);
+    std::vector<std::uint32_t> back(count);
+    copy_async(back.data(), data.get(), bytes, stream);
+    stream.synchronize();
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(back[i], i == count / 2 ? ~0u : i + 1) << "of " << bytes << " bytes, word " << i;
+  }
+}
+
+TEST(Copy, OfMuchOrdinaryMemoryBySeveralThreads) {
+  constexpr std::size_t kBytes = std::size_t{9} << 20;
+  constexpr std::size_t kCount = kBytes / 4;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::uint32_t t = 0; t < 4; ++t)
+    threads.emplace_back([t, &wrong] {
+      const Stream stream;
+      Words<std::uint32_t> data(kCount);
+      std::vector<std::uint32_t> out(kCount, t + 1);
+      std::vector<std::uint32_t> back(kCount);
+      for (int round = 0; round < 4; ++round) {
+        copy_async(data.get(), out.data(), kBytes, stream);
+        copy(back.data(), data.get(), kBytes, stream);
+        wrong += back != out;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(Copy, OfPinnedMemoryDoesNotBlock) {
   Words<std::uint32_t> data(4);
   Pinned<std::uint32_t> in(4);

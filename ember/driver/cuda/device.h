@@ -15,6 +15,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/cuda/api.h"
 #include "ember/driver/cuda/recent_work.h"
+#include "ember/driver/cuda/staging.h"
 #include "ember/driver/properties.h"
 
 namespace ember::driver::cuda {
@@ -32,6 +33,7 @@ class Device {
   std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
   bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
   RecentWork& recent() noexcept { return recent_; }
+  Staging& staging() noexcept { return staging_; }
 
   Status properties(DeviceProperties& out) noexcept;
 
@@ -116,6 +118,7 @@ class Device {
   Status reset(Forget&& forget) noexcept {
     MutexLock lock(mutex_);
     EMBER_TRY(destroy_context());
+    staging_.forget();
     forget();
     return {};
   }
@@ -134,6 +137,7 @@ class Device {
   /// Null until the first need and after a reset; written under mutex_.
   std::atomic<CUcontext> context_{nullptr};
   RecentWork recent_;
+  Staging staging_;
 
   Mutex mutex_;
   Mutex fault_mutex_;  ///< may be taken while mutex_ is held, not the other way round

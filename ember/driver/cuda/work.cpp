@@ -41,7 +41,13 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
   // Unified addressing: CUDA sees from the addresses which way to copy.
   return on->enqueue(
       {"copy", stream.native, bytes},
-      [&] { return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, to_cuda(stream)); },
+      [&] {
+        CUresult result = CUDA_SUCCESS;
+        if (on->staging().copy(to_cuda(target), to_cuda(source), bytes, to_cuda(stream), result) ==
+            Staging::Outcome::left_to_cuda)
+          result = api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, to_cuda(stream));
+        return result;
+      },
       [&] { return copy_text(target, source, bytes); });
 }
 

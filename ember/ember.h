@@ -6,6 +6,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/reduce.h"
+#include "ember/ops/sort.h"
 #include "ember/random/distributions.h"
 #include "ember/random/seed.h"
 #include "ember/tensor/tensor.h"

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ember/base/ref.h"
@@ -221,6 +222,13 @@ class Tensor {
   Tensor count_nonzero(const DimList& dims = {}) const;
   Tensor norm(double p = 2, const DimList& dims = {}, bool keepdim = false,
               std::optional<Dtype> dtype = {}) const;
+
+  // ---- In order. (ops/sort.h)
+  std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
+                                 bool sorted = true) const;
+  std::pair<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false,
+                                 bool stable = false) const;
+  Tensor argsort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
 
   /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
   std::string str() const;

@@ -1,0 +1,227 @@
+#include "ember/ops/sort.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+#include "ember/ops/sort_args.h"
+#include "ember/ops/sort_rows.h"
+
+namespace ember {
+namespace {
+
+/// Where results go: the caller's tensors or new ones, and what lies between if those cannot be
+/// written in rows.
+class Results {
+ public:
+  Results(const Tensor& x, int dim, const Shape& sizes, Tensor* values, Tensor* indices)
+      : dim_(dim), values_(values), indices_(indices) {
+    if (values != nullptr) {
+      require_dtype(*values, x.dtype());
+      require_dtype(*indices, Dtype::int64);
+      ops::require_same_device(x.device(), indices->device());
+      require_shape(*indices, sizes);
+      ops::prepare_output(*values, x.device(), sizes, x.dtype());
+      ops::prepare_output(*indices, x.device(), sizes, Dtype::int64);
+      ops::require_no_internal_overlap(*values);
+      ops::require_no_internal_overlap(*indices);
+    } else {
+      made_ = {empty(sizes, {x.dtype(), x.device()}), empty(sizes, {Dtype::int64, x.device()})};
+      values_ = &made_.first;
+      indices_ = &made_.second;
+    }
+    row_values = place(*values_, x);
+    row_indices = place(*indices_, x);
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  Tensor row_values;  ///< contiguous, with the dimension last
+  Tensor row_indices;
+
+  /// Moves what was written where it belongs.
+  void finish() {
+    put(*values_, row_values);
+    put(*indices_, row_indices);
+  }
+  std::pair<Tensor, Tensor> made() const { return made_; }
+
+ private:
+  static void require_dtype(const Tensor& out, Dtype dtype) {
+    if (out.dtype() != dtype)
+      throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
+                  ", but got " + dtype_name(out.dtype()) + " instead");
+  }
+  /// Before anything is changed, for the second of two outputs.
+  static void require_shape(Tensor& out, const Shape& sizes) {
+    if (out.numel() != 0) ops::prepare_output(out, out.device(), sizes, out.dtype());
+  }
+  Tensor place(const Tensor& out, const Tensor& x) const {
+    const bool last = dim_ + 1 >= out.dim();
+    if (last && out.is_contiguous() && out.storage() != x.storage()) return out;
+    const Tensor turned = last ? out : out.transpose(dim_, -1);
+    return empty(turned.sizes(), {out.dtype(), out.device()});
+  }
+  void put(Tensor& out, const Tensor& rows) const {
+    if (rows.is(out)) return;
+    out.copy_(dim_ + 1 >= out.dim() ? rows : rows.transpose(dim_, -1));
+  }
+
+  int dim_;
+  Tensor* values_;
+  Tensor* indices_;
+  std::pair<Tensor, Tensor> made_;
+};
+
+/// The tensor in rows along a dimension, without gaps.
+Tensor in_rows(const Tensor& x, int dim) {
+  return (dim + 1 >= x.dim() ? x : x.transpose(dim, -1)).contiguous();
+}
+
+bool on_hardware(const Tensor& x) { return x.is_cuda() && !cuda::is_simulated(); }
+
+Tensor bytes_for(std::size_t count, const Tensor& like) {
+  return empty({static_cast<std::int64_t>(count)}, {Dtype::uint8, like.device()});
+}
+
+/// Sorts contiguous rows of n elements.
+void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, std::int64_t n,
+               bool descending) {
+  const std::size_t width = in.element_size();
+  const std::int64_t rows = in.numel() / n;
+  ops::SortArgs args{in.data_ptr(),
+                     values.data_ptr(),
+                     indices.data<std::int64_t>(),
+                     nullptr,
+                     rows,
+                     n,
+                     ops::key_order(in.dtype(), width, descending)};
+  const driver::Kernel& kernel = *ops::sort_kernel(in.dtype());
+  const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
+                                             ops::writes(indices)};
+  if (!on_hardware(in) || n <= ops::kShortRow) {
+    ops::run(in.device(), kernel, args, accesses);
+    return;
+  }
+  if (n > ops::kMaxSorted)
+    throw Error("sort: rows have " + std::to_string(n) +
+                " elements, expected at most 2^32 - 1 on CUDA devices");
+  // As many rows at once as can be numbered.
+  const std::int64_t at_once = std::min(rows, ops::kMaxSorted / n);
+  const Tensor workspace = bytes_for(ops::sort_plan(width, at_once, n).bytes, in);
+  args.workspace = workspace.data_ptr();
+  for (std::int64_t first = 0; first < rows; first += at_once) {
+    const auto offset = static_cast<std::size_t>(first * n);
+    args.in = static_cast<const std::byte*>(in.data_ptr()) + offset * width;
+    args.values = static_cast<std::byte*>(values.data_ptr()) + offset * width;
+    args.indices = indices.data<std::int64_t>() + offset;
+    args.rows = std::min(at_once, rows - first);
+    ops::run(in.device(), kernel, args, accesses);
+  }
+}
+
+void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, std::int64_t n,
+               std::int64_t k, bool largest) {
+  if (on_hardware(in) && k > ops::kMaxChosen) {
+    const Tensor all_values = empty(in.sizes(), {in.dtype(), in.device()});
+    const Tensor all_indices = empty(in.sizes(), {Dtype::int64, in.device()});
+    sort_rows(all_values, all_indices, in, n, largest);
+    Tensor(values).copy_(all_values.narrow(-1, 0, k));
+    Tensor(indices).copy_(all_indices.narrow(-1, 0, k));
+    return;
+  }
+  const std::int64_t rows = in.numel() / n;
+  ops::TopkArgs args{in.data_ptr(),
+                     values.data_ptr(),
+                     indices.data<std::int64_t>(),
+                     nullptr,
+                     nullptr,
+                     rows,
+                     n,
+                     k,
+                     {1, n, k},
+                     ops::key_order(in.dtype(), in.element_size(), largest)};
+  Tensor spare_values;
+  Tensor spare_indices;
+  if (on_hardware(in)) {
+    args.parts = ops::topk_parts(rows, n, k);
+    if (args.parts.count > 1) {
+      spare_values = empty({rows, args.parts.kept}, {in.dtype(), in.device()});
+      spare_indices = empty({rows, args.parts.kept}, {Dtype::int64, in.device()});
+      args.spare_values = spare_values.data_ptr();
+      args.spare_indices = spare_indices.data<std::int64_t>();
+    }
+  }
+  const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
+                                             ops::writes(indices)};
+  ops::run(in.device(), *ops::topk_kernel(in.dtype()), args, accesses);
+}
+
+std::pair<Tensor, Tensor> topk_into(Tensor* values, Tensor* indices, const Tensor& x,
+                                    std::int64_t k, std::int64_t dim, bool largest) {
+  const int along = wrap_dim(dim, x.dim());
+  const std::int64_t n = x.dim() == 0 ? 1 : x.sizes()[along];
+  if (k < 0 || k > n) throw Error("selected index k out of range");
+  if (ops::topk_kernel(x.dtype()) == nullptr) ops::throw_not_implemented("topk", x.dtype());
+  Shape sizes = x.sizes();
+  if (x.dim() > 0) sizes[along] = k;
+  if (x.dim() == 0) k = 1;
+  Results results(x, along, sizes, values, indices);
+  if (results.row_values.numel() > 0)
+    topk_rows(results.row_values, results.row_indices, in_rows(x, along), n, k, largest);
+  results.finish();
+  return results.made();
+}
+
+std::pair<Tensor, Tensor> sort_into(Tensor* values, Tensor* indices, const Tensor& x,
+                                    std::int64_t dim, bool descending) {
+  const int along = wrap_dim(dim, x.dim());
+  if (ops::sort_kernel(x.dtype()) == nullptr)
+    throw Error(std::string("Sort does not support complex dtypes on ") +
+                (x.is_cuda() ? "CUDA" : "CPU"));
+  Results results(x, along, x.sizes(), values, indices);
+  if (x.numel() > 0)
+    sort_rows(results.row_values, results.row_indices, in_rows(x, along),
+              x.dim() == 0 ? 1 : x.sizes()[along], descending);
+  results.finish();
+  return results.made();
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,
+                               bool) {
+  return topk_into(nullptr, nullptr, x, k, dim, largest);
+}
+void topk_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t k, std::int64_t dim,
+              bool largest, bool) {
+  topk_into(&values, &indices, x, k, dim, largest);
+}
+
+std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim, bool descending, bool) {
+  return sort_into(nullptr, nullptr, x, dim, descending);
+}
+void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim, bool descending,
+              bool) {
+  sort_into(&values, &indices, x, dim, descending);
+}
+
+Tensor argsort(const Tensor& x, std::int64_t dim, bool descending, bool stable) {
+  return sort(x, dim, descending, stable).second;
+}
+
+std::pair<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest,
+                                       bool sorted) const {
+  return ember::topk(*this, k, dim, largest, sorted);
+}
+std::pair<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending, bool stable) const {
+  return ember::sort(*this, dim, descending, stable);
+}
+Tensor Tensor::argsort(std::int64_t dim, bool descending, bool stable) const {
+  return ember::argsort(*this, dim, descending, stable);
+}
+
+}  // namespace ember

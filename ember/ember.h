@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ember/cuda.h"
+#include "ember/linalg/linalg.h"
 #include "ember/ops/cat.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"

@@ -18,24 +18,11 @@ namespace ember::driver {
 /// Element types that libraries are asked to work on.
 enum class Element : std::uint8_t { f16, bf16, f32, f64, c64, c128 };
 
-/// Matrix products: C = alpha * op(A) * op(B) + beta * C, column-major, `batch` times.
+/// Matrix products are rows of work like any other (driver/gemm.h), so that they are named in faults
+/// and seen by observers; their CUDA column asks the library. What is left is the library itself.
 class BlasLibrary {
  public:
-  struct Gemm {
-    Element element = Element::f32;
-    bool transpose_a = false, transpose_b = false;
-    std::int64_t m = 0, n = 0, k = 0, batch = 1;
-    std::int64_t lda = 0, ldb = 0, ldc = 0;                 // leading dimensions, in elements
-    std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // between batches, in elements
-    double alpha = 1, beta = 0;
-    const void* a = nullptr;
-    const void* b = nullptr;
-    void* c = nullptr;
-    void* workspace = nullptr;
-    std::size_t workspace_bytes = 0;
-  };
   virtual ~BlasLibrary() = default;
-  virtual Status gemm(StreamHandle, const Gemm&) = 0;
   /// The library's own handle for the calling thread and device, bound to the stream.
   virtual Status native_handle(StreamHandle, void*& out) = 0;
 };

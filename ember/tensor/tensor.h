@@ -230,6 +230,21 @@ class Tensor {
                                  bool stable = false) const;
   Tensor argsort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
 
+  // ---- Products. (linalg/linalg.h)
+  Tensor mm(const Tensor& mat2) const;
+  Tensor bmm(const Tensor& mat2) const;
+  Tensor mv(const Tensor& vec) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+               const Scalar& alpha = 1) const;
+  Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+                 const Scalar& alpha = 1);
+  Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
+                 const Scalar& alpha = 1) const;
+  Tensor& baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
+                   const Scalar& alpha = 1);
+
   /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
   std::string str() const;
 

@@ -1,5 +1,6 @@
 #include "ember/driver/cuda/cuda_driver.h"
 
+#include "ember/driver/cuda/blas.h"
 #include "ember/driver/cuda/text.h"
 
 namespace ember::driver::cuda {
@@ -73,7 +74,10 @@ Status CudaDriver::device_synchronize(int device) noexcept {
 Status CudaDriver::device_reset(int device) noexcept {
   Device* on = nullptr;
   EMBER_TRY(find(device, on));
-  return on->reset([&] { allocations_.drop(device); });
+  return on->reset([&] {
+    allocations_.drop(device);
+    forget_blas(device);
+  });
 }
 
 // ---- Peers

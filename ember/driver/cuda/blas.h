@@ -1,0 +1,18 @@
+// cuBLASLt as a table of function pointers, and the CUDA column of matrix products.
+#pragma once
+
+#include "ember/base/status.h"
+#include "ember/driver/capabilities.h"
+#include "ember/driver/gemm.h"
+
+namespace ember::driver::cuda {
+
+/// Computes `args` on the launch's stream; the device is current. Opens the library at the first
+/// call, which may block for a second; not_supported, naming the library and where it was looked
+/// for, if that fails. Thread-safe.
+Status gemm(Element element, const GemmArgs& args, const CudaLaunch& on) noexcept;
+
+/// Forgets what belongs to a device's context, which is gone.
+void forget_blas(int device) noexcept;
+
+}  // namespace ember::driver::cuda

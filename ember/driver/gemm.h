@@ -1,0 +1,32 @@
+// What the kernels of matrix products get: `matmul.<dtype>` in linalg/ on hosts, and a row of the
+// same name in the CUDA object, whose column asks cuBLASLt (driver/cuda/blas.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ember/driver/kernel.h"
+
+namespace ember::driver {
+
+/// C = alpha * op(A) * op(B) + beta * C, column-major as in every BLAS, `batch` times. op(A) is
+/// m x k, op(B) is k x n. C is not read if beta is zero. A and B may be the same in every product
+/// (stride 0). No size is zero.
+struct GemmArgs {
+  void* c = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* workspace = nullptr;  ///< for real devices only; may be null
+  std::size_t workspace_bytes = 0;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;                 ///< leading dimensions, in elements
+  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  ///< between products, in elements
+  double alpha[2] = {1, 0}, beta[2] = {0, 0};             ///< real and imaginary part
+  std::int64_t integer_alpha = 1, integer_beta = 0;       ///< the same for integer types
+  bool transpose_a = false, transpose_b = false;
+
+  bool reads_c() const noexcept { return beta[0] != 0 || beta[1] != 0 || integer_beta != 0; }
+};
+static_assert(sizeof(GemmArgs) <= Params::kCapacity);
+
+}  // namespace ember::driver

@@ -1,0 +1,168 @@
+#include "ember/linalg/host/blas.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "ember/base/env.h"
+#include "ember/base/no_destructor.h"
+#include "ember/scalar/types.h"
+
+namespace ember::linalg::host {
+namespace {
+
+// Numbers of cblas.h.
+constexpr int kColumnMajor = 102;
+constexpr int transposed(bool yes) { return yes ? 112 : 111; }
+
+template <class Pointer>
+bool resolve(void* library, const char* name, Pointer& out) {
+  out = reinterpret_cast<Pointer>(dlsym(library, name));
+  return out != nullptr;
+}
+
+bool load(void* library, Blas& out) {
+  return resolve(library, "cblas_sgemm", out.sgemm) && resolve(library, "cblas_dgemm", out.dgemm) &&
+         resolve(library, "cblas_cgemm", out.cgemm) && resolve(library, "cblas_zgemm", out.zgemm) &&
+         resolve(library, "cblas_sgemv", out.sgemv) && resolve(library, "cblas_dgemv", out.dgemv) &&
+         resolve(library, "cblas_cgemv", out.cgemv) && resolve(library, "cblas_zgemv", out.zgemv);
+}
+
+/// The reference implementation, which distributions install under the general names, is slower
+/// than our own loops. The fast ones are known by functions that only they have.
+bool is_fast(void* library) {
+  constexpr const char* kSigns[] = {"openblas_get_config", "bli_info_get_version_str",
+                                    "MKL_Get_Version_String", "ATL_buildinfo"};
+  return std::any_of(std::begin(kSigns), std::end(kSigns),
+                     [&](const char* sign) { return dlsym(library, sign) != nullptr; });
+}
+
+struct Found {
+  bool there = false;
+  Blas blas;
+  Status status;
+};
+
+Found search() {
+  Found found;
+  const auto named = env::get("EMBER_BLAS");
+  if (named && *named == "none") return found;
+  if (named && !named->empty()) {
+    void* library = dlopen(named->c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      const char* error = dlerror();
+      found.status = Status(Code::not_supported, "EMBER_BLAS='" + *named + "': " +
+                                                     (error != nullptr ? error : "unknown error"));
+    } else if (!load(library, found.blas)) {
+      found.status =
+          Status(Code::not_supported, "EMBER_BLAS='" + *named +
+                                          "' has no cblas_sgemm and its like, expected a BLAS with "
+                                          "the C interface");
+    } else {
+      found.there = true;
+      found.blas.name = *named;
+    }
+    return found;
+  }
+  for (const char* name : {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"}) {
+    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) continue;
+    if (is_fast(library) && load(library, found.blas)) {
+      found.there = true;
+      found.blas.name = name;
+      return found;
+    }
+    dlclose(library);
+  }
+  return found;
+}
+
+template <class T>
+auto gemm_of(const Blas& blas) {
+  if constexpr (std::is_same_v<T, float>)
+    return blas.sgemm;
+  else if constexpr (std::is_same_v<T, double>)
+    return blas.dgemm;
+  else if constexpr (std::is_same_v<T, Complex<float>>)
+    return blas.cgemm;
+  else
+    return blas.zgemm;
+}
+template <class T>
+auto gemv_of(const Blas& blas) {
+  if constexpr (std::is_same_v<T, float>)
+    return blas.sgemv;
+  else if constexpr (std::is_same_v<T, double>)
+    return blas.dgemv;
+  else if constexpr (std::is_same_v<T, Complex<float>>)
+    return blas.cgemv;
+  else
+    return blas.zgemv;
+}
+
+}  // namespace
+
+Status find_blas(const Blas*& out) noexcept {
+  static NoDestructor<Found> found(search());
+  out = found->there ? &found->blas : nullptr;
+  return found->status;
+}
+
+template <class T>
+bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const T* b,
+               T* c) noexcept {
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
+  if (std::max({args.m, args.n, args.k, args.lda, args.ldb, args.ldc}) > kMax) return false;
+  const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
+  T alpha = convert<T>(args.alpha[0]);
+  T beta = convert<T>(args.beta[0]);
+  if constexpr (is_complex<T>) {
+    alpha.im = static_cast<Real<T>>(args.alpha[1]);
+    beta.im = static_cast<Real<T>>(args.beta[1]);
+  }
+  const auto number = [](const T& value) {
+    if constexpr (is_complex<T>)
+      return static_cast<const void*>(&value);
+    else
+      return value;
+  };
+  if ((args.m == 1 || args.n == 1) && !args.reads_c()) {
+    // Not every library leaves the old elements of a vector alone if beta is zero.
+    const std::int64_t step = args.n == 1 ? 1 : args.ldc;
+    for (std::int64_t i = 0; i < args.m * args.n; ++i) c[i * step] = T(0);
+  }
+  // A product with a vector reads the matrix once; as a matrix product it would be packed first.
+  if (args.n == 1) {
+    const std::int64_t rows = args.transpose_a ? args.k : args.m;
+    const std::int64_t columns = args.transpose_a ? args.m : args.k;
+    gemv_of<T>(blas)(kColumnMajor, transposed(args.transpose_a), narrow(rows), narrow(columns),
+                     number(alpha), a, narrow(args.lda), b,
+                     args.transpose_b ? narrow(args.ldb) : 1, number(beta), c, 1);
+    return true;
+  }
+  if (args.m == 1) {  // the same of the transposed product
+    const std::int64_t rows = args.transpose_b ? args.n : args.k;
+    const std::int64_t columns = args.transpose_b ? args.k : args.n;
+    gemv_of<T>(blas)(kColumnMajor, transposed(!args.transpose_b), narrow(rows), narrow(columns),
+                     number(alpha), b, narrow(args.ldb), a,
+                     args.transpose_a ? 1 : narrow(args.lda), number(beta), c, narrow(args.ldc));
+    return true;
+  }
+  gemm_of<T>(blas)(kColumnMajor, transposed(args.transpose_a), transposed(args.transpose_b),
+                   narrow(args.m), narrow(args.n), narrow(args.k), number(alpha), a,
+                   narrow(args.lda), b, narrow(args.ldb), number(beta), c, narrow(args.ldc));
+  return true;
+}
+
+template bool blas_gemm(const Blas&, const driver::GemmArgs&, const float*, const float*,
+                        float*) noexcept;
+template bool blas_gemm(const Blas&, const driver::GemmArgs&, const double*, const double*,
+                        double*) noexcept;
+template bool blas_gemm(const Blas&, const driver::GemmArgs&, const Complex<float>*,
+                        const Complex<float>*, Complex<float>*) noexcept;
+template bool blas_gemm(const Blas&, const driver::GemmArgs&, const Complex<double>*,
+                        const Complex<double>*, Complex<double>*) noexcept;
+
+}  // namespace ember::linalg::host

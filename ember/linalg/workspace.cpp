@@ -1,0 +1,114 @@
+#include "ember/linalg/workspace.h"
+
+#include <cctype>
+#include <vector>
+
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/linalg/linalg.h"
+#include "ember/memory/memory.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::linalg {
+namespace {
+
+struct Entry {
+  int device;
+  const void* stream;
+  Workspace workspace;
+};
+
+struct Table {
+  Mutex mutex;
+  std::vector<Entry> entries EMBER_GUARDED_BY(mutex);
+};
+
+Table& table() {
+  // Work may be enqueued until the process ends.
+  static NoDestructor<Table> made;
+  return *made;
+}
+
+void forget(int device) {
+  const MutexLock lock(table().mutex);
+  std::erase_if(table().entries, [&](const Entry& entry) { return entry.device == device; });
+}
+
+std::size_t wanted_bytes(int device) {
+  static const std::size_t configured = [] {
+    const auto text = env::get("CUBLAS_WORKSPACE_CONFIG");
+    return text ? parse_workspace_config(text->c_str()) : std::size_t{0};
+  }();
+  if (configured != 0) return configured;
+  const auto [major, minor] = cuda::get_device_capability(device);
+  return major == 9 ? std::size_t{32} << 20 : (std::size_t{8} << 20) + (std::size_t{128} << 10);
+}
+
+}  // namespace
+
+std::size_t parse_workspace_config(const char* text) noexcept {
+  // More would be a mistake, and is beyond what any device has.
+  constexpr std::size_t kMost = std::size_t{1} << 40;
+  const auto number = [&](std::size_t& out) {
+    if (*text != ':' || std::isdigit(static_cast<unsigned char>(text[1])) == 0) return false;
+    out = 0;
+    for (++text; std::isdigit(static_cast<unsigned char>(*text)) != 0; ++text) {
+      if (out > kMost) return false;
+      out = out * 10 + static_cast<std::size_t>(*text - '0');
+    }
+    return true;
+  };
+  std::size_t total = 0;
+  while (*text != '\0') {
+    std::size_t kib = 0;
+    std::size_t count = 0;
+    if (!number(kib) || !number(count)) return 0;
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(kib * 1024, count, &bytes) || bytes > kMost) return 0;
+    total += bytes;
+    if (total > kMost) return 0;
+  }
+  return total;
+}
+
+Workspace workspace(Device device) {
+  static const bool hooked = (cuda::on_device_reset(&forget), true);
+  static_cast<void>(hooked);
+  const int index = device.index();
+  const void* stream = cuda::current_native_stream(index);
+  {
+    const MutexLock lock(table().mutex);
+    for (const Entry& entry : table().entries)
+      if (entry.device == index && entry.stream == stream) return entry.workspace;
+  }
+  Workspace made;
+  try {
+    const std::size_t bytes = wanted_bytes(index);
+    made.data = cuda::caching_allocator_alloc(bytes, index);
+    made.bytes = bytes;
+  } catch (const OutOfMemoryError&) {
+    return {};
+  }
+  {
+    const MutexLock lock(table().mutex);
+    table().entries.push_back({index, stream, made});
+  }
+  return made;
+}
+
+}  // namespace ember::linalg
+
+namespace ember::cuda {
+
+void clear_blas_workspaces() {
+  std::vector<linalg::Entry> taken;
+  {
+    const MutexLock lock(linalg::table().mutex);
+    taken.swap(linalg::table().entries);
+  }
+  for (const linalg::Entry& entry : taken) caching_allocator_delete(entry.workspace.data);
+}
+
+}  // namespace ember::cuda

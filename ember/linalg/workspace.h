@@ -1,0 +1,23 @@
+// Memory that cuBLASLt works in: one piece per stream, as products on one stream follow each other.
+#pragma once
+
+#include <cstddef>
+
+#include "ember/runtime/device.h"
+
+namespace ember::linalg {
+
+struct Workspace {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// The workspace of the current stream of a real device; made at the first call. Empty if there is
+/// no memory left, which leaves the slower algorithms. Thread-safe.
+Workspace workspace(Device device);
+
+/// CUBLAS_WORKSPACE_CONFIG as bytes: pairs `:KiB:count`. Zero if the text says something else.
+/// Exposed for tests.
+std::size_t parse_workspace_config(const char* text) noexcept;
+
+}  // namespace ember::linalg

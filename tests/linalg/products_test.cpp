@@ -1,0 +1,363 @@
+// Products of matrices: right by the definition, and the same bits on the CPU and on the device.
+#include <thread>
+#include <utility>
+
+#include "ember/linalg/product.h"
+#include "ember/linalg/workspace.h"
+#include "tests/linalg/support.h"
+
+namespace ember::test {
+namespace {
+
+/// Ulps between devices: sums of k numbers in another order.
+double ulps(std::int64_t k) { return 8.0 * static_cast<double>(k + 4); }
+
+std::string describe(Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m) {
+  return std::string(dtype_name(dtype)) + " " + std::to_string(n) + "x" + std::to_string(k) + "x" +
+         std::to_string(m);
+}
+
+struct Size {
+  std::int64_t n, k, m;
+};
+constexpr Size kSizes[] = {{0, 3, 2},   {3, 0, 2},   {2, 3, 0},    {1, 1, 1},   {2, 3, 4},
+                           {5, 7, 1},   {1, 9, 6},   {1, 300, 1},  {17, 33, 9}, {64, 64, 64},
+                           {97, 129, 65}, {401, 11, 13}, {7, 600, 390}};
+
+class Matmul : public ::testing::TestWithParam<Dtype> {};
+
+TEST_P(Matmul, FollowsTheDefinition) {
+  for (const auto& [n, k, m] : kSizes) {
+    const Tensor a = matrix(GetParam(), {n, k}, 1);
+    const Tensor b = matrix(GetParam(), {k, m}, 2);
+    const Tensor c = mm(a, b);
+    ASSERT_EQ(c.sizes(), Shape({n, m}));
+    ASSERT_EQ(c.dtype(), GetParam());
+    if (!is_integral(GetParam()))
+      expect_close(c, reference(a.unsqueeze(0), b.unsqueeze(0)), k, describe(GetParam(), n, k, m));
+  }
+}
+
+TEST_P(Matmul, IsTheSameOnTheDevice) {
+  NEEDS_DEVICES(1);
+  if (is_integral(GetParam())) GTEST_SKIP() << "devices multiply no integers";
+  for (const auto& [n, k, m] : kSizes) {
+    const Tensor a = matrix(GetParam(), {n, k}, 1);
+    const Tensor b = matrix(GetParam(), {k, m}, 2);
+    const Tensor on_device = mm(a.to(kDevice), b.to(kDevice));
+    if (cuda::is_simulated())
+      expect_same(on_device, mm(a, b), 0, describe(GetParam(), n, k, m));
+    else
+      expect_close(on_device, reference(a.unsqueeze(0), b.unsqueeze(0)), k,
+                   describe(GetParam(), n, k, m));
+    EXPECT_EQ(on_device.device().str(), "cuda:0");
+  }
+}
+
+/// The same matrix in every way that a view can lie.
+std::vector<std::pair<std::string, Tensor>> layouts(const Tensor& plain) {
+  const std::int64_t n = plain.size(0);
+  const std::int64_t m = plain.size(1);
+  const auto inside = [&](const Shape& sizes, auto&& view) {
+    Tensor large = full(sizes, 7, {plain.dtype(), plain.device()});
+    Tensor part = view(large);
+    part.copy_(plain);
+    return part;
+  };
+  return {
+      {"plain", plain},
+      {"transposed", inside({m, n}, [](Tensor& t) { return t.t(); })},
+      {"wide rows", inside({n, m + 5}, [&](Tensor& t) { return t.narrow(1, 2, m); })},
+      {"wide columns", inside({m, n + 3}, [&](Tensor& t) { return t.narrow(1, 1, n).t(); })},
+      {"every other", inside({n, 2 * m}, [](Tensor& t) { return t.slice(1, 0, {}, 2); })},
+      {"every other row", inside({2 * n, m}, [](Tensor& t) { return t.slice(0, 1, {}, 2); })},
+      {"gaps both ways",
+       inside({2 * n, 2 * m}, [](Tensor& t) { return t.slice(0, 0, {}, 2).slice(1, 1, {}, 2); })},
+  };
+}
+
+TEST_P(Matmul, TakesEveryLayout) {
+  const std::vector<std::string> places =
+      is_integral(GetParam()) || cuda::device_count() == 0
+          ? std::vector<std::string>{"cpu"}
+          : std::vector<std::string>{"cpu", kDevice};
+  const Tensor a = matrix(GetParam(), {6, 5}, 3);
+  const Tensor b = matrix(GetParam(), {5, 9}, 4);
+  const auto expected = reference(a.unsqueeze(0), b.unsqueeze(0));
+  for (const std::string& place : places)
+    for (const auto& [left_name, left] : layouts(a.to(Device(place))))
+      for (const auto& [right_name, right] : layouts(b.to(Device(place)))) {
+        const std::string what = place + " " + left_name + " @ " + right_name;
+        if (is_integral(GetParam()) && item_size(GetParam()) == 1) continue;
+        expect_close(mm(left, right), expected, 5, what);
+        const Tensor blank = full({6, 9}, 3, {GetParam(), Device(place)});
+        for (auto& [out_name, out] : layouts(blank)) {
+          mm_out(out, left, right);
+          expect_close(out, expected, 5, what + " into " + out_name);
+        }
+      }
+}
+
+TEST_P(Matmul, AddsToAnInput) {
+  const bool integral = is_integral(GetParam());
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && (integral || cuda::device_count() == 0)) continue;
+    const Device device(place);
+    const Tensor a = matrix(GetParam(), {2, 4, 3}, 5);
+    const Tensor b = matrix(GetParam(), {2, 3, 5}, 6);
+    const Tensor x = a.to(device);
+    const Tensor y = b.to(device);
+    for (const Shape& sizes : {Shape({2, 4, 5}), Shape({5}), Shape({4, 1}), Shape({})}) {
+      const Tensor input = matrix(GetParam(), sizes, 7);
+      const Scalar alpha = integral ? Scalar(3) : Scalar(0.5);
+      const Scalar beta = 2;
+      const auto expected =
+          reference(a, b, alpha.to<double>(), beta.to<double>(), input);
+      if (GetParam() == Dtype::uint8 || GetParam() == Dtype::int8) continue;
+      expect_close(baddbmm(input.to(device), x, y, beta, alpha), expected, 8, "baddbmm");
+      Tensor target = input.to(device).expand({2, 4, 5}).contiguous();
+      target.baddbmm_(x, y, beta, alpha);
+      expect_close(target, expected, 8, "baddbmm_");
+      const auto first = reference(a.narrow(0, 0, 1), b.narrow(0, 0, 1), alpha.to<double>(),
+                                   beta.to<double>(), input.dim() == 3 ? input[0] : input);
+      const Tensor own = (input.dim() == 3 ? input[0] : input).to(device);
+      expect_close(addmm(own, x[0], y[0], beta, alpha), first, 8, "addmm");
+      Tensor transposed = empty({5, 4}, {GetParam(), device}).t();
+      addmm_out(transposed, own, x[0], y[0], beta, alpha);
+      expect_close(transposed, first, 8, "addmm into transposed");
+    }
+  }
+}
+
+std::string dtype_of_case(const ::testing::TestParamInfo<Dtype>& info) {
+  return dtype_name(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Dtypes, Matmul,
+                         ::testing::ValuesIn(dtypes_in(dtypes::any_number)),
+                         dtype_of_case);
+
+TEST(Products, IntegersWrapAround) {
+  const Tensor a = full({2, 3}, 200, Dtype::uint8);
+  EXPECT_EQ(values<int>(mm(a, a.t())), std::vector<int>(4, (200 * 200 * 3) % 256));
+  const std::int64_t large = std::int64_t{1} << 62;
+  const Tensor b = tensor<std::int64_t>({large, large, large}).view({1, 3});
+  EXPECT_EQ(mm(b, full({3, 1}, 4, Dtype::int64)).item<std::int64_t>(), 0);
+  const Tensor c = tensor<std::int64_t>({(std::int64_t{1} << 53) + 1}).view({1, 1});
+  EXPECT_EQ(addmm(c, c, full({1, 1}, 1, Dtype::int64), 0, 3).item<std::int64_t>(),
+            3 * ((std::int64_t{1} << 53) + 1));
+}
+
+TEST(Products, BetaZeroDoesNotLookAtTheInput) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    const Options options{float32, Device(place)};
+    const Tensor bad = full({3, 4}, NAN, options);
+    const Tensor c = addmm(bad, ones({3, 2}, options), ones({2, 4}, options), 0, 1);
+    EXPECT_EQ(values<float>(c), std::vector<float>(12, 2.0F));
+    Tensor column = full({3, 1}, NAN, options);
+    mm_out(column, ones({3, 2}, options), ones({2, 1}, options));
+    EXPECT_EQ(values<float>(column), std::vector<float>(3, 2.0F));
+    Tensor row = full({1, 3}, NAN, options);
+    mm_out(row, ones({1, 2}, options), ones({2, 3}, options));
+    EXPECT_EQ(values<float>(row), std::vector<float>(3, 2.0F));
+    // No sum to compute: what is left is beta times the input, and zero without one.
+    const Tensor none = empty({3, 0}, options);
+    EXPECT_EQ(values<float>(addmm(full({3, 4}, 5, options), none, empty({0, 4}, options), 2, 1)),
+              std::vector<float>(12, 10.0F));
+    EXPECT_EQ(values<float>(addmm(bad, none, empty({0, 4}, options), 0, 1)),
+              std::vector<float>(12, 0.0F));
+  }
+}
+
+TEST(Products, NansAndInfinitiesPass) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+      const Tensor a = tensor<double>({1.0, INFINITY, NAN, 2.0, 0.0, 1.0}).view({3, 2}).to(
+          {dtype, Device(place)});
+      const Tensor b = tensor({2.0, 1.0}).view({2, 1}).to({dtype, Device(place)});
+      const auto c = values<double>(mm(a, b));
+      EXPECT_TRUE(std::isinf(c[0])) << place << dtype_name(dtype);
+      EXPECT_TRUE(std::isnan(c[1])) << place << dtype_name(dtype);
+      EXPECT_EQ(c[2], 1.0) << place << dtype_name(dtype);
+    }
+  }
+}
+
+TEST(Products, SixteenBitsAddUpAsFloat) {
+  // 1 + 4096 * 2^-12: in half precision each of the small numbers would be lost.
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : {float16, bfloat16}) {
+      Tensor a = full({1, 4097}, 0x1p-12, float32);
+      a[0].narrow(0, 0, 1).fill_(1);
+      const Tensor b = ones({4097, 1});
+      const Tensor c = mm(a.to({dtype, Device(place)}), b.to({dtype, Device(place)}));
+      EXPECT_EQ(c.item<float>(), 2.0F) << place << " " << dtype_name(dtype);
+    }
+  }
+}
+
+TEST(Products, VectorsAndBroadcasting) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    const Device device(place);
+    const struct {
+      Shape a, b, out;
+    } cases[] = {
+        {{3}, {3}, {}},
+        {{0}, {0}, {}},
+        {{2, 3}, {3}, {2}},
+        {{3}, {3, 4}, {4}},
+        {{2, 3}, {3, 4}, {2, 4}},
+        {{5, 2, 3}, {3}, {5, 2}},
+        {{5, 2, 3}, {3, 4}, {5, 2, 4}},
+        {{3}, {5, 3, 4}, {5, 4}},
+        {{2, 3}, {5, 3, 4}, {5, 2, 4}},
+        {{5, 2, 3}, {5, 3, 4}, {5, 2, 4}},
+        {{1, 2, 3}, {5, 3, 4}, {5, 2, 4}},
+        {{6, 1, 2, 3}, {5, 3, 4}, {6, 5, 2, 4}},
+        {{6, 1, 2, 3}, {1, 5, 3, 4}, {6, 5, 2, 4}},
+        {{4, 1, 3, 1, 2, 3}, {1, 5, 1, 7, 3, 2}, {4, 5, 3, 7, 2, 2}},
+        {{5, 1, 3}, {3, 4}, {5, 1, 4}},
+        {{0, 2, 3}, {3, 4}, {0, 2, 4}},
+        {{5, 2, 0}, {5, 0, 4}, {5, 2, 4}},
+    };
+    for (const auto& [left, right, sizes] : cases) {
+      const std::string what = place + " " + left.str() + " @ " + right.str();
+      const Tensor a = matrix(float64, left, 8);
+      const Tensor b = matrix(float64, right, 9);
+      const Tensor c = matmul(a.to(device), b.to(device));
+      ASSERT_EQ(c.sizes().str(), sizes.str()) << what;
+      // By the definition, on matrices that are expanded by hand.
+      const Tensor x = a.dim() == 1 ? a.unsqueeze(0) : a;
+      const Tensor y = b.dim() == 1 ? b.unsqueeze(1) : b;
+      Shape batch = sizes;
+      if (a.dim() > 1) batch.erase(batch.size() - 1);
+      if (b.dim() > 1) batch.erase(batch.size() - 1);
+      const std::int64_t products = element_count(batch);
+      Shape xs = batch;
+      xs.push_back(x.size(-2)), xs.push_back(x.size(-1));
+      Shape ys = batch;
+      ys.push_back(y.size(-2)), ys.push_back(y.size(-1));
+      const auto expected =
+          reference(x.expand(xs).reshape({products, x.size(-2), x.size(-1)}),
+                    y.expand(ys).reshape({products, y.size(-2), y.size(-1)}));
+      expect_close(c, expected, x.size(-1), what);
+      Tensor out = empty({0}, {float64, device});
+      matmul_out(out, a.to(device), b.to(device));
+      expect_close(out, expected, x.size(-1), what + " into out");
+      if (place == kDevice) expect_same(c, matmul(a, b), ulps(x.size(-1)), what);
+    }
+  }
+}
+
+TEST(Products, BatchesOfStridedMatricesInFewCalls) {
+  NEEDS_DEVICES(1);
+  struct Counter : cuda::Observer {
+    int launches = 0;
+    void notice(const cuda::Activity& activity) noexcept override {
+      if (activity.kind != cuda::Activity::Kind::kernel_launched) return;
+      ++launches;
+      EXPECT_EQ(activity.accesses.size(), 3U);
+    }
+  } counter;
+  const Tensor heads = matrix(float32, {4, 6, 3, 5}, 10).to(kDevice);  // batch, time, head, width
+  const Tensor q = heads.transpose(1, 2);                              // batch, head, time, width
+  const Tensor flat = matrix(float32, {5, 7}, 11).to(kDevice);
+  cuda::Observer* before = cuda::set_observer(&counter);
+  const Tensor scores = matmul(q, q.transpose(-1, -2));
+  const int attention = std::exchange(counter.launches, 0);
+  const Tensor projected = matmul(heads, flat);
+  const int projection = counter.launches;
+  cuda::set_observer(before);
+  EXPECT_LE(attention, 4);
+  EXPECT_EQ(projection, 1);
+  const Tensor plain = q.cpu().contiguous().view({12, 6, 5});
+  expect_close(scores, reference(plain, plain.transpose(1, 2).contiguous()), 5, "scores");
+}
+
+TEST(Products, OutMayBeAnInput) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    const Tensor a = matrix(float32, {6, 6}, 12);
+    const auto square = reference(a.unsqueeze(0), a.unsqueeze(0));
+    Tensor same = a.to(Device(place), float32, false, true);
+    mm_out(same, same, same);
+    expect_close(same, square, 6, "mm into its input");
+    Tensor self = a.to(Device(place), float32, false, true);
+    self.addmm_(self, self.t(), 2, 1);
+    expect_close(self, reference(a.unsqueeze(0), a.t().unsqueeze(0), 1, 2, a), 6, "addmm_");
+    Tensor pair = empty({2, 6, 6}, {float32, Device(place)});
+    pair[0].copy_(a);
+    Tensor upper = pair[1];
+    mm_out(upper, pair[0], pair[0]);
+    expect_close(pair[1], square, 6, "into the other half");
+    Tensor shifted = a.to(Device(place), float32, false, true);
+    Tensor input = shifted.t();
+    addmm_out(shifted, input, input, input);
+    expect_close(shifted, reference(a.t().unsqueeze(0), a.t().unsqueeze(0), 1, 1, a.t()), 6,
+                 "addmm onto its transposed input");
+  }
+}
+
+TEST(Products, ComplexFactors) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : {complex64, complex128}) {
+      const Tensor a = matrix(dtype, {5, 6}, 13);
+      const Tensor b = matrix(dtype, {6, 4}, 14);
+      const Tensor c = matrix(dtype, {5, 4}, 15);
+      const std::complex<double> alpha{0.5, -1};
+      const std::complex<double> beta{2, 0.25};
+      const Device device(place);
+      expect_close(addmm(c.to(device), a.to(device), b.to(device), beta, alpha),
+                   reference(a.unsqueeze(0), b.unsqueeze(0), alpha, beta, c), 6, place);
+    }
+  }
+}
+
+TEST(Products, FromSeveralThreads) {
+  NEEDS_DEVICES(1);
+  const Tensor a = matrix(float32, {130, 70}, 16);
+  const Tensor b = matrix(float32, {70, 90}, 17);
+  const Tensor expected = mm(a, b);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        if (t % 2 == 0) {
+          expect_same(mm(a, b), expected, 0, "a thread's");
+        } else {
+          const cuda::StreamGuard guard{cuda::Stream(kDevice)};
+          const Tensor c = mm(a.to(kDevice), b.to(kDevice));
+          expect_same(c, expected, ulps(70), "a stream's");
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Workspace, Config) {
+  EXPECT_EQ(linalg::parse_workspace_config(":4096:2:16:8"), (4096U * 2 + 16 * 8) * 1024);
+  EXPECT_EQ(linalg::parse_workspace_config(":16:8"), 128U * 1024);
+  for (const char* bad : {"4096:2", ":4096", ":a:2", ":1:2:", ":99999999999999999999:9", "::", ":-1:2"})
+    EXPECT_EQ(linalg::parse_workspace_config(bad), 0U) << bad;
+  EXPECT_EQ(linalg::parse_workspace_config(""), 0U);
+}
+
+TEST(Workspace, ComesFromTheAllocatorOnRealDevices) {
+  NEEDS_DEVICES(1);
+  cuda::clear_blas_workspaces();
+  const Tensor a = ones({4, 4}, kDevice);
+  const std::size_t before = cuda::memory_allocated(kDevice);
+  {
+    const Tensor b = mm(a, a);
+    if (cuda::is_simulated()) EXPECT_EQ(cuda::memory_allocated(kDevice), before + 512);
+  }
+  cuda::clear_blas_workspaces();
+  EXPECT_EQ(cuda::memory_allocated(kDevice), before);
+}
+
+}  // namespace
+}  // namespace ember::test

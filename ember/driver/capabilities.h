@@ -18,8 +18,9 @@ namespace ember::driver {
 /// Element types that libraries are asked to work on.
 enum class Element : std::uint8_t { f16, bf16, f32, f64, c64, c128 };
 
-/// Matrix products are rows of work like any other (driver/gemm.h), so that they are named in faults
-/// and seen by observers; their CUDA column asks the library. What is left is the library itself.
+/// Matrix products are rows of work like any other (driver/gemm.h), so that they are named in
+/// faults and seen by observers; their CUDA column asks the library. What is left is the library
+/// itself.
 class BlasLibrary {
  public:
   virtual ~BlasLibrary() = default;

@@ -208,11 +208,11 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
 
 Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
   ops::require_same_device(a.device(), x.device());
-  require(a.dim() == 2 && x.dim() == 1, "vector + matrix @ vector expected, got 1, " +
-                                            text(a.dim()) + ", " + text(x.dim()));
-  require(a.sizes()[1] == x.sizes()[0],
-          "size mismatch, got input (" + text(a.sizes()[0]) + "), mat (" + extents(a) + "), vec (" +
-              text(x.sizes()[0]) + ")");
+  require(a.dim() == 2 && x.dim() == 1,
+          "vector + matrix @ vector expected, got 1, " + text(a.dim()) + ", " + text(x.dim()));
+  require(a.sizes()[1] == x.sizes()[0], "size mismatch, got input (" + text(a.sizes()[0]) +
+                                            "), mat (" + extents(a) + "), vec (" +
+                                            text(x.sizes()[0]) + ")");
   require_same_dtype(a, x);
   require_dtype(a, kVectorNames);
   Tensor made = output(out, a, {a.sizes()[0]});
@@ -230,8 +230,8 @@ Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b) {
               legacy_name(a.dtype()) + " and " + legacy_name(b.dtype()));
   require(a.numel() == b.numel(),
           "inconsistent tensor size, expected tensor " + a.sizes().str() + " and src " +
-              b.sizes().str() + " to have the same number of elements, but got " +
-              text(a.numel()) + " and " + text(b.numel()) + " elements respectively");
+              b.sizes().str() + " to have the same number of elements, but got " + text(a.numel()) +
+              " and " + text(b.numel()) + " elements respectively");
   require_dtype(a, kDotNames);
   Tensor made = output(out, a, {});
   product(made, a.unsqueeze(0), b.unsqueeze(1), kDotNames,

@@ -1,17 +1,18 @@
 // Products of matrices and vectors.
 //
 // Inputs are tensors of one dtype on one device: float16, bfloat16, float32, float64, complex64 and
-// complex128 everywhere, integers on the CPU only (`"addmm_cuda" not implemented for 'Long'`). Nothing
-// is converted and, except by matmul, nothing broadcast. float16 and bfloat16 are added up in
-// float32; float32 is computed in float32 (no TF32); integers wrap around. Transposed matrices and
-// batches of strided matrices are used as they are; inputs whose rows and columns both have gaps are
-// copied. A result without elements to add up (k = 0) is zero.
+// complex128 everywhere, integers on the CPU only (`"addmm_cuda" not implemented for 'Long'`).
+// Nothing is converted and, except by matmul, nothing broadcast. float16 and bfloat16 are added up
+// in float32; float32 is computed in float32 (no TF32); integers wrap around. Transposed matrices
+// and batches of strided matrices are used as they are; inputs whose rows and columns both have
+// gaps are copied. A result without elements to add up (k = 0) is zero.
 //
-// On the CPU and on simulated devices the products come from a BLAS if there is one (see EMBER_BLAS in
-// docs/environment.md) and else from loops of ember's own: the same bits on both, but not on every
-// machine. On CUDA devices they come from cuBLASLt, opened at the first product: AcceleratorError
-// 801 that names the library and where it was looked for if it is missing. Each stream that
-// computes products keeps a workspace from the caching allocator (see clear_blas_workspaces).
+// On the CPU and on simulated devices the products come from a BLAS if there is one (see EMBER_BLAS
+// in docs/environment.md) and else from loops of ember's own: the same bits on both, but not on
+// every machine. On CUDA devices they come from cuBLASLt, opened at the first product:
+// AcceleratorError 801 that names the library and where it was looked for if it is missing. Each
+// stream that computes products keeps a workspace from the caching allocator (see
+// clear_blas_workspaces).
 //
 // The functions ending in _out write into `out`, which must have the dtype of the result, and its
 // shape unless it is empty; it may have any strides, and may share memory with the inputs. Nothing

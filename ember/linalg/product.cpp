@@ -49,8 +49,8 @@ Status host_column(const driver::Params& params, const driver::HostLaunch& on) {
       if (blas != nullptr && host::blas_gemm(*blas, args, a + i * args.stride_a,
                                              b + i * args.stride_b, c + i * args.stride_c))
         continue;
-    EMBER_TRY(host::own_gemm(args, a + i * args.stride_a, b + i * args.stride_b,
-                             c + i * args.stride_c));
+    EMBER_TRY(
+        host::own_gemm(args, a + i * args.stride_a, b + i * args.stride_b, c + i * args.stride_c));
   }
   return {};
 }
@@ -60,7 +60,7 @@ template <>
 }
 
 constinit driver::Kernel rows[] = {
-#define EMBER_DTYPE(enumerator, type, name, legacy)                                     \
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
   {"matmul." name, Dtype::enumerator == Dtype::bool_ ? nullptr : &host_column<type>, nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE

@@ -1,5 +1,5 @@
-// From tensors to calls of a BLAS: which strides it understands, what has to be copied, and how many
-// calls a batch takes.
+// From tensors to calls of a BLAS: which strides it understands, what has to be copied, and how
+// many calls a batch takes.
 #pragma once
 
 #include "ember/driver/gemm.h"

@@ -78,7 +78,8 @@ TEST_P(ProductErrors, Dtypes) {
                  "For integral input tensors, argument beta must not be a floating point number.");
   }
   EXPECT_ERROR(addmm(some({2, 2}), some({2, 2}), some({2, 2}), 1, std::complex<double>(1, 1)),
-               Error, "For non-complex input tensors, argument alpha must not be a complex number.");
+               Error,
+               "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
 TEST_P(ProductErrors, Outputs) {
@@ -99,8 +100,7 @@ TEST_P(ProductErrors, Outputs) {
 std::string place_of_case(const ::testing::TestParamInfo<const char*>& info) {
   return std::string(info.param) == "cpu" ? "cpu" : "device";
 }
-INSTANTIATE_TEST_SUITE_P(Places, ProductErrors, ::testing::Values("cpu", kDevice),
-                         place_of_case);
+INSTANTIATE_TEST_SUITE_P(Places, ProductErrors, ::testing::Values("cpu", kDevice), place_of_case);
 
 TEST(ProductDevices, MustAgree) {
   NEEDS_DEVICES(1);

@@ -20,8 +20,8 @@ std::string describe(Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m
 struct Size {
   std::int64_t n, k, m;
 };
-constexpr Size kSizes[] = {{0, 3, 2},   {3, 0, 2},   {2, 3, 0},    {1, 1, 1},   {2, 3, 4},
-                           {5, 7, 1},   {1, 9, 6},   {1, 300, 1},  {17, 33, 9}, {64, 64, 64},
+constexpr Size kSizes[] = {{0, 3, 2},     {3, 0, 2},     {2, 3, 0},    {1, 1, 1},   {2, 3, 4},
+                           {5, 7, 1},     {1, 9, 6},     {1, 300, 1},  {17, 33, 9}, {64, 64, 64},
                            {97, 129, 65}, {401, 11, 13}, {7, 600, 390}};
 
 class Matmul : public ::testing::TestWithParam<Dtype> {};
@@ -40,7 +40,11 @@ TEST_P(Matmul, FollowsTheDefinition) {
 
 TEST_P(Matmul, IsTheSameOnTheDevice) {
   NEEDS_DEVICES(1);
-  if (is_integral(GetParam())) GTEST_SKIP() << "devices multiply no integers";
+  if (is_integral(GetParam())) {
+    const Tensor a = matrix(GetParam(), {2, 2}, 1).to(kDevice);
+    EXPECT_ERROR(mm(a, a), Error, "\"addmm_cuda\" not implemented for '");
+    return;
+  }
   for (const auto& [n, k, m] : kSizes) {
     const Tensor a = matrix(GetParam(), {n, k}, 1);
     const Tensor b = matrix(GetParam(), {k, m}, 2);
@@ -77,10 +81,9 @@ std::vector<std::pair<std::string, Tensor>> layouts(const Tensor& plain) {
 }
 
 TEST_P(Matmul, TakesEveryLayout) {
-  const std::vector<std::string> places =
-      is_integral(GetParam()) || cuda::device_count() == 0
-          ? std::vector<std::string>{"cpu"}
-          : std::vector<std::string>{"cpu", kDevice};
+  const std::vector<std::string> places = is_integral(GetParam()) || cuda::device_count() == 0
+                                              ? std::vector<std::string>{"cpu"}
+                                              : std::vector<std::string>{"cpu", kDevice};
   const Tensor a = matrix(GetParam(), {6, 5}, 3);
   const Tensor b = matrix(GetParam(), {5, 9}, 4);
   const auto expected = reference(a.unsqueeze(0), b.unsqueeze(0));
@@ -111,8 +114,7 @@ TEST_P(Matmul, AddsToAnInput) {
       const Tensor input = matrix(GetParam(), sizes, 7);
       const Scalar alpha = integral ? Scalar(3) : Scalar(0.5);
       const Scalar beta = 2;
-      const auto expected =
-          reference(a, b, alpha.to<double>(), beta.to<double>(), input);
+      const auto expected = reference(a, b, alpha.to<double>(), beta.to<double>(), input);
       if (GetParam() == Dtype::uint8 || GetParam() == Dtype::int8) continue;
       expect_close(baddbmm(input.to(device), x, y, beta, alpha), expected, 8, "baddbmm");
       Tensor target = input.to(device).expand({2, 4, 5}).contiguous();
@@ -132,8 +134,7 @@ TEST_P(Matmul, AddsToAnInput) {
 std::string dtype_of_case(const ::testing::TestParamInfo<Dtype>& info) {
   return dtype_name(info.param);
 }
-INSTANTIATE_TEST_SUITE_P(Dtypes, Matmul,
-                         ::testing::ValuesIn(dtypes_in(dtypes::any_number)),
+INSTANTIATE_TEST_SUITE_P(Dtypes, Matmul, ::testing::ValuesIn(dtypes_in(dtypes::any_number)),
                          dtype_of_case);
 
 TEST(Products, IntegersWrapAround) {
@@ -173,8 +174,9 @@ TEST(Products, NansAndInfinitiesPass) {
   for (const std::string place : {"cpu", kDevice}) {
     if (place != "cpu" && cuda::device_count() == 0) continue;
     for (const Dtype dtype : dtypes_in(dtypes::floating)) {
-      const Tensor a = tensor<double>({1.0, INFINITY, NAN, 2.0, 0.0, 1.0}).view({3, 2}).to(
-          {dtype, Device(place)});
+      const Tensor a = tensor<double>({1.0, INFINITY, NAN, 2.0, 0.0, 1.0})
+                           .view({3, 2})
+                           .to({dtype, Device(place)});
       const Tensor b = tensor({2.0, 1.0}).view({2, 1}).to({dtype, Device(place)});
       const auto c = values<double>(mm(a, b));
       EXPECT_TRUE(std::isinf(c[0])) << place << dtype_name(dtype);
@@ -229,6 +231,7 @@ TEST(Products, VectorsAndBroadcasting) {
       const Tensor b = matrix(float64, right, 9);
       const Tensor c = matmul(a.to(device), b.to(device));
       ASSERT_EQ(c.sizes().str(), sizes.str()) << what;
+      if (place == kDevice) expect_same(c, matmul(a, b), ulps(a.size(-1)), what);
       // By the definition, on matrices that are expanded by hand.
       const Tensor x = a.dim() == 1 ? a.unsqueeze(0) : a;
       const Tensor y = b.dim() == 1 ? b.unsqueeze(1) : b;
@@ -240,14 +243,13 @@ TEST(Products, VectorsAndBroadcasting) {
       xs.push_back(x.size(-2)), xs.push_back(x.size(-1));
       Shape ys = batch;
       ys.push_back(y.size(-2)), ys.push_back(y.size(-1));
-      const auto expected =
-          reference(x.expand(xs).reshape({products, x.size(-2), x.size(-1)}),
-                    y.expand(ys).reshape({products, y.size(-2), y.size(-1)}));
+      const auto expected = reference(x.expand(xs).reshape({products, x.size(-2), x.size(-1)}),
+                                      y.expand(ys).reshape({products, y.size(-2), y.size(-1)}));
       expect_close(c, expected, x.size(-1), what);
+      if (c.numel() == 0) continue;
       Tensor out = empty({0}, {float64, device});
       matmul_out(out, a.to(device), b.to(device));
       expect_close(out, expected, x.size(-1), what + " into out");
-      if (place == kDevice) expect_same(c, matmul(a, b), ulps(x.size(-1)), what);
     }
   }
 }
@@ -341,7 +343,8 @@ TEST(Products, FromSeveralThreads) {
 TEST(Workspace, Config) {
   EXPECT_EQ(linalg::parse_workspace_config(":4096:2:16:8"), (4096U * 2 + 16 * 8) * 1024);
   EXPECT_EQ(linalg::parse_workspace_config(":16:8"), 128U * 1024);
-  for (const char* bad : {"4096:2", ":4096", ":a:2", ":1:2:", ":99999999999999999999:9", "::", ":-1:2"})
+  for (const char* bad :
+       {"4096:2", ":4096", ":a:2", ":1:2:", ":99999999999999999999:9", "::", ":-1:2"})
     EXPECT_EQ(linalg::parse_workspace_config(bad), 0U) << bad;
   EXPECT_EQ(linalg::parse_workspace_config(""), 0U);
 }
@@ -353,7 +356,9 @@ TEST(Workspace, ComesFromTheAllocatorOnRealDevices) {
   const std::size_t before = cuda::memory_allocated(kDevice);
   {
     const Tensor b = mm(a, a);
-    if (cuda::is_simulated()) EXPECT_EQ(cuda::memory_allocated(kDevice), before + 512);
+    if (cuda::is_simulated()) {
+      EXPECT_EQ(cuda::memory_allocated(kDevice), before + 512);
+    }
   }
   cuda::clear_blas_workspaces();
   EXPECT_EQ(cuda::memory_allocated(kDevice), before);

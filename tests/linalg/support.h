@@ -46,8 +46,8 @@ inline std::vector<std::complex<double>> reference(const Tensor& a, const Tensor
   const std::int64_t n = a.size(1);
   const std::int64_t k = a.size(2);
   const std::int64_t m = b.size(2);
-  const auto z = input.defined() ? numbers(input.expand({batch, n, m}))
-                                 : std::vector<std::complex<double>>();
+  const auto z =
+      input.defined() ? numbers(input.expand({batch, n, m})) : std::vector<std::complex<double>>();
   std::vector<std::complex<double>> out;
   for (std::int64_t s = 0; s < batch; ++s)
     for (std::int64_t i = 0; i < n; ++i)

@@ -26,19 +26,19 @@ namespace {
 
 // ---- The library
 
-#define EMBER_CUBLASLT_CALLS(CALL)            \
-  CALL(cublasLtCreate)                        \
-  CALL(cublasLtGetStatusName)                 \
-  CALL(cublasLtMatmul)                        \
-  CALL(cublasLtMatmulAlgoGetHeuristic)        \
-  CALL(cublasLtMatmulDescCreate)              \
-  CALL(cublasLtMatmulDescSetAttribute)        \
-  CALL(cublasLtMatmulDescDestroy)             \
-  CALL(cublasLtMatrixLayoutCreate)            \
-  CALL(cublasLtMatrixLayoutSetAttribute)      \
-  CALL(cublasLtMatrixLayoutDestroy)           \
-  CALL(cublasLtMatmulPreferenceCreate)        \
-  CALL(cublasLtMatmulPreferenceSetAttribute)  \
+#define EMBER_CUBLASLT_CALLS(CALL)           \
+  CALL(cublasLtCreate)                       \
+  CALL(cublasLtGetStatusName)                \
+  CALL(cublasLtMatmul)                       \
+  CALL(cublasLtMatmulAlgoGetHeuristic)       \
+  CALL(cublasLtMatmulDescCreate)             \
+  CALL(cublasLtMatmulDescSetAttribute)       \
+  CALL(cublasLtMatmulDescDestroy)            \
+  CALL(cublasLtMatrixLayoutCreate)           \
+  CALL(cublasLtMatrixLayoutSetAttribute)     \
+  CALL(cublasLtMatrixLayoutDestroy)          \
+  CALL(cublasLtMatmulPreferenceCreate)       \
+  CALL(cublasLtMatmulPreferenceSetAttribute) \
   CALL(cublasLtMatmulPreferenceDestroy)
 
 struct Lt {
@@ -54,7 +54,7 @@ struct LoadedLt {
 
 bool resolve_all(void* library, Lt& out) {
   bool complete = true;
-#define EMBER_CUBLASLT_RESOLVE(name)                                        \
+#define EMBER_CUBLASLT_RESOLVE(name)                                     \
   out.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name)); \
   complete &= out.name != nullptr;
   EMBER_CUBLASLT_CALLS(EMBER_CUBLASLT_RESOLVE)
@@ -102,8 +102,7 @@ const LoadedLt& lt() {
 Status failure(cublasStatus_t status, const CudaLaunch& on, const char* what) {
   // Faults of earlier work surface in whichever call comes next.
   const CUresult stream = api.cuStreamQuery(on.stream);
-  if (stream != CUDA_SUCCESS && stream != CUDA_ERROR_NOT_READY)
-    return cuda::failure(stream, what);
+  if (stream != CUDA_SUCCESS && stream != CUDA_ERROR_NOT_READY) return cuda::failure(stream, what);
   Code code = Code::unknown;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) code = Code::out_of_memory;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH)
@@ -211,11 +210,11 @@ PlanKey key_of(Element element, const GemmArgs& args, int device) {
   key.workspace = args.workspace_bytes;
   key.device = device;
   key.element = static_cast<std::uint8_t>(element);
-  key.transpose = static_cast<std::uint8_t>((args.transpose_a ? 1U : 0U) |
-                                            (args.transpose_b ? 2U : 0U));
-  key.align_ab = static_cast<std::uint8_t>(
-      log_alignment(reinterpret_cast<std::uintptr_t>(args.a)) * 16 +
-      log_alignment(reinterpret_cast<std::uintptr_t>(args.b)));
+  key.transpose =
+      static_cast<std::uint8_t>((args.transpose_a ? 1U : 0U) | (args.transpose_b ? 2U : 0U));
+  key.align_ab =
+      static_cast<std::uint8_t>(log_alignment(reinterpret_cast<std::uintptr_t>(args.a)) * 16 +
+                                log_alignment(reinterpret_cast<std::uintptr_t>(args.b)));
   key.align_c = log_alignment(reinterpret_cast<std::uintptr_t>(args.c));
   return key;
 }
@@ -419,9 +418,9 @@ Status column(const Params& params, const CudaLaunch& on) {
 }
 
 constexpr NamedColumn kColumns[] = {
-    {"matmul.float16", &column<Element::f16>},    {"matmul.bfloat16", &column<Element::bf16>},
-    {"matmul.float32", &column<Element::f32>},    {"matmul.float64", &column<Element::f64>},
-    {"matmul.complex64", &column<Element::c64>},  {"matmul.complex128", &column<Element::c128>},
+    {"matmul.float16", &column<Element::f16>},   {"matmul.bfloat16", &column<Element::bf16>},
+    {"matmul.float32", &column<Element::f32>},   {"matmul.float64", &column<Element::f64>},
+    {"matmul.complex64", &column<Element::c64>}, {"matmul.complex128", &column<Element::c128>},
 };
 const Columns columns(kColumns);
 

@@ -53,8 +53,9 @@ Found search() {
     void* library = dlopen(named->c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* error = dlerror();
-      found.status = Status(Code::not_supported, "EMBER_BLAS='" + *named + "': " +
-                                                     (error != nullptr ? error : "unknown error"));
+      found.status =
+          Status(Code::not_supported,
+                 "EMBER_BLAS='" + *named + "': " + (error != nullptr ? error : "unknown error"));
     } else if (!load(library, found.blas)) {
       found.status =
           Status(Code::not_supported, "EMBER_BLAS='" + *named +
@@ -138,16 +139,16 @@ bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const
     const std::int64_t rows = args.transpose_a ? args.k : args.m;
     const std::int64_t columns = args.transpose_a ? args.m : args.k;
     gemv_of<T>(blas)(kColumnMajor, transposed(args.transpose_a), narrow(rows), narrow(columns),
-                     number(alpha), a, narrow(args.lda), b,
-                     args.transpose_b ? narrow(args.ldb) : 1, number(beta), c, 1);
+                     number(alpha), a, narrow(args.lda), b, args.transpose_b ? narrow(args.ldb) : 1,
+                     number(beta), c, 1);
     return true;
   }
   if (args.m == 1) {  // the same of the transposed product
     const std::int64_t rows = args.transpose_b ? args.n : args.k;
     const std::int64_t columns = args.transpose_b ? args.k : args.n;
     gemv_of<T>(blas)(kColumnMajor, transposed(!args.transpose_b), narrow(rows), narrow(columns),
-                     number(alpha), b, narrow(args.ldb), a,
-                     args.transpose_a ? 1 : narrow(args.lda), number(beta), c, narrow(args.ldc));
+                     number(alpha), b, narrow(args.ldb), a, args.transpose_a ? 1 : narrow(args.lda),
+                     number(beta), c, narrow(args.ldc));
     return true;
   }
   gemm_of<T>(blas)(kColumnMajor, transposed(args.transpose_a), transposed(args.transpose_b),

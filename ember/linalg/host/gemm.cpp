@@ -81,7 +81,8 @@ void pack(const T* from, std::int64_t step, std::int64_t along, std::int64_t lin
         *place = convert<R>(value);
       }
     };
-    if (width < unit) std::memset(to, 0, sizeof(R) * static_cast<std::size_t>(depth * unit * kPlanes));
+    if (width < unit)
+      std::memset(to, 0, sizeof(R) * static_cast<std::size_t>(depth * unit * kPlanes));
     if (step == 1) {
       for (std::int64_t p = 0; p < depth; ++p)
         for (int i = 0; i < width; ++i) put(p, i);
@@ -160,7 +161,9 @@ Status own_gemm(const driver::GemmArgs& args, const T* a_data, const T* b_data,
     std::swap(c.row, c.column);
   }
 
-  constexpr std::int64_t kBlock = sizeof(R) * kPlanes <= 4 ? 384 : sizeof(R) * kPlanes <= 8 ? 240 : 144;
+  constexpr std::int64_t kBlock = sizeof(R) * kPlanes <= 4   ? 384
+                                  : sizeof(R) * kPlanes <= 8 ? 240
+                                                             : 144;
   const std::int64_t block_m = round_up(std::min(m, kBlock), inner.rows);
   const std::int64_t block_n = round_up(std::min(n, kBlock), inner.columns);
   const std::int64_t block_k = std::min(args.k, kDepth);
@@ -168,8 +171,8 @@ Status own_gemm(const driver::GemmArgs& args, const T* a_data, const T* b_data,
   const std::int64_t b_size = round_up(block_n * block_k * kPlanes, 64);
   const std::int64_t tile_size = block_m * block_n * kPlanes;
   const auto a_room = round_up(a_size, 64);
-  R* memory = static_cast<R*>(
-      scratch(sizeof(R) * static_cast<std::size_t>(a_room + b_size + tile_size)));
+  R* memory =
+      static_cast<R*>(scratch(sizeof(R) * static_cast<std::size_t>(a_room + b_size + tile_size)));
   if (memory == nullptr) return Status(Code::out_of_memory, "no host memory for packed panels");
   R* const packed_a = memory;
   R* const packed_b = memory + a_room;
@@ -207,7 +210,7 @@ Status own_gemm(const driver::GemmArgs& args, const T* a_data, const T* b_data,
   return {};
 }
 
-#define EMBER_DTYPE(type)                                                                        \
+#define EMBER_DTYPE(type) \
   template Status own_gemm(const driver::GemmArgs&, const type*, const type*, type*) noexcept;
 EMBER_DTYPE(std::uint8_t)
 EMBER_DTYPE(std::int8_t)

@@ -81,6 +81,9 @@ inline Tensor randint_like(const Tensor& other, std::int64_t high, const Options
                            const GeneratorArg& generator = {}) {
   return randint_like(other, 0, high, options, generator);
 }
+/// 0, 1, ... n - 1 in random order, int64 unless another dtype is given. Error `n must be
+/// non-negative`, and `n is too large for result tensor type` if the dtype does not hold them all.
+Tensor randperm(std::int64_t n, const Options& options = {}, const GeneratorArg& generator = {});
 /// Normal with these parameters.
 Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
               const GeneratorArg& generator = {});

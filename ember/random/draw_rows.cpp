@@ -1,11 +1,12 @@
 // The host columns of distributions: for the CPU and for simulated devices.
 #include "ember/random/draw_rows.h"
 
-#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "ember/driver/kernels.h"
+#include "ember/random/host_vectors.h"
 
 namespace ember::random {
 namespace {
@@ -64,22 +65,14 @@ EMBER_HD void draw_all(const DrawArgs& args, const float* probabilities,
       draw_lanes(draw, args, threads, step, thread, start + thread, probabilities, out);
 }
 
-// The same instructions in two encodings: fused multiply-add exists as an instruction, or is what
-// the C library computes. The results are equal by definition.
 template <class Draw>
-__attribute__((target("avx2,fma"))) void draw_wide(const DrawArgs& args, const float* probabilities,
-                                                   typename Draw::Element* out) {
+EMBER_WIDE_VECTORS void draw_wide(const DrawArgs& args, const float* probabilities,
+                                  typename Draw::Element* out) {
   draw_all<Draw>(args, probabilities, out);
 }
 template <class Draw>
 void draw_plain(const DrawArgs& args, const float* probabilities, typename Draw::Element* out) {
   draw_all<Draw>(args, probabilities, out);
-}
-
-bool has_wide() noexcept {
-  static const bool wide =
-      __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return wide;
 }
 
 template <class Draw>
@@ -99,7 +92,7 @@ Status host_column(const driver::Params& params, const HostLaunch& on) {
                                                std::to_string(probabilities[i]) + " for element " +
                                                std::to_string(i));
   }
-  if (has_wide())
+  if (has_wide_vectors())
     draw_wide<Draw>(args, probabilities, out);
   else
     draw_plain<Draw>(args, probabilities, out);

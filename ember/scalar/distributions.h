@@ -34,15 +34,14 @@ EMBER_HD float sqrt(float x) { return __builtin_sqrtf(x); }
 EMBER_HD double sqrt(double x) { return __builtin_sqrt(x); }
 #endif
 
-/// c[0] + x * (c[1] + x * (...)).
-template <class T, int n>
+/// c[0] + x * (c[1] + x * (...)). By recursion: a loop in it would keep callers from becoming
+/// vectors.
+template <int i = 0, class T, int n>
 EMBER_HD T polynomial(T x, const T (&c)[n]) {
-  T sum = c[n - 1];
-#if defined(__CUDA_ARCH__)
-#pragma unroll
-#endif
-  for (int i = n - 2; i >= 0; --i) sum = fma(sum, x, c[i]);
-  return sum;
+  if constexpr (i == n - 1)
+    return c[i];
+  else
+    return fma(polynomial<i + 1>(x, c), x, c[i]);
 }
 }  // namespace rounded
 
@@ -146,8 +145,8 @@ struct DrawParams {
   std::int64_t low = 0;  ///< integers: the smallest
 };
 
-/// The distributions as functors: how many numbers one Philox call gives, of which type, and the
-/// numbers. T is the element type.
+/// The distributions as functors (without loops in them, see rounded::polynomial): how many numbers
+/// one Philox call gives, of which type, and the numbers. T is the element type.
 namespace draw {
 
 /// How many numbers of type T a call gives where each takes as many bits as T is computed in.
@@ -175,7 +174,10 @@ struct Uniform {
       out[0] = place(unit(words.w[0], words.w[1]));
       out[1] = place(unit(words.w[2], words.w[3]));
     } else {
-      for (int i = 0; i < 4; ++i) out[i] = place(unit(words.w[i]));
+      out[0] = place(unit(words.w[0]));
+      out[1] = place(unit(words.w[1]));
+      out[2] = place(unit(words.w[2]));
+      out[3] = place(unit(words.w[3]));
     }
   }
 };
@@ -197,11 +199,12 @@ struct Normal {
       out[0] = place(pair[0]);
       out[1] = place(pair[1]);
     } else {
-      for (int i = 0; i < 4; i += 2) {
-        normal_pair(words.w[i], words.w[i + 1], pair);
-        out[i] = place(pair[0]);
-        out[i + 1] = place(pair[1]);
-      }
+      normal_pair(words.w[0], words.w[1], pair);
+      out[0] = place(pair[0]);
+      out[1] = place(pair[1]);
+      normal_pair(words.w[2], words.w[3], pair);
+      out[2] = place(pair[0]);
+      out[3] = place(pair[1]);
     }
   }
 };
@@ -226,28 +229,26 @@ struct Exponential {
       out[0] = place(unit(words.w[0], words.w[1]));
       out[1] = place(unit(words.w[2], words.w[3]));
     } else {
-      for (int i = 0; i < 4; ++i) out[i] = place(unit(words.w[i]));
+      out[0] = place(unit(words.w[0]));
+      out[1] = place(unit(words.w[1]));
+      out[2] = place(unit(words.w[2]));
+      out[3] = place(unit(words.w[3]));
     }
   }
 };
-
-/// Whether a word is among the share that `2^32 p` of them have.
-EMBER_HD bool below(std::uint32_t word, std::uint64_t share) { return word < share; }
-/// The share of a probability; any number for what is none.
-EMBER_HD std::uint64_t share_of(float p) {
-  return static_cast<std::uint64_t>(rounded::mul(p, 0x1p32F));
-}
 
 /// One with probability u / 2^32, else zero.
 template <class T>
 struct Bernoulli {
   using Element = T;
   static constexpr int kNumbers = 4;
-  std::uint64_t share;
+  std::uint32_t last;  ///< of the words that give one
+  T one;
 
-  EMBER_HD explicit Bernoulli(const DrawParams& params) : share(params.u) {}
+  EMBER_HD explicit Bernoulli(const DrawParams& params)
+      : last(static_cast<std::uint32_t>(params.u - 1)), one(convert<T>(params.u != 0)) {}
   EMBER_HD void operator()(const PhiloxWords& words, T (&out)[kNumbers]) const {
-    for (int i = 0; i < 4; ++i) out[i] = convert<T>(below(words.w[i], share));
+    for (int i = 0; i < 4; ++i) out[i] = words.w[i] <= last ? one : convert<T>(0);
   }
 };
 
@@ -260,7 +261,12 @@ struct BernoulliEach {
   EMBER_HD explicit BernoulliEach(const DrawParams&) {}
   EMBER_HD void operator()(const PhiloxWords& words, const float (&p)[kNumbers],
                            T (&out)[kNumbers]) const {
-    for (int i = 0; i < 4; ++i) out[i] = convert<T>(below(words.w[i], share_of(p[i])));
+    for (int i = 0; i < 4; ++i) {
+      // A probability of one has a share that does not fit into a word.
+      const bool certain = p[i] >= 1;
+      const float share = certain ? 0.0F : rounded::mul(p[i], 0x1p32F);
+      out[i] = convert<T>(certain | (words.w[i] < static_cast<std::uint32_t>(share)));
+    }
   }
 };
 

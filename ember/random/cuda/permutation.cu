@@ -1,0 +1,78 @@
+#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/launch.h"
+#include "ember/random/permutation_args.h"
+
+namespace ember::random::cuda {
+namespace {
+
+using driver::cuda::Columns;
+using driver::cuda::NamedColumn;
+
+constexpr int kThreads = 256;
+
+/// A thread counts the keys before its own. Every block makes all keys.
+template <class T>
+__global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
+  __shared__ std::uint64_t keys[kRankedPermutation];  // the upper half of each
+  const int count = static_cast<int>(args.count);
+  const std::uint64_t step = args.offset / 4;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
+    keys[i] = shuffle_key(args.seed, step, static_cast<std::uint64_t>(i)).high;
+  __syncthreads();
+  const int own = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
+  if (own >= count) return;
+  const std::uint64_t key = keys[own];
+  int rank = 0;
+#pragma unroll 4
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t other = keys[i];
+    rank += other < key ? 1 : 0;
+    if (other == key && i != own) {  // hardly ever
+      const auto j = static_cast<std::uint64_t>(i);
+      const auto k = static_cast<std::uint64_t>(own);
+      rank += comes_before(shuffle_key(args.seed, step, j), j, shuffle_key(args.seed, step, k), k)
+                  ? 1
+                  : 0;
+    }
+  }
+  static_cast<T*>(args.out)[rank] = convert<T>(static_cast<std::int64_t>(own));
+}
+
+/// Number is what the numbers below twice the count fit into.
+template <class T, class Number>
+__global__ void __launch_bounds__(kThreads) feistel_kernel(PermutationArgs args) {
+  __shared__ FeistelKeys keys;
+  if (threadIdx.x < FeistelKeys::kCalls)
+    keys.draw(args.seed, args.offset / 4, static_cast<int>(threadIdx.x));
+  __syncthreads();
+  const auto count = static_cast<std::uint64_t>(args.count);
+  const Feistel feistel(count);
+  const std::uint64_t step = std::uint64_t{gridDim.x} * kThreads;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    auto number = static_cast<Number>(Feistel::exchanged(keys, i));
+    do number = feistel.pass(keys, number);
+    while (number >= count);
+    static_cast<T*>(args.out)[i] = convert<T>(static_cast<std::int64_t>(number));
+  }
+}
+
+template <class T>
+Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+  const auto& args = params.as<PermutationArgs>();
+  const std::int64_t blocks = (args.count + kThreads - 1) / kThreads;
+  const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 16384 ? blocks : 16384), kThreads};
+  if (args.count <= kRankedPermutation) return driver::cuda::start<&rank_kernel<T>>(on, grid, args);
+  if (args.count <= std::int64_t{1} << 32)
+    return driver::cuda::start<&feistel_kernel<T, std::uint32_t>>(on, grid, args);
+  return driver::cuda::start<&feistel_kernel<T, std::uint64_t>>(on, grid, args);
+}
+
+constexpr NamedColumn columns[] = {
+#define EMBER_ROW(dtype, type) {"randperm." #dtype, &column<type>},
+    EMBER_FOR_EACH_PERMUTED(EMBER_ROW)
+#undef EMBER_ROW
+};
+const Columns table(columns);
+
+}  // namespace
+}  // namespace ember::random::cuda

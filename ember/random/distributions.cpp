@@ -284,4 +284,31 @@ Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator) {
   return made;
 }
 
+// The members of Tensor.
+#define EMBER_FILL(name, parameters, with_generator, ...)     \
+  Tensor& Tensor::name parameters {                           \
+    ember::name(*this __VA_OPT__(, ) __VA_ARGS__);            \
+    return *this;                                             \
+  }                                                           \
+  Tensor& Tensor::name with_generator {                       \
+    ember::name(*this __VA_OPT__(, ) __VA_ARGS__, generator); \
+    return *this;                                             \
+  }
+EMBER_FILL(uniform_, (double from, double to), (double from, double to, const Generator& generator),
+           from, to)
+EMBER_FILL(normal_, (double mean, double std),
+           (double mean, double std, const Generator& generator), mean, std)
+EMBER_FILL(exponential_, (double lambda), (double lambda, const Generator& generator), lambda)
+EMBER_FILL(bernoulli_, (double p), (double p, const Generator& generator), p)
+EMBER_FILL(bernoulli_, (const Tensor& p), (const Tensor& p, const Generator& generator), p)
+EMBER_FILL(random_, (), (const Generator& generator))
+EMBER_FILL(random_, (std::int64_t to), (std::int64_t to, const Generator& generator), to)
+EMBER_FILL(random_, (std::int64_t from, std::int64_t to),
+           (std::int64_t from, std::int64_t to, const Generator& generator), from, to)
+#undef EMBER_FILL
+Tensor Tensor::bernoulli() const { return ember::bernoulli(*this); }
+Tensor Tensor::bernoulli(const Generator& generator) const {
+  return ember::bernoulli(*this, generator);
+}
+
 }  // namespace ember

@@ -53,6 +53,7 @@ struct TensorState : RefCounted {
   Shape strides;
 };
 
+class Generator;
 class Operand;
 struct ValuesAndIndices;
 
@@ -181,6 +182,26 @@ class Tensor {
   Tensor new_zeros(const Shape& sizes, const Options& options = {}) const;
   Tensor new_ones(const Shape& sizes, const Options& options = {}) const;
   Tensor new_full(const Shape& sizes, const Scalar& value, const Options& options = {}) const;
+
+  // ---- Random numbers, from the default generator or from the one given. (random/distributions.h)
+  Tensor& uniform_(double from = 0, double to = 1);
+  Tensor& uniform_(double from, double to, const Generator& generator);
+  Tensor& normal_(double mean = 0, double std = 1);
+  Tensor& normal_(double mean, double std, const Generator& generator);
+  Tensor& exponential_(double lambda = 1);
+  Tensor& exponential_(double lambda, const Generator& generator);
+  Tensor& bernoulli_(double p = 0.5);
+  Tensor& bernoulli_(double p, const Generator& generator);
+  Tensor& bernoulli_(const Tensor& p);
+  Tensor& bernoulli_(const Tensor& p, const Generator& generator);
+  Tensor& random_();
+  Tensor& random_(const Generator& generator);
+  Tensor& random_(std::int64_t to);
+  Tensor& random_(std::int64_t to, const Generator& generator);
+  Tensor& random_(std::int64_t from, std::int64_t to);
+  Tensor& random_(std::int64_t from, std::int64_t to, const Generator& generator);
+  Tensor bernoulli() const;
+  Tensor bernoulli(const Generator& generator) const;
 
   // ---- Element-wise operations. (scalar/elementwise.inc)
 #define EMBER_UNARY(name, ...) \

@@ -97,6 +97,52 @@ TEST_P(Draws, EveryElementTakesItsOwnNumber) {
   }
 }
 
+/// What a functor gives as this file is compiled: for any x86-64, where fused multiply-add is a
+/// call of the C library. The library's loops have it as an instruction.
+template <template <class> class Functor, class T>
+std::vector<double> drawn_here(std::int64_t count, const DrawParams& params) {
+  using Draw = Functor<T>;
+  const Draw draw(params);
+  std::vector<double> list;
+  for (std::int64_t i = 0; i < count; ++i) {
+    int number = 0;
+    T numbers[Draw::kNumbers];
+    draw(words_of(i, count, Draw::kNumbers, 21, 0, &number), numbers);
+    list.push_back(static_cast<double>(numbers[number]));
+  }
+  return list;
+}
+
+template <class T>
+void expect_drawn_here(const char* place) {
+  const std::int64_t count = 50001;
+  const Options options(dtype_of<T>, Device(place));
+  const auto fill = [&](auto&& with) {
+    const Tensor made = empty({count}, options);
+    with(made, generator_at(place, 21));
+    return values<double>(made);
+  };
+  DrawParams params;
+  params.a = -3;
+  params.b = 5;
+  EXPECT_EQ(fill([](const Tensor& t, const Generator& g) { uniform_(t, -3, 5, g); }),
+            (drawn_here<draw::Uniform, T>(count, params)));
+  params.a = 7;
+  params.b = 0.3;
+  EXPECT_EQ(fill([](const Tensor& t, const Generator& g) { normal_(t, 7, 0.3, g); }),
+            (drawn_here<draw::Normal, T>(count, params)));
+  params.a = 1 / 1.7;
+  EXPECT_EQ(fill([](const Tensor& t, const Generator& g) { exponential_(t, 1.7, g); }),
+            (drawn_here<draw::Exponential, T>(count, params)));
+}
+
+TEST_P(Draws, AreTheSameBitsInEveryEncoding) {
+  expect_drawn_here<float>(place());
+  expect_drawn_here<double>(place());
+  expect_drawn_here<Half>(place());
+  expect_drawn_here<BFloat16>(place());
+}
+
 TEST_P(Draws, NoNumberIsUsedTwice) {
   // Consecutive draws of any width never meet.
   Generator generator = generator_at(place(), 1);
@@ -207,6 +253,44 @@ TEST_P(Draws, FactoriesMakeWhatTheySay) {
   EXPECT_EQ(randn({2}, {complex64, place()}).dtype(), complex64);
   // Every call draws other numbers.
   EXPECT_NE(values<float>(rand({9}, place())), values<float>(rand({9}, place())));
+}
+
+TEST_P(Draws, MembersDoTheSame) {
+  const Generator g = generator_at(place(), 31);
+  const Tensor start = zeros({50}, place());
+  const Tensor p = full({50}, 0.5, place());
+  const auto same = [&](const Tensor& member, auto&& function) {
+    Tensor other = zeros({50}, place());
+    function(other, generator_at(place(), 31));
+    EXPECT_EQ(values<float>(member), values<float>(other));
+  };
+  const auto fresh = [&] { return generator_at(place(), 31); };
+  same(start.clone().uniform_(-1, 1, fresh()),
+       [](const Tensor& t, const Generator& own) { uniform_(t, -1, 1, own); });
+  same(start.clone().normal_(2, 3, fresh()),
+       [](const Tensor& t, const Generator& own) { normal_(t, 2, 3, own); });
+  same(start.clone().exponential_(2, fresh()),
+       [](const Tensor& t, const Generator& own) { exponential_(t, 2, own); });
+  same(start.clone().bernoulli_(0.5, fresh()),
+       [](const Tensor& t, const Generator& own) { bernoulli_(t, 0.5, own); });
+  same(start.clone().bernoulli_(p, fresh()),
+       [&](const Tensor& t, const Generator& own) { bernoulli_(t, p, own); });
+  same(p.bernoulli(fresh()), [&](const Tensor& t, const Generator& own) { bernoulli_(t, p, own); });
+  same(start.clone().random_(fresh()),
+       [](const Tensor& t, const Generator& own) { random_(t, own); });
+  same(start.clone().random_(9, fresh()),
+       [](const Tensor& t, const Generator& own) { random_(t, 9, own); });
+  same(start.clone().random_(-9, 9, fresh()),
+       [](const Tensor& t, const Generator& own) { random_(t, -9, 9, own); });
+  // Without a generator, from the default one of the tensor's device.
+  default_generator(Device(place())).manual_seed(31);
+  same(start.clone().uniform_(),
+       [](const Tensor& t, const Generator& own) { uniform_(t, 0, 1, own); });
+  EXPECT_EQ(default_generator(Device(place())).get_offset(), 4U);
+  start.clone().normal_().exponential_().bernoulli_().bernoulli_(p).random_().random_(5).random_(2,
+                                                                                                 4);
+  EXPECT_EQ(default_generator(Device(place())).get_offset(), 32U);
+  EXPECT_EQ(p.bernoulli().sizes(), p.sizes());
 }
 
 // ---- Are they random? The bits are the same everywhere, so the CPU's are looked at.

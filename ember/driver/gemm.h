@@ -21,8 +21,9 @@ struct GemmArgs {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::int64_t lda = 0, ldb = 0, ldc = 0;                 ///< leading dimensions, in elements
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  ///< between products, in elements
-  double alpha[2] = {1, 0}, beta[2] = {0, 0};             ///< real and imaginary part
-  std::int64_t integer_alpha = 1, integer_beta = 0;       ///< the same for integer types
+  alignas(16) double alpha[2] = {1, 0};  ///< real and imaginary part; libraries load both at once
+  alignas(16) double beta[2] = {0, 0};
+  std::int64_t integer_alpha = 1, integer_beta = 0;  ///< the same for integer types
   bool transpose_a = false, transpose_b = false;
 
   bool reads_c() const noexcept { return beta[0] != 0 || beta[1] != 0 || integer_beta != 0; }

@@ -1,8 +1,12 @@
 #include "ember/driver/cuda/api.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 #include "ember/base/env.h"
@@ -43,9 +47,32 @@ Status check_version(void* library) {
   return {};
 }
 
+/// The thread that ends the process, once one does.
+pthread_t leaving{};
+std::atomic<bool> process_ends{false};  // written after `leaving`
+
+void note_the_end() {
+  leaving = pthread_self();
+  process_ends = true;
+}
+
+/// CUDA ends with the process, and says so to whoever calls it afterwards. The thread that destroys
+/// the static objects is told; any other stays where it is, as in any other wait, since an
+/// exception would end the process by a signal.
+void stay_if_the_process_ends(CUresult result) {
+  if (result != CUDA_ERROR_DEINITIALIZED || !process_ends ||
+      pthread_equal(leaving, pthread_self()) != 0)
+    return;
+  for (;;) pause();
+}
+
 Status initialise() {
   const CUresult result = api.cuInit(0);
-  if (result == CUDA_SUCCESS) return {};
+  if (result == CUDA_SUCCESS) {
+    // Exit handlers run backwards, so this one comes before CUDA's own.
+    std::atexit(&note_the_end);
+    return {};
+  }
   if (result != CUDA_ERROR_NO_DEVICE) return failure(result, "cuInit failed");
   const auto visible = env::get("CUDA_VISIBLE_DEVICES");
   return Status(Code::no_device, "the NVIDIA driver finds no device; CUDA_VISIBLE_DEVICES is " +
@@ -73,6 +100,7 @@ Status load_api() {
 }
 
 Status failure(CUresult result, std::string what) {
+  stay_if_the_process_ends(result);
   const Code code = to_code(result);
   if (std::strcmp(code_text(code), code_text(static_cast<Code>(-1))) == 0) {
     const char* name = nullptr;

@@ -14,7 +14,7 @@ namespace ember::driver::cuda {
 namespace {
 
 /// More gain nothing: then the memory is the limit.
-constexpr unsigned kMostHelpers = 5;
+constexpr unsigned kMostHelpers = 7;
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 
 /// One copy, taken piece by piece by whoever is free. Lives on the caller's stack.

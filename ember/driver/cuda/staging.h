@@ -23,7 +23,7 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   /// Copies smaller than this are left to CUDA, which then needs no help.
-  static constexpr std::size_t kFrom = std::size_t{4} << 20;
+  static constexpr std::size_t kFrom = std::size_t{8} << 20;
 
   enum class Outcome { done, left_to_cuda };
 
@@ -38,8 +38,8 @@ class Staging {
   void forget() noexcept;
 
  private:
-  static constexpr std::size_t kPiece = std::size_t{2} << 20;
-  static constexpr std::size_t kPieces = 8;
+  static constexpr std::size_t kPiece = std::size_t{4} << 20;
+  static constexpr std::size_t kPieces = 4;
   static constexpr std::size_t kMostSets = 2;  ///< copies at once; further ones are left to CUDA
 
   struct Set;

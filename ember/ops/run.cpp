@@ -33,8 +33,12 @@ void run(Device device, const driver::Kernel& kernel, const driver::Params& para
     cuda::launch(cuda::current_stream(device), kernel, params, accesses);
     return;
   }
-  const Status status = kernel.host(params, CpuLaunch());
+  const Status status = run_here(kernel, params);
   if (!status.ok()) throw Error(std::string(kernel.name) + ": " + status.text());
+}
+
+Status run_here(const driver::Kernel& kernel, const driver::Params& params) {
+  return kernel.host(params, CpuLaunch());
 }
 
 cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }

@@ -24,6 +24,9 @@ requires(!std::is_same_v<Args, driver::Params>) void run(
   run(device, kernel, driver::Params(args), accesses);
 }
 
+/// Runs a kernel's host column on the CPU, and returns what it reports.
+Status run_here(const driver::Kernel& kernel, const driver::Params& params);
+
 /// All the memory that a tensor spans, as an access.
 cuda::Access reads(const Tensor& tensor);
 cuda::Access writes(const Tensor& tensor);

@@ -54,6 +54,7 @@ struct TensorState : RefCounted {
 };
 
 class Generator;
+class Index;
 class Operand;
 struct ValuesAndIndices;
 
@@ -265,6 +266,45 @@ class Tensor {
                  const Scalar& alpha = 1) const;
   Tensor& baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                    const Scalar& alpha = 1);
+
+  // ---- Indexing with integers, slices, masks and tensors. (ops/indexing.h)
+  Tensor index(std::initializer_list<Index> items) const;
+  Tensor index(std::span<const Index> items) const;
+  Tensor& index_put_(std::initializer_list<Index> items, const Operand& value,
+                     bool accumulate = false);
+  Tensor& index_put_(std::span<const Index> items, const Operand& value, bool accumulate = false);
+
+  // ---- The same elements in another order, or several times: new tensors. (ops/rearrange.h)
+  Tensor flip(const Shape& dims) const;
+  Tensor roll(const Shape& shifts, const Shape& dims = {}) const;
+  Tensor repeat(const Shape& repeats) const;
+  Tensor tril(std::int64_t diagonal = 0) const;
+  Tensor triu(std::int64_t diagonal = 0) const;
+  Tensor diag(std::int64_t diagonal = 0) const;
+
+  // ---- Elements at places that an index names. (ops/index.h says what indices may be)
+  Tensor index_select(std::int64_t dim, const Tensor& index) const;
+  Tensor gather(std::int64_t dim, const Tensor& index) const;
+  Tensor take(const Tensor& index) const;
+  /// self[i][index[i][j][k]][k] = source[i][j][k] for dim = 1, and so on. `source` is a number, or a
+  /// tensor of the same dtype at least as large as the index.
+  Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source);
+  Tensor scatter(std::int64_t dim, const Tensor& index, const Operand& source) const;
+  /// The same with +=.
+  Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const;
+  /// Slice index[i] along a dimension += alpha * slice i of the source, which has the same dtype.
+  Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha = 1);
+  /// Slice index[i] along a dimension = slice i of the source, which has the same dtype.
+  Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source);
+  /// The slices that the index names along a dimension = a number, or a tensor of one element.
+  Tensor& index_fill_(std::int64_t dim, const Tensor& index, const Operand& value);
+  /// Elements of the tensor as one row at these places = (or +=) those of the source.
+  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false);
+  /// Elements where the mask (bool, broadcast) is true = a number, or a tensor of one element.
+  Tensor& masked_fill_(const Tensor& mask, const Operand& value);
+  Tensor masked_fill(const Tensor& mask, const Operand& value) const;
 
   /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
   std::string str() const;

@@ -1,9 +1,9 @@
 // What kernels move that do not look at elements: 1 to 16 bytes at once.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
+
+#include "ember/driver/cuda/launch.h"
 
 namespace ember::ops::cuda {
 

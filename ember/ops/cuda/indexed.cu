@@ -1,0 +1,91 @@
+#include "ember/driver/cuda/columns.h"
+#include "ember/ops/cuda/indexed.cuh"
+
+namespace ember::ops::cuda {
+namespace {
+
+using driver::cuda::Columns;
+using driver::cuda::NamedColumn;
+
+constexpr int kEach = 4;  ///< positions per thread, all in flight together
+
+template <class T, bool reads>
+__global__ void __launch_bounds__(kThreads)
+    move_kernel(T* target, const T* source, const std::int64_t* index, std::uint32_t count,
+                const __grid_constant__ Places places,
+                const __grid_constant__ Positions positions) {
+  const std::uint32_t begin = blockIdx.x * (kThreads * kEach) + threadIdx.x;
+  Position at[kEach];
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    const std::uint32_t i = begin + e * kThreads;
+    if (i >= count) break;
+    at[e] = positions.at(i);
+    at[e].index = index[at[e].index];
+  }
+  T value[kEach];
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    if (begin + e * kThreads >= count) break;
+    (reads ? at[e].source : at[e].target) += places.offset(at[e].index);
+    value[e] = source[at[e].source];
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    if (begin + e * kThreads >= count) break;
+    target[at[e].target] = value[e];
+  }
+}
+
+template <int bytes, bool reads>
+Status move_column(const driver::Params& params, const CudaLaunch& on) {
+  using T = Unit<bytes>;
+  const auto& whole = params.as<IndexedArgs>();
+  if constexpr (reads)
+    if (const RowsColumn rows = rows_column(whole, bytes)) return rows(whole, on);
+  return each_part(whole, bytes, [&](const IndexedArgs& args, std::uint32_t count) {
+    const Grid grid{blocks_for(count, kThreads * kEach), kThreads};
+    return start<&move_kernel<T, reads>>(on, grid, static_cast<T*>(args.target),
+                                         static_cast<const T*>(args.source), args.index, count,
+                                         Places(args), Positions(args));
+  });
+}
+
+__global__ void __launch_bounds__(kThreads) offsets_kernel(OffsetArgs args) {
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < args.count;
+       i += step) {
+    std::int64_t place = args.index[i];
+    if (place < 0) place += args.limit;
+    const bool index_in_bounds = place >= 0 && place < args.limit;
+    assert(index_in_bounds);
+    args.out[i] = place * args.step;
+  }
+}
+
+Status offsets_column(const driver::Params& params, const CudaLaunch& on) {
+  const auto& args = params.as<OffsetArgs>();
+  const std::int64_t blocks = (args.count + kThreads - 1) / kThreads;
+  const Grid grid{static_cast<unsigned>(blocks < 65536 ? blocks : 65536), kThreads};
+  return start<&offsets_kernel>(on, grid, args);
+}
+
+constexpr NamedColumn columns[] = {
+#define EMBER_ROW(name)                                                         \
+  {#name ".1", &move_column<1, true>}, {#name ".2", &move_column<2, true>},     \
+      {#name ".4", &move_column<4, true>}, {#name ".8", &move_column<8, true>}, \
+      {#name ".16", &move_column<16, true>},
+    EMBER_FOR_EACH_READ(EMBER_ROW)
+#undef EMBER_ROW
+#define EMBER_ROW(name)                                                           \
+  {#name ".1", &move_column<1, false>}, {#name ".2", &move_column<2, false>},     \
+      {#name ".4", &move_column<4, false>}, {#name ".8", &move_column<8, false>}, \
+      {#name ".16", &move_column<16, false>},
+        EMBER_FOR_EACH_WRITE(EMBER_ROW)
+#undef EMBER_ROW
+            {"index.offsets", &offsets_column},
+};
+const Columns table(columns);
+
+}  // namespace
+}  // namespace ember::ops::cuda

@@ -1,0 +1,92 @@
+// The rows of the kernels that look places up in an index.
+#include <bit>
+
+#include "ember/driver/kernels.h"
+#include "ember/ops/host/indexed_loop.h"
+#include "ember/ops/indexed_rows.h"
+
+namespace ember::ops {
+namespace {
+
+using namespace host;  // NOLINT(google-build-using-namespace)
+
+constexpr int kUnits = 5;  // of 1, 2, 4, 8 and 16 bytes
+
+// clang-format off
+#define EMBER_ROW(name)                              \
+  {#name ".1", &read_column<1>, nullptr},      \
+  {#name ".2", &read_column<2>, nullptr},      \
+  {#name ".4", &read_column<4>, nullptr},      \
+  {#name ".8", &read_column<8>, nullptr},      \
+  {#name ".16", &read_column<16>, nullptr},
+constinit driver::Kernel reads_rows[] = {EMBER_FOR_EACH_READ(EMBER_ROW)};
+#undef EMBER_ROW
+#define EMBER_ROW(name)                              \
+  {#name ".1", &write_column<1>, nullptr},     \
+  {#name ".2", &write_column<2>, nullptr},     \
+  {#name ".4", &write_column<4>, nullptr},     \
+  {#name ".8", &write_column<8>, nullptr},     \
+  {#name ".16", &write_column<16>, nullptr},
+constinit driver::Kernel writes_rows[] = {EMBER_FOR_EACH_WRITE(EMBER_ROW)};
+#undef EMBER_ROW
+
+/// Null for the types whose sums are made in float.
+template <class T>
+constexpr driver::HostColumn adding() {
+  if constexpr (std::is_same_v<T, Compute<T>>)
+    return &add_column<T>;
+  else
+    return nullptr;
+}
+#define EMBER_ROW(name)                                              \
+  {#name ".bool", adding<bool>(), nullptr},                          \
+  {#name ".uint8", adding<std::uint8_t>(), nullptr},                 \
+  {#name ".int8", adding<std::int8_t>(), nullptr},                   \
+  {#name ".int16", adding<std::int16_t>(), nullptr},                 \
+  {#name ".int32", adding<std::int32_t>(), nullptr},                 \
+  {#name ".int64", adding<std::int64_t>(), nullptr},                 \
+  {#name ".float16", adding<Half>(), nullptr},                       \
+  {#name ".bfloat16", adding<BFloat16>(), nullptr},                  \
+  {#name ".float32", adding<float>(), nullptr},                      \
+  {#name ".float64", adding<double>(), nullptr},                     \
+  {#name ".complex64", adding<Complex<float>>(), nullptr},           \
+  {#name ".complex128", adding<Complex<double>>(), nullptr},
+constinit driver::Kernel adds_rows[] = {EMBER_FOR_EACH_ADD(EMBER_ROW)};
+#undef EMBER_ROW
+// clang-format on
+
+Status offsets_host(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<OffsetArgs>();
+  const auto count = static_cast<std::size_t>(args.count);
+  const std::int64_t* index = on.at(args.index, count);
+  if (index == nullptr) return on.fault();
+  std::int64_t* out = on.at(args.out, count);
+  if (out == nullptr) return on.fault();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t place = place_of(index[i], args.limit, true);
+    if (place < 0 || place >= args.limit) return out_of_bounds(index[i], args.dim, args.limit);
+    out[i] = place * args.step;
+  }
+  return {};
+}
+constinit driver::Kernel offsets_rows[] = {{"index.offsets", &offsets_host, nullptr}};
+
+const driver::kernels::Table reads_table(reads_rows);
+const driver::kernels::Table writes_table(writes_rows);
+const driver::kernels::Table adds_table(adds_rows);
+const driver::kernels::Table offsets_table(offsets_rows);
+
+}  // namespace
+
+const driver::Kernel& indexed_kernel(Reads op, std::size_t unit) noexcept {
+  return reads_rows[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
+}
+const driver::Kernel& indexed_kernel(Writes op, std::size_t unit) noexcept {
+  return writes_rows[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
+}
+const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept {
+  return adds_rows[static_cast<int>(op) * kDtypes + static_cast<int>(dtype)];
+}
+const driver::Kernel& offsets_kernel() noexcept { return offsets_rows[0]; }
+
+}  // namespace ember::ops

@@ -1,0 +1,168 @@
+// The host column of kernels that look places up in an index. All indices are checked before
+// anything is moved, so that a bad one leaves everything as it was. Positions are visited so that
+// of two that meet in one place the later one (in the order of the index) comes later.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "ember/driver/kernel.h"
+#include "ember/ops/indexed_args.h"
+#include "ember/scalar/math.h"
+
+namespace ember::ops::host {
+
+using driver::HostLaunch;
+
+inline Status out_of_bounds(std::int64_t index, int dim, std::int64_t limit) {
+  return Status(Code::device_assert, "index " + std::to_string(index) +
+                                         " is out of bounds for dimension " + std::to_string(dim) +
+                                         " with size " + std::to_string(limit));
+}
+
+/// The place that an index means, which is a bad one unless 0 <= place < limit.
+inline std::int64_t place_of(std::int64_t index, std::int64_t limit, bool wrap) {
+  return wrap && index < 0 ? index + limit : index;
+}
+
+/// Calls `row(target, source, index)` with the offsets of every row of dimension 0.
+template <class Row>
+void each_row(const IndexedArgs& args, const Row& row) {
+  std::int64_t target = 0;
+  std::int64_t source = 0;
+  std::int64_t index = 0;
+  std::int64_t at[kIndexedDims] = {};
+  for (;;) {
+    row(target, source, index);
+    int d = 1;
+    for (; d < args.dims; ++d) {
+      const bool carry = ++at[d] == args.size[d];
+      if (carry) at[d] = 0;
+      const std::int64_t steps = carry ? 1 - args.size[d] : 1;
+      target += steps * args.target_stride[d];
+      source += steps * args.source_stride[d];
+      index += steps * args.index_stride[d];
+      if (!carry) break;
+    }
+    if (d >= args.dims) return;
+  }
+}
+
+inline std::size_t span(const IndexedArgs& args, const std::int64_t* stride) {
+  std::int64_t last = 0;
+  for (int d = 0; d < args.dims; ++d) last += (args.size[d] - 1) * stride[d];
+  return static_cast<std::size_t>(last + 1);
+}
+
+/// The index where this kernel may read it, all of it within bounds.
+inline Status checked_index(const IndexedArgs& args, const HostLaunch& on,
+                            const std::int64_t*& out) {
+  out = on.at(args.index, span(args, args.index_stride));
+  if (out == nullptr) return on.fault();
+  // Each number once, however many positions share it.
+  IndexedArgs grid = args;
+  for (int d = 0; d < args.dims; ++d)
+    if (args.index_stride[d] == 0) grid.size[d] = 1;
+  const std::int64_t* bad = nullptr;
+  each_row(grid, [&](std::int64_t, std::int64_t, std::int64_t first) {
+    if (bad != nullptr) return;
+    for (std::int64_t i = 0; i < grid.size[0]; ++i) {
+      const std::int64_t& index = out[first + i * grid.index_stride[0]];
+      const std::int64_t place = place_of(index, args.limit, args.wrap);
+      if (place < 0 || place >= args.limit) {
+        bad = &index;
+        return;
+      }
+    }
+  });
+  return bad == nullptr ? Status() : out_of_bounds(*bad, args.dim, args.limit);
+}
+
+/// Visits every position with the elements that meet there. `reads`: the index says where the
+/// source is; otherwise where the target is.
+template <bool reads, class T, class Move>
+Status each_pair(const driver::Params& params, const HostLaunch& on, const Move& move) {
+  const auto& args = params.as<IndexedArgs>();
+  const std::int64_t* index = nullptr;
+  EMBER_TRY(checked_index(args, on, index));
+  const auto reach = static_cast<std::size_t>((args.limit - 1) * args.step);
+  T* target = on.at(static_cast<T*>(args.target),
+                    span(args, args.target_stride) + (reads ? std::size_t{0} : reach));
+  if (target == nullptr) return on.fault();
+  const T* source = on.at(static_cast<const T*>(args.source),
+                          span(args, args.source_stride) + (reads ? reach : std::size_t{0}));
+  if (source == nullptr) return on.fault();
+  const std::int64_t count = args.size[0];
+  const std::int64_t target_stride = args.target_stride[0];
+  const std::int64_t source_stride = args.source_stride[0];
+  const std::int64_t index_stride = args.index_stride[0];
+  each_row(args, [&](std::int64_t t, std::int64_t s, std::int64_t i) {
+    const auto offset = [&](std::int64_t at) {
+      return place_of(index[at], args.limit, args.wrap) * args.step;
+    };
+    if (index_stride == 0) {
+      (reads ? s : t) += offset(i);
+      move.row(target + t, target_stride, source + s, source_stride, count);
+    } else if constexpr (reads) {
+      for (std::int64_t n = 0; n < count; ++n)
+        move.one(target[t + n * target_stride],
+                 source[s + n * source_stride + offset(i + n * index_stride)]);
+    } else {
+      for (std::int64_t n = 0; n < count; ++n)
+        move.one(target[t + n * target_stride + offset(i + n * index_stride)],
+                 source[s + n * source_stride]);
+    }
+  });
+  return {};
+}
+
+struct alignas(16) Sixteen {
+  std::uint64_t value[2];
+};
+template <int bytes>
+using Unit = std::conditional_t<
+    bytes == 1, std::uint8_t,
+    std::conditional_t<bytes == 2, std::uint16_t,
+                       std::conditional_t<bytes == 4, std::uint32_t,
+                                          std::conditional_t<bytes == 8, std::uint64_t, Sixteen>>>>;
+
+/// Copies units.
+template <class T>
+struct Assign {
+  static void one(T& target, const T& source) { target = source; }
+  static void row(T* target, std::int64_t target_stride, const T* source,
+                  std::int64_t source_stride, std::int64_t count) {
+    if (target_stride == 1 && source_stride == 1) {
+      std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(T));
+      return;
+    }
+    for (std::int64_t n = 0; n < count; ++n) target[n * target_stride] = source[n * source_stride];
+  }
+};
+
+/// Adds elements.
+template <class T>
+struct Add {
+  static void one(T& target, const T& source) { target = m::add(target, source); }
+  static void row(T* target, std::int64_t target_stride, const T* source,
+                  std::int64_t source_stride, std::int64_t count) {
+    for (std::int64_t n = 0; n < count; ++n)
+      one(target[n * target_stride], source[n * source_stride]);
+  }
+};
+
+template <int unit>
+Status read_column(const driver::Params& params, const HostLaunch& on) {
+  return each_pair<true, Unit<unit>>(params, on, Assign<Unit<unit>>());
+}
+template <int unit>
+Status write_column(const driver::Params& params, const HostLaunch& on) {
+  return each_pair<false, Unit<unit>>(params, on, Assign<Unit<unit>>());
+}
+template <class T>
+Status add_column(const driver::Params& params, const HostLaunch& on) {
+  return each_pair<false, T>(params, on, Add<T>());
+}
+
+}  // namespace ember::ops::host

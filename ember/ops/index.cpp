@@ -1,0 +1,418 @@
+#include "ember/ops/index.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/indexed.h"
+
+namespace ember {
+namespace {
+
+using ops::IndexedMove;
+
+/// A tensor as the operations see it: one without dimensions has one.
+Tensor with_dims(const Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; }
+
+/// An index as the kernels want it: int64, on the device.
+Tensor placed(const Tensor& index, Device device, const char* op) {
+  if (index.dtype() != Dtype::int64 && index.dtype() != Dtype::int32)
+    throw IndexError(std::string(op) + "(): Expected dtype int32/int64 for index, but got " +
+                     legacy_name(index.dtype()));
+  if (index.is_cuda()) ops::require_same_device(device, index.device());
+  return index.to({Dtype::int64, device}, true);
+}
+
+void require_vector(const Tensor& index, const char* op) {
+  if (index.dim() > 1)
+    throw IndexError(std::string(op) + "(): Index is supposed to be a vector, but got dim: " +
+                     std::to_string(index.dim()));
+}
+
+void require_same_dtype(const Tensor& self, const Tensor& source, const char* op) {
+  if (self.dtype() != source.dtype())
+    throw Error(std::string(op) + "(): self (" + legacy_name(self.dtype()) + ") and source (" +
+                legacy_name(source.dtype()) + ") must have the same scalar type");
+}
+
+/// The strides of a tensor in a grid, whose dimension `dim` an index decides about.
+Shape without(const Tensor& x, int dim) {
+  Shape strides = x.strides();
+  strides[dim] = 0;
+  return strides;
+}
+
+/// A vector of indices in the grid of a tensor: it varies along one dimension.
+Shape along(int dims, int dim, const Tensor& index) {
+  Shape strides = Shape::repeat(dims, 0);
+  strides[dim] = index.dim() == 0 ? 0 : index.strides()[0];
+  return strides;
+}
+
+/// One number as a source for all positions.
+Tensor as_source(const Operand& value, const Tensor& like, const char* op) {
+  if (value.tensor() == nullptr) return full({}, value.number(), {like.dtype(), like.device()});
+  const Tensor& tensor = *value.tensor();
+  if (tensor.dim() != 0)
+    throw Error(std::string(op) +
+                " only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(tensor.dim()) + " dimension(s).");
+  if (tensor.is_cuda()) ops::require_same_device(like.device(), tensor.device());
+  return tensor.to({like.dtype(), like.device()}, true);
+}
+
+struct Selection {
+  Tensor x;
+  int dim = 0;
+  Tensor index;
+  Shape sizes;
+};
+
+Selection select_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  const int at = wrap_dim(dim, x.dim());
+  require_vector(index, "index_select");
+  if (x.dim() == 0 && index.numel() != 1)
+    throw IndexError("index_select(): Index to scalar can have only 1 value, got " +
+                     std::to_string(index.numel()) + " value(s)");
+  Selection made{with_dims(x), at, placed(index, x.device(), "index_select"), {}};
+  made.sizes = made.x.sizes();
+  made.sizes[at] = index.numel();
+  return made;
+}
+
+void run_selection(const Tensor& out, const Selection& what) {
+  ops::move_indexed(ops::Reads::index_select,
+                    {what.sizes, out, with_dims(out).strides(), what.x, without(what.x, what.dim),
+                     what.index, along(what.x.dim(), what.dim, what.index),
+                     what.x.sizes()[what.dim], what.x.strides()[what.dim], what.dim, false});
+}
+
+/// `out`, or a temporary tensor of the right dtype for it, once its shape is right.
+Tensor target_for(Tensor& out, const Tensor& x, const Tensor& index, const Shape& sizes) {
+  ops::prepare_output(out, x.device(), sizes, x.dtype());
+  ops::require_no_internal_overlap(out);
+  ops::require_no_overlap(out, x);
+  ops::require_no_overlap(out, index);
+  return out.dtype() == x.dtype() ? out : empty(sizes, {x.dtype(), x.device()});
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  const Selection what = select_along(x, dim, index);
+  Tensor out = empty(x.dim() == 0 ? Shape() : what.sizes, {x.dtype(), x.device()});
+  run_selection(out, what);
+  return out;
+}
+
+Tensor& index_select_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index) {
+  const Selection what = select_along(x, dim, index);
+  const Tensor target = target_for(out, x, index, x.dim() == 0 ? Shape() : what.sizes);
+  run_selection(target, what);
+  if (!target.is(out)) out.copy_(target);
+  return out;
+}
+
+namespace {
+
+struct Gathering {
+  Tensor x;
+  int dim = 0;
+  Tensor index;
+};
+
+Gathering gather_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  Gathering made{with_dims(x), wrap_dim(dim, x.dim()),
+                 with_dims(placed(index, x.device(), "gather"))};
+  if (made.index.dim() != made.x.dim())
+    throw Error("Index tensor must have the same number of dimensions as input tensor");
+  for (int d = 0; d < made.x.dim(); ++d)
+    if (d != made.dim && made.index.sizes()[d] > made.x.sizes()[d])
+      throw Error("Size does not match at dimension " + std::to_string(d) + " expected index " +
+                  index.sizes().str() + " to be no larger than self " + x.sizes().str() +
+                  " apart from dimension " + std::to_string(made.dim));
+  return made;
+}
+
+void run_gathering(const Tensor& out, const Gathering& what) {
+  ops::move_indexed(ops::Reads::gather,
+                    {what.index.sizes(), out, with_dims(out).strides(), what.x,
+                     without(what.x, what.dim), what.index, what.index.strides(),
+                     what.x.sizes()[what.dim], what.x.strides()[what.dim], what.dim, false});
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  const Gathering what = gather_along(x, dim, index);
+  Tensor out = empty(index.sizes(), {x.dtype(), x.device()});
+  run_gathering(out, what);
+  return out;
+}
+
+Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index) {
+  const Gathering what = gather_along(x, dim, index);
+  const Tensor target = target_for(out, x, index, index.sizes());
+  run_gathering(target, what);
+  if (!target.is(out)) out.copy_(target);
+  return out;
+}
+
+Tensor take(const Tensor& x, const Tensor& index) {
+  const Tensor at = placed(index, x.device(), "take");
+  const Tensor row = x.reshape({-1});
+  if (row.numel() == 0 && index.numel() > 0)
+    throw IndexError("take(): tried to take from an empty tensor");
+  Tensor out = empty(index.sizes(), {x.dtype(), x.device()});
+  ops::move_indexed(ops::Reads::take,
+                    {at.sizes(), out, out.strides(), row, Shape::repeat(at.dim(), 0), at,
+                     at.strides(), row.numel(), 1, 0, true});
+  return out;
+}
+
+namespace {
+
+/// What scatter_ and scatter_add_ ask of their arguments.
+struct Scattering {
+  Tensor self;
+  int dim = 0;
+  Tensor index;
+  Tensor source;
+  Shape source_strides;
+
+  IndexedMove move() const {
+    return {index.sizes(),
+            self,
+            without(self, dim),
+            source,
+            source_strides,
+            index,
+            index.strides(),
+            self.sizes()[dim],
+            self.strides()[dim],
+            dim,
+            false};
+  }
+};
+
+Scattering scatter_along(const Tensor& self, std::int64_t dim, const Tensor& index,
+                         const Operand& source, const char* op) {
+  Scattering made;
+  made.self = with_dims(self);
+  made.dim = wrap_dim(dim, self.dim());
+  made.index = with_dims(placed(index, self.device(), op));
+  const bool tensor = source.tensor() != nullptr;
+  if (tensor) {
+    ops::require_same_device(self.device(), source.tensor()->device());
+    if (source.tensor()->dtype() != self.dtype())
+      throw Error(std::string(op) + "(): Expected self.dtype to be equal to src.dtype");
+    made.source = with_dims(*source.tensor());
+    made.source_strides = made.source.strides();
+  }
+  ops::require_no_internal_overlap(self);
+  if (index.numel() == 0) return made;
+  if (made.index.dim() != made.self.dim())
+    throw Error("Index tensor must have the same number of dimensions as self tensor");
+  if (tensor && made.index.dim() != made.source.dim())
+    throw Error("Index tensor must have the same number of dimensions as src tensor");
+  bool fits = true;
+  for (int d = 0; d < made.self.dim(); ++d) {
+    fits = fits && (d == made.dim || made.index.sizes()[d] <= made.self.sizes()[d]);
+    fits = fits && (!tensor || made.index.sizes()[d] <= made.source.sizes()[d]);
+  }
+  if (!fits)
+    throw Error("Expected index " + index.sizes().str() + " to be no larger than self " +
+                self.sizes().str() + " apart from dimension " + std::to_string(made.dim) +
+                (tensor ? " and to be no larger size than src " + source.tensor()->sizes().str()
+                        : std::string()));
+  ops::require_no_overlap(self, index);
+  if (tensor) {
+    ops::require_no_overlap(self, *source.tensor());
+  } else {
+    made.source = as_source(source, self, op);
+    made.source_strides = Shape::repeat(made.index.dim(), 0);
+  }
+  return made;
+}
+
+}  // namespace
+
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Operand& source) {
+  const Scattering what = scatter_along(*this, dim, index, source, "scatter");
+  if (index.numel() > 0) ops::move_indexed(ops::Writes::scatter, what.move());
+  return *this;
+}
+
+Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) {
+  const Scattering what = scatter_along(*this, dim, index, source, "scatter_add");
+  if (index.numel() > 0) ops::move_indexed(ops::Adds::scatter_add, what.move());
+  return *this;
+}
+
+namespace {
+
+/// The move of index_add_, index_copy_ and index_fill_: slices of self along a dimension, and a
+/// source of the same shape but for as many slices as there are indices.
+IndexedMove slices(const Tensor& self, int dim, const Tensor& index, const Tensor& source,
+                   const Shape& sizes, const Shape& source_strides, bool wrap) {
+  const Tensor x = with_dims(self);
+  return {sizes,
+          x,
+          without(x, dim),
+          source,
+          source_strides,
+          index,
+          along(x.dim(), dim, index),
+          x.sizes()[dim],
+          x.strides()[dim],
+          dim,
+          wrap};
+}
+
+IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& index,
+                        const Tensor& given, const char* op) {
+  const int at = wrap_dim(dim, self.dim());
+  require_vector(index, op);
+  ops::require_same_device(self.device(), given.device());
+  require_same_dtype(self, given, op);
+  const Tensor x = with_dims(self);
+  const Tensor source = with_dims(given);
+  const Tensor places = placed(index, self.device(), op);
+  if (source.dim() != x.dim() || source.sizes()[at] != index.numel())
+    throw IndexError(std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
+                     ") should be equal to source.size(dim): (" +
+                     std::to_string(source.dim() == x.dim() ? source.sizes()[at] : source.numel()) +
+                     "), for dim: " + std::to_string(at));
+  for (int d = 0; d < x.dim(); ++d)
+    if (d != at && source.sizes()[d] != x.sizes()[d])
+      throw Error(
+          "source tensor shape must match self tensor shape, excluding the specified "
+          "dimension. Got self.shape = " +
+          self.sizes().str() + " source.shape = " + given.sizes().str());
+  ops::require_no_internal_overlap(self);
+  ops::require_no_overlap(self, index);
+  ops::require_no_overlap(self, given);
+  return slices(self, at, places, source, source.sizes(), source.strides(), false);
+}
+
+}  // namespace
+
+Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
+                           const Scalar& alpha) {
+  IndexedMove move = slices_from(*this, dim, index, source, "index_add_");
+  if (alpha.dtype() != Dtype::int64 || alpha.to<std::int64_t>() != 1) {
+    if (!can_cast(alpha.dtype(), dtype()) && dtype() != Dtype::bool_)
+      throw Error(
+          "For integral input tensors, argument alpha must not be a floating point number.");
+    move.source = move.source.mul(full({}, alpha, {dtype(), device()}));
+    move.source_strides = move.source.strides();
+  }
+  ops::move_indexed(ops::Adds::index_add, move);
+  return *this;
+}
+
+Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) {
+  ops::move_indexed(ops::Writes::index_copy, slices_from(*this, dim, index, source, "index_copy_"));
+  return *this;
+}
+
+Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) {
+  const int at = wrap_dim(dim, this->dim());
+  require_vector(index, "index_fill_");
+  const Tensor places = placed(index, device(), "index_fill_");
+  ops::require_no_internal_overlap(*this);
+  ops::require_no_overlap(*this, index);
+  const Tensor source = as_source(value, *this, "index_fill_");
+  Shape sizes = with_dims(*this).sizes();
+  sizes[at] = index.numel();
+  ops::move_indexed(ops::Writes::index_fill,
+                    slices(*this, at, places, source, sizes, Shape::repeat(sizes.size(), 0), true));
+  return *this;
+}
+
+Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) {
+  require_same_dtype(*this, source, "put_");
+  ops::require_same_device(device(), source.device());
+  const Tensor places = placed(index, device(), "put_");
+  if (index.numel() != source.numel())
+    throw Error(
+        "put_(): Expected source and index to have the same number of elements, but got "
+        "source.numel() = " +
+        std::to_string(source.numel()) + ", index.numel() = " + std::to_string(index.numel()));
+  ops::require_no_internal_overlap(*this);
+  ops::require_no_overlap(*this, index);
+  ops::require_no_overlap(*this, source);
+  // One row over all elements: a copy where there is no such view.
+  const Tensor row = is_contiguous() ? view({-1}) : contiguous().view({-1});
+  const Tensor at = places.reshape({-1});
+  const Tensor from = source.reshape({-1});
+  const IndexedMove move{at.sizes(),  row, {0}, from, from.strides(), at, at.strides(),
+                         row.numel(), 1,   0,   true};
+  if (accumulate)
+    ops::move_indexed(ops::Adds::put, move);
+  else
+    ops::move_indexed(ops::Writes::put, move);
+  if (!is_contiguous()) copy_(row.view(sizes()));
+  return *this;
+}
+
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
+  if (mask.dtype() != Dtype::bool_)
+    throw Error(std::string("masked_fill_ only supports boolean masks, but got mask with dtype ") +
+                legacy_name(mask.dtype()));
+  if (value.tensor() != nullptr && value.tensor()->dim() != 0)
+    throw Error("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(value.tensor()->dim()) + " dimension(s).");
+  const Dtype given = value.tensor() != nullptr ? value.tensor()->dtype() : value.number().dtype();
+  if (!can_cast(given, dtype()))
+    throw Error("value cannot be converted to type " + std::string(dtype_name(dtype())) +
+                " without overflow");
+  ops::require_same_device(device(), mask.device());
+  ops::require_no_internal_overlap(*this);
+  const Tensor fill = as_source(value, *this, "masked_fill_");
+  where_out(*this, mask.expand(sizes()), fill, *this);
+  return *this;
+}
+
+Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& source) {
+  return x.clone().scatter_(dim, index, source);
+}
+Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return x.clone().scatter_add_(dim, index, source);
+}
+Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
+                 const Scalar& alpha) {
+  return x.clone().index_add_(dim, index, source, alpha);
+}
+Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return x.clone().index_copy_(dim, index, source);
+}
+Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& value) {
+  return x.clone().index_fill_(dim, index, value);
+}
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
+  const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());
+  return (sizes == x.sizes() ? x : x.expand(sizes)).clone().masked_fill_(mask, value);
+}
+
+Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const {
+  return ember::index_select(*this, dim, index);
+}
+Tensor Tensor::gather(std::int64_t dim, const Tensor& index) const {
+  return ember::gather(*this, dim, index);
+}
+Tensor Tensor::take(const Tensor& index) const { return ember::take(*this, index); }
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Operand& source) const {
+  return ember::scatter(*this, dim, index, source);
+}
+Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
+  return ember::scatter_add(*this, dim, index, source);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
+  return ember::masked_fill(*this, mask, value);
+}
+
+}  // namespace ember

@@ -1,0 +1,179 @@
+#include "ember/ops/indexed.h"
+
+#include <array>
+#include <span>
+
+#include "ember/base/error.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/plan.h"
+#include "ember/ops/run.h"
+
+namespace ember::ops {
+namespace {
+
+/// On the CPU a bad index is an IndexError at once; on devices it is a fault later.
+template <class Args>
+void run_checked(Device device, const driver::Kernel& kernel, const Args& args,
+                 std::span<const cuda::Access> accesses) {
+  if (device.is_cuda()) return run(device, kernel, args, accesses);
+  const Status status = run_here(kernel, driver::Params(args));
+  if (!status.ok()) throw IndexError(status.detail());
+}
+
+/// A move in the form of its merged dimensions, and how it is launched.
+class Launcher {
+ public:
+  explicit Launcher(const IndexedMove& move) : move_(move) {}
+
+  void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
+    if (!cuda::observed()) {
+      run_checked(move_.target.device(), kernel, args, {});
+      return;
+    }
+    const std::array<cuda::Access, 3> accesses{writes(move_.target), reads(move_.source),
+                                               reads(move_.index)};
+    run_checked(move_.target.device(), kernel, args, accesses);
+  }
+
+  /// More dimensions than a kernel takes: the slowest one index at a time. `unit`: bytes of what
+  /// target and source count in.
+  void cut(const driver::Kernel& kernel, IndexedArgs args, const Dims& dims, std::size_t unit) {
+    if (dims.count > kIndexedDims) {
+      Dims inner = dims;
+      --inner.count;
+      const auto last = static_cast<std::size_t>(inner.count);
+      for (std::int64_t i = 0; i < dims.size[last]; ++i) {
+        cut(kernel, args, inner, unit);
+        const auto bytes = [&](std::size_t operand) {
+          return dims.stride[operand][last] * static_cast<std::int64_t>(unit);
+        };
+        args.target = static_cast<std::byte*>(args.target) + bytes(0);
+        args.source = static_cast<const std::byte*>(args.source) + bytes(1);
+        args.index += dims.stride[2][last];
+      }
+      return;
+    }
+    for (int d = 0; d < dims.count; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      args.size[d] = dims.size[i];
+      args.target_stride[d] = dims.stride[0][i];
+      args.source_stride[d] = dims.stride[1][i];
+      args.index_stride[d] = dims.stride[2][i];
+    }
+    args.dims = static_cast<std::int8_t>(dims.count);
+    launch(kernel, args);
+  }
+
+ private:
+  const IndexedMove& move_;
+};
+
+struct Prepared {
+  IndexedArgs args{};
+  Dims dims;
+  std::size_t item = 0;
+};
+
+bool is_empty(const Shape& sizes) {
+  for (const std::int64_t size : sizes)
+    if (size == 0) return true;
+  return false;
+}
+
+Prepared prepare(const IndexedMove& move) {
+  Prepared made;
+  made.item = move.target.element_size();
+  const std::array<PlanOperand, 3> operands{{
+      {move.target.data_ptr(), &move.sizes, &move.target_strides, made.item},
+      {move.source.data_ptr(), &move.sizes, &move.source_strides, made.item},
+      {move.index.data_ptr(), &move.sizes, &move.index_strides, sizeof(std::int64_t)},
+  }};
+  made.dims = merge_dims(move.sizes, operands);
+  if (made.dims.count == 0) {  // a single position
+    made.dims.count = 1;
+    made.dims.size[0] = 1;
+    for (auto& stride : made.dims.stride) stride[0] = 0;
+  }
+  made.args.target = move.target.data_ptr();
+  made.args.source = move.source.data_ptr();
+  made.args.index = static_cast<const std::int64_t*>(move.index.data_ptr());
+  made.args.limit = move.limit;
+  made.args.step = move.step;
+  made.args.dim = static_cast<std::int8_t>(move.dim);
+  made.args.wrap = move.wrap;
+  return made;
+}
+
+/// Where rows of adjacent elements are moved whole, they are moved in the widest units that fit.
+/// Returns the unit's bytes.
+std::size_t widen(Prepared& move) {
+  Dims& dims = move.dims;
+  if (dims.stride[0][0] != 1 || dims.stride[1][0] != 1 || dims.stride[2][0] != 0) return move.item;
+  const auto count = static_cast<std::size_t>(dims.count);
+  for (std::size_t unit = 16; unit > move.item; unit /= 2) {
+    const auto factor = static_cast<std::int64_t>(unit / move.item);
+    bool fits = reinterpret_cast<std::uintptr_t>(move.args.target) % unit == 0 &&
+                reinterpret_cast<std::uintptr_t>(move.args.source) % unit == 0 &&
+                dims.size[0] % factor == 0 && move.args.step % factor == 0;
+    for (std::size_t d = 1; d < count; ++d)
+      fits = fits && dims.stride[0][d] % factor == 0 && dims.stride[1][d] % factor == 0;
+    if (!fits) continue;
+    dims.size[0] /= factor;
+    move.args.step /= factor;
+    for (std::size_t d = 1; d < count; ++d) {
+      dims.stride[0][d] /= factor;
+      dims.stride[1][d] /= factor;
+    }
+    return unit;
+  }
+  return move.item;
+}
+
+template <class Op>
+void run_units(Op op, const IndexedMove& move) {
+  if (is_empty(move.sizes)) return;
+  Prepared prepared = prepare(move);
+  const std::size_t unit = widen(prepared);
+  Launcher(move).cut(indexed_kernel(op, unit), prepared.args, prepared.dims, unit);
+}
+
+}  // namespace
+
+void move_indexed(Reads op, const IndexedMove& move) { run_units(op, move); }
+void move_indexed(Writes op, const IndexedMove& move) { run_units(op, move); }
+
+void move_indexed(Adds op, const IndexedMove& move) {
+  if (is_empty(move.sizes)) return;
+  const Dtype dtype = move.target.dtype();
+  if (dtype == Dtype::float16 || dtype == Dtype::bfloat16) {
+    IndexedMove wide = move;
+    wide.target = empty_strided(move.target.sizes(), move.target.strides(),
+                                {Dtype::float32, move.target.device()});
+    wide.target.copy_(move.target);
+    // In the form of the grid: of a source with strides of zero a copy has other strides.
+    wide.source = move.source.as_strided(move.sizes, move.source_strides).to(Dtype::float32);
+    wide.source_strides = wide.source.strides();
+    move_indexed(op, wide);
+    Tensor target = move.target;
+    target.copy_(wide.target);
+    return;
+  }
+  const Prepared prepared = prepare(move);
+  Launcher(move).cut(indexed_kernel(op, dtype), prepared.args, prepared.dims, prepared.item);
+}
+
+Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim) {
+  Tensor out = empty(index.sizes(), {Dtype::int64, index.device()});
+  if (index.numel() == 0) return out;
+  const OffsetArgs args{static_cast<std::int64_t*>(out.data_ptr()),
+                        static_cast<const std::int64_t*>(index.data_ptr()),
+                        index.numel(),
+                        limit,
+                        step,
+                        dim};
+  const std::array<cuda::Access, 2> accesses{writes(out), reads(index)};
+  run_checked(index.device(), offsets_kernel(), args, accesses);
+  return out;
+}
+
+}  // namespace ember::ops

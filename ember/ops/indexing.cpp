@@ -1,0 +1,365 @@
+#include "ember/ops/indexing.h"
+
+#include <string>
+#include <vector>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/indexed.h"
+
+namespace ember {
+namespace {
+
+using ops::IndexedMove;
+
+bool is_mask(const Tensor& tensor) {
+  return tensor.dtype() == Dtype::bool_ || tensor.dtype() == Dtype::uint8;
+}
+
+/// The places where a mask is true: one index vector for each of its dimensions, on `device`.
+std::vector<Tensor> true_places(const Tensor& mask, Device device) {
+  const Tensor here = mask.cpu().to(Dtype::bool_).contiguous();
+  const bool* flags = here.data<bool>();
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < here.numel(); ++i) count += flags[i] ? 1 : 0;
+  Tensor places = empty({here.dim(), count}, Dtype::int64);
+  auto* out = places.numel() == 0 ? nullptr : places.data<std::int64_t>();
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < here.numel(); ++i) {
+    if (!flags[i]) continue;
+    std::int64_t rest = i;
+    for (int d = here.dim() - 1; d >= 0; --d) {
+      out[d * count + found] = rest % here.sizes()[d];
+      rest /= here.sizes()[d];
+    }
+    ++found;
+  }
+  return places.to(device).unbind(0);
+}
+
+/// A tensor after its integers and slices, with what index tensors there are for its dimensions.
+struct Parsed {
+  Tensor view;
+  std::vector<Tensor> index;  ///< undefined where a dimension is taken whole; int64
+  bool advanced = false;
+};
+
+int dims_used(const Index& item) {
+  switch (item.kind()) {
+    case Index::Kind::integer:
+    case Index::Kind::slice: return 1;
+    case Index::Kind::tensor: return is_mask(item.tensor()) ? item.tensor().dim() : 1;
+    default: return 0;
+  }
+}
+
+class Parser {
+ public:
+  explicit Parser(const Tensor& x) : original_(x) { made_.view = x.alias(); }
+
+  Parsed parse(std::span<const Index> items) && {
+    int used = 0;
+    bool gap = false;
+    for (const Index& item : items) {
+      used += dims_used(item);
+      if (item.kind() != Index::Kind::ellipsis) continue;
+      if (gap) throw IndexError("an index can only have a single ellipsis ('...')");
+      gap = true;
+    }
+    if (used > original_.dim())
+      throw IndexError("too many indices for tensor of dimension " +
+                       std::to_string(original_.dim()));
+    for (const Index& item : items) apply(item, original_.dim() - used);
+    made_.index.resize(static_cast<std::size_t>(made_.view.dim()));
+    return std::move(made_);
+  }
+
+ private:
+  void apply(const Index& item, int rest) {
+    switch (item.kind()) {
+      case Index::Kind::integer: select(item.integer()); return;
+      case Index::Kind::boolean: {
+        make_dim();
+        index_next(item.integer() != 0 ? zeros({1}, Dtype::int64) : empty({0}, Dtype::int64));
+        return;
+      }
+      case Index::Kind::slice: {
+        const Slice& slice = item.slice();
+        made_.view = made_.view.slice(at_, slice.start, slice.stop, slice.step);
+        whole();
+        ++real_;
+        return;
+      }
+      case Index::Kind::none:
+        make_dim();
+        whole();
+        return;
+      case Index::Kind::ellipsis:
+        for (int d = 0; d < rest; ++d) whole();
+        real_ += rest;
+        return;
+      case Index::Kind::tensor: apply_tensor(item.tensor()); return;
+    }
+  }
+
+  void apply_tensor(const Tensor& tensor) {
+    if (tensor.is_cuda() && tensor.device() != original_.device())
+      throw Error("indices should be either on cpu or on the same device as the indexed tensor (" +
+                  original_.device().str() + ")");
+    if (is_mask(tensor)) {
+      for (int d = 0; d < tensor.dim(); ++d)
+        if (tensor.sizes()[d] != made_.view.sizes()[at_ + d])
+          throw IndexError("The shape of the mask " + tensor.sizes().str() + " at index " +
+                           std::to_string(d) + " does not match the shape of the indexed tensor " +
+                           original_.sizes().str() + " at index " + std::to_string(real_ + d));
+      if (tensor.dim() == 0) {
+        make_dim();
+        index_next(tensor.item<bool>() ? zeros({1}, Dtype::int64) : empty({0}, Dtype::int64));
+        return;
+      }
+      for (const Tensor& places : true_places(tensor, original_.device())) index_next(places);
+      real_ += tensor.dim();
+      return;
+    }
+    if (tensor.dtype() != Dtype::int64 && tensor.dtype() != Dtype::int32)
+      throw IndexError("tensors used as indices must be long, int, byte or bool tensors");
+    if (tensor.dim() == 0) return select(tensor.item<std::int64_t>());
+    index_next(tensor);
+    ++real_;
+  }
+
+  void select(std::int64_t index) {
+    const std::int64_t size = made_.view.sizes()[at_];
+    if (index < -size || index >= size)
+      throw IndexError("index " + std::to_string(index) + " is out of bounds for dimension " +
+                       std::to_string(real_) + " with size " + std::to_string(size));
+    made_.view = made_.view.select(at_, index);
+    ++real_;
+  }
+
+  void make_dim() { made_.view = made_.view.unsqueeze(at_); }
+  void whole() {
+    made_.index.emplace_back();
+    ++at_;
+  }
+  void index_next(const Tensor& index) {
+    made_.index.push_back(index.to({Dtype::int64, original_.device()}, true));
+    made_.advanced = true;
+    ++at_;
+  }
+
+  const Tensor& original_;
+  Parsed made_;
+  int at_ = 0;    ///< the view's next dimension
+  int real_ = 0;  ///< the dimension of the original that it is
+};
+
+/// An index with tensors as one move between a view and a tensor of the result's shape.
+struct Advanced {
+  Tensor view;       ///< its indexed dimensions are beside each other
+  int first = 0;     ///< where they begin
+  int count = 0;     ///< how many they are
+  Shape common;      ///< of the index tensors; at least one dimension
+  Shape sizes;       ///< of the result
+  IndexedMove move;  ///< all but target and source, between which `grid` strides lie
+
+  /// A tensor of the result's shape in the grid: the common dimensions are one.
+  Shape grid(const Tensor& result) const {
+    Shape strides;
+    for (int d = 0; d < first; ++d) strides.push_back(result.strides()[d]);
+    strides.push_back(result.strides()[first + common.size() - 1]);
+    for (int d = first + common.size(); d < result.dim(); ++d)
+      strides.push_back(result.strides()[d]);
+    return strides;
+  }
+};
+
+std::string shapes_of(const std::vector<Tensor>& tensors) {
+  std::string text;
+  for (const Tensor& tensor : tensors)
+    if (tensor.defined()) text += (text.empty() ? "" : ", ") + tensor.sizes().str();
+  return text;
+}
+
+Shape common_shape(const std::vector<Tensor>& index) {
+  Shape common;
+  bool any = false;
+  for (const Tensor& tensor : index) {
+    if (!tensor.defined()) continue;
+    try {
+      common = any ? broadcast_shapes(common, tensor.sizes()) : tensor.sizes();
+    } catch (const Error&) {
+      throw IndexError(
+          "shape mismatch: indexing tensors could not be broadcast together with shapes " +
+          shapes_of(index));
+    }
+    any = true;
+  }
+  return common;
+}
+
+Advanced prepare(const Parsed& parsed) {
+  Advanced made;
+  made.common = common_shape(parsed.index);
+  // The dimensions with index tensors: in their place if they lie beside each other, else first.
+  Shape indexed;
+  Shape others;
+  for (int d = 0; d < parsed.view.dim(); ++d)
+    (parsed.index[static_cast<std::size_t>(d)].defined() ? indexed : others).push_back(d);
+  made.count = indexed.size();
+  const bool beside = indexed.back() - indexed[0] + 1 == made.count;
+  made.first = beside ? static_cast<int>(indexed[0]) : 0;
+  Shape order;
+  for (int i = 0; i < made.first; ++i) order.push_back(others[i]);
+  for (const std::int64_t d : indexed) order.push_back(d);
+  for (int i = made.first; i < others.size(); ++i) order.push_back(others[i]);
+  made.view = parsed.view.permute(order);
+
+  // The result's shape, and the grid's, in which all common dimensions are one.
+  Shape grid;
+  Shape strides;
+  for (int i = 0; i < others.size() + 1; ++i) {
+    if (i == made.first) {
+      for (const std::int64_t size : made.common) made.sizes.push_back(size);
+      grid.push_back(element_count(made.common));
+      strides.push_back(0);
+    }
+    if (i == others.size()) break;
+    const int d = static_cast<int>(others[i]);
+    made.sizes.push_back(parsed.view.sizes()[d]);
+    grid.push_back(parsed.view.sizes()[d]);
+    strides.push_back(parsed.view.strides()[d]);
+  }
+  IndexedMove& move = made.move;
+  move.sizes = grid;
+  move.target_strides = move.source_strides = strides;  // of the view; the caller replaces one
+  move.index_strides = Shape::repeat(grid.size(), 0);
+  move.index_strides[made.first] = 1;
+
+  const auto at = [&](int i) {
+    return parsed.index[static_cast<std::size_t>(indexed[i])].contiguous();
+  };
+  const auto size = [&](int i) { return made.view.sizes()[made.first + i]; };
+  const auto stride = [&](int i) { return made.view.strides()[made.first + i]; };
+  if (element_count(made.common) > 0)
+    for (int i = 0; i < made.count; ++i)
+      if (size(i) == 0) throw IndexError("index is out of bounds for dimension with size 0");
+  move.dim = static_cast<int>(indexed[0]);
+  if (made.count == 1) {
+    move.index = at(0);
+    move.limit = size(0);
+    move.step = stride(0);
+    move.wrap = true;
+    return made;
+  }
+  // Several indices become one, in elements from the first.
+  move.limit = 1;
+  move.step = 1;
+  for (int i = 0; i < made.count; ++i) {
+    const Tensor offsets =
+        ops::index_offsets(at(i), size(i), stride(i), static_cast<int>(indexed[i]));
+    move.index = i == 0 ? offsets : move.index.add(offsets);
+    move.limit += (size(i) - 1) * stride(i);
+  }
+  move.index = move.index.expand(made.common).contiguous();
+  return made;
+}
+
+/// The value to write, as a tensor that broadcasts to the result; its dtype is the target's.
+Tensor as_values(const Operand& value, const Tensor& self) {
+  if (value.tensor() == nullptr) return full({}, value.number(), {self.dtype(), self.device()});
+  const Tensor& tensor = *value.tensor();
+  if (tensor.dtype() != self.dtype())
+    throw Error(std::string("Index put requires the source and destination dtypes match, got ") +
+                legacy_name(self.dtype()) + " for the destination and " +
+                legacy_name(tensor.dtype()) + " for the source.");
+  if (tensor.dim() > 0 || tensor.is_cuda())
+    ops::require_same_device(self.device(), tensor.device());
+  return tensor.to(self.device(), true);
+}
+
+/// A mask of the tensor's shape and nothing else: null if the index is anything else.
+const Tensor* only_mask(const Tensor& self, std::span<const Index> items) {
+  if (items.size() != 1 || items[0].kind() != Index::Kind::tensor) return nullptr;
+  const Tensor& mask = items[0].tensor();
+  const bool near = !mask.is_cuda() || mask.device() == self.device();
+  return near && mask.dtype() == Dtype::bool_ && mask.sizes() == self.sizes() ? &mask : nullptr;
+}
+
+}  // namespace
+
+Tensor Tensor::index(std::span<const Index> items) const {
+  const Parsed parsed = Parser(*this).parse(items);
+  if (!parsed.advanced) return parsed.view;
+  Advanced what = prepare(parsed);
+  Tensor out = empty(what.sizes, {dtype(), device()});
+  what.move.target = out;
+  what.move.target_strides = what.grid(out);
+  what.move.source = what.view;
+  ops::move_indexed(ops::Reads::index, what.move);
+  return out;
+}
+
+Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, bool accumulate) {
+  const Tensor* mask = only_mask(*this, items);
+  const bool one = value.tensor() == nullptr || value.tensor()->dim() == 0;
+  if (mask != nullptr && one && !accumulate) {
+    const Tensor number = as_values(value, *this);
+    return masked_fill_(mask->to(device(), true), number);
+  }
+  Parsed parsed = Parser(*this).parse(items);
+  if (!parsed.advanced) {
+    if (accumulate) {
+      parsed.view.add_(value);
+    } else if (value.tensor() == nullptr) {
+      parsed.view.fill_(value.number());
+    } else {
+      // Leading dimensions of one are no reason to refuse a value.
+      Tensor source = *value.tensor();
+      while (source.dim() > parsed.view.dim() && source.sizes()[0] == 1) source = source.squeeze(0);
+      parsed.view.copy_(source);
+    }
+    return *this;
+  }
+  Tensor values = as_values(value, *this);
+  ops::require_no_internal_overlap(*this);
+  if (value.tensor() != nullptr) ops::require_no_overlap(*this, *value.tensor());
+  for (const Index& item : items)
+    if (item.kind() == Index::Kind::tensor) ops::require_no_overlap(*this, item.tensor());
+  Advanced what = prepare(parsed);
+  while (values.dim() > what.sizes.size() && values.sizes()[0] == 1) values = values.squeeze(0);
+  try {
+    values = values.expand(what.sizes);
+  } catch (const Error&) {
+    throw Error("shape mismatch: value tensor of shape " + values.sizes().str() +
+                " cannot be broadcast to indexing result of shape " + what.sizes.str());
+  }
+  // The common dimensions are one of the grid: a value that has no such view is copied.
+  Shape flat;
+  for (int d = 0; d < what.first; ++d) flat.push_back(what.sizes[d]);
+  flat.push_back(element_count(what.common));
+  for (int d = what.first + what.common.size(); d < what.sizes.size(); ++d)
+    flat.push_back(what.sizes[d]);
+  if (element_count(flat) == 0) return *this;
+  values = values.reshape(flat);
+  what.move.target = what.view;
+  what.move.source = values;
+  what.move.source_strides = values.strides();
+  if (accumulate)
+    ops::move_indexed(ops::Adds::index_put, what.move);
+  else
+    ops::move_indexed(ops::Writes::index_put, what.move);
+  return *this;
+}
+
+Tensor Tensor::index(std::initializer_list<Index> items) const {
+  return index(std::span(items.begin(), items.size()));
+}
+Tensor& Tensor::index_put_(std::initializer_list<Index> items, const Operand& value,
+                           bool accumulate) {
+  return index_put_(std::span(items.begin(), items.size()), value, accumulate);
+}
+
+}  // namespace ember

@@ -1,0 +1,76 @@
+// x.index({...}) and x.index_put_({...}, value): what `x[...]` and `x[...] = value` are in Python.
+//
+//   x.index({0, Slice(1, 5), None, Ellipsis})   a view: integers, slices, new dimensions
+//   x.index({rows, columns})                    a copy: tensors of indices, broadcast to one shape
+//   x.index({x > 0})                            a copy: masks, which stand for their true places
+//
+// Integers and slices are applied first. What the tensors select has their common shape, which
+// takes the place of the dimensions that they index if those lie beside each other, and comes first
+// if they don't (so in `x[0, :, rows]`, as in torch and unlike in NumPy, 0 is no index tensor).
+// Errors are IndexErrors: too many indices, an integer out of range, masks and index tensors whose
+// shapes don't fit. For indices out of bounds in tensors see ops/index.h; negative ones count from
+// the end.
+//
+// A mask and an integer tensor without dimensions on a CUDA device block until their values are
+// known on the host. Only `x.index_put_({mask}, number)` with a mask of x's shape does not.
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// A new dimension of size one.
+struct NoneType {};
+inline constexpr NoneType None;
+
+/// All dimensions that the other items leave. At most one in an index.
+struct EllipsisType {};
+inline constexpr EllipsisType Ellipsis;
+
+/// start:stop:step, as in Python: what is missing is the end of the dimension. Steps are positive.
+struct Slice {
+  std::optional<std::int64_t> start;
+  std::optional<std::int64_t> stop;
+  std::int64_t step = 1;
+
+  Slice() noexcept = default;
+  Slice(std::optional<std::int64_t> from, std::optional<std::int64_t> to = {},
+        std::int64_t by = 1) noexcept
+      : start(from), stop(to), step(by) {}
+};
+
+/// One item of an index.
+class Index {
+ public:
+  enum class Kind { integer, boolean, slice, none, ellipsis, tensor };
+
+  template <std::integral T>
+  Index(T number) noexcept
+      : kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer),
+        integer_(static_cast<std::int64_t>(number)) {}
+  Index(NoneType) noexcept : kind_(Kind::none) {}
+  Index(std::nullopt_t) noexcept : kind_(Kind::none) {}
+  Index(EllipsisType) noexcept : kind_(Kind::ellipsis) {}
+  Index(const Slice& slice) noexcept : kind_(Kind::slice), slice_(slice) {}
+  /// Indices (int64, int32), or a mask (bool; uint8 counts as one, as in torch).
+  Index(Tensor tensor) noexcept : kind_(Kind::tensor), tensor_(std::move(tensor)) {}
+
+  Kind kind() const noexcept { return kind_; }
+  std::int64_t integer() const noexcept { return integer_; }
+  const Slice& slice() const noexcept { return slice_; }
+  const Tensor& tensor() const noexcept { return tensor_; }
+
+ private:
+  Kind kind_;
+  std::int64_t integer_ = 0;
+  Slice slice_;
+  Tensor tensor_;
+};
+
+}  // namespace ember

@@ -1,0 +1,137 @@
+#include "ember/ops/rearrange.h"
+
+#include <string>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/index.h"
+
+namespace ember {
+namespace {
+
+/// x moved along one dimension by 0 < shift < size places.
+Tensor rolled(const Tensor& x, std::int64_t shift, int dim) {
+  const std::int64_t kept = x.sizes()[dim] - shift;
+  Tensor out = empty(x.sizes(), {x.dtype(), x.device()});
+  out.narrow(dim, 0, shift).copy_(x.narrow(dim, kept, shift));
+  out.narrow(dim, shift, kept).copy_(x.narrow(dim, 0, kept));
+  return out;
+}
+
+/// x where its place is on one side of a diagonal, and zero elsewhere.
+Tensor triangle(const Tensor& x, std::int64_t diagonal, bool lower, const char* name) {
+  if (x.dim() < 2)
+    throw Error(std::string(name) + ": input tensor must have at least 2 dimensions");
+  const std::int64_t rows = x.size(-2);
+  const std::int64_t columns = x.size(-1);
+  // Beyond the matrix all diagonals are alike; so the sums below do not overflow.
+  diagonal = std::clamp(diagonal, -rows - 1, columns + 1);
+  const Tensor row = arange(diagonal, diagonal + rows, 1, x.device()).unsqueeze(1);
+  const Tensor column = arange(columns, x.device());
+  const Tensor mask = lower ? column.le(row) : column.ge(row);
+  return where(mask, x, zeros({}, {x.dtype(), x.device()}));
+}
+
+}  // namespace
+
+Tensor flip(const Tensor& x, const Shape& dims) {
+  std::uint32_t seen = 0;
+  for (const std::int64_t dim : dims) {
+    const std::uint32_t bit = 1U << wrap_dim(dim, x.dim());
+    if ((seen & bit) != 0)
+      throw Error("dim " + std::to_string(wrap_dim(dim, x.dim())) +
+                  " appears multiple times in the list of dims");
+    seen |= bit;
+  }
+  Tensor out = x;
+  for (int d = 0; d < x.dim(); ++d)
+    if ((seen >> d & 1U) != 0 && x.sizes()[d] > 1)
+      out = index_select(out, d, arange(x.sizes()[d] - 1, -1, -1, x.device()));
+  return out.is(x) ? x.clone() : out;
+}
+
+Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
+  if (shifts.empty()) throw Error("`shifts` required");
+  if (dims.empty() && shifts.size() == 1) return roll(x.reshape({-1}), shifts, {0}).view(x.sizes());
+  if (shifts.size() != dims.size())
+    throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
+                ", dims:" + std::to_string(dims.size()));
+  for (const std::int64_t dim : dims) wrap_dim(dim, x.dim());
+  Tensor out = x;
+  for (int i = 0; i < dims.size() && x.numel() > 0 && x.dim() > 0; ++i) {
+    const int dim = wrap_dim(dims[i], x.dim());
+    const std::int64_t size = x.sizes()[dim];
+    const std::int64_t shift = (shifts[i] % size + size) % size;
+    if (shift != 0) out = rolled(out, shift, dim);
+  }
+  return out.is(x) ? x.clone() : out;
+}
+
+Tensor repeat(const Tensor& x, const Shape& repeats) {
+  const int added = repeats.size() - x.dim();
+  if (added < 0)
+    throw Error(
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions "
+        "of tensor");
+  // Each copy is written by one broadcast: the output's dimension d seen as [repeats, size].
+  Shape sizes = repeats;
+  for (int d = 0; d < repeats.size(); ++d) {
+    if (repeats[d] < 0)
+      throw Error("Trying to create tensor with negative dimension " + std::to_string(repeats[d]) +
+                  ": " + repeats.str());
+    const std::int64_t size = d < added ? 1 : x.sizes()[d - added];
+    if (__builtin_mul_overflow(repeats[d], size, &sizes[d]))
+      throw ValueError("repeat: more than 2^63 elements along dimension " + std::to_string(d));
+  }
+  Tensor out = empty(sizes, {x.dtype(), x.device()});
+  if (out.numel() == 0) return out;
+  Shape split;    // of the output
+  Shape strides;  // of the same
+  Shape source;   // x's strides in it
+  const Shape own = out.strides();
+  for (int d = 0; d < repeats.size(); ++d) {
+    const std::int64_t size = d < added ? 1 : x.sizes()[d - added];
+    if (repeats[d] > 1) {
+      split.push_back(repeats[d]);
+      strides.push_back(own[d] * size);
+      source.push_back(0);
+    }
+    if (size > 1) {
+      split.push_back(size);
+      strides.push_back(own[d]);
+      source.push_back(x.strides()[d - added]);
+    }
+  }
+  out.as_strided(split, strides).copy_(x.as_strided(split, source));
+  return out;
+}
+
+Tensor tril(const Tensor& x, std::int64_t diagonal) { return triangle(x, diagonal, true, "tril"); }
+Tensor triu(const Tensor& x, std::int64_t diagonal) { return triangle(x, diagonal, false, "triu"); }
+
+Tensor diag(const Tensor& x, std::int64_t diagonal) {
+  if (x.dim() == 2) return x.diagonal(diagonal).clone();
+  if (x.dim() != 1)
+    throw Error("diag(): Supports 1D or 2D tensors. Got " + std::to_string(x.dim()) + "D");
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // a larger matrix fits nowhere
+  if (diagonal < -kMost || diagonal > kMost)
+    throw ValueError("diag(): diagonal " + std::to_string(diagonal) +
+                     ", expected at most 2^31 away from the main one");
+  const std::int64_t size = x.numel() + (diagonal < 0 ? -diagonal : diagonal);
+  const Tensor out = zeros({size, size}, {x.dtype(), x.device()});
+  out.diagonal(diagonal).copy_(x);
+  return out;
+}
+
+Tensor Tensor::flip(const Shape& dims) const { return ember::flip(*this, dims); }
+Tensor Tensor::roll(const Shape& shifts, const Shape& dims) const {
+  return ember::roll(*this, shifts, dims);
+}
+Tensor Tensor::repeat(const Shape& repeats) const { return ember::repeat(*this, repeats); }
+Tensor Tensor::tril(std::int64_t diagonal) const { return ember::tril(*this, diagonal); }
+Tensor Tensor::triu(std::int64_t diagonal) const { return ember::triu(*this, diagonal); }
+Tensor Tensor::diag(std::int64_t diagonal) const { return ember::diag(*this, diagonal); }
+
+}  // namespace ember

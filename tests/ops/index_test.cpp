@@ -1,0 +1,555 @@
+// index_select, gather, scatter and their like, against plain loops over elements.
+#include <numeric>
+
+#include "tests/ops/support.h"
+#include "tests/support/child.h"
+
+namespace ember::test {
+namespace {
+
+/// Small numbers of a shape and type, not in order.
+Tensor numbers(const Shape& sizes, Dtype dtype, int seed = 0) {
+  const Tensor made =
+      arange(element_count(sizes)).mul(37).add(seed * 11).remainder(101).view(sizes);
+  return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
+}
+
+/// Indices from 0 to limit - 1 of a shape.
+Tensor indices(const Shape& sizes, std::int64_t limit, int seed = 0) {
+  return arange(element_count(sizes)).mul(2654435761).add(seed * 7).remainder(limit).view(sizes);
+}
+
+/// Element-wise access on the host, whatever the strides.
+struct Elements {
+  explicit Elements(const Tensor& tensor) : sizes(tensor.sizes()), data(values<double>(tensor)) {}
+
+  std::size_t offset(const Shape& at) const {
+    std::int64_t found = 0;
+    for (int d = 0; d < sizes.size(); ++d) found = found * sizes[d] + at[d];
+    return static_cast<std::size_t>(found);
+  }
+  double operator()(const Shape& at) const { return data[offset(at)]; }
+  double& operator()(const Shape& at) { return data[offset(at)]; }
+
+  Shape sizes;
+  std::vector<double> data;
+};
+
+/// Calls `use` with every place of a shape, in order.
+template <class Use>
+void each_place(const Shape& sizes, const Use& use) {
+  if (element_count(sizes) == 0) return;
+  Shape at = Shape::repeat(sizes.size(), 0);
+  for (;;) {
+    use(at);
+    int d = sizes.size() - 1;
+    for (; d >= 0; --d) {
+      if (++at[d] < sizes[d]) break;
+      at[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+Shape with(Shape at, int dim, std::int64_t index) {
+  at[dim] = index;
+  return at;
+}
+
+/// A tensor's shape and elements as they should be, on the CPU and on the device.
+void expect_elements(const Tensor& got, const Shape& sizes, const std::vector<double>& expected,
+                     const std::string& what) {
+  EXPECT_EQ(got.sizes().str(), sizes.str()) << what;
+  EXPECT_EQ(values<double>(got), expected) << what;
+}
+
+/// Runs `call` with tensors on the CPU and on the device, and compares both with `expected`.
+template <class Call>
+void check(const std::vector<Tensor>& inputs, const Shape& sizes,
+           const std::vector<double>& expected, const std::string& what, const Call& call) {
+  const Tensor here = call(inputs);
+  expect_elements(here, sizes, expected, what + " on the CPU");
+  std::vector<Tensor> there;
+  for (const Tensor& input : inputs) there.push_back(input.to(kDevice));
+  expect_same(call(there), here, 0, what);
+}
+
+std::vector<Shape> shapes() {
+  return {{1},      {7},       {300},       {4, 5},    {1, 9},
+          {33, 64}, {3, 4, 5}, {2, 3, 128}, {5, 1, 6}, {2, 3, 2, 5}};
+}
+
+class IndexDtypes : public ::testing::TestWithParam<int> {
+ protected:
+  Dtype dtype() const { return static_cast<Dtype>(GetParam()); }
+};
+
+TEST_P(IndexDtypes, IndexSelect) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      for (const std::int64_t count : {0, 1, 5, 40}) {
+        const Tensor x = numbers(sizes, dtype());
+        const Tensor index = indices({count}, sizes[dim], dim);
+        const Shape made = with(sizes, dim, count);
+        const Elements in(x);
+        const Elements at(index);
+        std::vector<double> expected;
+        each_place(made, [&](const Shape& p) {
+          expected.push_back(in(with(p, dim, static_cast<std::int64_t>(at({p[dim]})))));
+        });
+        check({x, index}, made, expected, "index_select of " + sizes.str(),
+              [&](const std::vector<Tensor>& t) { return index_select(t[0], dim, t[1]); });
+      }
+    }
+  }
+}
+
+TEST_P(IndexDtypes, Gather) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      for (const std::int64_t count : {0, 1, 3, 70}) {
+        const Tensor x = numbers(sizes, dtype());
+        Shape made = with(sizes, dim, count);
+        if (dim > 0 && made[0] > 1) made[0] -= 1;  // smaller than x is enough
+        const Tensor index = indices(made, sizes[dim], dim);
+        const Elements in(x);
+        const Elements at(index);
+        std::vector<double> expected;
+        each_place(made, [&](const Shape& p) {
+          expected.push_back(in(with(p, dim, static_cast<std::int64_t>(at(p)))));
+        });
+        check({x, index}, made, expected, "gather of " + sizes.str(),
+              [&](const std::vector<Tensor>& t) { return gather(t[0], dim, t[1]); });
+      }
+    }
+  }
+}
+
+TEST_P(IndexDtypes, Scatter) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      const Tensor x = numbers(sizes, dtype());
+      // Every place at most once, so that the order does not matter: a shift.
+      Shape made = with(sizes, dim, std::max<std::int64_t>(sizes[dim] - 1, 1));
+      Tensor index = zeros(made, Dtype::int64);
+      index.copy_(arange(made[dim])
+                      .add(1)
+                      .remainder(sizes[dim])
+                      .view(with(Shape::repeat(sizes.size(), 1), dim, made[dim])));
+      const Tensor source = numbers(sizes, dtype(), 3);
+      Elements expected(x);
+      const Elements at(index);
+      const Elements from(source);
+      each_place(made, [&](const Shape& p) {
+        expected(with(p, dim, static_cast<std::int64_t>(at(p)))) = from(p);
+      });
+      check({x, index, source}, sizes, expected.data, "scatter to " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return scatter(t[0], dim, t[1], t[2]); });
+      Elements filled(x);
+      each_place(made, [&](const Shape& p) {
+        filled(with(p, dim, static_cast<std::int64_t>(at(p)))) = 1;
+      });
+      check({x, index}, sizes, filled.data, "scatter of 1 to " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return scatter(t[0], dim, t[1], 1); });
+    }
+  }
+}
+
+/// x + y as the type stores it.
+double sum_as(Dtype dtype, double x, double y) {
+  return with_type(dtype, [&]<class T>() -> double {
+    if constexpr (std::is_same_v<T, bool>)
+      return x != 0 || y != 0 ? 1 : 0;
+    else if constexpr (is_integer<T>)
+      return static_cast<double>(
+          static_cast<T>(static_cast<std::int64_t>(x) + static_cast<std::int64_t>(y)));
+    else
+      return x + y;
+  });
+}
+
+TEST_P(IndexDtypes, Additions) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      const Tensor x = numbers(sizes, dtype(), 1).real().to(Dtype::int64).remainder(4).to(dtype());
+      const Shape made = with(sizes, dim, 11);
+      const Tensor index = indices(made, sizes[dim], dim);
+      const Tensor source =
+          numbers(made, dtype(), 2).real().to(Dtype::int64).remainder(5).to(dtype());
+      Elements expected(x);
+      const Elements at(index);
+      const Elements from(source);
+      each_place(made, [&](const Shape& p) {
+        double& target = expected(with(p, dim, static_cast<std::int64_t>(at(p))));
+        target = sum_as(dtype(), target, from(p));
+      });
+      check({x, index, source}, sizes, expected.data, "scatter_add to " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return scatter_add(t[0], dim, t[1], t[2]); });
+      const Tensor row = indices({11}, sizes[dim], dim);
+      const Elements places(row);
+      Elements added(x);
+      each_place(made, [&](const Shape& p) {
+        double& target = added(with(p, dim, static_cast<std::int64_t>(places({p[dim]}))));
+        target = sum_as(dtype(), target, from(p));
+      });
+      check({x, row, source}, sizes, added.data, "index_add to " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return index_add(t[0], dim, t[1], t[2]); });
+    }
+  }
+}
+
+TEST_P(IndexDtypes, CopiesAndFills) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      const Tensor x = numbers(sizes, dtype());
+      const Tensor index =
+          arange(sizes[dim]).neg().add(sizes[dim] - 1).slice(0, 0, {}, 2).contiguous();
+      const Shape made = with(sizes, dim, index.numel());
+      const Tensor source = numbers(made, dtype(), 5);
+      const Elements at(index);
+      const Elements from(source);
+      Elements copied(x);
+      Elements filled(x);
+      each_place(made, [&](const Shape& p) {
+        const Shape place = with(p, dim, static_cast<std::int64_t>(at({p[dim]})));
+        copied(place) = from(p);
+        filled(place) = 1;
+      });
+      check({x, index, source}, sizes, copied.data, "index_copy to " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return index_copy(t[0], dim, t[1], t[2]); });
+      check({x, index}, sizes, filled.data, "index_fill of " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return index_fill(t[0], dim, t[1], 1); });
+      check({x, index.sub(sizes[dim])}, sizes, filled.data, "index_fill with negative indices",
+            [&](const std::vector<Tensor>& t) { return index_fill(t[0], dim, t[1], 1); });
+    }
+  }
+}
+
+TEST_P(IndexDtypes, TakeAndPut) {
+  NEEDS_DEVICES(1);
+  const Tensor x = numbers({6, 7}, dtype());
+  const Tensor index = indices({3, 5}, 42).sub(21);  // from -21 to 20
+  const Elements at(index);
+  const std::vector<double> in = values<double>(x);
+  std::vector<double> taken;
+  for (const double i : at.data) taken.push_back(in[static_cast<std::size_t>(i < 0 ? i + 42 : i)]);
+  check({x, index}, {3, 5}, taken, "take",
+        [](const std::vector<Tensor>& t) { return take(t[0], t[1]); });
+  const Tensor turned = numbers({7, 6}, dtype()).t();
+  std::vector<double> expected = values<double>(turned);
+  expected[3] = 1;
+  expected[41] = 0;
+  check({turned, tensor({3, -1}), tensor({1, 0}).to(dtype())}, {6, 7}, expected, "put_",
+        [](const std::vector<Tensor>& t) { return t[0].clone().put_(t[1], t[2]); });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IndexDtypes, ::testing::Range(0, kDtypes), [](const auto& each) {
+  return std::string(dtype_name(static_cast<Dtype>(each.param)));
+});
+
+TEST(Index, SelectsFromViews) {
+  NEEDS_DEVICES(1);
+  const Tensor base = numbers({12, 10, 6}, Dtype::float32);
+  const std::vector<Tensor> views{base.transpose(0, 2), base.slice(1, 1, 9, 3), base.select(1, 4),
+                                  base.narrow(2, 1, 4),
+                                  base.select(0, 1).unsqueeze(1).expand({10, 5, 6})};
+  for (const Tensor& view : views) {
+    const Tensor dense = view.contiguous();
+    const Tensor there =
+        base.to(kDevice).as_strided(view.sizes(), view.strides(), view.storage_offset());
+    for (int dim = 0; dim < view.dim(); ++dim) {
+      const Tensor index = indices({9}, view.sizes()[dim], 2);
+      const Tensor expected = index_select(dense, dim, index);
+      expect_same(index_select(view, dim, index), expected, 0, "a view");
+      expect_same(index_select(there, dim, index), expected, 0, "a view there");
+      const Tensor wide = index.to(kDevice).view({9, 1}).expand({9, 2}).select(1, 1);
+      expect_same(index_select(there, dim, wide), expected, 0, "with a strided index");
+      const Shape grid = with(view.sizes(), dim, 9);
+      Shape one = Shape::repeat(view.dim(), 1);
+      one[dim] = 9;
+      const Tensor spread = index.to(kDevice).view(one).expand(grid);
+      expect_same(gather(there, dim, spread), expected, 0, "gather with an expanded index");
+      Tensor out = empty({10, 20, 30}, kDevice).as_strided(grid, contiguous_strides(grid), 3);
+      index_select_out(out, there, dim, index);
+      expect_same(out, expected, 0, "into a part of a tensor");
+      Tensor other = empty(grid, {Dtype::float64, Device(kDevice)});
+      gather_out(other, there, dim, spread);
+      expect_same(other, expected.to(Dtype::float64), 0, "into another dtype");
+    }
+  }
+}
+
+TEST(Index, OfManyDimensions) {
+  NEEDS_DEVICES(1);
+  const Shape sizes = Shape::repeat(9, 2);
+  Shape order;
+  for (int d = 0; d < 9; ++d) order.push_back((d * 4) % 9);
+  const Tensor x = numbers(sizes, Dtype::int32);
+  const Tensor turned = x.permute(order);
+  const Tensor there = x.to(kDevice).permute(order);
+  const Tensor index = indices(sizes, 2, 1).permute(order);
+  for (int dim = 0; dim < 9; ++dim) {
+    Elements in(turned);
+    const Elements at(index);
+    std::vector<double> expected;
+    each_place(sizes, [&](const Shape& p) {
+      expected.push_back(in(with(p, dim, static_cast<std::int64_t>(at(p)))));
+    });
+    expect_elements(gather(turned, dim, index), sizes, expected, "gather");
+    expect_elements(gather(there, dim, index), sizes, expected, "gather there");
+  }
+}
+
+TEST(Index, WideRowsAndLongRows) {
+  NEEDS_DEVICES(1);
+  for (const std::int64_t columns : {1000, 1024, 16384, 40001}) {
+    const Tensor x = numbers({5, columns}, Dtype::float32);
+    const Tensor index = indices({5, columns + 3}, columns, 4);
+    const Elements in(x);
+    const Elements at(index);
+    std::vector<double> expected;
+    each_place(index.sizes(), [&](const Shape& p) {
+      expected.push_back(in({p[0], static_cast<std::int64_t>(at(p))}));
+    });
+    check({x, index}, index.sizes(), expected, "gather along rows",
+          [](const std::vector<Tensor>& t) { return gather(t[0], 1, t[1]); });
+    const Tensor rows = tensor({4, 0, 0, 2});
+    std::vector<double> selected;
+    for (const std::int64_t row : {4, 0, 0, 2})
+      for (std::int64_t i = 0; i < columns; ++i) selected.push_back(in({row, i}));
+    check({x, rows}, {4, columns}, selected, "index_select of rows",
+          [](const std::vector<Tensor>& t) { return index_select(t[0], 0, t[1]); });
+  }
+}
+
+TEST(Index, TakesIndicesFromTheCpuAndOf32Bits) {
+  NEEDS_DEVICES(1);
+  const Tensor there = numbers({5, 4}, Dtype::float32).to(kDevice);
+  const Tensor index = tensor({3, 1, 1});
+  const Tensor expected = index_select(there, 0, index.to(kDevice)).cpu();
+  expect_same(index_select(there, 0, index), expected, 0, "an index on the CPU");
+  expect_same(index_select(there, 0, index.to(Dtype::int32)), expected, 0, "int32");
+  EXPECT_ERROR(index_select(there.cpu(), 0, index.to(kDevice)), Error, "on the same device");
+  EXPECT_ERROR(index_select(there, 0, index.to(Dtype::float32)), IndexError,
+               "index_select(): Expected dtype int32/int64 for index, but got Float");
+}
+
+TEST(Index, WithoutDimensions) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = scalar_tensor(5, place);
+    const Tensor zero = scalar_tensor(0, place);
+    EXPECT_EQ(index_select(x, 0, zero).sizes().str(), "[]");
+    EXPECT_EQ(index_select(x, 0, zero.view({1})).item<int>(), 5);
+    EXPECT_EQ(gather(x, 0, zero).sizes().str(), "[]");
+    EXPECT_EQ(gather(x, 0, zero.view({1})).sizes().str(), "[1]");
+    EXPECT_EQ(take(x, zero).item<int>(), 5);
+    EXPECT_EQ(scatter(x, 0, zero, 7).item<int>(), 7);
+    EXPECT_EQ(scatter_add(x, 0, zero, x).item<int>(), 10);
+    EXPECT_EQ(index_fill(x, -1, zero, 2).item<int>(), 2);
+    EXPECT_EQ(index_add(x, 0, zero, x).item<int>(), 10);
+    EXPECT_EQ(index_select(ones({3, 2}, place), 1, zero).sizes().str(), "[3, 1]");
+    EXPECT_ERROR(index_select(x, 0, zeros({2}, {Dtype::int64, Device(place)})), IndexError,
+                 "Index to scalar can have only 1 value, got 2 value(s)");
+  }
+}
+
+TEST(Index, Empty) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor none = zeros({0}, {Dtype::int64, Device(place)});
+    EXPECT_EQ(index_select(zeros({0, 3}, place), 0, none).sizes().str(), "[0, 3]");
+    EXPECT_EQ(index_select(zeros({4, 0}, place), 0, zeros({2}, {Dtype::int64, Device(place)}))
+                  .sizes()
+                  .str(),
+              "[2, 0]");
+    EXPECT_EQ(gather(zeros({2, 3}, place), 0, none.view({0, 3})).sizes().str(), "[0, 3]");
+    EXPECT_EQ(take(zeros({0}, place), none).numel(), 0);
+    Tensor x = ones({3}, place);
+    x.scatter_(0, none, 5);
+    x.scatter_add_(0, none, zeros({0}, place));
+    x.index_add_(0, none, zeros({0}, place));
+    x.index_fill_(0, none, 3);
+    x.put_(none, zeros({0}, place));
+    EXPECT_EQ(values<double>(x), (std::vector<double>{1, 1, 1}));
+  }
+}
+
+TEST(Index, LaterWritesWin) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    if (place == std::string(kDevice) && !cuda::is_simulated()) continue;  // any of them there
+    const Tensor index = tensor({1, 0, 1, 1, 0}).to(place);
+    const Tensor source = tensor({10, 20, 30, 40, 50}).to(place);
+    Tensor x = zeros({2}, {Dtype::int32, Device(place)});
+    x.scatter_(0, index, source);
+    EXPECT_EQ(values<double>(x), (std::vector<double>{50, 40}));
+    x.zero_().index_copy_(0, index, source);
+    EXPECT_EQ(values<double>(x), (std::vector<double>{50, 40}));
+    x.zero_().index_put_({index}, source);
+    EXPECT_EQ(values<double>(x), (std::vector<double>{50, 40}));
+  }
+}
+
+TEST(Index, SumsOfHalvesAreMadeInFloat) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
+    for (const char* place : {"cpu", kDevice}) {
+      Tensor x = zeros({2, 2}, {dtype, Device(place)}).t();
+      const Tensor index = zeros({4096, 2}, {Dtype::int64, Device(place)});
+      x.scatter_add_(0, index, ones({4096, 2}, {dtype, Device(place)}));
+      EXPECT_EQ(values<double>(x), (std::vector<double>{4096, 4096, 0, 0}));
+      Tensor y = zeros({2, 3}, {dtype, Device(place)});
+      y.index_add_(0, zeros({4096}, {Dtype::int64, Device(place)}),
+                   ones({1, 3}, {dtype, Device(place)}).expand({4096, 3}), 0.5);
+      EXPECT_EQ(values<double>(y), (std::vector<double>{2048, 2048, 2048, 0, 0, 0}));
+    }
+  }
+}
+
+TEST(Index, MaskedFill) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    Tensor x = tensor({1, 2, 3, 4}).view({2, 2}).to(place);
+    const Tensor mask = tensor({true, false}).to(place);
+    EXPECT_EQ(values<double>(masked_fill(x, mask, 9)), (std::vector<double>{9, 2, 9, 4}));
+    EXPECT_EQ(values<double>(masked_fill(x, mask.view({2, 1}), scalar_tensor(7))),
+              (std::vector<double>{7, 7, 3, 4}));
+    x.masked_fill_(mask, -1);
+    EXPECT_EQ(values<double>(x), (std::vector<double>{-1, 2, -1, 4}));
+    EXPECT_ERROR(x.masked_fill_(mask, 2.5), Error, "value cannot be converted to type int32");
+    EXPECT_ERROR(x.masked_fill_(mask.to(Dtype::int32), 1), Error,
+                 "masked_fill_ only supports boolean masks");
+    EXPECT_ERROR(x.masked_fill_(ones({3}, {Dtype::bool_, Device(place)}), 1), Error, "must match");
+    EXPECT_EQ(masked_fill(scalar_tensor(1, place), mask, 5).sizes().str(), "[2]");
+  }
+}
+
+TEST(Index, RefusesWhatDoesNotFit) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    Tensor x = zeros({3, 4}, place);
+    const Tensor index = zeros({2}, {Dtype::int64, Device(place)});
+    const Tensor square = zeros({4, 4}, {Dtype::int64, Device(place)});
+    EXPECT_ERROR(index_select(x, 2, index), IndexError, "Dimension out of range");
+    EXPECT_ERROR(index_select(x, 0, square), IndexError, "Index is supposed to be a vector");
+    EXPECT_ERROR(gather(x, 0, index), Error,
+                 "Index tensor must have the same number of dimensions as input tensor");
+    EXPECT_ERROR(gather(x, 1, square), Error,
+                 "Size does not match at dimension 0 expected index [4, 4] to be no larger than "
+                 "self [3, 4] apart from dimension 1");
+    EXPECT_ERROR(x.scatter_(1, square, 1), Error,
+                 "Expected index [4, 4] to be no larger than self [3, 4] apart from dimension 1");
+    EXPECT_ERROR(x.scatter_(0, square, zeros({2, 4}, place)), Error,
+                 "and to be no larger size than src [2, 4]");
+    EXPECT_ERROR(x.scatter_(0, square, square), Error,
+                 "scatter(): Expected self.dtype to be equal to src.dtype");
+    EXPECT_ERROR(x.scatter_(0, square, zeros({4}, place)), Error, "number of dimensions as src");
+    EXPECT_ERROR(x.index_add_(0, index, zeros({3, 4}, place)), IndexError,
+                 "index_add_(): Number of indices (2) should be equal to source.size(dim): (3), "
+                 "for dim: 0");
+    EXPECT_ERROR(x.index_add_(0, index, zeros({2, 5}, place)), Error,
+                 "source tensor shape must match self tensor shape");
+    EXPECT_ERROR(x.index_copy_(0, index, zeros({2, 4}, {Dtype::float64, Device(place)})), Error,
+                 "must have the same scalar type");
+    EXPECT_ERROR(x.index_fill_(0, index, zeros({2}, place)), Error,
+                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with 1");
+    EXPECT_ERROR(x.put_(index, zeros({3}, place)), Error, "the same number of elements");
+    EXPECT_ERROR(x.scatter_(0, zeros({3, 4}, {Dtype::int64, Device(place)}), x), Error,
+                 "unsupported operation");
+    EXPECT_ERROR(x.select(0, 0).unsqueeze(0).expand({3, 4}).index_fill_(0, index, 1), Error,
+                 "single memory location");
+    EXPECT_ERROR(take(zeros({0}, place), index), IndexError,
+                 "take(): tried to take from an empty tensor");
+    EXPECT_EQ(values<double>(x), std::vector<double>(12, 0.0));
+  }
+  Tensor out = zeros({2, 2});
+  EXPECT_ERROR(index_select_out(out, zeros({3, 4}), 0, tensor({1, 2})), Error,
+               "output with shape [2, 2] doesn't match");
+}
+
+TEST(Index, OutOfBoundsOnTheCpuChangesNothing) {
+  const Tensor x = zeros({3, 2});
+  const Tensor bad = tensor({0, 5});
+  EXPECT_ERROR(index_select(x, 0, bad), IndexError,
+               "index 5 is out of bounds for dimension 0 with size 3");
+  EXPECT_ERROR(index_select(x, 1, tensor({-1})), IndexError,
+               "index -1 is out of bounds for dimension 1 with size 2");
+  EXPECT_ERROR(gather(x, 1, tensor({0, 7}).view({1, 2})), IndexError,
+               "index 7 is out of bounds for dimension 1 with size 2");
+  EXPECT_ERROR(take(x, tensor({-7})), IndexError, "index -7 is out of bounds");
+  EXPECT_ERROR(take(x, tensor({INT64_MIN})), IndexError, "out of bounds");
+  Tensor y = zeros({3});
+  EXPECT_ERROR(y.scatter_(0, bad, 1), IndexError, "index 5 is out of bounds");
+  EXPECT_ERROR(y.scatter_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
+  EXPECT_ERROR(y.index_copy_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
+  EXPECT_ERROR(y.index_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
+  EXPECT_ERROR(y.index_fill_(0, tensor({0, -4}), 1), IndexError, "index -4 is out of bounds");
+  EXPECT_ERROR(y.index_put_({bad}, 1), IndexError, "index 5 is out of bounds");
+  EXPECT_EQ(values<double>(y), (std::vector<double>{0, 0, 0}));
+}
+
+/// Expects `call` to fault device 0, with a text that names the operation.
+template <class Call>
+void expect_assert(const char* name, const Call& call) {
+  try {
+    call();
+    cuda::synchronize();
+    ADD_FAILURE() << name << " should have reported the fault";
+  } catch (const AcceleratorError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.error_code(), 710) << text;
+    EXPECT_NE(text.find("device-side assert triggered"), std::string::npos) << text;
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+    if (cuda::is_simulated()) {
+      EXPECT_NE(text.find("index 5 is out of bounds for dimension 0 with size 3"),
+                std::string::npos)
+          << text;
+    }
+  }
+}
+
+TEST(Index, OutOfBoundsOnADeviceIsAFaultThatNamesTheOperation) {
+  NEEDS_DEVICES(1);
+  IN_CHILD({
+    const Tensor x = zeros({3}, kDevice);
+    const Tensor bad = tensor({0, 5}).to(kDevice);
+    expect_assert("index_select", [&] { (void)index_select(x, 0, bad); });
+  });
+  IN_CHILD({
+    const Tensor bad = tensor({0, 5}).to(kDevice);
+    expect_assert("scatter_add",
+                  [&] { zeros({3}, kDevice).scatter_add_(0, bad, ones({2}, kDevice)); });
+  });
+  IN_CHILD({
+    const Tensor bad = tensor({0, 5}).to(kDevice);
+    expect_assert("index_put", [&] { zeros({3}, kDevice).index_put_({bad}, 1); });
+  });
+}
+
+TEST(Index, AfterAFaultASimulatedDeviceCanBeReset) {
+  NEEDS_DEVICES(2);
+  if (!cuda::is_simulated()) GTEST_SKIP() << "CUDA ends every device of the process";
+  IN_CHILD({
+    const Tensor bad = tensor({0, 5});
+    for (int i = 0; i < 2; ++i) {
+      {
+        const Tensor x = zeros({3}, kDevice);
+        expect_assert("gather", [&] { (void)gather(x, 0, bad); });
+        const Tensor other = arange(3, "cuda:1");
+        EXPECT_EQ(values<double>(gather(other, 0, tensor({2, 1}))), (std::vector<double>{2, 1}));
+      }
+      cuda::reset_device(0);
+      const Tensor x = arange(3, kDevice);
+      EXPECT_EQ(values<double>(gather(x, 0, tensor({2, 0}))), (std::vector<double>{2, 0}));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ember::test

@@ -1,0 +1,182 @@
+// flip, roll, repeat, tril, triu and diag, against plain loops over elements.
+#include "tests/ops/support.h"
+
+namespace ember::test {
+namespace {
+
+/// Compares a result, element by element, with what `from` says: the offset of the element of x
+/// that belongs at a place, or -1 for zero. On the CPU and on the device.
+template <class Call, class From>
+void check(const Tensor& x, const Shape& sizes, const Call& call, const From& from,
+           const std::string& what) {
+  const std::vector<double> in = values<double>(x);
+  std::vector<double> expected;
+  for (std::int64_t n = 0; n < element_count(sizes); ++n) {
+    Shape at = sizes;
+    std::int64_t rest = n;
+    for (int d = sizes.size() - 1; d >= 0; --d) {
+      at[d] = rest % sizes[d];
+      rest /= sizes[d];
+    }
+    const std::int64_t offset = from(at);
+    expected.push_back(offset < 0 ? 0 : in[static_cast<std::size_t>(offset)]);
+  }
+  const Tensor here = call(x);
+  EXPECT_EQ(here.sizes().str(), sizes.str()) << what;
+  EXPECT_EQ(values<double>(here), expected) << what;
+  expect_same(call(x.to(kDevice)), here, 0, what);
+}
+
+Tensor numbers(const Shape& sizes, Dtype dtype) {
+  const Tensor made = arange(element_count(sizes)).add(1).remainder(100).view(sizes);
+  return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
+}
+
+class Rearrange : public ::testing::TestWithParam<int> {
+ protected:
+  Dtype dtype() const { return static_cast<Dtype>(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(All, Rearrange, ::testing::Range(0, kDtypes), [](const auto& each) {
+  return std::string(dtype_name(static_cast<Dtype>(each.param)));
+});
+
+TEST_P(Rearrange, FlipsAndRolls) {
+  NEEDS_DEVICES(1);
+  const Tensor x = numbers({3, 4, 5}, dtype());
+  const auto offset = [](std::int64_t i, std::int64_t j, std::int64_t k) {
+    return (i * 4 + j) * 5 + k;
+  };
+  check(
+      x, x.sizes(), [](const Tensor& t) { return t.flip({1}); },
+      [&](const Shape& at) { return offset(at[0], 3 - at[1], at[2]); }, "flip 1");
+  check(
+      x, x.sizes(),
+      [](const Tensor& t) {
+        return t.flip({-1, 0});
+      },
+      [&](const Shape& at) { return offset(2 - at[0], at[1], 4 - at[2]); }, "flip 2 and 0");
+  for (const std::int64_t shift : {0, 1, -1, 4, 7, -13}) {
+    check(
+        x, x.sizes(), [&](const Tensor& t) { return t.roll({shift}, {1}); },
+        [&](const Shape& at) { return offset(at[0], ((at[1] - shift) % 4 + 4) % 4, at[2]); },
+        "roll 1");
+    check(
+        x, x.sizes(), [&](const Tensor& t) { return t.roll({shift}); },
+        [&](const Shape& at) { return ((offset(at[0], at[1], at[2]) - shift) % 60 + 60) % 60; },
+        "roll all");
+  }
+  check(
+      x, x.sizes(),
+      [](const Tensor& t) {
+        return t.roll({1, 2}, {0, 2});
+      },
+      [&](const Shape& at) { return offset((at[0] + 2) % 3, at[1], (at[2] + 3) % 5); },
+      "roll 0 and 2");
+}
+
+TEST_P(Rearrange, Repeats) {
+  NEEDS_DEVICES(1);
+  const Tensor x = numbers({3, 4}, dtype());
+  check(
+      x, {6, 12},
+      [](const Tensor& t) {
+        return t.repeat({2, 3});
+      },
+      [](const Shape& at) { return at[0] % 3 * 4 + at[1] % 4; }, "2 x 3");
+  check(
+      x, {2, 3, 4},
+      [](const Tensor& t) {
+        return t.repeat({2, 1, 1});
+      },
+      [](const Shape& at) { return at[1] * 4 + at[2]; }, "a new dimension");
+  check(
+      x.t(), {4, 6},
+      [](const Tensor& t) {
+        return t.contiguous().t().t().repeat({1, 2});
+      },
+      [](const Shape& at) { return at[0] * 3 + at[1] % 3; }, "of a view");
+}
+
+TEST_P(Rearrange, Triangles) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : {Shape{4, 4}, Shape{3, 5}, Shape{5, 2}, Shape{2, 3, 4}}) {
+    const Tensor x = numbers(sizes, dtype());
+    const int dims = sizes.size();
+    for (const std::int64_t k :
+         std::initializer_list<std::int64_t>{0, 1, -1, 3, -7, INT64_MAX, INT64_MIN}) {
+      const auto side = [&](const Shape& at, bool lower) -> std::int64_t {
+        const std::int64_t above = at[dims - 1] - at[dims - 2];
+        if (lower ? above > k : above < k) return -1;
+        std::int64_t offset = 0;
+        for (int d = 0; d < dims; ++d) offset = offset * sizes[d] + at[d];
+        return offset;
+      };
+      check(
+          x, sizes, [&](const Tensor& t) { return t.tril(k); },
+          [&](const Shape& at) { return side(at, true); }, "tril");
+      check(
+          x, sizes, [&](const Tensor& t) { return t.triu(k); },
+          [&](const Shape& at) { return side(at, false); }, "triu");
+    }
+  }
+}
+
+TEST_P(Rearrange, Diagonals) {
+  NEEDS_DEVICES(1);
+  const Tensor vector = numbers({3}, dtype());
+  for (const std::int64_t k : {0, 2, -1}) {
+    const std::int64_t size = 3 + std::abs(k);
+    check(
+        vector, {size, size}, [&](const Tensor& t) { return t.diag(k); },
+        [&](const Shape& at) {
+          return at[1] - at[0] == k ? std::min(at[0], at[1]) : std::int64_t{-1};
+        },
+        "of a vector");
+  }
+  check(
+      numbers({3, 5}, dtype()), {3}, [](const Tensor& t) { return t.diag(1); },
+      [](const Shape& at) { return at[0] * 5 + at[0] + 1; }, "of a matrix");
+}
+
+TEST(Rearranged, AreNewTensors) {
+  Tensor x = tensor({1, 2});
+  for (const Tensor& made : {x.flip({}), x.flip({0}).flip({0}), x.roll({0}), x.roll({2}, {0}),
+                             x.repeat({1}), x.unsqueeze(0).triu(-5)})
+    EXPECT_NE(made.data_ptr(), x.data_ptr());
+}
+
+TEST(Rearranged, EmptyAndWithoutDimensions) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor none = zeros({0, 3}, place);
+    EXPECT_EQ(none.flip({0, 1}).sizes().str(), "[0, 3]");
+    EXPECT_EQ(none.roll({1}, {0}).sizes().str(), "[0, 3]");
+    EXPECT_EQ(none.roll({1}).sizes().str(), "[0, 3]");
+    EXPECT_EQ(none.repeat({2, 2}).sizes().str(), "[0, 6]");
+    EXPECT_EQ(none.tril().sizes().str(), "[0, 3]");
+    EXPECT_EQ(none.diag().sizes().str(), "[0]");
+    EXPECT_EQ(zeros({0}, place).diag().sizes().str(), "[0, 0]");
+    EXPECT_EQ(ones({2}, place).repeat({0}).sizes().str(), "[0]");
+    const Tensor point = scalar_tensor(5, place);
+    EXPECT_EQ(point.flip({0}).item<int>(), 5);
+    EXPECT_EQ(point.roll({1}).item<int>(), 5);
+    EXPECT_EQ(values<int>(point.repeat({3})), (std::vector<int>{5, 5, 5}));
+    EXPECT_EQ(point.repeat({}).item<int>(), 5);
+  }
+}
+
+TEST(Rearranged, Errors) {
+  const Tensor x = ones({2, 3});
+  EXPECT_ERROR(x.flip({0, -2}), Error, "dim 0 appears multiple times in the list of dims");
+  EXPECT_ERROR(x.flip({2}), IndexError, "Dimension out of range");
+  EXPECT_ERROR(x.roll({1, 2}), Error, "shifts and dimensions must align. shifts: 2, dims:0");
+  EXPECT_ERROR(x.roll({}, {0}), Error, "`shifts` required");
+  EXPECT_ERROR(x.repeat({2}), Error, "can not be smaller than number of dimensions");
+  EXPECT_ERROR(x.repeat({2, -1}), Error, "negative dimension -1");
+  EXPECT_ERROR(ones({2}).tril(), Error, "tril: input tensor must have at least 2 dimensions");
+  EXPECT_ERROR(ones({2, 2, 2}).diag(), Error, "diag(): Supports 1D or 2D tensors. Got 3D");
+  EXPECT_ERROR(ones({2}).diag(INT64_MIN), ValueError, "diag(): diagonal");
+}
+
+}  // namespace
+}  // namespace ember::test

@@ -49,13 +49,13 @@ namespace draw {
 
 /// Uniform in (0, 1]: 32 bits, rounded to float.
 EMBER_HD float unit(std::uint32_t word) {
-  return rounded::add(rounded::mul(static_cast<float>(word), 0x1p-32F), 0x1p-33F);
+  return rounded::fma(static_cast<float>(word), 0x1p-32F, 0x1p-33F);
 }
 /// Uniform in (0, 1]: 53 bits.
 EMBER_HD double unit(std::uint32_t word0, std::uint32_t word1) {
   const std::uint64_t bits = word0 ^ (std::uint64_t{word1} << 21);
   const auto number = static_cast<double>(static_cast<std::int64_t>(bits));
-  return rounded::add(rounded::mul(number, 0x1p-53), 0x1p-54);
+  return rounded::fma(number, 0x1p-53, 0x1p-54);
 }
 
 /// -2 log(u) for a normal number u in (0, 1], to a few units of the last place. u is written as
@@ -100,7 +100,7 @@ EMBER_HD void normal_pair(std::uint32_t radius, std::uint32_t direction, float (
                               0x1.c1e8dcp-11F};
   const float size = rounded::sqrt(minus_two_log(unit(radius)));
   const float r = detail::float_from_bits(detail::float_bits(size) ^ (direction & 0x80000000U));
-  const auto turned = static_cast<std::int32_t>((direction << 1) | 1U);
+  const auto turned = static_cast<std::int32_t>(2 * direction + 1);
   const float w = rounded::mul(static_cast<float>(turned), 0x1p-31F);
   const float z = rounded::mul(w, w);
   out[0] = rounded::mul(r, rounded::mul(w, rounded::polynomial(z, sine)));
@@ -118,7 +118,7 @@ EMBER_HD void normal_pair(const PhiloxWords& words, double (&out)[2]) {
   const double size = rounded::sqrt(minus_two_log(unit(words.w[0], words.w[1])));
   const std::uint64_t direction = words.pair(1);
   const double r = (direction >> 63) != 0 ? -size : size;
-  const auto turned = static_cast<std::int64_t>((direction << 1) | 1U);
+  const auto turned = static_cast<std::int64_t>(2 * direction + 1);
   const double w = rounded::mul(static_cast<double>(turned), 0x1p-63);
   const double z = rounded::mul(w, w);
   out[0] = rounded::mul(r, rounded::mul(w, rounded::polynomial(z, sine)));

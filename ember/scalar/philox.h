@@ -19,6 +19,23 @@ struct PhiloxWords {
   }
 };
 
+namespace detail {
+/// Both halves of a product.
+EMBER_HD void wide_product(std::uint32_t x, std::uint32_t y, std::uint32_t& low,
+                           std::uint32_t& high) {
+#if defined(__CUDA_ARCH__)
+  // One instruction; from 64-bit arithmetic the compiler makes several.
+  asm("{ .reg .u64 product; mul.wide.u32 product, %2, %3; mov.b64 {%0, %1}, product; }"
+      : "=r"(low), "=r"(high)
+      : "r"(x), "r"(y));
+#else
+  const std::uint64_t product = std::uint64_t{x} * y;
+  low = static_cast<std::uint32_t>(product);
+  high = static_cast<std::uint32_t>(product >> 32);
+#endif
+}
+}  // namespace detail
+
 /// The ten rounds.
 EMBER_HD PhiloxWords philox(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
   std::uint32_t c0 = counter.w[0], c1 = counter.w[1], c2 = counter.w[2], c3 = counter.w[3];
@@ -26,12 +43,13 @@ EMBER_HD PhiloxWords philox(PhiloxWords counter, std::uint32_t key0, std::uint32
 #pragma unroll
 #endif
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53U} * c0;
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57U} * c2;
-    c0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ key0;
-    c1 = static_cast<std::uint32_t>(b);
-    c2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ key1;
-    c3 = static_cast<std::uint32_t>(a);
+    std::uint32_t low0 = 0, high0 = 0, low2 = 0, high2 = 0;
+    detail::wide_product(c0, 0xD2511F53U, low0, high0);
+    detail::wide_product(c2, 0xCD9E8D57U, low2, high2);
+    c0 = high2 ^ c1 ^ key0;
+    c1 = low2;
+    c2 = high0 ^ c3 ^ key1;
+    c3 = low0;
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }

@@ -80,6 +80,15 @@ TEST(DrawMath, UnitNumbersStayInTheirInterval) {
   EXPECT_EQ(draw::unit(0x80000000U), 0.5F);
   EXPECT_EQ(draw::unit(0U, 0U), 0x1p-54);
   EXPECT_LE(draw::unit(0xffffffffU, 0xffffffffU), 1.0);
+  PhiloxEngine engine(4);
+  for (int i = 0; i < 1000; ++i) {
+    // One rounding to float of the word, then half a step is added and rounded again.
+    const std::uint32_t word = engine() >> (i % 32);
+    ASSERT_EQ(draw::unit(word), static_cast<float>(word) / 4294967296.0F + 0x1p-33F);
+    const std::uint32_t other = engine();
+    const std::uint64_t bits = word ^ (std::uint64_t{other} << 21);
+    ASSERT_EQ(draw::unit(word, other), static_cast<double>(bits) / 0x1p53 + 0x1p-54);
+  }
 }
 
 TEST(DrawMath, LogarithmsAreAccurate) {

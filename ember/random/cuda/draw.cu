@@ -11,10 +11,18 @@ namespace {
 using driver::cuda::Columns;
 using driver::cuda::NamedColumn;
 
+/// How many blocks a multiprocessor shall hold: all 2048 threads, where the registers are enough.
+template <class Draw>
+inline constexpr int kBlocksPerProcessor = draw::for_each<Draw> ||
+                                                   sizeof(Compute<typename Draw::Element>) == 8
+                                               ? 4
+                                               : 8;
+
 /// Note [Which numbers an element takes] in draw_args.h: the grid is the one of the note, so a
 /// thread draws for itself. In each step a warp writes one row of 32 neighbours per number.
 template <class Draw>
-__global__ void __launch_bounds__(kThreadsPerBlock) draw_kernel(DrawArgs args) {
+__global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
+    draw_kernel(DrawArgs args) {
   using T = typename Draw::Element;
   constexpr int kNumbers = Draw::kNumbers;
   const Draw draw(args.params);

@@ -10,6 +10,7 @@
 #include "ember/ops/indexing.h"
 #include "ember/ops/rearrange.h"
 #include "ember/ops/reduce.h"
+#include "ember/ops/softmax.h"
 #include "ember/ops/sort.h"
 #include "ember/random/distributions.h"
 #include "ember/random/seed.h"

@@ -118,7 +118,7 @@ std::int32_t part_count(const ReduceArgs& args, std::size_t item) {
     blocks = (args.kept_size[0] + columns - 1) / columns * (args.outputs / args.kept_size[0]);
     least = 64;
   }
-  if (blocks >= kBlocks / 4) return 1;
+  if (blocks >= kBlocks) return 1;
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(
       args.reduced / least, 1, kBlocks / std::max<std::int64_t>(blocks, 1)));
 }

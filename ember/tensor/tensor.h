@@ -244,6 +244,8 @@ class Tensor {
   Tensor count_nonzero(const DimList& dims = {}) const;
   Tensor norm(double p = 2, const DimList& dims = {}, bool keepdim = false,
               std::optional<Dtype> dtype = {}) const;
+  Tensor softmax(std::int64_t dim, std::optional<Dtype> dtype = {}) const;  ///< ops/softmax.h
+  Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
 
   // ---- In order. (ops/sort.h)
   std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,

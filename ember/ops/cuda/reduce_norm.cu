@@ -1,0 +1,12 @@
+#include "ember/ops/cuda/reduce.cuh"
+
+namespace ember::ops::cuda {
+namespace {
+
+constexpr driver::cuda::NamedColumn columns[] = {
+    EMBER_REDUCE_EACH_FLOATING(EMBER_REDUCE_COLUMN, Norm2, "norm2")
+        EMBER_REDUCE_EACH_FLOATING(EMBER_REDUCE_COLUMN, Norm, "norm")};
+const driver::cuda::Columns table(columns);
+
+}  // namespace
+}  // namespace ember::ops::cuda

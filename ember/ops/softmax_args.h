@@ -1,0 +1,18 @@
+// What the kernels of softmax get.
+#pragma once
+
+#include <cstdint>
+
+namespace ember::ops {
+
+/// Tensors of [outer, count, inner] elements without gaps; along the middle one it goes.
+struct SoftmaxArgs {
+  const void* in;
+  void* out;  ///< may be `in`
+  std::int64_t outer;
+  std::int64_t count;
+  std::int64_t inner;
+  bool logarithm;
+};
+
+}  // namespace ember::ops

@@ -1,0 +1,153 @@
+// Softmax: against sums of exponentials in long double, and the device against the CPU.
+#include "ember/ops/softmax.h"
+
+#include "tests/ops/support.h"
+
+namespace ember::test {
+namespace {
+
+Tensor sample(Dtype dtype, const Shape& sizes) {
+  std::vector<double> numbers;
+  for (std::int64_t i = 0; i < element_count(sizes); ++i)
+    numbers.push_back(static_cast<double>((i * 7919 + i * i % 31) % 201 - 100) / 16);
+  return tensor(numbers).reshape(sizes).to(dtype);
+}
+
+/// Expects softmax and log_softmax of `x` to be right.
+void expect_softmax(const Tensor& x, const Tensor& place, int dim, const std::string& what) {
+  const Tensor moved = x.dim() == 0 ? x : x.transpose(dim, -1).contiguous();
+  const auto in = values<double>(moved);
+  const Tensor made = softmax(place, dim);
+  const Tensor logs = log_softmax(place, dim);
+  ASSERT_EQ(made.dtype(), x.dtype());
+  ASSERT_EQ(made.sizes(), x.sizes());
+  const auto back = [&](const Tensor& y) {
+    return values<double>(y.dim() == 0 ? y : y.cpu().transpose(dim, -1).contiguous());
+  };
+  const auto got = back(made);
+  const auto got_logs = back(logs);
+  const auto row = static_cast<std::size_t>(x.dim() == 0 ? 1 : x.size(dim));
+  const double unit = epsilon(x.dtype());
+  for (std::size_t first = 0; first < in.size(); first += row) {
+    long double most = -INFINITY;
+    for (std::size_t i = first; i < first + row; ++i) most = std::max<long double>(most, in[i]);
+    long double sum = 0;
+    for (std::size_t i = first; i < first + row; ++i) sum += std::exp(in[i] - most);
+    for (std::size_t i = first; i < first + row; ++i) {
+      const auto expected = static_cast<double>(std::exp(in[i] - most) / sum);
+      const auto log_expected = static_cast<double>(in[i] - most - std::log(sum));
+      // The smallest halves have fewer digits.
+      ASSERT_NEAR(got[i], expected, 16 * unit * expected + (unit > 1e-5 ? 1e-7 : 1e-300)) << what;
+      ASSERT_NEAR(got_logs[i], log_expected, 16 * unit * (1 + std::abs(log_expected))) << what;
+    }
+  }
+}
+
+TEST(Softmax, OfAllShapes) {
+  NEEDS_DEVICES(1);
+  struct Case {
+    Shape sizes;
+    std::vector<int> dims;
+  };
+  const std::vector<Case> cases{{{}, {0, -1}},
+                                {{1}, {0}},
+                                {{7}, {0}},
+                                {{1024}, {-1}},
+                                {{70001}, {0}},
+                                {{33, 64}, {0, 1}},
+                                {{5, 4096}, {1}},
+                                {{3, 16384}, {1}},
+                                {{2, 16400}, {1}},
+                                {{2, 5001}, {1}},
+                                {{130, 17}, {0, 1}},
+                                {{300, 5}, {0}},
+                                {{4, 9, 33}, {0, 1, 2}},
+                                {{2, 3, 1, 5}, {1, 2}},
+                                {{0, 3}, {0, 1}},
+                                {{3, 0}, {0, 1}}};
+  for (const Case& one : cases)
+    for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+      const Tensor x = sample(dtype, one.sizes);
+      const Tensor there = x.to(kDevice);
+      for (const int dim : one.dims) {
+        const std::string what =
+            one.sizes.str() + " " + dtype_name(dtype) + " along " + std::to_string(dim);
+        expect_softmax(x, x, dim, what);
+        expect_softmax(x, there, dim, what);
+        if (cuda::is_simulated()) {
+          expect_same(softmax(there, dim), softmax(x, dim), 0, what);
+          expect_same(log_softmax(there, dim), log_softmax(x, dim), 0, what);
+        }
+      }
+    }
+}
+
+TEST(Softmax, OfViews) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor base = sample(Dtype::float32, {40, 60});
+    const Tensor x = base.to(place);
+    expect_softmax(base.t(), x.t(), 0, "transposed");
+    expect_softmax(base.slice(1, 1, {}, 2), x.slice(1, 1, {}, 2), 1, "every second");
+    expect_softmax(base.narrow(1, 1, 58).slice(0, 3), x.narrow(1, 1, 58).slice(0, 3), 1, "narrow");
+    expect_softmax(base.select(0, 1).expand({3, 60}), x.select(0, 1).expand({3, 60}), 0,
+                   "expanded");
+    // Rows that are not aligned to 16 bytes.
+    expect_softmax(base.flatten().slice(0, 1, 2001), x.flatten().slice(0, 1, 2001), 0, "odd start");
+  }
+}
+
+TEST(Softmax, SpecialValues) {
+  NEEDS_DEVICES(1);
+  const float inf = INFINITY;
+  for (const char* place : {"cpu", kDevice})
+    for (const std::int64_t repeats : {1, 500, 30000})
+      for (const bool columns : {false, true}) {
+        const auto along = [&](std::initializer_list<float> given, bool logarithm = false) {
+          // The values, then many -inf, which change nothing.
+          Tensor x = full({static_cast<std::int64_t>(given.size()) + repeats}, -inf, place);
+          Tensor front = x.narrow(0, 0, static_cast<std::int64_t>(given.size()));
+          front.copy_(tensor(given));
+          if (columns) x = x.unsqueeze(1).expand({x.size(0), 3}).contiguous();
+          Tensor y = logarithm ? log_softmax(x, 0) : softmax(x, 0);
+          if (columns) y = y.select(1, 2);
+          return values<float>(y);
+        };
+        const auto halves = along({1000, 1000});
+        EXPECT_EQ(halves[0], 0.5F);
+        EXPECT_EQ(halves[1], 0.5F);
+        EXPECT_EQ(halves[2], 0);
+        EXPECT_EQ(along({-1000}, true)[0], 0);
+        EXPECT_EQ(along({-1000}, true)[1], -inf);
+        for (const float bad : {NAN, inf, -inf})
+          EXPECT_TRUE(std::isnan(along({bad})[0])) << bad << " " << repeats;
+        EXPECT_TRUE(std::isnan(along({NAN, 1})[1]));
+      }
+}
+
+TEST(Softmax, ErrorsTypesAndOutputs) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = ones({2, 4}, place);
+    const Tensor n = ones({2, 4}, {Dtype::int64, Device(place)});
+    EXPECT_ERROR(softmax(n, 0), Error, "\"softmax\" not implemented for 'Long'");
+    EXPECT_ERROR(n.log_softmax(0), Error, "\"log_softmax\" not implemented for 'Long'");
+    EXPECT_ERROR(softmax(x, 2), IndexError, "Dimension out of range");
+    EXPECT_EQ(n.softmax(1, Dtype::float64).dtype(), Dtype::float64);
+    EXPECT_EQ(values<float>(x.softmax(1)), std::vector<float>(8, 0.25F));
+    Tensor out = empty({0}, place);
+    softmax_out(out, x, 0);
+    EXPECT_EQ(values<float>(out), std::vector<float>(8, 0.5F));
+    Tensor gaps = zeros({4, 2}, place);
+    Tensor turned = gaps.t();
+    log_softmax_out(turned, x, 1);
+    EXPECT_NEAR(values<float>(gaps)[3], std::log(0.25F), 1e-6);
+    // In place.
+    Tensor same = x.clone();
+    softmax_out(same, same, 1);
+    EXPECT_EQ(values<float>(same), std::vector<float>(8, 0.25F));
+  }
+}
+
+}  // namespace
+}  // namespace ember::test

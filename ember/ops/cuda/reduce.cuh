@@ -219,7 +219,16 @@ __device__ __forceinline__ void add_run(const F& f, typename F::Acc& acc,
     Loaded loaded[kInFlight];
 #pragma unroll
     for (int p = 0; p < kInFlight; ++p) loaded[p] = packs[i + p * stride];
-    add_chunk<F, kInFlight, V>(f, acc, loaded, index + i * V, stride * V);
+    if constexpr (reduce::is_extreme<F> && V > 8) {
+      // So many values at once would take all registers.
+#pragma unroll
+      for (int p = 0; p < kInFlight; ++p) {
+        const Loaded one[1] = {loaded[p]};
+        add_chunk<F, 1, V>(f, acc, one, index + (i + p * stride) * V, 0);
+      }
+    } else {
+      add_chunk<F, kInFlight, V>(f, acc, loaded, index + i * V, stride * V);
+    }
   }
   for (; i < full; i += stride) {
     const Loaded loaded[1] = {packs[i]};

@@ -12,7 +12,9 @@ namespace {
 using driver::cuda::Grid;
 using driver::cuda::start;
 
-constexpr int kPacks = 8;       ///< per thread, of a row in registers
+/// Per thread, of a row in registers.
+template <class T>
+constexpr int kPacks = sizeof(T) == 2 ? 4 : 8;
 constexpr int kMaxLanes = 512;  ///< threads that share a row
 constexpr int kAtOnce = 4;      ///< loads in flight where rows do not fit
 
@@ -78,7 +80,7 @@ __device__ __forceinline__ T combine_lanes(T value, T* shared, int lanes, const 
 
 /// blockDim.x lanes for each row, blockDim.y rows.
 template <class T, int V>
-__global__ void __launch_bounds__(kMaxLanes, 2)
+__global__ void __launch_bounds__(kMaxLanes, sizeof(T) == 8 ? 1 : 2)
     softmax_rows_kernel(const T* in, T* out, std::int64_t rows, int packs, bool logarithm) {
   using Value = Compute<T>;
   using Packed = Pack<T, V>;
@@ -90,13 +92,13 @@ __global__ void __launch_bounds__(kMaxLanes, 2)
   const auto* from = reinterpret_cast<const Packed*>(in) + row * packs;
   auto* to = reinterpret_cast<Packed*>(out) + row * packs;
   const int mine = row < rows ? packs : 0;
-  Packed x[kPacks];
+  Packed x[kPacks<T>];
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p)
+  for (int p = 0; p < kPacks<T>; ++p)
     if (lane + p * lanes < mine) x[p] = from[lane + p * lanes];
   Value largest = lowest<Value>();
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p)
+  for (int p = 0; p < kPacks<T>; ++p)
     if (lane + p * lanes < mine)
 #pragma unroll
       for (int v = 0; v < V; ++v) largest = m::maximum(convert<Value>(x[p].value[v]), largest);
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(kMaxLanes, 2)
       combine_lanes(largest, shared[0], lanes, [](Value a, Value b) { return m::maximum(a, b); });
   Value sum = 0;
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p)
+  for (int p = 0; p < kPacks<T>; ++p)
     if (lane + p * lanes < mine)
 #pragma unroll
       for (int v = 0; v < V; ++v) {
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(kMaxLanes, 2)
   sum = combine_lanes(sum, shared[1], lanes, [](Value a, Value b) { return a + b; });
   const Value log_sum = logarithm ? m::log(sum) : Value(0);
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p)
+  for (int p = 0; p < kPacks<T>; ++p)
     if (lane + p * lanes < mine) {
       Packed made;
 #pragma unroll
@@ -224,11 +226,11 @@ Status start_rows(const SoftmaxArgs& args, const driver::CudaLaunch& on) {
   const auto* in = static_cast<const T*>(args.in);
   auto* out = static_cast<T*>(args.out);
   const std::int64_t packs = args.count / V;
-  if (packs > kMaxLanes * kPacks)
+  if (packs > kMaxLanes * kPacks<T>)
     return start<&softmax_long_kernel<T, V>>(on, Grid{static_cast<unsigned>(args.outer), kMaxLanes},
                                              in, out, packs, args.logarithm);
   unsigned lanes = power_of_two(packs, 32);
-  while (packs > std::int64_t{lanes} * kPacks) lanes *= 2;
+  while (packs > std::int64_t{lanes} * kPacks<T>) lanes *= 2;
   const unsigned rows = lanes < 256 ? 256 / lanes : 1;
   const Grid grid{static_cast<unsigned>((args.outer + rows - 1) / rows), dim3(lanes, rows)};
   return start<&softmax_rows_kernel<T, V>>(on, grid, in, out, args.outer, static_cast<int>(packs),

@@ -393,7 +393,7 @@ TEST(Reduce, Norms) {
           else if (std::isinf(p))
             size = p > 0 ? std::max(size, a) : std::min(size, a);
           else
-            size += a * a * a;
+            size += p == 3 ? a * a * a : p == 2 ? a * a : a;
         }
         if (p == 0 || std::isinf(p)) return size;
         return std::pow(size, 1 / static_cast<long double>(p));

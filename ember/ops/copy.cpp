@@ -59,6 +59,8 @@ Tensor packed(const Tensor& tensor, Dtype dtype) {
 void between_devices(const Tensor& target, const Tensor& source) {
   const cuda::Stream from = cuda::current_stream(source.device());
   const cuda::Stream to = cuda::current_stream(target.device());
+  // Without it the bytes would go through the host.
+  cuda::use_peer_access(source.get_device(), target.get_device());
   if (same_layout(target, source)) {
     from.wait_stream(to);
     copy_bytes(target, source, from);

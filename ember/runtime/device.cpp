@@ -169,6 +169,7 @@ void disable_peer_access(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");
   check(active_driver().peer_disable(from, to));
+  detail::forget_peer(from, to);
   notify({.kind = Activity::Kind::peer_disabled, .device = from, .peer = to});
 }
 

@@ -161,6 +161,9 @@ bool can_device_access_peer(DeviceArg device, DeviceArg peer);
 /// Lets work on `device` touch memory of `peer`; repeating it has no effect. AcceleratorError 217
 /// when the two cannot be peers.
 void enable_peer_access(DeviceArg device, DeviceArg peer);
+/// The same both ways, at the first need of it: for copies between the two. Whether they can reach
+/// each other's memory; false for a device and itself. Costs two loads once it is known.
+bool use_peer_access(int device, int peer);
 /// Takes it back. AcceleratorError 705 when it was not enabled.
 void disable_peer_access(DeviceArg device, DeviceArg peer);
 

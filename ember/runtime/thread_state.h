@@ -52,6 +52,9 @@ Ref<StreamState> find_stream(int device, std::int64_t id);
 /// (least, greatest) that this library supports on an existing device.
 driver::PriorityRange priority_range(int device);
 
+/// Access of `device` to `peer` was taken back: the next use_peer_access asks again.
+void forget_peer(int device, int peer) noexcept;
+
 /// Forgets the pooled streams of a device that was reset.
 void forget_streams(int device) noexcept;
 

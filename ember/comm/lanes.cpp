@@ -1,0 +1,243 @@
+#include "ember/comm/lanes.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/ops/cat.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/plan.h"
+#include "ember/ops/rows.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::cuda::comm {
+namespace {
+
+// ---- Streams and events that are used again
+
+constexpr std::size_t kLanes = 8;  // per device
+
+struct Lanes {
+  Mutex mutex;
+  std::vector<std::vector<Stream>> of_device EMBER_GUARDED_BY(mutex);
+};
+
+Lanes& lanes() {
+  // Streams may be asked for until the process ends.
+  static NoDestructor<Lanes> made;
+  return *made;
+}
+
+/// Counts resets, so that threads know that their events are gone.
+constinit std::atomic<std::uint64_t> resets{0};
+
+void device_was_reset(int device) {
+  resets.fetch_add(1, std::memory_order_relaxed);
+  std::vector<Stream> gone;
+  const MutexLock lock(lanes().mutex);
+  if (static_cast<std::size_t>(device) < lanes().of_device.size())
+    gone.swap(lanes().of_device[static_cast<std::size_t>(device)]);
+}
+
+void watch_resets() {
+  static const bool hooked = (on_device_reset(&device_was_reset), true);
+  static_cast<void>(hooked);
+}
+
+}  // namespace
+
+Stream side_stream(int device) {
+  watch_resets();
+  const MutexLock lock(lanes().mutex);
+  auto& all = lanes().of_device;
+  const auto index = static_cast<std::size_t>(device);
+  if (all.size() <= index) all.resize(index + 1);
+  for (const Stream& stream : all[index])
+    if (stream.query()) return stream;
+  if (all[index].size() >= kLanes) {
+    // All are busy: the one that has waited longest is most likely to be done first.
+    std::rotate(all[index].begin(), all[index].begin() + 1, all[index].end());
+    return all[index].back();
+  }
+  all[index].emplace_back(device);
+  return all[index].back();
+}
+
+const Event& mark(const Stream& stream) {
+  struct Events {
+    std::uint64_t resets = 0;
+    std::deque<Event> of_device;  // growing must not move those that are in use
+  };
+  watch_resets();
+  thread_local Events events;
+  const std::uint64_t now = resets.load(std::memory_order_relaxed);
+  if (events.resets != now) [[unlikely]] {
+    events.of_device.clear();
+    events.resets = now;
+  }
+  const auto index = static_cast<std::size_t>(stream.device_index());
+  while (events.of_device.size() <= index) events.of_device.emplace_back();
+  events.of_device[index].record(stream);
+  return events.of_device[index];
+}
+
+// ---- Layouts
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.sizes() != b.sizes()) return false;
+  if (a.is_contiguous() && b.is_contiguous()) return true;
+  return a.strides() == b.strides() && is_dense(a.sizes(), a.strides());
+}
+
+Shape channels_last_strides(const Shape& sizes) {
+  Shape strides = sizes;
+  std::int64_t next = 1;
+  const auto put = [&](int dim) {
+    strides[dim] = next;
+    next *= std::max<std::int64_t>(sizes[dim], 1);
+  };
+  put(1);
+  for (int dim = sizes.size() - 1; dim > 1; --dim) put(dim);
+  put(0);
+  return strides;
+}
+
+bool is_channels_last(const Tensor& tensor) {
+  if ((tensor.dim() != 4 && tensor.dim() != 5) || tensor.is_contiguous()) return false;
+  const Shape expected = channels_last_strides(tensor.sizes());
+  for (int i = 0; i < tensor.dim(); ++i)
+    if (tensor.sizes()[i] != 1 && tensor.strides()[i] != expected[i]) return false;
+  return true;
+}
+
+Shape kept_strides(const Tensor& tensor) {
+  return is_channels_last(tensor) ? channels_last_strides(tensor.sizes())
+                                  : contiguous_strides(tensor.sizes());
+}
+
+Tensor new_tensor(const Shape& sizes, const Shape& strides, Dtype dtype, Device device) {
+  return empty_strided(sizes, strides, {dtype, device});
+}
+
+// ---- Kernels across devices
+
+namespace {
+
+void run_flat(const driver::Kernel& kernel, std::span<const Tensor* const> tensors) {
+  const Tensor& target = *tensors[0];
+  const Shape sizes{target.numel()};
+  const Shape strides{1};
+  std::array<ops::PlanOperand, 3> operands;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    operands[i] = {tensors[i]->data_ptr(), &sizes, &strides, tensors[i]->element_size()};
+  ops::Loop loop;
+  ops::run_loop(target.device(), kernel, sizes, std::span(operands).first(tensors.size()), loop);
+}
+
+}  // namespace
+
+void copy_by_kernel(const Tensor& target, const Tensor& source) {
+  const std::array<const Tensor*, 2> tensors{&target, &source};
+  run_flat(ops::cast_kernel(target.dtype(), target.dtype()), tensors);
+}
+
+void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right) {
+  const std::array<const Tensor*, 3> tensors{&target, &left, &right};
+  run_flat(ops::elementwise_kernel(ops::OpId::add, target.dtype()), tensors);
+}
+
+Tensor flat_piece(const Tensor& tensor, std::int64_t first, std::int64_t count) {
+  return Tensor(tensor.storage(), tensor.dtype(), {count}, {1}, tensor.storage_offset() + first);
+}
+
+// ---- Many small tensors as one
+
+std::vector<std::vector<std::size_t>> bundles(const std::vector<Tensor>& tensors,
+                                              std::size_t limit) {
+  struct Open {
+    std::vector<std::size_t> positions;
+    std::size_t bytes = 0;
+  };
+  std::array<Open, kDtypes> open;
+  std::vector<std::vector<std::size_t>> done;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::size_t bytes = tensors[i].nbytes();
+    Open& bundle = open[static_cast<std::size_t>(tensors[i].dtype())];
+    if (!bundle.positions.empty() && bundle.bytes + bytes > limit) {
+      done.push_back(std::move(bundle.positions));
+      bundle = {};
+    }
+    bundle.positions.push_back(i);
+    bundle.bytes += bytes;
+  }
+  for (Open& bundle : open)
+    if (!bundle.positions.empty()) done.push_back(std::move(bundle.positions));
+  return done;
+}
+
+Tensor flatten(const std::vector<Tensor>& tensors, const std::vector<std::size_t>& bundle) {
+  const auto vector_of = [](const Tensor& tensor) {
+    const Tensor dense = tensor.contiguous();
+    return Tensor(dense.storage(), dense.dtype(), {dense.numel()}, {1}, dense.storage_offset());
+  };
+  if (bundle.size() == 1) return vector_of(tensors[bundle[0]]);
+  std::vector<Tensor> vectors;
+  vectors.reserve(bundle.size());
+  for (const std::size_t i : bundle) vectors.push_back(vector_of(tensors[i]));
+  return cat(vectors);
+}
+
+void unflatten(const Tensor& flat, const std::vector<Tensor>& like,
+               const std::vector<std::size_t>& bundle, std::vector<Tensor>& out) {
+  std::int64_t offset = flat.storage_offset();
+  for (const std::size_t i : bundle) {
+    const Shape& sizes = like[i].sizes();
+    out[i] = Tensor(flat.storage(), flat.dtype(), sizes, contiguous_strides(sizes), offset);
+    offset += like[i].numel();
+  }
+}
+
+// ---- Arguments
+
+Devices::Devices(const std::vector<DeviceArg>& devices) : given_(true) {
+  list_.reserve(devices.size());
+  for (const DeviceArg& device : devices) list_.push_back(device.required_index());
+}
+
+std::string Devices::str() const {
+  if (!given_) return "None";
+  std::string text = "[";
+  for (const int device : list_) text += (text.size() > 1 ? ", " : "") + std::to_string(device);
+  return text + "]";
+}
+
+Destination::Destination(Device device) : given_(device.str()), by_name_(true) {
+  if (!device.is_cuda())
+    index_ = -1;
+  else if (device.has_index())
+    index_ = device.index();
+}
+
+Device Destination::device() const {
+  if (index_ == -1) {
+    static std::atomic<bool> warned{false};
+    if (!by_name_ && !warned.exchange(true))
+      std::fputs(
+          "FutureWarning: Using -1 to represent CPU tensor is deprecated. Please use a device "
+          "object or string instead, e.g., \"cpu\".\n",
+          stderr);
+    return Device(Device::Type::cpu);
+  }
+  if (index_ && *index_ < 0)
+    throw Error("Expected non-negative device index, but got " + std::to_string(*index_));
+  return Device(Device::Type::cuda, index_ ? DeviceArg(*index_).existing() : current_device());
+}
+
+}  // namespace ember::cuda::comm

@@ -1,0 +1,178 @@
+// The order of communication among other work, shown by handshakes: streams are held until the test
+// lets them go.
+#include <thread>
+
+#include "tests/comm/support.h"
+#include "tests/support/gate.h"
+
+namespace ember::test {
+namespace {
+
+/// Small enough for kernels, and large enough for chunks on side streams.
+constexpr std::int64_t kSizes[] = {1000, (std::int64_t{2} << 20) + 5};
+
+class CommOrder : public OnDevices {
+ protected:
+  void SetUp() override {
+    NEEDS_DEVICES(GetParam());
+    for (int i = 0; i < count(); ++i) streams_.emplace_back(i);
+  }
+  /// Streams that are current in a test, one per device.
+  const cuda::Stream& stream(int device) const {
+    return streams_[static_cast<std::size_t>(device)];
+  }
+  std::span<const cuda::Stream> streams() const { return streams_; }
+
+ private:
+  std::vector<cuda::Stream> streams_;
+};
+
+TEST_P(CommOrder, BroadcastWaitsForItsSource) {
+  const cuda::MultiStreamGuard guard(streams());
+  for (const std::int64_t size : kSizes) {
+    Tensor source = zeros({size}, cuda_device(0));
+    Gate gate(stream(0));
+    source.fill_(7);
+    const auto copies = comm::broadcast(source, first_devices(count()));
+    for (int i = 0; i < count(); ++i) EXPECT_FALSE(stream(i).query()) << i;
+    gate.open();
+    for (const Tensor& copy : copies) expect_equal(copy, full({size}, 7.0), "filled late");
+  }
+}
+
+TEST_P(CommOrder, TheSourceMayChangeAfterwards) {
+  const cuda::MultiStreamGuard guard(streams());
+  for (const std::int64_t size : kSizes) {
+    Tensor source = full({size}, 7.0, cuda_device(0));
+    std::vector<std::unique_ptr<Gate>> gates;
+    for (int i = 1; i < count(); ++i) gates.push_back(std::make_unique<Gate>(stream(i)));
+    const auto copies = comm::broadcast(source, first_devices(count()));
+    source.fill_(8);
+    for (auto& gate : gates) gate->open();
+    for (int i = 1; i < count(); ++i)
+      expect_equal(copies[static_cast<std::size_t>(i)], full({size}, 7.0), "changed afterwards");
+  }
+}
+
+TEST_P(CommOrder, CopiesMayGoAtOnce) {
+  const cuda::MultiStreamGuard guard(streams());
+  for (const std::int64_t size : kSizes) {
+    const Tensor source = full({size}, 7.0, cuda_device(0));
+    Gate gate(stream(0));
+    static_cast<void>(comm::broadcast(source, first_devices(count())));
+    // The memory of the copies, used by new tensors while the copies are still to be made.
+    std::vector<Tensor> others;
+    for (int i = 1; i < count(); ++i) others.push_back(full({size}, 9.0, cuda_device(i)));
+    gate.open();
+    for (const Tensor& other : others) expect_equal(other, full({size}, 9.0), "reused");
+  }
+}
+
+TEST_P(CommOrder, SumsWaitForEveryInput) {
+  const cuda::MultiStreamGuard guard(streams());
+  for (const std::int64_t size : kSizes)
+    for (int late = 0; late < count(); ++late) {
+      std::vector<Tensor> inputs;
+      for (int i = 0; i < count(); ++i) inputs.push_back(full({size}, 1.0, cuda_device(i)));
+      Gate gate(stream(late));
+      inputs[static_cast<std::size_t>(late)].fill_(5);
+      const Tensor sum = comm::reduce_add(inputs, 0);
+      for (Tensor& input : inputs) input.fill_(100);
+      gate.open();
+      // A single input is its own sum.
+      expect_equal(sum, full({size}, count() == 1 ? 100.0 : 4.0 + count()), "late input");
+    }
+}
+
+TEST_P(CommOrder, GatherWaitsForEveryInput) {
+  const cuda::MultiStreamGuard guard(streams());
+  for (int late = 0; late < count(); ++late) {
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < count(); ++i) inputs.push_back(full({50, 10}, 1.0, cuda_device(i)));
+    Gate gate(stream(late));
+    inputs[static_cast<std::size_t>(late)].fill_(5);
+    const Tensor whole = comm::gather(inputs, 0, 0);
+    EXPECT_FALSE(stream(0).query());
+    for (Tensor& input : inputs) input.fill_(100);
+    gate.open();
+    for (int i = 0; i < count(); ++i)
+      expect_equal(whole.narrow(0, 50 * i, 50), full({50, 10}, i == late ? 5.0 : 1.0), "late");
+  }
+}
+
+TEST_P(CommOrder, ScatterUsesTheGivenStreams) {
+  if (count() < 2) GTEST_SKIP() << "one device gets a view";
+  const Tensor source = numbers({count() * 4, 100}, float32, cuda_device(0), 3);
+  comm::Streams given;
+  for (int i = 0; i < count(); ++i) given.emplace_back(stream(i));
+  // The devices' own current streams are busy, which pieces on other streams need not wait for.
+  std::vector<std::unique_ptr<Gate>> gates;
+  for (int i = 1; i < count(); ++i)
+    gates.push_back(std::make_unique<Gate>(cuda::current_stream(i)));
+  const auto pieces = comm::scatter(source, first_devices(count()), {}, 0, given);
+  for (int i = 1; i < count(); ++i) {
+    stream(i).synchronize();
+    const cuda::StreamGuard guard(stream(i));
+    expect_equal(pieces[static_cast<std::size_t>(i)], source.narrow(0, 4 * i, 4), "piece");
+  }
+  for (auto& gate : gates) gate->open();
+  for (int i = 1; i < count(); ++i) cuda::synchronize(i);
+}
+
+TEST_P(CommOrder, OtherStreamsDoNotMatter) {
+  std::vector<cuda::Stream> busy;
+  std::vector<std::unique_ptr<Gate>> gates;
+  for (int i = 0; i < count(); ++i) {
+    busy.emplace_back(i);
+    gates.push_back(std::make_unique<Gate>(busy.back()));
+  }
+  const cuda::MultiStreamGuard guard(streams());
+  for (const std::int64_t size : kSizes) {
+    const Tensor source = numbers({size}, float32, cuda_device(0), 1);
+    const auto copies = comm::broadcast(source, first_devices(count()));
+    const Tensor sum = comm::reduce_add(copies, 0);
+    for (int i = 0; i < count(); ++i) stream(i).synchronize();
+    expect_equal(sum, source.cpu() * static_cast<double>(count()), "sum");
+  }
+  for (auto& gate : gates) gate->open();
+}
+
+TEST_P(CommOrder, ManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<cuda::Stream> own;
+      for (int i = 0; i < count(); ++i) own.emplace_back(i);
+      const cuda::MultiStreamGuard guard(own);
+      for (int round = 0; round < 6; ++round) {
+        const std::int64_t size = kSizes[static_cast<std::size_t>((round + t) % 2)];
+        const Tensor source = full({size}, t + round, {float32, cuda_device(0)});
+        const auto copies = comm::broadcast(source, first_devices(count()));
+        const Tensor sum = comm::reduce_add(copies, count() - 1);
+        const Tensor whole = comm::gather({copies.back(), sum}, 0, 0);
+        expect_equal(whole.narrow(0, size, size),
+                     full({size}, static_cast<double>((t + round) * count())), "a thread's sum");
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CommOrder, ::testing::Range(1, 5));
+
+TEST(CommReset, WorksAgain) {
+  NEEDS_DEVICES(3);
+  if (!cuda::is_simulated()) GTEST_SKIP() << "other tests' tensors live on real devices";
+  const auto round = [] {
+    const Tensor source = numbers({std::int64_t{2} << 20}, float32, cuda_device(0), 1);
+    const auto copies = comm::broadcast(source, first_devices(3));
+    expect_equal(comm::reduce_add(copies, 1), source.cpu() * 3.0, "sum");
+    expect_equal(comm::broadcast(source.narrow(0, 0, 10), first_devices(3))[2],
+                 source.narrow(0, 0, 10), "small");
+  };
+  round();
+  for (int i = 0; i < 3; ++i) cuda::reset_device(i);
+  round();
+}
+
+}  // namespace
+}  // namespace ember::test

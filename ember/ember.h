@@ -11,6 +11,8 @@
 #include "ember/ops/indexing.h"
 #include "ember/ops/rearrange.h"
 #include "ember/ops/reduce.h"
+#include "ember/ops/scan.h"
+#include "ember/ops/select.h"
 #include "ember/ops/softmax.h"
 #include "ember/ops/sort.h"
 #include "ember/random/distributions.h"

@@ -247,12 +247,20 @@ class Tensor {
   Tensor softmax(std::int64_t dim, std::optional<Dtype> dtype = {}) const;  ///< ops/softmax.h
   Tensor log_softmax(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
 
-  // ---- In order. (ops/sort.h)
+  // ---- In order: sorted, running along a dimension, chosen by a mask. (ops/sort.h, scan.h,
+  // select.h)
   std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
                                  bool sorted = true) const;
   std::pair<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false,
                                  bool stable = false) const;
   Tensor argsort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
+  Tensor cumsum(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
+  Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = {});
+  Tensor cumprod(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
+  Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = {});
+  /// Blocks until it is known how many there are, as does masked_select.
+  Tensor nonzero() const;
+  Tensor masked_select(const Tensor& mask) const;
 
   // ---- Products. (linalg/linalg.h)
   Tensor mm(const Tensor& mat2) const;

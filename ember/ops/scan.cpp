@@ -1,0 +1,97 @@
+#include "ember/ops/scan.h"
+
+#include <array>
+
+#include "ember/base/error.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+#include "ember/ops/scan_args.h"
+#include "ember/ops/scan_rows.h"
+
+namespace ember {
+namespace {
+
+using ops::ScanOp;
+
+bool on_hardware(const Tensor& x) { return x.is_cuda() && !cuda::is_simulated(); }
+
+/// Both contiguous, of the type that is computed in.
+void scan(ScanOp op, const Tensor& out, const Tensor& in, int along) {
+  ops::ScanArgs args{in.data_ptr(), out.data_ptr(), nullptr, 1, 1, 1};
+  for (int i = 0; i < in.dim(); ++i)
+    (i < along ? args.outer : i == along ? args.n : args.inner) *= in.sizes()[i];
+  Tensor workspace;
+  if (on_hardware(in)) {
+    const std::size_t bytes =
+        ops::scan_plan(in.element_size(), args.outer, args.n, args.inner).bytes;
+    if (bytes > 0) {
+      workspace = empty({static_cast<std::int64_t>(bytes)}, {Dtype::uint8, in.device()});
+      args.workspace = workspace.data_ptr();
+    }
+  }
+  const std::array<cuda::Access, 2> accesses{ops::reads(in), ops::writes(out)};
+  ops::run(in.device(), *ops::scan_kernel(op, in.dtype()), args, accesses);
+}
+
+/// Whether a GPU is quicker with rows than with columns: if there are too few columns to read
+/// adjacent ones at once, or to keep all of the device busy.
+bool better_as_rows(const Tensor& x, int along) {
+  if (!on_hardware(x) || along + 1 >= x.dim()) return false;
+  std::int64_t inner = 1;
+  for (int i = along + 1; i < x.dim(); ++i) inner *= x.sizes()[i];
+  const std::int64_t n = x.sizes()[along];
+  const std::int64_t outer = x.numel() / (n * inner);
+  return inner > 1 && (inner < 32 || (n > 4096 && outer * (inner / 32) < 128));
+}
+
+Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
+                 std::optional<Dtype> dtype) {
+  const char* const name = op == ScanOp::cumsum ? "cumsum" : "cumprod";
+  const int along = wrap_dim(dim, x.dim());
+  Dtype result = is_integral(x.dtype()) ? Dtype::int64 : x.dtype();
+  if (out != nullptr) result = out->dtype();
+  if (dtype) result = *dtype;
+  if (result == Dtype::bool_) ops::throw_not_implemented(name, result);
+  // The low bits of a wide sum are those of a narrow one.
+  const Dtype computed = is_integral(result) ? Dtype::int64 : result;
+  if (out != nullptr) {
+    ops::prepare_output(*out, x.device(), x.sizes(), result);
+    ops::require_no_internal_overlap(*out);
+  }
+  const bool turn = x.numel() > 0 && better_as_rows(x, along);
+  Tensor in = (turn ? x.transpose(along, -1) : x).to(computed).contiguous();
+  if (out != nullptr && !turn && out->is_contiguous() && out->dtype() == computed &&
+      out->storage() != x.storage()) {
+    if (x.numel() > 0) scan(op, *out, in, along);
+    return *out;
+  }
+  Tensor made = empty(in.sizes(), {computed, x.device()});
+  if (x.numel() > 0) scan(op, made, in, turn ? in.dim() - 1 : along);
+  if (turn) made = made.transpose(along, -1);
+  if (out == nullptr) return made.to(result).contiguous();
+  return out->copy_(made);
+}
+
+}  // namespace
+
+#define EMBER_SCAN(name)                                                                           \
+  Tensor name(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype) {                     \
+    return scan_into(ScanOp::name, nullptr, x, dim, dtype);                                        \
+  }                                                                                                \
+  Tensor& name##_out(Tensor& out, const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype) { \
+    scan_into(ScanOp::name, &out, x, dim, dtype);                                                  \
+    return out;                                                                                    \
+  }                                                                                                \
+  Tensor Tensor::name(std::int64_t dim, std::optional<Dtype> dtype) const {                        \
+    return scan_into(ScanOp::name, nullptr, *this, dim, dtype);                                    \
+  }                                                                                                \
+  Tensor& Tensor::name##_(std::int64_t dim, std::optional<Dtype> dtype) {                          \
+    scan_into(ScanOp::name, this, *this, dim, dtype);                                              \
+    return *this;                                                                                  \
+  }
+EMBER_SCAN(cumsum)
+EMBER_SCAN(cumprod)
+#undef EMBER_SCAN
+
+}  // namespace ember

@@ -1,0 +1,30 @@
+// Running sums and products along one dimension. Chapter 24 of the documents.
+//
+// Integers and bool give int64 (and wrap around), other types themselves, unless a dtype is asked
+// for: the elements are converted to it first. float16 and bfloat16 are summed in float, and on the
+// CPU and simulated devices float32 in double. On CUDA devices the order of additions along few
+// very long rows depends on time, so the last bits of floating-point sums may differ from one call
+// to the next.
+//
+// The *_out forms write into a given tensor, whose dtype is the one asked for if none is given:
+// Error unless it is on the same device and has the right shape (or no elements, then it gets it).
+// Errors: IndexError `Dimension out of range ...`, `"cumsum" not implemented for 'Bool'` when bool
+// is asked for. Nothing blocks on CUDA devices.
+#pragma once
+
+#include <optional>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// The sum of each element and those before it.
+Tensor cumsum(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+Tensor& cumsum_out(Tensor& out, const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+
+/// The product of each element and those before it.
+Tensor cumprod(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+Tensor& cumprod_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                    std::optional<Dtype> dtype = {});
+
+}  // namespace ember

@@ -1,0 +1,47 @@
+// What the kernels of cumsum and cumprod get.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ember::ops {
+
+struct ScanArgs {
+  const void* in;  ///< contiguous, [outer, n, inner]; may be `out`
+  void* out;
+  void* workspace;  ///< scan_plan() bytes for the CUDA column; null if there are none
+  std::int64_t outer, n, inner;
+};
+
+/// Few long rows are cut into tiles, of which each waits for the sum of those before it. Here is
+/// where a workspace keeps what, in bytes from its beginning: a ticket, then per tile a word and
+/// two values.
+struct ScanPlan {
+  std::int64_t tiles = 0;  ///< per row; 1: rows are not cut
+  std::size_t words = 0;
+  std::size_t zeroed = 0;  ///< so many bytes have to be zero in the beginning
+  std::size_t values = 0;
+  std::size_t bytes = 0;  ///< 0: no workspace is needed
+};
+
+/// Elements of a tile, for elements of `item` bytes.
+constexpr std::int64_t scan_tile(std::size_t item) noexcept {
+  return 8192 / (item > 4 ? static_cast<std::int64_t>(item) / 4 : 1);
+}
+
+inline ScanPlan scan_plan(std::size_t item, std::int64_t outer, std::int64_t n,
+                          std::int64_t inner) noexcept {
+  constexpr std::int64_t kEnoughRows = 512;
+  ScanPlan plan;
+  plan.tiles = 1;
+  if (inner > 1 || outer >= kEnoughRows || n <= 2 * scan_tile(item)) return plan;
+  plan.tiles = (n + scan_tile(item) - 1) / scan_tile(item);
+  const auto tiles = static_cast<std::size_t>(outer * plan.tiles);
+  plan.words = 256;
+  plan.zeroed = plan.words + tiles * sizeof(std::uint64_t);
+  plan.values = (plan.zeroed + 255) / 256 * 256;
+  plan.bytes = plan.values + (item > 4 ? tiles * 2 * item : 0);
+  return plan;
+}
+
+}  // namespace ember::ops

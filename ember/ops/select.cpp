@@ -1,0 +1,214 @@
+#include "ember/ops/select.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "ember/base/error.h"
+#include "ember/driver/kernels.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+#include "ember/ops/select_args.h"
+
+namespace ember {
+namespace {
+
+static_assert(ops::kMaxCoordinates >= kMaxDims);
+
+std::size_t unsign(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+std::int64_t tiles_of(std::int64_t count) {
+  return (count + ops::kSelectTile - 1) / ops::kSelectTile;
+}
+
+Status count_column(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<ops::CountArgs>();
+  const bool* mask = on.at(args.mask, unsign(args.count));
+  if (mask == nullptr) return on.fault();
+  std::int64_t* before = on.at(args.before, unsign(tiles_of(args.count) + 1));
+  if (before == nullptr) return on.fault();
+  std::int64_t sum = 0;
+  for (std::int64_t first = 0; first < args.count; first += ops::kSelectTile) {
+    *before++ = sum;
+    const std::int64_t end = std::min(first + ops::kSelectTile, args.count);
+    std::int64_t here = 0;
+    for (std::int64_t i = first; i < end; ++i) here += mask[i] ? 1 : 0;
+    sum += here;
+  }
+  *before = sum;
+  return {};
+}
+
+template <class T>
+void move_chosen(const ops::SelectArgs& args, const bool* mask, const std::byte* in,
+                 std::byte* out) {
+  for (std::int64_t i = 0; i < args.count; ++i) {
+    if (!mask[i]) continue;
+    std::memcpy(out, in + unsign(i) * sizeof(T), sizeof(T));
+    out += sizeof(T);
+  }
+}
+
+Status select_column(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<ops::SelectArgs>();
+  const bool* mask = on.at(args.mask, unsign(args.count));
+  if (mask == nullptr) return on.fault();
+  const auto item = static_cast<std::size_t>(args.item);
+  const std::byte* in = on.at(static_cast<const std::byte*>(args.in), unsign(args.count) * item);
+  if (in == nullptr) return on.fault();
+  std::byte* out = on.at(static_cast<std::byte*>(args.out), unsign(args.chosen) * item);
+  if (out == nullptr) return on.fault();
+  switch (args.item) {
+    case 1: move_chosen<std::uint8_t>(args, mask, in, out); break;
+    case 2: move_chosen<std::uint16_t>(args, mask, in, out); break;
+    case 4: move_chosen<std::uint32_t>(args, mask, in, out); break;
+    case 8: move_chosen<std::uint64_t>(args, mask, in, out); break;
+    default: move_chosen<Complex<double>>(args, mask, in, out); break;
+  }
+  return {};
+}
+
+Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<ops::SelectArgs>();
+  const bool* mask = on.at(args.mask, unsign(args.count));
+  if (mask == nullptr) return on.fault();
+  auto* out = on.at(static_cast<std::int64_t*>(args.out), unsign(args.chosen * args.dims));
+  if (out == nullptr) return on.fault();
+  for (std::int64_t i = 0; i < args.count; ++i) {
+    if (!mask[i]) continue;
+    std::int64_t rest = i;
+    for (int d = args.dims - 1; d >= 0; --d) {
+      const std::int64_t size = args.sizes[d];
+      out[d] = rest % size;
+      rest /= size;
+    }
+    out += args.dims;
+  }
+  return {};
+}
+
+constinit driver::Kernel rows[] = {
+    {"count_chosen", &count_column, nullptr},
+    {"masked_select", &select_column, nullptr},
+    {"nonzero", &nonzero_column, nullptr},
+};
+const driver::kernels::Table table(rows);
+
+/// How many elements of a mask are chosen, and where in the order those of each tile begin.
+struct Chosen {
+  Tensor before;
+  std::int64_t count = 0;
+};
+
+/// Waits for the device.
+Chosen count_chosen(const Tensor& mask) {
+  if (mask.numel() == 0) return {};
+  const std::int64_t tiles = tiles_of(mask.numel());
+  Chosen made;
+  made.before = empty({tiles + 1}, {Dtype::int64, mask.device()});
+  const ops::CountArgs args{mask.data<bool>(), mask.numel(), made.before.data<std::int64_t>()};
+  const std::array<cuda::Access, 2> accesses{ops::reads(mask), ops::writes(made.before)};
+  ops::run(mask.device(), rows[0], args, accesses);
+  made.count = made.before.select(0, tiles).item<std::int64_t>();
+  return made;
+}
+
+void require_dtype(const Tensor& out, Dtype dtype) {
+  if (out.dtype() != dtype)
+    throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
+                ", but got " + dtype_name(out.dtype()) + " instead");
+}
+
+/// A new tensor, or the one given, made ready.
+Tensor output(Tensor* out, const Shape& sizes, Dtype dtype, Device device) {
+  if (out == nullptr) return empty(sizes, {dtype, device});
+  ops::prepare_output(*out, device, sizes, dtype);
+  ops::require_no_internal_overlap(*out);
+  return *out;
+}
+
+/// Where the kernel writes: the output itself, or a tensor that is copied there afterwards.
+Tensor place_for(const Tensor& out, const Tensor& x, const Tensor& mask) {
+  if (out.is_contiguous() && out.storage() != x.storage() && out.storage() != mask.storage())
+    return out;
+  return empty(out.sizes(), {out.dtype(), out.device()});
+}
+
+Tensor nonzero_into(Tensor* out, const Tensor& x) {
+  if (out != nullptr) {
+    require_dtype(*out, Dtype::int64);
+    ops::require_same_device(x.device(), out->device());
+  }
+  const Tensor mask = x.to(Dtype::bool_).contiguous();
+  const Chosen chosen = count_chosen(mask);
+  Tensor result = output(out, {chosen.count, x.dim()}, Dtype::int64, x.device());
+  if (result.numel() == 0) return result;
+  const Tensor place = place_for(result, x, mask);
+  ops::SelectArgs args{mask.data<bool>(),
+                       chosen.before.data<std::int64_t>(),
+                       nullptr,
+                       place.data_ptr(),
+                       mask.numel(),
+                       chosen.count,
+                       0,
+                       x.dim(),
+                       {}};
+  std::copy(x.sizes().begin(), x.sizes().end(), args.sizes);
+  const std::array<cuda::Access, 3> accesses{ops::reads(mask), ops::reads(chosen.before),
+                                             ops::writes(place)};
+  ops::run(x.device(), rows[2], args, accesses);
+  if (!place.is(result)) result.copy_(place);
+  return result;
+}
+
+Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
+  if (mask.dtype() != Dtype::bool_) throw Error("masked_select: expected BoolTensor for mask");
+  ops::require_same_device(x.device(), mask.device());
+  if (out != nullptr) {
+    require_dtype(*out, x.dtype());
+    ops::require_same_device(x.device(), out->device());
+  }
+  const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());
+  const Tensor where = mask.expand(sizes).contiguous();
+  const Chosen chosen = count_chosen(where);
+  Tensor result = output(out, {chosen.count}, x.dtype(), x.device());
+  if (chosen.count == 0) return result;
+  const Tensor in = x.expand(sizes).contiguous();
+  const Tensor place = place_for(result, x, mask);
+  const ops::SelectArgs args{where.data<bool>(),
+                             chosen.before.data<std::int64_t>(),
+                             in.data_ptr(),
+                             place.data_ptr(),
+                             where.numel(),
+                             chosen.count,
+                             static_cast<int>(x.element_size()),
+                             1,
+                             {}};
+  const std::array<cuda::Access, 4> accesses{ops::reads(where), ops::reads(chosen.before),
+                                             ops::reads(in), ops::writes(place)};
+  ops::run(x.device(), rows[1], args, accesses);
+  if (!place.is(result)) result.copy_(place);
+  return result;
+}
+
+}  // namespace
+
+Tensor nonzero(const Tensor& x) { return nonzero_into(nullptr, x); }
+Tensor& nonzero_out(Tensor& out, const Tensor& x) {
+  nonzero_into(&out, x);
+  return out;
+}
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  return masked_select_into(nullptr, x, mask);
+}
+Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask) {
+  masked_select_into(&out, x, mask);
+  return out;
+}
+Tensor Tensor::nonzero() const { return nonzero_into(nullptr, *this); }
+Tensor Tensor::masked_select(const Tensor& mask) const {
+  return masked_select_into(nullptr, *this, mask);
+}
+
+}  // namespace ember

@@ -1,0 +1,24 @@
+// Elements chosen by a mask, and where they are. Chapter 24 of the documents.
+//
+// How many there are is known only when the mask has been read: on CUDA devices these functions
+// wait for the current stream of the tensor's device. Results are in the order of the elements.
+#pragma once
+
+#include "ember/tensor/tensor.h"
+
+namespace ember {
+
+/// The coordinates of all elements that are not zero (NaN is not), as int64 [how many, x.dim()].
+/// The *_out form writes into a given int64 tensor: Error `Expected out tensor to have dtype int64,
+/// ...` unless it is one and on the same device; it gets the right shape if it has no elements, and
+/// must have it otherwise.
+Tensor nonzero(const Tensor& x);
+Tensor& nonzero_out(Tensor& out, const Tensor& x);
+
+/// The elements of x where the mask is true, in one dimension. Both are broadcast to one shape.
+/// Error `masked_select: expected BoolTensor for mask`, and those of broadcasting. The *_out form
+/// as above, with x's dtype.
+Tensor masked_select(const Tensor& x, const Tensor& mask);
+Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask);
+
+}  // namespace ember

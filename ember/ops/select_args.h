@@ -1,0 +1,33 @@
+// What the kernels of nonzero and masked_select get. Masks are contiguous bools.
+#pragma once
+
+#include <cstdint>
+
+namespace ember::ops {
+
+/// Masks are counted in tiles: where the chosen elements of a tile go is known before any is moved.
+inline constexpr std::int64_t kSelectTile = 4096;
+
+struct CountArgs {
+  const bool* mask;
+  std::int64_t count;
+  std::int64_t* before;  ///< chosen elements before each tile, and last: all of them
+};
+
+inline constexpr int kMaxCoordinates = 16;
+
+/// For masked_select, `item` is the bytes of an element, and `in` has as many as the mask. For
+/// nonzero it is zero, and the coordinates of chosen elements are stored: rows of `dims` int64.
+struct SelectArgs {
+  const bool* mask;
+  const std::int64_t* before;
+  const void* in;
+  void* out;
+  std::int64_t count;   ///< elements of the mask
+  std::int64_t chosen;  ///< of them
+  int item;
+  int dims;
+  std::int64_t sizes[kMaxCoordinates];
+};
+
+}  // namespace ember::ops

@@ -136,11 +136,15 @@ __device__ void choose(Candidates<Key>& all, const Key* in, std::uint32_t length
   if (threadIdx.x == 0) all.count = 0;
   __syncthreads();
   const auto load = [&](Key(&to)[kItems<Key>], std::uint64_t first) {
+    const Key* from = in + first + threadIdx.x;
+    if (first + kStep <= length) {
 #pragma unroll
-    for (int j = 0; j < kItems<Key>; ++j) {
-      const std::uint64_t i = first + j * kThreads + threadIdx.x;
-      to[j] = i < length ? in[i] : Key{0};
+      for (int j = 0; j < kItems<Key>; ++j) to[j] = from[j * kThreads];
+      return;
     }
+#pragma unroll
+    for (int j = 0; j < kItems<Key>; ++j)
+      to[j] = first + j * kThreads + threadIdx.x < length ? from[j * kThreads] : Key{0};
   };
   Key next[kItems<Key>];
   load(next, 0);
@@ -153,8 +157,12 @@ __device__ void choose(Candidates<Key>& all, const Key* in, std::uint32_t length
 #pragma unroll
     for (int j = 0; j < kItems<Key>; ++j) {
       now[j] = order.key(now[j]);
-      const bool inside = first + j * kThreads + threadIdx.x < length;
-      if (inside && now[j] <= bound.key) passing |= 1U << j;
+      if (now[j] <= bound.key) passing |= 1U << j;
+    }
+    if (first + kStep > length) {
+#pragma unroll
+      for (int j = 0; j < kItems<Key>; ++j)
+        if (first + j * kThreads + threadIdx.x >= length) passing &= ~(1U << j);
     }
     bool crowded = false;
     if (__any_sync(kAllLanes, passing != 0)) {

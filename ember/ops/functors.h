@@ -11,6 +11,7 @@ namespace ember::ops {
 template <class Op, class T>
 struct Apply {
   static constexpr int kInputs = Op::info.operands;
+  static constexpr bool kFills = false;
   using Output =
       std::conditional_t<Op::info.result == Result::boolean, bool,
                          std::conditional_t<Op::info.result == Result::real, Real<T>, T>>;
@@ -28,6 +29,7 @@ struct Apply {
 template <class From, class To>
 struct Cast {
   static constexpr int kInputs = 1;
+  static constexpr bool kFills = std::is_same_v<From, To>;  ///< with one value throughout: fill_
   using Output = To;
   template <int k>
   using Input = From;
@@ -36,10 +38,30 @@ struct Cast {
   EMBER_HD static Output call(From x) { return convert<To>(x); }
 };
 
+/// As many bits as a type has. What only moves elements moves these, so that types of one size
+/// share their loops.
+struct alignas(16) Bits128 {
+  std::uint64_t half[2];
+};
+template <std::size_t size>
+using BitsOfSize = std::conditional_t<
+    size == 1, std::uint8_t,
+    std::conditional_t<size == 2, std::uint16_t,
+                       std::conditional_t<size == 4, std::uint32_t,
+                                          std::conditional_t<size == 8, std::uint64_t, Bits128>>>>;
+template <class T>
+using Bits = BitsOfSize<sizeof(T)>;
+
+/// Copies from one type to another.
+template <class From, class To>
+using Copy =
+    std::conditional_t<std::is_same_v<From, To>, Cast<Bits<From>, Bits<From>>, Cast<From, To>>;
+
 /// condition ? x : y. The elements are copied, not computed with.
 template <class T>
 struct Where {
   static constexpr int kInputs = 3;
+  static constexpr bool kFills = false;
   using Output = T;
   template <int k>
   using Input = std::conditional_t<k == 0, bool, T>;

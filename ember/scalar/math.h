@@ -263,15 +263,42 @@ EMBER_HD T fmin(T x, T y) {
 }
 
 // Complex functions, from the real ones.
+namespace detail {
+/// size * part, in which a part that is exactly zero stays so: the functions are real on the axes.
+template <class T>
+EMBER_HD T scaled(T size, T part) {
+  return part == 0 && isinf(size) ? copysign(part, signbit(size) ? -part : part) : size * part;
+}
+}  // namespace detail
 template <class T>
 EMBER_HD Complex<T> exp(Complex<T> z) {
+  if (z.im == 0) return {exp(z.re), z.im};
+  if (isinf(z.re) && !isfinite(z.im)) {
+    if (z.re < 0) return {T(0), T(0)};
+    return {z.re, z.im - z.im};  // the angle is not known: infinity and NaN
+  }
   const T size = exp(z.re);
-  if (z.im == 0) return {size, z.im};
+  // In two steps where only the size is too large.
+  if (isinf(size) && !isinf(z.re)) {
+    const T root = exp(z.re * T(0.5));
+    return {root * cos(z.im) * root, root * sin(z.im) * root};
+  }
   return {size * cos(z.im), size * sin(z.im)};
 }
 template <class T>
 EMBER_HD Complex<T> log(Complex<T> z) {
-  return {log(hypot(z.re, z.im)), atan2(z.im, z.re)};
+  const T x = fabs(z.re);
+  const T y = fabs(z.im);
+  const T larger = x > y ? x : y;
+  const T smaller = x > y ? y : x;
+  const T angle = atan2(z.im, z.re);
+  // Near the circle of size one the logarithm of the size is small, and hypot has rounded it away.
+  if (larger > T(0.5) && larger < T(2))
+    return {log1p((larger - T(1)) * (larger + T(1)) + smaller * smaller) * T(0.5), angle};
+  // Halved, the size stays finite.
+  if (larger > T(1) && !isinf(larger))
+    return {log(hypot(x * T(0.5), y * T(0.5))) + T(0.69314718055994530942), angle};
+  return {log(hypot(x, y)), angle};
 }
 template <class T>
 EMBER_HD Complex<T> sqrt(Complex<T> z) {
@@ -287,11 +314,11 @@ EMBER_HD Complex<T> sqrt(Complex<T> z) {
 }
 template <class T>
 EMBER_HD Complex<T> sinh(Complex<T> z) {
-  return {sinh(z.re) * cos(z.im), cosh(z.re) * sin(z.im)};
+  return {sinh(z.re) * cos(z.im), detail::scaled(cosh(z.re), sin(z.im))};
 }
 template <class T>
 EMBER_HD Complex<T> cosh(Complex<T> z) {
-  return {cosh(z.re) * cos(z.im), sinh(z.re) * sin(z.im)};
+  return {cosh(z.re) * cos(z.im), detail::scaled(sinh(z.re), sin(z.im))};
 }
 template <class T>
 EMBER_HD Complex<T> tanh(Complex<T> z) {
@@ -307,11 +334,11 @@ EMBER_HD Complex<T> tanh(Complex<T> z) {
 }
 template <class T>
 EMBER_HD Complex<T> sin(Complex<T> z) {
-  return {sin(z.re) * cosh(z.im), cos(z.re) * sinh(z.im)};
+  return {detail::scaled(cosh(z.im), sin(z.re)), cos(z.re) * sinh(z.im)};
 }
 template <class T>
 EMBER_HD Complex<T> cos(Complex<T> z) {
-  return {cos(z.re) * cosh(z.im), -(sin(z.re) * sinh(z.im))};
+  return {cos(z.re) * cosh(z.im), -detail::scaled(sinh(z.im), sin(z.re))};
 }
 template <class T>
 EMBER_HD Complex<T> tan(Complex<T> z) {
@@ -324,7 +351,7 @@ template <class T>
 EMBER_HD T pow(T x, T y) {
   if constexpr (is_complex<T>) {
     if (y.re == 0 && y.im == 0) return {1, 0};
-    if (x.re == 0 && x.im == 0) return {0, 0};
+    if (x.re == 0 && x.im == 0 && y.re > 0) return {0, 0};
     return exp(y * log(x));
   } else if constexpr (is_integer<T>) {
     if constexpr (std::is_signed_v<T>) {
@@ -391,10 +418,12 @@ EMBER_HD T shift_right(T x, T y) {
 }
 template <class T>
 EMBER_HD T gcd(T x, T y) {
-  auto a = detail::wide(negative(x) ? neg(x) : x);
-  auto b = detail::wide(negative(y) ? neg(y) : y);
+  // The size of the smallest number fits into the unsigned type only.
+  using Size = std::make_unsigned_t<T>;
+  auto a = static_cast<Size>(negative(x) ? neg(x) : x);
+  auto b = static_cast<Size>(negative(y) ? neg(y) : y);
   while (b != 0) {
-    const auto rest = a % b;
+    const auto rest = static_cast<Size>(a % b);
     a = b;
     b = rest;
   }

@@ -3,17 +3,20 @@
 #pragma once
 
 #include "ember/ops/host/elementwise_loop.h"
+#include "ember/ops/host/narrow.h"
 #include "ember/ops/rows.h"
 
 namespace ember::ops::host {
 
 /// The host column of an operation for elements of type T; null where the operation does not exist.
-template <class Op, class T>
+template <OpId op, class Op, class T>
 constexpr driver::HostColumn column_of() {
-  if constexpr (contains(Op::info.dtypes, dtype_of<T>))
-    return &column<Apply<Op, T>>;
-  else
+  if constexpr (!contains(Op::info.dtypes, dtype_of<T>))
     return nullptr;
+  else if constexpr (!std::is_same_v<T, Compute<T>>)
+    return &narrow_column<op, Op, T>;
+  else
+    return &column<Apply<Op, T>>;
 }
 
 }  // namespace ember::ops::host

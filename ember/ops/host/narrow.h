@@ -1,0 +1,125 @@
+// The host column of operations on 16-bit floating-point numbers. They are computed in float, so
+// pieces of their rows become floats, go through the loops that float32 has, and become narrow
+// again: no operation has loops of its own for these types.
+#pragma once
+
+#include <algorithm>
+
+#include "ember/ops/host/elementwise_loop.h"
+#include "ember/ops/rows.h"
+
+namespace ember::ops::host {
+
+/// An operation on adjacent floats. The output is float, or bool where the operation says so.
+using FloatBlock = void (*)(void* out, std::int64_t count, const float* x, const float* y,
+                            const float* z);
+
+/// The blocks of all operations for elements of type T, in the order of OpId; null where there is
+/// none. Only float has them.
+template <class T>
+const FloatBlock* float_blocks();
+
+template <class F, std::size_t... k>
+void call_block(void* out, std::int64_t count, const float* const* inputs,
+                std::index_sequence<k...>) {
+  Rows<F, std::index_sequence<k...>>::row(static_cast<typename F::Output*>(out), 1, count,
+                                          Input<F, static_cast<int>(k)>{inputs[k], 1, {}}...);
+}
+template <class F>
+void float_block(void* out, std::int64_t count, const float* x, const float* y, const float* z) {
+  const float* const inputs[] = {x, y, z};
+  call_block<F>(out, count, inputs, std::make_index_sequence<F::kInputs>());
+}
+template <class Op, class T>
+constexpr FloatBlock block_of() {
+  if constexpr (std::is_same_v<T, float> && contains(Op::info.dtypes, Dtype::float32))
+    return &float_block<Apply<Op, float>>;
+  else
+    return nullptr;
+}
+
+/// `count` elements at a stride as floats, and back.
+template <class T>
+EMBER_VECTOR_CODE void widen_adjacent(float* to, const T* from, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+}
+template <class T>
+EMBER_VECTOR_CODE void narrow_adjacent(T* to, const float* from, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
+}
+template <class T>
+void widen(float* to, const T* from, std::ptrdiff_t stride, std::int64_t count) {
+  if (has_avx2 && stride == 1) return widen_adjacent(to, from, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<float>(from[i * stride]);
+    plain();
+  }
+}
+template <class To, class From>
+void store(To* to, std::ptrdiff_t stride, const From* from, std::int64_t count) {
+  if constexpr (std::is_same_v<From, float>)
+    if (has_avx2 && stride == 1) return narrow_adjacent(to, from, count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i * stride] = To(from[i]);
+    plain();
+  }
+}
+
+/// Runs a loop over elements of type T, whose output is T or bool, by a block of float32.
+template <class T, class Output>
+Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock block) {
+  constexpr std::int64_t kPiece = 512;
+  using Stored = std::conditional_t<std::is_same_v<Output, bool>, bool, float>;
+  Output* out = on.at(static_cast<Output*>(loop.data[0]), loop.span(0));
+  if (out == nullptr) return on.fault();
+  const T* in[3] = {};
+  alignas(64) float pieces[3][kPiece];
+  const std::int64_t length = loop.flat() ? loop.count : loop.size[0];
+  const std::int64_t most = std::min(length, kPiece);
+  for (int k = 0; k < inputs; ++k) {
+    if (loop.number[k + 1] >= 0) {
+      std::fill_n(pieces[k], most, loop.number_as<float>(k + 1));
+    } else {
+      in[k] = on.at(static_cast<const T*>(loop.data[k + 1]), loop.span(k + 1));
+      if (in[k] == nullptr) return on.fault();
+    }
+  }
+  const std::ptrdiff_t out_stride = loop.flat() ? 1 : loop.stride[0][0];
+  const auto row = [&] {
+    for (int k = 0; k < inputs; ++k)
+      if (in[k] != nullptr && loop.stride[k + 1][0] == 0)
+        std::fill_n(pieces[k], most, static_cast<float>(*in[k]));
+    for (std::int64_t begin = 0; begin < length; begin += kPiece) {
+      const std::int64_t count = std::min(kPiece, length - begin);
+      for (int k = 0; k < inputs; ++k) {
+        const std::ptrdiff_t stride = loop.stride[k + 1][0];
+        if (in[k] != nullptr && stride != 0)
+          widen(pieces[k], in[k] + begin * stride, stride, count);
+      }
+      alignas(64) Stored results[kPiece];
+      block(results, count, pieces[0], pieces[1], pieces[2]);
+      store(out + begin * out_stride, out_stride, results, count);
+    }
+  };
+  if (loop.flat()) {
+    row();
+    return {};
+  }
+  each_row(loop, row, [&](int d, std::ptrdiff_t steps) {
+    out += steps * loop.stride[0][d];
+    for (int k = 0; k < inputs; ++k)
+      if (in[k] != nullptr) in[k] += steps * loop.stride[k + 1][d];
+  });
+  return {};
+}
+
+template <OpId op, class Op, class T>
+Status narrow_column(const driver::Params& params, const HostLaunch& on) {
+  using Output = typename Apply<Op, T>::Output;
+  return run_narrow<T, Output>(params.as<Loop>(), on, Op::info.operands,
+                               float_blocks<float>()[static_cast<int>(op)]);
+}
+
+}  // namespace ember::ops::host

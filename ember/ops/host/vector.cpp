@@ -1,0 +1,10 @@
+#include "ember/ops/host/elementwise_loop.h"
+
+namespace ember::ops::host {
+
+#if EMBER_HOST_AVX2
+const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+                      __builtin_cpu_supports("f16c");
+#endif
+
+}  // namespace ember::ops::host

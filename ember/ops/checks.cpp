@@ -1,5 +1,7 @@
 #include "ember/ops/checks.h"
 
+#include <string_view>
+
 #include "ember/base/error.h"
 
 namespace ember::ops {
@@ -27,8 +29,7 @@ void require_no_internal_overlap(const Tensor& out) {
     if (out.sizes()[i] > 1 && out.strides()[i] == 0)
       throw Error(
           "unsupported operation: more than one element of the written-to tensor refers to a "
-          "single "
-          "memory location. Please clone() the tensor before performing the operation.");
+          "single memory location. Please clone() the tensor before performing the operation.");
 }
 
 void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
@@ -43,8 +44,7 @@ void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
   if (a.first < b.second && b.first < a.second)
     throw Error(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-        "to "
-        "a single memory location. Please clone() the tensor before performing the operation.");
+        "to a single memory location. Please clone() the tensor before performing the operation.");
 }
 
 bool overlap(const Tensor& a, const Tensor& b) {
@@ -69,15 +69,22 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype)
     throw Error(std::string("result type ") + legacy_name(dtype) +
                 " can't be cast to the desired output type " + legacy_name(out.dtype()));
   if (out.sizes() == sizes) return;
-  if (out.numel() != 0 || element_count(sizes) == 0)
+  if (out.numel() != 0)
     throw Error("output with shape " + out.sizes().str() + " doesn't match the broadcast shape " +
                 sizes.str());
-  const Dtype own = out.dtype();
-  const std::size_t bytes = static_cast<std::size_t>(element_count(sizes)) * item_size(own);
-  out.set_(Tensor(Storage::allocate(device, bytes), own, sizes, contiguous_strides(sizes)));
+  out.set_(Tensor::make(device, out.dtype(), sizes));
 }
 
 void throw_not_implemented(const char* op, Dtype dtype) {
+  const std::string_view name = op;
+  if (dtype == Dtype::bool_ && name == "sub")
+    throw Error(
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+        "`logical_xor()` operator instead.");
+  if (dtype == Dtype::bool_ && name == "neg")
+    throw Error(
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead.");
   throw Error(std::string("\"") + op + "\" not implemented for '" + legacy_name(dtype) + "'");
 }
 

@@ -123,7 +123,11 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
 
 Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
   if (is(source)) return *this;
+  if (source.sizes() != sizes() && broadcast_shapes(sizes(), source.sizes()) != sizes())
+    throw Error("output with shape " + sizes().str() + " doesn't match the broadcast shape " +
+                broadcast_shapes(sizes(), source.sizes()).str());
   ops::require_no_internal_overlap(*this);
+  ops::require_no_partial_overlap(*this, source);
   const Tensor from = source.sizes() == sizes() ? source : source.expand(sizes());
   if (numel() == 0) return *this;
   if (device() == from.device())
@@ -143,11 +147,13 @@ Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   if (!copy && place == device() && type == dtype()) return *this;
   // Only pinned memory can be copied to without waiting.
   const bool pinned = options.pinned || (non_blocking && is_cuda() && !place.is_cuda());
-  const Shape strides =
-      is_dense(sizes(), this->strides()) ? this->strides() : contiguous_strides(sizes());
-  Tensor made(Storage::allocate(place, static_cast<std::size_t>(numel()) * item_size(type), pinned),
-              type, sizes(), strides);
-  made.copy_(*this, non_blocking);
+  const bool dense = is_contiguous() || is_dense(sizes(), strides());
+  Tensor made = Tensor::make(place, type, sizes(), dense ? &strides() : nullptr, pinned);
+  if (numel() == 0) return made;
+  if (place == device())
+    copy_here(made, *this);
+  else
+    made.copy_(*this, non_blocking);
   return made;
 }
 

@@ -86,11 +86,6 @@ Shape output_strides(const Shape& sizes, std::span<const Tensor* const> inputs) 
   return pattern->strides();
 }
 
-Tensor new_tensor(Device device, Dtype dtype, const Shape& sizes, const Shape& strides) {
-  const std::size_t bytes = static_cast<std::size_t>(element_count(sizes)) * item_size(dtype);
-  return Tensor(Storage::allocate(device, bytes), dtype, sizes, strides);
-}
-
 /// The inputs of one call, in the form that the kernel wants.
 struct Inputs {
   std::array<Tensor, kMaxInputs> converted;         ///< owns what had to be converted
@@ -108,6 +103,75 @@ void put_number(ops::Loop& loop, int slot, const Scalar& number, Dtype stored, b
   });
 }
 
+/// What most calls are, without the questions that they don't raise: tensors of one shape without
+/// gaps, of one type and on one device, with numbers that change nothing, into a new tensor or one
+/// of that kind. False, and nothing done, for all others.
+bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inputs, Tensor* out,
+               Tensor& made) {
+  const TensorState* first = nullptr;
+  ops::Loop loop;
+  std::int8_t numbers = 0;
+  Dtype number = Dtype::bool_;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor* tensor = inputs[k]->tensor();
+    if (tensor == nullptr) {
+      if (numbers == 2) return false;
+      number = std::max(number, inputs[k]->number().dtype());
+      loop.number[k + 1] = numbers++;
+      loop.data[k + 1] = nullptr;
+      loop.stride[k + 1][0] = 0;
+      continue;
+    }
+    const TensorState& state = tensor->state();
+    if (!state.contiguous) return false;
+    if (first == nullptr)
+      first = &state;
+    else if (state.dtype != first->dtype || state.storage->device() != first->storage->device() ||
+             state.sizes != first->sizes)
+      return false;
+    loop.number[k + 1] = -1;
+    loop.data[k + 1] = state.data;
+    loop.stride[k + 1][0] = 1;
+  }
+  if (first == nullptr || !contains(info.dtypes, first->dtype)) return false;
+  if (numbers > 0 && kind(number) > kind(first->dtype)) return false;
+  const Dtype dtype = first->dtype;
+  const Dtype result = info.result == Result::same ? dtype : output_dtype(info, dtype);
+  const Device device = first->storage->device();
+  if (out != nullptr) {
+    const TensorState& state = out->state();
+    if (state.dtype != result || !state.contiguous || state.storage->device() != device ||
+        state.sizes != first->sizes)
+      return false;
+    // The same elements are no conflict, other parts of the same memory may be.
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (const Tensor* tensor = inputs[k]->tensor())
+        if (tensor->state().storage == state.storage &&
+            (tensor->state().data != state.data || result != dtype))
+          return false;
+  }
+  if (numbers > 0)
+    with_type(dtype, [&]<class T>() {
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (loop.number[k + 1] >= 0) {
+          const Compute<T> value = inputs[k]->number().to<Compute<T>>();
+          std::memcpy(loop.numbers[loop.number[k + 1]], &value, sizeof value);
+        }
+    });
+  if (out == nullptr) made = Tensor::make(device, result, first->sizes);
+  const TensorState& target = (out == nullptr ? made : *out).state();
+  if (target.count == 0) return true;
+  loop.data[0] = target.data;
+  loop.number[0] = -1;
+  loop.stride[0][0] = 1;
+  loop.count = target.count;
+  loop.dims = 0;
+  const std::array<std::size_t, 2> items{item_size(dtype), item_size(result)};
+  ops::run_flat(device, ops::elementwise_kernel(op, dtype), loop, static_cast<int>(inputs.size()),
+                items);
+  return true;
+}
+
 }  // namespace
 
 namespace ops {
@@ -118,6 +182,8 @@ std::span<const OpInfo> all_ops() noexcept { return kInfos; }
 Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out) {
   const OpInfo& info = op_info(op);
   const bool chooses = op == OpId::where;  // whose first input is a condition
+  Tensor made;
+  if (!chooses && run_plain(op, info, inputs, out, made)) return out == nullptr ? made : *out;
 
   Inputs in;
   std::optional<Device> device;
@@ -130,6 +196,10 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
     in.tensors[k] = tensor;
     in.numbers[k] = inputs[k]->number();
     if (tensor == nullptr) continue;
+    if (chooses && k == 0 && tensor->dtype() != Dtype::bool_ && tensor->dtype() != Dtype::uint8)
+      throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor "
+                              "with dtype ") +
+                  legacy_name(tensor->dtype()));
     // A CPU tensor without dimensions goes wherever the others are.
     const bool settles = tensor->dim() > 0 || tensor->is_cuda();
     if (!device || (settles && !device_settled))
@@ -158,15 +228,21 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
   const Dtype result = output_dtype(info, computed);
 
   // An output of another type takes the result over from a temporary one.
-  Tensor made;
   if (out != nullptr) {
+    for (const Tensor* tensor : in.tensors)  // what is written in place has its shape
+      if (tensor != nullptr && tensor->is(*out) && out->sizes() != sizes)
+        throw Error("output with shape " + out->sizes().str() +
+                    " doesn't match the broadcast shape " + sizes.str());
     prepare_output(*out, *device, sizes, result);
     require_no_internal_overlap(*out);
     for (const Tensor* tensor : in.tensors)
       if (tensor != nullptr) require_no_partial_overlap(*out, *tensor);
     if (out->dtype() == result) made = *out;
   }
-  if (!made.defined()) made = new_tensor(*device, result, sizes, output_strides(sizes, in.tensors));
+  if (!made.defined()) {
+    const Shape strides = output_strides(sizes, in.tensors);
+    made = Tensor::make(*device, result, sizes, &strides);
+  }
 
   Loop loop;
   std::array<PlanOperand, kLoopOperands> operands;
@@ -178,7 +254,7 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
     if (tensor == nullptr) {
       if (numbers == 2) {
         // A loop has room for two numbers: the third lies in memory.
-        in.converted[k] = new_tensor(*device, wanted, {}, {});
+        in.converted[k] = Tensor::make(*device, wanted, {});
         in.converted[k].fill_(in.numbers[k]);
         in.tensors[k] = tensor = &in.converted[k];
       } else {

@@ -1,6 +1,7 @@
 #include "ember/ops/factories.h"
 
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -18,12 +19,31 @@ Options filled(const Options& options, const Tensor& like) {
   return all;
 }
 
-std::size_t byte_count(std::int64_t elements, Dtype dtype) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(elements), item_size(dtype), &bytes))
-    throw ValueError("a tensor of " + std::to_string(elements) + " elements of " +
-                     dtype_name(dtype) + " has more than 2^64 bytes");
-  return bytes;
+/// How many elements of memory a view spans. Error where that makes no sense.
+std::int64_t elements_spanned(const Shape& sizes, const Shape& strides) {
+  if (sizes.size() != strides.size())
+    throw Error("mismatch in length of strides and shape: " + strides.str() + " and " +
+                sizes.str());
+  const std::int64_t count = element_count(sizes);
+  std::int64_t last = 0;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0)
+      throw Error("as_strided: Negative strides are not supported at the moment, got strides: " +
+                  strides.str());
+    std::int64_t step = 0;
+    if (count > 0 && (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
+                      __builtin_add_overflow(last, step, &last) || last == INT64_MAX))
+      throw ValueError("a tensor of sizes " + sizes.str() + " and strides " + strides.str() +
+                       " spans more than 2^63 elements");
+  }
+  return count == 0 ? 0 : last + 1;
+}
+
+/// 5 for 5.0.
+std::string number_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
 }
 
 Dtype dtype_of_number(const Scalar& value) {
@@ -35,27 +55,15 @@ Dtype dtype_of_number(const Scalar& value) {
 }  // namespace
 
 Tensor empty(const Shape& sizes, const Options& options) {
-  return empty_strided(sizes, contiguous_strides(sizes), options);
+  return Tensor::make(ops::resolve(options.device.value_or(Device(Device::Type::cpu))),
+                      options.dtype.value_or(default_dtype()), sizes, nullptr, options.pinned);
 }
 
 Tensor empty_strided(const Shape& sizes, const Shape& strides, const Options& options) {
   const Dtype dtype = options.dtype.value_or(default_dtype());
   const Device device = ops::resolve(options.device.value_or(Device(Device::Type::cpu)));
-  if (sizes.size() != strides.size())
-    throw Error("mismatch in length of strides and shape: " + strides.str() + " and " +
-                sizes.str());
-  const std::int64_t count = element_count(sizes);
-  std::int64_t last = 0;
-  for (int i = 0; i < sizes.size() && count > 0; ++i) {
-    std::int64_t step = 0;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &step) ||
-        __builtin_add_overflow(last, step, &last) || last < 0)
-      throw ValueError("a tensor of sizes " + sizes.str() + " and strides " + strides.str() +
-                       " spans more than 2^63 elements");
-  }
-  return Tensor(
-      Storage::allocate(device, byte_count(count == 0 ? 0 : last + 1, dtype), options.pinned),
-      dtype, sizes, strides);
+  const std::size_t bytes = byte_count(elements_spanned(sizes, strides), dtype);
+  return Tensor(Storage::allocate(device, bytes, options.pinned), dtype, sizes, strides);
 }
 
 Tensor full(const Shape& sizes, const Scalar& value, const Options& options) {
@@ -109,8 +117,10 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   const double by = step.to<double>();
   if (by == 0 || std::isnan(by)) throw Error("step must be nonzero");
   if (!std::isfinite(from) || !std::isfinite(to))
-    throw Error("unsupported range: " + std::to_string(from) + " -> " + std::to_string(to));
-  if ((to - from) * (by > 0 ? 1 : -1) < 0)
+    throw Error("unsupported range: " + number_text(from) + " -> " + number_text(to));
+  const bool backwards = integers ? start.to<std::int64_t>() > end.to<std::int64_t>() : from > to;
+  const bool forwards = integers ? start.to<std::int64_t>() < end.to<std::int64_t>() : from < to;
+  if (by > 0 ? backwards : forwards)
     throw Error("upper bound and larger bound inconsistent with step sign");
   std::int64_t count = 0;
   if (integers) {
@@ -120,12 +130,14 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
     // Through 128 bits: the distance of two 64-bit numbers need not fit into 64.
     __extension__ using Wide = __int128;
     const Wide distance = static_cast<Wide>(b) - a;
-    count = static_cast<std::int64_t>((distance + s - (s > 0 ? 1 : -1)) / s);
+    const Wide size = (distance + s - (s > 0 ? 1 : -1)) / s;
+    if (size > INT64_MAX)
+      throw Error("invalid size, possible overflow? arange of more than 2^63 elements");
+    count = static_cast<std::int64_t>(size);
   } else {
     const double size = std::ceil((to - from) / by);
     if (size >= 9.2e18)
-      throw Error("invalid size, possible overflow? arange of " + std::to_string(size) +
-                  " elements");
+      throw Error("invalid size, possible overflow? arange of " + number_text(size) + " elements");
     count = static_cast<std::int64_t>(size);
   }
   Tensor made = empty({count}, all);
@@ -142,11 +154,11 @@ Tensor from_blob(void* data, const Shape& sizes, const Options& options,
   const Dtype dtype = options.dtype.value_or(default_dtype());
   const Device device = ops::resolve(options.device.value_or(Device(Device::Type::cpu)));
   const Shape steps = strides.value_or(contiguous_strides(sizes));
-  const std::int64_t count = element_count(sizes);
-  std::int64_t last = 0;
-  for (int i = 0; i < sizes.size() && count > 0; ++i) last += (sizes[i] - 1) * steps[i];
-  auto storage = Storage::adopt(device, data, byte_count(count == 0 ? 0 : last + 1, dtype),
-                                std::move(release));
+  // Nothing can fail once `release` belongs to the storage.
+  const std::size_t bytes = byte_count(elements_spanned(sizes, steps), dtype);
+  if (data == nullptr && bytes > 0)
+    throw ValueError("from_blob: data is null, expected " + std::to_string(bytes) + " bytes");
+  auto storage = Storage::adopt(device, data, bytes, std::move(release));
   return Tensor(std::move(storage), dtype, sizes, steps);
 }
 

@@ -50,7 +50,8 @@ Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
 Tensor scalar_tensor(const Scalar& value, const Options& options = {});
 
 /// Memory of the caller's as a tensor, without copying; `release` is called when the last tensor
-/// that uses it goes. Strides are in elements; contiguous if none are given.
+/// that uses it goes, and never if this throws. Strides are in elements; contiguous if none are
+/// given. ValueError for null where there are elements; Error for negative strides.
 Tensor from_blob(void* data, const Shape& sizes, const Options& options = {},
                  std::function<void()> release = {}, const std::optional<Shape>& strides = {});
 

@@ -173,6 +173,20 @@ Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands) {
   return dims;
 }
 
+void run_flat(Device device, const driver::Kernel& kernel, const Loop& loop, int inputs,
+              const std::array<std::size_t, 2>& items) {
+  if (!cuda::observed()) [[likely]] {
+    run(device, kernel, loop);
+    return;
+  }
+  std::array<cuda::Access, kLoopOperands> accesses;
+  std::size_t count = 0;
+  for (int k = 0; k <= inputs; ++k)
+    if (loop.number[k] < 0)
+      accesses[count++] = {loop.data[k], loop.span(k) * items[k == 0 ? 1 : 0], k == 0};
+  run(device, kernel, loop, std::span(accesses).first(count));
+}
+
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
               std::span<const PlanOperand> operands, Loop& loop) {
   for (const std::int64_t size : sizes)

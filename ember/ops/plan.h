@@ -24,6 +24,11 @@ struct PlanOperand {
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
               std::span<const PlanOperand> operands, Loop& loop);
 
+/// Runs a loop that is ready and flat. `items`: the bytes of an element of the inputs, and of the
+/// output.
+void run_flat(Device device, const driver::Kernel& kernel, const Loop& loop, int inputs,
+              const std::array<std::size_t, 2>& items);
+
 /// The dimensions of a plan after merging, fastest first. Exposed for tests (property T4).
 struct Dims {
   int count = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ember/base/error.h"
+
 namespace ember {
 
 std::size_t item_size(Dtype dtype) noexcept {
@@ -12,6 +14,15 @@ std::size_t item_size(Dtype dtype) noexcept {
 #undef EMBER_DTYPE
   };
   return kSizes[static_cast<std::size_t>(dtype)];
+}
+
+std::size_t byte_count(std::int64_t elements, Dtype dtype) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(elements), item_size(dtype), &bytes))
+      [[unlikely]]
+    throw ValueError("a tensor of " + std::to_string(elements) + " elements of " +
+                     dtype_name(dtype) + " has more than 2^64 bytes");
+  return bytes;
 }
 
 const char* dtype_name(Dtype dtype) noexcept {

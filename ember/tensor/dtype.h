@@ -13,6 +13,8 @@ using enum Dtype;
 
 /// Bytes of one element.
 std::size_t item_size(Dtype dtype) noexcept;
+/// Bytes of so many elements. ValueError if that is 2^64 or more.
+std::size_t byte_count(std::int64_t elements, Dtype dtype);
 /// "float32".
 const char* dtype_name(Dtype dtype) noexcept;
 /// The name in error texts, as torch has it: "Float", "ComplexDouble".

@@ -43,7 +43,9 @@ std::string Shape::str() const {
   return text + "]";
 }
 
-std::int64_t element_count(const Shape& sizes) {
+namespace {
+/// For sizes of which one is negative, or whose product is too large.
+std::int64_t count_carefully(const Shape& sizes) {
   std::int64_t count = 1;
   bool empty = false;
   bool overflow = false;
@@ -60,15 +62,25 @@ std::int64_t element_count(const Shape& sizes) {
     throw ValueError("a tensor of sizes " + sizes.str() + " has more than 2^63 elements");
   return count;
 }
+}  // namespace
 
-Shape contiguous_strides(const Shape& sizes) noexcept {
-  Shape strides = sizes;
+std::int64_t element_count(const Shape& sizes) {
+  std::int64_t count = 1;
+  bool odd = false;
+  for (int i = 0; i < sizes.size(); ++i) {
+    odd |= sizes[i] < 0;
+    odd |= __builtin_mul_overflow(count, sizes[i], &count);
+  }
+  return odd ? count_carefully(sizes) : count;
+}
+
+void contiguous_strides(const Shape& sizes, Shape& strides) noexcept {
+  strides.size_as(sizes);
   std::uint64_t next = 1;  // may overflow beside a size of zero, where no stride matters
   for (int i = sizes.size() - 1; i >= 0; --i) {
     strides[i] = static_cast<std::int64_t>(next);
     next *= static_cast<std::uint64_t>(std::max<std::int64_t>(sizes[i], 1));
   }
-  return strides;
 }
 
 int wrap_dim(std::int64_t dim, int dims) {

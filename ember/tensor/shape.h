@@ -41,6 +41,8 @@ class Shape {
   const std::int64_t* begin() const noexcept { return values_.data(); }
   const std::int64_t* end() const noexcept { return values_.data() + count_; }
   std::int64_t back() const noexcept { return (*this)[count_ - 1]; }
+  /// As many numbers as another has, values undefined.
+  void size_as(const Shape& other) noexcept { count_ = other.count_; }
   void push_back(std::int64_t value);
   void insert(int at, std::int64_t value);
   void erase(int at) noexcept;
@@ -52,12 +54,21 @@ class Shape {
   std::string str() const;
 
   friend bool operator==(const Shape& a, const Shape& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.count_ != b.count_) return false;
+    for (int i = 0; i < a.count_; ++i)
+      if (a[i] != b[i]) return false;
+    return true;
   }
 
  private:
   void assign(const std::int64_t* values, std::size_t count);
-  void copy(const Shape& other) noexcept { std::copy(other.begin(), other.end(), values_.begin()); }
+  void copy(const Shape& other) noexcept {
+    // A few words: not worth a call of memmove, which the compiler would make of it.
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count_); ++i) {
+      values_[i] = other.values_[i];
+      asm volatile("");
+    }
+  }
   int count_ = 0;
   std::array<std::int64_t, kMaxDims> values_;  // only the first count_ are ever read
 };
@@ -82,7 +93,12 @@ class DimList {
 /// The product; 1 for no dimensions. ValueError for negative sizes, and for a product beyond 2^63.
 std::int64_t element_count(const Shape& sizes);
 /// Strides of a tensor without gaps, last dimension fastest.
-Shape contiguous_strides(const Shape& sizes) noexcept;
+void contiguous_strides(const Shape& sizes, Shape& strides) noexcept;
+inline Shape contiguous_strides(const Shape& sizes) noexcept {
+  Shape strides;
+  contiguous_strides(sizes, strides);
+  return strides;
+}
 /// `dim` counted from the front, from -dims to dims - 1 (a tensor without dimensions has one here).
 /// IndexError `Dimension out of range (expected to be in range of [-2, 1], but got 2)`.
 int wrap_dim(std::int64_t dim, int dims);

@@ -5,6 +5,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/base/recycled.h"
 
 namespace ember {
 namespace {
@@ -27,35 +28,47 @@ void* allocate_host(std::size_t bytes) {
 
 }  // namespace
 
+template <class... Args>
+Ref<Storage> Storage::make(Args&&... args) {
+  void* const memory = Recycled<Storage>::take();
+  try {
+    return Ref<Storage>(new (memory) Storage(std::forward<Args>(args)...));
+  } catch (...) {
+    Recycled<Storage>::give(memory);
+    throw;
+  }
+}
+
+void Storage::dispose(Storage* storage) noexcept {
+  storage->~Storage();
+  Recycled<Storage>::give(storage);
+}
+
 Ref<Storage> Storage::allocate(Device device, std::size_t bytes, bool pinned) {
-  Ref<Storage> made(new Storage(device, bytes));
   if (device.is_cuda()) {
     if (pinned)
       throw ValueError("pinned memory on " + device.str() +
                        ": Only dense CPU tensors can be pinned");
-    made->buffer_ = cuda::allocate(bytes, cuda::current_stream(device));
-    made->data_ = made->buffer_.data();
-  } else if (pinned) {
-    made->pinned_ = cuda::allocate_pinned(bytes);
-    made->data_ = made->pinned_.data();
-  } else {
-    made->data_ = allocate_host(bytes);
-    made->from_malloc_ = true;
+    return make(device, bytes, cuda::current_stream(device));
   }
+  if (pinned) return make(device, bytes, cuda::allocate_pinned(bytes));
+  Ref<Storage> made = make(device, bytes);
+  made->data_ = allocate_host(bytes);
+  made->from_malloc_ = true;
   return made;
 }
 
 Ref<Storage> Storage::adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release) {
-  Ref<Storage> made(new Storage(device, bytes));
+  Ref<Storage> made = make(device, bytes);
   made->data_ = data;
-  made->release_ = std::move(release);
+  if (release) made->release_ = std::make_unique<std::function<void()>>(std::move(release));
   return made;
 }
 
 Storage::~Storage() {
   if (from_malloc_) std::free(data_);
-  if (release_) release_();
+  if (release_) (*release_)();
 }
 
 void Storage::record_stream(const cuda::Stream& stream) const {

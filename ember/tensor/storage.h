@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "ember/base/ref.h"
 #include "ember/memory/memory.h"
@@ -20,7 +22,7 @@ class Storage : public RefCounted {
   /// Memory of somebody else; `release` is called when the last tensor goes.
   static Ref<Storage> adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release);
-  ~Storage();
+  static void dispose(Storage* storage) noexcept;
 
   /// Null if there are no bytes.
   void* data() const noexcept { return data_; }
@@ -33,14 +35,24 @@ class Storage : public RefCounted {
 
  private:
   Storage(Device device, std::size_t bytes) noexcept : device_(device), bytes_(bytes) {}
+  Storage(Device device, std::size_t bytes, const cuda::Stream& stream)
+      : device_(device),
+        bytes_(bytes),
+        buffer_(cuda::allocate(bytes, stream)),
+        data_(buffer_.data()) {}
+  Storage(Device device, std::size_t bytes, cuda::PinnedBuffer pinned) noexcept
+      : device_(device), bytes_(bytes), pinned_(std::move(pinned)), data_(pinned_.data()) {}
+  ~Storage();
+  template <class... Args>
+  static Ref<Storage> make(Args&&... args);
 
   Device device_;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
   bool from_malloc_ = false;
+  std::size_t bytes_ = 0;
   cuda::DeviceBuffer buffer_;
   cuda::PinnedBuffer pinned_;
-  std::function<void()> release_;
+  void* data_ = nullptr;
+  std::unique_ptr<std::function<void()>> release_;  // a pointer: it is rarely there
 };
 
 }  // namespace ember

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/recycled.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember {
 namespace {
 
-/// The bytes that a view needs of its storage.
+/// The bytes that a view needs of its storage; UINT64_MAX if that is no number of 64 bits.
 std::uint64_t extent(Dtype dtype, const Shape& sizes, const Shape& strides, std::int64_t offset,
                      std::int64_t count) {
   if (count == 0) return 0;
@@ -26,11 +27,16 @@ std::uint64_t extent(Dtype dtype, const Shape& sizes, const Shape& strides, std:
   return overflow ? UINT64_MAX : bytes;
 }
 
+Ref<TensorState> new_state() {
+  return Ref<TensorState>(new (Recycled<TensorState>::take()) TensorState);
+}
+
 Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& sizes,
                             const Shape& strides, std::int64_t offset) {
-  auto made = make_ref<TensorState>();
-  made->count = element_count(sizes);
-  made->data = made->count == 0 || storage->data() == nullptr
+  const std::int64_t count = element_count(sizes);
+  Ref<TensorState> made = new_state();
+  made->count = count;
+  made->data = count == 0 || storage->data() == nullptr
                    ? nullptr
                    : static_cast<std::byte*>(storage->data()) +
                          offset * static_cast<std::int64_t>(item_size(dtype));
@@ -46,14 +52,15 @@ Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& size
 }  // namespace
 
 bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept {
-  std::int64_t next = 1;
+  std::uint64_t next = 1;  // may overflow beside a size of zero
+  bool follows = true;
   for (int i = sizes.size() - 1; i >= 0; --i) {
     if (sizes[i] == 0) return true;
     if (sizes[i] == 1) continue;
-    if (strides[i] != next) return false;
-    next *= sizes[i];
+    follows = follows && static_cast<std::uint64_t>(strides[i]) == next;
+    next *= static_cast<std::uint64_t>(sizes[i]);
   }
-  return true;
+  return follows;
 }
 
 bool is_dense(const Shape& sizes, const Shape& strides) noexcept {
@@ -93,6 +100,44 @@ Tensor::Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shap
                 std::to_string(bytes) + " are out of bounds for storage of size " +
                 std::to_string(storage->bytes()));
   state_ = make_state(std::move(storage), dtype, sizes, strides, offset);
+}
+
+Tensor Tensor::make(Device device, Dtype dtype, const Shape& sizes, const Shape* dense_strides,
+                    bool pinned) {
+  const std::int64_t count = element_count(sizes);
+  Ref<Storage> storage = Storage::allocate(device, byte_count(count, dtype), pinned);
+  Ref<TensorState> made = new_state();
+  made->count = count;
+  made->data = storage->data();
+  made->storage = std::move(storage);
+  made->dtype = dtype;
+  made->sizes = sizes;
+  if (dense_strides == nullptr) {
+    contiguous_strides(sizes, made->strides);
+  } else {
+    made->strides = *dense_strides;
+    made->contiguous = ember::is_contiguous(sizes, *dense_strides);
+  }
+  return Tensor(std::move(made));
+}
+
+void TensorState::dispose(TensorState* state) noexcept {
+  state->~TensorState();
+  Recycled<TensorState>::give(state);
+}
+
+Ref<TensorState> Tensor::copy_state() const {
+  const TensorState& from = state();
+  Ref<TensorState> made = new_state();
+  made->storage = from.storage;
+  made->data = from.data;
+  made->offset = from.offset;
+  made->count = from.count;
+  made->dtype = from.dtype;
+  made->contiguous = from.contiguous;
+  made->sizes = from.sizes;
+  made->strides = from.strides;
+  return made;
 }
 
 Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const {

@@ -51,6 +51,8 @@ struct TensorState : RefCounted {
   bool contiguous = true;
   Shape sizes;
   Shape strides;
+
+  static void dispose(TensorState* state) noexcept;
 };
 
 class Generator;
@@ -66,6 +68,11 @@ class Tensor {
   /// or a stride is negative.
   Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
          std::int64_t offset = 0);
+  /// Internal: new memory on an existing device, contents undefined; strides leave no gaps, and are
+  /// those of the order of the dimensions unless given. Errors of Storage::allocate; ValueError for
+  /// sizes that are negative or too large.
+  static Tensor make(Device device, Dtype dtype, const Shape& sizes,
+                     const Shape* dense_strides = nullptr, bool pinned = false);
 
   bool defined() const noexcept { return static_cast<bool>(state_); }
 
@@ -94,10 +101,10 @@ class Tensor {
   const Ref<Storage>& storage() const { return state().storage; }
   /// The address of the first element; null if there is none. On a CUDA device it is the device's.
   void* data_ptr() const { return state().data; }
-  /// The same as elements. TypeError if T is not the element type.
+  /// The same as elements. TypeError if T is not the element type; const types are allowed.
   template <class T>
   T* data() const {
-    require_dtype(dtype_of<T>);
+    require_dtype(dtype_of<std::remove_const_t<T>>);
     return static_cast<T*>(data_ptr());
   }
   /// Whether both are the same tensor object.
@@ -331,6 +338,7 @@ class Tensor {
   [[noreturn]] static void throw_undefined();
   void require_dtype(Dtype expected) const;
   Tensor make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const;
+  Ref<TensorState> copy_state() const;
 
   Ref<TensorState> state_;
 };

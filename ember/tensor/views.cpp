@@ -69,7 +69,7 @@ void check_narrow(std::int64_t start, std::int64_t length, std::int64_t size) {
 
 }  // namespace
 
-Tensor Tensor::alias() const { return make_view(sizes(), strides(), storage_offset()); }
+Tensor Tensor::alias() const { return Tensor(copy_state()); }
 
 Tensor Tensor::as_strided(const Shape& sizes, const Shape& strides,
                           std::optional<std::int64_t> offset) const {
@@ -101,7 +101,7 @@ Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
   Shape sizes;
   for (int i = 0; i < dim(); ++i) {
     if (i > first && i <= last)
-      sizes[first] *= this->sizes()[i];
+      sizes[first] = m::mul(sizes[first], this->sizes()[i]);
     else
       sizes.push_back(this->sizes()[i]);
   }
@@ -111,13 +111,13 @@ Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
 Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
   const int a = wrap_dim(dim0, dim());
   const int b = wrap_dim(dim1, dim());
-  Shape sizes = this->sizes();
-  Shape strides = this->strides();
+  Ref<TensorState> made = copy_state();
   if (a != b) {
-    std::swap(sizes[a], sizes[b]);
-    std::swap(strides[a], strides[b]);
+    std::swap(made->sizes[a], made->sizes[b]);
+    std::swap(made->strides[a], made->strides[b]);
+    made->contiguous = ember::is_contiguous(made->sizes, made->strides);
   }
-  return make_view(sizes, strides, storage_offset());
+  return Tensor(std::move(made));
 }
 
 Tensor Tensor::t() const {
@@ -208,7 +208,7 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
   const int at = wrap_dim(dim, this->dim() + 1);
   Shape sizes = this->sizes();
   Shape strides = this->strides();
-  const std::int64_t step = at < this->dim() ? sizes[at] * strides[at] : 1;
+  const std::int64_t step = at < this->dim() ? m::mul(sizes[at], strides[at]) : 1;
   sizes.insert(at, 1);
   strides.insert(at, step);
   return make_view(sizes, strides, storage_offset());
@@ -225,7 +225,8 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   if (index < 0) index += size;
   Shape sizes = this->sizes();
   Shape strides = this->strides();
-  const std::int64_t offset = storage_offset() + index * strides[at];
+  // Strides of tensors without elements may be anything.
+  const std::int64_t offset = m::add(storage_offset(), m::mul(index, strides[at]));
   sizes.erase(at);
   strides.erase(at);
   return make_view(sizes, strides, offset);
@@ -245,7 +246,7 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start,
   Shape sizes = this->sizes();
   Shape strides = this->strides();
   sizes[at] = (to - from) / step + ((to - from) % step != 0 ? 1 : 0);
-  const std::int64_t offset = storage_offset() + from * strides[at];
+  const std::int64_t offset = m::add(storage_offset(), m::mul(from, strides[at]));
   // A stride that is never used must not overflow.
   if (__builtin_mul_overflow(strides[at], step, &strides[at])) strides[at] = 1;
   return make_view(sizes, strides, offset);
@@ -327,7 +328,7 @@ Tensor Tensor::view_as_real() const {
   if (!is_complex()) throw Error("view_as_real is only supported for complex tensors");
   Shape sizes = this->sizes();
   Shape strides = this->strides();
-  for (int i = 0; i < dim(); ++i) strides[i] *= 2;
+  for (int i = 0; i < dim(); ++i) strides[i] = m::mul<std::int64_t>(strides[i], 2);
   sizes.push_back(2);
   strides.push_back(1);
   return Tensor(storage(), real_dtype(dtype()), sizes, strides, 2 * storage_offset());
@@ -339,7 +340,8 @@ Tensor Tensor::view_as_complex() const {
         std::string("view_as_complex is only supported for float and double tensors, but got "
                     "a tensor of scalar type: ") +
         legacy_name(dtype()));
-  if (dim() == 0 || sizes().back() != 2) throw Error("Tensor must have a last dimension of size 2");
+  if (dim() == 0) throw Error("Input tensor must have one or more dimensions");
+  if (sizes().back() != 2) throw Error("Tensor must have a last dimension of size 2");
   if (strides().back() != 1) throw Error("Tensor must have a last dimension with stride 1");
   Shape sizes = this->sizes();
   Shape strides = this->strides();
@@ -372,7 +374,7 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim0, std::int64_t dim
   const std::int64_t length = std::max<std::int64_t>(std::min(rows, columns), 0);
   std::int64_t at = storage_offset();
   if (length > 0) at += offset >= 0 ? offset * strides()[b] : -offset * strides()[a];
-  const std::int64_t step = strides()[a] + strides()[b];
+  const std::int64_t step = m::add(strides()[a], strides()[b]);
   Shape sizes = this->sizes();
   Shape strides = this->strides();
   for (const int dim : {std::max(a, b), std::min(a, b)}) {

@@ -54,11 +54,20 @@ class Cutter {
     each_at(widest, dims, 2, half, [&](std::int64_t i) {
       Dims part = dims;
       part.size[widest] = i == 0 ? half : dims.size[widest] - half;
+      if (part.size[widest] == 1) drop(part, widest);  // its stride may fit nowhere
       cut(part);
     });
   }
 
  private:
+  void drop(Dims& dims, std::size_t dim) const noexcept {
+    --dims.count;
+    for (std::size_t d = dim; d < static_cast<std::size_t>(dims.count); ++d) {
+      dims.size[d] = dims.size[d + 1];
+      for (std::size_t k = 0; k < operands_.size(); ++k) dims.stride[k][d] = dims.stride[k][d + 1];
+    }
+  }
+
   bool try_flat(const Dims& dims) {
     if (dims.count > 1) return false;
     const bool point = dims.count == 0 || dims.size[0] == 1;

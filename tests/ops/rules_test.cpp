@@ -1,0 +1,319 @@
+// The rules that all element-wise operations share: types, shapes, devices, outputs, memory.
+#include "tests/ops/support.h"
+
+namespace ember::test {
+namespace {
+
+/// One element of each kind of operand, by its type.
+Tensor dims(Dtype dtype) { return ones({2}, dtype); }
+Tensor point(Dtype dtype) { return ones({}, dtype); }
+
+TEST(Promotion, IsTorchs) {
+  // From torch's documentation of result_type: categories first, then tensors with dimensions, then
+  // those without, then numbers.
+  EXPECT_EQ(result_type(dims(int32), 5), int32);
+  EXPECT_EQ(result_type(dims(int32), 5.0), float32);
+  EXPECT_EQ(result_type(dims(float16), 5.0), float16);
+  EXPECT_EQ(result_type(dims(float64), 5), float64);
+  EXPECT_EQ(result_type(dims(bool_), true), bool_);
+  EXPECT_EQ(result_type(dims(bool_), 5), int64);
+  EXPECT_EQ(result_type(dims(uint8), true), uint8);
+  EXPECT_EQ(result_type(dims(float16), std::complex<float>(0, 1)), complex64);
+  EXPECT_EQ(result_type(dims(float64), std::complex<float>(0, 1)), complex128);
+  EXPECT_EQ(result_type(dims(int64), std::complex<double>(0, 1)), complex64);
+  EXPECT_EQ(result_type(dims(int32), point(int64)), int32);
+  EXPECT_EQ(result_type(dims(int32), point(float64)), float64);
+  EXPECT_EQ(result_type(dims(float32), point(float64)), float32);
+  EXPECT_EQ(result_type(dims(float32), point(complex128)), complex64);
+  EXPECT_EQ(result_type(dims(int8), point(float16)), float16);
+  EXPECT_EQ(result_type(dims(bool_), point(int8)), int8);
+  EXPECT_EQ(result_type(point(int8), point(int32)), int32);
+  EXPECT_EQ(result_type(point(int32), 5), int32);
+  EXPECT_EQ(result_type(point(float64), 5.0), float64);
+  EXPECT_EQ(result_type(2, 3.0), float32);
+  EXPECT_EQ(result_type(2, true), int64);
+  for (const Dtype a : all_dtypes())
+    for (const Dtype b : all_dtypes()) {
+      EXPECT_EQ((dims(a) == dims(b)).dtype(), bool_);
+      EXPECT_EQ((dims(a) + dims(b)).dtype(), promote_types(a, b));
+      EXPECT_EQ(result_type(dims(a), dims(b)), promote_types(a, b));
+    }
+}
+
+TEST(Promotion, OfResults) {
+  EXPECT_EQ(exp(dims(int64)).dtype(), float32);
+  EXPECT_EQ(exp(dims(bool_)).dtype(), float32);
+  EXPECT_EQ((dims(int64) / 2).dtype(), float32);
+  EXPECT_EQ((dims(uint8) / dims(int64)).dtype(), float32);
+  EXPECT_EQ(floor_divide(dims(int16), 2).dtype(), int16);
+  EXPECT_EQ(dims(complex128).abs().dtype(), float64);
+  EXPECT_EQ(dims(int32).isnan().dtype(), bool_);
+  EXPECT_ERROR(dims(bool_).floor(), Error, "\"floor\" not implemented for 'Bool'");
+  EXPECT_ERROR(dims(complex64).floor(), Error, "\"floor\" not implemented for 'ComplexFloat'");
+  EXPECT_ERROR(dims(float32) & dims(float32), Error, "not implemented for 'Float'");
+  EXPECT_ERROR(~dims(float64), Error, "\"bitwise_not\" not implemented for 'Double'");
+  // A number that the elements cannot hold wraps as the elements do.
+  EXPECT_EQ((full({1}, 250, uint8) + 10).item<int>(), 4);
+  EXPECT_EQ((tensor<std::int64_t>({INT64_MAX}) + 1).item<std::int64_t>(), INT64_MIN);
+}
+
+TEST(Shapes, AreBroadcast) {
+  const Tensor x = arange(3, float32).view({3, 1});
+  const Tensor y = arange(4, float32).view({1, 1, 4}) * 10;
+  const Tensor sum = x + y;
+  EXPECT_EQ(sum.sizes(), Shape({1, 3, 4}));
+  const auto found = values<float>(sum);
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(found[static_cast<std::size_t>(i)], static_cast<float>(i / 4 + i % 4 * 10));
+  EXPECT_EQ((empty({0, 3}) + ones({1})).sizes(), Shape({0, 3}));
+  EXPECT_EQ((empty({0}) + scalar_tensor(1.0)).sizes(), Shape({0}));
+  EXPECT_EQ((scalar_tensor(2) + scalar_tensor(3)).dim(), 0);
+  EXPECT_EQ((scalar_tensor(2) + 3).item<int>(), 5);
+  EXPECT_EQ(add(2, 3).item<int>(), 5);
+  EXPECT_ERROR(ones({3}) + ones({2}), Error,
+               "The size of tensor a (3) must match the size of tensor b (2) at non-singleton "
+               "dimension 0");
+  // More elements than there can be.
+  const Tensor long_one = ones({1}).expand({std::int64_t{1} << 40});
+  EXPECT_ERROR(long_one.view({1, -1}) + long_one.view({-1, 1}), ValueError, "more than 2^63");
+  const Tensor wide = ones({1}, float64).expand({std::int64_t{1} << 31});
+  EXPECT_ERROR(wide.view({1, -1}) + wide.view({-1, 1}), ValueError, "more than 2^64 bytes");
+}
+
+TEST(Layouts, AreKeptWhereInputsAgree) {
+  const Tensor x = arange(6, float32).view({2, 3}).t();
+  EXPECT_EQ((x + x).strides(), x.strides());
+  EXPECT_EQ((x + 1).strides(), x.strides());
+  EXPECT_EQ((x + x.contiguous()).strides(), Shape({2, 1}));
+  EXPECT_EQ(x.slice(0, 0, 2).exp().strides(), Shape({2, 1}));
+}
+
+// Layouts of every kind against plain ones.
+TEST(Layouts, DoNotMatter) {
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : {float32, float16, int8, complex128}) {
+      const Tensor base = arange(4 * 6 * 10, Options(dtype == int8 ? int32 : float32, place))
+                              .remainder(100)
+                              .to(dtype)
+                              .view({4, 6, 10});
+      const std::vector<Tensor> views{
+          base.slice(0, 0, 3).slice(1, 0, 5).slice(2, 0, 7),
+          base.slice(0, 1).slice(1, 0, 5).slice(2, 1, 8),
+          base.permute({2, 0, 1})
+              .slice(0, 0, 3)
+              .slice(1, 0, 1)
+              .expand({3, 5, 6})
+              .permute({0, 1, 2})
+              .narrow(2, 0, 1)
+              .expand({3, 5, 7}),
+          base.permute({1, 2, 0})
+              .slice(0, 0, 6, 2)
+              .slice(1, 0, 10, 2)
+              .narrow(2, 0, 1)
+              .expand({3, 5, 7}),
+          base.select(2, 3).narrow(0, 0, 3).narrow(1, 0, 5).unsqueeze(-1).expand({3, 5, 7}),
+          base.select(0, 2).narrow(0, 1, 5).narrow(1, 2, 7).expand({3, 5, 7}),
+          base.view({240})[7].expand({3, 5, 7}),
+      };
+      for (const Tensor& x : views)
+        for (const Tensor& y : views) {
+          const Tensor found = x * 2 + y;
+          const Tensor plain = x.contiguous() * 2 + y.contiguous();
+          ASSERT_EQ(std::memcmp(found.cpu().contiguous().data_ptr(), plain.cpu().data_ptr(),
+                                plain.nbytes()),
+                    0)
+              << dtype_name(dtype) << " on " << place << ": " << x.strides().str() << " and "
+              << y.strides().str();
+          Tensor into = empty({7, 5, 3}, Options(dtype, place)).permute({2, 1, 0});
+          add_out(into, x * 2, y);
+          ASSERT_EQ(std::memcmp(into.contiguous().cpu().data_ptr(), plain.cpu().data_ptr(),
+                                plain.nbytes()),
+                    0);
+        }
+    }
+  }
+}
+
+TEST(Outputs, TakeTheResult) {
+  const Tensor x = arange(3, float32);
+  Tensor out = empty({3});
+  const void* const memory = out.data_ptr();
+  EXPECT_EQ(&add_out(out, x, 1), &out);
+  EXPECT_EQ(out.data_ptr(), memory);
+  EXPECT_EQ(values<float>(out), std::vector<float>({1, 2, 3}));
+  Tensor wide = empty({3}, float64);
+  add_out(wide, x, 1);
+  EXPECT_EQ(values<double>(wide), std::vector<double>({1, 2, 3}));
+  Tensor fresh = empty({0}, float64);  // without elements: gets the shape
+  add_out(fresh, x.view({3, 1}), x);
+  EXPECT_EQ(fresh.sizes(), Shape({3, 3}));
+  EXPECT_EQ(fresh.dtype(), float64);
+  Tensor none = empty({0});
+  add_out(none, empty({0, 3}), 1);
+  EXPECT_EQ(none.sizes(), Shape({0, 3}));
+  Tensor strided = zeros({6}).slice(0, 0, 6, 2);
+  mul_out(strided, x, 3);
+  EXPECT_EQ(values<float>(strided), std::vector<float>({0, 3, 6}));
+  Tensor flags = empty({3}, bool_);
+  lt_out(flags, x, 2);
+  EXPECT_EQ(values<bool>(flags), std::vector<bool>({true, true, false}));
+  Tensor numbers = empty({3}, float32);
+  lt_out(numbers, x, 2);
+  EXPECT_EQ(values<float>(numbers), std::vector<float>({1, 1, 0}));
+}
+
+TEST(Outputs, AreRefusedUnchanged) {
+  const Tensor x = arange(3, float32);
+  Tensor out = full({3}, 7, int64);
+  EXPECT_ERROR(add_out(out, x, 1), Error,
+               "result type Float can't be cast to the desired output type Long");
+  EXPECT_ERROR(add_out(out, arange(4), 1), Error,
+               "output with shape [3] doesn't match the broadcast shape [4]");
+  Tensor overlapping = scalar_tensor(1.0).expand({3});
+  EXPECT_ERROR(add_out(overlapping, x, 1), Error,
+               "more than one element of the written-to tensor refers to a single memory");
+  Tensor flags = full({3}, true, bool_);
+  EXPECT_ERROR(add_out(flags, out, 1), Error, "can't be cast to the desired output type Bool");
+  EXPECT_EQ(values<int>(out), std::vector<int>(3, 7));
+  EXPECT_EQ(overlapping.select(0, 0).item<float>(), 1);
+  Tensor empty_out = empty({0}, int64);
+  EXPECT_ERROR(add_out(empty_out, x, 1.5), Error, "can't be cast");
+  EXPECT_EQ(empty_out.sizes(), Shape({0}));
+}
+
+TEST(InPlace, KeepsTypeShapeAndMemory) {
+  Tensor x = arange(4);
+  const void* const memory = x.data_ptr();
+  x += 2;
+  x *= x;
+  EXPECT_EQ(x.data_ptr(), memory);
+  EXPECT_EQ(values<int>(x), std::vector<int>({4, 9, 16, 25}));
+  x.add_(tensor<std::int8_t>({1}));
+  EXPECT_EQ(x.dtype(), int64);
+  EXPECT_ERROR(x += 0.5, Error, "result type Float can't be cast to the desired output type Long");
+  EXPECT_ERROR(x /= 2, Error, "result type Float can't be cast");
+  EXPECT_ERROR(x.add_(ones({2, 4}, int64)), Error,
+               "output with shape [4] doesn't match the broadcast shape [2, 4]");
+  EXPECT_ERROR(x.exp_(), Error, "result type Float can't be cast to the desired output type Long");
+  EXPECT_EQ(values<int>(x), std::vector<int>({5, 10, 17, 26}));
+  Tensor y = arange(3, float32);
+  y.lt_(1.5);
+  EXPECT_EQ(values<float>(y), std::vector<float>({1, 1, 0}));
+  Tensor none = empty({0});
+  EXPECT_ERROR(none.add_(empty({1, 0})), Error, "output with shape [0] doesn't match");
+  EXPECT_EQ(none.dim(), 1);
+}
+
+TEST(InPlace, RefusesSharedElements) {
+  Tensor x = arange(9, float32).view({3, 3});
+  const auto before = values<float>(x);
+  EXPECT_ERROR(x.add_(x.t()), Error, "some elements of the input tensor and the written-to tensor");
+  Tensor upper = x.view({9}).narrow(0, 1, 8);
+  EXPECT_ERROR(upper.add_(x.view({9}).narrow(0, 0, 8)), Error, "some elements of the input tensor");
+  Tensor expanded = x.select(0, 0).expand({3, 3});
+  EXPECT_ERROR(expanded.add_(1), Error, "more than one element of the written-to tensor");
+  EXPECT_ERROR(expanded.zero_(), Error, "more than one element");
+  const Tensor numbers = tensor<std::complex<float>>({{1, 2}, {3, 4}});
+  const Tensor parts = numbers.view_as_real().view({4});
+  Tensor first = parts.narrow(0, 0, 2);
+  EXPECT_ERROR(abs_out(first, numbers), Error, "some elements of the input tensor");
+  EXPECT_ERROR(add_out(first, parts.narrow(0, 1, 2), 1), Error, "some elements");
+  EXPECT_EQ(values<float>(parts), std::vector<float>({1, 2, 3, 4}));
+  EXPECT_EQ(values<float>(x), before);
+  x.add_(x);  // the same elements are no conflict
+  EXPECT_EQ(values<float>(x)[8], 16);
+}
+
+TEST(Devices, MustBeOne) {
+  NEEDS_DEVICES(1);
+  const Tensor here = arange(3, float32);
+  const Tensor there = here.to(kDevice);
+  EXPECT_ERROR(there + here, Error,
+               "Expected all tensors to be on the same device, but found at least two devices, "
+               "cuda:0 and cpu!");
+  EXPECT_ERROR(here + there, Error, "cpu and cuda:0!");
+  Tensor out = empty({3});
+  EXPECT_ERROR(add_out(out, there, there), Error, "at least two devices, cuda:0 and cpu!");
+  EXPECT_ERROR(here + there[0], Error, "cpu and cuda:0!");
+  EXPECT_ERROR(out.add_(there[0]), Error, "cpu and cuda:0!");
+  // CPU tensors without dimensions go along.
+  EXPECT_EQ(values<float>(there + scalar_tensor(2.0)), std::vector<float>({2, 3, 4}));
+  EXPECT_EQ((scalar_tensor(2.0) + there).device().str(), kDevice);
+  EXPECT_EQ((there[1] + scalar_tensor(1.0)).item<float>(), 2);
+  EXPECT_EQ((there + scalar_tensor(2.0, float64)).dtype(), float32);
+  EXPECT_EQ((there.to(int32) + scalar_tensor(2.5, float64)).dtype(), float64);
+  Tensor point = scalar_tensor(1.0);
+  EXPECT_ERROR(point.add_(there), Error, "at least two devices");
+  EXPECT_ERROR(add_out(point, scalar_tensor(1.0), there[0]), Error, "at least two devices");
+  if (cuda::device_count() < 2) return;
+  EXPECT_ERROR(there + there.to("cuda:1"), Error, "cuda:0 and cuda:1!");
+  EXPECT_ERROR(there + there.to("cuda:1")[0], Error, "cuda:0 and cuda:1!");
+  const cuda::DeviceGuard guard(1);
+  EXPECT_EQ((there * 2 + there).device().str(), kDevice);
+}
+
+TEST(Where, Chooses) {
+  const Tensor condition = tensor<bool>({true, false, true});
+  const Tensor x = tensor<float>({1, NAN, 3});
+  EXPECT_EQ(values<float>(where(condition, x, 0)), std::vector<float>({1, 0, 3}));
+  EXPECT_EQ(values<int>(where(condition, 1, 2)), std::vector<int>({1, 2, 1}));
+  EXPECT_EQ(where(condition, 1, 2.5).dtype(), float32);
+  EXPECT_EQ(where(condition, x.to(float16), x.to(float64)).dtype(), float64);
+  EXPECT_EQ(where(condition.view({3, 1}), x, x).sizes(), Shape({3, 3}));
+  EXPECT_ERROR(
+      where(x, 1, 2), Error,
+      "where expected condition to be a boolean tensor, but got a tensor with dtype Float");
+  for (const Dtype dtype : all_dtypes())
+    EXPECT_EQ(values<double>(where(condition, ones({3}, dtype), zeros({3}, dtype))),
+              std::vector<double>({1, 0, 1}));
+}
+
+TEST(Numbers, MayStandAnywhere) {
+  const Tensor x = tensor<float>({-3, 0, 3});
+  EXPECT_EQ(values<float>(1 - x), std::vector<float>({4, 1, -2}));
+  EXPECT_EQ(values<float>(clamp(x, -1, 1)), std::vector<float>({-1, 0, 1}));
+  EXPECT_EQ(values<float>(addcmul(x, 2, 3)), std::vector<float>({3, 6, 9}));
+  EXPECT_EQ(addcmul(1, 2, 3).item<int>(), 7);
+  EXPECT_EQ(values<float>(lerp(x, 1, 0.5)), std::vector<float>({-1, 0.5, 2}));
+  EXPECT_EQ(values<bool>(x < 1), std::vector<bool>({true, true, false}));
+  if (cuda::device_count() > 0) {
+    const Tensor there = x.to(kDevice);
+    EXPECT_EQ(values<float>(addcmul(there, 2, 3)), std::vector<float>({3, 6, 9}));
+    EXPECT_EQ(values<float>(where(there > 0, 1.5, 2)), std::vector<float>({2, 2, 1.5}));
+  }
+}
+
+// What an observer is told: the memory that is read and written.
+TEST(Observers, SeeTheAccesses) {
+  NEEDS_DEVICES(1);
+  struct Watch : cuda::Observer {
+    std::vector<cuda::Access> accesses;
+    std::string name;
+    void notice(const cuda::Activity& activity) noexcept override {
+      if (activity.kind != cuda::Activity::Kind::kernel_launched) return;
+      name = activity.name;
+      accesses.assign(activity.accesses.begin(), activity.accesses.end());
+    }
+  } watch;
+  const Tensor x = zeros({10, 10}, kDevice);
+  const Tensor y = zeros({10, 10}, kDevice);
+  Tensor out = zeros({10, 10}, Options(bool_, kDevice));
+  cuda::set_observer(&watch);
+  lt_out(out, x, y);
+  EXPECT_EQ(watch.name, "lt.float32");
+  ASSERT_EQ(watch.accesses.size(), 3U);
+  EXPECT_EQ(watch.accesses[0].address, out.data_ptr());
+  EXPECT_EQ(watch.accesses[0].bytes, 100U);
+  EXPECT_TRUE(watch.accesses[0].writes);
+  EXPECT_EQ(watch.accesses[2].address, y.data_ptr());
+  EXPECT_EQ(watch.accesses[2].bytes, 400U);
+  EXPECT_FALSE(watch.accesses[2].writes);
+  const Tensor sum = x.slice(1, 0, 10, 2) + 1;
+  ASSERT_EQ(watch.accesses.size(), 2U);
+  EXPECT_EQ(watch.accesses[1].bytes, 4U * 99);
+  cuda::set_observer(nullptr);
+}
+
+}  // namespace
+}  // namespace ember::test

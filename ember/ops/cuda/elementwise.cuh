@@ -1,11 +1,16 @@
-// The CUDA column of element-wise kernels. Two kernels for each functor: one for rows of adjacent
-// elements, which moves 16 bytes at a time, several of them in flight, and one for everything else.
+// The CUDA column of element-wise kernels. Three kernels for each functor: one for flat loops, which
+// moves 16 bytes at a time, several of them in flight; one for loops whose rows have adjacent
+// outputs, and inputs that are adjacent or the same throughout (broadcasting, cut rows), which does
+// so too and looks for its place once per 16 bytes; and one for everything else. Copies have a
+// fourth, for transpositions (transpose.h), and a fifth, which fills.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
 #include "ember/driver/cuda/launch.h"
+#include "ember/ops/cuda/divider.cuh"
+#include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
 
 namespace ember::ops::cuda {
@@ -125,23 +130,6 @@ __global__ void __launch_bounds__(kThreads)
     }(std::make_integer_sequence<int, F::kInputs>());
 }
 
-/// Division by a number that the host knows, for dividends below 2^31.
-struct Divider {
-  std::uint32_t divisor = 1;
-  std::uint32_t factor = 0;
-  std::uint32_t shift = 0;
-
-  Divider() = default;
-  explicit Divider(std::uint32_t number) : divisor(number) {
-    while (shift < 32 && (1U << shift) < number) ++shift;
-    const std::uint64_t one = 1;
-    factor = static_cast<std::uint32_t>(((one << 32) * ((one << shift) - number)) / number + 1);
-  }
-  __device__ __forceinline__ std::uint32_t quotient(std::uint32_t x) const {
-    return (__umulhi(x, factor) + x) >> shift;
-  }
-};
-
 /// Where the operands' elements lie, for an element's number in the order of the dimensions.
 template <int kOperands>
 struct Offsets {
@@ -192,6 +180,92 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+constexpr int kRowPacks = 4;  ///< per thread of the kernel for rows
+
+/// What one thread reads of one input of a row.
+template <class F, int k>
+struct RowReader {
+  using Stored = typename F::template Input<k>;
+  using Computed = typename F::template Computed<k>;
+  using Packed = Pack<Stored, width<F>>;
+
+  __device__ __forceinline__ RowReader(const Source<F, k>& in, const std::int32_t (&offsets)[kRowPacks])
+      : fixed(in.fixed) {
+#pragma unroll
+    for (int p = 0; p < kRowPacks; ++p) {
+      if (in.data == nullptr)
+        values[p] = in.value;
+      else if (fixed)
+        values[p] = convert<Computed>(in.data[offsets[p]]);
+      else
+        packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
+    }
+  }
+  __device__ __forceinline__ Computed at(int pack, int i) const {
+    return fixed ? values[pack] : convert<Computed>(packs[pack].value[i]);
+  }
+
+  bool fixed;
+  Computed values[kRowPacks];
+  Packed packs[kRowPacks];
+};
+
+template <class F, class... Readers>
+__device__ __forceinline__ void write_row_packs(typename F::Output* out, std::uint32_t first,
+                                                std::uint32_t count,
+                                                const std::int32_t (&offsets)[kRowPacks],
+                                                const Readers&... in) {
+  using Packed = Pack<typename F::Output, width<F>>;
+#pragma unroll
+  for (int p = 0; p < kRowPacks; ++p) {
+    if (first + p * kThreads >= count) return;
+    Packed result;
+#pragma unroll
+    for (int i = 0; i < width<F>; ++i) result.value[i] = F::call(in.at(p, i)...);
+    *reinterpret_cast<Packed*>(out + offsets[p]) = result;
+  }
+}
+
+/// Rows of whole packs. `where` counts packs along dimension 0; a source is `fixed` if it is the same
+/// throughout a row.
+template <class F, class... Sources>
+__global__ void __launch_bounds__(kThreads)
+    rows_kernel(typename F::Output* out, std::uint32_t packs, Offsets<F::kInputs + 1> where,
+                Sources... in) {
+  const std::uint32_t first = blockIdx.x * (kThreads * kRowPacks) + threadIdx.x;
+  std::int32_t offsets[F::kInputs + 1][kRowPacks];
+#pragma unroll
+  for (int p = 0; p < kRowPacks; ++p) {
+    // Beyond the end the last pack is read again, and not written.
+    const std::uint32_t i = first + p * kThreads;
+    std::int32_t found[F::kInputs + 1];
+    where.find(i < packs ? i : packs - 1, found);
+#pragma unroll
+    for (int k = 0; k <= F::kInputs; ++k) offsets[k][p] = found[k];
+  }
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    write_row_packs<F>(out, first, packs, offsets[0], RowReader<F, k>(in, offsets[k + 1])...);
+  }(std::make_integer_sequence<int, F::kInputs>());
+}
+
+/// One value everywhere, in packs. Few stores per thread: nothing has to be waited for.
+constexpr int kFillPacks = 2;
+template <class T>
+__global__ void __launch_bounds__(kThreads) fill_kernel(T* out, std::int64_t count, T value) {
+  constexpr int kWidth = 16 / sizeof(T);
+  Pack<T, kWidth> pack;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) pack.value[i] = value;
+  const std::int64_t packs = count / kWidth;
+  const std::int64_t first = std::int64_t{blockIdx.x} * (kThreads * kFillPacks) + threadIdx.x;
+#pragma unroll
+  for (int p = 0; p < kFillPacks; ++p)
+    if (first + p * kThreads < packs)
+      reinterpret_cast<Pack<T, kWidth>*>(out)[first + p * kThreads] = pack;
+  // What is left is less than a pack.
+  if (blockIdx.x == 0 && threadIdx.x < static_cast<unsigned>(count % kWidth)) out[packs * kWidth + threadIdx.x] = value;
+}
+
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   return static_cast<unsigned>((count + per_block - 1) / per_block);
 }
@@ -208,9 +282,59 @@ bool packs_fit(const Loop& loop, std::integer_sequence<int, k...>) {
           ...);
 }
 
+/// Whether the kernel for rows can run a loop: see there.
+template <class F, int... k>
+bool rows_fit(const Loop& loop, std::integer_sequence<int, k...> inputs) {
+  constexpr int kWidth = width<F>;
+  if (loop.flat() || loop.stride[0][0] != 1 || loop.size[0] % kWidth != 0) return false;
+  if (!packs_fit<F>(loop, inputs)) return false;
+  const auto fits = [&](int operand) {
+    if (loop.number[operand] >= 0 || loop.stride[operand][0] == 0) return true;
+    if (loop.stride[operand][0] != 1) return false;
+    for (int d = 1; d < loop.dims; ++d)
+      if (loop.stride[operand][d] % kWidth != 0) return false;
+    return true;
+  };
+  return fits(0) && (fits(k + 1) && ...);
+}
+
+/// A source of the kernel for rows.
+template <class F, int k>
+Source<F, k> row_source(const Loop& loop) {
+  Source<F, k> made = source<F, k>(loop);
+  made.fixed = loop.number[k + 1] >= 0 || loop.stride[k + 1][0] == 0;
+  return made;
+}
+
+template <class F, int... k>
+Status launch_rows(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...>) {
+  Loop packed = loop;
+  packed.size[0] = loop.size[0] / width<F>;
+  for (int operand = 0; operand <= F::kInputs; ++operand)
+    packed.stride[operand][0] *= width<F>;
+  const auto packs = static_cast<std::uint32_t>(loop.count / width<F>);
+  const Grid grid{blocks_for(packs, kThreads * kRowPacks), kThreads};
+  return start<&rows_kernel<F, Source<F, k>...>>(on, grid,
+                                                 static_cast<typename F::Output*>(loop.data[0]),
+                                                 packs, Offsets<F::kInputs + 1>(packed),
+                                                 row_source<F, k>(loop)...);
+}
+
 template <class F, int... k>
 Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...> inputs) {
   auto* out = static_cast<typename F::Output*>(loop.data[0]);
+  if constexpr (F::kFills) {
+    using T = typename F::Output;
+    if (transposes(loop)) return transpose(loop, on, sizeof(T));
+    if (loop.flat() && loop.number[1] >= 0 &&
+        reinterpret_cast<std::uintptr_t>(loop.data[0]) % 16 == 0) {
+      const std::int64_t packs = loop.count / static_cast<std::int64_t>(16 / sizeof(T));
+      const Grid grid{blocks_for(packs < 1 ? 1 : packs, kThreads * kFillPacks), kThreads};
+      return start<&fill_kernel<T>>(on, grid, out, loop.count, loop.number_as<T>(1));
+    }
+  }
+  if constexpr (width<F> > 1)
+    if (rows_fit<F>(loop, inputs)) return launch_rows<F>(loop, on, inputs);
   if (loop.flat() && (packs_fit<F>(loop, inputs) || loop.count > INT32_MAX)) {
     if (!packs_fit<F>(loop, inputs)) {
       // Too long for the other kernel, which counts in 32 bits: in two parts.

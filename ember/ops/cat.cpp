@@ -79,7 +79,7 @@ class Batch {
     CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, nullptr, 0, 0, {}};
     const driver::Kernel& kernel = rows[shift];
     // A table has to be copied to the device: about as much work as two launches.
-    if (parts_.size() > 3 * kCatParts)
+    if (parts_.size() > std::size_t{3} * kCatParts)
       with_table(kernel, args, static_cast<int>(unit));
     else
       in_arguments(kernel, args);

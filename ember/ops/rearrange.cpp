@@ -120,7 +120,7 @@ Tensor diag(const Tensor& x, std::int64_t diagonal) {
     throw ValueError("diag(): diagonal " + std::to_string(diagonal) +
                      ", expected at most 2^31 away from the main one");
   const std::int64_t size = x.numel() + (diagonal < 0 ? -diagonal : diagonal);
-  const Tensor out = zeros({size, size}, {x.dtype(), x.device()});
+  Tensor out = zeros({size, size}, {x.dtype(), x.device()});
   out.diagonal(diagonal).copy_(x);
   return out;
 }

@@ -11,8 +11,8 @@ constexpr int kEach = 8;                         ///< indices per thread in flig
 constexpr std::int64_t kMostBytes = 112 * 1024;  ///< of a row, so that two blocks share an SM
 
 struct Rows {
-  std::int64_t width;  ///< units of a row of the source: what indices may be
-  std::int64_t count;  ///< indices of a row
+  std::uint32_t width;  ///< units of a row of the source: what indices may be
+  std::uint32_t count;  ///< indices of a row; so far below 2^32 that adding some does not overflow
   std::int64_t target_pitch;
   std::int64_t source_pitch;
   std::int64_t index_pitch;
@@ -24,17 +24,18 @@ __device__ __forceinline__ void copy_16_bytes_async(void* shared, const void* gl
 }
 
 __device__ __forceinline__ void load_indices(std::int64_t (&out)[kEach], const std::int64_t* index,
-                                             std::int64_t begin, std::int64_t count) {
+                                             std::uint32_t begin, std::uint32_t count) {
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
-    const std::int64_t i = begin + e * kRowThreads;
+    const std::uint32_t i = begin + e * kRowThreads;
     out[e] = i < count ? __ldcs(index + i) : 0;
   }
 }
 
-/// One block for each row.
+/// One block for each row. Three of them share an SM if the rows are short enough, so that while
+/// one waits for its row others write.
 template <class T>
-__global__ void __launch_bounds__(kRowThreads)
+__global__ void __launch_bounds__(kRowThreads, sizeof(T) <= 4 ? 3 : 2)
     rows_kernel(T* target, const T* source, const std::int64_t* index, Rows rows) {
   extern __shared__ uint4 memory[];
   T* row = reinterpret_cast<T*>(memory);
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(kRowThreads)
   target += number * rows.target_pitch;
   index += number * rows.index_pitch;
 
-  const auto width = static_cast<std::uint32_t>(rows.width);
+  const std::uint32_t width = rows.width;
   if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
     const std::uint32_t packs = static_cast<std::uint32_t>(width * sizeof(T) / 16);
     for (std::uint32_t i = threadIdx.x; i < packs; i += kRowThreads)
@@ -60,20 +61,20 @@ __global__ void __launch_bounds__(kRowThreads)
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
 
-  for (std::int64_t begin = threadIdx.x;;) {
+  for (std::uint32_t begin = threadIdx.x;;) {
+    bool indices_in_bounds = true;
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) indices_in_bounds &= static_cast<std::uint64_t>(at[e]) < width;
+    assert(indices_in_bounds);
     T value[kEach];
 #pragma unroll
-    for (int e = 0; e < kEach; ++e) {
-      const bool index_in_bounds = static_cast<std::uint64_t>(at[e]) < width;
-      assert(index_in_bounds);
-      value[e] = row[static_cast<std::uint32_t>(at[e])];
-    }
-    const std::int64_t next = begin + kEach * kRowThreads;
+    for (int e = 0; e < kEach; ++e) value[e] = row[static_cast<std::uint32_t>(at[e])];
+    const std::uint32_t next = begin + kEach * kRowThreads;
     const bool more = next < rows.count;
     if (more) load_indices(at, index, next, rows.count);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const std::int64_t i = begin + e * kRowThreads;
+      const std::uint32_t i = begin + e * kRowThreads;
       if (i < rows.count) target[i] = value[e];
     }
     if (!more) return;
@@ -96,8 +97,9 @@ template <int bytes>
 Status gather_column(const IndexedArgs& args, const CudaLaunch& on) {
   using T = Unit<bytes>;
   const bool single = args.dims == 1;
-  const Rows rows{args.limit, args.size[0], single ? 0 : args.target_stride[1],
-                  single ? 0 : args.source_stride[1], single ? 0 : args.index_stride[1]};
+  const Rows rows{static_cast<std::uint32_t>(args.limit), static_cast<std::uint32_t>(args.size[0]),
+                  single ? 0 : args.target_stride[1], single ? 0 : args.source_stride[1],
+                  single ? 0 : args.index_stride[1]};
   const auto shared = static_cast<unsigned>((args.limit * bytes + 15) / 16 * 16);
   if (shared > 48 * 1024)
     EMBER_TRY(allow_shared<&rows_kernel<T>>(on, static_cast<int>(kMostBytes)));
@@ -117,7 +119,9 @@ RowsColumn rows_column(const IndexedArgs& args, int unit) noexcept {
     return nullptr;
   if (args.limit > kMostBytes / unit || args.size[1] < kFewRows || args.size[1] > INT32_MAX)
     return nullptr;
-  if (args.size[0] < args.limit * unit / 32 || args.size[0] < kRowThreads) return nullptr;
+  if (args.size[0] < args.limit * unit / 32 || args.size[0] < kRowThreads ||
+      args.size[0] > INT32_MAX)
+    return nullptr;
   switch (unit) {
     case 1: return &gather_column<1>;
     case 2: return &gather_column<2>;

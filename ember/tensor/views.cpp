@@ -327,8 +327,9 @@ std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
 Tensor Tensor::view_as_real() const {
   if (!is_complex()) throw Error("view_as_real is only supported for complex tensors");
   Shape sizes = this->sizes();
-  Shape strides = this->strides();
-  for (int i = 0; i < dim(); ++i) strides[i] = m::mul<std::int64_t>(strides[i], 2);
+  Shape strides;
+  for (const std::int64_t stride : this->strides())
+    strides.push_back(m::mul<std::int64_t>(stride, 2));
   sizes.push_back(2);
   strides.push_back(1);
   return Tensor(storage(), real_dtype(dtype()), sizes, strides, 2 * storage_offset());

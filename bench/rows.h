@@ -24,6 +24,24 @@ inline constexpr const char* kSmallCopy = "copy 4 KiB on the device";
 
 inline constexpr const char* kMemoryAllocated = "memory allocated";
 
+inline constexpr const char* kEmpty = "empty(1024)";
+inline constexpr const char* kTransposedView = "transposed view";
+inline constexpr const char* kAddOut = "add into an output";
+inline constexpr const char* kAdd = "a + b";
+inline constexpr const char* kAddNumber = "a + 2";
+inline constexpr const char* kBroadcastAddCall = "a + b, broadcast";
+
+inline constexpr const char* kCopy = "copy";
+inline constexpr const char* kFillLarge = "fill";
+inline constexpr const char* kMulNumber = "mul by a number";
+inline constexpr const char* kAddLarge = "add";
+inline constexpr const char* kExp = "exp";
+inline constexpr const char* kCast = "cast float32 to bfloat16";
+inline constexpr const char* kAddNarrow = "add bfloat16 in place";
+inline constexpr const char* kTransposedCopy = "transposed copy";
+inline constexpr const char* kBroadcastAdd = "broadcast add, bytes written";
+inline constexpr const char* kStridedAdd = "add of every second column";
+
 inline constexpr const char* kPin = "page-lock 1 GiB";
 
 /// "512 B", "1 MiB"

@@ -50,7 +50,7 @@ measure() {  # NAME COMMAND...
 }
 
 results=()
-for name in runtime copies; do
+for name in runtime copies ops; do
   [[ -x $bin/bench_$name ]] || continue
   rm -f "$work/$name.jsonl"
   measure "bench_$name" "$bin/bench_$name" --json "$work/$name.jsonl" "${quick[@]}"
@@ -75,7 +75,7 @@ outputs=(--markdown "$work/table.md" --json "$work/table.jsonl")
 # Programs whose tables are of another kind.
 for program in "$bin"/bench_*; do
   name=${program##*/bench_}
-  case $name in runtime | copies) continue ;; esac
+  case $name in runtime | copies | ops) continue ;; esac
   [[ -x $program ]] || continue
   say ''
   say "== bench_$name =="

@@ -103,6 +103,8 @@ class Peer {
   void host_copies();
   void device_copies();
   void peer_copies();
+  void operation_calls();
+  void operation_throughput();
 
   const Table& table() const { return table_; }
 
@@ -268,6 +270,55 @@ void Peer::peer_copies() {
   }
 }
 
+void Peer::operation_calls() {
+  const at::TensorOptions floats = on_device(0).dtype(at::kFloat);
+  const at::Tensor a = at::ones({1024}, floats);
+  const at::Tensor b = at::ones({1024}, floats);
+  at::Tensor out = at::empty({1024}, floats);
+  const at::Tensor matrix = at::ones({32, 32}, floats);
+  const auto launch = [](Raw& raw) { raw.launch(); };
+  time(rows::kEmpty, kHostCalls, [&] { const at::Tensor made = at::empty({1024}, floats); });
+  time(rows::kTransposedView, kHostCalls, [&] { const at::Tensor view = matrix.t(); });
+  time(
+      rows::kAddOut, kDeviceCalls, [&] { at::add_out(out, a, b); }, launch);
+  time(
+      rows::kAdd, kDeviceCalls, [&] { const at::Tensor sum = a + b; }, launch);
+  time(
+      rows::kAddNumber, kDeviceCalls, [&] { const at::Tensor sum = a + 2; }, launch);
+  time(
+      rows::kBroadcastAddCall, kDeviceCalls, [&] { const at::Tensor sum = matrix + matrix[0]; },
+      launch);
+}
+
+void Peer::operation_throughput() {
+  constexpr std::int64_t kSide = 16384;
+  constexpr double kSize = 4.0 * kSide * kSide;
+  const at::TensorOptions floats = on_device(0).dtype(at::kFloat);
+  const at::Tensor x = at::ones({kSide, kSide}, floats);
+  const at::Tensor y = at::ones({kSide, kSide}, floats);
+  at::Tensor z = at::empty({kSide, kSide}, floats);
+  at::Tensor narrow = at::empty({kSide, kSide}, floats.dtype(at::kBFloat16));
+  const at::Tensor column = at::ones({kSide, 1}, floats);
+  const at::Tensor row = at::ones({1, kSide}, floats);
+  const auto rate = [&](const char* name, double amount, const auto& work) {
+    const Bursts wanted{.calls = 10, .rounds = 11, .warm_up = 1};
+    const double took = completion_medians(bursts(wanted), drain, work)[0];
+    add(name, "GB/s", amount / 1e3 / took);
+  };
+  rate(rows::kCopy, 2 * kSize, [&] { z.copy_(x); });
+  rate(rows::kFillLarge, kSize, [&] { z.fill_(1.5); });
+  rate(rows::kMulNumber, 2 * kSize, [&] { at::mul_out(z, x, at::scalar_tensor(2.0)); });
+  rate(rows::kAddLarge, 3 * kSize, [&] { at::add_out(z, x, y); });
+  rate(rows::kExp, 2 * kSize, [&] { at::exp_out(z, x); });
+  rate(rows::kCast, 1.5 * kSize, [&] { narrow.copy_(x); });
+  rate(rows::kAddNarrow, 1.5 * kSize, [&] { at::add_out(narrow, narrow, narrow); });
+  rate(rows::kTransposedCopy, 2 * kSize, [&] { z.copy_(x.t()); });
+  rate(rows::kBroadcastAdd, kSize, [&] { at::add_out(z, column, row); });
+  const at::Tensor even = x.slice(1, 0, kSide, 2);
+  const at::Tensor odd = x.slice(1, 1, kSide, 2);
+  rate(rows::kStridedAdd, 1.5 * kSize, [&] { const at::Tensor sum = even + odd; });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -299,6 +350,8 @@ int main(int count, char** arguments) {
     measure("copies between host and device", &Peer::host_copies);
     measure("copies on the device", &Peer::device_copies);
     measure("peer copies", &Peer::peer_copies);
+    measure("calls of operations", &Peer::operation_calls);
+    measure("operations", &Peer::operation_throughput);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "PyTorch: %s\n", error.what());
     return 1;

@@ -93,14 +93,14 @@ Bounds bounds_of(Dtype dtype) {
 /// `count` whole numbers from `low` on; a count of zero stands for 2^64.
 void fill_integers(const Tensor& self, std::int64_t low, std::uint64_t count,
                    const GeneratorArg& generator) {
+  // Zero counts as a power of two, which 2^64 is.
   const bool power_of_two = (count & (count - 1)) == 0;
-  DrawId draw = DrawId::integers_128;
-  if (count == 0)
-    draw = DrawId::integers_64;
-  else if (count <= (1U << 16) || (power_of_two && count <= std::uint64_t{1} << 32))
-    draw = DrawId::integers_32;
-  else if (count <= std::uint64_t{1} << 48 || power_of_two)
-    draw = DrawId::integers_64;
+  const bool in_32_bits =
+      count != 0 && (count <= 1U << 16 || (power_of_two && count <= std::uint64_t{1} << 32));
+  const bool in_64_bits = power_of_two || count <= std::uint64_t{1} << 48;
+  const DrawId draw = in_32_bits   ? DrawId::integers_32
+                      : in_64_bits ? DrawId::integers_64
+                                   : DrawId::integers_128;
   DrawParams params;
   params.u = count;
   params.low = low;

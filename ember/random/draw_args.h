@@ -31,7 +31,7 @@ struct DrawArgs {
 /// so neighbours lie in neighbouring threads, and the first T elements take the first number of
 /// their threads' call.
 inline constexpr std::int64_t kThreadsPerBlock = 256;
-inline constexpr std::int64_t kMostBlocks = 132 * 2048 / kThreadsPerBlock;
+inline constexpr std::int64_t kMostBlocks = 132 * (2048 / kThreadsPerBlock);
 
 EMBER_HD constexpr std::int64_t blocks_for(std::int64_t count) {
   const std::int64_t blocks = (count + kThreadsPerBlock - 1) / kThreadsPerBlock;

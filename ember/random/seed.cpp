@@ -92,19 +92,17 @@ void make_waiting_calls() {
 void call_when_initialized(Call::Kind kind, const char* name, std::function<void()> run) {
   Defaults& all = defaults();
   bool hook = false;
-  bool now = true;
   {
     const MutexLock lock(all.mutex);
     if (!cuda::is_initialized()) {
-      now = false;
       if (kind != Call::Kind::other)
         std::erase_if(all.calls, [kind](const Call& call) { return call.kind == kind; });
-      all.calls.push_back({kind, name, std::move(run)});
+      all.calls.push_back({kind, name, std::exchange(run, nullptr)});
       all.waiting.store(true, std::memory_order_release);
       hook = !std::exchange(all.hooked, true);
     }
   }
-  if (now)
+  if (run)
     run();
   else if (hook)
     cuda::on_initialized(&make_waiting_calls);
@@ -177,6 +175,7 @@ Tensor get_rng_state(DeviceArg device) { return device_generator(device).get_sta
 std::vector<Tensor> get_rng_state_all() {
   init();
   std::vector<Tensor> states;
+  states.reserve(static_cast<std::size_t>(device_count()));
   for (int i = 0; i < device_count(); ++i) states.push_back(get_rng_state(i));
   return states;
 }

@@ -92,8 +92,9 @@ class Feistel {
   template <int round>
   EMBER_HD void rounds(const FeistelKeys& keys, std::uint32_t& left, std::uint32_t& right) const {
     if constexpr (round < FeistelKeys::kRounds) {
-      const std::uint32_t a = keys.w[2 * round];
-      const std::uint32_t b = keys.w[2 * round + 1];
+      constexpr int at = 2 * round;
+      const std::uint32_t a = keys.w[at];
+      const std::uint32_t b = keys.w[at + 1];
       if constexpr (round % 2 == 0)
         left ^= scramble(right, a, b) & left_mask_;
       else

@@ -13,7 +13,10 @@ struct PhiloxWords {
   std::uint32_t w[4];
 
   /// Two words as one, the first one low.
-  EMBER_HD std::uint64_t pair(int i) const { return w[2 * i] | std::uint64_t{w[2 * i + 1]} << 32; }
+  EMBER_HD std::uint64_t pair(int i) const {
+    const int at = i == 0 ? 0 : 2;
+    return w[at] | std::uint64_t{w[at + 1]} << 32;
+  }
   friend EMBER_HD bool operator==(const PhiloxWords& a, const PhiloxWords& b) {
     return a.w[0] == b.w[0] && a.w[1] == b.w[1] && a.w[2] == b.w[2] && a.w[3] == b.w[3];
   }

@@ -67,6 +67,27 @@ constinit driver::Kernel rows[] = {
 };
 const driver::kernels::Table table(rows);
 
+// On real devices small products have a kernel of their own (linalg/cuda/small.cu).
+constinit driver::Kernel small_rows[] = {
+    {"matmul_small.float16", &host_column<Half>, nullptr},
+    {"matmul_small.bfloat16", &host_column<BFloat16>, nullptr},
+    {"matmul_small.float32", &host_column<float>, nullptr},
+    {"matmul_small.float64", &host_column<double>, nullptr},
+    {"matmul_small.complex64", &host_column<Complex<float>>, nullptr},
+    {"matmul_small.complex128", &host_column<Complex<double>>, nullptr},
+};
+const driver::kernels::Table small_table(small_rows);
+
+const driver::Kernel& small_kernel(Dtype dtype) {
+  return small_rows[static_cast<int>(dtype) - static_cast<int>(Dtype::float16)];
+}
+static_assert(static_cast<int>(Dtype::complex128) - static_cast<int>(Dtype::float16) == 5);
+
+/// What one launch of that kernel does sooner than cuBLASLt is called.
+bool is_small(const GemmArgs& args) {
+  return args.batch == 1 && args.m <= 64 && args.n <= 64 && args.k <= 128;
+}
+
 // ---- Strides that a BLAS understands
 
 /// A batch of matrices.
@@ -153,16 +174,11 @@ class Call {
       : out_(out), a_(a), b_(b) {
     put(factors.alpha, args_.alpha, args_.integer_alpha);
     put(factors.beta, args_.beta, args_.integer_beta);
-    if (!out.is_cuda()) {
-      const host::Blas* blas = nullptr;
-      if (const Status status = host::find_blas(blas); !status.ok()) throw Error(status.text());
-    } else if (cuda::is_simulated()) {
+    if (!out.is_cuda() || cuda::is_simulated()) {
       const host::Blas* blas = nullptr;
       if (const Status status = host::find_blas(blas); !status.ok()) throw Error(status.text());
     } else {
-      const Workspace space = workspace(out.device());
-      args_.workspace = space.data;
-      args_.workspace_bytes = space.bytes;
+      real_ = true;
     }
   }
 
@@ -200,7 +216,14 @@ class Call {
     args_.stride_a = a.batch_stride;
     args_.stride_b = b.batch_stride;
     args_.stride_c = c.batch_stride;
-    const driver::Kernel& kernel = product_kernel(out_.dtype());
+    const bool small = real_ && is_small(args_);
+    const driver::Kernel& kernel =
+        small ? small_kernel(out_.dtype()) : product_kernel(out_.dtype());
+    if (real_ && !small) {
+      const Workspace space = workspace(out_.device());
+      args_.workspace = space.data;
+      args_.workspace_bytes = space.bytes;
+    }
     if (!cuda::observed()) [[likely]] {
       ops::run(out_.device(), kernel, args_);
       return;
@@ -214,6 +237,7 @@ class Call {
   const Tensor& a_;
   const Tensor& b_;
   GemmArgs args_;
+  bool real_ = false;  ///< a CUDA device that is not simulated
 };
 
 /// beta * out.

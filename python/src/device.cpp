@@ -1,0 +1,229 @@
+// ember.device, and how arguments become devices, sizes and numbers.
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+PyTypeObject* type = nullptr;
+
+/// A subclass of int, float or complex counts as one; bool is an int of its own.
+Scalar number_of_builtin(PyObject* object, bool& known) {
+  known = true;
+  if (PyBool_Check(object)) return object == Py_True;
+  if (PyLong_Check(object)) {
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    known = overflow == 0;
+    return static_cast<std::int64_t>(value);
+  }
+  if (PyFloat_Check(object)) return PyFloat_AS_DOUBLE(object);
+  if (PyComplex_Check(object)) {
+    const Py_complex value = PyComplex_AsCComplex(object);
+    return Complex<double>(value.real, value.imag);
+  }
+  known = false;
+  return {};
+}
+
+/// np.float32 and the like: of a type of NumPy's, without dimensions.
+bool is_numpy_scalar(PyObject* object) {
+  const char* name = Py_TYPE(object)->tp_name;
+  return std::string_view(name).starts_with("numpy.") && name != std::string_view("numpy.ndarray");
+}
+
+int index_of(nb::handle object) {
+  const auto index = index_from(object);
+  if (!index) throw ValueError("device index out of range");
+  return *index > INT32_MAX ? INT32_MAX : *index < -1 ? -1 : static_cast<int>(*index);
+}
+
+Device parse(nb::handle text) {
+  Py_ssize_t length = 0;
+  const char* begin = PyUnicode_AsUTF8AndSize(text.ptr(), &length);
+  if (begin == nullptr) throw nb::python_error();
+  return Device(std::string_view(begin, static_cast<std::size_t>(length)));
+}
+
+Device indexed(const std::string& kind, std::int64_t index) {
+  if (index < 0) throw Error("Device index must not be negative");
+  const Device plain{std::string_view(kind)};
+  if (plain.has_index())
+    throw Error("type (string) must not include an index because index was passed explicitly: " +
+                kind);
+  return {plain.type(), static_cast<int>(std::min<std::int64_t>(index, INT32_MAX))};
+}
+
+/// The device index of an ember.cuda.device.
+nb::object context_index(nb::handle object) {
+  return nb::getattr(object, "idx", nb::none());
+}
+
+}  // namespace
+
+std::optional<Scalar> number_from(nb::handle object) noexcept {
+  bool known = false;
+  const Scalar number = number_of_builtin(object.ptr(), known);
+  if (known) return number;
+  if (PyLong_Check(object.ptr()) || !is_numpy_scalar(object.ptr())) return std::nullopt;
+  const nb::object plain = nb::steal(PyObject_CallMethod(object.ptr(), "item", nullptr));
+  if (!plain.is_valid()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const Scalar value = number_of_builtin(plain.ptr(), known);
+  return known ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> index_from(nb::handle object) noexcept {
+  PyObject* const given = object.ptr();
+  int overflow = 0;
+  if (PyLong_CheckExact(given)) {
+    const long long value = PyLong_AsLongLongAndOverflow(given, &overflow);
+    return overflow == 0 ? std::optional<std::int64_t>(value) : std::nullopt;
+  }
+  if (PyBool_Check(given) || PyIndex_Check(given) == 0) return std::nullopt;
+  const nb::object number = nb::steal(PyNumber_Index(given));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  return overflow == 0 ? std::optional<std::int64_t>(value) : std::nullopt;
+}
+
+nb::object to_python(const Scalar& number) {
+  switch (number.dtype()) {
+    case Dtype::bool_: return nb::bool_(number.to<bool>());
+    case Dtype::int64: return nb::int_(number.to<std::int64_t>());
+    case Dtype::complex128: {
+      const auto value = number.to<Complex<double>>();
+      return nb::steal(PyComplex_FromDoubles(value.re, value.im));
+    }
+    default: return nb::float_(number.to<double>());
+  }
+}
+
+bool is_device_like(nb::handle object) noexcept {
+  PyObject* const given = object.ptr();
+  if (object.is_none() || PyUnicode_Check(given) || Py_TYPE(given) == type) return true;
+  if (PyBool_Check(given)) return false;
+  return PyLong_Check(given) || PyObject_HasAttrString(given, "idx") != 0;
+}
+
+cuda::DeviceArg DeviceLike::arg() const {
+  if (!given.is_valid() || given.is_none()) return {};
+  if (PyUnicode_Check(given.ptr())) return parse(given);
+  if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
+  if (PyLong_Check(given.ptr())) return index_of(given);
+  return index_of(context_index(given));
+}
+
+std::optional<Device> DeviceLike::place() const {
+  if (!given.is_valid() || given.is_none()) return std::nullopt;
+  if (PyUnicode_Check(given.ptr())) return parse(given);
+  if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
+  const nb::object number =
+      PyLong_Check(given.ptr()) ? nb::borrow(given) : context_index(given);
+  const int index = index_of(number);
+  if (index < 0) throw Error("Device index must not be negative");
+  return Device(Device::Type::cuda, index);
+}
+
+Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {
+  Options options;
+  options.dtype = dtype;
+  options.device = device.place();
+  options.pinned = pin_memory;
+  return options;
+}
+
+Shape Sizes::shape() const {
+  if (count > kMaxDims)
+    throw ValueError("a tensor of " + std::to_string(count) + " dimensions, expected at most " +
+                     std::to_string(kMaxDims));
+  return Shape(std::span(values, count));
+}
+
+bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
+  if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(object.ptr());
+    sizes.count = static_cast<std::size_t>(count);
+    for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
+      const auto size = index_from(PySequence_Fast_GET_ITEM(object.ptr(), i));
+      if (!size) return false;
+      sizes.values[i] = *size;
+    }
+    return true;
+  }
+  const auto size = index_from(object);
+  if (!size) return false;
+  sizes.count = 1;
+  sizes.values[0] = *size;
+  return true;
+}
+
+Shape shape_of(const nb::args& args) {
+  Sizes sizes;
+  const nb::handle given = args.size() == 1 ? nb::handle(args[0]) : nb::handle(args);
+  if (!load_sizes(given, sizes))
+    throw TypeError("size: expected ints or one sequence of ints, got " +
+                    std::string(nb::repr(args).c_str()));
+  return sizes.shape();
+}
+
+void bind_device(nb::module_& m) {
+  auto bound = nb::class_<Device>(
+      m, "device", "A place where tensors can be: the CPU, or a CUDA device by index.",
+      nb::is_final());
+  type = reinterpret_cast<PyTypeObject*>(bound.ptr());
+  bound
+      .def(
+          "__init__",
+          [](Device* self, const std::string& kind, std::int64_t index) {
+            new (self) Device(indexed(kind, index));
+          },
+          nb::arg("type"), nb::arg("index"))
+      .def(
+          "__init__",
+          [](Device* self, const DeviceLike& device) {
+            const auto place = device.place();
+            if (!place) throw TypeError("device: expected a str, an int or a device, got None");
+            new (self) Device(*place);
+          },
+          nb::arg("device"))
+      .def(
+          "__init__",
+          [](Device* self, const std::string& kind) {
+            new (self) Device(std::string_view(kind));
+          },
+          nb::arg("type"))
+      .def_prop_ro("type",
+                   [](const Device& self) { return self.is_cuda() ? "cuda" : "cpu"; })
+      .def_prop_ro("index",
+                   [](const Device& self) {
+                     return self.has_index() ? std::optional(self.index()) : std::nullopt;
+                   })
+      .def("__str__", &Device::str)
+      .def("__repr__",
+           [](const Device& self) {
+             std::string text = std::string("device(type='") + (self.is_cuda() ? "cuda" : "cpu");
+             text += "'";
+             if (self.has_index()) text += ", index=" + std::to_string(self.index());
+             return text + ")";
+           })
+      .def(
+          "__eq__", [](const Device& self, const Device& other) { return self == other; },
+          nb::is_operator())
+      .def(
+          "__ne__", [](const Device& self, const Device& other) { return self != other; },
+          nb::is_operator())
+      .def("__hash__",
+           [](const Device& self) { return (self.is_cuda() ? 1000 : 0) + self.index(); })
+      .def("__reduce__", [](nb::handle self) {
+        const auto& device = nb::cast<const Device&>(self);
+        return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr()))),
+                              nb::make_tuple(device.str()));
+      });
+}
+
+}  // namespace ember::python

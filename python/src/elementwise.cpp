@@ -1,0 +1,318 @@
+// Element-wise operations: every row of the list of operations (ember/scalar/elementwise.inc)
+// becomes a function, a method, a method in place and, for some, an operator. What torch's
+// signatures add to the rows stands here as a table.
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+using ops::OpId;
+
+/// Names of the parameters where they are not input and other.
+struct Parameters {
+  OpId op;
+  std::array<const char*, 3> names;
+};
+constexpr Parameters kParameters[] = {
+    {OpId::pow, {"input", "exponent", nullptr}},
+    {OpId::lerp, {"input", "end", "weight"}},
+    {OpId::addcmul, {"input", "tensor1", "tensor2"}},
+    {OpId::addcdiv, {"input", "tensor1", "tensor2"}},
+    {OpId::clamp, {"input", "min", "max"}},
+    {OpId::where, {"condition", "input", "other"}},
+};
+
+/// Other names of torch's for the same operations.
+struct Alias {
+  const char* name;
+  OpId op;
+};
+constexpr Alias kAliases[] = {
+    {"absolute", OpId::abs},      {"negative", OpId::neg},       {"fix", OpId::trunc},
+    {"subtract", OpId::sub},      {"multiply", OpId::mul},       {"divide", OpId::div},
+    {"true_divide", OpId::div},   {"arcsin", OpId::asin},        {"arccos", OpId::acos},
+    {"arctan", OpId::atan},       {"arctan2", OpId::atan2},      {"arcsinh", OpId::asinh},
+    {"arccosh", OpId::acosh},     {"arctanh", OpId::atanh},      {"clip", OpId::clamp},
+    {"not_equal", OpId::ne},      {"less", OpId::lt},            {"less_equal", OpId::le},
+    {"greater", OpId::gt},        {"greater_equal", OpId::ge},
+};
+
+/// Operators: forwards, reflected, in place.
+struct Operator {
+  OpId op;
+  const char *forward, *reflected, *in_place;
+};
+constexpr Operator kOperators[] = {
+    {OpId::add, "__add__", "__radd__", "__iadd__"},
+    {OpId::sub, "__sub__", "__rsub__", "__isub__"},
+    {OpId::mul, "__mul__", "__rmul__", "__imul__"},
+    {OpId::div, "__truediv__", "__rtruediv__", "__itruediv__"},
+    {OpId::floor_divide, "__floordiv__", "__rfloordiv__", "__ifloordiv__"},
+    {OpId::remainder, "__mod__", "__rmod__", "__imod__"},
+    {OpId::pow, "__pow__", "__rpow__", "__ipow__"},
+    {OpId::bitwise_and, "__and__", "__rand__", "__iand__"},
+    {OpId::bitwise_or, "__or__", "__ror__", "__ior__"},
+    {OpId::bitwise_xor, "__xor__", "__rxor__", "__ixor__"},
+    {OpId::bitwise_left_shift, "__lshift__", "__rlshift__", "__ilshift__"},
+    {OpId::bitwise_right_shift, "__rshift__", "__rrshift__", "__irshift__"},
+    {OpId::eq, "__eq__", nullptr, nullptr},
+    {OpId::ne, "__ne__", nullptr, nullptr},
+    {OpId::lt, "__lt__", nullptr, nullptr},
+    {OpId::le, "__le__", nullptr, nullptr},
+    {OpId::gt, "__gt__", nullptr, nullptr},
+    {OpId::ge, "__ge__", nullptr, nullptr},
+};
+
+template <class... Inputs>
+Tensor compute(OpId op, const Inputs&... inputs) {
+  const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
+  return unlocked([&] { return ops::elementwise(op, list); });
+}
+
+template <class... Inputs>
+nb::object compute_into(Tensor& out, OpId op, const Inputs&... inputs) {
+  const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
+  unlocked([&] { ops::elementwise(op, list, &out); });
+  return same_object(out);
+}
+
+template <class... Inputs>
+nb::object compute_maybe_into(Tensor* out, OpId op, const Inputs&... inputs) {
+  if (out != nullptr) return compute_into(*out, op, inputs...);
+  return nb::cast(compute(op, inputs...));
+}
+
+std::array<const char*, 3> parameters_of(OpId op) {
+  for (const Parameters& row : kParameters)
+    if (row.op == op) return row.names;
+  return {"input", "other", "third"};
+}
+
+/// "def pow(input: Tensor, exponent: Tensor | complex, *, out: Tensor | None = None) -> Tensor".
+std::string signature(const char* name, OpId op, bool method) {
+  const auto names = parameters_of(op);
+  std::string text = std::string("def ") + name + "(";
+  for (int i = 0; i < ops::op_info(op).operands; ++i) {
+    if (i > 0) text += ", ";
+    if (i == 0 && method) {
+      text += "self";
+      continue;
+    }
+    const bool tensor = ops::op_info(op).operands == 1 || (op == OpId::where && i == 0);
+    text += std::string(names[static_cast<std::size_t>(i)]) +
+            (tensor ? ": Tensor" : ": Tensor | complex");
+  }
+  if (!method) text += ", *, out: Tensor | None = None";
+  return text + ") -> Tensor";
+}
+
+void define_unary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
+  const char* doc = ops::op_info(op).doc;
+  m.def(
+      name,
+      [op](const Tensor& input, Tensor* out) { return compute_maybe_into(out, op, Operand(input)); },
+      nb::arg("input"), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(signature(name, op, false).c_str()), doc);
+  tensor.def(
+      name, [op](const Tensor& self) { return compute(op, Operand(self)); },
+      nb::sig(signature(name, op, true).c_str()), doc);
+  const std::string in_place = std::string(name) + "_";
+  tensor.def(
+      in_place.c_str(), [op](Tensor& self) { return compute_into(self, op, Operand(self)); },
+      nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+}
+
+void define_binary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
+  const char* doc = ops::op_info(op).doc;
+  const auto names = parameters_of(op);
+  m.def(
+      name,
+      [op](const Operand& x, const Operand& y, Tensor* out) {
+        return compute_maybe_into(out, op, x, y);
+      },
+      nb::arg(names[0]), nb::arg(names[1]), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(signature(name, op, false).c_str()), doc);
+  tensor.def(
+      name, [op](const Tensor& self, const Operand& y) { return compute(op, Operand(self), y); },
+      nb::arg(names[1]), nb::sig(signature(name, op, true).c_str()), doc);
+  const std::string in_place = std::string(name) + "_";
+  tensor.def(
+      in_place.c_str(),
+      [op](Tensor& self, const Operand& y) { return compute_into(self, op, Operand(self), y); },
+      nb::arg(names[1]), nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+}
+
+void define_ternary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
+  const char* doc = ops::op_info(op).doc;
+  const auto names = parameters_of(op);
+  m.def(
+      name,
+      [op](const Operand& x, const Operand& y, const Operand& z, Tensor* out) {
+        return compute_maybe_into(out, op, x, y, z);
+      },
+      nb::arg(names[0]), nb::arg(names[1]), nb::arg(names[2]), nb::kw_only(),
+      nb::arg("out") = nb::none(), nb::sig(signature(name, op, false).c_str()), doc);
+  tensor.def(
+      name,
+      [op](const Tensor& self, const Operand& y, const Operand& z) {
+        return compute(op, Operand(self), y, z);
+      },
+      nb::arg(names[1]), nb::arg(names[2]), nb::sig(signature(name, op, true).c_str()), doc);
+  const std::string in_place = std::string(name) + "_";
+  tensor.def(
+      in_place.c_str(),
+      [op](Tensor& self, const Operand& y, const Operand& z) {
+        return compute_into(self, op, Operand(self), y, z);
+      },
+      nb::arg(names[1]), nb::arg(names[2]),
+      nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+}
+
+void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const char* doc = ops::op_info(OpId::where).doc;
+  m.def(
+      "where",
+      [](const Tensor& condition, const Operand& x, const Operand& y, Tensor* out) {
+        return compute_maybe_into(out, OpId::where, Operand(condition), x, y);
+      },
+      nb::arg("condition"), nb::arg("input"), nb::arg("other"), nb::kw_only(),
+      nb::arg("out") = nb::none(),
+      nb::sig(signature("where", OpId::where, false).c_str()), doc);
+  tensor.def(
+      "where",
+      [](const Tensor& self, const Tensor& condition, const Operand& other) {
+        return compute(OpId::where, Operand(condition), Operand(self), other);
+      },
+      nb::arg("condition"), nb::arg("other"),
+      nb::sig("def where(self, condition: Tensor, other: Tensor | complex) -> Tensor"), doc);
+}
+
+/// clamp with one bound is maximum or minimum: they treat NaN alike.
+template <class Compute>
+auto clamp(const Operand& x, const std::optional<Operand>& least,
+           const std::optional<Operand>& most, Compute&& use) {
+  if (least && most) return use(OpId::clamp, x, *least, *most);
+  if (least) return use(OpId::maximum, x, *least);
+  if (most) return use(OpId::minimum, x, *most);
+  throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
+}
+
+void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name) {
+  const char* doc = ops::op_info(OpId::clamp).doc;
+  using Bound = std::optional<Operand>;
+  const std::string bounds = "min: Tensor | complex | None = None, max: Tensor | complex | None = None";
+  m.def(
+      name.c_str(),
+      [](const Operand& input, const Bound& least, const Bound& most, Tensor* out) {
+        return clamp(input, least, most, [&](OpId op, const auto&... inputs) {
+          return compute_maybe_into(out, op, inputs...);
+        });
+      },
+      nb::arg("input"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::kw_only(),
+      nb::arg("out") = nb::none(),
+      nb::sig(("def " + name + "(input: Tensor, " + bounds + ", *, out: Tensor | None = None) -> Tensor").c_str()),
+      doc);
+  tensor.def(
+      name.c_str(),
+      [](const Tensor& self, const Bound& least, const Bound& most) {
+        return clamp(self, least, most,
+                     [](OpId op, const auto&... inputs) { return compute(op, inputs...); });
+      },
+      nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
+      nb::sig(("def " + name + "(self, " + bounds + ") -> Tensor").c_str()), doc);
+  tensor.def(
+      (name + "_").c_str(),
+      [](Tensor& self, const Bound& least, const Bound& most) {
+        return clamp(self, least, most, [&](OpId op, const auto&... inputs) {
+          return compute_into(self, op, inputs...);
+        });
+      },
+      nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
+      nb::sig(("def " + name + "_(self, " + bounds + ") -> Tensor").c_str()), doc);
+}
+
+void define(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
+  if (op == OpId::where) return define_where(tensor, m);
+  if (op == OpId::clamp) return define_clamp(tensor, m, name);
+  switch (ops::op_info(op).operands) {
+    case 1: return define_unary(tensor, m, name, op);
+    case 2: return define_binary(tensor, m, name, op);
+    default: return define_ternary(tensor, m, name, op);
+  }
+}
+
+void define_operator(nb::class_<Tensor>& tensor, const Operator& row) {
+  const OpId op = row.op;
+  const auto sign = [](const char* name) {
+    return std::string("def ") + name + "(self, other: Tensor | complex, /) -> Tensor";
+  };
+  tensor.def(
+      row.forward, [op](const Tensor& self, const Operand& other) { return compute(op, Operand(self), other); },
+      nb::is_operator(), nb::sig(sign(row.forward).c_str()));
+  if (row.reflected != nullptr)
+    tensor.def(
+        row.reflected,
+        [op](const Tensor& self, const Operand& other) { return compute(op, other, Operand(self)); },
+        nb::is_operator(), nb::sig(sign(row.reflected).c_str()));
+  if (row.in_place != nullptr)
+    tensor.def(
+        row.in_place,
+        [op](Tensor& self, const Operand& other) { return compute_into(self, op, Operand(self), other); },
+        nb::is_operator(), nb::sig(sign(row.in_place).c_str()));
+}
+
+}  // namespace
+
+void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
+  int number = 0;
+  for (const OpInfo& info : ops::all_ops())
+    define(tensor, m, info.name, static_cast<OpId>(number++));
+  for (const Alias& alias : kAliases) define(tensor, m, alias.name, alias.op);
+  for (const Operator& row : kOperators) define_operator(tensor, row);
+  struct Sign {
+    const char* name;
+    OpId op;
+  };
+  for (const Sign& row : {Sign{"__neg__", OpId::neg}, Sign{"__pos__", OpId::positive},
+                          Sign{"__abs__", OpId::abs}, Sign{"__invert__", OpId::bitwise_not}}) {
+    const OpId op = row.op;
+    tensor.def(row.name, [op](const Tensor& self) { return compute(op, Operand(self)); });
+  }
+
+  m.def("result_type",
+        [](const Operand& tensor1, const Operand& tensor2) { return result_type(tensor1, tensor2); },
+        nb::arg("tensor1"), nb::arg("tensor2"),
+        "The dtype that an operation on both has.");
+
+  // The rows themselves, for tests and documents.
+  m.def(
+      "_elementwise_ops",
+      [] {
+        nb::list rows;
+        for (const OpInfo& info : ops::all_ops()) {
+          nb::list dtypes;
+          for (int i = 0; i < kDtypes; ++i)
+            if (contains(info.dtypes, static_cast<Dtype>(i)))
+              dtypes.append(dtype_object(static_cast<Dtype>(i)));
+          const char* result = info.result == Result::boolean ? "boolean"
+                               : info.result == Result::real  ? "real"
+                                                              : "same";
+          nb::dict row;
+          row["name"] = info.name;
+          row["operands"] = info.operands;
+          row["dtypes"] = dtypes;
+          row["result"] = result;
+          row["ulp"] = info.ulp;
+          row["doc"] = info.doc;
+          rows.append(row);
+        }
+        return rows;
+      },
+      "The rows of ember/scalar/elementwise.inc, as dicts.");
+}
+
+}  // namespace ember::python

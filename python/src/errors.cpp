@@ -1,0 +1,58 @@
+// Exceptions: each class of base/error.h becomes the Python exception that it stands for.
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+PyObject* out_of_memory = nullptr;
+PyObject* accelerator_error = nullptr;
+
+PyObject* new_exception(nb::module_& m, const char* name, const char* doc) {
+  const std::string full = std::string("ember.") + name;
+  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, PyExc_RuntimeError, nullptr);
+  if (made == nullptr) throw nb::python_error();
+  m.attr(name) = nb::handle(made);
+  return made;  // lives as long as the process
+}
+
+void raise_accelerator_error(const AcceleratorError& error) {
+  const nb::object made =
+      nb::steal(PyObject_CallFunction(accelerator_error, "s", error.what()));
+  if (!made.is_valid()) return;
+  const nb::object code = nb::int_(error.error_code());
+  if (PyObject_SetAttrString(made.ptr(), "error_code", code.ptr()) == 0)
+    PyErr_SetObject(accelerator_error, made.ptr());
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const AcceleratorError& error) {
+    raise_accelerator_error(error);
+  } catch (const OutOfMemoryError& error) {
+    PyErr_SetString(out_of_memory, error.what());
+  } catch (const ValueError& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  } catch (const TypeError& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const IndexError& error) {
+    PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const AssertionError& error) {
+    PyErr_SetString(PyExc_AssertionError, error.what());
+  } catch (const Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& m) {
+  out_of_memory = new_exception(m, "OutOfMemoryError",
+                                "No memory is left on a device; the text says what holds it.");
+  accelerator_error =
+      new_exception(m, "AcceleratorError",
+                    "An error that a device reported; error_code is CUDA's number of it.");
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace ember::python

@@ -1,0 +1,192 @@
+// ember.cuda: devices.
+#include <memory>
+#include <vector>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+using cuda::DeviceGuard;
+
+/// `with ember.cuda.device(1):`. One object can be entered several times, one inside the other.
+struct DeviceContext {
+  explicit DeviceContext(int target) : index(target) {}
+  DeviceContext(DeviceContext&&) = default;
+  ~DeviceContext() = default;
+  int index;
+  int previous = -1;
+  std::vector<std::unique_ptr<DeviceGuard>> guards;
+
+  void enter() {
+    if (index < 0) return;
+    auto guard = unlocked([&] { return std::make_unique<DeviceGuard>(index); });
+    previous = guard->original_device().index();
+    guards.push_back(std::move(guard));
+  }
+  void exit() {
+    if (!guards.empty()) guards.pop_back();
+  }
+};
+
+struct DeviceOf : DeviceContext {
+  using DeviceContext::DeviceContext;
+};
+
+/// None, and "cuda" alone, are the current device.
+int resolved(const DeviceLike& device) {
+  if (device.given.is_none()) return unlocked([] { return cuda::current_device(); });
+  const cuda::DeviceArg given = device.arg();
+  return unlocked([&] { return given.index(); });
+}
+
+/// A UUID as Python shows it.
+struct Uuid {
+  std::string text;
+  std::array<std::uint8_t, 16> bytes;
+};
+
+void bind_properties(nb::module_& m) {
+  using P = cuda::DeviceProperties;
+  nb::class_<Uuid>(m, "_CUuuid")
+      .def("__str__", [](const Uuid& self) { return self.text; })
+      .def("__repr__", [](const Uuid& self) { return self.text; })
+      .def_prop_ro("bytes", [](const Uuid& self) {
+        return nb::bytes(reinterpret_cast<const char*>(self.bytes.data()), self.bytes.size());
+      });
+  nb::class_<P>(m, "_CudaDeviceProperties", "What a device is.")
+      .def_ro("name", &P::name)
+      .def_ro("major", &P::major)
+      .def_ro("minor", &P::minor)
+      .def_ro("is_multi_gpu_board", &P::is_multi_gpu_board)
+      .def_ro("is_integrated", &P::is_integrated)
+      .def_ro("simulated", &P::simulated)
+      .def_ro("multi_processor_count", &P::multi_processor_count)
+      .def_ro("total_memory", &P::total_memory)
+      .def_ro("max_threads_per_multi_processor", &P::max_threads_per_multi_processor)
+      .def_ro("max_threads_per_block", &P::max_threads_per_block)
+      .def_ro("regs_per_multiprocessor", &P::regs_per_multiprocessor)
+      .def_ro("warp_size", &P::warp_size)
+      .def_ro("L2_cache_size", &P::L2_cache_size)
+      .def_ro("shared_memory_per_block", &P::shared_memory_per_block)
+      .def_ro("shared_memory_per_block_optin", &P::shared_memory_per_block_optin)
+      .def_ro("shared_memory_per_multiprocessor", &P::shared_memory_per_multiprocessor)
+      .def_ro("clock_rate", &P::clock_rate)
+      .def_ro("memory_clock_rate", &P::memory_clock_rate)
+      .def_ro("memory_bus_width", &P::memory_bus_width)
+      .def_ro("pci_domain_id", &P::pci_domain_id)
+      .def_ro("pci_bus_id", &P::pci_bus_id)
+      .def_ro("pci_device_id", &P::pci_device_id)
+      .def_prop_ro("gcnArchName", [](const P& self) { return self.name; })
+      .def_prop_ro("uuid", [](const P& self) { return Uuid{self.uuid_text(), self.uuid}; })
+      .def("__repr__", &P::str);
+}
+
+/// A function that takes an optional device and may wait.
+template <class Call>
+void define(nb::module_& m, const char* name, Call call, const char* doc) {
+  m.def(
+      name,
+      [call](const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return call(given); });
+      },
+      nb::arg("device") = nb::none(), doc);
+}
+
+}  // namespace
+
+void bind_runtime(nb::module_& m) {
+  bind_properties(m);
+  m.def("init", [] { unlocked([] { cuda::init(); }); },
+        "Initialises CUDA, if that has not happened. Not needed: whatever needs a device does it.");
+  m.def("is_initialized", &cuda::is_initialized,
+        "Whether CUDA is initialised. False in a forked child.");
+  m.def("is_available", [] { return unlocked([] { return cuda::is_available(); }); },
+        "Whether there is at least one device. Never raises.");
+  m.def("device_count", [] { return unlocked([] { return cuda::device_count(); }); },
+        "The number of devices; 0 on any trouble.");
+  m.def("current_device", [] { return unlocked([] { return cuda::current_device(); }); },
+        "The index of the calling thread's current device.");
+  m.def(
+      "set_device",
+      [](const DeviceLike& device) {
+        if (device.given.is_none()) throw ValueError(
+              "Expected a torch.device with a specified index or an integer, but got:None");
+        const cuda::DeviceArg given = device.arg();
+        unlocked([&] { cuda::set_device(given); });
+      },
+      nb::arg("device").none(), "Makes a device current for the calling thread; negative: no effect.");
+  define(m, "get_device_name",
+         [](cuda::DeviceArg device) { return cuda::get_device_name(device); }, "A device's name.");
+  define(m, "get_device_capability",
+         [](cuda::DeviceArg device) { return cuda::get_device_capability(device); },
+         "A device's compute capability: (major, minor).");
+  define(m, "get_device_properties",
+         [](cuda::DeviceArg device) -> cuda::DeviceProperties {
+           return cuda::get_device_properties(device);
+         },
+         "What a device is.");
+  define(m, "synchronize", [](cuda::DeviceArg device) { cuda::synchronize(device); },
+         "Waits for all work of a device.");
+  m.def("get_arch_list", &cuda::get_arch_list,
+        "What the CUDA object was compiled for, such as ['sm_90', 'compute_90'].");
+  m.def("get_gencode_flags", &cuda::get_gencode_flags, "The same as flags of nvcc.");
+  m.def(
+      "can_device_access_peer",
+      [](const DeviceLike& device, const DeviceLike& peer) {
+        const cuda::DeviceArg from = device.arg();
+        const cuda::DeviceArg to = peer.arg();
+        return unlocked([&] { return cuda::can_device_access_peer(from, to); });
+      },
+      nb::arg("device").none(), nb::arg("peer_device").none(),
+      "Whether a device can be given access to another one's memory.");
+  m.def(
+      "simulate",
+      [](int count, std::optional<std::uint64_t> memory) {
+        if (memory)
+          cuda::simulate(count, *memory);
+        else
+          cuda::simulate(count);
+      },
+      nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
+      "Chooses simulated devices for this process, before the first use of a device.");
+  m.def("is_simulated", [] { return unlocked([] { return cuda::is_simulated(); }); },
+        "Whether devices are simulated. Initialises CUDA.");
+  m.def("_sleep", [](std::uint64_t cycles) { unlocked([&] { cuda::sleep_cycles(cycles); }); },
+        nb::arg("cycles"), "Spins for so many clock cycles on the current stream.");
+
+  nb::class_<DeviceContext> context(m, "device",
+                                    "Makes a device current inside a with block; a negative index "
+                                    "changes nothing.");
+  context
+      .def(
+          "__init__",
+          [](DeviceContext* self, const DeviceLike& device) {
+            new (self) DeviceContext(resolved(device));
+          },
+          nb::arg("device").none())
+      .def_ro("idx", &DeviceContext::index)
+      .def_ro("prev_idx", &DeviceContext::previous)
+      .def("__enter__",
+           [](DeviceContext& self) {
+             self.enter();
+             return nb::find(self);
+           }, nb::sig("def __enter__(self) -> device"))
+      .def("__exit__", [](DeviceContext& self, const nb::args&) {
+        self.exit();
+        return false;
+      });
+  nb::class_<DeviceOf, DeviceContext>(
+      m, "device_of", "Makes a tensor's device current inside a with block; nothing for the CPU.")
+      .def(
+          "__init__",
+          [](DeviceOf* self, nb::handle obj) {
+            const bool on_device = nb::cast<bool>(obj.attr("is_cuda"));
+            new (self) DeviceOf(on_device ? nb::cast<int>(obj.attr("get_device")()) : -1);
+          },
+          nb::arg("obj"));
+  m.attr("device_ctx_manager") = context;
+}
+
+}  // namespace ember::python

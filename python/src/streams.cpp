@@ -1,0 +1,258 @@
+// ember.cuda: streams and events.
+#include <memory>
+#include <vector>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+using cuda::Event;
+using cuda::ExternalStream;
+using cuda::Stream;
+using cuda::StreamGuard;
+
+constexpr int kCudaType = 1;  // torch's number of the kind of device
+
+/// `with ember.cuda.stream(s):`. None is no stream.
+struct StreamContext {
+  explicit StreamContext(std::optional<Stream> target) : stream(std::move(target)) {}
+  StreamContext(StreamContext&&) = default;
+  ~StreamContext() = default;
+  std::optional<Stream> stream;
+  std::vector<std::unique_ptr<StreamGuard>> guards;
+
+  void enter() {
+    if (stream) guards.push_back(std::make_unique<StreamGuard>(*stream));
+  }
+  void exit() {
+    if (!guards.empty()) guards.pop_back();
+  }
+};
+
+/// Of `with s:`; streams are values, so they keep no guards themselves.
+thread_local std::vector<std::unique_ptr<StreamGuard>> entered;
+
+std::uintptr_t handle_of(const Stream& stream) {
+  return reinterpret_cast<std::uintptr_t>(stream.native());
+}
+void* pointer_of(std::uintptr_t handle) {
+  return reinterpret_cast<void*>(handle);  // NOLINT(performance-no-int-to-ptr)
+}
+
+void make_stream(Stream* self, const DeviceLike& device, std::optional<int> priority,
+                 std::optional<std::int64_t> stream_id, std::optional<int> device_index,
+                 std::optional<int> device_type, std::optional<std::uintptr_t> stream_ptr) {
+  if (stream_ptr) {
+    if (priority.value_or(0) != 0) throw Error("Priority was explicitly set for a external stream");
+    const cuda::DeviceArg given = device.arg();
+    new (self) Stream(unlocked([&] { return ExternalStream(pointer_of(*stream_ptr), given); }));
+  } else if (stream_id || device_index || device_type) {
+    if (!stream_id || !device_index || !device_type)
+      throw ValueError("Stream: stream_id, device_index and device_type go together");
+    if (*device_type != kCudaType)
+      throw ValueError("Stream: device_type " + std::to_string(*device_type) + ", expected " +
+                       std::to_string(kCudaType) + " (CUDA)");
+    new (self) Stream(unlocked([&] { return Stream::from_id(*stream_id, *device_index); }));
+  } else {
+    const cuda::DeviceArg given = device.arg();
+    new (self) Stream(unlocked([&] { return Stream(given, priority.value_or(0)); }));
+  }
+}
+
+void bind_stream(nb::module_& m) {
+  auto bound = nb::class_<Stream>(m, "Stream", "An in-order queue of work on one device.",
+                                  nb::is_weak_referenceable());
+  bound
+      .def("__init__", &make_stream, nb::arg("device") = nb::none(), nb::arg("priority") = nb::none(),
+           nb::kw_only(), nb::arg("stream_id") = nb::none(), nb::arg("device_index") = nb::none(),
+           nb::arg("device_type") = nb::none(), nb::arg("stream_ptr") = nb::none(),
+           "A new stream. With stream_id, device_index and device_type an existing one; with "
+           "stream_ptr a foreign handle.")
+      .def_prop_ro("cuda_stream", &handle_of, "The machine's own handle.")
+      .def_prop_ro("device", &Stream::device)
+      .def_prop_ro("device_index", &Stream::device_index)
+      .def_prop_ro("device_type", [](const Stream&) { return kCudaType; })
+      .def_prop_ro("stream_id", &Stream::stream_id)
+      .def_prop_ro("priority", &Stream::priority)
+      .def_prop_ro("_as_parameter_",
+                   [](const Stream& self) {
+                     return nb::module_::import_("ctypes").attr("c_void_p")(handle_of(self));
+                   }, nb::sig("def _as_parameter_(self) -> typing.Any"))
+      .def_static(
+          "priority_range",
+          [](const DeviceLike& device) {
+            const cuda::DeviceArg given = device.arg();
+            return unlocked([&] { return Stream::priority_range(given); });
+          },
+          nb::arg("device") = nb::none(), "(least, greatest), such as (0, -3).")
+      .def("query", [](const Stream& self) { return unlocked([&] { return self.query(); }); },
+           "Whether all work enqueued so far is done.")
+      .def("synchronize", [](const Stream& self) { unlocked([&] { self.synchronize(); }); },
+           "Waits until all work enqueued so far is done.")
+      .def("wait_stream",
+           [](const Stream& self, const Stream& other) {
+             unlocked([&] { self.wait_stream(other); });
+           },
+           nb::arg("stream"), "Later work waits for what another stream holds now. Returns at once.")
+      .def("wait_event",
+           [](const Stream& self, const Event& event) { unlocked([&] { self.wait_event(event); }); },
+           nb::arg("event"), "Later work waits for an event. Returns at once.")
+      .def(
+          "record_event",
+          [](const Stream& self, Event* event) -> nb::object {
+            if (event == nullptr) return nb::cast(unlocked([&] { return self.record_event(); }));
+            unlocked([&] { self.record_event(*event); });
+            return nb::find(*event);
+          },
+          nb::arg("event") = nb::none(), nb::sig("def record_event(self, event: Event | None = None) -> Event"),
+          "Records an event, a new one unless given, and returns it.")
+      .def("__cuda_stream__",
+           [](const Stream& self) { return std::pair<int, std::uintptr_t>(0, handle_of(self)); })
+      .def("__enter__",
+           [](Stream& self) {
+             entered.push_back(std::make_unique<StreamGuard>(self));
+             return nb::find(self);
+           }, nb::sig("def __enter__(self) -> Stream"))
+      .def("__exit__",
+           [](const Stream&, const nb::args&) {
+             if (!entered.empty()) entered.pop_back();
+             return false;
+           })
+      .def(
+          "__eq__", [](const Stream& self, const Stream& other) { return self == other; },
+          nb::is_operator())
+      .def(
+          "__ne__", [](const Stream& self, const Stream& other) { return !(self == other); },
+          nb::is_operator())
+      .def("__hash__",
+           [](const Stream& self) {
+             return static_cast<std::int64_t>(std::hash<Stream>()(self) & INT64_MAX);
+           })
+      .def("__repr__", &Stream::str);
+  nb::class_<ExternalStream, Stream>(m, "ExternalStream",
+                                     "A stream around a foreign handle, which its owner keeps alive.")
+      .def(
+          "__init__",
+          [](ExternalStream* self, std::uintptr_t stream_ptr, const DeviceLike& device) {
+            const cuda::DeviceArg given = device.arg();
+            new (self) ExternalStream(
+                unlocked([&] { return ExternalStream(pointer_of(stream_ptr), given); }));
+          },
+          nb::arg("stream_ptr"), nb::arg("device") = nb::none());
+}
+
+void bind_event(nb::module_& m) {
+  nb::class_<Event>(m, "Event", "A point in the work of a stream.", nb::is_weak_referenceable())
+      .def(nb::init<bool, bool, bool>(), nb::arg("enable_timing") = false,
+           nb::arg("blocking") = false, nb::arg("interprocess") = false)
+      .def_prop_ro("device", &Event::device, "None until the first record.")
+      .def_prop_ro("cuda_event",
+                   [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); },
+                   "The machine's own handle; 0 until the first record.")
+      .def_prop_ro("event_id", [](const Event& self) {
+        return reinterpret_cast<std::uintptr_t>(self.native());
+      })
+      .def(
+          "record",
+          [](Event& self, const Stream* stream) {
+            unlocked([&] { stream != nullptr ? self.record(*stream) : self.record(); });
+          },
+          nb::arg("stream") = nb::none(),
+          "Stands from now on for all work that a stream, the current one unless given, holds.")
+      .def(
+          "wait",
+          [](const Event& self, const Stream* stream) {
+            unlocked([&] { stream != nullptr ? self.wait(*stream) : self.wait(); });
+          },
+          nb::arg("stream") = nb::none(), "Later work of a stream waits for it. Returns at once.")
+      .def("query", [](const Event& self) { return unlocked([&] { return self.query(); }); },
+           "Whether the work it stands for is done; True if never recorded.")
+      .def("synchronize", [](const Event& self) { unlocked([&] { self.synchronize(); }); },
+           "Waits until the work it stands for is done.")
+      .def("elapsed_time", [](const Event& self, const Event& end) { return unlocked([&] { return self.elapsed_time(end); }); },
+           nb::arg("end_event"), "Milliseconds from this event to another one.")
+      .def("__repr__", &Event::str);
+}
+
+void bind_context(nb::module_& m) {
+  nb::class_<StreamContext>(m, "StreamContext",
+                            "Makes a stream, and its device, current inside a with block; None "
+                            "changes nothing.")
+      .def(nb::init<std::optional<Stream>>(), nb::arg("stream").none())
+      .def_ro("stream", &StreamContext::stream)
+      .def("__enter__", [](StreamContext& self) { self.enter(); })
+      .def("__exit__", [](StreamContext& self, const nb::args&) {
+        self.exit();
+        return false;
+      });
+  m.def("stream",
+        [](std::optional<Stream> stream) { return StreamContext(std::move(stream)); },
+        nb::arg("stream").none(), "StreamContext(stream).");
+}
+
+}  // namespace
+
+void bind_streams(nb::module_& m) {
+  bind_event(m);
+  bind_stream(m);
+  bind_context(m);
+  m.def(
+      "current_stream",
+      [](const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return cuda::current_stream(given); });
+      },
+      nb::arg("device") = nb::none(), "The calling thread's current stream on a device.");
+  m.def(
+      "default_stream",
+      [](const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return cuda::default_stream(given); });
+      },
+      nb::arg("device") = nb::none(), "The default stream of a device.");
+  m.def(
+      "set_stream",
+      [](const Stream* stream) {
+        if (stream != nullptr) cuda::set_stream(*stream);
+      },
+      nb::arg("stream").none(),
+      "Makes a stream current on its device, and that device current. Nothing for None.");
+  m.def(
+      "_host_function",
+      [](nb::object function, const Stream* stream) {
+        // Called, and let go, on a thread of the driver's.
+        struct Held {
+          nb::object function;
+          ~Held() {
+            if (nb::is_alive()) {
+              const nb::gil_scoped_acquire locked;
+              function.reset();
+            } else {
+              function.release();  // the interpreter is gone, and with it the function
+            }
+          }
+        };
+        auto held = std::make_shared<Held>(Held{std::move(function)});
+        auto call = [held] {
+          if (!nb::is_alive()) return;
+          const nb::gil_scoped_acquire locked;
+          try {
+            held->function();
+          } catch (nb::python_error& error) {
+            error.discard_as_unraisable(held->function);
+          }
+        };
+        unlocked([&] {
+          if (stream != nullptr)
+            cuda::host_function(std::move(call), *stream);
+          else
+            cuda::host_function(std::move(call));
+        });
+      },
+      nb::arg("function"), nb::arg("stream") = nb::none(),
+      "Enqueues a call of a function without arguments on the host, in the stream's order. It must "
+      "not use CUDA.");
+}
+
+}  // namespace ember::python

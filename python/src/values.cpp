@@ -1,0 +1,222 @@
+// Elements as Python's own objects, and tensors from them.
+#include <cstring>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+nb::object element(const std::byte* at, Dtype dtype) {
+  return with_type(dtype, [&]<class T>() -> nb::object {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return to_python(Scalar(value));
+  });
+}
+
+nb::object nested(const Tensor& tensor, const std::byte* at, int dim) {
+  if (dim == tensor.dim()) return element(at, tensor.dtype());
+  const std::int64_t size = tensor.sizes()[dim];
+  const std::int64_t step =
+      tensor.strides()[dim] * static_cast<std::int64_t>(tensor.element_size());
+  nb::object list = nb::steal(PyList_New(size));
+  if (!list.is_valid()) throw nb::python_error();
+  for (std::int64_t i = 0; i < size; ++i)
+    PyList_SET_ITEM(list.ptr(), i, nested(tensor, at + i * step, dim + 1).release().ptr());
+  return list;
+}
+
+nb::object to_list(const Tensor& self) {
+  const Tensor host = self.is_cuda() ? unlocked([&] { return self.cpu(); }) : self;
+  return nested(host, static_cast<const std::byte*>(host.data_ptr()), 0);
+}
+
+Scalar item(const Tensor& self) {
+  return unlocked([&] { return self.item(); });
+}
+
+/// What a condition needs: torch's words where there is no single truth.
+bool truth(const Tensor& self) {
+  if (self.numel() == 0)
+    throw Error("Boolean value of Tensor with no values is ambiguous");
+  if (self.numel() > 1)
+    throw Error("Boolean value of Tensor with more than one value is ambiguous");
+  return item(self).to<bool>();
+}
+
+// ---- Python's objects as tensors
+
+bool is_sequence(nb::handle object) {
+  return PySequence_Check(object.ptr()) != 0 && !nb::isinstance<Tensor>(object);
+}
+
+const char* kind_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+/// Sizes by the first element of each level; whether the others agree is seen when they are read.
+Shape sizes_of(nb::handle data) {
+  Shape sizes;
+  nb::object level = nb::borrow(data);
+  while (is_sequence(level)) {
+    const Py_ssize_t length = PySequence_Size(level.ptr());
+    if (length < 0) throw nb::python_error();
+    if (PyUnicode_Check(level.ptr()) || PyBytes_Check(level.ptr()) || sizes.size() == kMaxDims)
+      throw ValueError(std::string("too many dimensions '") + kind_name(level) + "'");
+    sizes.push_back(length);
+    if (length == 0) break;
+    nb::object first = nb::steal(PySequence_GetItem(level.ptr(), 0));
+    if (!first.is_valid()) throw nb::python_error();
+    level = std::move(first);
+  }
+  return sizes;
+}
+
+std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) { return a ? promote_types(*a, b) : b; }
+
+/// The dtype of all elements together: bool, int64, float32 or complex64.
+void join_dtypes(nb::handle data, std::optional<Dtype>& dtype) {
+  if (nb::isinstance<Tensor>(data)) {
+    dtype = joined(dtype, nb::cast<const Tensor&>(data).dtype());
+    return;
+  }
+  if (is_sequence(data) && !PyUnicode_Check(data.ptr())) {
+    const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
+    if (!items.is_valid()) throw nb::python_error();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i)
+      join_dtypes(PySequence_Fast_GET_ITEM(items.ptr(), i), dtype);
+    return;
+  }
+  if (PyUnicode_Check(data.ptr())) throw TypeError("new(): invalid data type 'str'");
+  const auto number = number_from(data);
+  if (!number) {
+    if (PyLong_Check(data.ptr())) throw Error("Overflow when unpacking long");
+    throw Error(std::string("Could not infer dtype of ") + kind_name(data));
+  }
+  Dtype own = number->dtype();
+  if (own == Dtype::float64) own = default_dtype();
+  if (own == Dtype::complex128) own = complex_dtype(default_dtype());
+  dtype = joined(dtype, own);
+}
+
+Scalar number_of(nb::handle object) {
+  if (nb::isinstance<Tensor>(object)) return item(nb::cast<const Tensor&>(object));
+  if (const auto number = number_from(object)) return *number;
+  if (PyLong_Check(object.ptr())) throw Error("Overflow when unpacking long");
+  throw TypeError(std::string("must be real number, not ") + kind_name(object));
+}
+
+void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
+  const Dtype dtype = into.dtype();
+  if (dim == into.dim()) {
+    if (is_sequence(data))
+      throw ValueError(std::string("expected a number at dim ") + std::to_string(dim) + ", got " +
+                       kind_name(data));
+    const Scalar number = number_of(data);
+    if (is_complex_dtype(number.dtype()) && !is_complex_dtype(dtype) && dtype != Dtype::bool_)
+      throw TypeError("must be real number, not complex");
+    with_type(dtype, [&]<class T>() {
+      const T value = number.to<T>();
+      std::memcpy(at, &value, sizeof value);
+    });
+    return;
+  }
+  if (!is_sequence(data))
+    throw TypeError("not a sequence");
+  const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
+  if (!items.is_valid()) throw nb::python_error();
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
+  if (size != into.sizes()[dim])
+    throw ValueError("expected sequence of length " + std::to_string(into.sizes()[dim]) +
+                     " at dim " + std::to_string(dim) + " (got " + std::to_string(size) + ")");
+  const std::int64_t step = into.strides()[dim] * static_cast<std::int64_t>(into.element_size());
+  for (Py_ssize_t i = 0; i < size; ++i)
+    store(into, at + i * step, dim + 1, PySequence_Fast_GET_ITEM(items.ptr(), i));
+}
+
+}  // namespace
+
+Tensor tensor_from(nb::handle data, const Options& options) {
+  if (nb::isinstance<Tensor>(data)) {
+    const Tensor& source = nb::cast<const Tensor&>(data);
+    return unlocked([&] { return source.to(options, false, true); });
+  }
+  if (const auto array = array_from(data)) {
+    const Tensor host = *array;
+    return unlocked([&] { return host.to(options, false, true); });
+  }
+  Options here = options;
+  here.device = Device(Device::Type::cpu);
+  const Shape sizes = sizes_of(data);
+  if (!here.dtype) {
+    join_dtypes(data, here.dtype);
+    if (!here.dtype) here.dtype = default_dtype();
+  }
+  const bool elsewhere = options.device && options.device->is_cuda();
+  if (elsewhere) here.pinned = false;
+  const Tensor made = unlocked([&] { return empty(sizes, here); });
+  if (made.numel() > 0) store(made, static_cast<std::byte*>(made.data_ptr()), 0, data);
+  if (!elsewhere) return made;
+  Options there = options;
+  there.dtype.reset();
+  return unlocked([&] { return made.to(there); });
+}
+
+void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
+  tensor
+      .def("item", &item, "The one element as a number of Python's. Waits until it is there.")
+      .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
+           "All elements as nested lists. Waits until they are there.")
+      .def("__bool__", &truth)
+      .def("__float__", [](const Tensor& self) { return item(self).to<double>(); })
+      .def("__int__",
+           [](const Tensor& self) -> nb::object {
+             const nb::object number = to_python(item(self));
+             return nb::steal(PyNumber_Long(number.ptr()));
+           }, nb::sig("def __int__(self) -> int"))
+      .def("__complex__",
+           [](const Tensor& self) {
+             const auto value = item(self).to<Complex<double>>();
+             return nb::object(nb::steal(PyComplex_FromDoubles(value.re, value.im)));
+           }, nb::sig("def __complex__(self) -> complex"))
+      .def("__index__",
+           [](const Tensor& self) -> std::int64_t {
+             if (self.numel() != 1 || !is_integral(self.dtype()))
+               throw TypeError("only integer tensors of a single element can be converted to an index");
+             return item(self).to<std::int64_t>();
+           })
+      .def("__format__", [](nb::handle self, const std::string& format) -> nb::object {
+        const auto& value = nb::cast<const Tensor&>(self);
+        const nb::object plain = value.dim() == 0 ? to_python(item(value)) : nb::str(self);
+        return nb::steal(PyObject_Format(plain.ptr(), nb::str(format.c_str()).ptr()));
+      }, nb::sig("def __format__(self, format_spec: str, /) -> str"));
+  const auto make = [](nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
+                       bool pin_memory) {
+    return tensor_from(data, options_of(dtype, device, pin_memory));
+  };
+  m.def("tensor", make, nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(),
+        nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+        "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
+        "Without a dtype that of the elements: bool, int64, float32 or complex64; an array's own.");
+  m.def(
+      "scalar_tensor",
+      [](const Scalar& value, std::optional<Dtype> dtype, const DeviceLike& device) {
+        Options options = options_of(dtype, device);
+        if (!options.dtype) options.dtype = default_dtype();
+        return unlocked([&] { return scalar_tensor(value, options); });
+      },
+      nb::arg("s"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "One number without dimensions.");
+  tensor.def(
+      "new_tensor",
+      [](const Tensor& self, nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
+         bool pin_memory) {
+        Options options = options_of(dtype, device, pin_memory);
+        if (!options.dtype) options.dtype = self.dtype();
+        if (!options.device) options.device = self.device();
+        return tensor_from(data, options);
+      },
+      nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false,
+      "The same as ember.tensor, with this tensor's dtype and device unless given.");
+}
+
+}  // namespace ember::python

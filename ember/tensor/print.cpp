@@ -110,7 +110,8 @@ Texts texts_of_real(const std::vector<double>& values) {
   Texts made;
   made.width = formatter.width();
   made.elements.reserve(values.size());
-  for (const double value : values) made.elements.push_back(formatter.padded(formatter.number(value)));
+  for (const double value : values)
+    made.elements.push_back(formatter.padded(formatter.number(value)));
   return made;
 }
 
@@ -173,9 +174,8 @@ class Writer {
   std::string level(int dim, int indent) {
     const int left = sizes_.size() - dim;
     if (left == 1) return vector(dim, indent);
-    const std::string between =
-        "," + std::string(static_cast<std::size_t>(left - 1), '\n') +
-        std::string(static_cast<std::size_t>(indent + 1), ' ');
+    const std::string between = "," + std::string(static_cast<std::size_t>(left - 1), '\n') +
+                                std::string(static_cast<std::size_t>(indent + 1), ' ');
     std::string text = "[";
     for (std::int64_t i = 0; i < sizes_[dim]; ++i) {
       if (i > 0) text += between;
@@ -196,9 +196,8 @@ class Writer {
     std::string text = "[";
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (i > 0)
-        text += i % per_line == 0
-                    ? ",\n" + std::string(static_cast<std::size_t>(indent + 1), ' ')
-                    : ", ";
+        text += i % per_line == 0 ? ",\n" + std::string(static_cast<std::size_t>(indent + 1), ' ')
+                                  : ", ";
       text += data[i];
     }
     return text + "]";
@@ -242,7 +241,8 @@ std::string Tensor::str() const {
   }
   // As torch counts: the length of the last line and one.
   const std::size_t newline = text.rfind('\n');
-  int last = static_cast<int>(newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1);
+  int last =
+      static_cast<int>(newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1);
   for (const std::string& suffix : suffixes) {
     const int length = static_cast<int>(suffix.size());
     if (last + length + 2 > kLineWidth) {

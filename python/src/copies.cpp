@@ -1,4 +1,5 @@
-// Copies between tensors, and from device to device. What changes nothing returns the tensor itself.
+// Copies between tensors, and from device to device. What changes nothing returns the tensor
+// itself.
 #include "python.h"
 
 namespace ember::python {
@@ -23,26 +24,29 @@ void bind_copies(nb::class_<Tensor>& tensor) {
             return to(self, dtype, non_blocking, copy);
           },
           nb::arg("dtype"), nb::arg("non_blocking") = false, nb::arg("copy") = false,
-          nb::sig("def to(self, dtype: dtype, non_blocking: bool = False, copy: bool = False) -> Tensor"),
+          nb::sig("def to(self, dtype: dtype, non_blocking: bool = False, copy: bool = False) -> "
+                  "Tensor"),
           "This tensor with another dtype, on another device, or like another tensor. Itself if "
-          "nothing changes, unless copy. Waits for the copy to or from a device unless non_blocking.")
+          "nothing changes, unless copy. Waits for the copy to or from a device unless "
+          "non_blocking.")
       .def(
           "to",
           [](const Tensor& self, const Tensor& other, bool non_blocking, bool copy) {
             return to(self, {other.dtype(), other.device()}, non_blocking, copy);
           },
           nb::arg("other"), nb::arg("non_blocking") = false, nb::arg("copy") = false,
-          nb::sig("def to(self, other: Tensor, non_blocking: bool = False, copy: bool = False) -> Tensor"))
+          nb::sig("def to(self, other: Tensor, non_blocking: bool = False, copy: bool = False) -> "
+                  "Tensor"))
       .def(
           "to",
           [](const Tensor& self, const DeviceLike& device, std::optional<Dtype> dtype,
-             bool non_blocking, bool copy) {
-            return to(self, options_of(dtype, device), non_blocking, copy);
-          },
+             bool non_blocking,
+             bool copy) { return to(self, options_of(dtype, device), non_blocking, copy); },
           nb::arg("device") = nb::none(), nb::arg("dtype") = nb::none(),
           nb::arg("non_blocking") = false, nb::arg("copy") = false,
-          nb::sig("def to(self, device: device | int | str | None = None, dtype: dtype | None = None, "
-                  "non_blocking: bool = False, copy: bool = False) -> Tensor"))
+          nb::sig(
+              "def to(self, device: device | int | str | None = None, dtype: dtype | None = None, "
+              "non_blocking: bool = False, copy: bool = False) -> Tensor"))
       .def(
           "cuda",
           [](const Tensor& self, const DeviceLike& device, bool non_blocking) {
@@ -53,19 +57,30 @@ void bind_copies(nb::class_<Tensor>& tensor) {
                          }));
           },
           nb::arg("device") = nb::none(), nb::arg("non_blocking") = false,
-          nb::sig("def cuda(self, device: device | int | str | None = None, non_blocking: bool = False) -> Tensor"),
+          nb::sig("def cuda(self, device: device | int | str | None = None, non_blocking: bool = "
+                  "False) -> Tensor"),
           "On a CUDA device, the current one unless given; itself if it is there already.")
-      .def("cpu", [](const Tensor& self) { return moved(self, unlocked([&] { return self.cpu(); })); },
-           nb::sig("def cpu(self) -> Tensor"), "On the CPU; waits for the copy.")
-      .def("clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
-           "A copy without gaps.")
-      .def("contiguous",
-           [](const Tensor& self) { return moved(self, unlocked([&] { return self.contiguous(); })); },
-           nb::sig("def contiguous(self) -> Tensor"), "Without gaps, in order; itself if it is so already.")
-      .def("pin_memory",
-           [](const Tensor& self) { return moved(self, unlocked([&] { return self.pin_memory(); })); },
-           nb::sig("def pin_memory(self) -> Tensor"),
-           "In page-locked memory; itself if it is there already. Initialises CUDA.")
+      .def(
+          "cpu",
+          [](const Tensor& self) { return moved(self, unlocked([&] { return self.cpu(); })); },
+          nb::sig("def cpu(self) -> Tensor"), "On the CPU; waits for the copy.")
+      .def(
+          "clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
+          "A copy without gaps.")
+      .def(
+          "contiguous",
+          [](const Tensor& self) {
+            return moved(self, unlocked([&] { return self.contiguous(); }));
+          },
+          nb::sig("def contiguous(self) -> Tensor"),
+          "Without gaps, in order; itself if it is so already.")
+      .def(
+          "pin_memory",
+          [](const Tensor& self) {
+            return moved(self, unlocked([&] { return self.pin_memory(); }));
+          },
+          nb::sig("def pin_memory(self) -> Tensor"),
+          "In page-locked memory; itself if it is there already. Initialises CUDA.")
       .def(
           "copy_",
           [](Tensor& self, const Tensor& source, bool non_blocking) {
@@ -90,28 +105,31 @@ void bind_copies(nb::class_<Tensor>& tensor) {
             return same_object(self);
           },
           nb::arg("value"), nb::sig("def fill_(self, value: Tensor | complex) -> Tensor"))
-      .def("zero_",
-           [](Tensor& self) {
-             unlocked([&] { self.zero_(); });
-             return same_object(self);
-           },
-           nb::sig("def zero_(self) -> Tensor"))
-      .def("record_stream",
-           [](const Tensor& self, const cuda::Stream& stream) {
-             unlocked([&] { self.record_stream(stream); });
-           },
-           nb::arg("stream"), "Work on a stream uses the memory: it is not reused before that is done.");
+      .def(
+          "zero_",
+          [](Tensor& self) {
+            unlocked([&] { self.zero_(); });
+            return same_object(self);
+          },
+          nb::sig("def zero_(self) -> Tensor"))
+      .def(
+          "record_stream",
+          [](const Tensor& self, const cuda::Stream& stream) {
+            unlocked([&] { self.record_stream(stream); });
+          },
+          nb::arg("stream"),
+          "Work on a stream uses the memory: it is not reused before that is done.");
   // float(), int() and so on: `to` with a name.
   struct Named {
     const char* name;
     Dtype dtype;
   };
   for (const Named& named :
-       {Named{"float", Dtype::float32}, Named{"double", Dtype::float64}, Named{"half", Dtype::float16},
-        Named{"bfloat16", Dtype::bfloat16}, Named{"bool", Dtype::bool_}, Named{"byte", Dtype::uint8},
-        Named{"char", Dtype::int8}, Named{"short", Dtype::int16}, Named{"int", Dtype::int32},
-        Named{"long", Dtype::int64}, Named{"cfloat", Dtype::complex64},
-        Named{"cdouble", Dtype::complex128}}) {
+       {Named{"float", Dtype::float32}, Named{"double", Dtype::float64},
+        Named{"half", Dtype::float16}, Named{"bfloat16", Dtype::bfloat16},
+        Named{"bool", Dtype::bool_}, Named{"byte", Dtype::uint8}, Named{"char", Dtype::int8},
+        Named{"short", Dtype::int16}, Named{"int", Dtype::int32}, Named{"long", Dtype::int64},
+        Named{"cfloat", Dtype::complex64}, Named{"cdouble", Dtype::complex128}}) {
     const Dtype dtype = named.dtype;
     const std::string signature = std::string("def ") + named.name + "(self) -> Tensor";
     const std::string doc = std::string("The same as to(") + dtype_name(dtype) + ").";

@@ -54,9 +54,7 @@ Device indexed(const std::string& kind, std::int64_t index) {
 }
 
 /// The device index of an ember.cuda.device.
-nb::object context_index(nb::handle object) {
-  return nb::getattr(object, "idx", nb::none());
-}
+nb::object context_index(nb::handle object) { return nb::getattr(object, "idx", nb::none()); }
 
 }  // namespace
 
@@ -122,8 +120,7 @@ std::optional<Device> DeviceLike::place() const {
   if (!given.is_valid() || given.is_none()) return std::nullopt;
   if (PyUnicode_Check(given.ptr())) return parse(given);
   if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
-  const nb::object number =
-      PyLong_Check(given.ptr()) ? nb::borrow(given) : context_index(given);
+  const nb::object number = PyLong_Check(given.ptr()) ? nb::borrow(given) : context_index(given);
   const int index = index_of(number);
   if (index < 0) throw Error("Device index must not be negative");
   return Device(Device::Type::cuda, index);
@@ -193,12 +190,9 @@ void bind_device(nb::module_& m) {
           nb::arg("device"))
       .def(
           "__init__",
-          [](Device* self, const std::string& kind) {
-            new (self) Device(std::string_view(kind));
-          },
+          [](Device* self, const std::string& kind) { new (self) Device(std::string_view(kind)); },
           nb::arg("type"))
-      .def_prop_ro("type",
-                   [](const Device& self) { return self.is_cuda() ? "cuda" : "cpu"; })
+      .def_prop_ro("type", [](const Device& self) { return self.is_cuda() ? "cuda" : "cpu"; })
       .def_prop_ro("index",
                    [](const Device& self) {
                      return self.has_index() ? std::optional(self.index()) : std::nullopt;

@@ -140,12 +140,12 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
   if (handle == -1) return;
   if (handle == 0) throw AssertionError("unsupported stream on CUDA: 0");
   // 1 and 2 are CUDA's names of the default streams.
-  void* native = handle > 2 ? reinterpret_cast<void*>(handle) : nullptr;  // NOLINT(performance-no-int-to-ptr)
+  void* native =
+      handle > 2 ? reinterpret_cast<void*>(handle) : nullptr;  // NOLINT(performance-no-int-to-ptr)
   const cuda::Stream current = cuda::current_stream(tensor.device());
   if (native == current.native()) return;
-  const cuda::Stream consumer = native == nullptr
-                                    ? cuda::default_stream(tensor.device())
-                                    : cuda::ExternalStream(native, tensor.device());
+  const cuda::Stream consumer = native == nullptr ? cuda::default_stream(tensor.device())
+                                                  : cuda::ExternalStream(native, tensor.device());
   unlocked([&] { consumer.wait_stream(current); });
 }
 
@@ -159,8 +159,7 @@ nb::object to_dlpack(const Tensor& self, nb::handle stream, nb::handle max_versi
   const bool copied = copy.is(Py_True);
   const Tensor tensor = copied ? unlocked([&] { return self.clone(); }) : self.alias();
   hand_over(tensor, stream);
-  const bool versioned =
-      !max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1;
+  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1;
   return versioned ? exported<DlVersioned>(tensor, copied) : exported<DlManaged>(tensor, copied);
 }
 
@@ -169,8 +168,7 @@ Tensor imported(nb::handle capsule) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), kName<Managed>));
   if (managed == nullptr) throw nb::python_error();
   if constexpr (std::is_same_v<Managed, DlVersioned>) {
-    if (managed->major > 1)
-      throw nb::buffer_error("from_dlpack: a DLPack version newer than 1");
+    if (managed->major > 1) throw nb::buffer_error("from_dlpack: a DLPack version newer than 1");
     if ((managed->flags & kReadOnly) != 0) warn_user("The given buffer is not writable.");
   }
   const DlTensor& about = managed->tensor;
@@ -216,7 +214,8 @@ Tensor from_dlpack(nb::handle source) {
       capsule = source.attr("__dlpack__")(**keywords);
     }
   }
-  if (PyCapsule_IsValid(capsule.ptr(), kName<DlVersioned>) != 0) return imported<DlVersioned>(capsule);
+  if (PyCapsule_IsValid(capsule.ptr(), kName<DlVersioned>) != 0)
+    return imported<DlVersioned>(capsule);
   if (PyCapsule_IsValid(capsule.ptr(), kName<DlManaged>) != 0) return imported<DlManaged>(capsule);
   throw Error(
       "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
@@ -230,11 +229,14 @@ void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
-           nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
-                   "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"))
-      .def("__dlpack_device__", [](const Tensor& self) { return place_of(self); },
-           "(1, 0) on the CPU, (2, index) on CUDA devices; (12, index), an extension, on simulated "
-           "ones, whose memory no other library can use.");
+           nb::sig(
+               "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
+               "None = None, "
+               "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"))
+      .def(
+          "__dlpack_device__", [](const Tensor& self) { return place_of(self); },
+          "(1, 0) on the CPU, (2, index) on CUDA devices; (12, index), an extension, on simulated "
+          "ones, whose memory no other library can use.");
   m.def("from_dlpack", &from_dlpack, nb::arg("ext_tensor"),
         nb::sig("def from_dlpack(ext_tensor: typing.Any) -> Tensor"),
         "A tensor over the memory of another library's tensor.");

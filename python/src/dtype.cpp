@@ -21,8 +21,8 @@ constexpr Alias kAliases[] = {
     {"long", Dtype::int64},   {"cfloat", Dtype::complex64}, {"cdouble", Dtype::complex128},
 };
 
-/// In the module. Names of Python's own types are left to the package, so that the module's stub can
-/// use them.
+/// In the module. Names of Python's own types are left to the package, so that the module's stub
+/// can use them.
 const char* module_name(Dtype dtype) { return dtype == Dtype::bool_ ? "bool_" : dtype_name(dtype); }
 
 }  // namespace
@@ -39,7 +39,8 @@ std::optional<Dtype> dtype_from(nb::handle object) noexcept {
 }
 
 void bind_dtypes(nb::module_& m) {
-  auto bound = nb::class_<DtypeObject>(m, "dtype", "The type of a tensor's elements.", nb::is_final());
+  auto bound =
+      nb::class_<DtypeObject>(m, "dtype", "The type of a tensor's elements.", nb::is_final());
   bound
       .def("__repr__",
            [](const DtypeObject& self) { return std::string("torch.") + dtype_name(self.dtype); })

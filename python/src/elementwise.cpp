@@ -32,13 +32,13 @@ struct Alias {
   OpId op;
 };
 constexpr Alias kAliases[] = {
-    {"absolute", OpId::abs},      {"negative", OpId::neg},       {"fix", OpId::trunc},
-    {"subtract", OpId::sub},      {"multiply", OpId::mul},       {"divide", OpId::div},
-    {"true_divide", OpId::div},   {"arcsin", OpId::asin},        {"arccos", OpId::acos},
-    {"arctan", OpId::atan},       {"arctan2", OpId::atan2},      {"arcsinh", OpId::asinh},
-    {"arccosh", OpId::acosh},     {"arctanh", OpId::atanh},      {"clip", OpId::clamp},
-    {"not_equal", OpId::ne},      {"less", OpId::lt},            {"less_equal", OpId::le},
-    {"greater", OpId::gt},        {"greater_equal", OpId::ge},
+    {"absolute", OpId::abs},    {"negative", OpId::neg},     {"fix", OpId::trunc},
+    {"subtract", OpId::sub},    {"multiply", OpId::mul},     {"divide", OpId::div},
+    {"true_divide", OpId::div}, {"arcsin", OpId::asin},      {"arccos", OpId::acos},
+    {"arctan", OpId::atan},     {"arctan2", OpId::atan2},    {"arcsinh", OpId::asinh},
+    {"arccosh", OpId::acosh},   {"arctanh", OpId::atanh},    {"clip", OpId::clamp},
+    {"not_equal", OpId::ne},    {"less", OpId::lt},          {"less_equal", OpId::le},
+    {"greater", OpId::gt},      {"greater_equal", OpId::ge},
 };
 
 /// Operators: forwards, reflected, in place.
@@ -114,7 +114,9 @@ void define_unary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
   const char* doc = ops::op_info(op).doc;
   m.def(
       name,
-      [op](const Tensor& input, Tensor* out) { return compute_maybe_into(out, op, Operand(input)); },
+      [op](const Tensor& input, Tensor* out) {
+        return compute_maybe_into(out, op, Operand(input));
+      },
       nb::arg("input"), nb::kw_only(), nb::arg("out") = nb::none(),
       nb::sig(signature(name, op, false).c_str()), doc);
   tensor.def(
@@ -168,8 +170,8 @@ void define_ternary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
       [op](Tensor& self, const Operand& y, const Operand& z) {
         return compute_into(self, op, Operand(self), y, z);
       },
-      nb::arg(names[1]), nb::arg(names[2]),
-      nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+      nb::arg(names[1]), nb::arg(names[2]), nb::sig(signature(in_place.c_str(), op, true).c_str()),
+      doc);
 }
 
 void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -180,8 +182,7 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
         return compute_maybe_into(out, OpId::where, Operand(condition), x, y);
       },
       nb::arg("condition"), nb::arg("input"), nb::arg("other"), nb::kw_only(),
-      nb::arg("out") = nb::none(),
-      nb::sig(signature("where", OpId::where, false).c_str()), doc);
+      nb::arg("out") = nb::none(), nb::sig(signature("where", OpId::where, false).c_str()), doc);
   tensor.def(
       "where",
       [](const Tensor& self, const Tensor& condition, const Operand& other) {
@@ -204,7 +205,8 @@ auto clamp(const Operand& x, const std::optional<Operand>& least,
 void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name) {
   const char* doc = ops::op_info(OpId::clamp).doc;
   using Bound = std::optional<Operand>;
-  const std::string bounds = "min: Tensor | complex | None = None, max: Tensor | complex | None = None";
+  const std::string bounds =
+      "min: Tensor | complex | None = None, max: Tensor | complex | None = None";
   m.def(
       name.c_str(),
       [](const Operand& input, const Bound& least, const Bound& most, Tensor* out) {
@@ -214,7 +216,9 @@ void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
       },
       nb::arg("input"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::kw_only(),
       nb::arg("out") = nb::none(),
-      nb::sig(("def " + name + "(input: Tensor, " + bounds + ", *, out: Tensor | None = None) -> Tensor").c_str()),
+      nb::sig(("def " + name + "(input: Tensor, " + bounds +
+               ", *, out: Tensor | None = None) -> Tensor")
+                  .c_str()),
       doc);
   tensor.def(
       name.c_str(),
@@ -224,15 +228,14 @@ void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
       },
       nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
       nb::sig(("def " + name + "(self, " + bounds + ") -> Tensor").c_str()), doc);
-  tensor.def(
-      (name + "_").c_str(),
-      [](Tensor& self, const Bound& least, const Bound& most) {
-        return clamp(self, least, most, [&](OpId op, const auto&... inputs) {
-          return compute_into(self, op, inputs...);
-        });
-      },
-      nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
-      nb::sig(("def " + name + "_(self, " + bounds + ") -> Tensor").c_str()), doc);
+  tensor.def((name + "_").c_str(),
+             [](Tensor& self, const Bound& least, const Bound& most) {
+               return clamp(self, least, most, [&](OpId op, const auto&... inputs) {
+                 return compute_into(self, op, inputs...);
+               });
+             },
+             nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
+             nb::sig(("def " + name + "_(self, " + bounds + ") -> Tensor").c_str()), doc);
 }
 
 void define(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
@@ -251,17 +254,22 @@ void define_operator(nb::class_<Tensor>& tensor, const Operator& row) {
     return std::string("def ") + name + "(self, other: Tensor | complex, /) -> Tensor";
   };
   tensor.def(
-      row.forward, [op](const Tensor& self, const Operand& other) { return compute(op, Operand(self), other); },
+      row.forward,
+      [op](const Tensor& self, const Operand& other) { return compute(op, Operand(self), other); },
       nb::is_operator(), nb::sig(sign(row.forward).c_str()));
   if (row.reflected != nullptr)
     tensor.def(
         row.reflected,
-        [op](const Tensor& self, const Operand& other) { return compute(op, other, Operand(self)); },
+        [op](const Tensor& self, const Operand& other) {
+          return compute(op, other, Operand(self));
+        },
         nb::is_operator(), nb::sig(sign(row.reflected).c_str()));
   if (row.in_place != nullptr)
     tensor.def(
         row.in_place,
-        [op](Tensor& self, const Operand& other) { return compute_into(self, op, Operand(self), other); },
+        [op](Tensor& self, const Operand& other) {
+          return compute_into(self, op, Operand(self), other);
+        },
         nb::is_operator(), nb::sig(sign(row.in_place).c_str()));
 }
 
@@ -283,10 +291,10 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
     tensor.def(row.name, [op](const Tensor& self) { return compute(op, Operand(self)); });
   }
 
-  m.def("result_type",
-        [](const Operand& tensor1, const Operand& tensor2) { return result_type(tensor1, tensor2); },
-        nb::arg("tensor1"), nb::arg("tensor2"),
-        "The dtype that an operation on both has.");
+  m.def(
+      "result_type",
+      [](const Operand& tensor1, const Operand& tensor2) { return result_type(tensor1, tensor2); },
+      nb::arg("tensor1"), nb::arg("tensor2"), "The dtype that an operation on both has.");
 
   // The rows themselves, for tests and documents.
   m.def(

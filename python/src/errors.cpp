@@ -6,18 +6,18 @@ namespace {
 
 PyObject* out_of_memory = nullptr;
 PyObject* accelerator_error = nullptr;
+PyObject* deferred_call_error = nullptr;
 
-PyObject* new_exception(nb::module_& m, const char* name, const char* doc) {
+PyObject* new_exception(nb::module_& m, const char* name, PyObject* base, const char* doc) {
   const std::string full = std::string("ember.") + name;
-  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, PyExc_RuntimeError, nullptr);
+  PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
   if (made == nullptr) throw nb::python_error();
   m.attr(name) = nb::handle(made);
   return made;  // lives as long as the process
 }
 
 void raise_accelerator_error(const AcceleratorError& error) {
-  const nb::object made =
-      nb::steal(PyObject_CallFunction(accelerator_error, "s", error.what()));
+  const nb::object made = nb::steal(PyObject_CallFunction(accelerator_error, "s", error.what()));
   if (!made.is_valid()) return;
   const nb::object code = nb::int_(error.error_code());
   if (PyObject_SetAttrString(made.ptr(), "error_code", code.ptr()) == 0)
@@ -31,6 +31,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise_accelerator_error(error);
   } catch (const OutOfMemoryError& error) {
     PyErr_SetString(out_of_memory, error.what());
+  } catch (const DeferredCudaCallError& error) {
+    PyErr_SetString(deferred_call_error, error.what());
   } catch (const ValueError& error) {
     PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const TypeError& error) {
@@ -47,11 +49,14 @@ void translate(const std::exception_ptr& thrown, void*) {
 }  // namespace
 
 void bind_errors(nb::module_& m) {
-  out_of_memory = new_exception(m, "OutOfMemoryError",
+  out_of_memory = new_exception(m, "OutOfMemoryError", PyExc_RuntimeError,
                                 "No memory is left on a device; the text says what holds it.");
   accelerator_error =
-      new_exception(m, "AcceleratorError",
+      new_exception(m, "AcceleratorError", PyExc_RuntimeError,
                     "An error that a device reported; error_code is CUDA's number of it.");
+  deferred_call_error =
+      new_exception(m, "DeferredCudaCallError", PyExc_Exception,
+                    "A call that was put off until CUDA was initialised has failed.");
   nb::register_exception_translator(translate);
 }
 

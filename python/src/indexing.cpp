@@ -9,9 +9,7 @@ struct Item {
 };
 
 /// The dimensions that an index takes.
-int dims_taken(nb::handle index) {
-  return index.is_none() || index.is(Py_Ellipsis) ? 0 : 1;
-}
+int dims_taken(nb::handle index) { return index.is_none() || index.is(Py_Ellipsis) ? 0 : 1; }
 
 std::optional<std::int64_t> bound(PyObject* object) {
   if (object == Py_None) return std::nullopt;
@@ -28,8 +26,7 @@ std::optional<std::int64_t> bound(PyObject* object) {
 
 Tensor sliced(const Tensor& tensor, int dim, nb::handle index) {
   auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
-  return tensor.slice(dim, bound(slice->start), bound(slice->stop),
-                      bound(slice->step).value_or(1));
+  return tensor.slice(dim, bound(slice->start), bound(slice->stop), bound(slice->step).value_or(1));
 }
 
 [[noreturn]] void throw_invalid(nb::handle index) {
@@ -47,8 +44,8 @@ Tensor view(const Tensor& self, nb::handle index) {
           "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
     const std::int64_t size = self.sizes()[0];
     if (*at < -size || *at >= size)
-      throw IndexError("index " + std::to_string(*at) + " is out of bounds for dimension 0 with size " +
-                       std::to_string(size));
+      throw IndexError("index " + std::to_string(*at) +
+                       " is out of bounds for dimension 0 with size " + std::to_string(size));
     return self.select(0, *at);
   }
   const nb::tuple items = nb::isinstance<nb::tuple>(index) ? nb::borrow<nb::tuple>(index)

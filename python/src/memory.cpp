@@ -105,47 +105,59 @@ double checked_fraction(nb::handle fraction) {
 
 void bind_memory(nb::module_& m) {
   using cuda::DeviceArg;
-  define(m, "memory_allocated", [](DeviceArg device) { return cuda::memory_allocated(device); },
-         "Bytes in use on a device.");
-  define(m, "max_memory_allocated",
-         [](DeviceArg device) { return cuda::max_memory_allocated(device); },
-         "The most bytes in use at once.");
-  define(m, "memory_reserved", [](DeviceArg device) { return cuda::memory_reserved(device); },
-         "Bytes held of a device, in use or cached.");
-  define(m, "max_memory_reserved",
-         [](DeviceArg device) { return cuda::max_memory_reserved(device); },
-         "The most bytes held at once.");
-  define(m, "reset_peak_memory_stats",
-         [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
-         "Every peak becomes the current value.");
-  define(m, "mem_get_info", [](DeviceArg device) { return cuda::mem_get_info(device); },
-         "(free, total) bytes of the whole device.");
-  define(m, "get_per_process_memory_fraction",
-         [](DeviceArg device) { return cuda::get_per_process_memory_fraction(device); },
-         "The limit of set_per_process_memory_fraction; 1.0 unless set.");
-  define_old(m, "memory_cached",
-             "`torch.cuda.memory_cached` has been renamed to `torch.cuda.memory_reserved`",
-             [](DeviceArg device) { return cuda::memory_reserved(device); },
-             "The old name of memory_reserved.");
-  define_old(m, "max_memory_cached",
-             "`torch.cuda.max_memory_cached` has been renamed to `torch.cuda.max_memory_reserved`",
-             [](DeviceArg device) { return cuda::max_memory_reserved(device); },
-             "The old name of max_memory_reserved.");
-  define_old(m, "reset_max_memory_allocated",
-             "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, "
-             "which resets /all/ peak memory stats.",
-             [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
-             "The same as reset_peak_memory_stats.");
-  define_old(m, "reset_max_memory_cached",
-             "torch.cuda.reset_max_memory_cached now calls torch.cuda.reset_peak_memory_stats, "
-             "which resets /all/ peak memory stats.",
-             [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
-             "The same as reset_peak_memory_stats.");
-  m.def("memory_stats", &memory_stats, nb::arg("device") = nb::none(),
-        nb::sig("def memory_stats(device: ember._C.device | int | str | None = None) -> dict[str, int]"),
-        "Everything that the caching allocator counts; empty before initialisation.");
-  m.def("empty_cache", [] { unlocked([] { cuda::empty_cache(); }); },
-        "Gives cached memory that is not in use back to the devices.");
+  define(
+      m, "memory_allocated", [](DeviceArg device) { return cuda::memory_allocated(device); },
+      "Bytes in use on a device.");
+  define(
+      m, "max_memory_allocated",
+      [](DeviceArg device) { return cuda::max_memory_allocated(device); },
+      "The most bytes in use at once.");
+  define(
+      m, "memory_reserved", [](DeviceArg device) { return cuda::memory_reserved(device); },
+      "Bytes held of a device, in use or cached.");
+  define(
+      m, "max_memory_reserved", [](DeviceArg device) { return cuda::max_memory_reserved(device); },
+      "The most bytes held at once.");
+  define(
+      m, "reset_peak_memory_stats", [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
+      "Every peak becomes the current value.");
+  define(
+      m, "mem_get_info", [](DeviceArg device) { return cuda::mem_get_info(device); },
+      "(free, total) bytes of the whole device.");
+  define(
+      m, "get_per_process_memory_fraction",
+      [](DeviceArg device) { return cuda::get_per_process_memory_fraction(device); },
+      "The limit of set_per_process_memory_fraction; 1.0 unless set.");
+  define_old(
+      m, "memory_cached",
+      "`torch.cuda.memory_cached` has been renamed to `torch.cuda.memory_reserved`",
+      [](DeviceArg device) { return cuda::memory_reserved(device); },
+      "The old name of memory_reserved.");
+  define_old(
+      m, "max_memory_cached",
+      "`torch.cuda.max_memory_cached` has been renamed to `torch.cuda.max_memory_reserved`",
+      [](DeviceArg device) { return cuda::max_memory_reserved(device); },
+      "The old name of max_memory_reserved.");
+  define_old(
+      m, "reset_max_memory_allocated",
+      "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, "
+      "which resets /all/ peak memory stats.",
+      [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
+      "The same as reset_peak_memory_stats.");
+  define_old(
+      m, "reset_max_memory_cached",
+      "torch.cuda.reset_max_memory_cached now calls torch.cuda.reset_peak_memory_stats, "
+      "which resets /all/ peak memory stats.",
+      [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
+      "The same as reset_peak_memory_stats.");
+  m.def(
+      "memory_stats", &memory_stats, nb::arg("device") = nb::none(),
+      nb::sig(
+          "def memory_stats(device: ember._C.device | int | str | None = None) -> dict[str, int]"),
+      "Everything that the caching allocator counts; empty before initialisation.");
+  m.def(
+      "empty_cache", [] { unlocked([] { cuda::empty_cache(); }); },
+      "Gives cached memory that is not in use back to the devices.");
   m.def(
       "set_per_process_memory_fraction",
       [](nb::handle fraction, const DeviceLike& device) {
@@ -154,11 +166,13 @@ void bind_memory(nb::module_& m) {
         unlocked([&] { cuda::set_per_process_memory_fraction(checked, given); });
       },
       nb::arg("fraction"), nb::arg("device") = nb::none(),
-      nb::sig("def set_per_process_memory_fraction(fraction: float, device: ember._C.device | int | str | None = None) -> None"),
+      nb::sig("def set_per_process_memory_fraction(fraction: float, device: ember._C.device | int "
+              "| str | None = None) -> None"),
       "Limits what this process may hold of a device, as a part of its memory.");
   m.def("caching_allocator_alloc", &alloc, nb::arg("size"), nb::arg("device") = nb::none(),
         nb::arg("stream") = nb::none(),
-        nb::sig("def caching_allocator_alloc(size: int, device: ember._C.device | int | str | None = None, "
+        nb::sig("def caching_allocator_alloc(size: int, device: ember._C.device | int | str | None "
+                "= None, "
                 "stream: Stream | int | None = None) -> int"),
         "Memory by its address; 0 for no bytes.");
   m.def(

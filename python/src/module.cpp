@@ -1,7 +1,6 @@
 // The extension module ember._C, with its submodule cuda.
-#include "python.h"
-
 #include "ember/version.h"
+#include "python.h"
 
 namespace ember::python {
 
@@ -17,7 +16,7 @@ void warn_user(const char* text) {
 
 NB_MODULE(_C, m) {
   using namespace ember::python;  // NOLINT
-  nb::set_leak_warnings(false);  // dtypes live until the end, as torch's do
+  nb::set_leak_warnings(false);   // dtypes live until the end, as torch's do
   m.doc() = "Tensors and CUDA semantics on real and simulated devices.";
   m.attr("__version__") = EMBER_VERSION_STRING;
   bind_errors(m);
@@ -29,4 +28,5 @@ NB_MODULE(_C, m) {
   bind_streams(cuda);
   bind_memory(cuda);
   bind_tensor(m);
+  bind_cuda_random(cuda);
 }

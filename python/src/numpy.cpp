@@ -13,9 +13,9 @@ struct Format {
   const char* numpy;  ///< the type string of __array_interface__
 };
 constexpr Format kFormats[] = {
-    {Dtype::bool_, "|b1"},    {Dtype::uint8, "|u1"},     {Dtype::int8, "|i1"},
-    {Dtype::int16, "<i2"},    {Dtype::int32, "<i4"},     {Dtype::int64, "<i8"},
-    {Dtype::float16, "<f2"},  {Dtype::float32, "<f4"},   {Dtype::float64, "<f8"},
+    {Dtype::bool_, "|b1"},     {Dtype::uint8, "|u1"},       {Dtype::int8, "|i1"},
+    {Dtype::int16, "<i2"},     {Dtype::int32, "<i4"},       {Dtype::int64, "<i8"},
+    {Dtype::float16, "<f2"},   {Dtype::float32, "<f4"},     {Dtype::float64, "<f8"},
     {Dtype::complex64, "<c8"}, {Dtype::complex128, "<c16"},
 };
 
@@ -87,7 +87,8 @@ Tensor share(nb::handle array) {
     sizes.push_back(view.shape[i]);
     strides.push_back(view.strides[i] / item);
   }
-  return from_blob(view.buf, sizes, dtype, [held] {}, strides);
+  return from_blob(
+      view.buf, sizes, dtype, [held] {}, strides);
 }
 
 bool is_array(nb::handle object) {
@@ -149,7 +150,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
           [](const Tensor& self, bool force) {
             return to_numpy(force ? unlocked([&] { return self.cpu(); }) : self);
           },
-          nb::kw_only(), nb::arg("force") = false, nb::sig("def numpy(self, *, force: bool = False) -> typing.Any"),
+          nb::kw_only(), nb::arg("force") = false,
+          nb::sig("def numpy(self, *, force: bool = False) -> typing.Any"),
           "A NumPy array over the same memory; of a copy on the CPU if force and need be.")
       .def(
           "__array__",
@@ -164,7 +166,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
             return copy.is(Py_True) ? nb::object(array.attr("copy")()) : array;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-          nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> typing.Any"))
+          nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
+                  "typing.Any"))
       // NumPy's operators leave operands of ours to ours.
       .def_prop_ro_static("__array_priority__", [](nb::handle) { return 1000; })
       .def_prop_ro(
@@ -177,8 +180,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
             nb::dict about = array_interface(self);
             if (self.is_contiguous()) about["strides"] = nb::none();
             // 1 stands for the default stream.
-            const auto stream = reinterpret_cast<std::uintptr_t>(
-                cuda::current_stream(self.device()).native());
+            const auto stream =
+                reinterpret_cast<std::uintptr_t>(cuda::current_stream(self.device()).native());
             about["stream"] = stream == 0 ? 1 : stream;
             return about;
           },
@@ -207,7 +210,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
         return made.is(given) ? data : nb::cast(std::move(made));
       },
       nb::arg("data"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None, device: device | int | str | None = None) -> Tensor"),
+      nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None, device: device | int | "
+              "str | None = None) -> Tensor"),
       "The same as tensor, but shares memory with arrays, and returns tensors as they are, where "
       "neither dtype nor device change.");
 }

@@ -1,6 +1,6 @@
 // What the sources of the extension module share: how arguments of Python become values of ember's,
-// and one `bind_` function per area. There is no logic here: everything that a function does is done
-// by the library.
+// and one `bind_` function per area. There is no logic here: everything that a function does is
+// done by the library.
 //
 // Python's lock is released around every call that may wait for a device, also around launches: the
 // queue of a stream may be full, and what empties it may need the lock (host functions do).
@@ -37,6 +37,10 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_products(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_random(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);

@@ -78,7 +78,10 @@ void bind_properties(nb::module_& m) {
       .def_ro("pci_bus_id", &P::pci_bus_id)
       .def_ro("pci_device_id", &P::pci_device_id)
       .def_prop_ro("gcnArchName", [](const P& self) { return self.name; })
-      .def_prop_ro("uuid", [](const P& self) { return Uuid{self.uuid_text(), self.uuid}; })
+      .def_prop_ro("uuid",
+                   [](const P& self) {
+                     return Uuid{self.uuid_text(), self.uuid};
+                   })
       .def("__repr__", &P::str);
 }
 
@@ -98,37 +101,47 @@ void define(nb::module_& m, const char* name, Call call, const char* doc) {
 
 void bind_runtime(nb::module_& m) {
   bind_properties(m);
-  m.def("init", [] { unlocked([] { cuda::init(); }); },
-        "Initialises CUDA, if that has not happened. Not needed: whatever needs a device does it.");
+  m.def(
+      "init", [] { unlocked([] { cuda::init(); }); },
+      "Initialises CUDA, if that has not happened. Not needed: whatever needs a device does it.");
   m.def("is_initialized", &cuda::is_initialized,
         "Whether CUDA is initialised. False in a forked child.");
-  m.def("is_available", [] { return unlocked([] { return cuda::is_available(); }); },
-        "Whether there is at least one device. Never raises.");
-  m.def("device_count", [] { return unlocked([] { return cuda::device_count(); }); },
-        "The number of devices; 0 on any trouble.");
-  m.def("current_device", [] { return unlocked([] { return cuda::current_device(); }); },
-        "The index of the calling thread's current device.");
+  m.def(
+      "is_available", [] { return unlocked([] { return cuda::is_available(); }); },
+      "Whether there is at least one device. Never raises.");
+  m.def(
+      "device_count", [] { return unlocked([] { return cuda::device_count(); }); },
+      "The number of devices; 0 on any trouble.");
+  m.def(
+      "current_device", [] { return unlocked([] { return cuda::current_device(); }); },
+      "The index of the calling thread's current device.");
   m.def(
       "set_device",
       [](const DeviceLike& device) {
-        if (device.given.is_none()) throw ValueError(
+        if (device.given.is_none())
+          throw ValueError(
               "Expected a torch.device with a specified index or an integer, but got:None");
         const cuda::DeviceArg given = device.arg();
         unlocked([&] { cuda::set_device(given); });
       },
-      nb::arg("device").none(), "Makes a device current for the calling thread; negative: no effect.");
-  define(m, "get_device_name",
-         [](cuda::DeviceArg device) { return cuda::get_device_name(device); }, "A device's name.");
-  define(m, "get_device_capability",
-         [](cuda::DeviceArg device) { return cuda::get_device_capability(device); },
-         "A device's compute capability: (major, minor).");
-  define(m, "get_device_properties",
-         [](cuda::DeviceArg device) -> cuda::DeviceProperties {
-           return cuda::get_device_properties(device);
-         },
-         "What a device is.");
-  define(m, "synchronize", [](cuda::DeviceArg device) { cuda::synchronize(device); },
-         "Waits for all work of a device.");
+      nb::arg("device").none(),
+      "Makes a device current for the calling thread; negative: no effect.");
+  define(
+      m, "get_device_name", [](cuda::DeviceArg device) { return cuda::get_device_name(device); },
+      "A device's name.");
+  define(
+      m, "get_device_capability",
+      [](cuda::DeviceArg device) { return cuda::get_device_capability(device); },
+      "A device's compute capability: (major, minor).");
+  define(
+      m, "get_device_properties",
+      [](cuda::DeviceArg device) -> cuda::DeviceProperties {
+        return cuda::get_device_properties(device);
+      },
+      "What a device is.");
+  define(
+      m, "synchronize", [](cuda::DeviceArg device) { cuda::synchronize(device); },
+      "Waits for all work of a device.");
   m.def("get_arch_list", &cuda::get_arch_list,
         "What the CUDA object was compiled for, such as ['sm_90', 'compute_90'].");
   m.def("get_gencode_flags", &cuda::get_gencode_flags, "The same as flags of nvcc.");
@@ -151,10 +164,12 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
       "Chooses simulated devices for this process, before the first use of a device.");
-  m.def("is_simulated", [] { return unlocked([] { return cuda::is_simulated(); }); },
-        "Whether devices are simulated. Initialises CUDA.");
-  m.def("_sleep", [](std::uint64_t cycles) { unlocked([&] { cuda::sleep_cycles(cycles); }); },
-        nb::arg("cycles"), "Spins for so many clock cycles on the current stream.");
+  m.def(
+      "is_simulated", [] { return unlocked([] { return cuda::is_simulated(); }); },
+      "Whether devices are simulated. Initialises CUDA.");
+  m.def(
+      "_sleep", [](std::uint64_t cycles) { unlocked([&] { cuda::sleep_cycles(cycles); }); },
+      nb::arg("cycles"), "Spins for so many clock cycles on the current stream.");
 
   nb::class_<DeviceContext> context(m, "device",
                                     "Makes a device current inside a with block; a negative index "
@@ -168,11 +183,13 @@ void bind_runtime(nb::module_& m) {
           nb::arg("device").none())
       .def_ro("idx", &DeviceContext::index)
       .def_ro("prev_idx", &DeviceContext::previous)
-      .def("__enter__",
-           [](DeviceContext& self) {
-             self.enter();
-             return nb::find(self);
-           }, nb::sig("def __enter__(self) -> device"))
+      .def(
+          "__enter__",
+          [](DeviceContext& self) {
+            self.enter();
+            return nb::find(self);
+          },
+          nb::sig("def __enter__(self) -> device"))
       .def("__exit__", [](DeviceContext& self, const nb::args&) {
         self.exit();
         return false;

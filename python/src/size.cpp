@@ -9,7 +9,8 @@ PyTypeObject* type = nullptr;
 nb::object as_size(nb::object made) {
   if (!made.is_valid()) throw nb::python_error();
   if (!PyTuple_CheckExact(made.ptr())) return made;
-  PyObject* size = PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(type), made.ptr(), nullptr);
+  PyObject* size =
+      PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(type), made.ptr(), nullptr);
   if (size == nullptr) throw nb::python_error();
   return nb::steal(size);
 }
@@ -63,7 +64,8 @@ PyObject* numel(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"numel", numel, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements of a tensor of this size."},
+    {"numel", numel, METH_NOARGS,
+     "numel($self, /)\n--\n\nThe number of elements of a tensor of this size."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -84,8 +86,7 @@ PyType_Spec spec = {"ember._C.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
 nb::object make_size(const Shape& shape) {
   PyObject* made = type->tp_alloc(type, shape.size());
   if (made == nullptr) throw nb::python_error();
-  for (int i = 0; i < shape.size(); ++i)
-    PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(shape[i]));
+  for (int i = 0; i < shape.size(); ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(shape[i]));
   return nb::steal(made);
 }
 

@@ -64,9 +64,10 @@ void bind_stream(nb::module_& m) {
   auto bound = nb::class_<Stream>(m, "Stream", "An in-order queue of work on one device.",
                                   nb::is_weak_referenceable());
   bound
-      .def("__init__", &make_stream, nb::arg("device") = nb::none(), nb::arg("priority") = nb::none(),
-           nb::kw_only(), nb::arg("stream_id") = nb::none(), nb::arg("device_index") = nb::none(),
-           nb::arg("device_type") = nb::none(), nb::arg("stream_ptr") = nb::none(),
+      .def("__init__", &make_stream, nb::arg("device") = nb::none(),
+           nb::arg("priority") = nb::none(), nb::kw_only(), nb::arg("stream_id") = nb::none(),
+           nb::arg("device_index") = nb::none(), nb::arg("device_type") = nb::none(),
+           nb::arg("stream_ptr") = nb::none(),
            "A new stream. With stream_id, device_index and device_type an existing one; with "
            "stream_ptr a foreign handle.")
       .def_prop_ro("cuda_stream", &handle_of, "The machine's own handle.")
@@ -75,10 +76,12 @@ void bind_stream(nb::module_& m) {
       .def_prop_ro("device_type", [](const Stream&) { return kCudaType; })
       .def_prop_ro("stream_id", &Stream::stream_id)
       .def_prop_ro("priority", &Stream::priority)
-      .def_prop_ro("_as_parameter_",
-                   [](const Stream& self) {
-                     return nb::module_::import_("ctypes").attr("c_void_p")(handle_of(self));
-                   }, nb::sig("def _as_parameter_(self) -> typing.Any"))
+      .def_prop_ro(
+          "_as_parameter_",
+          [](const Stream& self) {
+            return nb::module_::import_("ctypes").attr("c_void_p")(handle_of(self));
+          },
+          nb::sig("def _as_parameter_(self) -> typing.Any"))
       .def_static(
           "priority_range",
           [](const DeviceLike& device) {
@@ -86,18 +89,22 @@ void bind_stream(nb::module_& m) {
             return unlocked([&] { return Stream::priority_range(given); });
           },
           nb::arg("device") = nb::none(), "(least, greatest), such as (0, -3).")
-      .def("query", [](const Stream& self) { return unlocked([&] { return self.query(); }); },
-           "Whether all work enqueued so far is done.")
-      .def("synchronize", [](const Stream& self) { unlocked([&] { self.synchronize(); }); },
-           "Waits until all work enqueued so far is done.")
-      .def("wait_stream",
-           [](const Stream& self, const Stream& other) {
-             unlocked([&] { self.wait_stream(other); });
-           },
-           nb::arg("stream"), "Later work waits for what another stream holds now. Returns at once.")
-      .def("wait_event",
-           [](const Stream& self, const Event& event) { unlocked([&] { self.wait_event(event); }); },
-           nb::arg("event"), "Later work waits for an event. Returns at once.")
+      .def(
+          "query", [](const Stream& self) { return unlocked([&] { return self.query(); }); },
+          "Whether all work enqueued so far is done.")
+      .def(
+          "synchronize", [](const Stream& self) { unlocked([&] { self.synchronize(); }); },
+          "Waits until all work enqueued so far is done.")
+      .def(
+          "wait_stream",
+          [](const Stream& self, const Stream& other) {
+            unlocked([&] { self.wait_stream(other); });
+          },
+          nb::arg("stream"), "Later work waits for what another stream holds now. Returns at once.")
+      .def(
+          "wait_event",
+          [](const Stream& self, const Event& event) { unlocked([&] { self.wait_event(event); }); },
+          nb::arg("event"), "Later work waits for an event. Returns at once.")
       .def(
           "record_event",
           [](const Stream& self, Event* event) -> nb::object {
@@ -105,15 +112,18 @@ void bind_stream(nb::module_& m) {
             unlocked([&] { self.record_event(*event); });
             return nb::find(*event);
           },
-          nb::arg("event") = nb::none(), nb::sig("def record_event(self, event: Event | None = None) -> Event"),
+          nb::arg("event") = nb::none(),
+          nb::sig("def record_event(self, event: Event | None = None) -> Event"),
           "Records an event, a new one unless given, and returns it.")
       .def("__cuda_stream__",
            [](const Stream& self) { return std::pair<int, std::uintptr_t>(0, handle_of(self)); })
-      .def("__enter__",
-           [](Stream& self) {
-             entered.push_back(std::make_unique<StreamGuard>(self));
-             return nb::find(self);
-           }, nb::sig("def __enter__(self) -> Stream"))
+      .def(
+          "__enter__",
+          [](Stream& self) {
+            entered.push_back(std::make_unique<StreamGuard>(self));
+            return nb::find(self);
+          },
+          nb::sig("def __enter__(self) -> Stream"))
       .def("__exit__",
            [](const Stream&, const nb::args&) {
              if (!entered.empty()) entered.pop_back();
@@ -130,8 +140,8 @@ void bind_stream(nb::module_& m) {
              return static_cast<std::int64_t>(std::hash<Stream>()(self) & INT64_MAX);
            })
       .def("__repr__", &Stream::str);
-  nb::class_<ExternalStream, Stream>(m, "ExternalStream",
-                                     "A stream around a foreign handle, which its owner keeps alive.")
+  nb::class_<ExternalStream, Stream>(
+      m, "ExternalStream", "A stream around a foreign handle, which its owner keeps alive.")
       .def(
           "__init__",
           [](ExternalStream* self, std::uintptr_t stream_ptr, const DeviceLike& device) {
@@ -147,12 +157,13 @@ void bind_event(nb::module_& m) {
       .def(nb::init<bool, bool, bool>(), nb::arg("enable_timing") = false,
            nb::arg("blocking") = false, nb::arg("interprocess") = false)
       .def_prop_ro("device", &Event::device, "None until the first record.")
-      .def_prop_ro("cuda_event",
-                   [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); },
-                   "The machine's own handle; 0 until the first record.")
-      .def_prop_ro("event_id", [](const Event& self) {
-        return reinterpret_cast<std::uintptr_t>(self.native());
-      })
+      .def_prop_ro(
+          "cuda_event",
+          [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); },
+          "The machine's own handle; 0 until the first record.")
+      .def_prop_ro(
+          "event_id",
+          [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); })
       .def(
           "record",
           [](Event& self, const Stream* stream) {
@@ -166,12 +177,18 @@ void bind_event(nb::module_& m) {
             unlocked([&] { stream != nullptr ? self.wait(*stream) : self.wait(); });
           },
           nb::arg("stream") = nb::none(), "Later work of a stream waits for it. Returns at once.")
-      .def("query", [](const Event& self) { return unlocked([&] { return self.query(); }); },
-           "Whether the work it stands for is done; True if never recorded.")
-      .def("synchronize", [](const Event& self) { unlocked([&] { self.synchronize(); }); },
-           "Waits until the work it stands for is done.")
-      .def("elapsed_time", [](const Event& self, const Event& end) { return unlocked([&] { return self.elapsed_time(end); }); },
-           nb::arg("end_event"), "Milliseconds from this event to another one.")
+      .def(
+          "query", [](const Event& self) { return unlocked([&] { return self.query(); }); },
+          "Whether the work it stands for is done; True if never recorded.")
+      .def(
+          "synchronize", [](const Event& self) { unlocked([&] { self.synchronize(); }); },
+          "Waits until the work it stands for is done.")
+      .def(
+          "elapsed_time",
+          [](const Event& self, const Event& end) {
+            return unlocked([&] { return self.elapsed_time(end); });
+          },
+          nb::arg("end_event"), "Milliseconds from this event to another one.")
       .def("__repr__", &Event::str);
 }
 
@@ -186,9 +203,9 @@ void bind_context(nb::module_& m) {
         self.exit();
         return false;
       });
-  m.def("stream",
-        [](std::optional<Stream> stream) { return StreamContext(std::move(stream)); },
-        nb::arg("stream").none(), "StreamContext(stream).");
+  m.def(
+      "stream", [](std::optional<Stream> stream) { return StreamContext(std::move(stream)); },
+      nb::arg("stream").none(), "StreamContext(stream).");
 }
 
 }  // namespace

@@ -24,17 +24,22 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro("is_cpu", [](const Tensor& self) { return !self.is_cuda(); })
       .def_prop_ro("itemsize", [](const Tensor& self) { return self.element_size(); })
       .def_prop_ro("nbytes", [](const Tensor& self) { return self.nbytes(); })
-      .def("dim", [](const Tensor& self) { return self.dim(); }, "The number of dimensions.")
+      .def(
+          "dim", [](const Tensor& self) { return self.dim(); }, "The number of dimensions.")
       .def("ndimension", [](const Tensor& self) { return self.dim(); })
-      .def("numel", [](const Tensor& self) { return self.numel(); }, "The number of elements.")
+      .def(
+          "numel", [](const Tensor& self) { return self.numel(); }, "The number of elements.")
       .def("nelement", [](const Tensor& self) { return self.numel(); })
-      .def("element_size", [](const Tensor& self) { return self.element_size(); },
-           "Bytes of one element.")
-      .def("get_device", [](const Tensor& self) { return self.get_device(); },
-           "The index of the CUDA device; -1 on the CPU.")
-      .def("data_ptr",
-           [](const Tensor& self) { return reinterpret_cast<std::uintptr_t>(self.data_ptr()); },
-           "The address of the first element, on its device; 0 if there is none.")
+      .def(
+          "element_size", [](const Tensor& self) { return self.element_size(); },
+          "Bytes of one element.")
+      .def(
+          "get_device", [](const Tensor& self) { return self.get_device(); },
+          "The index of the CUDA device; -1 on the CPU.")
+      .def(
+          "data_ptr",
+          [](const Tensor& self) { return reinterpret_cast<std::uintptr_t>(self.data_ptr()); },
+          "The address of the first element, on its device; 0 if there is none.")
       .def("storage_offset", [](const Tensor& self) { return self.storage_offset(); })
       .def("is_contiguous", [](const Tensor& self) { return self.is_contiguous(); })
       .def("is_floating_point", [](const Tensor& self) { return self.is_floating_point(); })
@@ -43,12 +48,15 @@ void bind_tensor(nb::module_& m) {
            [](const Tensor& self) {
              return self.dtype() != Dtype::bool_ && self.dtype() != Dtype::uint8;
            })
-      .def("is_pinned", [](const Tensor& self) { return self.is_pinned(); },
-           "Whether the memory is page-locked. Never initialises CUDA.")
-      .def("size", [](const Tensor& self) { return self.sizes(); },
-           "All sizes, or that of one dimension.")
-      .def("size", [](const Tensor& self, std::int64_t dim) { return self.size(dim); },
-           nb::arg("dim"))
+      .def(
+          "is_pinned", [](const Tensor& self) { return self.is_pinned(); },
+          "Whether the memory is page-locked. Never initialises CUDA.")
+      .def(
+          "size", [](const Tensor& self) { return self.sizes(); },
+          "All sizes, or that of one dimension.")
+      .def(
+          "size", [](const Tensor& self, std::int64_t dim) { return self.size(dim); },
+          nb::arg("dim"))
       .def(
           "stride",
           [](const Tensor& self) {
@@ -57,23 +65,31 @@ void bind_tensor(nb::module_& m) {
             return nb::tuple(strides);
           },
           "All strides, or that of one dimension, in elements.")
-      .def("stride", [](const Tensor& self, std::int64_t dim) { return self.stride(dim); },
-           nb::arg("dim"))
-      .def("type", [](const Tensor& self) { return type_name(self); },
-           "Such as 'torch.cuda.FloatTensor'.")
+      .def(
+          "stride", [](const Tensor& self, std::int64_t dim) { return self.stride(dim); },
+          nb::arg("dim"))
+      .def(
+          "type", [](const Tensor& self) { return type_name(self); },
+          "Such as 'torch.cuda.FloatTensor'.")
       .def("__repr__", [](const Tensor& self) { return unlocked([&] { return self.str(); }); })
       .def("__len__",
            [](const Tensor& self) {
              if (self.dim() == 0) throw TypeError("len() of a 0-d tensor");
              return self.sizes()[0];
            })
-      .def("__hash__", [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; },
-           nb::sig("def __hash__(self) -> int"));
-  m.def("is_tensor", [](nb::handle obj) { return nb::isinstance<Tensor>(obj); }, nb::arg("obj"));
-  m.def("is_floating_point", [](const Tensor& input) { return input.is_floating_point(); },
-        nb::arg("input"));
-  m.def("is_complex", [](const Tensor& input) { return input.is_complex(); }, nb::arg("input"));
-  m.def("numel", [](const Tensor& input) { return input.numel(); }, nb::arg("input"));
+      .def(
+          "__hash__",
+          [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; },
+          nb::sig("def __hash__(self) -> int"));
+  m.def(
+      "is_tensor", [](nb::handle obj) { return nb::isinstance<Tensor>(obj); }, nb::arg("obj"));
+  m.def(
+      "is_floating_point", [](const Tensor& input) { return input.is_floating_point(); },
+      nb::arg("input"));
+  m.def(
+      "is_complex", [](const Tensor& input) { return input.is_complex(); }, nb::arg("input"));
+  m.def(
+      "numel", [](const Tensor& input) { return input.numel(); }, nb::arg("input"));
   bind_views(tensor, m);
   bind_copies(tensor);
   bind_values(tensor, m);
@@ -82,6 +98,9 @@ void bind_tensor(nb::module_& m) {
   bind_factories(tensor, m);
   bind_numpy(tensor, m);
   bind_dlpack(tensor, m);
+  bind_reductions(tensor, m);
+  bind_products(tensor, m);
+  bind_random(tensor, m);
 }
 
 }  // namespace ember::python

@@ -37,8 +37,7 @@ Scalar item(const Tensor& self) {
 
 /// What a condition needs: torch's words where there is no single truth.
 bool truth(const Tensor& self) {
-  if (self.numel() == 0)
-    throw Error("Boolean value of Tensor with no values is ambiguous");
+  if (self.numel() == 0) throw Error("Boolean value of Tensor with no values is ambiguous");
   if (self.numel() > 1)
     throw Error("Boolean value of Tensor with more than one value is ambiguous");
   return item(self).to<bool>();
@@ -70,7 +69,9 @@ Shape sizes_of(nb::handle data) {
   return sizes;
 }
 
-std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) { return a ? promote_types(*a, b) : b; }
+std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) {
+  return a ? promote_types(*a, b) : b;
+}
 
 /// The dtype of all elements together: bool, int64, float32 or complex64.
 void join_dtypes(nb::handle data, std::optional<Dtype>& dtype) {
@@ -119,8 +120,7 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
     });
     return;
   }
-  if (!is_sequence(data))
-    throw TypeError("not a sequence");
+  if (!is_sequence(data)) throw TypeError("not a sequence");
   const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
   if (!items.is_valid()) throw nb::python_error();
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
@@ -161,33 +161,40 @@ Tensor tensor_from(nb::handle data, const Options& options) {
 }
 
 void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
-  tensor
-      .def("item", &item, "The one element as a number of Python's. Waits until it is there.")
+  tensor.def("item", &item, "The one element as a number of Python's. Waits until it is there.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "All elements as nested lists. Waits until they are there.")
       .def("__bool__", &truth)
       .def("__float__", [](const Tensor& self) { return item(self).to<double>(); })
-      .def("__int__",
-           [](const Tensor& self) -> nb::object {
-             const nb::object number = to_python(item(self));
-             return nb::steal(PyNumber_Long(number.ptr()));
-           }, nb::sig("def __int__(self) -> int"))
-      .def("__complex__",
-           [](const Tensor& self) {
-             const auto value = item(self).to<Complex<double>>();
-             return nb::object(nb::steal(PyComplex_FromDoubles(value.re, value.im)));
-           }, nb::sig("def __complex__(self) -> complex"))
+      .def(
+          "__int__",
+          [](const Tensor& self) -> nb::object {
+            const nb::object number = to_python(item(self));
+            return nb::steal(PyNumber_Long(number.ptr()));
+          },
+          nb::sig("def __int__(self) -> int"))
+      .def(
+          "__complex__",
+          [](const Tensor& self) {
+            const auto value = item(self).to<Complex<double>>();
+            return nb::object(nb::steal(PyComplex_FromDoubles(value.re, value.im)));
+          },
+          nb::sig("def __complex__(self) -> complex"))
       .def("__index__",
            [](const Tensor& self) -> std::int64_t {
              if (self.numel() != 1 || !is_integral(self.dtype()))
-               throw TypeError("only integer tensors of a single element can be converted to an index");
+               throw TypeError(
+                   "only integer tensors of a single element can be converted to an index");
              return item(self).to<std::int64_t>();
            })
-      .def("__format__", [](nb::handle self, const std::string& format) -> nb::object {
-        const auto& value = nb::cast<const Tensor&>(self);
-        const nb::object plain = value.dim() == 0 ? to_python(item(value)) : nb::str(self);
-        return nb::steal(PyObject_Format(plain.ptr(), nb::str(format.c_str()).ptr()));
-      }, nb::sig("def __format__(self, format_spec: str, /) -> str"));
+      .def(
+          "__format__",
+          [](nb::handle self, const std::string& format) -> nb::object {
+            const auto& value = nb::cast<const Tensor&>(self);
+            const nb::object plain = value.dim() == 0 ? to_python(item(value)) : nb::str(self);
+            return nb::steal(PyObject_Format(plain.ptr(), nb::str(format.c_str()).ptr()));
+          },
+          nb::sig("def __format__(self, format_spec: str, /) -> str"));
   const auto make = [](nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
                        bool pin_memory) {
     return tensor_from(data, options_of(dtype, device, pin_memory));

@@ -22,107 +22,145 @@ void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call cal
 
 void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
   using I = std::int64_t;
-  both(tensor, m, "transpose",
-       [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
-       "Two dimensions exchanged.", nb::arg("dim0"), nb::arg("dim1"));
-  both(tensor, m, "swapaxes",
-       [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
-       "The same as transpose.", nb::arg("axis0"), nb::arg("axis1"));
-  both(tensor, m, "t", [](const Tensor& self) { return self.t(); },
-       "At most two dimensions, exchanged.");
-  both(tensor, m, "select", [](const Tensor& self, I dim, I index) { return self.select(dim, index); },
-       "One index along a dimension, which goes.", nb::arg("dim"), nb::arg("index"));
-  both(tensor, m, "narrow",
-       [](const Tensor& self, I dim, I start, I length) { return self.narrow(dim, start, length); },
-       "A range along a dimension.", nb::arg("dim"), nb::arg("start"), nb::arg("length"));
-  both(tensor, m, "flatten",
-       [](const Tensor& self, I start, I end) { return unlocked([&] { return self.flatten(start, end); }); },
-       "A run of dimensions as one; a view where possible.", nb::arg("start_dim") = 0,
-       nb::arg("end_dim") = -1);
-  both(tensor, m, "squeeze",
-       [](const Tensor& self, std::optional<I> dim) {
-         return dim ? self.squeeze(*dim) : self.squeeze();
-       },
-       "Without dimensions of size one, or without that one.", nb::arg("dim") = nb::none());
-  both(tensor, m, "unsqueeze", [](const Tensor& self, I dim) { return self.unsqueeze(dim); },
-       "A new dimension of size one.", nb::arg("dim"));
-  both(tensor, m, "permute",
-       [](const Tensor& self, const Sizes& dims) { return self.permute(dims.shape()); },
-       "The dimensions in another order.", nb::arg("dims"));
-  both(tensor, m, "reshape",
-       [](const Tensor& self, const Sizes& shape) {
-         return unlocked([&] { return self.reshape(shape.shape()); });
-       },
-       "Other sizes; a view where possible, else a copy.", nb::arg("shape"));
-  both(tensor, m, "as_strided",
-       [](const Tensor& self, const Sizes& size, const Sizes& stride, std::optional<I> offset) {
-         return self.as_strided(size.shape(), stride.shape(), offset);
-       },
-       "Any sizes and strides over the same storage.", nb::arg("size"), nb::arg("stride"),
-       nb::arg("storage_offset") = nb::none());
-  both(tensor, m, "chunk",
-       [](const Tensor& self, I chunks, I dim) { return to_tuple(self.chunk(chunks, dim)); },
-       "At most so many pieces along a dimension, all but the last of one size.",
-       nb::arg("chunks"), nb::arg("dim") = 0);
+  both(
+      tensor, m, "transpose",
+      [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
+      "Two dimensions exchanged.", nb::arg("dim0"), nb::arg("dim1"));
+  both(
+      tensor, m, "swapaxes",
+      [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
+      "The same as transpose.", nb::arg("axis0"), nb::arg("axis1"));
+  both(
+      tensor, m, "t", [](const Tensor& self) { return self.t(); },
+      "At most two dimensions, exchanged.");
+  both(
+      tensor, m, "select",
+      [](const Tensor& self, I dim, I index) { return self.select(dim, index); },
+      "One index along a dimension, which goes.", nb::arg("dim"), nb::arg("index"));
+  both(
+      tensor, m, "narrow",
+      [](const Tensor& self, I dim, I start, I length) { return self.narrow(dim, start, length); },
+      "A range along a dimension.", nb::arg("dim"), nb::arg("start"), nb::arg("length"));
+  both(
+      tensor, m, "flatten",
+      [](const Tensor& self, I start, I end) {
+        return unlocked([&] { return self.flatten(start, end); });
+      },
+      "A run of dimensions as one; a view where possible.", nb::arg("start_dim") = 0,
+      nb::arg("end_dim") = -1);
+  both(
+      tensor, m, "squeeze",
+      [](const Tensor& self, std::optional<I> dim) {
+        return dim ? self.squeeze(*dim) : self.squeeze();
+      },
+      "Without dimensions of size one, or without that one.", nb::arg("dim") = nb::none());
+  both(
+      tensor, m, "unsqueeze", [](const Tensor& self, I dim) { return self.unsqueeze(dim); },
+      "A new dimension of size one.", nb::arg("dim"));
+  both(
+      tensor, m, "permute",
+      [](const Tensor& self, const Sizes& dims) { return self.permute(dims.shape()); },
+      "The dimensions in another order.", nb::arg("dims"));
+  both(
+      tensor, m, "reshape",
+      [](const Tensor& self, const Sizes& shape) {
+        return unlocked([&] { return self.reshape(shape.shape()); });
+      },
+      "Other sizes; a view where possible, else a copy.", nb::arg("shape"));
+  both(
+      tensor, m, "as_strided",
+      [](const Tensor& self, const Sizes& size, const Sizes& stride, std::optional<I> offset) {
+        return self.as_strided(size.shape(), stride.shape(), offset);
+      },
+      "Any sizes and strides over the same storage.", nb::arg("size"), nb::arg("stride"),
+      nb::arg("storage_offset") = nb::none());
+  both(
+      tensor, m, "chunk",
+      [](const Tensor& self, I chunks, I dim) { return to_tuple(self.chunk(chunks, dim)); },
+      "At most so many pieces along a dimension, all but the last of one size.", nb::arg("chunks"),
+      nb::arg("dim") = 0);
   const auto split = [](const Tensor& self, nb::handle size, I dim) {
     if (const auto one = index_from(size)) return to_tuple(self.split(*one, dim));
     return to_tuple(self.split(nb::cast<std::vector<I>>(size), dim));
   };
   tensor.def("split", split, "Pieces of a size, or of several sizes, along a dimension.",
              nb::arg("split_size"), nb::arg("dim") = 0,
-             nb::sig("def split(self, split_size: int | collections.abc.Sequence[int], dim: int = 0) -> tuple[Tensor, ...]"));
+             nb::sig("def split(self, split_size: int | collections.abc.Sequence[int], dim: int = "
+                     "0) -> tuple[Tensor, ...]"));
   m.def("split", split, "Pieces of a size, or of several sizes, along a dimension.",
         nb::arg("tensor"), nb::arg("split_size_or_sections"), nb::arg("dim") = 0,
-        nb::sig("def split(tensor: Tensor, split_size_or_sections: int | collections.abc.Sequence[int], dim: int = 0) -> tuple[Tensor, ...]"));
-  both(tensor, m, "unbind", [](const Tensor& self, I dim) { return to_tuple(self.unbind(dim)); },
-       "The slices along a dimension.", nb::arg("dim") = 0);
-  both(tensor, m, "diagonal",
-       [](const Tensor& self, I offset, I dim1, I dim2) { return self.diagonal(offset, dim1, dim2); },
-       "The diagonal of two dimensions, as the last one.", nb::arg("offset") = 0,
-       nb::arg("dim1") = 0, nb::arg("dim2") = 1);
-  m.def("view_as_real", [](const Tensor& self) { return self.view_as_real(); }, nb::arg("input"),
-        "Complex numbers as a last dimension of two.");
-  m.def("view_as_complex", [](const Tensor& self) { return self.view_as_complex(); },
-        nb::arg("input"), "A last dimension of two as complex numbers.");
+        nb::sig("def split(tensor: Tensor, split_size_or_sections: int | "
+                "collections.abc.Sequence[int], dim: int = 0) -> tuple[Tensor, ...]"));
+  both(
+      tensor, m, "unbind", [](const Tensor& self, I dim) { return to_tuple(self.unbind(dim)); },
+      "The slices along a dimension.", nb::arg("dim") = 0);
+  both(
+      tensor, m, "diagonal",
+      [](const Tensor& self, I offset, I dim1, I dim2) {
+        return self.diagonal(offset, dim1, dim2);
+      },
+      "The diagonal of two dimensions, as the last one.", nb::arg("offset") = 0,
+      nb::arg("dim1") = 0, nb::arg("dim2") = 1);
+  m.def(
+      "view_as_real", [](const Tensor& self) { return self.view_as_real(); }, nb::arg("input"),
+      "Complex numbers as a last dimension of two.");
+  m.def(
+      "view_as_complex", [](const Tensor& self) { return self.view_as_complex(); },
+      nb::arg("input"), "A last dimension of two as complex numbers.");
 
   // Sizes one by one.
   tensor
-      .def("permute", [](const Tensor& self, const nb::args& dims) { return self.permute(shape_of(dims)); })
+      .def("permute",
+           [](const Tensor& self, const nb::args& dims) { return self.permute(shape_of(dims)); })
       .def("reshape",
            [](const Tensor& self, const nb::args& shape) {
              const Shape sizes = shape_of(shape);
              return unlocked([&] { return self.reshape(sizes); });
            })
-      .def("view", [](const Tensor& self, const Sizes& size) { return self.view(size.shape()); },
-           nb::arg("size"), "Other sizes over the same elements; an error where that needs a copy.")
-      .def("view", [](const Tensor& self, const nb::args& size) { return self.view(shape_of(size)); })
-      .def("view_as", [](const Tensor& self, const Tensor& other) { return self.view(other.sizes()); },
-           nb::arg("other"))
-      .def("reshape_as",
-           [](const Tensor& self, const Tensor& other) {
-             return unlocked([&] { return self.reshape(other.sizes()); });
-           },
-           nb::arg("other"))
-      .def("expand", [](const Tensor& self, const Sizes& size) { return self.expand(size.shape()); },
-           nb::arg("size"), "Dimensions of size one repeated, without copying; -1 keeps a size.")
-      .def("expand", [](const Tensor& self, const nb::args& size) { return self.expand(shape_of(size)); })
-      .def("expand_as", [](const Tensor& self, const Tensor& other) { return self.expand_as(other); },
-           nb::arg("other"))
-      .def("detach", [](const Tensor& self) { return self.alias(); },
-           "A new tensor object with the same elements.")
-      .def_prop_ro("T", [](const Tensor& self) { return self.t(); },
-                   "At most two dimensions, exchanged.")
-      .def_prop_ro("mT", [](const Tensor& self) {
-        if (self.dim() < 2)
-          throw Error("tensor.mT is only supported on matrices or batches of matrices. Got " +
-                      std::to_string(self.dim()) + "-D tensor.");
-        return self.transpose(-2, -1);
-      }, "The last two dimensions exchanged.")
+      .def(
+          "view", [](const Tensor& self, const Sizes& size) { return self.view(size.shape()); },
+          nb::arg("size"), "Other sizes over the same elements; an error where that needs a copy.")
+      .def("view",
+           [](const Tensor& self, const nb::args& size) { return self.view(shape_of(size)); })
+      .def(
+          "view_as",
+          [](const Tensor& self, const Tensor& other) { return self.view(other.sizes()); },
+          nb::arg("other"))
+      .def(
+          "reshape_as",
+          [](const Tensor& self, const Tensor& other) {
+            return unlocked([&] { return self.reshape(other.sizes()); });
+          },
+          nb::arg("other"))
+      .def(
+          "expand", [](const Tensor& self, const Sizes& size) { return self.expand(size.shape()); },
+          nb::arg("size"), "Dimensions of size one repeated, without copying; -1 keeps a size.")
+      .def("expand",
+           [](const Tensor& self, const nb::args& size) { return self.expand(shape_of(size)); })
+      .def(
+          "expand_as",
+          [](const Tensor& self, const Tensor& other) { return self.expand_as(other); },
+          nb::arg("other"))
+      .def(
+          "detach", [](const Tensor& self) { return self.alias(); },
+          "A new tensor object with the same elements.")
+      .def_prop_ro(
+          "T", [](const Tensor& self) { return self.t(); }, "At most two dimensions, exchanged.")
+      .def_prop_ro(
+          "mT",
+          [](const Tensor& self) {
+            if (self.dim() < 2)
+              throw Error("tensor.mT is only supported on matrices or batches of matrices. Got " +
+                          std::to_string(self.dim()) + "-D tensor.");
+            return self.transpose(-2, -1);
+          },
+          "The last two dimensions exchanged.")
       .def_prop_ro("real", [](const Tensor& self) { return self.real(); })
       .def_prop_ro("imag", [](const Tensor& self) { return self.imag(); })
-      .def("set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
-           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),
-           "Makes this tensor object the view that another one is.");
+      .def(
+          "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
+          nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),
+          "Makes this tensor object the view that another one is.");
 }
 
 }  // namespace ember::python

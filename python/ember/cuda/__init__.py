@@ -1,5 +1,5 @@
 """Devices, streams, events and memory."""
 
-from ember._C import AcceleratorError, OutOfMemoryError
+from ember._C import AcceleratorError, DeferredCudaCallError, OutOfMemoryError
 from ember._C.cuda import *
 from ember._C.cuda import _host_function, _sleep

@@ -1,0 +1,3 @@
+"""Seeding and saving the default generators."""
+
+from ember._C.random import *

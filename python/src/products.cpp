@@ -1,0 +1,139 @@
+// Products of matrices and vectors, and tensors side by side.
+#include <string>
+
+#include "results.h"
+
+namespace ember::python {
+namespace {
+
+/// A product of two tensors, as a function with out= and as a method.
+template <class Make, class Into>
+void define_product(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
+                    const char* second, Make make, Into into, const char* doc) {
+  m.def(
+      name,
+      [make, into](const Tensor& input, const Tensor& other, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, other); },
+            [&](Tensor& result) { into(result, input, other); });
+      },
+      nb::arg("input"), nb::arg(second), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(("def " + std::string(name) + "(input: Tensor, " + second +
+               ": Tensor, *, out: Tensor | None = None) -> Tensor")
+                  .c_str()),
+      doc);
+  tensor.def(
+      name,
+      [make](const Tensor& self, const Tensor& other) {
+        return unlocked([&] { return make(self, other); });
+      },
+      nb::arg(second), doc);
+}
+
+/// addmm and baddbmm: beta * input + alpha * (x @ y).
+template <class Make, class Into>
+void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, const char* x_name,
+                  const char* y_name, Make make, Into into, const char* doc) {
+  const std::string between = std::string(x_name) + ": Tensor, " + y_name +
+                              ": Tensor, *, beta: complex = 1, alpha: complex = 1";
+  m.def(
+      name,
+      [make, into](const Tensor& input, const Tensor& x, const Tensor& y, const Scalar& beta,
+                   const Scalar& alpha, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, x, y, beta, alpha); },
+            [&](Tensor& result) { into(result, input, x, y, beta, alpha); });
+      },
+      nb::arg("input"), nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1,
+      nb::arg("alpha") = 1, nb::arg("out") = nb::none(),
+      nb::sig(("def " + std::string(name) + "(input: Tensor, " + between +
+               ", out: Tensor | None = None) -> Tensor")
+                  .c_str()),
+      doc);
+  tensor.def(
+      name,
+      [make](const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
+             const Scalar& alpha) {
+        return unlocked([&] { return make(self, x, y, beta, alpha); });
+      },
+      nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1, nb::arg("alpha") = 1,
+      nb::sig(("def " + std::string(name) + "(self, " + between + ") -> Tensor").c_str()), doc);
+  const std::string in_place = std::string(name) + "_";
+  tensor.def(
+      in_place.c_str(),
+      [into](Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
+             const Scalar& alpha) {
+        unlocked([&] { into(self, Tensor(self), x, y, beta, alpha); });
+        return same_object(self);
+      },
+      nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1, nb::arg("alpha") = 1,
+      nb::sig(("def " + in_place + "(self, " + between + ") -> Tensor").c_str()), doc);
+}
+
+std::vector<Tensor> tensors_of(nb::handle list) {
+  std::vector<Tensor> tensors;
+  for (const nb::handle item : list) {
+    if (!nb::isinstance<Tensor>(item))
+      throw TypeError("expected Tensor as element " + std::to_string(tensors.size()) +
+                      " in argument 0, but got " + Py_TYPE(item.ptr())->tp_name);
+    tensors.push_back(nb::cast<const Tensor&>(item));
+  }
+  return tensors;
+}
+
+template <class Make, class Into>
+void define_joined(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
+  m.def(
+      name,
+      [make, into](nb::handle tensors, std::int64_t dim, Tensor* out) {
+        const std::vector<Tensor> list = tensors_of(tensors);
+        return maybe_into(
+            out, [&] { return make(list, dim); },
+            [&](Tensor& result) { into(result, std::span<const Tensor>(list), dim); });
+      },
+      nb::arg("tensors"), nb::arg("dim") = 0, nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(("def " + std::string(name) +
+               "(tensors: collections.abc.Iterable[Tensor], dim: int = 0, *, out: Tensor | None = "
+               "None) -> Tensor")
+                  .c_str()),
+      doc);
+}
+
+}  // namespace
+
+#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
+#define EMBER_INTO(name) \
+  [](Tensor& out, const auto&... arguments) { ember::name(out, arguments...); }
+
+void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
+  define_product(tensor, m, "mm", "mat2", EMBER_CALL(mm), EMBER_INTO(mm_out),
+                 "The product of two matrices.");
+  define_product(tensor, m, "bmm", "mat2", EMBER_CALL(bmm), EMBER_INTO(bmm_out),
+                 "The products of two batches of matrices.");
+  define_product(tensor, m, "mv", "vec", EMBER_CALL(mv), EMBER_INTO(mv_out),
+                 "The product of a matrix and a vector.");
+  define_product(tensor, m, "dot", "other", EMBER_CALL(dot), EMBER_INTO(dot_out),
+                 "The sum of the products of two vectors' elements.");
+  define_product(tensor, m, "matmul", "other", EMBER_CALL(matmul), EMBER_INTO(matmul_out),
+                 "The product of vectors, matrices or batches of matrices, broadcast.");
+  define_added(tensor, m, "addmm", "mat1", "mat2", EMBER_CALL(addmm), EMBER_INTO(addmm_out),
+               "beta * input + alpha * (mat1 @ mat2).");
+  define_added(tensor, m, "baddbmm", "batch1", "batch2", EMBER_CALL(baddbmm),
+               EMBER_INTO(baddbmm_out), "beta * input + alpha * (batch1 @ batch2).");
+  tensor.def(
+      "__matmul__",
+      [](const Tensor& self, const Tensor& other) {
+        return unlocked([&] { return matmul(self, other); });
+      },
+      nb::is_operator());
+  define_joined(m, "cat", EMBER_CALL(cat), EMBER_INTO(cat_out),
+                "The tensors, one behind the other along a dimension.");
+  define_joined(m, "concat", EMBER_CALL(cat), EMBER_INTO(cat_out), "The same as cat.");
+  define_joined(m, "stack", EMBER_CALL(stack), EMBER_INTO(stack_out),
+                "The tensors, all of one shape, along a new dimension.");
+}
+
+#undef EMBER_CALL
+#undef EMBER_INTO
+
+}  // namespace ember::python

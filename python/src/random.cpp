@@ -1,0 +1,410 @@
+// Random numbers: generators, seeding, tensors of random numbers. The module ember.random and the
+// names in ember and ember.cuda.
+#include <memory>
+#include <mutex>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+using MaybeDtype = std::optional<Dtype>;
+
+/// A seed: -2^63 to 2^64 - 1, negative ones wrap.
+std::uint64_t seed_of(nb::handle seed) {
+  const nb::object number = nb::steal(PyNumber_Long(seed.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow == 0) return static_cast<std::uint64_t>(value);
+  const unsigned long long wide =
+      overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : static_cast<unsigned long long>(-1);
+  if (overflow < 0 || PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw Error("Overflow when unpacking long");
+  }
+  return wide;
+}
+
+void bind_generator(nb::module_& m) {
+  nb::class_<Generator>(m, "Generator", "A source of random numbers for one device.",
+                        nb::is_weak_referenceable())
+      .def(
+          "__init__",
+          [](Generator* self, const DeviceLike& device) {
+            const Device place = device.place().value_or(Device(Device::Type::cpu));
+            new (self) Generator(unlocked([&] { return Generator(place); }));
+          },
+          nb::arg("device") = nb::none())
+      .def_prop_ro("device", &Generator::device)
+      .def(
+          "manual_seed",
+          [](Generator& self, nb::handle seed) {
+            const std::uint64_t value = seed_of(seed);
+            unlocked([&] { self.manual_seed(value); });
+            return nb::find(self);
+          },
+          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"))
+      .def("seed", [](Generator& self) { return unlocked([&] { return self.seed(); }); })
+      .def("initial_seed",
+           [](const Generator& self) { return unlocked([&] { return self.initial_seed(); }); })
+      .def("get_offset",
+           [](const Generator& self) { return unlocked([&] { return self.get_offset(); }); })
+      .def(
+          "set_offset",
+          [](Generator& self, std::uint64_t offset) {
+            unlocked([&] { self.set_offset(offset); });
+            return nb::find(self);
+          },
+          nb::arg("offset"), nb::sig("def set_offset(self, offset: int) -> Generator"))
+      .def("get_state",
+           [](const Generator& self) { return unlocked([&] { return self.get_state(); }); })
+      .def(
+          "set_state",
+          [](Generator& self, const Tensor& state) {
+            unlocked([&] { self.set_state(state); });
+            return nb::find(self);
+          },
+          nb::arg("new_state"), nb::sig("def set_state(self, new_state: Tensor) -> Generator"))
+      .def("clone_state",
+           [](const Generator& self) { return unlocked([&] { return self.clone_state(); }); })
+      .def("graphsafe_get_state",
+           [](const Generator& self) {
+             return unlocked([&] { return self.graphsafe_get_state(); });
+           })
+      .def(
+          "graphsafe_set_state",
+          [](Generator& self, const Generator& state) {
+            unlocked([&] { self.graphsafe_set_state(state); });
+            return nb::find(self);
+          },
+          nb::arg("state"),
+          nb::sig("def graphsafe_set_state(self, state: Generator) -> Generator"));
+}
+
+/// rand, randn: sizes in both ways, with a generator and out-of-band keywords.
+template <class Make>
+void define_sized(nb::module_& m, const char* name, Make make, const char* doc) {
+  m.def(
+      name,
+      [make](const Sizes& size, GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device,
+             bool pin_memory) {
+        const Shape shape = size.shape();
+        const Options options = options_of(dtype, device, pin_memory);
+        return unlocked([&] { return make(shape, options, generator); });
+      },
+      nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      doc);
+  m.def(
+      name,
+      [make](const nb::args& size, GeneratorArg generator, MaybeDtype dtype,
+             const DeviceLike& device, bool pin_memory) {
+        const Shape shape = shape_of(size);
+        const Options options = options_of(dtype, device, pin_memory);
+        return unlocked([&] { return make(shape, options, generator); });
+      },
+      nb::arg("size"), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+}
+
+void define_new(nb::module_& m) {
+  define_sized(
+      m, "rand",
+      [](const Shape& s, const Options& o, const GeneratorArg& g) { return rand(s, o, g); },
+      "Uniform from 0 to below 1.");
+  define_sized(
+      m, "randn",
+      [](const Shape& s, const Options& o, const GeneratorArg& g) { return randn(s, o, g); },
+      "Standard normal.");
+  const auto like = [&](const char* name, auto make, const char* doc) {
+    m.def(
+        name,
+        [make](const Tensor& input, GeneratorArg generator, MaybeDtype dtype,
+               const DeviceLike& device) {
+          const Options options = options_of(dtype, device);
+          return unlocked([&] { return make(input, options, generator); });
+        },
+        nb::arg("input"), nb::kw_only(), nb::arg("generator") = nb::none(),
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), doc);
+  };
+  like(
+      "rand_like",
+      [](const Tensor& t, const Options& o, const GeneratorArg& g) { return rand_like(t, o, g); },
+      "Uniform from 0 to below 1, like another tensor.");
+  like(
+      "randn_like",
+      [](const Tensor& t, const Options& o, const GeneratorArg& g) { return randn_like(t, o, g); },
+      "Standard normal, like another tensor.");
+  const auto whole = [](std::int64_t low, std::int64_t high, const Sizes& size,
+                        GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device) {
+    const Options options = options_of(dtype, device);
+    return unlocked([&] { return randint(low, high, size.shape(), options, generator); });
+  };
+  m.def(
+      "randint",
+      [whole](std::int64_t high, const Sizes& size, GeneratorArg generator, MaybeDtype dtype,
+              const DeviceLike& device) { return whole(0, high, size, generator, dtype, device); },
+      nb::arg("high"), nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      "Whole numbers from low (0) to below high; int64 unless another dtype is given.");
+  m.def("randint", whole, nb::arg("low"), nb::arg("high"), nb::arg("size"), nb::kw_only(),
+        nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+        nb::arg("device") = nb::none());
+  m.def(
+      "randperm",
+      [](std::int64_t n, GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device) {
+        const Options options = options_of(dtype, device);
+        return unlocked([&] { return randperm(n, options, generator); });
+      },
+      nb::arg("n"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(),
+      "The numbers from 0 to below n in random order; int64 unless another dtype is given.");
+  m.def(
+      "normal",
+      [](double mean, double std, const Sizes& size, GeneratorArg generator, MaybeDtype dtype,
+         const DeviceLike& device) {
+        const Options options = options_of(dtype, device);
+        return unlocked([&] { return normal(mean, std, size.shape(), options, generator); });
+      },
+      nb::arg("mean"), nb::arg("std"), nb::arg("size"), nb::kw_only(),
+      nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), "Normal with a mean and a standard deviation.");
+  m.def(
+      "bernoulli",
+      [](const Tensor& input, GeneratorArg generator) {
+        return unlocked([&] { return bernoulli(input, generator); });
+      },
+      nb::arg("input"), nb::kw_only(), nb::arg("generator") = nb::none(),
+      "Ones with the probabilities that a tensor holds, else zeros.");
+  m.def(
+      "bernoulli",
+      [](const Tensor& input, double p, GeneratorArg generator) {
+        return unlocked([&] { return bernoulli(input, p, generator); });
+      },
+      nb::arg("input"), nb::arg("p"), nb::kw_only(), nb::arg("generator") = nb::none());
+}
+
+/// Methods that fill a tensor and return it.
+template <class Fill>
+nb::object filled(Tensor& self, Fill&& fill) {
+  unlocked(fill);
+  return same_object(self);
+}
+
+void define_fills(nb::class_<Tensor>& tensor) {
+  tensor
+      .def(
+          "uniform_",
+          [](Tensor& self, double from, double to, GeneratorArg generator) {
+            return filled(self, [&] { uniform_(self, from, to, generator); });
+          },
+          nb::arg("from") = 0.0, nb::arg("to") = 1.0, nb::kw_only(),
+          nb::arg("generator") = nb::none(),
+          nb::sig("def uniform_(self, from_: float = 0, to: float = 1, *, generator: Generator | "
+                  "None = None) -> Tensor"),
+          "Uniform from one number to below another.")
+      .def(
+          "normal_",
+          [](Tensor& self, double mean, double std, GeneratorArg generator) {
+            return filled(self, [&] { normal_(self, mean, std, generator); });
+          },
+          nb::arg("mean") = 0.0, nb::arg("std") = 1.0, nb::kw_only(),
+          nb::arg("generator") = nb::none(),
+          nb::sig("def normal_(self, mean: float = 0, std: float = 1, *, generator: Generator | "
+                  "None = None) -> Tensor"),
+          "Normal with a mean and a standard deviation.")
+      .def(
+          "exponential_",
+          [](Tensor& self, double lambd, GeneratorArg generator) {
+            return filled(self, [&] { exponential_(self, lambd, generator); });
+          },
+          nb::arg("lambd") = 1.0, nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig("def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) "
+                  "-> Tensor"),
+          "Exponential with a rate.")
+      .def(
+          "bernoulli_",
+          [](Tensor& self, double p, GeneratorArg generator) {
+            return filled(self, [&] { bernoulli_(self, p, generator); });
+          },
+          nb::arg("p") = 0.5, nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig("def bernoulli_(self, p: float = 0.5, *, generator: Generator | None = None) -> "
+                  "Tensor"),
+          "Ones with a probability, or with those that a tensor holds, else zeros.")
+      .def(
+          "bernoulli_",
+          [](Tensor& self, const Tensor& p, GeneratorArg generator) {
+            return filled(self, [&] { bernoulli_(self, p, generator); });
+          },
+          nb::arg("p"), nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig(
+              "def bernoulli_(self, p: Tensor, *, generator: Generator | None = None) -> Tensor"))
+      .def(
+          "random_",
+          [](Tensor& self, GeneratorArg generator) {
+            return filled(self, [&] { random_(self, generator); });
+          },
+          nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig("def random_(self, *, generator: Generator | None = None) -> Tensor"),
+          "Whole numbers from one to below another, or all that the dtype holds.")
+      .def(
+          "random_",
+          [](Tensor& self, std::int64_t to, GeneratorArg generator) {
+            return filled(self, [&] { random_(self, to, generator); });
+          },
+          nb::arg("to"), nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig("def random_(self, to: int, *, generator: Generator | None = None) -> Tensor"))
+      .def(
+          "random_",
+          [](Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
+             GeneratorArg generator) {
+            return filled(self, [&] { random_(self, from, to, generator); });
+          },
+          nb::arg("from"), nb::arg("to").none(), nb::kw_only(), nb::arg("generator") = nb::none(),
+          nb::sig("def random_(self, from_: int, to: int | None, *, generator: Generator | None = "
+                  "None) -> Tensor"));
+}
+
+/// `with ember.random.fork_rng():`.
+struct Fork {
+  std::optional<std::vector<cuda::DeviceArg>> devices;
+  bool enabled = true;
+  std::vector<std::unique_ptr<random::ForkRng>> saved;
+  Fork() = default;
+  Fork(Fork&&) = default;
+  ~Fork() = default;
+};
+
+void bind_module(nb::module_& m) {
+  m.def(
+      "manual_seed",
+      [](nb::handle seed) {
+        const std::uint64_t value = seed_of(seed);
+        return unlocked([&] { return manual_seed(value); });
+      },
+      nb::arg("seed"), nb::sig("def manual_seed(seed: int) -> ember._C.Generator"),
+      "Seeds the default generators of the CPU and of all CUDA devices.");
+  m.def(
+      "seed", [] { return unlocked([] { return seed(); }); },
+      "Seeds all default generators with a random number, which it returns.");
+  m.def(
+      "initial_seed", [] { return unlocked([] { return initial_seed(); }); },
+      "The seed in force on the CPU.");
+  m.def(
+      "get_rng_state", [] { return unlocked([] { return get_rng_state(); }); },
+      "The state of the CPU's default generator.");
+  m.def(
+      "set_rng_state", [](const Tensor& new_state) { unlocked([&] { set_rng_state(new_state); }); },
+      nb::arg("new_state"), "Takes a state of get_rng_state.");
+}
+
+void bind_fork(nb::module_& m) {
+  nb::class_<Fork>(m, "_ForkRng")
+      .def("__enter__",
+           [](Fork& self) {
+             self.saved.push_back(unlocked(
+                 [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
+           })
+      .def("__exit__", [](Fork& self, const nb::args&) {
+        if (!self.saved.empty()) unlocked([&] { self.saved.pop_back(); });
+        return false;
+      });
+  m.def(
+      "fork_rng",
+      [](nb::handle devices, bool enabled) {
+        Fork fork;
+        fork.enabled = enabled;
+        if (!devices.is_none()) {
+          fork.devices.emplace();
+          for (const nb::handle device : devices) fork.devices->push_back(DeviceLike{device}.arg());
+        }
+        return fork;
+      },
+      nb::arg("devices") = nb::none(), nb::arg("enabled") = true,
+      nb::sig("def fork_rng(devices: collections.abc.Iterable[ember._C.device | int | str] | None "
+              "= None, enabled: bool = True) -> _ForkRng"),
+      "Puts the states of the CPU's and some CUDA devices' (all unless given) default generators "
+      "back at the end of a with block.");
+}
+
+}  // namespace
+
+void bind_random(nb::class_<Tensor>& tensor, nb::module_& m) {
+  bind_generator(m);
+  define_new(m);
+  define_fills(tensor);
+  bind_module(m);
+  nb::module_ random = m.def_submodule("random", "Seeding and saving the default generators.");
+  bind_module(random);
+  bind_fork(random);
+  m.attr("default_generator") = default_generator();
+}
+
+void bind_cuda_random(nb::module_& m) {
+  m.def(
+      "manual_seed",
+      [](nb::handle seed) {
+        const std::uint64_t value = seed_of(seed);
+        unlocked([&] { cuda::manual_seed(value); });
+      },
+      nb::arg("seed"), nb::sig("def manual_seed(seed: int) -> None"),
+      "Seeds the current device's default generator; put off until CUDA is initialised.");
+  m.def(
+      "manual_seed_all",
+      [](nb::handle seed) {
+        const std::uint64_t value = seed_of(seed);
+        unlocked([&] { cuda::manual_seed_all(value); });
+      },
+      nb::arg("seed"), nb::sig("def manual_seed_all(seed: int) -> None"),
+      "Seeds every device's default generator; put off until CUDA is initialised.");
+  m.def(
+      "seed", [] { unlocked([] { cuda::seed(); }); },
+      "Seeds the current device's default generator with a random number.");
+  m.def(
+      "seed_all", [] { unlocked([] { cuda::seed_all(); }); },
+      "Seeds every device's default generator with the same random number.");
+  m.def(
+      "initial_seed", [] { return unlocked([] { return cuda::initial_seed(); }); },
+      "The seed in force on the current device.");
+  m.def(
+      "get_rng_state",
+      [](const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return cuda::get_rng_state(given); });
+      },
+      nb::arg("device") = "cuda", "The state of a device's default generator: 16 bytes.");
+  m.def(
+      "get_rng_state_all", [] { return unlocked([] { return cuda::get_rng_state_all(); }); },
+      "The states of all devices' default generators.");
+  m.def(
+      "set_rng_state",
+      [](const Tensor& new_state, const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        unlocked([&] { cuda::set_rng_state(new_state, given); });
+      },
+      nb::arg("new_state"), nb::arg("device") = "cuda",
+      "Takes a state of get_rng_state; put off until CUDA is initialised.");
+  m.def(
+      "set_rng_state_all",
+      [](const std::vector<Tensor>& new_states) {
+        unlocked([&] { cuda::set_rng_state_all(new_states); });
+      },
+      nb::arg("new_states"), "Takes states of get_rng_state_all.");
+  m.def(
+      "_get_rng_state_offset",
+      [](const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return cuda::get_rng_state_offset(given); });
+      },
+      nb::arg("device") = "cuda");
+  m.def(
+      "_set_rng_state_offset",
+      [](std::uint64_t offset, const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        unlocked([&] { cuda::set_rng_state_offset(offset, given); });
+      },
+      nb::arg("offset"), nb::arg("device") = "cuda");
+}
+
+}  // namespace ember::python

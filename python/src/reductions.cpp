@@ -1,0 +1,305 @@
+// Reductions, sorting and the largest elements.
+#include <string>
+
+#include "results.h"
+
+namespace ember::python {
+
+ResultType::ResultType(const char* name) {
+  static PyStructSequence_Field fields[] = {
+      {"values", nullptr}, {"indices", nullptr}, {nullptr, nullptr}};
+  PyStructSequence_Desc about = {name, "What an operation found, and where.", fields, 2};
+  type_ = PyStructSequence_NewType(&about);
+  if (type_ == nullptr) throw nb::python_error();
+}
+
+nb::object ResultType::operator()(Tensor values, Tensor indices) const {
+  nb::object made = nb::steal(PyStructSequence_New(type_));
+  if (!made.is_valid()) throw nb::python_error();
+  PyStructSequence_SetItem(made.ptr(), 0, nb::cast(std::move(values)).release().ptr());
+  PyStructSequence_SetItem(made.ptr(), 1, nb::cast(std::move(indices)).release().ptr());
+  return made;
+}
+
+namespace {
+
+using MaybeDims = std::optional<Sizes>;
+using MaybeDtype = std::optional<Dtype>;
+using I = std::int64_t;
+
+/// sum, prod, mean: (dim, keepdim, dtype).
+template <class Make, class Into>
+void define_sum(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make, Into into,
+                const char* doc) {
+  const auto call = [make, into](const Tensor& input, const MaybeDims& dim, bool keepdim,
+                                 MaybeDtype dtype, Tensor* out) {
+    const DimList dims = dims_of(dim);
+    return maybe_into(
+        out, [&] { return make(input, dims, keepdim, dtype); },
+        [&](Tensor& result) { into(result, input, dims, keepdim, dtype); });
+  };
+  const std::string tail =
+      "dim: int | collections.abc.Sequence[int] | None = None, keepdim: bool = False, *, "
+      "dtype: dtype | None = None, out: Tensor | None = None) -> Tensor";
+  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
+        nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
+        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
+  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+             nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
+             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+}
+
+/// amax, amin, any, all: (dim, keepdim).
+template <class Make, class Into>
+void define_plain(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
+                  Into into, const char* doc) {
+  const auto call = [make, into](const Tensor& input, const MaybeDims& dim, bool keepdim,
+                                 Tensor* out) {
+    const DimList dims = dims_of(dim);
+    return maybe_into(
+        out, [&] { return make(input, dims, keepdim); },
+        [&](Tensor& result) { into(result, input, dims, keepdim); });
+  };
+  const std::string tail =
+      "dim: int | collections.abc.Sequence[int] | None = None, keepdim: bool = False, *, "
+      "out: Tensor | None = None) -> Tensor";
+  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
+        nb::kw_only(), nb::arg("out") = nb::none(),
+        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
+  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+             nb::arg("out") = nb::none(),
+             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+}
+
+/// var, std: (dim, correction, keepdim).
+template <class Make, class Into>
+void define_spread(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
+                   Into into, const char* doc) {
+  const auto call = [make, into](const Tensor& input, const MaybeDims& dim, double correction,
+                                 bool keepdim, Tensor* out) {
+    const DimList dims = dims_of(dim);
+    return maybe_into(
+        out, [&] { return make(input, dims, correction, keepdim); },
+        [&](Tensor& result) { into(result, input, dims, correction, keepdim); });
+  };
+  const std::string tail =
+      "dim: int | collections.abc.Sequence[int] | None = None, *, correction: float = 1, "
+      "keepdim: bool = False, out: Tensor | None = None) -> Tensor";
+  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::kw_only(),
+        nb::arg("correction") = 1.0, nb::arg("keepdim") = false, nb::arg("out") = nb::none(),
+        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
+  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction") = 1.0,
+             nb::arg("keepdim") = false, nb::arg("out") = nb::none(),
+             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+}
+
+/// argmax, argmin: (dim, keepdim), with at most one dimension.
+template <class Make, class Into>
+void define_position(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
+                     Into into, const char* doc) {
+  const auto call = [make, into](const Tensor& input, std::optional<I> dim, bool keepdim,
+                                 Tensor* out) {
+    return maybe_into(
+        out, [&] { return make(input, dim, keepdim); },
+        [&](Tensor& result) { into(result, input, dim, keepdim); });
+  };
+  const std::string tail =
+      "dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor";
+  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
+        nb::kw_only(), nb::arg("out") = nb::none(),
+        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
+  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+             nb::arg("out") = nb::none(),
+             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+}
+
+using Pair = std::optional<std::pair<Tensor*, Tensor*>>;
+
+/// Two results, or into `out=(values, indices)`.
+template <class Make, class Into>
+nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&& into) {
+  if (out.is_none()) {
+    auto made = unlocked(make);
+    auto& [values, indices] = made;
+    return type(std::move(values), std::move(indices));
+  }
+  if (PySequence_Check(out.ptr()) == 0 || nb::len(out) != 2)
+    throw TypeError("out: expected a tuple of two tensors, values and indices");
+  auto& values = nb::cast<Tensor&>(nb::object(out[0]));
+  auto& indices = nb::cast<Tensor&>(nb::object(out[1]));
+  unlocked([&] { into(values, indices); });
+  return type(values, indices);
+}
+
+constexpr const char* kPairType =
+    ", *, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]";
+
+/// max and min: of all elements, along a dimension, or of two tensors.
+template <class All, class AllInto, class Along, class AlongInto>
+void define_extreme(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
+                    const ResultType& type, ops::OpId of_two, All all, AllInto all_into,
+                    Along along, AlongInto along_into, const char* doc) {
+  m.def(
+      name,
+      [all, all_into](const Tensor& input, Tensor* out) {
+        return maybe_into(
+            out, [&] { return all(input); }, [&](Tensor& result) { all_into(result, input); });
+      },
+      nb::arg("input"), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(
+          ("def " + std::string(name) + "(input: Tensor, *, out: Tensor | None = None) -> Tensor")
+              .c_str()),
+      doc);
+  tensor.def(
+      name, [all](const Tensor& self) { return unlocked([&] { return all(self); }); }, doc);
+  const auto call = [along, along_into, type](const Tensor& input, I dim, bool keepdim,
+                                              nb::handle out) {
+    return pair_into(
+        type, out, [&] { return along(input, dim, keepdim); },
+        [&](Tensor& values, Tensor& indices) { along_into(values, indices, input, dim, keepdim); });
+  };
+  const std::string arguments = std::string("dim: int, keepdim: bool = False") + kPairType;
+  m.def(name, call, nb::arg("input"), nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(),
+        nb::arg("out") = nb::none(),
+        nb::sig(("def " + std::string(name) + "(input: Tensor, " + arguments).c_str()));
+  tensor.def(name, call, nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(),
+             nb::arg("out") = nb::none(),
+             nb::sig(("def " + std::string(name) + "(self, " + arguments).c_str()));
+  const auto two = [of_two](const Tensor& input, const Tensor& other) {
+    const Operand x(input);
+    const Operand y(other);
+    const Operand* const inputs[] = {&x, &y};
+    return unlocked([&] { return ops::elementwise(of_two, inputs); });
+  };
+  m.def(name, two, nb::arg("input"), nb::arg("other"));
+  tensor.def(name, two, nb::arg("other"));
+}
+
+void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const auto call = [](const Tensor& input, nb::handle p, const MaybeDims& dim, bool keepdim,
+                       MaybeDtype dtype) {
+    double power = 2;
+    if (PyUnicode_Check(p.ptr())) {
+      const std::string text = nb::cast<std::string>(p);
+      if (text != "fro") throw ValueError("norm: p='" + text + "', expected a number or 'fro'");
+    } else {
+      const auto number = number_from(p);
+      if (!number) throw TypeError("norm: p: expected a number or 'fro'");
+      power = number->to<double>();
+    }
+    const DimList dims = dims_of(dim);
+    return unlocked([&] { return norm(input, power, dims, keepdim, dtype); });
+  };
+  constexpr const char* kDoc =
+      "(sum of |x|^p)^(1/p); the largest |x| for infinity, the smallest for -infinity, the number "
+      "of those that are not zero for 0.";
+  const std::string tail =
+      "p: float | str = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
+      "keepdim: bool = False, dtype: dtype | None = None) -> Tensor";
+  m.def("norm", call, nb::arg("input"), nb::arg("p") = "fro", nb::arg("dim") = nb::none(),
+        nb::arg("keepdim") = false, nb::arg("dtype") = nb::none(),
+        nb::sig(("def norm(input: Tensor, " + tail).c_str()), kDoc);
+  tensor.def("norm", call, nb::arg("p") = "fro", nb::arg("dim") = nb::none(),
+             nb::arg("keepdim") = false, nb::arg("dtype") = nb::none(),
+             nb::sig(("def norm(self, " + tail).c_str()), kDoc);
+}
+
+void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const ResultType topk_type("torch.return_types.topk");
+  const auto largest_k = [topk_type](const Tensor& input, I k, I dim, bool largest, bool sorted,
+                                     nb::handle out) {
+    return pair_into(
+        topk_type, out, [&] { return topk(input, k, dim, largest, sorted); },
+        [&](Tensor& values, Tensor& indices) {
+          topk_out(values, indices, input, k, dim, largest, sorted);
+        });
+  };
+  constexpr const char* kTopk =
+      "The k largest (or smallest) elements along a dimension, and where they are.";
+  const std::string topk_tail =
+      std::string("k: int, dim: int = -1, largest: bool = True, sorted: bool = True") + kPairType;
+  m.def("topk", largest_k, nb::arg("input"), nb::arg("k"), nb::arg("dim") = -1,
+        nb::arg("largest") = true, nb::arg("sorted") = true, nb::kw_only(),
+        nb::arg("out") = nb::none(), nb::sig(("def topk(input: Tensor, " + topk_tail).c_str()),
+        kTopk);
+  tensor.def("topk", largest_k, nb::arg("k"), nb::arg("dim") = -1, nb::arg("largest") = true,
+             nb::arg("sorted") = true, nb::kw_only(), nb::arg("out") = nb::none(),
+             nb::sig(("def topk(self, " + topk_tail).c_str()), kTopk);
+
+  const ResultType sort_type("torch.return_types.sort");
+  const auto in_order = [sort_type](const Tensor& input, I dim, bool descending, bool stable,
+                                    nb::handle out) {
+    return pair_into(
+        sort_type, out, [&] { return sort(input, dim, descending, stable); },
+        [&](Tensor& values, Tensor& indices) {
+          sort_out(values, indices, input, dim, descending, stable);
+        });
+  };
+  constexpr const char* kSort =
+      "All elements along a dimension in order, and where they were. Always stable.";
+  const std::string sort_tail =
+      std::string("dim: int = -1, descending: bool = False, stable: bool = False") + kPairType;
+  m.def("sort", in_order, nb::arg("input"), nb::arg("dim") = -1, nb::arg("descending") = false,
+        nb::arg("stable") = false, nb::kw_only(), nb::arg("out") = nb::none(),
+        nb::sig(("def sort(input: Tensor, " + sort_tail).c_str()), kSort);
+  tensor.def("sort", in_order, nb::arg("dim") = -1, nb::arg("descending") = false,
+             nb::arg("stable") = false, nb::kw_only(), nb::arg("out") = nb::none(),
+             nb::sig(("def sort(self, " + sort_tail).c_str()), kSort);
+  const auto order = [](const Tensor& input, I dim, bool descending, bool stable) {
+    return unlocked([&] { return argsort(input, dim, descending, stable); });
+  };
+  m.def("argsort", order, nb::arg("input"), nb::arg("dim") = -1, nb::arg("descending") = false,
+        nb::arg("stable") = false, "The indices of sort alone.");
+  tensor.def("argsort", order, nb::arg("dim") = -1, nb::arg("descending") = false,
+             nb::arg("stable") = false, "The indices of sort alone.");
+}
+
+}  // namespace
+
+// Overloads have to be named: a lambda each.
+#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
+
+void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
+  define_sum(tensor, m, "sum", EMBER_CALL(sum), EMBER_CALL(sum_out),
+             "The sum over dimensions, or of all elements; int64 for integers and bool.");
+  define_sum(tensor, m, "prod", EMBER_CALL(prod), EMBER_CALL(prod_out),
+             "The product over dimensions, or of all elements; int64 for integers and bool.");
+  define_sum(tensor, m, "mean", EMBER_CALL(mean), EMBER_CALL(mean_out),
+             "The mean over dimensions, or of all elements.");
+  define_spread(tensor, m, "var", EMBER_CALL(var), EMBER_CALL(var_out),
+                "The variance: squared distances from the mean over the count less correction.");
+  define_spread(tensor, m, "std", EMBER_CALL(std), EMBER_CALL(std_out),
+                "The square root of the variance.");
+  define_plain(tensor, m, "amax", EMBER_CALL(amax), EMBER_CALL(amax_out), "The largest element.");
+  define_plain(tensor, m, "amin", EMBER_CALL(amin), EMBER_CALL(amin_out), "The smallest element.");
+  define_plain(tensor, m, "any", EMBER_CALL(any), EMBER_CALL(any_out),
+               "Whether any element is not zero.");
+  define_plain(tensor, m, "all", EMBER_CALL(all), EMBER_CALL(all_out),
+               "Whether all elements are not zero.");
+  define_position(tensor, m, "argmax", EMBER_CALL(argmax), EMBER_CALL(argmax_out),
+                  "Where the largest element is, along a dimension or among all.");
+  define_position(tensor, m, "argmin", EMBER_CALL(argmin), EMBER_CALL(argmin_out),
+                  "Where the smallest element is, along a dimension or among all.");
+  const auto count = [](const Tensor& input, const MaybeDims& dim) {
+    const DimList dims = dims_of(dim);
+    return unlocked([&] { return count_nonzero(input, dims); });
+  };
+  m.def("count_nonzero", count, nb::arg("input"), nb::arg("dim") = nb::none(),
+        "How many elements are not zero.");
+  tensor.def("count_nonzero", count, nb::arg("dim") = nb::none(),
+             "How many elements are not zero.");
+  define_extreme(
+      tensor, m, "max", ResultType("torch.return_types.max"), ops::OpId::maximum, EMBER_CALL(max),
+      EMBER_CALL(max_out), EMBER_CALL(max), EMBER_CALL(max_out),
+      "The largest of all elements; along a dimension with its position; of two tensors.");
+  define_extreme(
+      tensor, m, "min", ResultType("torch.return_types.min"), ops::OpId::minimum, EMBER_CALL(min),
+      EMBER_CALL(min_out), EMBER_CALL(min), EMBER_CALL(min_out),
+      "The smallest of all elements; along a dimension with its position; of two tensors.");
+  define_norm(tensor, m);
+  define_sorting(tensor, m);
+}
+
+#undef EMBER_CALL
+
+}  // namespace ember::python

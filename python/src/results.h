@@ -1,0 +1,34 @@
+// What operations with several results return, and how results get into `out=`.
+#pragma once
+
+#include <utility>
+
+#include "python.h"
+
+namespace ember::python {
+
+/// A named tuple (values, indices), such as torch.return_types.topk.
+class ResultType {
+ public:
+  /// Made once, at import; `name` is a literal.
+  explicit ResultType(const char* name);
+  nb::object operator()(Tensor values, Tensor indices) const;
+
+ private:
+  PyTypeObject* type_;
+};
+
+/// `make()` as a new tensor, or `into(out)` if an output is given.
+template <class Make, class Into>
+nb::object maybe_into(Tensor* out, Make&& make, Into&& into) {
+  if (out == nullptr) return nb::cast(unlocked(make));
+  unlocked([&] { into(*out); });
+  return same_object(*out);
+}
+
+/// The dimensions that `dim=` names; all if it is None.
+inline DimList dims_of(const std::optional<Sizes>& dim) {
+  return dim ? DimList(dim->shape()) : DimList();
+}
+
+}  // namespace ember::python

@@ -1,0 +1,74 @@
+"""docs/coverage.md is true in both directions."""
+
+import pathlib
+import re
+
+import pytest
+
+import ember
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Every public name of the documents (the reference's index of names).
+PACKAGE = """StreamContext stream set_stream current_stream default_stream current_device set_device
+device device_ctx_manager device_of device_count is_available is_initialized init synchronize
+ipc_collect can_device_access_peer current_blas_handle get_arch_list get_gencode_flags
+get_device_capability get_device_name get_device_properties OutOfMemoryError get_sync_debug_mode
+set_sync_debug_mode memory_usage utilization temperature power_draw clock_rate"""
+RANDOM = """get_rng_state get_rng_state_all set_rng_state set_rng_state_all manual_seed
+manual_seed_all seed seed_all initial_seed"""
+COMM = "comm.broadcast comm.broadcast_coalesced comm.reduce_add comm.scatter comm.gather"
+STREAMS = """Stream Stream.query Stream.record_event Stream.synchronize Stream.wait_event
+Stream.wait_stream ExternalStream Event Event.elapsed_time Event.ipc_handle Event.query Event.record
+Event.synchronize Event.wait"""
+GRAPHS = "is_current_stream_capturing graph_pool_handle CUDAGraph graph make_graphed_callables"
+MEMORY = """empty_cache mem_get_info memory_stats memory_summary memory_snapshot memory_allocated
+max_memory_allocated reset_max_memory_allocated memory_reserved max_memory_reserved
+set_per_process_memory_fraction memory_cached max_memory_cached reset_max_memory_cached
+reset_peak_memory_stats caching_allocator_alloc caching_allocator_delete get_allocator_backend
+list_gpu_processes CUDAPluggableAllocator change_current_allocator"""
+OTHERS = """nvtx.mark nvtx.range_push nvtx.range_pop jiterator._create_jit_fn
+jiterator._create_multi_output_jit_fn _sanitizer.enable_cuda_sanitizer"""
+NAMES = ["cuda." + name for group in (PACKAGE, RANDOM, COMM, STREAMS, GRAPHS, MEMORY, OTHERS)
+         for name in group.split()]
+NAMES += ["backends.cuda.cufft_plan_cache." + name
+          for name in ("max_size", "size", "clear", "__getitem__")]
+
+
+def rows():
+    for line in (ROOT / "docs" / "coverage.md").read_text().splitlines():
+        if line.startswith("| `"):
+            yield [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+
+
+def exists(name):
+    found = ember
+    for part in name.split("."):
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+ROWS = {row[0]: row[1:] for row in rows()}
+
+
+def test_every_name_stands_there_once():
+    assert len(NAMES) == len(set(NAMES)) == 95
+    assert sorted(row[0] for row in rows()) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name(name):
+    cpp, python, test, stands = ROWS[name]
+    assert stands == "done" or stands.startswith("later")
+    assert exists(name) == (stands == "done")
+    if stands != "done":
+        assert not (cpp or python or test)
+        return
+    headers = "\n".join(path.read_text() for path in (ROOT / "ember").rglob("*.h"))
+    declared = re.split(r"[(]", cpp)[0].split("::")[-1]
+    assert re.search(rf"\b{declared}\b", headers), cpp
+    assert name.split(".")[-1] in python or python.startswith("with ")
+    file, case = test.split("::")
+    assert re.search(rf"^def {case}\(", (ROOT / "tests/python" / file).read_text(), re.M), test

@@ -1,0 +1,290 @@
+"""Every element-wise operation against NumPy: the rows, their dtypes and their tolerances come from
+the list of operations itself; here is only what NumPy calls them, and what it is asked."""
+
+import math
+import warnings
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import ember
+from ember import _C
+
+ROWS = {row["name"]: row for row in _C._elementwise_ops()}
+
+
+def each(function):
+    return np.vectorize(function, otypes=[np.float64])
+
+
+def lgamma(x):
+    if math.isinf(x):
+        return math.inf
+    if x <= 0 and x == math.floor(x):
+        return math.inf
+    return math.lgamma(x)
+
+
+def sign(x):
+    if np.iscomplexobj(x):
+        size = np.abs(x)
+        return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
+    return x if x.dtype == bool else np.sign(x)
+
+
+def relu(x):
+    return np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0)
+
+
+REFERENCE = {
+    "abs": np.abs, "neg": np.negative, "positive": np.positive, "sign": sign, "square": np.square,
+    "reciprocal": lambda x: 1 / x, "conj": np.conj, "angle": np.angle,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
+    "floor_divide": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod, "pow": np.power,
+    "addcmul": lambda x, y, z: x + y * z, "addcdiv": lambda x, y, z: x + y / z,
+    "lerp": lambda x, y, z: x + z * (y - x),
+    "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "round": np.rint,
+    "frac": lambda x: x - np.trunc(x),
+    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "exp2": np.exp2,
+    "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "hypot": np.hypot,
+    "erf": each(math.erf), "erfc": each(math.erfc), "lgamma": each(lgamma),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": relu,
+    "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin,
+    "copysign": np.copysign, "nextafter": np.nextafter,
+    "clamp": lambda x, y, z: np.minimum(np.maximum(x, y), z),
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
+    "signbit": lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
+    "logical_not": np.logical_not, "logical_and": np.logical_and, "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor, "bitwise_not": np.invert, "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "gcd": np.gcd,
+    "where": np.where,
+}
+
+WIDE = {ember.float16: ember.float32, ember.bfloat16: ember.float32}
+# Half a place of the 16-bit types, and what a sum of places is worth in the others.
+EPSILON = {ember.float16: 2.0 ** -10, ember.bfloat16: 2.0 ** -7, ember.float32: 2.0 ** -23,
+           ember.float64: 2.0 ** -52, ember.complex64: 2.0 ** -23, ember.complex128: 2.0 ** -52}
+
+
+def test_every_row_has_a_reference():
+    assert set(REFERENCE) == set(ROWS)
+
+
+def numbers(dtype, seed, name):
+    """A grid of 12 x 10 elements, special ones among them."""
+    random = np.random.default_rng(seed)
+    size = (12, 10)
+    if dtype == ember.bool:
+        return random.random(size) < 0.5
+    if dtype.is_complex:
+        return random.normal(size=size) + 1j * random.normal(size=size)
+    if dtype.is_floating_point:
+        values = random.normal(size=size) * 3
+        values.flat[:8] = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5]
+        return random.permuted(values.reshape(-1)).reshape(size)
+    if name in ("pow", "bitwise_left_shift", "bitwise_right_shift"):
+        return random.integers(0, 7, size)
+    low = 0 if dtype == ember.uint8 else -9
+    return random.integers(low, 10, size)
+
+
+LAYOUTS = [lambda x: x, lambda x: x.T, lambda x: x[1:11:3], lambda x: x[:, 2:9:2],
+           lambda x: x[3:3], lambda x: x[5, 7:8], lambda x: x[4, 4]]
+
+
+def as_numpy(tensor):
+    return tensor.cpu().to(WIDE.get(tensor.dtype, tensor.dtype)).numpy()
+
+
+def expected_of(name, inputs, dtype):
+    """NumPy's answer, in the wide type of 16-bit elements."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(REFERENCE[name](*inputs))
+
+
+def compare(result, expected, ulp):
+    got = as_numpy(result)
+    assert got.shape == expected.shape
+    if result.dtype not in EPSILON:
+        np.testing.assert_array_equal(got, expected)
+        return
+    tolerance = EPSILON[result.dtype] * (ulp + 4 if result.dtype not in WIDE else 1)
+    expected = expected.astype(got.dtype)
+    least = np.finfo(got.dtype).tiny if result.dtype != ember.float16 else 6e-8
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=max(least, tolerance * 1e-3))
+
+
+CASES = [(name, dtype) for name, row in ROWS.items() for dtype in row["dtypes"]]
+
+
+def operands(name, dtype, place):
+    count = ROWS[name]["operands"]
+    inputs = []
+    for k in range(count):
+        own = ember.bool if name == "where" and k == 0 else dtype
+        # crc of the name, so that the numbers are the same every time
+        values = numbers(own, sum(map(ord, name)) + k, name)
+        inputs.append(ember.tensor(values.tolist(), dtype=own, device=place))
+    return inputs
+
+
+@pytest.mark.parametrize("name, dtype", CASES, ids=lambda x: str(x).replace("torch.", ""))
+def test_against_numpy(name, dtype):
+    function, row = getattr(ember, name), ROWS[name]
+    whole = operands(name, dtype, "cpu")
+    for layout in LAYOUTS:
+        inputs = [layout(x) for x in whole]
+        expected = expected_of(name, [as_numpy(x) for x in inputs], dtype)
+        result = function(*inputs)
+        kind = {"boolean": ember.bool, "real": dtype.to_real(), "same": dtype}[row["result"]]
+        assert result.dtype == kind
+        compare(result, expected, row["ulp"])
+
+
+@pytest.mark.parametrize("name, dtype", CASES, ids=lambda x: str(x).replace("torch.", ""))
+def test_device_equals_cpu(name, dtype):
+    """Bit for bit on simulated devices; within the row's tolerance on real ones."""
+    function, row = getattr(ember, name), ROWS[name]
+    here, there = operands(name, dtype, "cpu"), operands(name, dtype, "cuda:0")
+    for layout in LAYOUTS:
+        result = function(*map(layout, there))
+        expected = function(*map(layout, here))
+        assert result.device == ember.device("cuda:0")
+        assert result.shape == expected.shape and result.stride() == expected.stride()
+        if row["ulp"] == 0 or ember.cuda.is_simulated():
+            np.testing.assert_array_equal(as_numpy(result), as_numpy(expected))
+        else:
+            compare(result, as_numpy(expected), row["ulp"])
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_methods_in_place_and_out(name, device):
+    row = ROWS[name]
+    dtype = ember.float32 if ember.float32 in row["dtypes"] else ember.int64
+    inputs = operands(name, dtype, device)
+    expected = getattr(ember, name)(*inputs)
+    if name == "where":
+        result = inputs[1].where(inputs[0], inputs[2])
+        changed = None
+    else:
+        result = getattr(inputs[0], name)(*inputs[1:])
+        changed = inputs[0].clone()
+    np.testing.assert_array_equal(as_numpy(result), as_numpy(expected))
+
+    out = ember.empty_like(expected)
+    assert getattr(ember, name)(*inputs, out=out) is out
+    np.testing.assert_array_equal(as_numpy(out), as_numpy(expected))
+
+    if changed is not None and expected.dtype == dtype:
+        assert getattr(changed, name + "_")(*inputs[1:]) is changed
+        np.testing.assert_array_equal(as_numpy(changed), as_numpy(expected))
+
+
+@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row["operands"] == 2])
+def test_broadcast_and_numbers(name, device):
+    row = ROWS[name]
+    dtype = ember.float32 if ember.float32 in row["dtypes"] else ember.int64
+    x, y = operands(name, dtype, device)
+    row_of, column = x[2:3], y[:, 1:2]
+    result = getattr(ember, name)(row_of, column)
+    expected = expected_of(name, [as_numpy(row_of), as_numpy(column)], dtype)
+    assert result.shape == (12, 10)
+    compare(result, expected, row["ulp"])
+    result = getattr(ember, name)(x, 2)
+    expected = expected_of(name, [as_numpy(x), as_numpy(x).dtype.type(2)], dtype)
+    compare(result, expected, row["ulp"])
+
+
+OPERATORS = {
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b, "//": lambda a, b: a // b, "%": lambda a, b: a % b,
+    "**": lambda a, b: a ** b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b, "&": lambda a, b: a & b, "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b, "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b,
+}
+
+
+@pytest.mark.parametrize("symbol", OPERATORS)
+def test_operators(symbol, device):
+    use = OPERATORS[symbol]
+    values = np.array([1, 2, 3, 5])
+    x = ember.tensor(values, device=device)
+    others = np.array([4, 3, 2, 1])
+    y = ember.tensor(others, device=device)
+    assert use(x, y).tolist() == use(values, others).tolist()
+    assert use(x, 3).tolist() == use(values, 3).tolist()
+    assert use(3, x).tolist() == use(3, values).tolist()
+
+
+def test_operators_in_place(device):
+    x = ember.ones(3, device=device)
+    same = x
+    x += 2
+    x *= ember.tensor([1., 2., 3.], device=device)
+    x -= 1
+    x /= 2
+    assert x is same
+    assert x.tolist() == [1.0, 2.5, 4.0]
+    assert (-x).tolist() == [-1.0, -2.5, -4.0]
+    assert abs(-x).tolist() == x.tolist()
+    assert (~(x > 2)).tolist() == [True, False, False]
+
+
+def test_unknown_operands_are_left_to_python(device):
+    x = ember.ones(2, device=device)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + "text"
+    assert (x == None) is False  # noqa: E711
+    assert x is not None
+
+
+def test_signatures_and_docstrings():
+    for name, row in ROWS.items():
+        assert row["doc"] in getattr(ember, name).__doc__
+    assert ember.exp.__doc__.startswith("exp(input: Tensor, *, out: Tensor | None = None) -> Tensor")
+    x = ember.ones(2)
+    assert ember.exp(input=x, out=None).tolist() == ember.exp(x).tolist()
+    assert ember.pow(input=x, exponent=2).tolist() == [1.0, 1.0]
+
+
+def test_clamp_with_one_bound(device):
+    x = ember.tensor([-2.0, math.nan, 3.0], device=device)
+    assert str(x.clamp(min=0).tolist()) == "[0.0, nan, 3.0]"
+    assert str(ember.clamp(x, max=1).tolist()) == "[-2.0, nan, 1.0]"
+    assert x.clamp_(0, 1) is x
+    with pytest.raises(RuntimeError, match="At least one of 'min' or 'max' must not be None"):
+        ember.clamp(x)
+
+
+def test_promotion():
+    i, f = ember.tensor([1, 2]), ember.tensor([1.5, 2.5])
+    assert (i + f).dtype == ember.float32
+    assert (i + 2).dtype == ember.int64
+    assert (i + 2.0).dtype == ember.float32
+    assert (i / 2).dtype == ember.float32
+    assert (f + 1j).dtype == ember.complex64
+    assert (i == f).dtype == ember.bool
+    assert ember.result_type(i, 1.0) == ember.float32
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output "
+                                           "type Long"):
+        i += 0.5
+
+
+def test_errors(device):
+    x = ember.ones(3, device=device)
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(3\) must match the size of "
+                                           r"tensor b \(2\) at non-singleton dimension 0"):
+        x + ember.ones(2, device=device)
+    with pytest.raises(TypeError):
+        ember.exp(3)
+    with pytest.raises(RuntimeError, match="not implemented for 'Bool'"):
+        -ember.tensor([True], device=device)
+    assert x.tolist() == [1.0] * 3

@@ -1,0 +1,133 @@
+"""ember.cuda: memory."""
+
+import warnings
+
+import pytest
+
+import ember as torch
+from ember import cuda
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    cuda.synchronize()
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+
+
+def test_counters():
+    before = cuda.memory_allocated()
+    x = torch.empty(MIB, dtype=torch.uint8, device="cuda")
+    assert cuda.memory_allocated() == before + MIB
+    assert cuda.memory_allocated("cuda:0") == cuda.memory_allocated(0)
+    assert cuda.memory_reserved() >= cuda.memory_allocated()
+    del x
+    assert cuda.memory_allocated() == before
+    assert cuda.max_memory_allocated() == before + MIB
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == before
+    reserved = cuda.max_memory_reserved()
+    cuda.empty_cache()
+    assert cuda.memory_reserved() <= reserved
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        cuda.memory_allocated(99)
+
+
+def test_stats():
+    x = torch.empty(1000, dtype=torch.uint8, device="cuda")
+    stats = cuda.memory_stats()
+    assert list(stats) == sorted(stats)
+    assert len(stats) == 9 * 3 * 4 + 8 + 6
+    assert stats["allocated_bytes.all.current"] == cuda.memory_allocated()
+    assert stats["reserved_bytes.all.peak"] == cuda.max_memory_reserved()
+    assert stats["requested_bytes.small_pool.current"] % 512 == 1000 % 512
+    assert stats["max_split_size"] == -1 and stats["num_ooms"] >= 0
+    del x
+    assert cuda.memory_stats(0)["allocation.all.freed"] == stats["allocation.all.freed"] + 1
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ("memory_cached", "memory_reserved", "has been renamed to `torch.cuda.memory_reserved`"),
+    ("max_memory_cached", "max_memory_reserved",
+     "has been renamed to `torch.cuda.max_memory_reserved`"),
+    ("reset_max_memory_allocated", None, "now calls torch.cuda.reset_peak_memory_stats"),
+    ("reset_max_memory_cached", None, "now calls torch.cuda.reset_peak_memory_stats"),
+])
+def test_old_names_warn(old, new, words):
+    with pytest.warns(FutureWarning, match=words):
+        result = getattr(cuda, old)()
+    if new:
+        assert result == getattr(cuda, new)()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(FutureWarning):
+            getattr(cuda, old)()
+
+
+def test_out_of_memory_is_no_catastrophe():
+    free, total = cuda.mem_get_info()
+    assert 0 < free <= total
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory. Tried to allocate") as caught:
+        torch.empty(total, device="cuda")
+    assert isinstance(caught.value, RuntimeError)
+    assert torch.ones(3, device="cuda").tolist() == [1.0] * 3
+    assert cuda.memory_stats()["num_ooms"] >= 1
+
+
+def test_fraction():
+    assert cuda.get_per_process_memory_fraction() == 1.0
+    total = cuda.mem_get_info()[1]
+    cuda.set_per_process_memory_fraction(0.1)
+    try:
+        assert cuda.get_per_process_memory_fraction() == 0.1
+        with pytest.raises(torch.OutOfMemoryError):
+            torch.empty(total // 5, dtype=torch.uint8, device="cuda")
+    finally:
+        cuda.set_per_process_memory_fraction(1.0)
+    with pytest.raises(TypeError, match="Invalid type for fraction argument, must be `float`"):
+        cuda.set_per_process_memory_fraction(1)
+    with pytest.raises(ValueError, match=r"Invalid fraction value: 1.5\d*. Allowed range: 0~1"):
+        cuda.set_per_process_memory_fraction(1.5)
+
+
+def test_addresses():
+    before = cuda.memory_allocated()
+    address = cuda.caching_allocator_alloc(1000)
+    assert address != 0 and cuda.memory_allocated() == before + 1024
+    cuda.caching_allocator_delete(address)
+    assert cuda.memory_allocated() == before
+    assert cuda.caching_allocator_alloc(0) == 0
+    cuda.caching_allocator_delete(0)
+    stream = cuda.Stream()
+    for given in (stream, stream.cuda_stream, 0):
+        cuda.caching_allocator_delete(cuda.caching_allocator_alloc(512, "cuda:0", given))
+    with pytest.raises(TypeError, match="Invalid type for stream argument, must be"):
+        cuda.caching_allocator_alloc(512, stream="fast")
+    with pytest.raises(RuntimeError, match="invalid device pointer: 0x1234"):
+        cuda.caching_allocator_delete(0x1234)
+    assert cuda.get_allocator_backend() == "native"
+
+
+def test_record_stream():
+    s = cuda.Stream()
+    x = torch.ones(MIB, device="cuda")
+    address = x.data_ptr()
+    with cuda.stream(s):
+        cuda._sleep(20_000_000)
+        y = x + 1
+    x.record_stream(s)
+    del x
+    assert torch.empty(MIB, device="cuda").data_ptr() != address
+    s.synchronize()
+    assert y[:2].tolist() == [2.0, 2.0]
+
+
+def test_errors_leave_no_memory_behind():
+    x = torch.ones(3, device="cuda")
+    before = cuda.memory_allocated()
+    for _ in range(100):
+        with pytest.raises(RuntimeError):
+            x + torch.ones(2, device="cuda")
+    assert cuda.memory_allocated() == before

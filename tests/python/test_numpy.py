@@ -1,0 +1,161 @@
+"""NumPy both ways, DLPack, and the CUDA array interface."""
+
+import gc
+import weakref
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import ember as torch
+
+SHARED = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+          "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_round_trip_shares_memory(name):
+    array = np.arange(12).astype(name).reshape(3, 4)[:, ::2]
+    tensor = torch.from_numpy(array)
+    assert str(tensor.dtype) == "torch." + name
+    assert tensor.shape == (3, 2) and tensor.stride() == (4, 2)
+    assert tensor.tolist() == array.tolist()
+    back = tensor.numpy()
+    assert back.dtype == array.dtype and back.strides == array.strides
+    assert np.shares_memory(back, array)
+    array[0, 0] = 1
+    assert tensor[0, 0].item() == back[0, 0] == 1
+
+
+def test_memory_lives_as_long_as_needed():
+    array = np.ones(1000)
+    gone = weakref.ref(array)
+    tensor = torch.from_numpy(array)[5:]
+    del array
+    gc.collect()
+    assert tensor.tolist() == [1.0] * 995 and gone() is not None
+    del tensor
+    gc.collect()
+    assert gone() is None
+    view = torch.ones(1000).numpy()
+    gc.collect()
+    assert view.sum() == 1000
+
+
+def test_special_shapes():
+    for shape in [(), (0,), (2, 0, 3), (1, 1), (1,)]:
+        array = np.zeros(shape, np.float32)
+        tensor = torch.from_numpy(array)
+        assert tensor.shape == shape
+        assert tensor.numpy().shape == shape
+        assert torch.tensor(array).shape == shape
+    wide = np.broadcast_to(np.arange(3), (4, 3))
+    assert torch.from_numpy(wide).stride() == (0, 1)
+    assert torch.from_numpy(np.arange(4)[::2][:1]).tolist() == [0]
+
+
+def test_what_numpy_has_and_we_do_not():
+    with pytest.raises(ValueError, match="At least one stride in the given numpy array is negative"):
+        torch.from_numpy(np.arange(3)[::-1])
+    assert torch.tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0]  # copied
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
+        torch.from_numpy(np.array(["a"]))
+    with pytest.raises(ValueError, match="byte order different from the native"):
+        torch.from_numpy(np.arange(3, dtype=">i4"))
+    with pytest.raises(ValueError, match="strides not a multiple of the element byte size"):
+        torch.from_numpy(np.zeros(4, [("a", "i1"), ("b", "<i4")])["b"])
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
+        torch.from_numpy([1])
+    with pytest.raises(TypeError, match="unsupported ScalarType BFloat16"):
+        torch.ones(1, dtype=torch.bfloat16).numpy()
+
+
+def test_cuda_tensors_have_no_array():
+    x = torch.ones(2, device="cuda:0")
+    words = (r"can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu\(\) to copy the "
+             r"tensor to host memory first.")
+    with pytest.raises(TypeError, match=words):
+        x.numpy()
+    with pytest.raises(TypeError, match=words):
+        np.asarray(x)
+    assert x.numpy(force=True).tolist() == [1.0, 1.0]
+
+
+def test_tensors_as_arrays():
+    x = torch.arange(4.0)
+    assert np.shares_memory(np.asarray(x), x.numpy())
+    assert not np.shares_memory(np.array(x), x.numpy())
+    assert np.asarray(x, dtype=np.int64).dtype == np.int64
+    assert np.add(x, 1).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert (x * np.float64(2)).dtype == torch.float32
+    assert (np.float32(2) * x).tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert isinstance(np.float64(2) * x, torch.Tensor)
+    assert torch.tensor(np.float32(2)).dtype == torch.float32
+    assert torch.tensor([np.int64(1), np.int64(2)]).dtype == torch.int64
+
+
+def test_as_tensor():
+    array = np.arange(3.0)
+    assert np.shares_memory(torch.as_tensor(array).numpy(), array)
+    x = torch.ones(2)
+    assert torch.as_tensor(x) is x
+    assert torch.as_tensor(x, dtype=torch.int64).dtype == torch.int64
+    assert torch.as_tensor([1, 2], device="cuda:0").device == torch.device("cuda:0")
+
+
+def test_tensor_copies_arrays():
+    array = np.arange(3.0)
+    tensor = torch.tensor(array)
+    assert tensor.dtype == torch.float64
+    array[0] = 5
+    assert tensor.tolist() == [0.0, 1.0, 2.0]
+    assert torch.tensor(array, device="cuda:0", dtype=torch.int32).tolist() == [5, 1, 2]
+    assert torch.tensor(np.float64(1.5) * np.ones(())).shape == ()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_dlpack_with_numpy(name):
+    x = torch.arange(6).to(getattr(torch, name)).view(2, 3).T
+    array = np.from_dlpack(x)
+    assert array.dtype == name and array.tolist() == x.tolist()
+    assert np.shares_memory(array, x.numpy())
+    back = torch.from_dlpack(np.arange(6).astype(name).reshape(2, 3)[:, 1:])
+    assert back.dtype == x.dtype
+    assert back.tolist() == np.arange(6).astype(name).reshape(2, 3)[:, 1:].tolist()
+
+
+def test_dlpack_round_trip(device):
+    x = torch.arange(6.0, device=device).to(torch.bfloat16).view(2, 3)
+    y = torch.from_dlpack(x)
+    assert y.device == x.device and y.dtype == x.dtype and y.data_ptr() == x.data_ptr()
+    z = torch.from_dlpack(x.T.__dlpack__())
+    assert z.stride() == (1, 3) and z.tolist() == x.T.tolist()
+    capsule = x.__dlpack__(max_version=(1, 0))
+    assert torch.from_dlpack(capsule).tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="DLTensor capsules can be consumed only once"):
+        torch.from_dlpack(capsule)
+    assert torch.from_dlpack(torch.empty(0, 2, device=device)).shape == (0, 2)
+    assert torch.from_dlpack(torch.tensor(3, device=device)).item() == 3
+
+
+def test_dlpack_devices():
+    assert torch.ones(1).__dlpack_device__() == (1, 0)
+    kind = 12 if torch.cuda.is_simulated() else 2
+    assert torch.ones(1, device="cuda:0").__dlpack_device__() == (kind, 0)
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        torch.ones(1).__dlpack__(stream=1)
+    with pytest.raises(BufferError):
+        torch.ones(1).__dlpack__(dl_device=(2, 0))
+
+
+def test_cuda_array_interface():
+    x = torch.ones(2, 3, device="cuda:0")
+    about = x.__cuda_array_interface__
+    assert about["version"] == 3 and about["shape"] == (2, 3) and about["typestr"] == "<f4"
+    assert about["data"] == (x.data_ptr(), False) and about["strides"] is None
+    assert about["stream"] == 1
+    assert x.T.__cuda_array_interface__["strides"] == (4, 12)
+    with torch.cuda.stream(torch.cuda.Stream()) as _:
+        stream = torch.cuda.current_stream().cuda_stream
+        assert x.__cuda_array_interface__["stream"] == stream
+    assert not hasattr(torch.ones(1), "__cuda_array_interface__")

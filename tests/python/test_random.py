@@ -1,0 +1,99 @@
+"""Random numbers: seeds, states, distributions; the same numbers on every device."""
+
+import pytest
+
+import ember as torch
+from ember import cuda
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+def test_seeds():
+    torch.manual_seed(7)
+    assert torch.initial_seed() == cuda.initial_seed() == 7
+    cuda.manual_seed(8)
+    assert cuda.initial_seed() == 8 and torch.initial_seed() == 7
+    cuda.manual_seed_all(-1)
+    assert cuda.initial_seed() == 2 ** 64 - 1
+    assert cuda.seed() is None and cuda.seed_all() is None
+    assert torch.seed() == torch.initial_seed() < 2 ** 53
+    assert torch.random.initial_seed() == torch.initial_seed()
+    with pytest.raises(RuntimeError, match="Overflow"):
+        torch.manual_seed(2 ** 64)
+
+
+def test_states():
+    state = cuda.get_rng_state()
+    assert state.dtype == torch.uint8 and state.shape == (16,) and not state.is_cuda
+    x = torch.randn(100, device="cuda")
+    cuda.set_rng_state(state)
+    assert torch.randn(100, device="cuda").tolist() == x.tolist()
+    states = cuda.get_rng_state_all()
+    assert len(states) == cuda.device_count()
+    cuda.set_rng_state_all(states)
+    with pytest.raises(TypeError, match="RNG state must be a torch.ByteTensor"):
+        cuda.set_rng_state(torch.ones(16))
+    with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+        cuda.set_rng_state(torch.ones(5, dtype=torch.uint8))
+    here = torch.get_rng_state()
+    y = torch.rand(3)
+    torch.random.set_rng_state(here)
+    assert torch.rand(3).tolist() == y.tolist()
+
+
+DRAWS = {
+    "rand": lambda d: torch.rand(3, 5, device=d),
+    "randn": lambda d: torch.randn((3, 5), device=d, dtype=torch.float64),
+    "randint": lambda d: torch.randint(-3, 9, (20,), device=d),
+    "randperm": lambda d: torch.randperm(50, device=d),
+    "normal": lambda d: torch.normal(1.0, 2.0, (7,), device=d),
+    "uniform_": lambda d: torch.empty(9, device=d).uniform_(-1, 1),
+    "normal_": lambda d: torch.empty(9, device=d).normal_(0.0, 1.0),
+    "exponential_": lambda d: torch.empty(9, device=d).exponential_(),
+    "bernoulli_": lambda d: torch.empty(9, device=d).bernoulli_(0.25),
+    "bernoulli": lambda d: torch.bernoulli(torch.full((9,), 0.5, device=d)),
+    "random_": lambda d: torch.empty(9, device=d, dtype=torch.int32).random_(5, 10),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_same_numbers_on_every_device(name):
+    results = []
+    for place in ["cpu", "cuda:0"]:
+        torch.manual_seed(123)
+        results.append(DRAWS[name](place).tolist())
+    assert results[0] == results[1]
+
+
+def test_generators(device):
+    g = torch.Generator(device=device)
+    assert g.initial_seed() == 67280421310721 and g.device == torch.device(device)
+    assert g.manual_seed(5) is g
+    x = torch.rand(10, device=device, generator=g)
+    g.manual_seed(5)
+    other = g.clone_state()
+    assert torch.rand(10, device=device, generator=g).tolist() == x.tolist()
+    assert other.get_offset() == 0 and g.get_offset() == 4
+    other.set_state(g.get_state())
+    assert other.get_offset() == 4
+    with pytest.raises(RuntimeError, match="Expected a '.*' device type for generator"):
+        torch.rand(1, device="cpu" if device != "cpu" else "cuda", generator=g)
+
+
+def test_fork_rng():
+    x = torch.rand(3)
+    torch.manual_seed(0)
+    with torch.random.fork_rng():
+        torch.rand(100)
+        torch.rand(100, device="cuda")
+    assert torch.rand(3).tolist() == x.tolist()
+
+
+def test_ranges(device):
+    x = torch.rand(1000, device=device)
+    assert 0 <= min(x.tolist()) and max(x.tolist()) < 1
+    assert sorted(torch.randperm(100, device=device).tolist()) == list(range(100))
+    assert set(torch.randint(3, (100,), device=device).tolist()) == {0, 1, 2}

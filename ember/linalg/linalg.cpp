@@ -286,7 +286,7 @@ Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
     throw_mismatch(a.dim() == 1 ? left : a, b, batch);
   }
   require_same_dtype(a, b);
-  const bool batched = batch.size() > 0;
+  const bool batched = !batch.empty();
   const Names& names = batched && b.dim() > 2 ? kBatchNames : kMatrixNames;
   require_dtype(a, names);
   Shape sizes = batch;

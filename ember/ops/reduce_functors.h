@@ -157,13 +157,19 @@ struct Extreme {
 
   EMBER_HD explicit Extreme(const ReduceArgs&) {}
   EMBER_HD Acc none() const { return {Value(0), kNowhere}; }
-  static EMBER_HD bool better(Value x, Value than) {
-    const bool beyond = kLargest ? x > than : x < than;
+  static EMBER_HD bool unordered(Value x) {
     if constexpr (is_floating<T>)
-      return static_cast<int>(beyond) |
-             (static_cast<int>(m::isnan(x)) & static_cast<int>(!m::isnan(than)));
+      return x != x;
     else
-      return beyond;
+      return false;
+  }
+  /// False with NaN on either side.
+  static EMBER_HD bool beyond(Value x, Value than) { return kLargest ? x > than : x < than; }
+  static EMBER_HD bool better(Value x, Value than) {
+    if constexpr (is_floating<T>)
+      return beyond(x, than) || (m::isnan(x) && !m::isnan(than));
+    else
+      return beyond(x, than);
   }
   static EMBER_HD Value best(Value x, Value y) {
     return kLargest ? m::maximum(x, y) : m::minimum(x, y);

@@ -44,6 +44,13 @@ requires(!reduce::is_extreme<F> &&
   f.merge(acc, f.of_lane(rest));
 }
 
+/// A truth value as wide as T, so that vectors of both go together.
+template <class T>
+using Mask = std::conditional_t<
+    sizeof(T) == 8, std::uint64_t,
+    std::conditional_t<sizeof(T) == 4, std::uint32_t,
+                       std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
+
 template <class F>
 requires reduce::is_extreme<F>
 void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
@@ -54,12 +61,25 @@ void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
     for (int i = 0; i < count; ++i) f.add(acc, x[i], first + i);
     return;
   }
+  // Whether there is NaN is a question of its own: so each of the two is one instruction.
   Value best[kWidth];
+  Mask<Value> nan[kWidth] = {};
   for (int k = 0; k < kWidth; ++k) best[k] = convert<Value>(x[k]);
-  int i = kWidth;
-  for (; i + kWidth <= count; i += kWidth)
-    for (int k = 0; k < kWidth; ++k) best[k] = F::best(convert<Value>(x[i + k]), best[k]);
-  for (; i < count; ++i) best[0] = F::best(convert<Value>(x[i]), best[0]);
+  for (int i = 0; i < count; i += kWidth) {
+    // The last step may take some once more.
+    const typename F::In* from = x + std::min(i, count - kWidth);
+    for (int k = 0; k < kWidth; ++k) {
+      const auto value = convert<Value>(from[k]);
+      best[k] = F::beyond(value, best[k]) ? value : best[k];
+      nan[k] = nan[k] | static_cast<Mask<Value>>(F::unordered(value));
+    }
+  }
+  Mask<Value> any = 0;
+  for (int k = 0; k < kWidth; ++k) any = any | nan[k];
+  if (any != 0) {
+    for (int k = 0; k < count; ++k) f.add(acc, x[k], first + k);
+    return;
+  }
   for (int k = 1; k < kWidth; ++k) best[0] = F::best(best[0], best[k]);
   // Where it is matters only if it is better than what was there, which is rarely so.
   if (acc.index != F::kNowhere && !F::better(best[0], acc.value)) return;
@@ -258,19 +278,28 @@ void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows
   using Index = std::conditional_t<sizeof(Value) == 8, std::int64_t, std::int32_t>;
   Value best[kColumns<F>];
   Index where[kColumns<F>];
-  for (int c = 0; c < width; ++c) {
-    best[c] = convert<Value>(rows[0][c]);
-    where[c] = 0;
-  }
-  for (int r = 1; r < count; ++r) {
-    const typename F::In* x = rows[r];
+  const auto walk = [&](const auto& better) {
     for (int c = 0; c < width; ++c) {
-      const auto value = convert<Value>(x[c]);
-      const bool better = F::better(value, best[c]);
-      best[c] = better ? value : best[c];
-      where[c] = better ? static_cast<Index>(r) : where[c];
+      best[c] = convert<Value>(rows[0][c]);
+      where[c] = 0;
     }
-  }
+    Index nan = 0;
+    for (int r = 0; r < count; ++r) {
+      const typename F::In* x = rows[r];
+      const auto index = static_cast<Index>(r);
+      for (int c = 0; c < width; ++c) {
+        const auto value = convert<Value>(x[c]);
+        const bool take = better(value, best[c]);
+        best[c] = take ? value : best[c];
+        where[c] = take ? index : where[c];
+        nan |= static_cast<Index>(F::unordered(value));
+      }
+    }
+    return nan != 0;
+  };
+  // The usual case first, in which there is no NaN.
+  if (walk([](Value x, Value than) { return F::beyond(x, than); }))
+    walk([](Value x, Value than) { return F::better(x, than); });
   for (int c = 0; c < width; ++c) f.merge(acc[c], {best[c], first + where[c]});
 }
 

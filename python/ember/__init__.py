@@ -6,4 +6,7 @@
 from ember._C import *
 from ember._C import __version__
 from ember._C import bool_ as bool, float32 as float, int32 as int
-from ember import cuda, random
+
+# In place of the extension's own submodules of these names.
+import ember.cuda
+import ember.random

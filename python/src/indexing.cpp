@@ -1,17 +1,15 @@
-// x[...] with ints, slices, None and ..., which gives views.
-#include "python.h"
+// x[...] and x[...] = value, and the operations that take index tensors.
+#include <string>
+#include <vector>
+
+#include "results.h"
 
 namespace ember::python {
 namespace {
 
-struct Item {
-  nb::handle object;
-};
+using I = std::int64_t;
 
-/// The dimensions that an index takes.
-int dims_taken(nb::handle index) { return index.is_none() || index.is(Py_Ellipsis) ? 0 : 1; }
-
-std::optional<std::int64_t> bound(PyObject* object) {
+std::optional<I> bound(PyObject* object) {
   if (object == Py_None) return std::nullopt;
   if (const auto value = index_from(object)) return value;
   if (PyIndex_Check(object) != 0) {  // beyond 64 bits: as far as it goes
@@ -24,91 +22,250 @@ std::optional<std::int64_t> bound(PyObject* object) {
   throw TypeError("slice indices must be integers or None or have an __index__ method");
 }
 
-Tensor sliced(const Tensor& tensor, int dim, nb::handle index) {
-  auto* slice = reinterpret_cast<PySliceObject*>(index.ptr());
-  return tensor.slice(dim, bound(slice->start), bound(slice->stop), bound(slice->step).value_or(1));
-}
-
-[[noreturn]] void throw_invalid(nb::handle index) {
+/// One item of an index. Tensors without dimensions stay tensors: they are not read here.
+Index item_from(nb::handle object) {
+  if (object.is_none()) return None;
+  if (object.is(Py_Ellipsis)) return Ellipsis;
+  if (PyBool_Check(object.ptr())) return object.is(Py_True);
+  if (nb::isinstance<Tensor>(object)) return nb::cast<const Tensor&>(object);
+  if (PySlice_Check(object.ptr())) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object.ptr());
+    return Slice(bound(slice->start), bound(slice->stop), bound(slice->step).value_or(1));
+  }
+  if (const auto number = index_from(object)) return *number;
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || array_from(object)) {
+    Tensor made = tensor_from(object, {});
+    if (made.numel() == 0 && made.dtype() == default_dtype()) made = made.to(Dtype::int64);
+    return made;
+  }
   throw IndexError(
       std::string("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
                   "are valid indices (got ") +
-      Py_TYPE(index.ptr())->tp_name + ")");
+      Py_TYPE(object.ptr())->tp_name + ")");
 }
 
-Tensor view(const Tensor& self, nb::handle index) {
-  if (const auto at = index_from(index)) {
+std::vector<Index> items_from(nb::handle index) {
+  std::vector<Index> items;
+  if (PyTuple_Check(index.ptr())) {
+    for (const nb::handle item : nb::borrow<nb::tuple>(index)) items.push_back(item_from(item));
+  } else {
+    items.push_back(item_from(index));
+  }
+  return items;
+}
+
+Tensor get(const Tensor& self, nb::handle index) {
+  if (const auto at = index_from(index); at && !nb::isinstance<Tensor>(index)) {
     if (self.dim() == 0)
       throw IndexError(
-          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-          "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
-    const std::int64_t size = self.sizes()[0];
-    if (*at < -size || *at >= size)
-      throw IndexError("index " + std::to_string(*at) +
-                       " is out of bounds for dimension 0 with size " + std::to_string(size));
-    return self.select(0, *at);
+          "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+          "C++ to convert a 0-dim tensor to a number");
+    const I size = self.sizes()[0];
+    if (*at >= -size && *at < size) return self.select(0, *at);
   }
-  const nb::tuple items = nb::isinstance<nb::tuple>(index) ? nb::borrow<nb::tuple>(index)
-                                                           : nb::make_tuple(nb::borrow(index));
-  int taken = 0;
-  for (const nb::handle item : items) taken += dims_taken(item);
-  if (taken > self.dim())
-    throw IndexError("too many indices for tensor of dimension " + std::to_string(self.dim()));
-  Tensor at = self.alias();
-  int dim = 0;
-  bool open = false;
-  for (const nb::handle item : items) {
-    if (item.is_none()) {
-      at = at.unsqueeze(dim++);
-    } else if (item.is(Py_Ellipsis)) {
-      if (open) throw IndexError("an index can only have a single ellipsis ('...')");
-      open = true;
-      dim += self.dim() - taken;
-    } else if (PySlice_Check(item.ptr())) {
-      at = sliced(at, dim++, item);
-    } else if (const auto number = index_from(item)) {
-      const std::int64_t size = at.sizes()[dim];
-      if (*number < -size || *number >= size)
-        throw IndexError("index " + std::to_string(*number) + " is out of bounds for dimension " +
-                         std::to_string(dim) + " with size " + std::to_string(size));
-      at = at.select(dim, *number);
-    } else {
-      throw_invalid(item);
-    }
-  }
-  return at;
+  const std::vector<Index> items = items_from(index);
+  return unlocked([&] { return self.index(items); });
 }
 
-void assign(const Tensor& self, nb::handle index, nb::handle value) {
-  Tensor target = view(self, index);
+void set(Tensor& self, nb::handle index, nb::handle value) {
+  const std::vector<Index> items = items_from(index);
   if (nb::isinstance<Tensor>(value)) {
     const Tensor& source = nb::cast<const Tensor&>(value);
-    unlocked([&] {
-      // Leading dimensions of one may be too many.
-      Tensor from = source;
-      while (from.dim() > target.dim() && from.sizes()[0] == 1) from = from.squeeze(0);
-      target.copy_(from);
-    });
+    unlocked([&] { self.index_put_(items, source); });
     return;
   }
   if (const auto number = number_from(value)) {
-    unlocked([&] { target.fill_(*number); });
+    unlocked([&] { self.index_put_(items, *number); });
     return;
   }
-  Options options(target.dtype());
-  const Tensor source = tensor_from(value, options);
-  unlocked([&] { target.copy_(source); });
+  const Tensor source = tensor_from(value, {self.dtype(), self.device()});
+  unlocked([&] { self.index_put_(items, source); });
 }
 
 /// Goes through the first dimension.
 struct Iterator {
   Tensor tensor;
-  std::int64_t next = 0;
+  I next = 0;
 };
+
+/// A method and a function of the same name.
+template <class Call, class... Extra>
+void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call call, const char* doc,
+          const Extra&... extra) {
+  tensor.def(name, call, doc, extra...);
+  m.def(name, call, doc, nb::arg("input"), extra...);
+}
+
+/// A method that changes the tensor and returns it.
+template <class... Arguments, class Call, class... Extra>
+void in_place(nb::class_<Tensor>& tensor, const char* name, Call call, const char* doc,
+              const Extra&... extra) {
+  tensor.def(
+      name,
+      [call](Tensor& self, Arguments... arguments) {
+        unlocked([&] { call(self, arguments...); });
+        return same_object(self);
+      },
+      doc, extra...);
+}
+
+void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const nb::arg dim("dim");
+  const nb::arg index("index");
+  const auto out = nb::arg("out") = nb::none();
+  both(
+      tensor, m, "index_select",
+      [](const Tensor& input, I along, const Tensor& places, Tensor* result) {
+        return maybe_into(
+            result, [&] { return index_select(input, along, places); },
+            [&](Tensor& into) { index_select_out(into, input, along, places); });
+      },
+      "The slices along a dimension that an index tensor names.", dim, index, nb::kw_only(), out);
+  both(
+      tensor, m, "gather",
+      [](const Tensor& input, I along, const Tensor& places, Tensor* result) {
+        return maybe_into(
+            result, [&] { return gather(input, along, places); },
+            [&](Tensor& into) { gather_out(into, input, along, places); });
+      },
+      "Elements along a dimension, one for each element of an index tensor.", dim, index,
+      nb::kw_only(), out);
+  both(
+      tensor, m, "take",
+      [](const Tensor& input, const Tensor& places) {
+        return unlocked([&] { return take(input, places); });
+      },
+      "Elements of a tensor that is taken as one row.", index);
+  both(
+      tensor, m, "nonzero",
+      [](const Tensor& input) { return unlocked([&] { return nonzero(input); }); },
+      "The coordinates of all elements that are not zero. Waits for a device.");
+  both(
+      tensor, m, "masked_select",
+      [](const Tensor& input, const Tensor& mask, Tensor* result) {
+        return maybe_into(
+            result, [&] { return masked_select(input, mask); },
+            [&](Tensor& into) { masked_select_out(into, input, mask); });
+      },
+      "The elements where a mask is true, in one dimension. Waits for a device.", nb::arg("mask"),
+      nb::kw_only(), out);
+}
+
+void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const nb::arg dim("dim");
+  const nb::arg index("index");
+  constexpr const char* kScatter =
+      "self[i][index[i][j]] = src[i][j] for dim 1, and so on; src may be a number.";
+  in_place<I, const Tensor&, const Operand&>(
+      tensor, "scatter_",
+      [](Tensor& self, I along, const Tensor& places, const Operand& source) {
+        self.scatter_(along, places, source);
+      },
+      kScatter, dim, index, nb::arg("src"));
+  tensor.def(
+      "scatter_",
+      [](Tensor& self, I along, const Tensor& places, const Scalar& value) {
+        unlocked([&] { self.scatter_(along, places, value); });
+        return same_object(self);
+      },
+      dim, index, nb::arg("value"));
+  both(
+      tensor, m, "scatter",
+      [](const Tensor& input, I along, const Tensor& places, const Operand& source) {
+        return unlocked([&] { return scatter(input, along, places, source); });
+      },
+      kScatter, dim, index, nb::arg("src"));
+  in_place<I, const Tensor&, const Tensor&>(
+      tensor, "scatter_add_",
+      [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
+        self.scatter_add_(along, places, source);
+      },
+      "The same, but added.", dim, index, nb::arg("src"));
+  both(
+      tensor, m, "scatter_add",
+      [](const Tensor& input, I along, const Tensor& places, const Tensor& source) {
+        return unlocked([&] { return scatter_add(input, along, places, source); });
+      },
+      "The same as scatter, but added.", dim, index, nb::arg("src"));
+  in_place<I, const Tensor&, const Tensor&, const Scalar&>(
+      tensor, "index_add_",
+      [](Tensor& self, I along, const Tensor& places, const Tensor& source, const Scalar& alpha) {
+        self.index_add_(along, places, source, alpha);
+      },
+      "Slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
+      nb::kw_only(), nb::arg("alpha") = 1);
+  in_place<I, const Tensor&, const Tensor&>(
+      tensor, "index_copy_",
+      [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
+        self.index_copy_(along, places, source);
+      },
+      "Slice index[i] = slice i of the source.", dim, index, nb::arg("source"));
+  in_place<I, const Tensor&, const Operand&>(
+      tensor, "index_fill_",
+      [](Tensor& self, I along, const Tensor& places, const Operand& value) {
+        self.index_fill_(along, places, value);
+      },
+      "The slices that an index tensor names = a number.", dim, index, nb::arg("value"));
+  in_place<const Tensor&, const Operand&>(
+      tensor, "masked_fill_",
+      [](Tensor& self, const Tensor& mask, const Operand& value) {
+        self.masked_fill_(mask, value);
+      },
+      "Elements where a mask is true = a number.", nb::arg("mask"), nb::arg("value"));
+  both(
+      tensor, m, "masked_fill",
+      [](const Tensor& input, const Tensor& mask, const Operand& value) {
+        return unlocked([&] { return masked_fill(input, mask, value); });
+      },
+      "A copy with a number where a mask is true.", nb::arg("mask"), nb::arg("value"));
+}
+
+void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
+  both(
+      tensor, m, "flip",
+      [](const Tensor& input, const Sizes& dims) {
+        return unlocked([&] { return input.flip(dims.shape()); });
+      },
+      "The order reversed along dimensions.", nb::arg("dims"));
+  both(
+      tensor, m, "roll",
+      [](const Tensor& input, const Sizes& shifts, const std::optional<Sizes>& dims) {
+        return unlocked([&] { return input.roll(shifts.shape(), dims ? dims->shape() : Shape()); });
+      },
+      "Moved along dimensions; what falls off one end comes in at the other.", nb::arg("shifts"),
+      nb::arg("dims") = nb::none());
+  both(
+      tensor, m, "tril",
+      [](const Tensor& input, I diagonal) {
+        return unlocked([&] { return input.tril(diagonal); });
+      },
+      "The lower triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0);
+  both(
+      tensor, m, "triu",
+      [](const Tensor& input, I diagonal) {
+        return unlocked([&] { return input.triu(diagonal); });
+      },
+      "The upper triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0);
+  tensor.def(
+      "repeat",
+      [](const Tensor& self, const nb::args& repeats) {
+        const Shape counts = shape_of(repeats);
+        return unlocked([&] { return self.repeat(counts); });
+      },
+      "Side by side, as often as the numbers say.");
+  const auto sum_so_far = [](const Tensor& input, I along, std::optional<Dtype> dtype,
+                             Tensor* result) {
+    return maybe_into(
+        result, [&] { return cumsum(input, along, dtype); },
+        [&](Tensor& into) { cumsum_out(into, input, along, dtype); });
+  };
+  both(tensor, m, "cumsum", sum_so_far, "The sum of each element and those before it.",
+       nb::arg("dim"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none());
+}
 
 }  // namespace
 
-void bind_indexing(nb::class_<Tensor>& tensor) {
+void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
   nb::class_<Iterator>(tensor, "_Iterator")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", [](Iterator& self) {
@@ -116,15 +273,18 @@ void bind_indexing(nb::class_<Tensor>& tensor) {
         return self.tensor.select(0, self.next++);
       });
   tensor
-      .def("__getitem__", &view, nb::arg("index"),
+      .def("__getitem__", &get, nb::arg("index").none(),
            nb::sig("def __getitem__(self, index: typing.Any, /) -> Tensor"),
-           "A view for ints, slices, None and ...; negative steps are refused.")
-      .def("__setitem__", &assign, nb::arg("index"), nb::arg("value"),
+           "A view for ints, slices, None and ...; a copy for index tensors and masks.")
+      .def("__setitem__", &set, nb::arg("index").none(), nb::arg("value").none(),
            nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"))
       .def("__iter__", [](const Tensor& self) {
         if (self.dim() == 0) throw TypeError("iteration over a 0-d tensor");
         return Iterator{self, 0};
       });
+  bind_gather(tensor, m);
+  bind_scatter(tensor, m);
+  bind_rearranging(tensor, m);
 }
 
 }  // namespace ember::python

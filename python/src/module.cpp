@@ -29,4 +29,5 @@ NB_MODULE(_C, m) {
   bind_memory(cuda);
   bind_tensor(m);
   bind_cuda_random(cuda);
+  bind_comm(cuda);
 }

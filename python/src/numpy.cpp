@@ -194,7 +194,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
                           Py_TYPE(ndarray.ptr())->tp_name + ")");
         return share(ndarray);
       },
-      nb::arg("ndarray"), nb::sig("def from_numpy(ndarray: typing.Any) -> Tensor"),
+      nb::arg("ndarray").none(), nb::sig("def from_numpy(ndarray: typing.Any) -> Tensor"),
       "A tensor over the same memory. Arrays with negative strides are refused with ValueError: "
       "pass a copy.");
   m.def(
@@ -209,7 +209,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
         Tensor made = unlocked([&] { return given.to(options); });
         return made.is(given) ? data : nb::cast(std::move(made));
       },
-      nb::arg("data"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None, device: device | int | "
               "str | None = None) -> Tensor"),
       "The same as tensor, but shares memory with arrays, and returns tensors as they are, where "

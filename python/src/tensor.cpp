@@ -82,7 +82,8 @@ void bind_tensor(nb::module_& m) {
           [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; },
           nb::sig("def __hash__(self) -> int"));
   m.def(
-      "is_tensor", [](nb::handle obj) { return nb::isinstance<Tensor>(obj); }, nb::arg("obj"));
+      "is_tensor", [](nb::handle obj) { return nb::isinstance<Tensor>(obj); },
+      nb::arg("obj").none());
   m.def(
       "is_floating_point", [](const Tensor& input) { return input.is_floating_point(); },
       nb::arg("input"));
@@ -93,7 +94,7 @@ void bind_tensor(nb::module_& m) {
   bind_views(tensor, m);
   bind_copies(tensor);
   bind_values(tensor, m);
-  bind_indexing(tensor);
+  bind_indexing(tensor, m);
   bind_elementwise(tensor, m);
   bind_factories(tensor, m);
   bind_numpy(tensor, m);

@@ -199,7 +199,7 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
                        bool pin_memory) {
     return tensor_from(data, options_of(dtype, device, pin_memory));
   };
-  m.def("tensor", make, nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(),
+  m.def("tensor", make, nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
         nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
         "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
         "Without a dtype that of the elements: bool, int64, float32 or complex64; an array's own.");
@@ -221,8 +221,8 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
         if (!options.device) options.device = self.device();
         return tensor_from(data, options);
       },
-      nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("pin_memory") = false,
+      nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "The same as ember.tensor, with this tensor's dtype and device unless given.");
 }
 

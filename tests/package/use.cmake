@@ -26,7 +26,7 @@ file(REMOVE_RECURSE ${WORK})
 if(HOW STREQUAL "installed")
   run(${CMAKE_COMMAND} --install ${EMBER_BUILD} --prefix ${prefix})
 elseif(HOW STREQUAL "static")
-  run(${configure} -S ${EMBER} -B ${WORK}/ember -DBUILD_SHARED_LIBS=OFF -DEMBER_CUDA=OFF
+  run(${configure} -S ${EMBER} -B ${WORK}/ember -DBUILD_SHARED_LIBS=OFF -DEMBER_CUDA=OFF -DEMBER_PYTHON=OFF
     -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF -DEMBER_BENCH=OFF)
   run(${CMAKE_COMMAND} --build ${WORK}/ember)
   run(${CMAKE_COMMAND} --install ${WORK}/ember --prefix ${prefix})

@@ -43,14 +43,15 @@ def test_semantics_devices():
 
         # even within a context, you can specify the device
         # (or give a GPU index to the .cuda call)
-        e = torch.ones(2).to(cuda2)
-        f = torch.ones(2).cuda(cuda2)
+        d = torch.randn(2, device=cuda2)
+        e = torch.randn(2).to(cuda2)
+        f = torch.randn(2).cuda(cuda2)
         # d.device, e.device, and f.device are all device(type='cuda', index=2)
 
     assert repr(x.device) == "device(type='cuda', index=0)"
     assert [place(t) for t in (x, y, z)] == [cuda0] * 3
     assert [place(t) for t in (a, b, b2, c)] == [torch.device('cuda', 1)] * 4
-    assert [place(t) for t in (e, f)] == [cuda2] * 2
+    assert [place(t) for t in (d, e, f)] == [cuda2] * 3
     assert z.tolist() == c.tolist() == [2., 4.]
 
 
@@ -142,10 +143,23 @@ def test_pinned_copies_do_not_wait():
 def test_wait_stream():
     cuda = torch.device('cuda')
     s = torch.cuda.Stream()  # Create a new stream.
-    A = torch.empty((100, 100), device=cuda).fill_(2.0)
-    s.wait_stream(torch.cuda.current_stream())
+    A = torch.empty((100, 100), device=cuda).normal_(0.0, 1.0)
+    s.wait_stream(torch.cuda.current_stream())  # without it, the documents' incorrect example
     with torch.cuda.stream(s):
-        B = A + 1
+        # sum() waits for normal_()
+        B = torch.sum(A)
     torch.cuda.current_stream().wait_stream(s)
-    B.record_stream(torch.cuda.current_stream())
-    assert B.tolist() == [[3.0] * 100] * 100
+    A.record_stream(s)
+    assert B.item() == pytest.approx(A.cpu().double().sum().item(), abs=1e-2)
+
+
+def test_memory_management():
+    x = torch.ones(1 << 20, device='cuda')
+    assert torch.cuda.memory_allocated() >= 4 << 20
+    assert torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated()
+    with pytest.warns(FutureWarning):
+        assert torch.cuda.memory_cached() >= torch.cuda.memory_allocated()
+    with pytest.warns(FutureWarning):
+        torch.cuda.max_memory_cached()
+    del x
+    torch.cuda.empty_cache()

@@ -1,0 +1,3 @@
+"""Tensors between the devices of one process."""
+
+from ember._C.cuda.comm import *

@@ -1,0 +1,174 @@
+// ember.cuda.comm: tensors between the devices of one process.
+#include "ember/comm/comm.h"
+
+#include <vector>
+
+#include "python.h"
+
+namespace ember::python {
+namespace {
+
+namespace comm = cuda::comm;
+
+std::vector<Tensor> tensors_of(nb::handle list) {
+  std::vector<Tensor> tensors;
+  for (const nb::handle item : list) {
+    if (!nb::isinstance<Tensor>(item))
+      throw TypeError(std::string("expected a sequence of Tensors, but got ") +
+                      Py_TYPE(item.ptr())->tp_name);
+    tensors.push_back(nb::cast<const Tensor&>(item));
+  }
+  return tensors;
+}
+
+/// A result as the very object that it came from, if it is one of the arguments.
+nb::object object_of(const Tensor& result, nb::handle argument) {
+  if (nb::isinstance<Tensor>(argument)) {
+    if (nb::cast<const Tensor&>(argument).is(result)) return nb::borrow(argument);
+  } else if (!argument.is_none()) {
+    for (const nb::handle item : argument)
+      if (nb::cast<const Tensor&>(item).is(result)) return nb::borrow(item);
+  }
+  return nb::cast(result);
+}
+
+nb::tuple objects_of(const std::vector<Tensor>& results, nb::handle arguments) {
+  nb::list list;
+  for (const Tensor& result : results) list.append(object_of(result, arguments));
+  return nb::tuple(list);
+}
+
+comm::Devices devices_of(nb::handle devices) {
+  if (devices.is_none()) return {};
+  std::vector<cuda::DeviceArg> list;
+  for (const nb::handle device : devices) {
+    if (device.is_none() || !is_device_like(device))
+      throw TypeError("devices: expected ints, strs or devices");
+    list.push_back(DeviceLike{device}.arg());
+  }
+  return list;
+}
+
+comm::Outputs outputs_of(nb::handle out) {
+  if (out.is_none()) return std::nullopt;
+  return tensors_of(out);
+}
+
+nb::object broadcast(const Tensor& tensor, nb::handle devices, nb::handle out) {
+  const comm::Devices where = devices_of(devices);
+  const comm::Outputs outputs = outputs_of(out);
+  const auto results = unlocked([&] { return comm::broadcast(tensor, where, outputs); });
+  return objects_of(results, outputs ? out : nb::handle(same_object(tensor)));
+}
+
+nb::object broadcast_coalesced(nb::handle tensors, nb::handle devices, std::size_t buffer_size) {
+  const nb::list given(nb::borrow(tensors));
+  const comm::Devices where = devices_of(devices);
+  const std::vector<Tensor> inputs = tensors_of(given);
+  const auto results =
+      unlocked([&] { return comm::broadcast_coalesced(inputs, where, buffer_size); });
+  nb::list lists;
+  for (const auto& of_device : results) lists.append(nb::list(objects_of(of_device, given)));
+  return lists;
+}
+
+nb::object reduce_add(nb::handle inputs, const DeviceLike& destination) {
+  const nb::list given(nb::borrow(inputs));
+  const std::vector<Tensor> tensors = tensors_of(given);
+  const cuda::DeviceArg where = destination.arg();
+  return object_of(unlocked([&] { return comm::reduce_add(tensors, where); }), given);
+}
+
+nb::object reduce_add_coalesced(nb::handle inputs, const DeviceLike& destination,
+                                std::size_t buffer_size) {
+  std::vector<std::vector<Tensor>> lists;
+  for (const nb::handle list : inputs) lists.push_back(tensors_of(list));
+  const cuda::DeviceArg where = destination.arg();
+  const auto results =
+      unlocked([&] { return comm::reduce_add_coalesced(lists, where, buffer_size); });
+  return objects_of(results, nb::none());
+}
+
+nb::object scatter(const Tensor& tensor, nb::handle devices,
+                   const std::optional<std::vector<std::int64_t>>& chunk_sizes, std::int64_t dim,
+                   nb::handle streams, nb::handle out) {
+  const comm::Devices where = devices_of(devices);
+  const comm::Outputs outputs = outputs_of(out);
+  comm::Streams list;
+  if (!streams.is_none())
+    for (const nb::handle stream : streams)
+      list.push_back(nb::cast<std::optional<cuda::Stream>>(stream));
+  const auto results =
+      unlocked([&] { return comm::scatter(tensor, where, chunk_sizes, dim, list, outputs); });
+  return objects_of(results, outputs ? out : nb::handle(same_object(tensor)));
+}
+
+comm::Destination destination_of(nb::handle destination) {
+  if (destination.is_none()) return {};
+  if (PyLong_Check(destination.ptr())) {
+    const auto index = index_from(destination).value_or(INT32_MAX);
+    if (index != -1) return static_cast<int>(std::clamp<std::int64_t>(index, INT32_MIN, INT32_MAX));
+    warn_future(
+        "Using -1 to represent CPU tensor is deprecated. Please use a device object or string "
+        "instead, e.g., \"cpu\".");
+    return Device(Device::Type::cpu);
+  }
+  return DeviceLike{destination}.place().value();
+}
+
+nb::object gather(nb::handle tensors, std::int64_t dim, nb::handle destination, Tensor* out) {
+  const std::vector<Tensor> inputs = tensors_of(tensors);
+  const comm::Destination where = destination_of(destination);
+  const std::optional<Tensor> into = out != nullptr ? std::optional(*out) : std::nullopt;
+  const Tensor result = unlocked([&] { return comm::gather(inputs, dim, where, into); });
+  return out != nullptr ? same_object(*out) : nb::cast(result);
+}
+
+}  // namespace
+
+#define EMBER_TENSORS "collections.abc.Iterable[ember._C.Tensor]"
+#define EMBER_DEVICES "collections.abc.Iterable[ember._C.device | int | str]"
+
+void bind_comm(nb::module_& cuda) {
+  nb::module_ m = cuda.def_submodule("comm", "Tensors between the devices of one process.");
+  m.def("broadcast", &broadcast, nb::arg("tensor"), nb::arg("devices") = nb::none(), nb::kw_only(),
+        nb::arg("out") = nb::none(),
+        nb::sig("def broadcast(tensor: ember._C.Tensor, devices: " EMBER_DEVICES
+                " | None = None, *, out: " EMBER_TENSORS
+                " | None = None) -> tuple[ember._C.Tensor, ...]"),
+        "A tensor on every device of a list, or in out.");
+  m.def("broadcast_coalesced", &broadcast_coalesced, nb::arg("tensors"), nb::arg("devices"),
+        nb::arg("buffer_size") = comm::kBufferSize,
+        nb::sig("def broadcast_coalesced(tensors: " EMBER_TENSORS ", devices: " EMBER_DEVICES
+                ", buffer_size: int = 10485760) -> list[list[ember._C.Tensor]]"),
+        "Many tensors on every device of a list; small ones travel together.");
+  m.def("reduce_add", &reduce_add, nb::arg("inputs"), nb::arg("destination") = nb::none(),
+        nb::sig("def reduce_add(inputs: " EMBER_TENSORS
+                ", destination: ember._C.device | int | str | None = None) -> ember._C.Tensor"),
+        "The sum of tensors of several devices, where one of them lives.");
+  m.def("reduce_add_coalesced", &reduce_add_coalesced, nb::arg("inputs"),
+        nb::arg("destination") = nb::none(), nb::arg("buffer_size") = comm::kBufferSize,
+        nb::sig("def reduce_add_coalesced(inputs: collections.abc.Iterable[" EMBER_TENSORS
+                "], destination: ember._C.device | int | str | None = None, buffer_size: int = "
+                "10485760) -> tuple[ember._C.Tensor, ...]"),
+        "The same for lists of tensors, one list per device.");
+  m.def("scatter", &scatter, nb::arg("tensor"), nb::arg("devices") = nb::none(),
+        nb::arg("chunk_sizes") = nb::none(), nb::arg("dim") = 0, nb::arg("streams") = nb::none(),
+        nb::kw_only(), nb::arg("out") = nb::none(),
+        nb::sig("def scatter(tensor: ember._C.Tensor, devices: " EMBER_DEVICES
+                " | None = None, chunk_sizes: collections.abc.Sequence[int] | None = None, dim: "
+                "int = 0, streams: collections.abc.Iterable[ember._C.cuda.Stream | None] | None = "
+                "None, *, out: " EMBER_TENSORS " | None = None) -> tuple[ember._C.Tensor, ...]"),
+        "A tensor in pieces along a dimension, one per device, or in out.");
+  m.def("gather", &gather, nb::arg("tensors"), nb::arg("dim") = 0,
+        nb::arg("destination") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
+        nb::sig("def gather(tensors: " EMBER_TENSORS
+                ", dim: int = 0, destination: ember._C.device | int | str | None = None, *, out: "
+                "ember._C.Tensor | None = None) -> ember._C.Tensor"),
+        "Tensors of several devices as one, along a dimension, on a device, the CPU, or in out.");
+}
+
+#undef EMBER_TENSORS
+#undef EMBER_DEVICES
+
+}  // namespace ember::python

@@ -1,0 +1,102 @@
+"""Index tensors, masks, and what else picks elements, against NumPy."""
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import ember as torch
+
+ARRAY = np.arange(60).reshape(3, 4, 5)
+
+INDICES = {
+    "list": [0, 2], "array": np.array([[0, 1], [2, 0]]), "mask": ARRAY > 30,
+    "rows": np.array([True, False, True]), "two": ([0, 2], [1, 3]), "negative": [-1, 0],
+    "slices": (slice(None), [0, 3]), "ellipsis": (Ellipsis, [4, 0]), "empty": [],
+    "new": (None, [1], slice(1, 3)),
+}
+
+
+def translated(index, device):
+    if isinstance(index, tuple):
+        return tuple(translated(item, device) for item in index)
+    if isinstance(index, np.ndarray):
+        return torch.tensor(index, device=device)
+    return index
+
+
+def plain(index):
+    if isinstance(index, tuple):
+        return tuple(plain(item) for item in index)
+    return np.array(index, dtype=np.int64) if index == [] else index
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_reading(name, device):
+    x = torch.tensor(ARRAY, device=device)
+    index = INDICES[name]
+    expected = ARRAY[index if isinstance(index, np.ndarray) else plain(index)]
+    result = x[translated(index, device)]
+    assert result.shape == expected.shape and result.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_writing(name, device):
+    array = ARRAY.copy()
+    x = torch.tensor(array, device=device)
+    index = INDICES[name]
+    array[index if isinstance(index, np.ndarray) else plain(index)] = -1
+    x[translated(index, device)] = -1
+    assert x.tolist() == array.tolist()
+
+
+def test_writing_tensors(device):
+    x = torch.zeros(3, 4, device=device)
+    x[[0, 2]] = torch.ones(4, device=device)
+    x[x > 0] = 5
+    x[1] = [1, 2, 3, 4]
+    assert x.tolist() == [[5.0] * 4, [1.0, 2.0, 3.0, 4.0], [5.0] * 4]
+
+
+def test_errors(device):
+    x = torch.tensor(ARRAY, device=device)
+    with pytest.raises(IndexError, match="too many indices"):
+        x[[0], [0], [0], [0]]
+    with pytest.raises(IndexError):
+        x[torch.tensor([True, False], device=device)]
+    with pytest.raises(IndexError, match="only integers, slices"):
+        x["text"]
+    here = torch.tensor(ARRAY)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
+        here[[5]]
+
+
+def test_functions(device):
+    x = torch.tensor(ARRAY, device=device)
+    index = torch.tensor([2, 0], device=device)
+    assert x.index_select(1, index).tolist() == ARRAY[:, [2, 0]].tolist()
+    assert torch.index_select(x, 0, index).tolist() == ARRAY[[2, 0]].tolist()
+    places = torch.tensor([[[1, 0]]], device=device)
+    assert x.gather(2, places).tolist() == [[[1, 0]]]
+    assert x.take(index).tolist() == [2, 0]
+    assert torch.nonzero(x[0] > 17).tolist() == np.argwhere(ARRAY[0] > 17).tolist()
+    assert x.masked_select(x < 3).tolist() == [0, 1, 2]
+    assert x.masked_fill(x > 2, 0).tolist() == np.where(ARRAY > 2, 0, ARRAY).tolist()
+    y = torch.zeros(3, 3, device=device)
+    assert y.scatter_(1, torch.tensor([[0], [1], [2]], device=device), 1.0) is y
+    assert y.tolist() == np.eye(3).tolist()
+    y.index_add_(0, index, torch.ones(2, 3, device=device), alpha=2)
+    assert y.tolist() == (np.eye(3) + [[2], [0], [2]]).tolist()
+    y.scatter_(1, index[None], value=9)
+    assert y[0].tolist() == [9.0, 2.0, 9.0]
+
+
+def test_rearranging(device):
+    x = torch.tensor(ARRAY, device=device)
+    assert x.flip(0).tolist() == np.flip(ARRAY, 0).tolist()
+    assert torch.flip(x, (0, 2)).tolist() == np.flip(ARRAY, (0, 2)).tolist()
+    assert x.roll(2, 1).tolist() == np.roll(ARRAY, 2, 1).tolist()
+    assert x[0].tril().tolist() == np.tril(ARRAY[0]).tolist()
+    assert x[0].triu(1).tolist() == np.triu(ARRAY[0], 1).tolist()
+    assert x[0, 0].repeat(2, 3).tolist() == np.tile(ARRAY[0, 0], (2, 3)).tolist()
+    assert x.cumsum(1).tolist() == ARRAY.cumsum(1).tolist()
+    assert torch.cumsum(x, dim=-1, dtype=torch.float64).dtype == torch.float64

@@ -17,7 +17,7 @@ equally frequent labels the smallest wins.
 
   --devices N         how many devices share the queries (all)
   --k K               how many neighbours vote (5)
-  --repeat N          N copies of the queries, for load (1)
+  --repeat N          N copies of the queries, for load (100)
   --csv FILE          own images: 64 pixels from 0 to 16 and a label from 0 to 9 per
                       line, separated by commas
   --train N           the first N rows are for training, the others are the queries

@@ -11,7 +11,7 @@ struct Options {
   std::optional<std::string> csv;      ///< otherwise the images that come with the example
   std::optional<std::uint64_t> train;  ///< rows; see training_rows
   std::uint64_t k = 5;
-  std::uint64_t repeat = 1;
+  std::uint64_t repeat = 100;
   std::optional<int> devices;  ///< otherwise all
   std::string predictions;     ///< a file to write; none if empty
   bool help = false;

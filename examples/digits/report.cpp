@@ -44,6 +44,10 @@ void print_pictures(const Digits& digits, std::size_t first, std::span<const std
   std::printf("\n");
 }
 
+std::string counted(std::int64_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
 }  // namespace
 
 std::string shades(std::span<const std::uint8_t> pixels) {
@@ -54,10 +58,11 @@ std::string shades(std::span<const std::uint8_t> pixels) {
 }
 
 void print_data(const Load& load, const Options& options) {
-  std::printf("  data     %s: %lld training images and %lld queries of 8 x 8 pixels\n",
+  std::printf("  data     %s: %s and %s of 8 x 8 pixels\n",
               options.csv.value_or("UCI optical digits").c_str(),
-              static_cast<long long>(load.train), static_cast<long long>(load.queries));
-  std::printf("  load     %lld queries", static_cast<long long>(load.total));
+              counted(load.train, "training image", "training images").c_str(),
+              counted(load.queries, "query", "queries").c_str());
+  std::printf("  load     %s", counted(load.total, "query", "queries").c_str());
   if (load.total != load.queries)
     std::printf(" (%lld times the same)", static_cast<long long>(load.total / load.queries));
   std::printf(", in batches of %lld; the nearest %lld vote\n", static_cast<long long>(load.batch),

@@ -162,7 +162,7 @@ TEST(Options, AllOfThem) {
   const Options none = parse({});
   EXPECT_TRUE(!none.devices && !none.csv && !none.train && none.predictions.empty() && !none.help);
   EXPECT_EQ(none.k, 5u);
-  EXPECT_EQ(none.repeat, 1u);
+  EXPECT_EQ(none.repeat, 100u);
   const Options all = parse({"--devices", "4", "--k=3", "--repeat", "10", "--csv", "file",
                              "--train=20", "--predictions", "out"});
   EXPECT_EQ(all.devices, 4);

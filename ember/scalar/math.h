@@ -2,6 +2,7 @@
 // integers (they wrap around, and dividing by zero gives zero), float, double and complex.
 #pragma once
 
+#include "ember/scalar/float_math.h"
 #include "ember/scalar/types.h"
 
 namespace ember::m {
@@ -14,12 +15,7 @@ namespace ember::m {
 #define EMBER_MATH_2(name)                                                    \
   EMBER_HD float name(float x, float y) { return EMBER_LIBM(name##f)(x, y); } \
   EMBER_HD double name(double x, double y) { return EMBER_LIBM(name)(x, y); }
-EMBER_MATH_1(exp)
-EMBER_MATH_1(exp2)
 EMBER_MATH_1(expm1)
-EMBER_MATH_1(log)
-EMBER_MATH_1(log2)
-EMBER_MATH_1(log10)
 EMBER_MATH_1(log1p)
 EMBER_MATH_1(sin)
 EMBER_MATH_1(cos)
@@ -29,7 +25,6 @@ EMBER_MATH_1(acos)
 EMBER_MATH_1(atan)
 EMBER_MATH_1(sinh)
 EMBER_MATH_1(cosh)
-EMBER_MATH_1(tanh)
 EMBER_MATH_1(asinh)
 EMBER_MATH_1(acosh)
 EMBER_MATH_1(atanh)
@@ -46,6 +41,29 @@ EMBER_MATH_2(hypot)
 EMBER_MATH_2(copysign)
 EMBER_MATH_2(nextafter)
 EMBER_MATH_2(fmod)
+#if defined(__CUDA_ARCH__)
+EMBER_MATH_1(exp)
+EMBER_MATH_1(exp2)
+EMBER_MATH_1(tanh)
+EMBER_MATH_1(log)
+EMBER_MATH_1(log2)
+EMBER_MATH_1(log10)
+#else
+EMBER_HD float exp(float x) { return detail::exp_float(x); }
+EMBER_HD float exp2(float x) { return detail::exp2_float(x); }
+EMBER_HD float tanh(float x) { return detail::tanh_float(x); }
+EMBER_HD float log(float x) { return detail::log_float(x, 0.69314718055994531, 1); }
+EMBER_HD float log2(float x) { return detail::log_float(x, 1, 1.4426950408889634); }
+EMBER_HD float log10(float x) {
+  return detail::log_float(x, 0.30102999566398120, 0.43429448190325183);
+}
+EMBER_HD double exp(double x) { return EMBER_LIBM(exp)(x); }
+EMBER_HD double exp2(double x) { return EMBER_LIBM(exp2)(x); }
+EMBER_HD double tanh(double x) { return EMBER_LIBM(tanh)(x); }
+EMBER_HD double log(double x) { return EMBER_LIBM(log)(x); }
+EMBER_HD double log2(double x) { return EMBER_LIBM(log2)(x); }
+EMBER_HD double log10(double x) { return EMBER_LIBM(log10)(x); }
+#endif
 #undef EMBER_MATH_1
 #undef EMBER_MATH_2
 

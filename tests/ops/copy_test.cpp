@@ -125,6 +125,28 @@ TEST(Copies, ConvertEveryTypeToEveryOther) {
   }
 }
 
+TEST(Copies, TransposeByTiles) {
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : {int8, int16, int32, int64, complex128})
+      for (const Shape& sizes : {Shape{3, 37, 70}, Shape{2, 130, 129}, Shape{1, 16, 1000}}) {
+        const Tensor x = arange(element_count(sizes), Options(int64, place))
+                             .remainder(101)
+                             .to(dtype)
+                             .view(sizes);
+        const Tensor found = x.transpose(1, 2).contiguous().to("cpu").to(float64);
+        const double* numbers = found.data<double>();
+        std::int64_t i = 0;
+        for (std::int64_t b = 0; b < sizes[0]; ++b)
+          for (std::int64_t c = 0; c < sizes[2]; ++c)
+            for (std::int64_t r = 0; r < sizes[1]; ++r)
+              ASSERT_EQ(numbers[i++],
+                        static_cast<double>(((b * sizes[1] + r) * sizes[2] + c) % 101))
+                  << dtype_name(dtype) << " on " << place;
+      }
+  }
+}
+
 TEST(Copies, BroadcastTheSource) {
   Tensor x = zeros({2, 3}, int64);
   x.copy_(arange(3));

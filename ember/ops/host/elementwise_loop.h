@@ -37,13 +37,13 @@ inline __attribute__((always_inline)) void plain() {
 }
 
 /// Calls `row()` for every row of a loop, and between them `move(dimension, steps)`: all operands
-/// go so many steps along a dimension.
+/// go so many steps along a dimension. A row may have several dimensions: those below `first`.
 template <class Row, class Move>
-void each_row(const Loop& loop, const Row& row, const Move& move) {
+void each_row(const Loop& loop, const Row& row, const Move& move, int first = 1) {
   std::uint32_t index[kLoopDims] = {};
   for (;;) {
     row();
-    int d = 1;
+    int d = first;
     for (; d < loop.dims; ++d) {
       const bool carry = ++index[d] == loop.size[d];
       if (carry) index[d] = 0;
@@ -52,6 +52,24 @@ void each_row(const Loop& loop, const Row& row, const Move& move) {
     }
     if (d >= loop.dims) return;
   }
+}
+
+/// Copies a plane whose output is adjacent along dimension 0 and whose input along dimension 1: by
+/// tiles, so that every line of the cache is fetched once.
+template <class T>
+void transpose_plane(const Loop& loop, T* out, const T* in) {
+  constexpr std::int64_t kTile = 16;
+  const std::int64_t width = loop.size[0];
+  const std::int64_t height = loop.size[1];
+  const std::ptrdiff_t in_x = loop.stride[1][0];
+  const std::ptrdiff_t out_y = loop.stride[0][1];
+  for (std::int64_t y0 = 0; y0 < height; y0 += kTile)
+    for (std::int64_t x0 = 0; x0 < width; x0 += kTile)
+      for (std::int64_t y = y0; y < height && y < y0 + kTile; ++y)
+        for (std::int64_t x = x0; x < width && x < x0 + kTile; ++x) {
+          out[y * out_y + x] = in[x * in_x + y];
+          plain();
+        }
 }
 
 /// One input along a row: elements at a stride, or the same value throughout.
@@ -174,6 +192,19 @@ struct Rows<F, std::index_sequence<k...>> {
       (load(in), ...);
       row(out, 1, loop.count, in...);
       return {};
+    }
+    if constexpr (F::kFills) {
+      if (loop.dims > 1 && loop.number[1] < 0 && loop.stride[0][0] == 1 && loop.stride[1][0] > 1 &&
+          loop.stride[1][1] == 1) {
+        each_row(
+            loop, [&] { (transpose_plane(loop, out, in.data), ...); },
+            [&](int d, std::ptrdiff_t steps) {
+              out += steps * loop.stride[0][d];
+              ((in.data += steps * loop.stride[k + 1][d]), ...);
+            },
+            2);
+        return {};
+      }
     }
     each_row(
         loop,

@@ -8,6 +8,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/indexed.h"
+#include "ember/ops/select.h"
 
 namespace ember {
 namespace {
@@ -18,25 +19,10 @@ bool is_mask(const Tensor& tensor) {
   return tensor.dtype() == Dtype::bool_ || tensor.dtype() == Dtype::uint8;
 }
 
-/// The places where a mask is true: one index vector for each of its dimensions, on `device`.
+/// The places where a mask is true: one index vector for each of its dimensions, on `device`. They
+/// are looked for where the mask is.
 std::vector<Tensor> true_places(const Tensor& mask, Device device) {
-  const Tensor here = mask.cpu().to(Dtype::bool_).contiguous();
-  const bool* flags = here.data<bool>();
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < here.numel(); ++i) count += flags[i] ? 1 : 0;
-  Tensor places = empty({here.dim(), count}, Dtype::int64);
-  auto* out = places.numel() == 0 ? nullptr : places.data<std::int64_t>();
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < here.numel(); ++i) {
-    if (!flags[i]) continue;
-    std::int64_t rest = i;
-    for (int d = here.dim() - 1; d >= 0; --d) {
-      out[d * count + found] = rest % here.sizes()[d];
-      rest /= here.sizes()[d];
-    }
-    ++found;
-  }
-  return places.to(device).unbind(0);
+  return nonzero(mask).to(device, true).unbind(1);
 }
 
 /// A tensor after its integers and slices, with what index tensors there are for its dimensions.
@@ -291,6 +277,8 @@ const Tensor* only_mask(const Tensor& self, std::span<const Index> items) {
 }  // namespace
 
 Tensor Tensor::index(std::span<const Index> items) const {
+  const Tensor* mask = only_mask(*this, items);
+  if (mask != nullptr && mask->device() == device()) return masked_select(*mask);
   const Parsed parsed = Parser(*this).parse(items);
   if (!parsed.advanced) return parsed.view;
   Advanced what = prepare(parsed);
@@ -352,6 +340,10 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, b
   else
     ops::move_indexed(ops::Writes::index_put, what.move);
   return *this;
+}
+
+std::vector<Tensor> where(const Tensor& condition) {
+  return nonzero(condition.dim() == 0 ? condition.unsqueeze(0) : condition).unbind(1);
 }
 
 Tensor Tensor::index(std::initializer_list<Index> items) const {

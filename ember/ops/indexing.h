@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "ember/tensor/tensor.h"
 
@@ -72,5 +73,9 @@ class Index {
   Slice slice_;
   Tensor tensor_;
 };
+
+/// The places of the elements that are not zero: an index vector for each dimension, so that
+/// `x.index({places[0], places[1]})` are those elements of a matrix. Blocks as nonzero() does.
+std::vector<Tensor> where(const Tensor& condition);
 
 }  // namespace ember

@@ -213,6 +213,16 @@ TEST_P(IndexingOn, Masks) {
                "tensor [2, 3] at index 0");
 }
 
+TEST_P(IndexingOn, PlacesOfWhatIsTrue) {
+  const Tensor x = grid({2, 3});
+  const std::vector<Tensor> places = where(x.remainder(2).eq(1));
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_EQ(values<int>(places[0]), (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(values<int>(places[1]), (std::vector<int>{1, 0, 2}));
+  EXPECT_EQ(values<int>(x.index({places[0], places[1]})), (std::vector<int>{1, 3, 5}));
+  EXPECT_EQ(where(on(scalar_tensor(true))).size(), 1u);
+}
+
 TEST_P(IndexingOn, Writes) {
   Tensor x = grid({2, 3});
   x.index_put_({0}, 9);

@@ -98,7 +98,8 @@ def print_data(name, train, queries, total, batch, k):
     images = counted(train, "training image", "training images")
     print(f"  data     {name}: {images} and {counted(queries, 'query', 'queries')} of 8 x 8 pixels")
     copies = f" ({total // queries} times the same)" if total != queries else ""
-    print(f"  load     {counted(total, 'query', 'queries')}{copies}, in batches of {batch}; the nearest {k} vote")
+    load = counted(total, "query", "queries") + copies
+    print(f"  load     {load}, in batches of {batch}; the nearest {k} vote")
 
 
 def print_devices(cuda, used):

@@ -135,7 +135,7 @@ class Neighbours:
 
     def collect(self):
         """For each query of the oldest batch the rows of the training images nearest to it, nearest
-        first. Blocks until they are there."""
+        first, as a tensor on the CPU. Blocks until they are there."""
         batch = self.under_way.pop(0)
         for device, stream in enumerate(self.copy_streams):
             stream.wait_event(batch.computed[device])
@@ -154,19 +154,25 @@ class Neighbours:
                 log[device].append(times)
         batch.nearest = []
         self.free.append(batch)
-        return found.tolist()
+        return found
 
     def work(self):
         times = zip(self.bytes, self.copies, self.computations)
         return [(count, unite(copies), unite(computed)) for count, copies, computed in times]
 
 
-def vote(rows, labels):
-    """The label that most of these rows have; of equally frequent ones the smallest."""
-    votes = [0] * LABELS
-    for row in rows:
-        votes[labels[row]] += 1
-    return votes.index(max(votes))
+def vote(found, labels):
+    """For each row of `found` the label that most of these training images have; of equally frequent
+    ones the smallest, as argmax takes the first."""
+    votes = (labels[found].unsqueeze(2) == torch.arange(LABELS)).sum(1)
+    return votes.argmax(1).tolist()
+
+
+def check(answers, first, copy):
+    """Queries `first`, first + 1, ... have been answered again."""
+    for query, label in enumerate(copy, first):
+        if answers[query] != label:
+            raise RuntimeError(f"query {query} is {answers[query]} at first and {label} in a copy")
 
 
 def run(neighbours, queries, total, batch_rows, labels):
@@ -180,17 +186,16 @@ def run(neighbours, queries, total, batch_rows, labels):
                 neighbours.submit(queries, taken, rows)
                 taken += rows
                 continue
-            for rows in neighbours.collect():
-                label = vote(rows, labels)
+            new = vote(neighbours.collect(), labels)
+            while new:
                 query = done % len(queries)
+                count = min(len(new), len(queries) - query)
                 if done == query:
-                    answers.append(label)
-                elif answers[query] != label:
-                    raise RuntimeError(
-                        f"query {query} is {answers[query]} at first and {label} in copy "
-                        f"{done // len(queries)}"
-                    )
-                done += 1
+                    answers += new[:count]
+                else:
+                    check(answers, query, new[:count])
+                done += count
+                new = new[count:]
             progress.draw(done)
     return answers
 
@@ -278,7 +283,7 @@ def main(options):
     images = torch.tensor(list(pixels), dtype=torch.uint8).view(-1, PIXELS)
     neighbours = Neighbours(images[:train], devices, options.k, batch_rows)
     start = time.monotonic()
-    answers = run(neighbours, images[train:], total, batch_rows, labels)
+    answers = run(neighbours, images[train:], total, batch_rows, torch.tensor(labels))
     seconds = time.monotonic() - start
 
     print_wrong(pixels[train * PIXELS :], labels[train:], answers)

@@ -183,6 +183,16 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
       },
       nb::arg("condition"), nb::arg("input"), nb::arg("other"), nb::kw_only(),
       nb::arg("out") = nb::none(), nb::sig(signature("where", OpId::where, false).c_str()), doc);
+  m.def(
+      "where",
+      [](const Tensor& condition) {
+        nb::list places;
+        for (Tensor& place : unlocked([&] { return where(condition); }))
+          places.append(std::move(place));
+        return nb::tuple(places);
+      },
+      nb::arg("condition"), nb::sig("def where(condition: Tensor) -> tuple[Tensor, ...]"),
+      "Where the condition is true: the indices along each dimension. Waits for a device.");
   tensor.def(
       "where",
       [](const Tensor& self, const Tensor& condition, const Operand& other) {

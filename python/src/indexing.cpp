@@ -253,15 +253,46 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return self.repeat(counts); });
       },
       "Side by side, as often as the numbers say.");
-  const auto sum_so_far = [](const Tensor& input, I along, std::optional<Dtype> dtype,
-                             Tensor* result) {
-    return maybe_into(
-        result, [&] { return cumsum(input, along, dtype); },
-        [&](Tensor& into) { cumsum_out(into, input, along, dtype); });
-  };
-  both(tensor, m, "cumsum", sum_so_far, "The sum of each element and those before it.",
-       nb::arg("dim"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none());
+  both(
+      tensor, m, "diag",
+      [](const Tensor& input, I diagonal) {
+        return unlocked([&] { return diag(input, diagonal); });
+      },
+      "A matrix with a vector on a diagonal, or the diagonal of a matrix.",
+      nb::arg("diagonal") = 0);
 }
+
+/// Along one dimension, with a dtype that the elements are converted to first.
+template <class Make, class Into>
+void define_along(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
+                  Into into, const char* doc) {
+  both(
+      tensor, m, name,
+      [make, into](const Tensor& input, I along, std::optional<Dtype> dtype, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, along, dtype); },
+            [&](Tensor& result) { into(result, input, along, dtype); });
+      },
+      doc, nb::arg("dim"), nb::arg("dtype") = nb::none(), nb::kw_only(),
+      nb::arg("out") = nb::none());
+}
+
+#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
+#define EMBER_INTO(name) [](auto&&... arguments) { ember::name(arguments...); }
+
+void bind_along(nb::class_<Tensor>& tensor, nb::module_& m) {
+  define_along(tensor, m, "cumsum", EMBER_CALL(cumsum), EMBER_INTO(cumsum_out),
+               "The sum of each element and those before it.");
+  define_along(tensor, m, "cumprod", EMBER_CALL(cumprod), EMBER_INTO(cumprod_out),
+               "The product of each element and those before it.");
+  define_along(tensor, m, "softmax", EMBER_CALL(softmax), EMBER_INTO(softmax_out),
+               "exp(x) over the sum of it along a dimension.");
+  define_along(tensor, m, "log_softmax", EMBER_CALL(log_softmax), EMBER_INTO(log_softmax_out),
+               "The logarithm of softmax.");
+}
+
+#undef EMBER_CALL
+#undef EMBER_INTO
 
 }  // namespace
 
@@ -285,6 +316,7 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
   bind_gather(tensor, m);
   bind_scatter(tensor, m);
   bind_rearranging(tensor, m);
+  bind_along(tensor, m);
 }
 
 }  // namespace ember::python

@@ -1,4 +1,8 @@
 // ember.cuda: memory of devices.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "python.h"
 
 namespace ember::python {
@@ -32,46 +36,80 @@ void define_old(nb::module_& m, const char* name, const char* warning, Call call
       nb::arg("device") = nb::none(), doc);
 }
 
-void put(nb::dict& stats, const std::string& name, const Counter& counter) {
-  stats[(name + ".current").c_str()] = counter.current;
-  stats[(name + ".peak").c_str()] = counter.peak;
-  stats[(name + ".allocated").c_str()] = counter.allocated;
-  stats[(name + ".freed").c_str()] = counter.freed;
+/// Calls `use(name, value)` for everything that is counted.
+template <class Use>
+void each_counter(const MemoryCounters& counters, Use&& use) {
+  const auto metrics = [&](const char* group, const char* pool, const Counter& counter) {
+    use(group, pool, ".current", counter.current);
+    use(group, pool, ".peak", counter.peak);
+    use(group, pool, ".allocated", counter.allocated);
+    use(group, pool, ".freed", counter.freed);
+  };
+  const auto pools = [&](const char* group, const PoolCounters& of) {
+    metrics(group, ".all", of.all);
+    metrics(group, ".small_pool", of.small_pool);
+    metrics(group, ".large_pool", of.large_pool);
+  };
+  pools("allocation", counters.allocation);
+  pools("segment", counters.segment);
+  pools("active", counters.active);
+  pools("inactive_split", counters.inactive_split);
+  pools("allocated_bytes", counters.allocated_bytes);
+  pools("reserved_bytes", counters.reserved_bytes);
+  pools("active_bytes", counters.active_bytes);
+  pools("inactive_split_bytes", counters.inactive_split_bytes);
+  pools("requested_bytes", counters.requested_bytes);
+  // There is no limit of size for splitting, so nothing is beyond it.
+  metrics("oversize_allocations", "", Counter());
+  metrics("oversize_segments", "", Counter());
+  use("max_split_size", "", "", -1);
+  use("num_alloc_retries", "", "", counters.num_alloc_retries);
+  use("num_ooms", "", "", counters.num_ooms);
+  use("num_sync_all_streams", "", "", counters.num_sync_all_streams);
+  use("num_device_alloc", "", "", counters.num_device_alloc);
+  use("num_device_free", "", "", counters.num_device_free);
 }
 
-void put(nb::dict& stats, const std::string& name, const PoolCounters& counters) {
-  put(stats, name + ".all", counters.all);
-  put(stats, name + ".small_pool", counters.small_pool);
-  put(stats, name + ".large_pool", counters.large_pool);
+/// A key of memory_stats, and which of the values it stands for.
+struct Key {
+  nb::object name;
+  std::size_t number;
+};
+
+/// In order of their names; made once, and never freed.
+const std::vector<Key>& sorted_keys() {
+  static const auto* keys = [] {
+    std::vector<std::string> names;
+    each_counter({}, [&](const char* group, const char* pool, const char* metric, std::int64_t) {
+      names.push_back(std::string(group) + pool + metric);
+    });
+    std::vector<std::size_t> order(names.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return names[a] < names[b]; });
+    auto* made = new std::vector<Key>;
+    for (const std::size_t number : order)
+      made->push_back({nb::steal(PyUnicode_InternFromString(names[number].c_str())), number});
+    return made;
+  }();
+  return *keys;
 }
 
 nb::object memory_stats(const DeviceLike& device) {
-  const nb::object ordered = nb::module_::import_("collections").attr("OrderedDict");
-  if (!cuda::is_initialized()) return ordered();
+  nb::object stats = nb::module_::import_("collections").attr("OrderedDict")();
+  if (!cuda::is_initialized()) return stats;
   const cuda::DeviceArg given = device.arg();
   const MemoryCounters counters = unlocked([&] { return cuda::memory_counters(given); });
-  nb::dict stats;
-  put(stats, "allocation", counters.allocation);
-  put(stats, "segment", counters.segment);
-  put(stats, "active", counters.active);
-  put(stats, "inactive_split", counters.inactive_split);
-  put(stats, "allocated_bytes", counters.allocated_bytes);
-  put(stats, "reserved_bytes", counters.reserved_bytes);
-  put(stats, "active_bytes", counters.active_bytes);
-  put(stats, "inactive_split_bytes", counters.inactive_split_bytes);
-  put(stats, "requested_bytes", counters.requested_bytes);
-  // There is no limit of size for splitting, so nothing is beyond it.
-  put(stats, "oversize_allocations", Counter());
-  put(stats, "oversize_segments", Counter());
-  stats["max_split_size"] = -1;
-  stats["num_alloc_retries"] = counters.num_alloc_retries;
-  stats["num_ooms"] = counters.num_ooms;
-  stats["num_sync_all_streams"] = counters.num_sync_all_streams;
-  stats["num_device_alloc"] = counters.num_device_alloc;
-  stats["num_device_free"] = counters.num_device_free;
-  nb::object items = nb::steal(PyDict_Items(stats.ptr()));
-  if (PyList_Sort(items.ptr()) != 0) throw nb::python_error();
-  return ordered(items);
+  std::vector<std::int64_t> values;
+  values.reserve(sorted_keys().size());
+  each_counter(counters, [&](const char*, const char*, const char*, std::int64_t value) {
+    values.push_back(value);
+  });
+  for (const Key& key : sorted_keys()) {
+    const nb::object value = nb::int_(values[key.number]);
+    if (PyObject_SetItem(stats.ptr(), key.name.ptr(), value.ptr()) != 0) throw nb::python_error();
+  }
+  return stats;
 }
 
 std::uintptr_t alloc(std::size_t size, const DeviceLike& device, nb::handle stream) {

@@ -79,6 +79,8 @@ def test_functions(device):
     assert x.gather(2, places).tolist() == [[[1, 0]]]
     assert x.take(index).tolist() == [2, 0]
     assert torch.nonzero(x[0] > 17).tolist() == np.argwhere(ARRAY[0] > 17).tolist()
+    rows, columns = torch.where(x[0] > 17)
+    assert [rows.tolist(), columns.tolist()] == [i.tolist() for i in np.where(ARRAY[0] > 17)]
     assert x.masked_select(x < 3).tolist() == [0, 1, 2]
     assert x.masked_fill(x > 2, 0).tolist() == np.where(ARRAY > 2, 0, ARRAY).tolist()
     y = torch.zeros(3, 3, device=device)
@@ -100,3 +102,8 @@ def test_rearranging(device):
     assert x[0, 0].repeat(2, 3).tolist() == np.tile(ARRAY[0, 0], (2, 3)).tolist()
     assert x.cumsum(1).tolist() == ARRAY.cumsum(1).tolist()
     assert torch.cumsum(x, dim=-1, dtype=torch.float64).dtype == torch.float64
+    assert x[0, 0].diag().tolist() == np.diag(ARRAY[0, 0]).tolist()
+    small = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device=device)
+    assert small.cumprod(0).tolist() == [[1.0, 2.0], [3.0, 8.0]]
+    assert small.softmax(-1)[0].tolist() == pytest.approx([1 / (1 + np.e), np.e / (1 + np.e)])
+    assert torch.log_softmax(small, dim=0)[1, 0].item() == pytest.approx(-np.log1p(np.exp(-2)))

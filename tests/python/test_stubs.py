@@ -54,6 +54,8 @@ def test_operations_are_declared_from_their_list():
     names = stub("__init__.pyi")
     for row in _C._elementwise_ops():
         for parameters in names[row["name"]]:
+            if parameters == ["condition"]:  # where, the other one
+                continue
             assert len(parameters) == row["operands"] + 1 and parameters[-1] == "out"
         assert row["name"] in names["Tensor"]
 

@@ -75,7 +75,7 @@ class Ref {
     if constexpr (requires(T * last) { T::dispose(last); })
       T::dispose(object_);
     else
-      delete object_;
+      delete object_;  // NOLINT(clang-analyzer-cplusplus.NewDelete): it does not follow counts
   }
   T* object_ = nullptr;
 };

@@ -96,7 +96,7 @@ struct Inputs {
 void put_number(ops::Loop& loop, int slot, const Scalar& number, Dtype stored, bool as_stored) {
   with_type(stored, [&]<class T>() {
     const auto put = [&](auto value) { std::memcpy(loop.numbers[slot], &value, sizeof value); };
-    if (as_stored)
+    if (as_stored)  // NOLINT(bugprone-branch-clone): alike for most types, not for 16-bit ones
       put(number.to<T>());
     else
       put(number.to<Compute<T>>());

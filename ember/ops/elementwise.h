@@ -43,7 +43,10 @@ namespace ember {
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y);
 Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const Operand& y);
 
+// Two tensors have an overload of their own, since C++ would otherwise try comparisons backwards
+// too.
 #define EMBER_OPERATOR(symbol, name)                                                      \
+  inline Tensor operator symbol(const Tensor& x, const Tensor& y) { return name(x, y); }  \
   inline Tensor operator symbol(const Tensor& x, const Operand& y) { return name(x, y); } \
   inline Tensor operator symbol(const Scalar& x, const Tensor& y) { return name(x, y); }
 EMBER_OPERATOR(+, add)

@@ -71,7 +71,7 @@ Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
     }
   }
   if (made == result) return reduce(from, gone, keepdim, result, reduction, out);
-  const Tensor narrow = reduce(from, gone, keepdim, made, reduction, nullptr).to(result);
+  Tensor narrow = reduce(from, gone, keepdim, made, reduction, nullptr).to(result);
   if (out == nullptr) return narrow;
   ops::prepare_output(*out, x.device(), narrow.sizes(), result);
   return out->copy_(narrow);

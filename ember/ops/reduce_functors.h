@@ -159,7 +159,7 @@ struct Extreme {
   EMBER_HD Acc none() const { return {Value(0), kNowhere}; }
   static EMBER_HD bool unordered(Value x) {
     if constexpr (is_floating<T>)
-      return x != x;
+      return x != x;  // NOLINT(misc-redundant-expression)
     else
       return false;
   }

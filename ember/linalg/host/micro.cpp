@@ -16,7 +16,7 @@ namespace {
 
 template <class R, int bytes, int columns>
 [[gnu::always_inline]] inline void real_tile(std::int64_t depth, const R* a, const R* b, R* tile) {
-  typedef R Vector __attribute__((vector_size(bytes)));
+  using Vector __attribute__((vector_size(bytes))) = R;
   constexpr int kLanes = bytes / static_cast<int>(sizeof(R));
   Vector sum[columns][2] = {};
   for (std::int64_t p = 0; p < depth; ++p) {
@@ -48,7 +48,7 @@ template <class R, int bytes, int columns>
 template <class R, int bytes, int columns>
 [[gnu::always_inline]] inline void complex_tile(std::int64_t depth, const R* a, const R* b,
                                                 R* tile) {
-  typedef R Vector __attribute__((vector_size(bytes)));
+  using Vector __attribute__((vector_size(bytes))) = R;
   constexpr int kLanes = bytes / static_cast<int>(sizeof(R));
   Vector re[columns] = {};
   Vector im[columns] = {};
@@ -99,9 +99,15 @@ __attribute__((target("avx2,fma"))) void wide(std::int64_t depth, const R* a, co
                                               R* tile) noexcept {
   tile_of<R, planes, 32, 6>(depth, a, b, tile);
 }
+// g++ would otherwise keep to half the width; clang has no such option here.
+#if defined(__clang__)
+#define EMBER_WIDEST_CODE __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")))
+#else
+#define EMBER_WIDEST_CODE \
+  __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")))
+#endif
 template <class R, int planes>
-__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512"))) void
-widest(std::int64_t depth, const R* a, const R* b, R* tile) noexcept {
+EMBER_WIDEST_CODE void widest(std::int64_t depth, const R* a, const R* b, R* tile) noexcept {
   tile_of<R, planes, 64, 12>(depth, a, b, tile);
 }
 #endif

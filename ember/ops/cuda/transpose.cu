@@ -1,9 +1,8 @@
-#include "ember/ops/cuda/transpose.h"
-
 #include <cstdint>
 
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/cuda/divider.cuh"
+#include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
 
 namespace ember::ops::cuda {
@@ -29,7 +28,9 @@ struct Tiles {
 /// Elements of a side of a tile: a tile is at most 33 KiB, and rows of it are read and written by
 /// whole warps.
 template <class T>
-constexpr int side = sizeof(T) == 16 ? 32 : sizeof(T) <= 2 ? 128 : 64;
+constexpr int side = sizeof(T) == 16  ? 32
+                     : sizeof(T) <= 2 ? 128
+                                      : 64;
 
 /// A row of the tile in shared memory takes an odd number of words (or of elements, where those are
 /// larger), so that a column lies in all banks.
@@ -114,9 +115,9 @@ Status run(const Loop& loop, const driver::CudaLaunch& on) {
     ++tiles.rest;
     blocks *= loop.size[d];
   }
-  return driver::cuda::start<&transpose_kernel<T>>(
-      on, driver::cuda::Grid{blocks, kThreads}, static_cast<T*>(loop.data[0]),
-      static_cast<const T*>(loop.data[1]), tiles);
+  return driver::cuda::start<&transpose_kernel<T>>(on, driver::cuda::Grid{blocks, kThreads},
+                                                   static_cast<T*>(loop.data[0]),
+                                                   static_cast<const T*>(loop.data[1]), tiles);
 }
 
 }  // namespace

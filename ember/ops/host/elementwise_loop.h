@@ -29,6 +29,13 @@ extern const bool has_avx2;
 inline constexpr bool has_avx2 = true;
 #endif
 
+// Before a loop whose output may lie exactly on an input, but never beside it.
+#if defined(__clang__)
+#define EMBER_NO_ALIAS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EMBER_NO_ALIAS _Pragma("GCC ivdep")
+#endif
+
 /// Keeps the compiler from making vectors of a loop that is rarely used.
 inline __attribute__((always_inline)) void plain() {
 #if EMBER_HOST_AVX2
@@ -118,7 +125,7 @@ struct Rows<F, std::index_sequence<k...>> {
   /// others adjacent. An output may lie exactly on an input (in place), but never beside it.
   template <unsigned fixed>
   EMBER_VECTOR_CODE static void vector_row(Output* out, std::int64_t count, In<k>... in) {
-#pragma GCC ivdep
+    EMBER_NO_ALIAS
     for (std::int64_t i = 0; i < count; ++i)
       out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
   }

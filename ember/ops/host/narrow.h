@@ -41,12 +41,12 @@ constexpr FloatBlock block_of() {
 /// `count` elements at a stride as floats, and back.
 template <class T>
 EMBER_VECTOR_CODE void widen_adjacent(float* to, const T* from, std::int64_t count) {
-#pragma GCC ivdep
+  EMBER_NO_ALIAS
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 template <class T>
 EMBER_VECTOR_CODE void narrow_adjacent(T* to, const float* from, std::int64_t count) {
-#pragma GCC ivdep
+  EMBER_NO_ALIAS
   for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
 }
 template <class T>

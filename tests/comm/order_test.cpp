@@ -16,6 +16,7 @@ class CommOrder : public OnDevices {
   void SetUp() override {
     NEEDS_DEVICES(GetParam());
     for (int i = 0; i < count(); ++i) streams_.emplace_back(i);
+    warm_up();
   }
   /// Streams that are current in a test, one per device.
   const cuda::Stream& stream(int device) const {
@@ -24,6 +25,21 @@ class CommOrder : public OnDevices {
   std::span<const cuda::Stream> streams() const { return streams_; }
 
  private:
+  /// Once without a gate: real devices may want to be idle when memory is mapped for peers, when
+  /// peer access is enabled and when streams are made. Then what the tests need is there already.
+  void warm_up() const {
+    const cuda::MultiStreamGuard guard(streams());
+    for (const std::int64_t size : kSizes) {
+      std::vector<Tensor> kept;
+      for (int i = 0; i < count(); ++i)
+        for (int k = 0; k < 8; ++k) kept.push_back(full({size}, 1.0, cuda_device(i)));
+      const auto copies = comm::broadcast(kept[0], first_devices(count()));
+      static_cast<void>(comm::reduce_add(copies, 0));
+      static_cast<void>(comm::gather(copies, 0, 0).cpu());
+    }
+    for (int i = 0; i < count(); ++i) cuda::synchronize(i);
+  }
+
   std::vector<cuda::Stream> streams_;
 };
 

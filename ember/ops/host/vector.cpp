@@ -2,12 +2,12 @@
 
 namespace ember::ops::host {
 
-#if EMBER_HOST_AVX2
+#if EMBER_HOST_AVX2 && defined(__clang__)
+// clang has no name for f16c; whatever has AVX2 has it.
+const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#elif EMBER_HOST_AVX2
 const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
-#if !defined(__clang__)  // which has no name for it; whatever has AVX2 has it
-                      __builtin_cpu_supports("f16c") &&
-#endif
-                      true;
+                      __builtin_cpu_supports("f16c");
 #endif
 
 }  // namespace ember::ops::host

@@ -138,7 +138,7 @@ Tensor reduce_add(const std::vector<Tensor>& inputs, const DeviceArg& destinatio
     }
     return result;
   }
-  const Tensor result = new_tensor(root.sizes(), root.strides(), root.dtype(), root.device());
+  Tensor result = new_tensor(root.sizes(), root.strides(), root.dtype(), root.device());
   if (root.numel() == 0) return result;
   if (root.nbytes() <= kSmall)
     add_small(result, root, others);
@@ -168,6 +168,7 @@ std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>&
     if (!std::all_of(bundle.begin(), bundle.end(), matches)) {
       for (const std::size_t i : bundle) {
         std::vector<Tensor> column;
+        column.reserve(inputs.size());
         for (const std::vector<Tensor>& list : inputs) column.push_back(list[i]);
         results[i] = reduce_add(column, destination);
       }

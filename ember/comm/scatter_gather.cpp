@@ -179,6 +179,7 @@ Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim, const Destin
     result = new_tensor(sizes, strides, tensors[0].dtype(), destination.device());
   }
   std::vector<std::int64_t> chunk_sizes;
+  chunk_sizes.reserve(tensors.size());
   for (const Tensor& tensor : tensors) chunk_sizes.push_back(tensor.sizes()[along]);
   collect(result.split(chunk_sizes, along), tensors);
   return result;

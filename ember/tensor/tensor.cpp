@@ -49,6 +49,18 @@ Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& size
   return made;
 }
 
+/// Everything but the count of owners.
+void assign(TensorState& to, const TensorState& from) {
+  to.storage = from.storage;
+  to.data = from.data;
+  to.offset = from.offset;
+  to.count = from.count;
+  to.dtype = from.dtype;
+  to.contiguous = from.contiguous;
+  to.sizes = from.sizes;
+  to.strides = from.strides;
+}
+
 }  // namespace
 
 bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept {
@@ -129,14 +141,7 @@ void TensorState::dispose(TensorState* state) noexcept {
 Ref<TensorState> Tensor::copy_state() const {
   const TensorState& from = state();
   Ref<TensorState> made = new_state();
-  made->storage = from.storage;
-  made->data = from.data;
-  made->offset = from.offset;
-  made->count = from.count;
-  made->dtype = from.dtype;
-  made->contiguous = from.contiguous;
-  made->sizes = from.sizes;
-  made->strides = from.strides;
+  assign(*made, from);
   return made;
 }
 
@@ -147,14 +152,7 @@ Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t 
 Tensor& Tensor::set_(const Tensor& other) {
   const TensorState& source = other.state();
   state();
-  state_->storage = source.storage;
-  state_->data = source.data;
-  state_->offset = source.offset;
-  state_->count = source.count;
-  state_->dtype = source.dtype;
-  state_->contiguous = source.contiguous;
-  state_->sizes = source.sizes;
-  state_->strides = source.strides;
+  assign(*state_, source);
   return *this;
 }
 

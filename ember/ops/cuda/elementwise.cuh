@@ -1,5 +1,5 @@
-// The CUDA column of element-wise kernels. Three kernels for each functor: one for flat loops, which
-// moves 16 bytes at a time, several of them in flight; one for loops whose rows have adjacent
+// The CUDA column of element-wise kernels. Three kernels for each functor: one for flat loops,
+// which moves 16 bytes at a time, several of them in flight; one for loops whose rows have adjacent
 // outputs, and inputs that are adjacent or the same throughout (broadcasting, cut rows), which does
 // so too and looks for its place once per 16 bytes; and one for everything else. Copies have a
 // fourth, for transpositions (transpose.h), and a fifth, which fills.
@@ -30,7 +30,8 @@ struct alignas(sizeof(T) * N) Pack {
 template <class F, int... k>
 constexpr std::size_t widest(std::integer_sequence<int, k...>) {
   std::size_t most = sizeof(typename F::Output);
-  ((most = most > sizeof(typename F::template Input<k>) ? most : sizeof(typename F::template Input<k>)),
+  ((most = most > sizeof(typename F::template Input<k>) ? most
+                                                        : sizeof(typename F::template Input<k>)),
    ...);
   return most;
 }
@@ -62,8 +63,8 @@ Source<F, k> source(const Loop& loop) {
 
 constexpr int kPacks = 4;  ///< per thread
 
-/// What one thread reads of one input. Constructing it starts all loads, so that those of all inputs
-/// are in flight together before anything is computed.
+/// What one thread reads of one input. Constructing it starts all loads, so that those of all
+/// inputs are in flight together before anything is computed.
 template <class F, int k>
 struct Reader {
   using Stored = typename F::template Input<k>;
@@ -109,8 +110,8 @@ __device__ __forceinline__ typename F::template Computed<k> element(const Source
   return convert<typename F::template Computed<k>>(in.data[in.fixed ? 0 : i]);
 }
 
-/// Rows of adjacent elements. Each block computes kThreads * kPacks packs; the last one goes element
-/// by element. All addresses are aligned to packs.
+/// Rows of adjacent elements. Each block computes kThreads * kPacks packs; the last one goes
+/// element by element. All addresses are aligned to packs.
 template <class F, class... Sources>
 __global__ void __launch_bounds__(kThreads)
     flat_kernel(typename F::Output* out, std::int64_t count, Sources... in) {
@@ -120,14 +121,14 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t first = begin / width<F> + threadIdx.x;
     [&]<int... k>(std::integer_sequence<int, k...>) {
       write_packs<F>(out, first, Reader<F, k>(in, first)...);
-    }(std::make_integer_sequence<int, F::kInputs>());
+    }
+    (std::make_integer_sequence<int, F::kInputs>());
     return;
   }
   const std::int64_t end = begin + kTile < count ? begin + kTile : count;
   for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads)
-    [&]<int... k>(std::integer_sequence<int, k...>) {
-      out[i] = F::call(element<F, k>(in, i)...);
-    }(std::make_integer_sequence<int, F::kInputs>());
+    [&]<int... k>(std::integer_sequence<int, k...>) { out[i] = F::call(element<F, k>(in, i)...); }
+  (std::make_integer_sequence<int, F::kInputs>());
 }
 
 /// Where the operands' elements lie, for an element's number in the order of the dimensions.
@@ -173,10 +174,12 @@ __global__ void __launch_bounds__(kThreads)
     std::int32_t offsets[F::kInputs + 1];
     where.find(i, offsets);
     [&]<int... k>(std::integer_sequence<int, k...>) {
-      out[offsets[0]] = F::call((in.data == nullptr ? in.value
-                                                    : convert<typename F::template Computed<k>>(
-                                                          in.data[offsets[k + 1]]))...);
-    }(std::make_integer_sequence<int, F::kInputs>());
+      out[offsets[0]] =
+          F::call((in.data == nullptr
+                       ? in.value
+                       : convert<typename F::template Computed<k>>(in.data[offsets[k + 1]]))...);
+    }
+    (std::make_integer_sequence<int, F::kInputs>());
   }
 }
 
@@ -189,7 +192,8 @@ struct RowReader {
   using Computed = typename F::template Computed<k>;
   using Packed = Pack<Stored, width<F>>;
 
-  __device__ __forceinline__ RowReader(const Source<F, k>& in, const std::int32_t (&offsets)[kRowPacks])
+  __device__ __forceinline__ RowReader(const Source<F, k>& in,
+                                       const std::int32_t (&offsets)[kRowPacks])
       : fixed(in.fixed) {
 #pragma unroll
     for (int p = 0; p < kRowPacks; ++p) {
@@ -226,8 +230,8 @@ __device__ __forceinline__ void write_row_packs(typename F::Output* out, std::ui
   }
 }
 
-/// Rows of whole packs. `where` counts packs along dimension 0; a source is `fixed` if it is the same
-/// throughout a row.
+/// Rows of whole packs. `where` counts packs along dimension 0; a source is `fixed` if it is the
+/// same throughout a row.
 template <class F, class... Sources>
 __global__ void __launch_bounds__(kThreads)
     rows_kernel(typename F::Output* out, std::uint32_t packs, Offsets<F::kInputs + 1> where,
@@ -245,7 +249,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   [&]<int... k>(std::integer_sequence<int, k...>) {
     write_row_packs<F>(out, first, packs, offsets[0], RowReader<F, k>(in, offsets[k + 1])...);
-  }(std::make_integer_sequence<int, F::kInputs>());
+  }
+  (std::make_integer_sequence<int, F::kInputs>());
 }
 
 /// One value everywhere, in packs. Few stores per thread: nothing has to be waited for.
@@ -263,7 +268,8 @@ __global__ void __launch_bounds__(kThreads) fill_kernel(T* out, std::int64_t cou
     if (first + p * kThreads < packs)
       reinterpret_cast<Pack<T, kWidth>*>(out)[first + p * kThreads] = pack;
   // What is left is less than a pack.
-  if (blockIdx.x == 0 && threadIdx.x < static_cast<unsigned>(count % kWidth)) out[packs * kWidth + threadIdx.x] = value;
+  if (blockIdx.x == 0 && threadIdx.x < static_cast<unsigned>(count % kWidth))
+    out[packs * kWidth + threadIdx.x] = value;
 }
 
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
@@ -310,14 +316,12 @@ template <class F, int... k>
 Status launch_rows(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...>) {
   Loop packed = loop;
   packed.size[0] = loop.size[0] / width<F>;
-  for (int operand = 0; operand <= F::kInputs; ++operand)
-    packed.stride[operand][0] *= width<F>;
+  for (int operand = 0; operand <= F::kInputs; ++operand) packed.stride[operand][0] *= width<F>;
   const auto packs = static_cast<std::uint32_t>(loop.count / width<F>);
   const Grid grid{blocks_for(packs, kThreads * kRowPacks), kThreads};
-  return start<&rows_kernel<F, Source<F, k>...>>(on, grid,
-                                                 static_cast<typename F::Output*>(loop.data[0]),
-                                                 packs, Offsets<F::kInputs + 1>(packed),
-                                                 row_source<F, k>(loop)...);
+  return start<&rows_kernel<F, Source<F, k>...>>(
+      on, grid, static_cast<typename F::Output*>(loop.data[0]), packs,
+      Offsets<F::kInputs + 1>(packed), row_source<F, k>(loop)...);
 }
 
 template <class F, int... k>
@@ -333,7 +337,7 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
       return start<&fill_kernel<T>>(on, grid, out, loop.count, loop.number_as<T>(1));
     }
   }
-  if constexpr (width<F> > 1)
+  if constexpr (width < F >> 1)
     if (rows_fit<F>(loop, inputs)) return launch_rows<F>(loop, on, inputs);
   if (loop.flat() && (packs_fit<F>(loop, inputs) || loop.count > INT32_MAX)) {
     if (!packs_fit<F>(loop, inputs)) {
@@ -351,13 +355,13 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
       return launch<F>(part, on, inputs);
     }
     const Grid grid{blocks_for(loop.count, std::int64_t{kThreads} * kPacks * width<F>), kThreads};
-    return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count, source<F, k>(loop)...);
+    return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count,
+                                                   source<F, k>(loop)...);
   }
   const Grid grid{blocks_for(loop.count, kThreads * kElements), kThreads};
-  return start<&strided_kernel<F, Source<F, k>...>>(on, grid, out,
-                                                    static_cast<std::uint32_t>(loop.count),
-                                                    Offsets<F::kInputs + 1>(loop),
-                                                    source<F, k>(loop)...);
+  return start<&strided_kernel<F, Source<F, k>...>>(
+      on, grid, out, static_cast<std::uint32_t>(loop.count), Offsets<F::kInputs + 1>(loop),
+      source<F, k>(loop)...);
 }
 
 template <class F>

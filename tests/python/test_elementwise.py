@@ -120,7 +120,14 @@ def expected_of(name, inputs, dtype):
         return np.asarray(REFERENCE[name](*inputs))
 
 
-def compare(result, expected, ulp, zeros=1e-3):
+# Beside their zeros these are as accurate as their arguments: the sum of places counts there as
+# if the result were 1. Elsewhere results far below 1 are held to a thousandth of it.
+BESIDE_ZEROS = {"lgamma": 1, "lerp": 1}
+
+
+def compare(name, result, expected):
+    """Within the tolerance of the row, wherever the expected values come from."""
+    ulp, zeros = ROWS[name]["ulp"], BESIDE_ZEROS.get(name, 1e-3)
     got = as_numpy(result)
     assert got.shape == expected.shape
     if result.dtype not in EPSILON:
@@ -156,8 +163,7 @@ def test_against_numpy(name, dtype):
         result = function(*inputs)
         kind = {"boolean": ember.bool, "real": dtype.to_real(), "same": dtype}[row["result"]]
         assert result.dtype == kind
-        # Beside their zeros these are as accurate as their arguments.
-        compare(result, expected, row["ulp"], 1 if name in ("lgamma", "lerp") else 1e-3)
+        compare(name, result, expected)
 
 
 @pytest.mark.parametrize("name, dtype", CASES, ids=lambda x: str(x).replace("torch.", ""))
@@ -173,7 +179,7 @@ def test_device_equals_cpu(name, dtype):
         if row["ulp"] == 0 or ember.cuda.is_simulated():
             np.testing.assert_array_equal(as_numpy(result), as_numpy(expected))
         else:
-            compare(result, as_numpy(expected), row["ulp"])
+            compare(name, result, as_numpy(expected))
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -208,10 +214,10 @@ def test_broadcast_and_numbers(name, device):
     result = getattr(ember, name)(row_of, column)
     expected = expected_of(name, [as_numpy(row_of), as_numpy(column)], dtype)
     assert result.shape == (12, 10)
-    compare(result, expected, row["ulp"])
+    compare(name, result, expected)
     result = getattr(ember, name)(x, 2)
     expected = expected_of(name, [as_numpy(x), as_numpy(x).dtype.type(2)], dtype)
-    compare(result, expected, row["ulp"])
+    compare(name, result, expected)
 
 
 OPERATORS = {

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Operations beside PyTorch, in one process and one run: both take turns, round by round.
 
-    python3 bench_ops.py [--json FILE] [--markdown FILE] [--only TEXT] [--quick]
+    python3 bench_ops.py [--json FILE] [--markdown FILE] [--only TEXT]... [--no-torch] [--quick]
 
 Device throughput counts every input read once and every output written once, in GB/s; times of
 calls are the host's. With several GPUs the collectives are measured as well. A goal that starts
 with `x` is a factor of PyTorch's figure; `ms` and `us` rows are better when smaller.
-Without PyTorch only ember is measured; without a GPU, NumPy is the peer on the CPU.
+Both libraries work on the same numbers, in shared memory. Before a row is timed, its results are
+looked at: they must be where the row is timed, and the libraries must agree on some of their
+elements. What is wrong stands in the row instead of a figure.
+Without PyTorch, or with --no-torch, only ember is measured.
 """
 
 import argparse
@@ -19,6 +22,7 @@ import ember
 
 try:
     import torch
+    import torch.cuda.comm
 except ImportError:
     torch = None
 
@@ -27,32 +31,47 @@ ROWS = []
 
 
 class Row:
-    def __init__(self, name, unit, amount, make, goal, devices=1):
+    def __init__(self, name, unit, amount, make, goal, devices=1, random=False):
         self.name, self.unit, self.amount, self.make, self.goal = name, unit, amount, make, goal
         self.devices = devices
+        self.random = random  # the libraries' results need not be the same
+
+
+def shared(t, tensor):
+    """A tensor of ember's as one of `t`, in the same memory."""
+    return tensor if t is ember else t.from_dlpack(tensor)
+
+
+def normal(t, *size, device="cuda:0"):
+    """Normally distributed numbers: in one row the same for both libraries."""
+    return shared(t, ember.randn(*size, device=device))
+
+
+def integers(t, high, *size):
+    return shared(t, ember.randint(0, high, size, device="cuda:0"))
 
 
 class Data:
-    """Tensors of one library, made once for all rows."""
+    """Tensors of one library, made once for all rows. Inputs are shared, outputs are not."""
 
     def __init__(self, t, scale):
-        self.t = t
+        ember.manual_seed(0)
         self.n = (1 << 28) // scale
         self.side = 16384 // int(scale**0.5)
-        self.x = t.randn(self.n, device="cuda")
-        self.y = t.randn(self.n, device="cuda")
+        self.x = normal(t, self.n)
+        self.y = normal(t, self.n)
         self.z = t.empty(self.n, device="cuda")
         self.X = self.x.view(self.side, self.side)
         self.Z = self.z.view(self.side, self.side)
-        self.a = t.randn(1024, device="cuda")
-        self.b = t.randn(1024, device="cuda")
+        self.a = normal(t, 1024)
+        self.b = normal(t, 1024)
         self.c = t.empty(1024, device="cuda")
-        self.m = t.randn(32, 32, device="cuda")
+        self.m = normal(t, 32, 32)
 
 
 # ---- Device throughput: (name, bytes in units of 4 x elements, goal, call)
-def throughput(name, elements, goal, make):
-    ROWS.append(Row(name, "GB/s", elements, make, goal))
+def throughput(name, elements, goal, make, random=False):
+    ROWS.append(Row(name, "GB/s", elements, make, goal, random=random))
 
 
 throughput("copy", 2, "x1.0", lambda t, d: lambda: d.z.copy_(d.x))
@@ -72,7 +91,7 @@ throughput("transposed copy", 2, ">=4000", lambda t, d: lambda: d.Z.copy_(d.X.t(
 
 
 def broadcast_add(t, d):
-    r, q = t.randn(d.side, 1, device="cuda"), t.randn(1, d.side, device="cuda")
+    r, q = normal(t, d.side, 1), normal(t, 1, d.side)
     return lambda: t.add(r, q, out=d.Z)
 
 
@@ -91,12 +110,12 @@ throughput("cumsum, dim 1", 2, ">=3700", lambda t, d: lambda: t.cumsum(d.X, 1, o
 
 
 def index_select(t, d):
-    index = t.randint(0, d.side, (d.side,), device="cuda")
+    index = integers(t, d.side, d.side)
     return lambda: t.index_select(d.X, 0, index, out=d.Z)
 
 
 def gather(t, d):
-    index = t.randint(0, d.side, (d.side, d.side), device="cuda")
+    index = integers(t, d.side, d.side, d.side)
     return lambda: t.gather(d.X, 1, index)
 
 
@@ -120,28 +139,34 @@ throughput("gather, dim 1", 4, ">=3300", gather)
 throughput("masked_select, half true", 1.75, ">=2700", masked_select)
 throughput("nonzero, half true (bytes of the mask)", 0.25, ">=400", nonzero)
 throughput("cat of 64", 2, "x1.0", cat)
-throughput("uniform", 1, ">=4250", lambda t, d: lambda: d.z.uniform_())
-throughput("bernoulli", 1, ">=4250", lambda t, d: lambda: d.z.bernoulli_(0.5))
-throughput("normal", 1, ">=2600", lambda t, d: lambda: d.z.normal_())
+throughput("uniform", 1, ">=4250", lambda t, d: lambda: d.z.uniform_(), random=True)
+throughput("bernoulli", 1, ">=4250", lambda t, d: lambda: d.z.bernoulli_(0.5), random=True)
+throughput("normal", 1, ">=2600", lambda t, d: lambda: d.z.normal_(), random=True)
 
 
 # ---- Device time
-def device_time(name, goal, make):
-    ROWS.append(Row(name, "ms", 1, make, goal))
+def device_time(name, goal, make, random=False):
+    ROWS.append(Row(name, "ms", 1, make, goal, random=random))
 
 
 device_time("sort 2^26 f32", "x1.0", lambda t, d: lambda: t.sort(d.x[: d.n // 4]))
 device_time("topk 64 of 4096 x 65536", "<=1.0",
             lambda t, d: lambda: t.topk(d.x.view(-1, 65536), 64))
-device_time("randperm 2^24", "<=0.7", lambda t, d: lambda: t.randperm(d.n // 16, device="cuda"))
+device_time("randperm 2^24", "<=0.7", lambda t, d: lambda: t.randperm(d.n // 16, device="cuda"),
+            random=True)
 
 
 def matmul(dtype):
     def make(t, d):
         side = d.side // 2
-        a = t.randn(side, side, device="cuda").to(getattr(t, dtype))
-        b = t.randn(side, side, device="cuda").to(getattr(t, dtype))
-        return lambda: t.matmul(a, b)
+        a = normal(t, side, side).to(getattr(t, dtype))
+        b = normal(t, side, side).to(getattr(t, dtype))
+
+        def run():
+            return t.matmul(a, b)
+
+        run.expected = lambda: (a[0].to(t.float64) * b[:, 0].to(t.float64)).sum().item()
+        return run
 
     return make
 
@@ -152,7 +177,7 @@ device_time("matmul 8192^3 f64", "x1.0", matmul("float64"))
 
 
 def bmm(t, d):
-    a = t.randn(512, 512, 512, device="cuda").to(t.bfloat16)
+    a = normal(t, 512, 512, 512).to(t.bfloat16)
     return lambda: t.bmm(a, a)
 
 
@@ -160,13 +185,14 @@ device_time("batched matmul 512 x 512^3 bf16", "x1.0", bmm)
 
 
 # ---- Host time of calls from Python
-def call(name, goal, make):
-    ROWS.append(Row(name, "us", 1, make, goal))
+def call(name, goal, make, random=False):
+    ROWS.append(Row(name, "us", 1, make, goal, random=random))
 
 
 call("add into an output, 1024", "x1.0", lambda t, d: lambda: t.add(d.a, d.b, out=d.c))
 call("a + b, 1024", "x1.0", lambda t, d: lambda: d.a + d.b)
-call("empty(1024)", "<=0.6", lambda t, d: lambda: t.empty(1024, device="cuda"))
+call("empty(1024)", "<=0.6", lambda t, d: lambda: t.empty(1024, device="cuda"),
+     random=True)
 call("transposed view", "<=0.3", lambda t, d: lambda: d.m.t())
 call("sum of 1024", "x1.0", lambda t, d: lambda: d.a.sum())
 call("32 x 32 matmul", "x1.0", lambda t, d: lambda: d.m @ d.m)
@@ -198,7 +224,8 @@ def event_record(t, d):
 call("make a stream current and restore it", "<=0.6", stream_context)
 call("make a device current and restore it", "<=0.4", device_context)
 call("event record", "<=0.5", event_record)
-call("memory_allocated", "<=0.3", lambda t, d: lambda: t.cuda.memory_allocated())
+call("memory_allocated", "<=0.3", lambda t, d: lambda: t.cuda.memory_allocated(),
+     random=True)
 
 
 # ---- Between devices: wall time with all devices waited for
@@ -216,7 +243,7 @@ def peer_copy(t, d):
 
 
 def reduce_add(t, d):
-    xs = [t.randn(d.n, device=f"cuda:{i}") for i in everywhere(t)]
+    xs = [normal(t, d.n, device=f"cuda:{i}") for i in everywhere(t)]
     return lambda: t.cuda.comm.reduce_add(xs, 0)
 
 
@@ -225,23 +252,23 @@ def scatter(t, d):
 
 
 def scatter_pinned(t, d):
-    h = t.empty(len(everywhere(t)), d.n // len(everywhere(t))).pin_memory()
+    h = t.zeros(len(everywhere(t)), d.n // len(everywhere(t))).pin_memory()
     return lambda: t.cuda.comm.scatter(h, everywhere(t))
 
 
 def gather_all(t, d):
     n = len(everywhere(t))
-    parts = [t.randn(1, d.n // n, device=f"cuda:{i}") for i in range(n)]
+    parts = [normal(t, 1, d.n // n, device=f"cuda:{i}") for i in range(n)]
     return lambda: t.cuda.comm.gather(parts, 0, 0)
 
 
 def coalesced(t, d):
-    small = [t.randn(1000 + i, device="cuda:0") for i in range(500)]
+    small = [normal(t, 1000 + i) for i in range(500)]
     return lambda: t.cuda.comm.broadcast_coalesced(small, everywhere(t))
 
 
 def small_broadcast(t, d):
-    small = t.randn(1000, device="cuda:0")
+    small = normal(t, 1000)
     return lambda: t.cuda.comm.broadcast(small, devices=everywhere(t))
 
 
@@ -301,17 +328,65 @@ def timer(t, unit, quick):
     return device
 
 
+def first_tensor(t, result):
+    while isinstance(result, (tuple, list)) and result:
+        result = result[0]
+    return result if isinstance(result, t.Tensor) else None
+
+
+def look_at(t, entry, run, result):
+    """A few elements of a result. Raises if they cannot be what was to be computed and timed."""
+    result = first_tensor(t, result)
+    if result is None:
+        return []
+    if entry.devices == 1 and result.device.index != 0:
+        raise AssertionError(f"the result is on {result.device}, timed is cuda:0")
+    flat = result.flatten()
+    count = flat.numel()
+    places = sorted({min(count - 1, k * max(1, count // 6)) for k in range(7)})
+    seen = [float(flat[i].item()) for i in places]
+    if hasattr(run, "expected") and not close(seen[0], run.expected(), max(map(abs, seen))):
+        raise AssertionError(f"element 0 is {seen[0]:g}, expected {run.expected():g}")
+    return seen
+
+
+def close(got, expected, scale):
+    return abs(got - expected) <= 0.02 * (abs(expected) + scale)
+
+
+def prepare(t, entry, data):
+    """The call to be timed, and what some elements of its result are."""
+    ember.manual_seed(1)
+    run = entry.make(t, data[t])
+    for _ in range(3):
+        result = run()
+    seen = look_at(t, entry, run, result)
+    synchronize(t)
+    # Events and "cuda" mean the current device. One library must not change it for the other.
+    if t.cuda.current_device() != 0:
+        now = t.cuda.current_device()
+        t.cuda.set_device(0)
+        raise AssertionError(f"the current device became {now}")
+    return run, seen
+
+
+def text_of(error):
+    return f"{type(error).__name__}: {error}".split("\n")[0][:120].replace("|", "/")
+
+
 def measure(entry, libraries, data, quick):
-    calls, problem = {}, {}
+    calls, problem, seen = {}, {}, {}
     for t in libraries:
         try:
-            calls[t] = entry.make(t, data[t])
-            for _ in range(3):
-                calls[t]()
-            synchronize(t)
+            calls[t], seen[t] = prepare(t, entry, data)
         except Exception as error:  # a row that does not exist yet is a row without a figure
-            problem[t] = f"{type(error).__name__}: {error}".split("\n")[0][:80]
-            calls.pop(t, None)
+            problem[t] = text_of(error)
+    if len(seen) == 2 and not entry.random:
+        ours, theirs = (seen[t] for t in libraries)
+        scale = max(map(abs, theirs), default=0)
+        if len(ours) != len(theirs) or not all(close(x, y, scale) for x, y in zip(ours, theirs)):
+            problem[libraries[1]] = f"results differ: {ours} and {theirs}"
+            calls.pop(libraries[1])
     times = {t: [] for t in calls}
     for _ in range(1 if quick else 31 if entry.unit == "us" else 7):
         for t, f in calls.items():
@@ -348,13 +423,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
     parser.add_argument("--markdown")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", action="append", metavar="TEXT",
+                        help="rows whose name contains this; may be given several times")
+    parser.add_argument("--no-torch", action="store_true", help="measure ember alone")
     parser.add_argument("--quick", action="store_true", help="small and few: does everything run?")
     arguments = parser.parse_args()
     if not ember.cuda.is_available():
         sys.exit("bench_ops needs a CUDA device; EMBER_DEVICES=sim:2 makes simulated ones")
     libraries = [ember]
-    if torch is not None and torch.cuda.is_available():
+    if torch is not None and not arguments.no_torch and torch.cuda.is_available():
         torch.set_grad_enabled(False)
         libraries.append(torch)
     data = {t: Data(t, 1024 if arguments.quick else 1) for t in libraries}
@@ -365,7 +442,9 @@ def main():
     print("\n".join(lines), flush=True)
     results, reference, counted, reached = [], {}, 0, 0
     for entry in ROWS:
-        if arguments.only not in entry.name or ember.cuda.device_count() < entry.devices:
+        if arguments.only and not any(text in entry.name for text in arguments.only):
+            continue
+        if ember.cuda.device_count() < entry.devices:
             continue
         figures, problem = measure(entry, libraries, data, arguments.quick)
         ours, theirs = figures.get(ember), figures.get(torch)
@@ -376,12 +455,13 @@ def main():
         reached += verdict == "yes"
         ratio = f"{ours / theirs:.2f} x" if ours and theirs else ""
         shown = f"{ours:.4g}" if ours is not None else problem.get(ember, "")
-        line = (f"| {entry.name} | {entry.unit} | {shown} | "
-                f"{'' if theirs is None else f'{theirs:.4g}'} | {ratio} | {entry.goal} | {verdict} |")
+        peer = f"{theirs:.4g}" if theirs is not None else problem.get(torch, "")
+        line = (f"| {entry.name} | {entry.unit} | {shown} | {peer} | {ratio} | {entry.goal} | {verdict} |")
         lines.append(line)
         print(line, flush=True)
         results.append({"name": entry.name, "unit": entry.unit, "ours": ours, "pytorch": theirs,
-                        "goal": entry.goal, "met": verdict, "problem": problem.get(ember, "")})
+                        "goal": entry.goal, "met": verdict, "problem": problem.get(ember, ""),
+                        "pytorch_problem": problem.get(torch, "")})
     summary = f"{reached} of {counted} goals met."
     print(summary)
     today = datetime.date.today().isoformat()

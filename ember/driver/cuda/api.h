@@ -28,6 +28,7 @@ namespace ember::driver::cuda {
   CALL(cuDevicePrimaryCtxRelease_v2) \
   CALL(cuDevicePrimaryCtxReset_v2)   \
   CALL(cuCtxGetCurrent)              \
+  CALL(cuCtxGetDevice)               \
   CALL(cuCtxSetCurrent)              \
   CALL(cuCtxSynchronize)             \
   CALL(cuCtxGetStreamPriorityRange)  \

@@ -55,7 +55,7 @@ bool CudaDriver::device_active(int device) noexcept {
 }
 
 Status CudaDriver::device_activate(int device) noexcept {
-  Device* on = nullptr;
+  Visit on;
   return enter(device, on);
 }
 
@@ -63,7 +63,8 @@ Status CudaDriver::device_synchronize(int device) noexcept {
   Device* on = nullptr;
   EMBER_TRY(find(device, on));
   if (!on->active()) return {};  // nothing was ever enqueued, and waiting must not wake the device
-  EMBER_TRY(on->enter());
+  Visit visit;
+  EMBER_TRY(on->enter(visit));
   const RecentWork::Number newest = on->recent().newest();
   EMBER_TRY(
       on->outcome(api.cuCtxSynchronize(), [&] { return "synchronizing " + device_text(device); }));
@@ -106,7 +107,8 @@ Status CudaDriver::peer_enable(int device, int peer) noexcept {
                   "peer is " + std::to_string(peer) + ", expected another device than `device`");
   CUcontext context = nullptr;
   EMBER_TRY(other->context(context));
-  EMBER_TRY(on->enter());
+  Visit visit;
+  EMBER_TRY(on->enter(visit));
   const CUresult result = api.cuCtxEnablePeerAccess(context, 0);
   if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
   return on->outcome(result, [&] {
@@ -124,7 +126,8 @@ Status CudaDriver::peer_disable(int device, int peer) noexcept {
   if (on != other && on->active() && other->active()) {
     CUcontext context = nullptr;
     EMBER_TRY(other->context(context));
-    EMBER_TRY(on->enter());
+    Visit visit;
+    EMBER_TRY(on->enter(visit));
     result = api.cuCtxDisablePeerAccess(context);
   }
   return on->outcome(result, [&] {

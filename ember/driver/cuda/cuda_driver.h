@@ -94,17 +94,18 @@ class CudaDriver final : public Driver {
   /// How a call with a stream, an event or a device number begins: checked, not in a fault,
   /// current.
   template <class HandleOrNumber>
-  Status enter(const HandleOrNumber& which, Device*& out) noexcept {
+  Status enter(const HandleOrNumber& which, Visit& out) noexcept {
+    Device* on = nullptr;
     if constexpr (std::is_same_v<HandleOrNumber, int>)
-      EMBER_TRY(find(which, out));
+      EMBER_TRY(find(which, on));
     else
-      EMBER_TRY(check(which, out));
-    return out->enter();
+      EMBER_TRY(check(which, on));
+    return on->enter(out);
   }
 
   /// For work that needs a context and does not care whose: enters a device that has one, device 0
   /// only if none has.
-  Status enter_any(Device*& out) noexcept;
+  Status enter_any(Visit& out) noexcept;
   Device* any_active() noexcept;
 
   /// Page-locks host memory in the context of a device that was entered, and notes it.

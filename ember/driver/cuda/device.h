@@ -20,6 +20,31 @@
 
 namespace ember::driver::cuda {
 
+class Device;
+
+/// One call's stay on a device, whose context is the thread's current one meanwhile. At the end the
+/// thread has the context again that it came with: the current device of CUDA's runtime, and with
+/// it of other libraries in the process, is the one whose context is current. A thread that came
+/// without a context keeps the device's, so that it need not be set in every call.
+class Visit {
+ public:
+  Visit() = default;
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() {
+    if (came_with_ != nullptr) [[unlikely]]
+      api.cuCtxSetCurrent(came_with_);
+  }
+
+  Device* operator->() const noexcept { return device_; }
+  Device& operator*() const noexcept { return *device_; }
+
+ private:
+  friend class Device;
+  Device* device_ = nullptr;
+  CUcontext came_with_ = nullptr;  ///< null when there is nothing to put back
+};
+
 class Device {
  public:
   /// All devices of the driver, this one included.
@@ -51,11 +76,11 @@ class Device {
   }
 
   /// What every call on the device starts with: refuses while the device is in a fault, otherwise
-  /// makes its context the calling thread's current one.
-  Status enter() noexcept {
+  /// makes its context the calling thread's current one for the length of the visit.
+  Status enter(Visit& visit) noexcept {
     if (faulted()) [[unlikely]]
       return fault();
-    return make_current();
+    return make_current(visit);
   }
 
   /// What every call ends with: turns CUDA's answer into a Status. `describe` says what was tried,
@@ -75,10 +100,11 @@ class Device {
   Status on_stream(CUstream stream, const Call& call, const Describe& describe) noexcept {
     if (faulted()) [[unlikely]]
       return fault();
-    if (stream == nullptr) EMBER_TRY(make_current());
+    Visit visit;
+    if (stream == nullptr) EMBER_TRY(make_current(visit));
     CUresult result = call();
     if (result == CUDA_ERROR_INVALID_CONTEXT && stream != nullptr) [[unlikely]] {
-      EMBER_TRY(make_current());
+      EMBER_TRY(make_current(visit));
       result = call();
     }
     return outcome(result, describe);
@@ -103,7 +129,8 @@ class Device {
   /// fault, and what was to be released ends with the process.
   template <class Call, class Describe>
   Status release(Call&& call, Describe&& describe) noexcept {
-    Status status = make_current();
+    Visit visit;
+    Status status = make_current(visit);
     if (status.ok()) status = outcome(call(), describe);
     return faulted() ? Status() : std::move(status);
   }
@@ -125,7 +152,7 @@ class Device {
 
  private:
   Status retain(CUcontext& out) noexcept;
-  Status make_current() noexcept;
+  Status make_current(Visit& visit) noexcept;
   Status fault() noexcept;
   Status destroy_context() noexcept EMBER_REQUIRES(mutex_);
 

@@ -29,7 +29,7 @@ void* map_pages(std::size_t bytes) {
 }  // namespace
 
 Device* CudaDriver::any_active() noexcept {
-  // The current one first: staying there keeps the thread where its caller wants it.
+  // The current one first: there nothing has to be changed and put back.
   CUcontext current = nullptr;
   if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS)
     for (const auto& device : devices_)
@@ -39,10 +39,10 @@ Device* CudaDriver::any_active() noexcept {
   return nullptr;
 }
 
-Status CudaDriver::enter_any(Device*& out) noexcept {
-  out = any_active();
-  if (out == nullptr) out = devices_[0].get();
-  return out->enter();
+Status CudaDriver::enter_any(Visit& out) noexcept {
+  Device* on = any_active();
+  if (on == nullptr) on = devices_[0].get();
+  return on->enter(out);
 }
 
 Status CudaDriver::register_with(Device& device, void* pointer, std::size_t bytes,
@@ -60,7 +60,7 @@ Status CudaDriver::unregister(void* pointer, const Allocations::Entry& entry) no
   EMBER_TRY(find(entry.device, on));
   // Every device can reach it, so each may have a copy in flight.
   for (const auto& device : devices_)
-    if (device->active() && device->enter().ok())
+    if (Visit visit; device->active() && device->enter(visit).ok())
       (void)device->outcome(api.cuCtxSynchronize(), [] { return std::string("waiting"); });
   return on->release([&] { return api.cuMemHostUnregister(pointer); },
                      [&] { return "giving back " + address_text(pointer); });
@@ -68,7 +68,7 @@ Status CudaDriver::unregister(void* pointer, const Allocations::Entry& entry) no
 
 Status CudaDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
   if (bytes == 0) return refuse_zero_bytes();
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter_any(on));
   void* pages = map_pages(bytes);
   if (pages == nullptr)
@@ -100,7 +100,7 @@ Status CudaDriver::host_register(void* pointer, std::size_t bytes) noexcept {
   if (bytes == 0) return refuse_zero_bytes();
   if (pointer == nullptr)
     return Status(Code::invalid_value, "pointer is null, expected host memory of the caller");
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter_any(on));
   return register_with(*on, pointer, bytes, Kind::registered);
 }

@@ -17,7 +17,7 @@ Status refuse_zero_bytes() {
 }  // namespace
 
 Status CudaDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(device, on));
   if (bytes == 0) return refuse_zero_bytes();
   CUdeviceptr made = 0;
@@ -45,7 +45,7 @@ Status CudaDriver::free(int device, void* pointer) noexcept {
 }
 
 Status CudaDriver::memory_info(int device, MemoryInfo& out) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(device, on));
   MemoryInfo info;
   EMBER_TRY(on->outcome(api.cuMemGetInfo_v2(&info.free, &info.total),
@@ -68,7 +68,8 @@ Status CudaDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept 
   // any context. If it does not know the pointer it succeeds and leaves zeros.
   out = PointerInfo();
   Device* on = any_active();
-  if (on == nullptr || !on->enter().ok()) return {};
+  Visit visit;
+  if (on == nullptr || !on->enter(visit).ok()) return {};
   CUmemorytype type{};
   int ordinal = -1;
   CUdeviceptr base = 0;

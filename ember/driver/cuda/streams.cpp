@@ -20,7 +20,7 @@ std::string text(const EventHandle& event) {
 // ---- Streams
 
 Status CudaDriver::stream_priorities(int device, PriorityRange& out) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(device, on));
   PriorityRange range;
   EMBER_TRY(on->outcome(api.cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
@@ -34,7 +34,8 @@ Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) no
   EMBER_TRY(find(device, on));
   // Read first: should the device be reset meanwhile, the handle is already an old one.
   const std::uint32_t epoch = on->epoch();
-  EMBER_TRY(on->enter());
+  Visit visit;
+  EMBER_TRY(on->enter(visit));
   CUstream made = nullptr;
   // CUDA clamps the priority to the device's range itself.
   EMBER_TRY(
@@ -56,7 +57,7 @@ Status CudaDriver::stream_destroy(StreamHandle stream) noexcept {
 }
 
 Status CudaDriver::stream_query(StreamHandle stream) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   const RecentWork::Number newest = on->recent().newest();
   const CUresult result = api.cuStreamQuery(to_cuda(stream));
@@ -67,7 +68,7 @@ Status CudaDriver::stream_query(StreamHandle stream) noexcept {
 }
 
 Status CudaDriver::stream_synchronize(StreamHandle stream) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   const RecentWork::Number newest = on->recent().newest();
   EMBER_TRY(on->outcome(api.cuStreamSynchronize(to_cuda(stream)),
@@ -85,7 +86,8 @@ Status CudaDriver::event_create(int device, EventOptions options, EventHandle& o
     return Status(Code::invalid_value,
                   "options ask for interprocess and timing, expected at most one of them");
   const std::uint32_t epoch = on->epoch();  // read first, as in stream_create
-  EMBER_TRY(on->enter());
+  Visit visit;
+  EMBER_TRY(on->enter(visit));
   unsigned flags = CU_EVENT_DEFAULT;
   if (!options.timing) flags |= CU_EVENT_DISABLE_TIMING;
   if (options.blocking) flags |= CU_EVENT_BLOCKING_SYNC;
@@ -130,7 +132,7 @@ Status CudaDriver::event_wait(StreamHandle stream, EventHandle event, EventScope
 }
 
 Status CudaDriver::event_query(EventHandle event) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(event, on));
   const CUresult result = api.cuEventQuery(to_cuda(event));
   if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
@@ -138,18 +140,19 @@ Status CudaDriver::event_query(EventHandle event) noexcept {
 }
 
 Status CudaDriver::event_synchronize(EventHandle event) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(event, on));
   return on->outcome(api.cuEventSynchronize(to_cuda(event)),
                      [&] { return "synchronizing " + text(event); });
 }
 
 Status CudaDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(check(end, on));
+  Device* ends_on = nullptr;
+  EMBER_TRY(check(end, ends_on));
   if (start.device != end.device)
     return Status(Code::invalid_handle, "start is " + text(start) + " and end is " + text(end) +
                                             ", expected events of one device");
+  Visit on;
   EMBER_TRY(enter(start, on));
   float between = 0;
   const CUresult result = api.cuEventElapsedTime(&between, to_cuda(start), to_cuda(end));

@@ -17,7 +17,7 @@ std::string copy_text(const void* target, const void* source, std::size_t bytes)
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
                           const Params& params) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   if (kernel.cuda == nullptr) [[unlikely]]
     return Status(Code::not_supported,
@@ -35,7 +35,7 @@ Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
 
 Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
                         std::size_t bytes) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   if (bytes == 0) return {};
   // Unified addressing: CUDA sees from the addresses which way to copy.
@@ -63,7 +63,8 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
   CUcontext from_context = nullptr;
   EMBER_TRY(to->context(to_context));
   EMBER_TRY(from->context(from_context));
-  EMBER_TRY(on->enter());
+  Visit visit;
+  EMBER_TRY(on->enter(visit));
   if (bytes == 0) return {};
   return on->enqueue(
       {"peer copy", stream.native, bytes},
@@ -79,7 +80,7 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
 
 Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
                         std::size_t count) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   if (width != 1 && width != 2 && width != 4)
     return Status(Code::invalid_value,
@@ -111,7 +112,7 @@ Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern
 
 Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
                                  void* argument) noexcept {
-  Device* on = nullptr;
+  Visit on;
   EMBER_TRY(enter(stream, on));
   if (function == nullptr)
     return Status(Code::invalid_value, "function is null, expected a function to call");

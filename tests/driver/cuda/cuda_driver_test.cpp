@@ -54,15 +54,51 @@ TEST_F(OnFakeCuda, WakesOnlyTheDeviceThatIsUsed) {
 
 TEST_F(OnFakeCuda, FollowsTheCurrentContextThatOthersSet) {
   StreamHandle stream = stream_on(1);
+  for (void* foreign_context : {context_of(0), static_cast<void*>(nullptr)}) {
+    foreign<int(void*)>("cuCtxSetCurrent")(foreign_context);
+    fake().fault[0] = 999;  // what a call in the wrong context would report
+    EXPECT_TRUE(cuda().stream_synchronize(stream).ok());
+    fake().fault[0] = 0;
+  }
+}
+
+// torch's "cuda" is the device whose context is current.
+TEST_F(OnFakeCuda, GivesTheThreadItsContextBack) {
+  const StreamHandle stream = stream_on(1);
+  const EventHandle event = event_on(1);
+  void* const mine = context_of(0);
+  foreign<int(void*)>("cuCtxSetCurrent")(mine);
+  void* memory = nullptr;
+  MemoryInfo info;
+  PriorityRange range;
+  const Status statuses[] = {
+      cuda().device_activate(1),
+      cuda().device_synchronize(1),
+      cuda().malloc(1, 64, memory),
+      cuda().memory_info(1, info),
+      cuda().fill({nullptr, 1, 0}, memory, 0, 4, 16),
+      cuda().stream_priorities(1, range),
+      cuda().stream_synchronize(stream),
+      cuda().event_record(event, stream),
+      cuda().event_record(event, {nullptr, 1, 0}),
+      cuda().event_wait({nullptr, 1, 0}, event),
+      cuda().event_query(event),
+      cuda().peer_enable(1, 0),
+      cuda().peer_disable(1, 0),
+      cuda().free(1, memory),
+      cuda().event_destroy(event),
+      cuda().stream_destroy(stream),
+  };
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.detail();
+  EXPECT_EQ(current_context(), mine);
+}
+
+TEST_F(OnFakeCuda, LeavesAThreadThatHasNoContextTheDevices) {
   foreign<int(void*)>("cuCtxSetCurrent")(nullptr);
-  EXPECT_TRUE(cuda().stream_synchronize(stream).ok());
+  EXPECT_TRUE(cuda().device_activate(1).ok());
+  EXPECT_EQ(current_context(), context_of(1));
   EXPECT_TRUE(cuda().device_activate(0).ok());
-  EXPECT_TRUE(cuda().stream_synchronize(stream).ok());
-  void* current = nullptr;
-  void* expected = nullptr;
-  foreign<int(void**)>("cuCtxGetCurrent")(&current);
-  foreign<int(void**, int)>("cuDevicePrimaryCtxRetain")(&expected, 1);
-  EXPECT_EQ(current, expected);
+  EXPECT_EQ(current_context(), context_of(1));
 }
 
 TEST_F(OnFakeCuda, FreesOnlyWhatItAllocated) {

@@ -147,6 +147,12 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = current;
   return CUDA_SUCCESS;
 }
+CUresult cuCtxGetDevice(CUdevice* device) {
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!current->exists) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  *device = current->device;
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxSetCurrent(CUcontext context) {
   current = context;
   return CUDA_SUCCESS;

@@ -39,6 +39,17 @@ class OnFakeCuda : public testing::Test {
     return reinterpret_cast<Function*>(dlsym(library_, name));
   }
 
+  static void* current_context() {
+    void* current = nullptr;
+    foreign<int(void**)>("cuCtxGetCurrent")(&current);
+    return current;
+  }
+  static void* context_of(int device) {
+    void* context = nullptr;
+    foreign<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device);
+    return context;
+  }
+
   static StreamHandle stream_on(int device) {
     StreamHandle stream;
     EXPECT_TRUE(cuda().stream_create(device, 0, stream).ok());

@@ -17,4 +17,5 @@
 #include "ember/ops/sort.h"
 #include "ember/random/distributions.h"
 #include "ember/random/seed.h"
+#include "ember/tensor/print.h"
 #include "ember/tensor/tensor.h"

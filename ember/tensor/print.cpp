@@ -1,15 +1,16 @@
 // Tensors as text, as torch prints them: four digits, scientific numbers where the range asks for
 // it, every element of one width, three elements of each edge of large tensors.
+#include "ember/tensor/print.h"
+
 #include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "ember/tensor/tensor.h"
 
 namespace ember {
 namespace {
@@ -254,6 +255,10 @@ std::string Tensor::str() const {
     }
   }
   return text + ")";
+}
+
+std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
+  return stream << tensor.str();
 }
 
 }  // namespace ember

@@ -71,3 +71,9 @@ run(${CMAKE_COMMAND} --build ${WORK}/consumer)
 run(${CMAKE_COMMAND} -E env --unset=EMBER_DEVICES --unset=CUDA_VISIBLE_DEVICES
   ${WORK}/consumer/consumer)
 message(STATUS "${output}")
+
+file(GLOB readme ${WORK}/consumer/readme_*[0-9])
+foreach(program ${readme})
+  run(${CMAKE_COMMAND} -E env --unset=CUDA_VISIBLE_DEVICES EMBER_DEVICES=sim:2 ${program})
+  message(STATUS "${output}")
+endforeach()

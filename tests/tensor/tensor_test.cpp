@@ -1,4 +1,5 @@
 // Shapes, storages, and tensors as objects.
+#include <sstream>
 #include <thread>
 
 #include "tests/ops/support.h"
@@ -195,6 +196,12 @@ TEST(Tensors, MayDieWithTheirThread) {
     last.tensor = arange(5).t();
     last.tensor = last.tensor.alias();
   }).join();
+}
+
+TEST(Tensors, GoIntoStreams) {
+  std::ostringstream text;
+  text << arange(3) << ' ' << ones({2, 1});
+  EXPECT_EQ(text.str(), "tensor([0, 1, 2]) tensor([[1.],\n        [1.]])");
 }
 
 }  // namespace

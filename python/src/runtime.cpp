@@ -9,23 +9,28 @@ namespace {
 
 using cuda::DeviceGuard;
 
-/// `with ember.cuda.device(1):`. One object can be entered several times, one inside the other.
+/// `with ember.cuda.device(1):`. One object can be entered several times, one inside the other; the
+/// first time, which is nearly always the only one, allocates nothing.
 struct DeviceContext {
   explicit DeviceContext(int target) : index(target) {}
-  DeviceContext(DeviceContext&&) = default;
-  ~DeviceContext() = default;
   int index;
   int previous = -1;
-  std::vector<std::unique_ptr<DeviceGuard>> guards;
+  std::optional<DeviceGuard> guard;
+  std::vector<std::unique_ptr<DeviceGuard>> inner;
 
   void enter() {
     if (index < 0) return;
-    auto guard = unlocked([&] { return std::make_unique<DeviceGuard>(index); });
-    previous = guard->original_device().index();
-    guards.push_back(std::move(guard));
+    const DeviceGuard& entered = unlocked([&]() -> const DeviceGuard& {
+      if (!guard) return guard.emplace(index);
+      return *inner.emplace_back(std::make_unique<DeviceGuard>(index));
+    });
+    previous = entered.original_device().index();
   }
   void exit() {
-    if (!guards.empty()) guards.pop_back();
+    if (inner.empty())
+      guard.reset();
+    else
+      inner.pop_back();
   }
 };
 
@@ -36,6 +41,7 @@ struct DeviceOf : DeviceContext {
 /// None, and "cuda" alone, are the current device.
 int resolved(const DeviceLike& device) {
   if (device.given.is_none()) return unlocked([] { return cuda::current_device(); });
+  if (PyLong_CheckExact(device.given.ptr())) return device.arg().index();  // needs no device
   const cuda::DeviceArg given = device.arg();
   return unlocked([&] { return given.index(); });
 }
@@ -185,15 +191,19 @@ void bind_runtime(nb::module_& m) {
       .def_ro("prev_idx", &DeviceContext::previous)
       .def(
           "__enter__",
-          [](DeviceContext& self) {
-            self.enter();
-            return nb::find(self);
+          [](nb::handle_t<DeviceContext> self) {
+            nb::inst_ptr<DeviceContext>(self)->enter();
+            return nb::borrow(self);
           },
           nb::sig("def __enter__(self) -> device"))
-      .def("__exit__", [](DeviceContext& self, const nb::args&) {
-        self.exit();
-        return false;
-      });
+      .def(
+          "__exit__",
+          [](DeviceContext& self, nb::handle, nb::handle, nb::handle) {
+            self.exit();
+            return false;
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+          nb::sig(kExitSignature));
   nb::class_<DeviceOf, DeviceContext>(
       m, "device_of", "Makes a tensor's device current inside a with block; nothing for the CPU.")
       .def(

@@ -124,11 +124,14 @@ void bind_stream(nb::module_& m) {
             return nb::find(self);
           },
           nb::sig("def __enter__(self) -> Stream"))
-      .def("__exit__",
-           [](const Stream&, const nb::args&) {
-             if (!entered.empty()) entered.pop_back();
-             return false;
-           })
+      .def(
+          "__exit__",
+          [](const Stream&, nb::handle, nb::handle, nb::handle) {
+            if (!entered.empty()) entered.pop_back();
+            return false;
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+          nb::sig(kExitSignature))
       .def(
           "__eq__", [](const Stream& self, const Stream& other) { return self == other; },
           nb::is_operator())
@@ -199,10 +202,14 @@ void bind_context(nb::module_& m) {
       .def(nb::init<std::optional<Stream>>(), nb::arg("stream").none())
       .def_ro("stream", &StreamContext::stream)
       .def("__enter__", [](StreamContext& self) { self.enter(); })
-      .def("__exit__", [](StreamContext& self, const nb::args&) {
-        self.exit();
-        return false;
-      });
+      .def(
+          "__exit__",
+          [](StreamContext& self, nb::handle, nb::handle, nb::handle) {
+            self.exit();
+            return false;
+          },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+          nb::sig(kExitSignature));
   m.def(
       "stream", [](std::optional<Stream> stream) { return StreamContext(std::move(stream)); },
       nb::arg("stream").none(), "StreamContext(stream).");

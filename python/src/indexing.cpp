@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "results.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -87,14 +87,6 @@ struct Iterator {
   Tensor tensor;
   I next = 0;
 };
-
-/// A method and a function of the same name.
-template <class Call, class... Extra>
-void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call call, const char* doc,
-          const Extra&... extra) {
-  tensor.def(name, call, doc, extra...);
-  m.def(name, call, doc, nb::arg("input"), extra...);
-}
 
 /// A method that changes the tensor and returns it.
 template <class... Arguments, class Call, class... Extra>
@@ -277,22 +269,16 @@ void define_along(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
       nb::arg("out") = nb::none());
 }
 
-#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
-#define EMBER_INTO(name) [](auto&&... arguments) { ember::name(arguments...); }
-
 void bind_along(nb::class_<Tensor>& tensor, nb::module_& m) {
-  define_along(tensor, m, "cumsum", EMBER_CALL(cumsum), EMBER_INTO(cumsum_out),
+  define_along(tensor, m, "cumsum", EMBER_CALL(cumsum), EMBER_CALL(cumsum_out),
                "The sum of each element and those before it.");
-  define_along(tensor, m, "cumprod", EMBER_CALL(cumprod), EMBER_INTO(cumprod_out),
+  define_along(tensor, m, "cumprod", EMBER_CALL(cumprod), EMBER_CALL(cumprod_out),
                "The product of each element and those before it.");
-  define_along(tensor, m, "softmax", EMBER_CALL(softmax), EMBER_INTO(softmax_out),
+  define_along(tensor, m, "softmax", EMBER_CALL(softmax), EMBER_CALL(softmax_out),
                "exp(x) over the sum of it along a dimension.");
-  define_along(tensor, m, "log_softmax", EMBER_CALL(log_softmax), EMBER_INTO(log_softmax_out),
+  define_along(tensor, m, "log_softmax", EMBER_CALL(log_softmax), EMBER_CALL(log_softmax_out),
                "The logarithm of softmax.");
 }
-
-#undef EMBER_CALL
-#undef EMBER_INTO
 
 }  // namespace
 

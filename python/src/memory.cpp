@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -11,17 +11,6 @@ namespace {
 using cuda::Counter;
 using cuda::MemoryCounters;
 using cuda::PoolCounters;
-
-template <class Call>
-void define(nb::module_& m, const char* name, Call call, const char* doc) {
-  m.def(
-      name,
-      [call](const DeviceLike& device) {
-        const cuda::DeviceArg given = device.arg();
-        return unlocked([&] { return call(given); });
-      },
-      nb::arg("device") = nb::none(), doc);
-}
 
 /// The same, with a FutureWarning first.
 template <class Call>
@@ -143,26 +132,26 @@ double checked_fraction(nb::handle fraction) {
 
 void bind_memory(nb::module_& m) {
   using cuda::DeviceArg;
-  define(
+  define_for_device(
       m, "memory_allocated", [](DeviceArg device) { return cuda::memory_allocated(device); },
       "Bytes in use on a device.");
-  define(
+  define_for_device(
       m, "max_memory_allocated",
       [](DeviceArg device) { return cuda::max_memory_allocated(device); },
       "The most bytes in use at once.");
-  define(
+  define_for_device(
       m, "memory_reserved", [](DeviceArg device) { return cuda::memory_reserved(device); },
       "Bytes held of a device, in use or cached.");
-  define(
+  define_for_device(
       m, "max_memory_reserved", [](DeviceArg device) { return cuda::max_memory_reserved(device); },
       "The most bytes held at once.");
-  define(
+  define_for_device(
       m, "reset_peak_memory_stats", [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
       "Every peak becomes the current value.");
-  define(
+  define_for_device(
       m, "mem_get_info", [](DeviceArg device) { return cuda::mem_get_info(device); },
       "(free, total) bytes of the whole device.");
-  define(
+  define_for_device(
       m, "get_per_process_memory_fraction",
       [](DeviceArg device) { return cuda::get_per_process_memory_fraction(device); },
       "The limit of set_per_process_memory_fraction; 1.0 unless set.");

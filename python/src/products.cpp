@@ -1,7 +1,7 @@
 // Products of matrices and vectors, and tensors side by side.
 #include <string>
 
-#include "results.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -101,39 +101,32 @@ void define_joined(nb::module_& m, const char* name, Make make, Into into, const
 
 }  // namespace
 
-#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
-#define EMBER_INTO(name) \
-  [](Tensor& out, const auto&... arguments) { ember::name(out, arguments...); }
-
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
-  define_product(tensor, m, "mm", "mat2", EMBER_CALL(mm), EMBER_INTO(mm_out),
+  define_product(tensor, m, "mm", "mat2", EMBER_CALL(mm), EMBER_CALL(mm_out),
                  "The product of two matrices.");
-  define_product(tensor, m, "bmm", "mat2", EMBER_CALL(bmm), EMBER_INTO(bmm_out),
+  define_product(tensor, m, "bmm", "mat2", EMBER_CALL(bmm), EMBER_CALL(bmm_out),
                  "The products of two batches of matrices.");
-  define_product(tensor, m, "mv", "vec", EMBER_CALL(mv), EMBER_INTO(mv_out),
+  define_product(tensor, m, "mv", "vec", EMBER_CALL(mv), EMBER_CALL(mv_out),
                  "The product of a matrix and a vector.");
-  define_product(tensor, m, "dot", "other", EMBER_CALL(dot), EMBER_INTO(dot_out),
+  define_product(tensor, m, "dot", "other", EMBER_CALL(dot), EMBER_CALL(dot_out),
                  "The sum of the products of two vectors' elements.");
-  define_product(tensor, m, "matmul", "other", EMBER_CALL(matmul), EMBER_INTO(matmul_out),
+  define_product(tensor, m, "matmul", "other", EMBER_CALL(matmul), EMBER_CALL(matmul_out),
                  "The product of vectors, matrices or batches of matrices, broadcast.");
-  define_added(tensor, m, "addmm", "mat1", "mat2", EMBER_CALL(addmm), EMBER_INTO(addmm_out),
+  define_added(tensor, m, "addmm", "mat1", "mat2", EMBER_CALL(addmm), EMBER_CALL(addmm_out),
                "beta * input + alpha * (mat1 @ mat2).");
   define_added(tensor, m, "baddbmm", "batch1", "batch2", EMBER_CALL(baddbmm),
-               EMBER_INTO(baddbmm_out), "beta * input + alpha * (batch1 @ batch2).");
+               EMBER_CALL(baddbmm_out), "beta * input + alpha * (batch1 @ batch2).");
   tensor.def(
       "__matmul__",
       [](const Tensor& self, const Tensor& other) {
         return unlocked([&] { return matmul(self, other); });
       },
       nb::is_operator());
-  define_joined(m, "cat", EMBER_CALL(cat), EMBER_INTO(cat_out),
+  define_joined(m, "cat", EMBER_CALL(cat), EMBER_CALL(cat_out),
                 "The tensors, one behind the other along a dimension.");
-  define_joined(m, "concat", EMBER_CALL(cat), EMBER_INTO(cat_out), "The same as cat.");
-  define_joined(m, "stack", EMBER_CALL(stack), EMBER_INTO(stack_out),
+  define_joined(m, "concat", EMBER_CALL(cat), EMBER_CALL(cat_out), "The same as cat.");
+  define_joined(m, "stack", EMBER_CALL(stack), EMBER_CALL(stack_out),
                 "The tensors, all of one shape, along a new dimension.");
 }
-
-#undef EMBER_CALL
-#undef EMBER_INTO
 
 }  // namespace ember::python

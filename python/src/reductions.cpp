@@ -1,7 +1,7 @@
 // Reductions, sorting and the largest elements.
 #include <string>
 
-#include "results.h"
+#include "define.h"
 
 namespace ember::python {
 
@@ -27,6 +27,10 @@ using MaybeDims = std::optional<Sizes>;
 using MaybeDtype = std::optional<Dtype>;
 using I = std::int64_t;
 
+// Parts of signatures.
+constexpr const char* kDims = "dim: int | collections.abc.Sequence[int] | None = None, ";
+constexpr const char* kOut = "out: Tensor | None = None) -> Tensor";
+
 /// sum, prod, mean: (dim, keepdim, dtype).
 template <class Make, class Into>
 void define_sum(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make, Into into,
@@ -38,15 +42,10 @@ void define_sum(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Ma
         out, [&] { return make(input, dims, keepdim, dtype); },
         [&](Tensor& result) { into(result, input, dims, keepdim, dtype); });
   };
-  const std::string tail =
-      "dim: int | collections.abc.Sequence[int] | None = None, keepdim: bool = False, *, "
-      "dtype: dtype | None = None, out: Tensor | None = None) -> Tensor";
-  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-        nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
-        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
-  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
-             nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none(),
-             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+  both_as(tensor, m, name,
+          std::string(kDims) + "keepdim: bool = False, *, dtype: dtype | None = None, " + kOut,
+          call, doc, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+          nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none());
 }
 
 /// amax, amin, any, all: (dim, keepdim).
@@ -60,15 +59,9 @@ void define_plain(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
         out, [&] { return make(input, dims, keepdim); },
         [&](Tensor& result) { into(result, input, dims, keepdim); });
   };
-  const std::string tail =
-      "dim: int | collections.abc.Sequence[int] | None = None, keepdim: bool = False, *, "
-      "out: Tensor | None = None) -> Tensor";
-  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-        nb::kw_only(), nb::arg("out") = nb::none(),
-        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
-  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
-             nb::arg("out") = nb::none(),
-             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+  both_as(tensor, m, name, std::string(kDims) + "keepdim: bool = False, *, " + kOut, call, doc,
+          nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+          nb::arg("out") = nb::none());
 }
 
 /// var, std: (dim, correction, keepdim).
@@ -82,15 +75,10 @@ void define_spread(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
         out, [&] { return make(input, dims, correction, keepdim); },
         [&](Tensor& result) { into(result, input, dims, correction, keepdim); });
   };
-  const std::string tail =
-      "dim: int | collections.abc.Sequence[int] | None = None, *, correction: float = 1, "
-      "keepdim: bool = False, out: Tensor | None = None) -> Tensor";
-  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::kw_only(),
-        nb::arg("correction") = 1.0, nb::arg("keepdim") = false, nb::arg("out") = nb::none(),
-        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
-  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction") = 1.0,
-             nb::arg("keepdim") = false, nb::arg("out") = nb::none(),
-             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+  both_as(tensor, m, name,
+          std::string(kDims) + "*, correction: float = 1, keepdim: bool = False, " + kOut, call,
+          doc, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction") = 1.0,
+          nb::arg("keepdim") = false, nb::arg("out") = nb::none());
 }
 
 /// argmax, argmin: (dim, keepdim), with at most one dimension.
@@ -103,14 +91,9 @@ void define_position(nb::class_<Tensor>& tensor, nb::module_& m, const char* nam
         out, [&] { return make(input, dim, keepdim); },
         [&](Tensor& result) { into(result, input, dim, keepdim); });
   };
-  const std::string tail =
-      "dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor";
-  m.def(name, call, nb::arg("input"), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-        nb::kw_only(), nb::arg("out") = nb::none(),
-        nb::sig(("def " + std::string(name) + "(input: Tensor, " + tail).c_str()), doc);
-  tensor.def(name, call, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
-             nb::arg("out") = nb::none(),
-             nb::sig(("def " + std::string(name) + "(self, " + tail).c_str()), doc);
+  both_as(tensor, m, name, std::string("dim: int | None = None, keepdim: bool = False, *, ") + kOut,
+          call, doc, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+          nb::arg("out") = nb::none());
 }
 
 using Pair = std::optional<std::pair<Tensor*, Tensor*>>;
@@ -158,13 +141,8 @@ void define_extreme(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
         type, out, [&] { return along(input, dim, keepdim); },
         [&](Tensor& values, Tensor& indices) { along_into(values, indices, input, dim, keepdim); });
   };
-  const std::string arguments = std::string("dim: int, keepdim: bool = False") + kPairType;
-  m.def(name, call, nb::arg("input"), nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(),
-        nb::arg("out") = nb::none(),
-        nb::sig(("def " + std::string(name) + "(input: Tensor, " + arguments).c_str()));
-  tensor.def(name, call, nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(),
-             nb::arg("out") = nb::none(),
-             nb::sig(("def " + std::string(name) + "(self, " + arguments).c_str()));
+  both_as(tensor, m, name, std::string("dim: int, keepdim: bool = False") + kPairType, call, doc,
+          nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(), nb::arg("out") = nb::none());
   const auto two = [of_two](const Tensor& input, const Tensor& other) {
     const Operand x(input);
     const Operand y(other);
@@ -193,15 +171,11 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
   constexpr const char* kDoc =
       "(sum of |x|^p)^(1/p); the largest |x| for infinity, the smallest for -infinity, the number "
       "of those that are not zero for 0.";
-  const std::string tail =
-      "p: float | str = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
-      "keepdim: bool = False, dtype: dtype | None = None) -> Tensor";
-  m.def("norm", call, nb::arg("input"), nb::arg("p") = "fro", nb::arg("dim") = nb::none(),
-        nb::arg("keepdim") = false, nb::arg("dtype") = nb::none(),
-        nb::sig(("def norm(input: Tensor, " + tail).c_str()), kDoc);
-  tensor.def("norm", call, nb::arg("p") = "fro", nb::arg("dim") = nb::none(),
-             nb::arg("keepdim") = false, nb::arg("dtype") = nb::none(),
-             nb::sig(("def norm(self, " + tail).c_str()), kDoc);
+  both_as(tensor, m, "norm",
+          "p: float | str = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
+          "keepdim: bool = False, dtype: dtype | None = None) -> Tensor",
+          call, kDoc, nb::arg("p") = "fro", nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
+          nb::arg("dtype") = nb::none());
 }
 
 void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -214,17 +188,12 @@ void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
           topk_out(values, indices, input, k, dim, largest, sorted);
         });
   };
-  constexpr const char* kTopk =
-      "The k largest (or smallest) elements along a dimension, and where they are.";
-  const std::string topk_tail =
-      std::string("k: int, dim: int = -1, largest: bool = True, sorted: bool = True") + kPairType;
-  m.def("topk", largest_k, nb::arg("input"), nb::arg("k"), nb::arg("dim") = -1,
-        nb::arg("largest") = true, nb::arg("sorted") = true, nb::kw_only(),
-        nb::arg("out") = nb::none(), nb::sig(("def topk(input: Tensor, " + topk_tail).c_str()),
-        kTopk);
-  tensor.def("topk", largest_k, nb::arg("k"), nb::arg("dim") = -1, nb::arg("largest") = true,
-             nb::arg("sorted") = true, nb::kw_only(), nb::arg("out") = nb::none(),
-             nb::sig(("def topk(self, " + topk_tail).c_str()), kTopk);
+  both_as(
+      tensor, m, "topk",
+      std::string("k: int, dim: int = -1, largest: bool = True, sorted: bool = True") + kPairType,
+      largest_k, "The k largest (or smallest) elements along a dimension, and where they are.",
+      nb::arg("k"), nb::arg("dim") = -1, nb::arg("largest") = true, nb::arg("sorted") = true,
+      nb::kw_only(), nb::arg("out") = nb::none());
 
   const ResultType sort_type("torch.return_types.sort");
   const auto in_order = [sort_type](const Tensor& input, I dim, bool descending, bool stable,
@@ -235,29 +204,19 @@ void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
           sort_out(values, indices, input, dim, descending, stable);
         });
   };
-  constexpr const char* kSort =
-      "All elements along a dimension in order, and where they were. Always stable.";
-  const std::string sort_tail =
-      std::string("dim: int = -1, descending: bool = False, stable: bool = False") + kPairType;
-  m.def("sort", in_order, nb::arg("input"), nb::arg("dim") = -1, nb::arg("descending") = false,
-        nb::arg("stable") = false, nb::kw_only(), nb::arg("out") = nb::none(),
-        nb::sig(("def sort(input: Tensor, " + sort_tail).c_str()), kSort);
-  tensor.def("sort", in_order, nb::arg("dim") = -1, nb::arg("descending") = false,
-             nb::arg("stable") = false, nb::kw_only(), nb::arg("out") = nb::none(),
-             nb::sig(("def sort(self, " + sort_tail).c_str()), kSort);
+  both_as(tensor, m, "sort",
+          std::string("dim: int = -1, descending: bool = False, stable: bool = False") + kPairType,
+          in_order, "All elements along a dimension in order, and where they were. Always stable.",
+          nb::arg("dim") = -1, nb::arg("descending") = false, nb::arg("stable") = false,
+          nb::kw_only(), nb::arg("out") = nb::none());
   const auto order = [](const Tensor& input, I dim, bool descending, bool stable) {
     return unlocked([&] { return argsort(input, dim, descending, stable); });
   };
-  m.def("argsort", order, nb::arg("input"), nb::arg("dim") = -1, nb::arg("descending") = false,
-        nb::arg("stable") = false, "The indices of sort alone.");
-  tensor.def("argsort", order, nb::arg("dim") = -1, nb::arg("descending") = false,
-             nb::arg("stable") = false, "The indices of sort alone.");
+  both(tensor, m, "argsort", order, "The indices of sort alone.", nb::arg("dim") = -1,
+       nb::arg("descending") = false, nb::arg("stable") = false);
 }
 
 }  // namespace
-
-// Overloads have to be named: a lambda each.
-#define EMBER_CALL(name) [](auto&&... arguments) { return ember::name(arguments...); }
 
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_sum(tensor, m, "sum", EMBER_CALL(sum), EMBER_CALL(sum_out),
@@ -284,10 +243,8 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
     const DimList dims = dims_of(dim);
     return unlocked([&] { return count_nonzero(input, dims); });
   };
-  m.def("count_nonzero", count, nb::arg("input"), nb::arg("dim") = nb::none(),
-        "How many elements are not zero.");
-  tensor.def("count_nonzero", count, nb::arg("dim") = nb::none(),
-             "How many elements are not zero.");
+  both(tensor, m, "count_nonzero", count, "How many elements are not zero.",
+       nb::arg("dim") = nb::none());
   define_extreme(
       tensor, m, "max", ResultType("torch.return_types.max"), ops::OpId::maximum, EMBER_CALL(max),
       EMBER_CALL(max_out), EMBER_CALL(max), EMBER_CALL(max_out),
@@ -299,7 +256,5 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_norm(tensor, m);
   define_sorting(tensor, m);
 }
-
-#undef EMBER_CALL
 
 }  // namespace ember::python

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -91,18 +91,6 @@ void bind_properties(nb::module_& m) {
       .def("__repr__", &P::str);
 }
 
-/// A function that takes an optional device and may wait.
-template <class Call>
-void define(nb::module_& m, const char* name, Call call, const char* doc) {
-  m.def(
-      name,
-      [call](const DeviceLike& device) {
-        const cuda::DeviceArg given = device.arg();
-        return unlocked([&] { return call(given); });
-      },
-      nb::arg("device") = nb::none(), doc);
-}
-
 }  // namespace
 
 void bind_runtime(nb::module_& m) {
@@ -132,20 +120,20 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("device").none(),
       "Makes a device current for the calling thread; negative: no effect.");
-  define(
+  define_for_device(
       m, "get_device_name", [](cuda::DeviceArg device) { return cuda::get_device_name(device); },
       "A device's name.");
-  define(
+  define_for_device(
       m, "get_device_capability",
       [](cuda::DeviceArg device) { return cuda::get_device_capability(device); },
       "A device's compute capability: (major, minor).");
-  define(
+  define_for_device(
       m, "get_device_properties",
       [](cuda::DeviceArg device) -> cuda::DeviceProperties {
         return cuda::get_device_properties(device);
       },
       "What a device is.");
-  define(
+  define_for_device(
       m, "synchronize", [](cuda::DeviceArg device) { cuda::synchronize(device); },
       "Waits for all work of a device.");
   m.def("get_arch_list", &cuda::get_arch_list,

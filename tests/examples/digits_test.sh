@@ -13,28 +13,9 @@ if [[ ${program[-1]} == *.py ]] && ! "${program[@]::${#program[@]}-1}" -c \
 fi
 here=$(cd "$(dirname "$0")" && pwd)
 data=$here/../../examples/digits/data/digits.csv
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/  | /' "$work/out" "$work/err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS TEXT ARGUMENT...: runs the program; TEXT, a regular expression, must be in what it
-# prints: on stdout if all is well, else on stderr.
-expect() {
-  local status=0 where=$work/out
-  "${program[@]}" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
-  [[ $1 == 0 ]] || where=$work/err
-  if [[ $status != "$1" ]]; then
-    fail "knn ${*:3}: exit status $status, expected $1"
-  elif ! grep -qE -- "$2" "$where"; then
-    fail "knn ${*:3}: '$2' was not printed"
-  fi
-}
+name=knn
+# shellcheck source-path=SCRIPTDIR source=program.sh
+source "$here/program.sh"
 
 # agree ARGUMENT...: the answers must be the reference's, to the last one.
 agree() {
@@ -129,8 +110,5 @@ expect 0 '^usage: knn' --help
 EMBER_DEVICES=simm expect 1 'EMBER_DEVICES'
 EMBER_DEVICES=none expect 1 'EMBER_DEVICES'
 
-if ((failures > 0)); then
-  printf '%d failed\n' "$failures"
-  exit 1
-fi
+finish
 [[ -n $python ]] || printf 'skipped: the comparison with digits_reference.py, for want of a Python\n'

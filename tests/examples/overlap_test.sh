@@ -3,30 +3,11 @@
 # Runs examples/overlap as a user would, with EMBER_DEVICES=DEVICES.
 set -euo pipefail
 
-program=$(realpath "$1")
+program=("$(realpath "$1")")
 export EMBER_DEVICES=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/  | /' "$work/out" "$work/err"
-  failures=$((failures + 1))
-}
-
-# expect STATUS TEXT ARGUMENT...: runs the program; TEXT, a regular expression, must be in what it
-# prints: on stdout if all is well, else on stderr.
-expect() {
-  local status=0 where=$work/out
-  "$program" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
-  [[ $1 == 0 ]] || where=$work/err
-  if [[ $status != "$1" ]]; then
-    fail "overlap ${*:3}: exit status $status, expected $1"
-  elif ! grep -qE -- "$2" "$where"; then
-    fail "overlap ${*:3}: '$2' was not printed"
-  fi
-}
+name=overlap
+# shellcheck source-path=SCRIPTDIR source=program.sh
+source "$(dirname "$0")/program.sh"
 
 # The CRC-32 of a file, from gzip's trailer.
 crc_of() { gzip -1 -c <"$1" | tail -c 8 | head -c 4 | od -An -tx1 | awk '{ print $4 $3 $2 $1 }'; }
@@ -90,7 +71,4 @@ if [[ $EMBER_DEVICES == *@64MiB ]]; then
   expect 1 'out of memory' "$work/odd" --repeat 100 --chunk 64MiB
 fi
 
-if ((failures > 0)); then
-  printf '%d failed\n' "$failures"
-  exit 1
-fi
+finish

@@ -24,12 +24,39 @@ __device__ Number factor(const double (&parts)[2]) {
     return static_cast<Number>(parts[0]);
 }
 
+/// One more column than used, so that neighbours in a column lie in different banks.
+template <class Number>
+using Tile = Number[kTile][kTile + 1];
+
+/// Brings a tile of an operand into shared memory: tile[p][i] is the element at `start + p` along
+/// the sum and `first + i` along the result, zero outside. `along_sum`: whether it is along the sum
+/// that elements lie side by side.
+template <class Number, class T>
+__device__ void load_tile(Tile<Number>& tile, const T* from, std::int64_t ld, bool along_sum,
+                          std::int64_t first, std::int64_t size, std::int64_t start,
+                          std::int64_t depth) {
+#pragma unroll
+  for (int step = 0; step < kTile * kTile / kThreads; ++step) {
+    const int at = static_cast<int>(threadIdx.x) + step * kThreads;
+    // Neighbouring threads read neighbouring elements, whichever way the matrix lies.
+    const int fast = at % kTile;
+    const int slow = at / kTile;
+    const int i = along_sum ? slow : fast;
+    const int p = along_sum ? fast : slow;
+    const std::int64_t outer = first + i;
+    const std::int64_t inner = start + p;
+    Number value(0);
+    if (outer < size && inner < depth)
+      value = convert<Number>(from[along_sum ? inner + outer * ld : outer + inner * ld]);
+    tile[p][i] = value;
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads) small_kernel(GemmArgs args) {
   using Number = Compute<T>;
-  // One more column, so that neighbours in a column lie in different banks.
-  __shared__ Number left[kTile][kTile + 1];   // [p][row]
-  __shared__ Number right[kTile][kTile + 1];  // [p][column]
+  __shared__ Tile<Number> left;   // [p][row]
+  __shared__ Tile<Number> right;  // [p][column]
   const std::int64_t first_row = std::int64_t{blockIdx.x} * kTile;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * kTile;
   const T* a = static_cast<const T*>(args.a);
@@ -39,33 +66,8 @@ __global__ void __launch_bounds__(kThreads) small_kernel(GemmArgs args) {
   Number sum[2][2] = {{Number(0), Number(0)}, {Number(0), Number(0)}};
 
   for (std::int64_t start = 0; start < args.k; start += kTile) {
-    for (int at = static_cast<int>(threadIdx.x); at < kTile * kTile; at += kThreads) {
-      // Neighbouring threads read neighbouring elements, whichever way the matrix lies.
-      const int fast = at % kTile;
-      const int slow = at / kTile;
-      {
-        const int i = args.transpose_a ? slow : fast;
-        const int p = args.transpose_a ? fast : slow;
-        const std::int64_t row = first_row + i;
-        const std::int64_t depth = start + p;
-        Number value(0);
-        if (row < args.m && depth < args.k)
-          value = convert<Number>(args.transpose_a ? a[depth + row * args.lda]
-                                                   : a[row + depth * args.lda]);
-        left[p][i] = value;
-      }
-      {
-        const int j = args.transpose_b ? fast : slow;
-        const int p = args.transpose_b ? slow : fast;
-        const std::int64_t column = first_column + j;
-        const std::int64_t depth = start + p;
-        Number value(0);
-        if (column < args.n && depth < args.k)
-          value = convert<Number>(args.transpose_b ? b[column + depth * args.ldb]
-                                                   : b[depth + column * args.ldb]);
-        right[p][j] = value;
-      }
-    }
+    load_tile(left, a, args.lda, args.transpose_a, first_row, args.m, start, args.k);
+    load_tile(right, b, args.ldb, !args.transpose_b, first_column, args.n, start, args.k);
     __syncthreads();
 #pragma unroll 8
     for (int p = 0; p < kTile; ++p) {  // what lies beyond k is zero in both

@@ -20,11 +20,11 @@ struct DeviceContext {
 
   void enter() {
     if (index < 0) return;
-    const DeviceGuard& entered = unlocked([&]() -> const DeviceGuard& {
-      if (!guard) return guard.emplace(index);
-      return *inner.emplace_back(std::make_unique<DeviceGuard>(index));
+    const DeviceGuard* entered = unlocked([&]() -> const DeviceGuard* {
+      if (!guard) return &guard.emplace(index);
+      return inner.emplace_back(std::make_unique<DeviceGuard>(index)).get();
     });
-    previous = entered.original_device().index();
+    previous = entered->original_device().index();
   }
   void exit() {
     if (inner.empty())

@@ -60,6 +60,9 @@ class Index;
 class Operand;
 struct ValuesAndIndices;
 
+/// What div does with a quotient: nothing, round it towards zero, or down.
+enum class Rounding : std::uint8_t { none, trunc, floor };
+
 class Tensor {
  public:
   /// No tensor at all; only defined() and assignment work.
@@ -225,6 +228,13 @@ class Tensor {
 #undef EMBER_UNARY
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
+  /// + alpha * other, and so on. (ops/arithmetic.h)
+  Tensor add(const Operand& other, const Scalar& alpha) const;
+  Tensor& add_(const Operand& other, const Scalar& alpha);
+  Tensor sub(const Operand& other, const Scalar& alpha) const;
+  Tensor& sub_(const Operand& other, const Scalar& alpha);
+  Tensor div(const Operand& other, Rounding rounding) const;
+  Tensor& div_(const Operand& other, Rounding rounding);
   Tensor& operator+=(const Operand& other);
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -174,6 +174,69 @@ void define_ternary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
       doc);
 }
 
+/// Overloads of a binary operation that take one keyword more.
+template <class Given, class Keyword, class Make, class Into>
+void define_keyword(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name,
+                    const Keyword& keyword, const std::string& type, Make make, Into into,
+                    const char* doc) {
+  const std::string tail = "other: Tensor | complex, *, " + type;
+  const std::string in_place = name + "_";
+  m.def(
+      name.c_str(),
+      [make, into](const Operand& input, const Operand& other, const Given& given, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, other, given); },
+            [&](Tensor& result) { into(result, input, other, given); });
+      },
+      nb::arg("input"), nb::arg("other"), nb::kw_only(), keyword, nb::arg("out") = nb::none(),
+      nb::sig(("def " + name + "(input: Tensor | complex, " + tail +
+               ", out: Tensor | None = None) -> Tensor")
+                  .c_str()),
+      doc);
+  tensor.def(
+      name.c_str(),
+      [make](const Tensor& self, const Operand& other, const Given& given) {
+        return unlocked([&] { return make(self, other, given); });
+      },
+      nb::arg("other"), nb::kw_only(), keyword,
+      nb::sig(("def " + name + "(self, " + tail + ") -> Tensor").c_str()), doc);
+  tensor.def(
+      in_place.c_str(),
+      [into](Tensor& self, const Operand& other, const Given& given) {
+        unlocked([&] { into(self, self, other, given); });
+        return same_object(self);
+      },
+      nb::arg("other"), nb::kw_only(), keyword,
+      nb::sig(("def " + in_place + "(self, " + tail + ") -> Tensor").c_str()), doc);
+}
+
+Rounding rounding_from(const std::optional<std::string>& mode) {
+  if (!mode) return Rounding::none;
+  if (*mode == "trunc") return Rounding::trunc;
+  if (*mode == "floor") return Rounding::floor;
+  throw Error("div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '" +
+              *mode + "'");
+}
+
+void define_keywords(nb::class_<Tensor>& tensor, nb::module_& m) {
+  define_keyword<Scalar>(tensor, m, "add", nb::arg("alpha"), "alpha: complex", EMBER_CALL(add),
+                         EMBER_CALL(add_out), "input + alpha * other.");
+  for (const char* name : {"sub", "subtract"})
+    define_keyword<Scalar>(tensor, m, name, nb::arg("alpha"), "alpha: complex", EMBER_CALL(sub),
+                           EMBER_CALL(sub_out), "input - alpha * other.");
+  for (const char* name : {"div", "divide"})
+    define_keyword<std::optional<std::string>>(
+        tensor, m, name, nb::arg("rounding_mode").none(),
+        "rounding_mode: typing.Literal['trunc', 'floor'] | None",
+        [](const auto& x, const auto& y, const auto& mode) {
+          return ember::div(x, y, rounding_from(mode));
+        },
+        [](Tensor& out, const auto& x, const auto& y, const auto& mode) {
+          ember::div_out(out, x, y, rounding_from(mode));
+        },
+        "The quotient as it is, rounded towards zero, or rounded down.");
+}
+
 void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
   const char* doc = ops::op_info(OpId::where).doc;
   m.def(
@@ -185,12 +248,7 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("out") = nb::none(), nb::sig(signature("where", OpId::where, false).c_str()), doc);
   m.def(
       "where",
-      [](const Tensor& condition) {
-        nb::list places;
-        for (Tensor& place : unlocked([&] { return where(condition); }))
-          places.append(std::move(place));
-        return nb::tuple(places);
-      },
+      [](const Tensor& condition) { return tuple_of(unlocked([&] { return where(condition); })); },
       nb::arg("condition"), nb::sig("def where(condition: Tensor) -> tuple[Tensor, ...]"),
       "Where the condition is true: the indices along each dimension. Waits for a device.");
   tensor.def(
@@ -290,6 +348,7 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
   for (const OpInfo& info : ops::all_ops())
     define(tensor, m, info.name, static_cast<OpId>(number++));
   for (const Alias& alias : kAliases) define(tensor, m, alias.name, alias.op);
+  define_keywords(tensor, m);
   for (const Operator& row : kOperators) define_operator(tensor, row);
   struct Sign {
     const char* name;

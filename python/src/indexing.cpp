@@ -130,8 +130,13 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       "Elements of a tensor that is taken as one row.", index);
   both(
       tensor, m, "nonzero",
-      [](const Tensor& input) { return unlocked([&] { return nonzero(input); }); },
-      "The coordinates of all elements that are not zero. Waits for a device.");
+      [](const Tensor& input, bool as_tuple) -> nb::object {
+        if (!as_tuple) return nb::cast(unlocked([&] { return nonzero(input); }));
+        return tuple_of(unlocked([&] { return where(input); }));
+      },
+      "The coordinates of all elements that are not zero: a row for each, or a tensor for each "
+      "dimension. Waits for a device.",
+      nb::kw_only(), nb::arg("as_tuple") = false);
   both(
       tensor, m, "masked_select",
       [](const Tensor& input, const Tensor& mask, Tensor* result) {
@@ -186,18 +191,46 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
       },
       "Slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
       nb::kw_only(), nb::arg("alpha") = 1);
+  both(
+      tensor, m, "index_add",
+      [](const Tensor& input, I along, const Tensor& places, const Tensor& source,
+         const Scalar& alpha) {
+        return unlocked([&] { return index_add(input, along, places, source, alpha); });
+      },
+      "A copy with slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
+      nb::kw_only(), nb::arg("alpha") = 1);
   in_place<I, const Tensor&, const Tensor&>(
       tensor, "index_copy_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
         self.index_copy_(along, places, source);
       },
       "Slice index[i] = slice i of the source.", dim, index, nb::arg("source"));
+  both(
+      tensor, m, "index_copy",
+      [](const Tensor& input, I along, const Tensor& places, const Tensor& source) {
+        return unlocked([&] { return index_copy(input, along, places, source); });
+      },
+      "A copy with slice index[i] = slice i of the source.", dim, index, nb::arg("source"));
   in_place<I, const Tensor&, const Operand&>(
       tensor, "index_fill_",
       [](Tensor& self, I along, const Tensor& places, const Operand& value) {
         self.index_fill_(along, places, value);
       },
       "The slices that an index tensor names = a number.", dim, index, nb::arg("value"));
+  both(
+      tensor, m, "index_fill",
+      [](const Tensor& input, I along, const Tensor& places, const Operand& value) {
+        return unlocked([&] { return index_fill(input, along, places, value); });
+      },
+      "A copy with a number in the slices that an index tensor names.", dim, index,
+      nb::arg("value"));
+  in_place<const Tensor&, const Tensor&, bool>(
+      tensor, "put_",
+      [](Tensor& self, const Tensor& places, const Tensor& source, bool accumulate) {
+        self.put_(places, source, accumulate);
+      },
+      "Elements of the tensor as one row = (or +=) those of the source.", index, nb::arg("source"),
+      nb::arg("accumulate") = false);
   in_place<const Tensor&, const Operand&>(
       tensor, "masked_fill_",
       [](Tensor& self, const Tensor& mask, const Operand& value) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "python.h"
 
@@ -24,6 +25,13 @@ nb::object maybe_into(Tensor* out, Make&& make, Into&& into) {
   if (out == nullptr) return nb::cast(unlocked(make));
   unlocked([&] { into(*out); });
   return same_object(*out);
+}
+
+/// Several tensors as a tuple.
+inline nb::tuple tuple_of(std::vector<Tensor> tensors) {
+  nb::list made;
+  for (Tensor& tensor : tensors) made.append(std::move(tensor));
+  return nb::tuple(made);
 }
 
 /// The dimensions that `dim=` names; all if it is None.

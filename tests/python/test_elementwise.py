@@ -282,6 +282,40 @@ def test_clamp_with_one_bound(device):
         ember.clamp(x)
 
 
+def test_alpha(device):
+    values, others = np.array([1.0, -2.5, 3.0]), np.array([4.0, 0.5, -1.0])
+    x, y = ember.tensor(values, device=device), ember.tensor(others, device=device)
+    assert ember.add(x, y, alpha=2).tolist() == (values + 2 * others).tolist()
+    assert x.sub(y, alpha=0.5).tolist() == (values - 0.5 * others).tolist()
+    assert ember.subtract(x, 3, alpha=2).tolist() == (values - 6).tolist()
+    assert x.add_(y, alpha=-1) is x
+    assert x.tolist() == (values - others).tolist()
+    out = ember.empty(0, dtype=ember.float64, device=device)
+    assert ember.sub(y, other=y, alpha=2, out=out) is out
+    assert out.tolist() == (-others).tolist()
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        ember.add(ember.tensor([1], device=device), 2, alpha=1.5)
+
+
+@pytest.mark.parametrize("mode, reference", [
+    (None, np.true_divide), ("floor", np.floor_divide), ("trunc", lambda x, y: np.trunc(x / y))])
+def test_rounding_mode(mode, reference, device):
+    values, others = np.array([7, -7, 7, -7, 1, 0]), np.array([2, 2, -2, -2, 3, 5])
+    for dtype in (ember.int64, ember.float64):
+        x, y = (ember.tensor(v, device=device).to(dtype) for v in (values, others))
+        expected = reference(values, others).tolist()
+        result = ember.div(x, y, rounding_mode=mode)
+        assert result.dtype == (ember.float32 if mode is None and dtype == ember.int64 else dtype)
+        assert result.tolist() == pytest.approx(expected)
+        assert x.divide(y, rounding_mode=mode).tolist() == pytest.approx(expected)
+        if result.dtype == dtype:
+            assert x.div_(y, rounding_mode=mode) is x
+            assert x.tolist() == pytest.approx(expected)
+    with pytest.raises(RuntimeError, match="expected rounding_mode to be one of None, 'trunc', or "
+                                           "'floor' but found 'up'"):
+        ember.div(x, y, rounding_mode="up")
+
+
 def test_promotion():
     i, f = ember.tensor([1, 2]), ember.tensor([1.5, 2.5])
     assert (i + f).dtype == ember.float32

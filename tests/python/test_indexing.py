@@ -90,6 +90,31 @@ def test_functions(device):
     assert y.tolist() == (np.eye(3) + [[2], [0], [2]]).tolist()
     y.scatter_(1, index[None], value=9)
     assert y[0].tolist() == [9.0, 2.0, 9.0]
+    found = torch.nonzero(x[0] > 17, as_tuple=True)
+    assert [i.tolist() for i in found] == [i.tolist() for i in np.nonzero(ARRAY[0] > 17)]
+    assert x.nonzero(as_tuple=False).shape == (ARRAY.size - 1, 3)
+
+
+def test_copies_with_changes(device):
+    values = np.arange(12.0).reshape(4, 3)
+    x = torch.tensor(values, device=device)
+    index, source = torch.tensor([3, 0], device=device), torch.ones(2, 3, dtype=x.dtype)
+    source = source.to(device)
+    expected = values.copy()
+    np.add.at(expected, [3, 0], 2 * np.ones((2, 3)))
+    assert torch.index_add(x, 0, index, source, alpha=2).tolist() == expected.tolist()
+    expected = values.copy()
+    expected[[3, 0]] = 1
+    assert x.index_copy(0, index, source).tolist() == expected.tolist()
+    assert torch.index_fill(x, 0, index, 1).tolist() == expected.tolist()
+    assert x.tolist() == values.tolist()
+    places = torch.tensor([0, -1, 0], device=device)
+    assert x.put_(places, places.to(x.dtype) + 5, accumulate=True) is x
+    np.add.at(values.reshape(-1), [0, -1, 0], [5, 4, 5])
+    assert x.tolist() == values.tolist()
+    x.put_(torch.tensor([1, 2], device=device), torch.tensor([7.0, 8.0], device=device).to(x.dtype))
+    np.put(values, [1, 2], [7, 8])
+    assert x.tolist() == values.tolist()
 
 
 def test_rearranging(device):

@@ -1,0 +1,88 @@
+// Sums with a factor, and quotients that are rounded.
+#include "tests/ops/support.h"
+
+namespace ember::test {
+namespace {
+
+TEST(Arithmetic, SumsWithAFactor) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor({1.0F, 2.0F, -3.0F}, place);
+    const Tensor y = tensor({10.0F, 0.5F, 4.0F}, place);
+    EXPECT_EQ(values<float>(add(x, y, 2)), (std::vector<float>{21, 3, 5}));
+    EXPECT_EQ(values<float>(x.sub(y, 0.5)), (std::vector<float>{-4, 1.75, -5}));
+    EXPECT_EQ(values<float>(add(x, y, 1)), values<float>(x + y));
+    EXPECT_EQ(values<float>(sub(100, x, 10)), (std::vector<float>{90, 80, 130}));
+    Tensor z = x.clone();
+    EXPECT_EQ(&z.add_(3, -1), &z);
+    EXPECT_EQ(values<float>(z), (std::vector<float>{-2, -1, -6}));
+    z.sub_(y, 2);
+    EXPECT_EQ(values<float>(z), (std::vector<float>{-22, -2, -14}));
+    Tensor out = empty({0}, Options(float64, Device(place)));
+    EXPECT_EQ(&add_out(out, x, y, 4), &out);
+    EXPECT_EQ(values<double>(out), (std::vector<double>{41, 4, 13}));
+    // Rounded once: 3 * (1 + 2^-10) lies halfway between two numbers of 16 bits.
+    const Tensor half = full({1}, 1 + 0x1p-10, Options(float16, Device(place)));
+    EXPECT_EQ(add(full({1}, -3, Options(float16, Device(place))), half, 3).item<float>(),
+              3 * 0x1p-10F);
+    // Integers wrap around, also where the factor is negative.
+    const Tensor bytes = full({1}, 5, Options(uint8, Device(place)));
+    EXPECT_EQ(sub(bytes, bytes, 2).item<int>(), 251);
+    EXPECT_EQ(add(bytes, 1, -6).item<int>(), 255);
+    const Tensor no = zeros({1}, Options(bool_, Device(place)));
+    EXPECT_TRUE(add(no, true, 2).item<bool>());
+    EXPECT_FALSE(add(no, true, false).item<bool>());
+    EXPECT_EQ(add(no, true, 2).dtype(), bool_);
+  }
+}
+
+TEST(Arithmetic, FactorsThatTheResultCannotHave) {
+  const Tensor whole = ones({2}, int32);
+  EXPECT_ERROR(add(whole, whole, 1.5), Error,
+               "For integral input tensors, argument alpha must not be a floating point number.");
+  EXPECT_ERROR(add(whole, whole, true), Error, "Boolean alpha only supported for Boolean results.");
+  EXPECT_ERROR(sub(ones({2}), whole, std::complex<double>(0, 1)), Error,
+               "For non-complex input tensors, argument alpha must not be a complex number.");
+  EXPECT_ERROR(sub(ones({2}, bool_), ones({2}, bool_), 2), Error, "Subtraction, the `-` operator");
+  EXPECT_EQ(add(ones({1}, complex64), 1, std::complex<double>(0, 2)).item<Complex<float>>(),
+            Complex<float>(1, 2));
+}
+
+TEST(Arithmetic, RoundedQuotients) {
+  NEEDS_DEVICES(1);
+  const std::vector<double> above = {7, -7, 7, -7, 6, -6, 0.5, -0.5};
+  const std::vector<double> below = {2, 2, -2, -2, 3, 3, 1, 1};
+  for (const char* place : {"cpu", kDevice})
+    for (const Dtype dtype : {int8, int16, int32, int64, float16, bfloat16, float32, float64}) {
+      const Tensor x = tensor(above).to(Options(dtype, Device(place)));
+      const Tensor y = tensor(below).to(Options(dtype, Device(place)));
+      std::vector<double> towards_zero;
+      std::vector<double> down;
+      for (std::size_t i = 0; i < above.size(); ++i) {
+        const double number = is_integral(dtype) ? std::trunc(above[i]) : above[i];
+        towards_zero.push_back(std::trunc(number / below[i]));
+        down.push_back(std::floor(number / below[i]));
+      }
+      EXPECT_EQ(div(x, y, Rounding::trunc).dtype(), dtype);
+      EXPECT_EQ(values<double>(div(x, y, Rounding::trunc).to(float64)), towards_zero);
+      EXPECT_EQ(values<double>(x.div(y, Rounding::floor).to(float64)), down);
+      Tensor z = x.clone();
+      z.div_(y, Rounding::trunc);
+      EXPECT_EQ(values<double>(z.to(float64)), towards_zero);
+      Tensor out = empty({0}, Options(float64, Device(place)));
+      EXPECT_EQ(values<double>(div_out(out, x, y, Rounding::floor)), down);
+    }
+  const Tensor x = tensor<std::int32_t>({5, -5});
+  EXPECT_EQ(values<float>(div(x, 2, Rounding::none)), (std::vector<float>{2.5, -2.5}));
+  EXPECT_EQ(values<std::int32_t>(div(x, 0, Rounding::trunc)), (std::vector<std::int32_t>{0, 0}));
+  // The quotient is 2.9961, which would be 3 as a bfloat16.
+  const Tensor near = tensor({2.984375F}).to(bfloat16);
+  EXPECT_EQ(div(near, tensor({0.99609375F}).to(bfloat16), Rounding::trunc).item<float>(), 2);
+  EXPECT_ERROR(div(ones({1}, bool_), true, Rounding::trunc), Error,
+               "\"div_trunc\" not implemented for 'Bool'");
+  EXPECT_ERROR(div(ones({1}, complex64), 2, Rounding::trunc), Error,
+               "\"div_trunc\" not implemented for 'ComplexFloat'");
+}
+
+}  // namespace
+}  // namespace ember::test

@@ -5,7 +5,7 @@
 // found 'cpu'`). The numbers depend on the generator's seed and offset and on the index of the
 // element in the order of the dimensions, not on strides nor on the machine: Note [Which numbers an
 // element takes] in draw_args.h. 16-bit types are drawn as float and rounded. Tensors without
-// elements draw nothing. Nothing blocks.
+// elements draw nothing. Nothing blocks but multinomial.
 //
 // Shapes, dtypes and devices of new tensors: see ops/factories.h. On an error nothing is drawn.
 #pragma once
@@ -91,5 +91,13 @@ Tensor normal(double mean, double std, const Shape& sizes, const Options& option
 Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
 /// Of the same shape and dtype, with one probability for all.
 Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator = {});
+/// The numbers of `count` categories (int64), drawn by the weights in `p` with or without putting
+/// back; `p` is one row of weights, or a matrix with a result for every row. Floating dtypes; at
+/// most 2^24 categories. Errors `prob_dist must be 1 or 2 dim`, `cannot sample n_sample >
+/// prob_dist.size(-1) samples without replacement`, `probability tensor contains either `inf`,
+/// `nan` or element < 0`, `invalid multinomial distribution (sum of probabilities <= 0)` and so on.
+/// Blocks until the weights are there, to look at them.
+Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement = false,
+                   const GeneratorArg& generator = {});
 
 }  // namespace ember

@@ -3,7 +3,7 @@
 #include <memory>
 #include <mutex>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -185,6 +185,18 @@ void define_new(nb::module_& m) {
       nb::arg("input"), nb::arg("p"), nb::kw_only(), nb::arg("generator") = nb::none());
 }
 
+void define_multinomial(nb::class_<Tensor>& tensor, nb::module_& m) {
+  both(
+      tensor, m, "multinomial",
+      [](const Tensor& input, std::int64_t count, bool replacement, GeneratorArg generator) {
+        return unlocked([&] { return multinomial(input, count, replacement, generator); });
+      },
+      "Numbers of categories, drawn by weights in one row or in every row of a matrix. Waits for a "
+      "device.",
+      nb::arg("num_samples"), nb::arg("replacement") = false, nb::kw_only(),
+      nb::arg("generator") = nb::none());
+}
+
 /// Methods that fill a tensor and return it.
 template <class Fill>
 nb::object filled(Tensor& self, Fill&& fill) {
@@ -334,6 +346,7 @@ void bind_random(nb::class_<Tensor>& tensor, nb::module_& m) {
   bind_generator(m);
   define_new(m);
   define_fills(tensor);
+  define_multinomial(tensor, m);
   bind_module(m);
   nb::module_ random = m.def_submodule("random", "Seeding and saving the default generators.");
   bind_module(random);

@@ -55,6 +55,7 @@ DRAWS = {
     "exponential_": lambda d: torch.empty(9, device=d).exponential_(),
     "bernoulli_": lambda d: torch.empty(9, device=d).bernoulli_(0.25),
     "bernoulli": lambda d: torch.bernoulli(torch.full((9,), 0.5, device=d)),
+    "multinomial": lambda d: torch.multinomial(torch.tensor([1.0, 2.0, 3.0], device=d), 9, True),
     "random_": lambda d: torch.empty(9, device=d, dtype=torch.int32).random_(5, 10),
 }
 
@@ -97,3 +98,9 @@ def test_ranges(device):
     assert 0 <= min(x.tolist()) and max(x.tolist()) < 1
     assert sorted(torch.randperm(100, device=device).tolist()) == list(range(100))
     assert set(torch.randint(3, (100,), device=device).tolist()) == {0, 1, 2}
+    weights = torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]], device=device)
+    drawn = weights.multinomial(50, replacement=True).tolist()
+    assert set(drawn[0]) == {1, 2} and set(drawn[1]) == {0}
+    assert sorted(torch.multinomial(weights[0], num_samples=2).tolist()) == [1, 2]
+    with pytest.raises(RuntimeError, match="n_sample > prob_dist.size"):
+        weights.multinomial(4)

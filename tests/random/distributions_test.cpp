@@ -235,6 +235,55 @@ TEST_P(Draws, StridesDoNotMatter) {
     }
 }
 
+TEST_P(Draws, CategoriesByTheirWeights) {
+  const std::vector<double> weights = {1, 2, 0, 5};
+  const Tensor p = tensor(weights).to(Options(float32, Device(place())));
+  const auto expect_shares = [&](const Tensor& drawn) {
+    std::vector<double> counts(weights.size());
+    for (const std::int64_t category : values<std::int64_t>(drawn))
+      counts.at(static_cast<std::size_t>(category)) += 1;
+    const auto total = static_cast<double>(drawn.numel());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double share = weights[i] / 8;
+      EXPECT_LE(std::abs(counts[i] - total * share),
+                kNormalLimit * std::sqrt(total * share * (1 - share)));
+    }
+  };
+  Generator generator = generator_at(place(), 6);
+  expect_shares(multinomial(p, 40000, true, generator));
+  const Tensor rows = p.unsqueeze(0).expand({20000, 4});
+  expect_shares(multinomial(rows, 1, false, generator));
+  const Tensor pairs = multinomial(rows, 2, false, generator);
+  EXPECT_EQ(pairs.sizes(), Shape({20000, 2}));
+  expect_shares(pairs.select(1, 0));
+  EXPECT_FALSE((pairs.select(1, 0) == pairs.select(1, 1)).any().item<bool>());
+  EXPECT_EQ(multinomial(rows, 3, true, generator).sizes(), Shape({20000, 3}));
+  for (const Dtype dtype : {float16, bfloat16, float64}) {
+    EXPECT_EQ(values<std::int64_t>(multinomial(p.to(dtype).slice(0, 3), 1)),
+              std::vector<std::int64_t>{0});
+  }
+  // Four weights take one number each, as a uniform tensor of four does.
+  generator = generator_at(place(), 6);
+  const std::uint64_t before = generator.get_offset();
+  multinomial(ones({4}, place()), 4, false, generator);
+  EXPECT_EQ(generator.get_offset(), before + 4);
+}
+
+TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
+  const Tensor p = tensor({1.0F, 0.0F, 2.0F}, place());
+  EXPECT_ERROR(multinomial(p.view({1, 1, 3}), 1), Error, "prob_dist must be 1 or 2 dim");
+  EXPECT_ERROR(multinomial(p.to(int64), 1), Error,
+               "multinomial only supports floating-point dtypes for input, got: Long");
+  EXPECT_ERROR(multinomial(p, 0), Error, "cannot sample n_sample <= 0 samples");
+  EXPECT_ERROR(multinomial(p, 4), Error,
+               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  EXPECT_ERROR(multinomial(p, 3), Error, "not enough non-negative category to sample");
+  EXPECT_ERROR(multinomial(p.neg(), 1), Error, "either `inf`, `nan` or element < 0");
+  EXPECT_ERROR(multinomial(p / 0, 1), Error, "either `inf`, `nan` or element < 0");
+  EXPECT_ERROR(multinomial(zeros({2, 3}, place()), 1), Error, "sum of probabilities <= 0");
+  EXPECT_EQ(multinomial(zeros({0, 3}, place()), 2).sizes(), Shape({0, 2}));
+}
+
 TEST_P(Draws, FactoriesMakeWhatTheySay) {
   const Tensor a = rand({2, 3}, {float64, place()});
   EXPECT_EQ(a.sizes(), (Shape{2, 3}));

@@ -144,6 +144,7 @@ ValuesAndIndices extremes(const char* name, Tensor* values, Tensor* indices, con
 Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<std::int64_t> dim,
                 bool keepdim, ReduceOp op) {
   require_real(name, x);
+  if (x.dtype() == Dtype::bool_) ops::throw_not_implemented(name, x.dtype());
   const DimSet gone = ops::dim_set(dim ? DimList(*dim) : DimList(), x.dim());
   if (!dim && x.numel() == 0) throw_dim_needed(name, true);
   require_elements(name, x, gone);
@@ -155,9 +156,9 @@ Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<st
 // ---- Counts and norms
 
 Tensor count_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim, ReduceMode mode) {
+  const Dtype truth = x.dtype() == Dtype::uint8 ? Dtype::uint8 : Dtype::bool_;
   return reduce(x, ops::dim_set(dims, x.dim()), keepdim,
-                mode == ReduceMode::plain ? Dtype::int64 : Dtype::bool_, {ReduceOp::count, mode},
-                out);
+                mode == ReduceMode::plain ? Dtype::int64 : truth, {ReduceOp::count, mode}, out);
 }
 
 Tensor norm_of(Tensor* out, const Tensor& x, double p, const DimList& dims, bool keepdim,

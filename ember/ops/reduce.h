@@ -67,7 +67,8 @@ Tensor amin(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
 Tensor& amax_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
 Tensor& amin_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);
 /// Where the largest and the smallest element are (int64): along a dimension, or, without one,
-/// among all elements in the order of the dimensions. IndexErrors as max.
+/// among all elements in the order of the dimensions. IndexErrors as max; Error `"argmax" not
+/// implemented for 'Bool'`.
 Tensor argmax(const Tensor& x, std::optional<std::int64_t> dim = {}, bool keepdim = false);
 Tensor argmin(const Tensor& x, std::optional<std::int64_t> dim = {}, bool keepdim = false);
 Tensor& argmax_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim = {},
@@ -75,7 +76,8 @@ Tensor& argmax_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim
 Tensor& argmin_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim = {},
                    bool keepdim = false);
 
-/// Whether any, or all, elements are not zero: bool. NaN is not zero. Nothing: false, and true.
+/// Whether any, or all, elements are not zero: bool, but uint8 for uint8, as torch has it. NaN is
+/// not zero. Nothing: false, and true.
 Tensor any(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const DimList& dims = {}, bool keepdim = false);
 Tensor& any_out(Tensor& out, const Tensor& x, const DimList& dims = {}, bool keepdim = false);

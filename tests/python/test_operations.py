@@ -41,12 +41,19 @@ def test_positions(values, device):
     assert torch.max(x, torch.zeros_like(x)).tolist() == np.maximum(values, 0).tolist()
     assert x.max().item() == values.max()
     assert repr(found).startswith("torch.return_types.max(")
+    with pytest.raises(RuntimeError, match="\"argmax\" not implemented for 'Bool'"):
+        (x > 0).argmax()
 
 
 def test_truth(device):
     x = torch.tensor([[0, 1], [2, 3]], device=device)
     assert x.any().item() is True and x.all().item() is False
     assert x.all(dim=1).tolist() == [False, True]
+    assert x.any().dtype == torch.bool
+    # Of uint8 the answer is uint8, as torch has it.
+    byte = x.to(torch.uint8)
+    assert byte.all(dim=1).dtype == byte.any().dtype == torch.uint8
+    assert byte.all(dim=1).tolist() == [0, 1] and byte.any().item() == 1
     assert torch.count_nonzero(x).item() == 3
     assert x.sum(dtype=torch.float64).dtype == torch.float64
     assert x.sum().dtype == torch.int64

@@ -62,6 +62,7 @@ REFERENCE = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "hypot": np.hypot,
+    "deg2rad": np.deg2rad,
     "erf": each(math.erf), "erfc": each(math.erfc), "lgamma": each(lgamma),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": relu,
     "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin,

@@ -141,10 +141,12 @@ class Driver {
                         const Params& params) noexcept = 0;
   /// Enqueues a copy between any two places that the stream's device can reach; the direction
   /// follows from the addresses. With ordinary (not pinned) host memory on one side the call may
-  /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing.
+  /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing. A copy
+  /// between devices waits for nothing on the other device, not even on default streams.
   virtual Status copy(StreamHandle stream, void* target, const void* source,
                       std::size_t bytes) noexcept = 0;
-  /// Enqueues a copy from one device to another; works with and without peer access.
+  /// Enqueues a copy from one device to another, ordered like every copy; works with and without
+  /// peer access.
   virtual Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
                            int source_device, std::size_t bytes) noexcept = 0;
   /// Enqueues writing `count` times the lowest `width` bytes (1, 2 or 4) of `pattern`; `target`

@@ -54,6 +54,78 @@ TEST(PeerCopy, IsInTheOrderOfItsStream) {
   EXPECT_EQ(there.read()[0], 5u);
 }
 
+/// Copies four bytes from one device to another on a stream, by each of the two ways there are.
+void copy_both_ways(const Words<std::uint32_t>& target, int target_device,
+                    const Words<std::uint32_t>& source, int source_device, const Stream& stream) {
+  copy_async(target.get(), source.get(), 4, stream);
+  check(test::machine().copy_peer(stream.handle(), target.get(), target_device, source.get(),
+                                  source_device, 4));
+}
+
+TEST(PeerCopy, OnADefaultStreamDoesNotWaitForTheOtherDevice) {
+  NEEDS_DEVICES(2);
+  Words<std::uint32_t> here(1, 0);
+  Words<std::uint32_t> there(1, 1);
+  // Once before, so that whatever the driver makes at the first copy is there.
+  for (const int device : {0, 1}) {
+    copy_both_ways(there, 1, here, 0, default_stream(device));
+    default_stream(device).synchronize();
+  }
+  for (const int busy : {0, 1}) {
+    const test::Gate gate(default_stream(busy));
+    gate.await_running();
+    const Stream other = default_stream(1 - busy);
+    copy_both_ways(there, 1, here, 0, other);
+    copy_both_ways(here, 0, there, 1, other);
+    other.synchronize();
+    EXPECT_FALSE(default_stream(busy).query());
+  }
+}
+
+TEST(PeerCopy, DoesNotHoldUpTheOtherDevicesDefaultStream) {
+  NEEDS_DEVICES(2);
+  Words<std::uint32_t> here(1, 0);
+  Words<std::uint32_t> there(1, 1);
+  copy_both_ways(there, 1, here, 0, default_stream(0));
+  cuda::synchronize(0);
+  {
+    const test::Gate gate(default_stream(0));
+    copy_both_ways(there, 1, here, 0, default_stream(0));
+    launch(default_stream(1), test::affine_kernel, test::AffineArgs{there.get(), 1, 1, 1});
+    default_stream(1).synchronize();
+    EXPECT_FALSE(default_stream(0).query());
+  }
+  cuda::synchronize(0);
+}
+
+TEST(PeerCopy, IsInTheOrderOfADefaultStream) {
+  NEEDS_DEVICES(2);
+  constexpr std::size_t kCount = std::size_t{1} << 20;
+  for (const int device : {0, 1}) {
+    Words<std::uint32_t> near(kCount, device);
+    Words<std::uint32_t> far(kCount, 1 - device);
+    const Stream stream = default_stream(device);
+    Event copied;
+    {
+      const test::Gate gate(stream);
+      launch(stream, test::affine_kernel, test::AffineArgs{near.get(), kCount, 1, 3});
+      copy_async(far.get(), near.get(), kCount * 4, stream);
+      launch(stream, test::affine_kernel, test::AffineArgs{near.get(), kCount, 0, 5});
+      copy_async(near.get(), far.get(), 4, stream);
+      copied.record(stream);
+      EXPECT_FALSE(stream.query());
+      EXPECT_FALSE(copied.query());
+    }
+    copied.synchronize();
+    const auto arrived = far.read();
+    EXPECT_EQ(arrived.front(), 3u);
+    EXPECT_EQ(arrived.back(), 3u);
+    const auto left = near.read();
+    EXPECT_EQ(left.front(), 3u);
+    EXPECT_EQ(left.back(), 5u);
+  }
+}
+
 TEST(PeerAccess, LetsKernelsReachTheOtherDevice) {
   NEEDS_PEERS();
   enable_peer_access(0, 1);

@@ -14,6 +14,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/status.h"
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/peer_lane.h"
 #include "ember/driver/cuda/recent_work.h"
 #include "ember/driver/cuda/staging.h"
 #include "ember/driver/properties.h"
@@ -59,6 +60,7 @@ class Device {
   bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
   RecentWork& recent() noexcept { return recent_; }
   Staging& staging() noexcept { return staging_; }
+  PeerLane& peer_lane() noexcept { return peer_lane_; }
 
   Status properties(DeviceProperties& out) noexcept;
 
@@ -146,6 +148,7 @@ class Device {
     MutexLock lock(mutex_);
     EMBER_TRY(destroy_context());
     staging_.forget();
+    peer_lane_.forget();
     forget();
     return {};
   }
@@ -165,6 +168,7 @@ class Device {
   std::atomic<CUcontext> context_{nullptr};
   RecentWork recent_;
   Staging staging_;
+  PeerLane peer_lane_;
 
   Mutex mutex_;
   Mutex fault_mutex_;  ///< may be taken while mutex_ is held, not the other way round

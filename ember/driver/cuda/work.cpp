@@ -13,6 +13,24 @@ std::string copy_text(const void* target, const void* source, std::size_t bytes)
          address_text(source);
 }
 
+/// The device whose memory an address is; -1 for other memory.
+int owner(const void* pointer) noexcept {
+  unsigned type = 0;
+  int device = -1;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* values[] = {&type, &device};
+  const CUresult result = api.cuPointerGetAttributes(2, attributes, values, to_cuda(pointer));
+  return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? device : -1;
+}
+
+/// Whether a copy has to do with the memory of another device.
+bool reaches_beyond(int device, const void* target, const void* source) noexcept {
+  for (const void* place : {target, source})
+    if (const int owns = owner(place); owns >= 0 && owns != device) return true;
+  return false;
+}
+
 }  // namespace
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
@@ -42,6 +60,11 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
   return on->enqueue(
       {"copy", stream.native, bytes},
       [&] {
+        if (stream.native == nullptr && devices_.size() > 1 &&
+            reaches_beyond(stream.device, target, source))
+          return on->peer_lane().run([&](CUstream lane) {
+            return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, lane);
+          });
         CUresult result = CUDA_SUCCESS;
         if (on->staging().copy(to_cuda(target), to_cuda(source), bytes, to_cuda(stream), result) ==
             Staging::Outcome::left_to_cuda)
@@ -69,8 +92,12 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
   return on->enqueue(
       {"peer copy", stream.native, bytes},
       [&] {
-        return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
-                                     bytes, to_cuda(stream));
+        const auto copy = [&](CUstream on_stream) {
+          return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
+                                       bytes, on_stream);
+        };
+        if (stream.native == nullptr && to != from) return on->peer_lane().run(copy);
+        return copy(to_cuda(stream));
       },
       [&] {
         return copy_text(target, source, bytes) + ", to " + device_text(target_device) + " from " +

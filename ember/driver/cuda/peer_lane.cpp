@@ -1,0 +1,40 @@
+#include "ember/driver/cuda/peer_lane.h"
+
+namespace ember::driver::cuda {
+namespace {
+
+/// `later` goes on when `earlier` has done what it holds now.
+CUresult order(CUstream earlier, CUevent event, CUstream later) noexcept {
+  const CUresult result = api.cuEventRecordWithFlags(event, earlier, 0);
+  return result == CUDA_SUCCESS ? api.cuStreamWaitEvent(later, event, 0) : result;
+}
+
+}  // namespace
+
+// Each step is kept as it succeeds, so that a failed one is tried again by the next copy. The
+// stream comes last: if it is there, everything is.
+CUresult PeerLane::make() noexcept {
+  CUresult result = CUDA_SUCCESS;
+  for (CUevent* event : {&before_, &after_})
+    if (result == CUDA_SUCCESS && *event == nullptr)
+      result = api.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS)
+    result = api.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0);
+  return result;
+}
+
+CUresult PeerLane::enter() noexcept {
+  if (stream_ == nullptr) [[unlikely]]
+    if (const CUresult result = make(); result != CUDA_SUCCESS) return result;
+  return order(nullptr, before_, stream_);
+}
+
+CUresult PeerLane::leave() noexcept { return order(stream_, after_, nullptr); }
+
+void PeerLane::forget() noexcept {
+  const MutexLock lock(mutex_);
+  stream_ = nullptr;
+  before_ = after_ = nullptr;
+}
+
+}  // namespace ember::driver::cuda

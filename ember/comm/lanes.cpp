@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <deque>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -20,7 +19,7 @@
 namespace ember::cuda::comm {
 namespace {
 
-// ---- Streams and events that are used again
+// ---- Streams that are used again
 
 constexpr std::size_t kLanes = 8;  // per device
 
@@ -35,26 +34,18 @@ Lanes& lanes() {
   return *made;
 }
 
-/// Counts resets, so that threads know that their events are gone.
-constinit std::atomic<std::uint64_t> resets{0};
-
 void device_was_reset(int device) {
-  resets.fetch_add(1, std::memory_order_relaxed);
   std::vector<Stream> gone;
   const MutexLock lock(lanes().mutex);
   if (static_cast<std::size_t>(device) < lanes().of_device.size())
     gone.swap(lanes().of_device[static_cast<std::size_t>(device)]);
 }
 
-void watch_resets() {
-  static const bool hooked = (on_device_reset(&device_was_reset), true);
-  static_cast<void>(hooked);
-}
-
 }  // namespace
 
 Stream side_stream(int device) {
-  watch_resets();
+  static const bool hooked = (on_device_reset(&device_was_reset), true);
+  static_cast<void>(hooked);
   const MutexLock lock(lanes().mutex);
   auto& all = lanes().of_device;
   const auto index = static_cast<std::size_t>(device);
@@ -68,24 +59,6 @@ Stream side_stream(int device) {
   }
   all[index].emplace_back(device);
   return all[index].back();
-}
-
-const Event& mark(const Stream& stream) {
-  struct Events {
-    std::uint64_t resets = 0;
-    std::deque<Event> of_device;  // growing must not move those that are in use
-  };
-  watch_resets();
-  thread_local Events events;
-  const std::uint64_t now = resets.load(std::memory_order_relaxed);
-  if (events.resets != now) [[unlikely]] {
-    events.of_device.clear();
-    events.resets = now;
-  }
-  const auto index = static_cast<std::size_t>(stream.device_index());
-  while (events.of_device.size() <= index) events.of_device.emplace_back();
-  events.of_device[index].record(stream);
-  return events.of_device[index];
 }
 
 // ---- Layouts
@@ -128,29 +101,16 @@ Tensor new_tensor(const Shape& sizes, const Shape& strides, Dtype dtype, Device 
 
 // ---- Kernels across devices
 
-namespace {
-
-void run_flat(const driver::Kernel& kernel, std::span<const Tensor* const> tensors) {
-  const Tensor& target = *tensors[0];
+void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right) {
   const Shape sizes{target.numel()};
   const Shape strides{1};
   std::array<ops::PlanOperand, 3> operands;
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    operands[i] = {tensors[i]->data_ptr(), &sizes, &strides, tensors[i]->element_size()};
+  std::size_t i = 0;
+  for (const Tensor* tensor : {&target, &left, &right})
+    operands[i++] = {tensor->data_ptr(), &sizes, &strides, tensor->element_size()};
   ops::Loop loop;
-  ops::run_loop(target.device(), kernel, sizes, std::span(operands).first(tensors.size()), loop);
-}
-
-}  // namespace
-
-void copy_by_kernel(const Tensor& target, const Tensor& source) {
-  const std::array<const Tensor*, 2> tensors{&target, &source};
-  run_flat(ops::cast_kernel(target.dtype(), target.dtype()), tensors);
-}
-
-void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right) {
-  const std::array<const Tensor*, 3> tensors{&target, &left, &right};
-  run_flat(ops::elementwise_kernel(ops::OpId::add, target.dtype()), tensors);
+  ops::run_loop(target.device(), ops::elementwise_kernel(ops::OpId::add, target.dtype()), sizes,
+                operands, loop);
 }
 
 Tensor flat_piece(const Tensor& tensor, std::int64_t first, std::int64_t count) {
@@ -183,15 +143,11 @@ std::vector<std::vector<std::size_t>> bundles(const std::vector<Tensor>& tensors
 }
 
 Tensor flatten(const std::vector<Tensor>& tensors, const std::vector<std::size_t>& bundle) {
-  const auto vector_of = [](const Tensor& tensor) {
-    const Tensor dense = tensor.contiguous();
-    return Tensor(dense.storage(), dense.dtype(), {dense.numel()}, {1}, dense.storage_offset());
-  };
-  if (bundle.size() == 1) return vector_of(tensors[bundle[0]]);
-  std::vector<Tensor> vectors;
-  vectors.reserve(bundle.size());
-  for (const std::size_t i : bundle) vectors.push_back(vector_of(tensors[i]));
-  return cat(vectors);
+  if (bundle.size() == 1) return tensors[bundle[0]].contiguous().view({tensors[bundle[0]].numel()});
+  std::vector<const Tensor*> parts;
+  parts.reserve(bundle.size());
+  for (const std::size_t i : bundle) parts.push_back(&tensors[i]);
+  return ops::flat_cat(parts);
 }
 
 void unflatten(const Tensor& flat, const std::vector<Tensor>& like,

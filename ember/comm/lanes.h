@@ -1,28 +1,16 @@
-// What the functions of comm share: side streams, order between streams without events of one's
-// own, layouts.
+// What the functions of comm share: side streams, layouts, many tensors as one.
 #pragma once
 
 #include <span>
 
 #include "ember/comm/comm.h"
-#include "ember/runtime/event.h"
-#include "ember/runtime/stream.h"
+#include "ember/runtime/order.h"
 
 namespace ember::cuda::comm {
 
 /// A stream of the device for copies beside the current one: an idle one if there is one. Whoever
 /// uses it joins it to the current streams before returning.
 Stream side_stream(int device);
-
-/// An event of the calling thread that stands for all work the stream holds. The next call for the
-/// same device makes it stand for something else; waits that are enqueued keep what they wait for.
-const Event& mark(const Stream& stream);
-
-/// Later work of `later` waits for what `earlier` holds now. The same as later.wait_stream(earlier)
-/// without making an event.
-inline void order(const Stream& earlier, const Stream& later) {
-  if (!(earlier == later)) mark(earlier).wait(later);
-}
 
 /// Whether the bytes of one are the bytes of the other, without gaps.
 bool same_bytes(const Tensor& a, const Tensor& b);
@@ -33,9 +21,8 @@ Shape channels_last_strides(const Shape& sizes);
 Shape kept_strides(const Tensor& tensor);
 Tensor new_tensor(const Shape& sizes, const Shape& strides, Dtype dtype, Device device);
 
-/// target = source, or target = left + right, by one kernel on the target's device and its current
-/// stream; all have the same bytes and may lie on devices that are peers of it. Orders nothing.
-void copy_by_kernel(const Tensor& target, const Tensor& source);
+/// target = left + right, by one kernel on the target's device and its current stream; all have the
+/// same bytes and may lie on devices that are peers of it. Orders nothing.
 void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right);
 
 /// A piece of a dense tensor's memory as a vector.

@@ -7,7 +7,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
-#include "ember/runtime/event.h"
+#include "ember/runtime/order.h"
 #include "ember/runtime/work.h"
 
 namespace ember {
@@ -62,17 +62,17 @@ void between_devices(const Tensor& target, const Tensor& source) {
   // Without it the bytes would go through the host.
   cuda::use_peer_access(source.get_device(), target.get_device());
   if (same_layout(target, source)) {
-    from.wait_stream(to);
+    cuda::order(to, from);
     copy_bytes(target, source, from);
-    to.wait_stream(from);
+    cuda::order(from, to);
     return;
   }
   const Tensor leaving = packed(source, target.dtype());
   const Tensor arriving =
       target.is_contiguous() ? target : empty(target.sizes(), {target.dtype(), target.device()});
-  from.wait_stream(to);
+  cuda::order(to, from);
   copy_bytes(arriving, leaving, from);
-  to.wait_stream(from);
+  cuda::order(from, to);
   if (!arriving.is(target)) copy_here(target, arriving);
 }
 

@@ -3,6 +3,7 @@
 
 #include "ember/base/error.h"
 #include "ember/comm/lanes.h"
+#include "ember/ops/cat.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/runtime/work.h"
@@ -71,7 +72,7 @@ void copy_small(const Tensor& source, const std::vector<Tensor>& targets) {
   for (const Tensor& target : targets) {
     const Stream to = current_stream(target.device());
     ready.wait(to);
-    copy_by_kernel(target, source);
+    ops::move_bytes(target, source);
     order(to, from);
   }
 }

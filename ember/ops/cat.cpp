@@ -1,5 +1,6 @@
 #include "ember/ops/cat.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -49,6 +50,13 @@ constinit driver::Kernel rows[] = {
     {"cat.16", &cat_host<16>, nullptr},
 };
 const driver::kernels::Table rows_table(rows);
+
+/// log2 of the bytes of the widest unit that addresses and a number of bytes are multiples of.
+int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes) {
+  auto all = static_cast<std::uintptr_t>(bytes) | 16U;
+  for (const void* address : addresses) all |= reinterpret_cast<std::uintptr_t>(address);
+  return std::countr_zero(all);
+}
 
 /// Collects inputs that lie next to each other in the output, and moves them in few launches.
 class Batch {
@@ -211,6 +219,51 @@ void fill(const Tensor& out, std::span<const Tensor> tensors, int dim) {
 }
 
 }  // namespace
+
+Tensor flat_cat(std::span<const Tensor* const> tensors) {
+  if (tensors.empty()) throw Error("flat_cat: expected a non-empty list of Tensors");
+  const Dtype dtype = tensors[0]->dtype();
+  const Device device = tensors[0]->device();
+  std::int64_t total = 0;
+  for (const Tensor* tensor : tensors) {
+    require_same_device(device, tensor->device());
+    if (tensor->dtype() != dtype)
+      throw TypeError(std::string("flat_cat: expected tensors of one dtype, but got ") +
+                      dtype_name(dtype) + " and " + dtype_name(tensor->dtype()));
+    if (__builtin_add_overflow(total, tensor->numel(), &total))
+      throw ValueError("flat_cat: more than 2^63 elements");
+  }
+  Tensor out = empty({total}, {dtype, device});
+  if (total == 0) return out;
+  const auto item = static_cast<std::int64_t>(out.element_size());
+  Batch batch(out, 1, total * item);
+  std::int64_t at = 0;
+  for (const Tensor* tensor : tensors) {
+    if (tensor->numel() == 0) continue;
+    if (tensor->is_contiguous()) {
+      batch.add(*tensor, at * item, tensor->numel() * item);
+    } else {
+      batch.flush();
+      out.narrow(0, at, tensor->numel()).view(tensor->sizes()).copy_(*tensor);
+    }
+    at += tensor->numel();
+  }
+  batch.flush();
+  return out;
+}
+
+void move_bytes(const Tensor& target, const Tensor& source) {
+  if (target.numel() == 0) return;
+  const auto bytes = static_cast<std::int64_t>(target.nbytes());
+  const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
+  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, nullptr, 1, 0, {}};
+  args.parts[0] = {source.data_ptr(), bytes >> shift};
+  if (cuda::observed()) [[unlikely]]
+    run(target.device(), rows[shift], args, std::array{writes(target), reads(source)});
+  else
+    run(target.device(), rows[shift], args);
+}
+
 }  // namespace ops
 
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {

@@ -35,4 +35,15 @@ inline Tensor stack(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
 }
 Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
 
+namespace ops {
+
+/// The elements of the tensors, which have one dtype and one device, as one vector: those of the
+/// first in the order of its dimensions, then those of the second, and so on.
+Tensor flat_cat(std::span<const Tensor* const> tensors);
+
+/// Moves the bytes of one tensor to another of as many, by one kernel on the target's device and
+/// its current stream; the source may lie on a peer. Neither has gaps. Orders nothing.
+void move_bytes(const Tensor& target, const Tensor& source);
+
+}  // namespace ops
 }  // namespace ember

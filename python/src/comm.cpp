@@ -10,31 +10,37 @@ namespace {
 
 namespace comm = cuda::comm;
 
-std::vector<Tensor> tensors_of(nb::handle list) {
+std::vector<Tensor> tensors_of(const nb::list& list) {
   std::vector<Tensor> tensors;
+  tensors.reserve(list.size());
   for (const nb::handle item : list) {
-    if (!nb::isinstance<Tensor>(item))
+    const Tensor* tensor = nullptr;
+    if (item.is_none() || !nb::try_cast(item, tensor))
       throw TypeError(std::string("expected a sequence of Tensors, but got ") +
                       Py_TYPE(item.ptr())->tp_name);
-    tensors.push_back(nb::cast<const Tensor&>(item));
+    tensors.push_back(*tensor);
   }
   return tensors;
 }
 
-/// A result as the very object that it came from, if it is one of the arguments.
-nb::object object_of(const Tensor& result, nb::handle argument) {
-  if (nb::isinstance<Tensor>(argument)) {
-    if (nb::cast<const Tensor&>(argument).is(result)) return nb::borrow(argument);
-  } else if (!argument.is_none()) {
-    for (const nb::handle item : argument)
-      if (nb::cast<const Tensor&>(item).is(result)) return nb::borrow(item);
+/// Objects of results; one that is the tensor of `given` at the same position is that very object.
+nb::list objects_of(std::vector<Tensor>&& results, const std::vector<Tensor>& tensors,
+                    const nb::list& given) {
+  nb::list list;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (i < tensors.size() && results[i].is(tensors[i]))
+      list.append(given[i]);
+    else
+      list.append(nb::cast(std::move(results[i])));
   }
-  return nb::cast(result);
+  return list;
 }
 
-nb::tuple objects_of(const std::vector<Tensor>& results, nb::handle arguments) {
+/// The pieces or copies of a tensor; where they are the tensor itself, its own object.
+nb::tuple objects_of(std::vector<Tensor>&& results, const Tensor& argument) {
   nb::list list;
-  for (const Tensor& result : results) list.append(object_of(result, arguments));
+  for (Tensor& result : results)
+    list.append(result.is(argument) ? same_object(argument) : nb::cast(std::move(result)));
   return nb::tuple(list);
 }
 
@@ -49,26 +55,32 @@ comm::Devices devices_of(nb::handle devices) {
   return list;
 }
 
-comm::Outputs outputs_of(nb::handle out) {
-  if (out.is_none()) return std::nullopt;
-  return tensors_of(out);
-}
+/// The argument `out`: tensors, or nothing.
+struct Out {
+  explicit Out(nb::handle out) {
+    if (out.is_none()) return;
+    given = nb::list(nb::borrow(out));
+    tensors = tensors_of(given);
+  }
+  nb::list given;
+  comm::Outputs tensors;
+};
 
-nb::object broadcast(const Tensor& tensor, nb::handle devices, nb::handle out) {
+nb::object broadcast(const Tensor& tensor, nb::handle devices, nb::handle given_out) {
   const comm::Devices where = devices_of(devices);
-  const comm::Outputs outputs = outputs_of(out);
-  const auto results = unlocked([&] { return comm::broadcast(tensor, where, outputs); });
-  return objects_of(results, outputs ? out : nb::handle(same_object(tensor)));
+  const Out out(given_out);
+  auto results = unlocked([&] { return comm::broadcast(tensor, where, out.tensors); });
+  if (out.tensors) return nb::tuple(out.given);
+  return objects_of(std::move(results), tensor);
 }
 
 nb::object broadcast_coalesced(nb::handle tensors, nb::handle devices, std::size_t buffer_size) {
   const nb::list given(nb::borrow(tensors));
   const comm::Devices where = devices_of(devices);
   const std::vector<Tensor> inputs = tensors_of(given);
-  const auto results =
-      unlocked([&] { return comm::broadcast_coalesced(inputs, where, buffer_size); });
+  auto results = unlocked([&] { return comm::broadcast_coalesced(inputs, where, buffer_size); });
   nb::list lists;
-  for (const auto& of_device : results) lists.append(nb::list(objects_of(of_device, given)));
+  for (auto& of_device : results) lists.append(objects_of(std::move(of_device), inputs, given));
   return lists;
 }
 
@@ -76,31 +88,34 @@ nb::object reduce_add(nb::handle inputs, const DeviceLike& destination) {
   const nb::list given(nb::borrow(inputs));
   const std::vector<Tensor> tensors = tensors_of(given);
   const cuda::DeviceArg where = destination.arg();
-  return object_of(unlocked([&] { return comm::reduce_add(tensors, where); }), given);
+  Tensor sum = unlocked([&] { return comm::reduce_add(tensors, where); });
+  // A single input is its own sum.
+  if (tensors.size() == 1 && sum.is(tensors[0])) return given[0];
+  return nb::cast(std::move(sum));
 }
 
 nb::object reduce_add_coalesced(nb::handle inputs, const DeviceLike& destination,
                                 std::size_t buffer_size) {
   std::vector<std::vector<Tensor>> lists;
-  for (const nb::handle list : inputs) lists.push_back(tensors_of(list));
+  for (const nb::handle list : inputs) lists.push_back(tensors_of(nb::list(nb::borrow(list))));
   const cuda::DeviceArg where = destination.arg();
-  const auto results =
-      unlocked([&] { return comm::reduce_add_coalesced(lists, where, buffer_size); });
-  return objects_of(results, nb::none());
+  auto results = unlocked([&] { return comm::reduce_add_coalesced(lists, where, buffer_size); });
+  return nb::tuple(objects_of(std::move(results), {}, {}));
 }
 
 nb::object scatter(const Tensor& tensor, nb::handle devices,
                    const std::optional<std::vector<std::int64_t>>& chunk_sizes, std::int64_t dim,
-                   nb::handle streams, nb::handle out) {
+                   nb::handle streams, nb::handle given_out) {
   const comm::Devices where = devices_of(devices);
-  const comm::Outputs outputs = outputs_of(out);
+  const Out out(given_out);
   comm::Streams list;
   if (!streams.is_none())
     for (const nb::handle stream : streams)
       list.push_back(nb::cast<std::optional<cuda::Stream>>(stream));
-  const auto results =
-      unlocked([&] { return comm::scatter(tensor, where, chunk_sizes, dim, list, outputs); });
-  return objects_of(results, outputs ? out : nb::handle(same_object(tensor)));
+  auto results =
+      unlocked([&] { return comm::scatter(tensor, where, chunk_sizes, dim, list, out.tensors); });
+  if (out.tensors) return nb::tuple(out.given);
+  return objects_of(std::move(results), tensor);
 }
 
 comm::Destination destination_of(nb::handle destination) {
@@ -117,11 +132,11 @@ comm::Destination destination_of(nb::handle destination) {
 }
 
 nb::object gather(nb::handle tensors, std::int64_t dim, nb::handle destination, Tensor* out) {
-  const std::vector<Tensor> inputs = tensors_of(tensors);
+  const std::vector<Tensor> inputs = tensors_of(nb::list(nb::borrow(tensors)));
   const comm::Destination where = destination_of(destination);
   const std::optional<Tensor> into = out != nullptr ? std::optional(*out) : std::nullopt;
-  const Tensor result = unlocked([&] { return comm::gather(inputs, dim, where, into); });
-  return out != nullptr ? same_object(*out) : nb::cast(result);
+  Tensor result = unlocked([&] { return comm::gather(inputs, dim, where, into); });
+  return out != nullptr ? same_object(*out) : nb::cast(std::move(result));
 }
 
 }  // namespace

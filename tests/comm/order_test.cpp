@@ -100,6 +100,27 @@ TEST_P(CommOrder, SumsWaitForEveryInput) {
     }
 }
 
+TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
+  if (count() != 2) GTEST_SKIP() << "two devices show it, and more would need much memory";
+  const cuda::MultiStreamGuard guard(streams());
+  const std::int64_t size = (std::int64_t{50} << 20) + 3;
+  for (int late = 0; late < 2; ++late) {
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < 2; ++i) inputs.push_back(full({size}, 1.0, cuda_device(i)));
+    // Its memory becomes the sum's, while this is still to be written.
+    full({size}, 3.0, cuda_device(0));
+    Gate gate(stream(late));
+    inputs[static_cast<std::size_t>(late)].fill_(5);
+    const Tensor sum = comm::reduce_add(inputs, 0);
+    for (Tensor& input : inputs) input.fill_(100);
+    EXPECT_FALSE(stream(0).query());
+    EXPECT_FALSE(stream(1).query());
+    gate.open();
+    EXPECT_EQ(sum.max().item<float>(), 6.0F);
+    EXPECT_EQ(sum.min().item<float>(), 6.0F);
+  }
+}
+
 TEST_P(CommOrder, GatherWaitsForEveryInput) {
   const cuda::MultiStreamGuard guard(streams());
   for (int late = 0; late < count(); ++late) {

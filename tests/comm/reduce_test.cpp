@@ -43,6 +43,31 @@ TEST_P(ReduceAdd, TheRootComesFirst) {
   }
 }
 
+TEST_P(ReduceAdd, NeedsNoMemoryBesideTheSum) {
+  if (count() < 2) GTEST_SKIP() << "a single input is its own sum";
+  // What kernels read from the peers, and what copies bring in pieces.
+  for (const std::int64_t size : {std::int64_t{1000}, (std::int64_t{50} << 20) - 5}) {
+    if (size > 1000 && count() > 3) continue;  // much memory, and nothing new
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < count(); ++i) inputs.push_back(arange(size, {int32, cuda_device(i)}));
+    static_cast<void>(comm::reduce_add(inputs, 0));
+    Tensor sum;
+    {
+      const Counts counts;
+      sum = comm::reduce_add(inputs, 0);
+      EXPECT_EQ(counts[Counts::Kind::memory_allocated], 1);
+      EXPECT_EQ(counts[Counts::Kind::event_created], 0);
+      // 200 MiB go in pieces of 144, 32 and 24.
+      EXPECT_EQ(counts[Counts::Kind::copied], size > 1000 ? 3 : 0);
+      EXPECT_EQ(counts[Counts::Kind::kernel_launched], (count() - 1) * (size > 1000 ? 3 : 1));
+    }
+    inputs[0] *= count();
+    inputs[0] -= sum;
+    EXPECT_EQ(inputs[0].max().item<int>(), 0);
+    EXPECT_EQ(inputs[0].min().item<int>(), 0);
+  }
+}
+
 TEST_P(ReduceAdd, AnyLayoutAndSeveralOnOneDevice) {
   std::vector<Tensor> inputs;
   Tensor expected = zeros({5, 6});

@@ -1,6 +1,8 @@
 // Tensors whose elements say where they came from.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <numeric>
 
 #include "ember/comm/comm.h"
@@ -36,6 +38,25 @@ inline void expect_equal(const Tensor& got, const Tensor& expected, const std::s
     EXPECT_EQ(std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()), 0) << what;
   }
 }
+
+/// Counts what happens while it lives.
+class Counts : public cuda::Observer {
+ public:
+  using Kind = cuda::Activity::Kind;
+  Counts() : before_(cuda::set_observer(this)) {}
+  ~Counts() override { cuda::set_observer(before_); }
+  Counts(const Counts&) = delete;
+  Counts& operator=(const Counts&) = delete;
+
+  void notice(const cuda::Activity& activity) noexcept override {
+    ++of_kind_[static_cast<std::size_t>(activity.kind)];
+  }
+  int operator[](Kind kind) const { return of_kind_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  std::array<std::atomic<int>, 64> of_kind_{};
+  cuda::Observer* before_;
+};
 
 /// Tests over numbers of devices; more than the machine has are skipped.
 class OnDevices : public ::testing::TestWithParam<int> {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ember/base/error.h"
 #include "ember/comm/lanes.h"

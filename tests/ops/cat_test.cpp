@@ -1,4 +1,7 @@
 // cat and stack, against a plain loop over elements.
+#include "ember/ops/cat.h"
+
+#include <array>
 #include <numeric>
 
 #include "ember/runtime/observer.h"
@@ -200,6 +203,57 @@ TEST(Cat, Errors) {
   EXPECT_ERROR(cat({ones({2}), ones({2}, kDevice)}), Error,
                "Expected all tensors to be on the same device, but found at least two devices, cpu "
                "and cuda:0!");
+}
+
+TEST(FlatCat, IsCatOfFlattenedTensors) {
+  for (const Device& place : {Device(Device::Type::cpu), Device("cuda:0")}) {
+    for (const Dtype dtype : {Dtype::float32, Dtype::int8, Dtype::complex64}) {
+      std::vector<Tensor> tensors;
+      for (int i = 0; i < 50; ++i) tensors.push_back(numbered({i % 3, 1 + i % 4}, dtype, i));
+      tensors.push_back(numbered({4, 3}, dtype, 7).t());
+      tensors.push_back(numbered({}, dtype, 8));
+      tensors.push_back(numbered({0}, dtype, 9));
+      std::vector<double> expected;
+      std::vector<const Tensor*> parts;
+      for (Tensor& tensor : tensors) {
+        const Tensor shown = dtype == Dtype::complex64 ? tensor.real() : tensor;
+        for (const double value : values<double>(shown.contiguous())) expected.push_back(value);
+        tensor = tensor.is_contiguous() ? tensor.to(place) : tensor.t().to(place).t();
+        parts.push_back(&tensor);
+      }
+      const Tensor flat = ops::flat_cat(parts).cpu();
+      EXPECT_EQ(flat.dtype(), dtype);
+      EXPECT_EQ(flat.dim(), 1);
+      const Tensor shown = dtype == Dtype::complex64 ? flat.real().contiguous() : flat;
+      EXPECT_EQ(values<double>(shown), expected);
+    }
+  }
+}
+
+TEST(FlatCat, Errors) {
+  const Tensor a = zeros({2});
+  const Tensor b = zeros({2}, Dtype::int32);
+  const Tensor c = zeros({2}, "cuda:0");
+  EXPECT_ERROR(ops::flat_cat({}), Error, "expected a non-empty list");
+  EXPECT_ERROR(ops::flat_cat(std::array{&a, &b}), TypeError,
+               "expected tensors of one dtype, but got float32 and int32");
+  EXPECT_ERROR(ops::flat_cat(std::array{&a, &c}), Error, "same device");
+}
+
+TEST(MoveBytes, OfAnySizeAndAlignment) {
+  const Tensor source = numbered({4000}, Dtype::uint8, 1).to("cuda:0");
+  for (const int begin : {0, 1, 2, 4, 16})
+    for (const int size : {0, 1, 7, 64, 3000}) {
+      const Tensor target = zeros({4000}, {Dtype::uint8, Device("cuda:0")});
+      ops::move_bytes(target.narrow(0, begin, size), source.narrow(0, begin, size));
+      const auto got = values<int>(target.to(Dtype::int32));
+      const auto from = values<int>(source.to(Dtype::int32));
+      for (int i = 0; i < 4000; ++i) {
+        const bool inside = i >= begin && i < begin + size;
+        const auto at = static_cast<std::size_t>(i);
+        ASSERT_EQ(got[at], inside ? from[at] : 0) << begin << " " << size << " " << i;
+      }
+    }
 }
 
 TEST(Stack, AddsADimension) {

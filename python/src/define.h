@@ -29,6 +29,20 @@ void both_as(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name
         nb::sig(("def " + name + "(input: Tensor, " + tail).c_str()));
 }
 
+/// __exit__, which lets exceptions pass. A with block calls it with three arguments; taken one by
+/// one they need no tuple.
+template <class Leave, class Self, class... Extra>
+void define_exit(nb::class_<Self, Extra...>& bound, Leave leave) {
+  bound.def(
+      "__exit__",
+      [leave](Self& self, nb::handle, nb::handle, nb::handle) {
+        leave(self);
+        return false;
+      },
+      nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+      nb::sig("def __exit__(self, type: object, value: object, traceback: object, /) -> bool"));
+}
+
 /// A function of ember.cuda that takes an optional device and may wait.
 template <class Call>
 void define_for_device(nb::module_& m, const char* name, Call call, const char* doc) {

@@ -53,10 +53,6 @@ decltype(auto) unlocked(Call&& call) {
   return call();
 }
 
-/// Of __exit__, which a with block calls with three arguments. Taken one by one they need no tuple.
-constexpr const char* kExitSignature =
-    "def __exit__(self, type: object, value: object, traceback: object, /) -> bool";
-
 /// The Python object that a tensor argument came from.
 inline nb::object same_object(const Tensor& argument) { return nb::find(argument); }
 

@@ -183,15 +183,8 @@ void bind_runtime(nb::module_& m) {
             nb::inst_ptr<DeviceContext>(self)->enter();
             return nb::borrow(self);
           },
-          nb::sig("def __enter__(self) -> device"))
-      .def(
-          "__exit__",
-          [](DeviceContext& self, nb::handle, nb::handle, nb::handle) {
-            self.exit();
-            return false;
-          },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
-          nb::sig(kExitSignature));
+          nb::sig("def __enter__(self) -> device"));
+  define_exit(context, [](DeviceContext& self) { self.exit(); });
   nb::class_<DeviceOf, DeviceContext>(
       m, "device_of", "Makes a tensor's device current inside a with block; nothing for the CPU.")
       .def(

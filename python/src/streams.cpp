@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -125,14 +125,6 @@ void bind_stream(nb::module_& m) {
           },
           nb::sig("def __enter__(self) -> Stream"))
       .def(
-          "__exit__",
-          [](const Stream&, nb::handle, nb::handle, nb::handle) {
-            if (!entered.empty()) entered.pop_back();
-            return false;
-          },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
-          nb::sig(kExitSignature))
-      .def(
           "__eq__", [](const Stream& self, const Stream& other) { return self == other; },
           nb::is_operator())
       .def(
@@ -143,6 +135,9 @@ void bind_stream(nb::module_& m) {
              return static_cast<std::int64_t>(std::hash<Stream>()(self) & INT64_MAX);
            })
       .def("__repr__", &Stream::str);
+  define_exit(bound, [](const Stream&) {
+    if (!entered.empty()) entered.pop_back();
+  });
   nb::class_<ExternalStream, Stream>(
       m, "ExternalStream", "A stream around a foreign handle, which its owner keeps alive.")
       .def(
@@ -196,20 +191,14 @@ void bind_event(nb::module_& m) {
 }
 
 void bind_context(nb::module_& m) {
-  nb::class_<StreamContext>(m, "StreamContext",
-                            "Makes a stream, and its device, current inside a with block; None "
-                            "changes nothing.")
-      .def(nb::init<std::optional<Stream>>(), nb::arg("stream").none())
+  nb::class_<StreamContext> bound(
+      m, "StreamContext",
+      "Makes a stream, and its device, current inside a with block; None "
+      "changes nothing.");
+  bound.def(nb::init<std::optional<Stream>>(), nb::arg("stream").none())
       .def_ro("stream", &StreamContext::stream)
-      .def("__enter__", [](StreamContext& self) { self.enter(); })
-      .def(
-          "__exit__",
-          [](StreamContext& self, nb::handle, nb::handle, nb::handle) {
-            self.exit();
-            return false;
-          },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
-          nb::sig(kExitSignature));
+      .def("__enter__", [](StreamContext& self) { self.enter(); });
+  define_exit(bound, [](StreamContext& self) { self.exit(); });
   m.def(
       "stream", [](std::optional<Stream> stream) { return StreamContext(std::move(stream)); },
       nb::arg("stream").none(), "StreamContext(stream).");

@@ -19,7 +19,14 @@ EMBER_HD double add(double x, double y) { return __dadd_rn(x, y); }
 EMBER_HD float fma(float x, float y, float z) { return __fmaf_rn(x, y, z); }
 EMBER_HD double fma(double x, double y, double z) { return __fma_rn(x, y, z); }
 EMBER_HD double div(double x, double y) { return __ddiv_rn(x, y); }
-EMBER_HD float sqrt(float x) { return __fsqrt_rn(x); }
+/// For numbers from 2^-60 to 2^60: __fsqrt_rn without its question whether x is one, which costs
+/// normal numbers a tenth of their speed.
+EMBER_HD float sqrt(float x) {
+  float inverse;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  const float root = mul(x, inverse);
+  return fma(fma(-root, root, x), mul(inverse, 0.5F), root);
+}
 EMBER_HD double sqrt(double x) { return __dsqrt_rn(x); }
 #else
 // Whoever includes this is compiled with -ffp-contract=off.
@@ -58,71 +65,112 @@ EMBER_HD double unit(std::uint32_t word0, std::uint32_t word1) {
   return rounded::fma(number, 0x1p-53, 0x1p-54);
 }
 
-/// -2 log(u) for a normal number u in (0, 1], to a few units of the last place. u is written as
-/// m * 2^e with m from sqrt(1/2) to sqrt(2), and log(m) is a polynomial of m - 1 (minimax).
-EMBER_HD float minus_two_log(float u) {
+/// The i-th uniform number of a call, of as many bits as F has.
+template <class F>
+EMBER_HD F unit_of(const PhiloxWords& words, int i) {
+  if constexpr (sizeof(F) == 8) {
+    const int at = i == 0 ? 0 : 2;
+    return unit(words.w[at], words.w[at + 1]);
+  } else {
+    return unit(words.w[i]);
+  }
+}
+/// The same bits as they are.
+template <class F>
+EMBER_HD auto bits_of(const PhiloxWords& words, int i) {
+  if constexpr (sizeof(F) == 8)
+    return words.pair(i);
+  else
+    return words.w[i];
+}
+
+/// A number as its bits and back.
+EMBER_HD std::uint32_t encoded(float x) { return detail::float_bits(x); }
+EMBER_HD std::uint64_t encoded(double x) {
+  std::uint64_t bits = 0;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+EMBER_HD float decoded(std::uint32_t bits) { return detail::float_from_bits(bits); }
+EMBER_HD double decoded(std::uint64_t bits) {
+  double x = 0;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// Polynomials (minimax). First -2 log(1 + f) for 1 + f from sqrt(1/2) to sqrt(2): for float as f
+// times one of f, to which 2^-60 is added at no cost, so that no result is zero and a square root
+// need not ask; for double through log(m) = 2 artanh((m - 1) / (m + 1)).
+EMBER_HD float minus_two_log1p(float f) {
   constexpr float c[] = {-0x1.000000p+1F, 0x1.fffffep-1F,  -0x1.555796p-1F,
                          0x1.00038cp-1F,  -0x1.98b290p-2F, 0x1.53846ep-2F,
                          -0x1.32bcb8p-2F, 0x1.243c02p-2F,  -0x1.5d8646p-3F};
-  const auto bits = static_cast<std::int32_t>(detail::float_bits(u));
-  const std::int32_t exponent = (bits - 0x3f3504f3) >> 23;
-  // The exponent is at most zero; shifting it as an unsigned number is defined.
-  const std::uint32_t placed = static_cast<std::uint32_t>(exponent) << 23;
-  const float m = detail::float_from_bits(static_cast<std::uint32_t>(bits) - placed);
-  const float f = rounded::add(m, -1.0F);
-  return rounded::fma(static_cast<float>(exponent), -0x1.62e430p+0F,
-                      rounded::mul(f, rounded::polynomial(f, c)));
+  return rounded::fma(f, rounded::polynomial(f, c), 0x1p-60F);
 }
-/// The same through log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
-EMBER_HD double minus_two_log(double u) {
+EMBER_HD double minus_two_log1p(double f) {
   constexpr double c[] = {-0x1.0000000000000p+2, -0x1.55555555555aep+0, -0x1.999999997aeaap-1,
                           -0x1.2492494513f76p-1, -0x1.c71c50004ffddp-2, -0x1.7466994f20a7cp-2,
                           -0x1.3999bf614de60p-2, -0x1.2f4d88c4fad06p-2};
-  std::int64_t bits = 0;
-  memcpy(&bits, &u, sizeof bits);
-  const std::int64_t exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;
-  bits -= static_cast<std::int64_t>(static_cast<std::uint64_t>(exponent) << 52);
-  double m = 0;
-  memcpy(&m, &bits, sizeof m);
-  const double s = rounded::div(rounded::add(m, -1.0), rounded::add(m, 1.0));
-  return rounded::fma(static_cast<double>(static_cast<std::int32_t>(exponent)),
-                      -0x1.62e42fefa39efp+0,
-                      rounded::mul(s, rounded::polynomial(rounded::mul(s, s), c)));
+  const double s = rounded::div(f, rounded::add(f, 2.0));
+  return rounded::mul(s, rounded::polynomial(rounded::mul(s, s), c));
+}
+// sin(w pi / 2) / w and cos(w pi / 2), of z = w^2, for w in (-1, 1).
+EMBER_HD float sine(float z) {
+  constexpr float c[] = {0x1.921fb6p+0F, -0x1.4abbc4p-1F, 0x1.4668f0p-4F, -0x1.32531ep-8F,
+                         0x1.3e1420p-13F};
+  return rounded::polynomial(z, c);
+}
+EMBER_HD float cosine(float z) {
+  constexpr float c[] = {0x1.fffffep-1F, -0x1.3bd3a6p+0F, 0x1.03bd00p-2F, -0x1.54f5a0p-6F,
+                         0x1.c1e8dcp-11F};
+  return rounded::polynomial(z, c);
+}
+EMBER_HD double sine(double z) {
+  constexpr double c[] = {0x1.921fb54442d18p+0,  -0x1.4abbce625be53p-1,  0x1.466bc6775aae2p-4,
+                          -0x1.32d2cce62bd57p-8, 0x1.50783487ec19ap-13,  -0x1.e3074fdc520eap-19,
+                          0x1.e8f4338e03a66p-25, -0x1.6fad488852625p-31, 0x1.aabbe3815eb60p-38,
+                          -0x1.7ed4cd7222586p-45};
+  return rounded::polynomial(z, c);
+}
+EMBER_HD double cosine(double z) {
+  constexpr double c[] = {0x1.0000000000000p+0,   -0x1.3bd3cc9be45dep+0,  0x1.03c1f081b5ac4p-2,
+                          -0x1.55d3c7e3cbffap-6,  0x1.e1f506891ba5cp-11,  -0x1.a6d1f2a2012f9p-16,
+                          0x1.f9d38a34dcbd7p-22,  -0x1.b6e24e163c2aap-28, 0x1.20c5d15363bcdp-34,
+                          -0x1.29ea6be37bb71p-41, 0x1.e114484d3752ep-49};
+  return rounded::polynomial(z, c);
 }
 
-/// Two independent standard normal numbers, by Box and Muller: a radius and a direction. Of the
-/// word for the direction, the top bit is the half plane (the sign of the radius) and the rest an
-/// angle w * pi / 2 with w in (-1, 1).
-EMBER_HD void normal_pair(std::uint32_t radius, std::uint32_t direction, float (&out)[2]) {
-  constexpr float sine[] = {0x1.921fb6p+0F, -0x1.4abbc4p-1F, 0x1.4668f0p-4F, -0x1.32531ep-8F,
-                            0x1.3e1420p-13F};
-  constexpr float cosine[] = {0x1.fffffep-1F, -0x1.3bd3a6p+0F, 0x1.03bd00p-2F, -0x1.54f5a0p-6F,
-                              0x1.c1e8dcp-11F};
-  const float size = rounded::sqrt(minus_two_log(unit(radius)));
-  const float r = detail::float_from_bits(detail::float_bits(size) ^ (direction & 0x80000000U));
-  const auto turned = static_cast<std::int32_t>(2 * direction + 1);
-  const float w = rounded::mul(static_cast<float>(turned), 0x1p-31F);
-  const float z = rounded::mul(w, w);
-  out[0] = rounded::mul(r, rounded::mul(w, rounded::polynomial(z, sine)));
-  out[1] = rounded::mul(r, rounded::polynomial(z, cosine));
+/// -2 log(u) for a normal number u in (0, 1], to a few units of the last place; what is less than
+/// 2^-60 may be that. u is written as m * 2^e with m from sqrt(1/2) to sqrt(2).
+template <class F>
+EMBER_HD F minus_two_log(F u) {
+  using Bits = decltype(encoded(u));
+  constexpr bool kWide = sizeof(F) == 8;
+  constexpr auto kRootOfHalf = static_cast<Bits>(kWide ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
+  constexpr auto kExponent = static_cast<Bits>(kWide ? 0xfff0000000000000 : 0xff800000);
+  const Bits bits = encoded(u);
+  // e stays where a number has it: this is e * 2^23, or in the upper word e * 2^20.
+  const Bits placed = (bits - kRootOfHalf) & kExponent;
+  const auto e = static_cast<F>(static_cast<std::int32_t>(placed >> (8 * sizeof(F) - 32)));
+  constexpr auto kLogOfTwo =
+      static_cast<F>(kWide ? -0x1.62e42fefa39efp+0 * 0x1p-20 : -0x1.62e430p+0 * 0x1p-23);
+  return rounded::fma(e, kLogOfTwo, minus_two_log1p(rounded::add(decoded(bits - placed), F(-1))));
 }
-EMBER_HD void normal_pair(const PhiloxWords& words, double (&out)[2]) {
-  constexpr double sine[] = {0x1.921fb54442d18p+0,  -0x1.4abbce625be53p-1,  0x1.466bc6775aae2p-4,
-                             -0x1.32d2cce62bd57p-8, 0x1.50783487ec19ap-13,  -0x1.e3074fdc520eap-19,
-                             0x1.e8f4338e03a66p-25, -0x1.6fad488852625p-31, 0x1.aabbe3815eb60p-38,
-                             -0x1.7ed4cd7222586p-45};
-  constexpr double cosine[] = {
-      0x1.0000000000000p+0,  -0x1.3bd3cc9be45dep+0,  0x1.03c1f081b5ac4p-2,  -0x1.55d3c7e3cbffap-6,
-      0x1.e1f506891ba5cp-11, -0x1.a6d1f2a2012f9p-16, 0x1.f9d38a34dcbd7p-22, -0x1.b6e24e163c2aap-28,
-      0x1.20c5d15363bcdp-34, -0x1.29ea6be37bb71p-41, 0x1.e114484d3752ep-49};
-  const double size = rounded::sqrt(minus_two_log(unit(words.w[0], words.w[1])));
-  const std::uint64_t direction = words.pair(1);
-  const double r = (direction >> 63) != 0 ? -size : size;
-  const auto turned = static_cast<std::int64_t>(2 * direction + 1);
-  const double w = rounded::mul(static_cast<double>(turned), 0x1p-63);
-  const double z = rounded::mul(w, w);
-  out[0] = rounded::mul(r, rounded::mul(w, rounded::polynomial(z, sine)));
-  out[1] = rounded::mul(r, rounded::polynomial(z, cosine));
+
+/// Two independent normal numbers, by Box and Muller: a radius, from a uniform number, and a
+/// direction. Of the bits for the direction, the top one is the half plane (the sign of the radius)
+/// and the rest an angle w * pi / 2 with w in (-1, 1).
+template <class F, class Bits>
+EMBER_HD void normal_pair(F unit, Bits direction, F mean, F deviation, F (&out)[2]) {
+  static_assert(sizeof(F) == sizeof(Bits));
+  constexpr Bits kTop = Bits{1} << (8 * sizeof(Bits) - 1);
+  const F size = rounded::sqrt(minus_two_log(unit));
+  const F r = rounded::mul(decoded(encoded(size) ^ (direction & kTop)), deviation);
+  const auto turned = static_cast<std::make_signed_t<Bits>>(2 * direction + 1);
+  const F w = rounded::mul(static_cast<F>(turned), F(1) / static_cast<F>(kTop));
+  const F z = rounded::mul(w, w);
+  out[0] = rounded::fma(rounded::mul(r, w), sine(z), mean);
+  out[1] = rounded::fma(r, cosine(z), mean);
 }
 
 /// The upper 64 bits of a product.
@@ -145,9 +193,17 @@ struct DrawParams {
   std::int64_t low = 0;  ///< integers: the smallest
 };
 
-/// The distributions as functors (without loops in them, see rounded::polynomial): how many numbers
+/// The distributions as functors (without loops in those of floating types): how many numbers
 /// one Philox call gives, of which type, and the numbers. T is the element type.
 namespace draw {
+
+/// Lets `draw` place the numbers of a call, kAtOnce each time. By recursion, see
+/// rounded::polynomial.
+template <int kAtOnce, int i = 0, class Draw, class T, int n>
+EMBER_HD void place_all(const Draw& draw, const PhiloxWords& words, T (&out)[n]) {
+  draw.place(words, i, out);
+  if constexpr (i + kAtOnce < n) place_all<kAtOnce, i + kAtOnce>(draw, words, out);
+}
 
 /// How many numbers of type T a call gives where each takes as many bits as T is computed in.
 template <class T>
@@ -164,21 +220,13 @@ struct Uniform {
       : from(T(static_cast<Compute<T>>(params.a))),
         to(T(static_cast<Compute<T>>(params.b))),
         range(to - from) {}
-  EMBER_HD T place(Compute<T> unit) const {
+  EMBER_HD void place(const PhiloxWords& words, int i, T (&out)[kNumbers]) const {
     // What is rounded up to the end begins again at the start.
-    const T value = T(rounded::fma(unit, range, from));
-    return static_cast<Compute<T>>(value) == to ? T(from) : value;
+    const T value = T(rounded::fma(unit_of<Compute<T>>(words, i), range, from));
+    out[i] = static_cast<Compute<T>>(value) == to ? T(from) : value;
   }
   EMBER_HD void operator()(const PhiloxWords& words, T (&out)[kNumbers]) const {
-    if constexpr (kNumbers == 2) {
-      out[0] = place(unit(words.w[0], words.w[1]));
-      out[1] = place(unit(words.w[2], words.w[3]));
-    } else {
-      out[0] = place(unit(words.w[0]));
-      out[1] = place(unit(words.w[1]));
-      out[2] = place(unit(words.w[2]));
-      out[3] = place(unit(words.w[3]));
-    }
+    place_all<1>(*this, words, out);
   }
 };
 
@@ -191,21 +239,15 @@ struct Normal {
 
   EMBER_HD explicit Normal(const DrawParams& params)
       : mean(static_cast<Compute<T>>(params.a)), deviation(static_cast<Compute<T>>(params.b)) {}
-  EMBER_HD T place(Compute<T> normal) const { return T(rounded::fma(normal, deviation, mean)); }
-  EMBER_HD void operator()(const PhiloxWords& words, T (&out)[kNumbers]) const {
+  EMBER_HD void place(const PhiloxWords& words, int i, T (&out)[kNumbers]) const {
     Compute<T> pair[2];
-    if constexpr (kNumbers == 2) {
-      normal_pair(words, pair);
-      out[0] = place(pair[0]);
-      out[1] = place(pair[1]);
-    } else {
-      normal_pair(words.w[0], words.w[1], pair);
-      out[0] = place(pair[0]);
-      out[1] = place(pair[1]);
-      normal_pair(words.w[2], words.w[3], pair);
-      out[2] = place(pair[0]);
-      out[3] = place(pair[1]);
-    }
+    normal_pair(unit_of<Compute<T>>(words, i), bits_of<Compute<T>>(words, i + 1), mean, deviation,
+                pair);
+    out[i] = T(pair[0]);
+    out[i + 1] = T(pair[1]);
+  }
+  EMBER_HD void operator()(const PhiloxWords& words, T (&out)[kNumbers]) const {
+    place_all<2>(*this, words, out);
   }
 };
 
@@ -218,22 +260,14 @@ struct Exponential {
 
   EMBER_HD explicit Exponential(const DrawParams& params)
       : half_mean(static_cast<Compute<T>>(0.5 * params.a)) {}
-  EMBER_HD T place(Compute<T> unit) const {
+  EMBER_HD void place(const PhiloxWords& words, int i, T (&out)[kNumbers]) const {
     // The largest uniform number is one, whose logarithm is zero: half a step below it instead.
     constexpr auto tiny = static_cast<Compute<T>>(sizeof(Compute<T>) == 8 ? 0x1p-52 : 0x1p-23);
-    const Compute<T> log = minus_two_log(unit);
-    return T(rounded::mul(log < tiny ? tiny : log, half_mean));
+    const Compute<T> log = minus_two_log(unit_of<Compute<T>>(words, i));
+    out[i] = T(rounded::mul(log < tiny ? tiny : log, half_mean));
   }
   EMBER_HD void operator()(const PhiloxWords& words, T (&out)[kNumbers]) const {
-    if constexpr (kNumbers == 2) {
-      out[0] = place(unit(words.w[0], words.w[1]));
-      out[1] = place(unit(words.w[2], words.w[3]));
-    } else {
-      out[0] = place(unit(words.w[0]));
-      out[1] = place(unit(words.w[1]));
-      out[2] = place(unit(words.w[2]));
-      out[3] = place(unit(words.w[3]));
-    }
+    place_all<1>(*this, words, out);
   }
 };
 

@@ -2,9 +2,8 @@
 //
 // Integers and bool give int64 (and wrap around), other types themselves, unless a dtype is asked
 // for: the elements are converted to it first. float16 and bfloat16 are summed in float, and on the
-// CPU and simulated devices float32 in double. On CUDA devices the order of additions along few
-// very long rows depends on time, so the last bits of floating-point sums may differ from one call
-// to the next.
+// CPU and simulated devices float32 in double. The order of additions depends on shapes only: the
+// same input gives the same bits on the same kind of device.
 //
 // The *_out forms write into a given tensor, whose dtype is the one asked for if none is given:
 // Error unless it is on the same device and has the right shape (or no elements, then it gets it).

@@ -13,11 +13,12 @@ struct ScanArgs {
   std::int64_t outer, n, inner;
 };
 
-/// Few long rows are cut into tiles, of which each waits for the sum of those before it. Here is
-/// where a workspace keeps what, in bytes from its beginning: a ticket, then per tile a word and
-/// two values.
+/// Few long rows are cut into tiles, of which each waits for the sum of those before it, and these
+/// into groups. Here is where a workspace keeps what, in bytes from its beginning: a ticket, then
+/// per row a word for each tile and each group, and a value for each word.
 struct ScanPlan {
-  std::int64_t tiles = 0;  ///< per row; 1: rows are not cut
+  std::int64_t tiles = 1;   ///< per row; 1: rows are not cut
+  std::int64_t groups = 1;  ///< per row
   std::size_t words = 0;
   std::size_t zeroed = 0;  ///< so many bytes have to be zero in the beginning
   std::size_t values = 0;
@@ -26,21 +27,23 @@ struct ScanPlan {
 
 /// Elements of a tile, for elements of `item` bytes.
 constexpr std::int64_t scan_tile(std::size_t item) noexcept {
-  return 8192 / (item > 4 ? static_cast<std::int64_t>(item) / 4 : 1);
+  return 16384 / (item > 4 ? static_cast<std::int64_t>(item) / 4 : 1);
 }
+/// Tiles of a group.
+constexpr int kScanGroup = 128;
 
 inline ScanPlan scan_plan(std::size_t item, std::int64_t outer, std::int64_t n,
                           std::int64_t inner) noexcept {
   constexpr std::int64_t kEnoughRows = 512;
   ScanPlan plan;
-  plan.tiles = 1;
-  if (inner > 1 || outer >= kEnoughRows || n <= 2 * scan_tile(item)) return plan;
+  if (inner > 1 || outer >= kEnoughRows || n <= scan_tile(item)) return plan;
   plan.tiles = (n + scan_tile(item) - 1) / scan_tile(item);
-  const auto tiles = static_cast<std::size_t>(outer * plan.tiles);
+  plan.groups = (plan.tiles + kScanGroup - 1) / kScanGroup;
+  const auto places = static_cast<std::size_t>(outer * (plan.tiles + plan.groups));
   plan.words = 256;
-  plan.zeroed = plan.words + tiles * sizeof(std::uint64_t);
+  plan.zeroed = plan.words + places * sizeof(std::uint64_t);
   plan.values = (plan.zeroed + 255) / 256 * 256;
-  plan.bytes = plan.values + (item > 4 ? tiles * 2 * item : 0);
+  plan.bytes = plan.values + (item > 4 ? places * item : 0);
   return plan;
 }
 

@@ -123,6 +123,32 @@ TEST(Scan, LongRows) {
   EXPECT_EQ(ones_there.cumsum(0).select(0, -1).item<float>(), 4194304.F);
 }
 
+TEST(Scan, RowsOfManyTiles) {
+  NEEDS_DEVICES(1);
+  // A GPU passes sums on from 128 tiles to the next: rows of several times as many, not aligned.
+  constexpr std::int64_t kRows = 2;
+  constexpr std::int64_t kLength = 2200001;
+  for (const Dtype dtype : {Dtype::int64, Dtype::float32, Dtype::complex128}) {
+    const Tensor counted = ones({kRows, kLength}, {dtype, kDevice}).cumsum(1).cpu();
+    const Tensor real = counted.is_complex() ? counted.view_as_real().select(-1, 0) : counted;
+    const auto got = values<double>(real.contiguous());
+    std::vector<double> expected(got.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      expected[i] = static_cast<double>(i % static_cast<std::size_t>(kLength) + 1);
+    EXPECT_TRUE(got == expected) << dtype_name(dtype);
+  }
+}
+
+TEST(Scan, GivesTheSameBitsAgain) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+    const Tensor x = (arange(0, 5000000, 1, {dtype, kDevice}) * 0.7).sin();
+    const auto first = values<double>(x.cumsum(0));
+    for (int i = 0; i < 5; ++i)
+      ASSERT_TRUE(values<double>(x.cumsum(0)) == first) << dtype_name(dtype);
+  }
+}
+
 TEST(Scan, IntegersWrapAround) {
   NEEDS_DEVICES(1);
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();

@@ -62,28 +62,44 @@ __device__ __forceinline__ A join_to_lane(A value) {
   return value;
 }
 
-constexpr int kScanThreads = 256;
-constexpr int kScanWarps = kScanThreads / 32;
-
 /// The elements of a tile that one thread has. Packs of 16 bytes; the first packs of all threads
 /// lie in a row, then their second ones, and so on.
-template <class T>
+/// `streams`: nothing is read or written again soon, caches should make place for what is.
+template <class T, int threads, bool streams>
 struct ScanTile {
   using A = Compute<T>;
+  static constexpr int kThreads = threads;
+  static constexpr int kWarps = threads / 32;
   static constexpr int kWidth = static_cast<int>(16 / sizeof(T));
   static constexpr int kPacks = sizeof(T) == 2 ? 4 : 8;
-  static constexpr int kElements = kScanThreads * kPacks * kWidth;
-  static constexpr int kTotals = kPacks * kScanWarps;  ///< one for each pack of each warp
+  static constexpr int kElements = kThreads * kPacks * kWidth;
+  static constexpr int kTotals = kPacks * kWarps;  ///< one for each pack of each warp
 
   struct alignas(16) Pack {
     T value[kWidth];
   };
+  static __device__ __forceinline__ Pack load_pack(const T* from) {
+    if constexpr (!streams) return *reinterpret_cast<const Pack*>(from);
+    const uint4 bits = __ldcs(reinterpret_cast<const uint4*>(from));
+    Pack pack;
+    memcpy(&pack, &bits, sizeof pack);
+    return pack;
+  }
+  static __device__ __forceinline__ void store_pack(T* to, const Pack& pack) {
+    if constexpr (!streams) {
+      *reinterpret_cast<Pack*>(to) = pack;
+    } else {
+      uint4 bits;
+      memcpy(&bits, &pack, sizeof bits);
+      __stcs(reinterpret_cast<uint4*>(to), bits);
+    }
+  }
 
   A values[kPacks][kWidth];
   A before[kPacks];  ///< the join of the lanes before this one
 
   static __device__ __forceinline__ unsigned index(int pack) {
-    return (pack * kScanThreads + threadIdx.x) * kWidth;
+    return (pack * kThreads + threadIdx.x) * kWidth;
   }
 
   /// `whole`: it is not the last tile of a row, and aligned to packs.
@@ -92,7 +108,7 @@ struct ScanTile {
     if (whole) {
       Pack packs[kPacks];
 #pragma unroll
-      for (int p = 0; p < kPacks; ++p) packs[p] = *reinterpret_cast<const Pack*>(in + index(p));
+      for (int p = 0; p < kPacks; ++p) packs[p] = load_pack(in + index(p));
 #pragma unroll
       for (int p = 0; p < kPacks; ++p)
 #pragma unroll
@@ -116,7 +132,7 @@ struct ScanTile {
       const A to_lane = join_to_lane<Op>(values[p][kWidth - 1]);
       before[p] = from_lane_before(to_lane, 1);
       if (threadIdx.x % 32 == 0) before[p] = Op::template first<A>();
-      if (threadIdx.x % 32 == 31) totals[p * kScanWarps + threadIdx.x / 32] = to_lane;
+      if (threadIdx.x % 32 == 31) totals[p * kWarps + threadIdx.x / 32] = to_lane;
     }
   }
 
@@ -147,13 +163,12 @@ struct ScanTile {
                                         const A* totals) const {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      const A base =
-          Op::join(Op::join(carry, totals[p * kScanWarps + threadIdx.x / 32]), before[p]);
+      const A base = Op::join(Op::join(carry, totals[p * kWarps + threadIdx.x / 32]), before[p]);
       Pack pack;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) pack.value[i] = convert<T>(Op::join(base, values[p][i]));
       if (whole) {
-        *reinterpret_cast<Pack*>(out + index(p)) = pack;
+        store_pack(out + index(p), pack);
         continue;
       }
 #pragma unroll

@@ -104,23 +104,27 @@ std::size_t accumulator_bytes(ReduceOp op, Dtype dtype) {
   });
 }
 
-/// Into how many parts every output is cut, so that there is enough to do for a whole GPU: a few
-/// thousand blocks of threads. Depends on the shape only, and so do the results.
+/// Into how many parts every output is cut, so that there is enough to do for a whole GPU. Depends
+/// on the shape only, and so do the results.
 std::int32_t part_count(const ReduceArgs& args, std::size_t item) {
-  constexpr std::int64_t kBlocks = 4096;
+  // What an H200 runs at once. If there are a few more blocks it waits for the last ones alone, so
+  // it gets either no more, or so many that this makes no difference.
+  constexpr std::int64_t kOneRound = 512;
+  constexpr std::int64_t kManyRounds = 4096;
   const auto width = static_cast<std::int64_t>(item);
   const bool by_columns = args.kept_dims > 0 && args.kept_stride[0] == 1 && args.kept_size[0] >= 8;
   // What a block of 256 threads reads along, and the least that is worth another block.
   std::int64_t blocks = args.outputs;
   std::int64_t least = std::max<std::int64_t>(1, 16384 / width);
   if (by_columns) {
-    const std::int64_t columns = std::max<std::int64_t>(32, 512 / width);
+    const std::int64_t columns = std::max<std::int64_t>(32, 1024 / width);
     blocks = (args.kept_size[0] + columns - 1) / columns * (args.outputs / args.kept_size[0]);
     least = 64;
   }
-  if (blocks >= kBlocks) return 1;
+  const std::int64_t wanted = blocks <= kOneRound ? kOneRound : kManyRounds;
+  if (blocks >= wanted) return 1;
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(
-      args.reduced / least, 1, kBlocks / std::max<std::int64_t>(blocks, 1)));
+      args.reduced / least, 1, wanted / std::max<std::int64_t>(blocks, 1)));
 }
 
 const driver::Kernel& kernel(ReduceOp op, Dtype dtype) {

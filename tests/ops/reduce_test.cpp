@@ -2,6 +2,7 @@
 // the CPU.
 #include "ember/ops/reduce.h"
 
+#include <cmath>
 #include <complex>
 #include <functional>
 #include <limits>
@@ -352,6 +353,22 @@ TEST(Reduce, NanIsTheExtremeAndTheFirstOneCounts) {
         EXPECT_EQ(most[0], 2);
         EXPECT_TRUE(std::isnan(most[1]));
         EXPECT_EQ(most[2], kInf);
+      }
+}
+
+TEST(Reduce, TheExtremeOfEqualZerosIsTheFirstOne) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice})
+    for (const std::int64_t count : {5, 100, 70000})
+      for (const double first : {0.0, -0.0}) {
+        Tensor x = full({count}, -first, place);
+        x.select(0, 0).fill_(first);
+        const auto most = max(x, 0);
+        const auto least = min(x, 0);
+        EXPECT_EQ(most.indices.item<std::int64_t>(), 0);
+        EXPECT_EQ(least.indices.item<std::int64_t>(), 0);
+        EXPECT_EQ(std::signbit(most.values.item<double>()), std::signbit(first));
+        EXPECT_EQ(std::signbit(least.values.item<double>()), std::signbit(first));
       }
 }
 

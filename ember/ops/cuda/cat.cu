@@ -11,7 +11,7 @@ using driver::cuda::Columns;
 using driver::cuda::Grid;
 using driver::cuda::NamedColumn;
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 128;
 template <class Unit>
 constexpr int kTile = static_cast<int>(cat_tile(sizeof(Unit)));
 
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ C
     if (i < rest) value[e] = in[i];
   }
 
-  const std::int64_t row = first / length;  // of the tile's first unit
+  const std::int64_t row = args.rows > 1 ? first / length : 0;  // of the tile's first unit
   const std::int64_t column = first - row * length;
   Unit* out = static_cast<Unit*>(args.out) + row * args.pitch + begin;
 #pragma unroll

@@ -1,8 +1,8 @@
 // The CUDA column of element-wise kernels. Three kernels for each functor: one for flat loops,
-// which moves 16 bytes at a time, several of them in flight; one for loops whose rows have adjacent
-// outputs, and inputs that are adjacent or the same throughout (broadcasting, cut rows), which does
-// so too and looks for its place once per 16 bytes; and one for everything else. Copies have a
-// fourth, for transpositions (transpose.h), and a fifth, which fills.
+// which moves 16 bytes per thread; one for loops whose rows have adjacent outputs, and inputs that
+// are adjacent or the same throughout (broadcasting, cut rows), which looks for its place once per
+// 16 bytes and moves several of them; and one for everything else. Copies have a fourth, for
+// transpositions (transpose.h), and a fifth, which fills.
 #pragma once
 
 #include <cstdint>
@@ -61,44 +61,50 @@ Source<F, k> source(const Loop& loop) {
   return made;
 }
 
-constexpr int kPacks = 4;  ///< per thread
-
-/// What one thread reads of one input. Constructing it starts all loads, so that those of all
-/// inputs are in flight together before anything is computed.
-template <class F, int k>
+/// What one thread reads of one input: a pack at each of P offsets, in elements. Constructing it
+/// starts all loads, so that those of all inputs are in flight together before anything is
+/// computed. An input that is `fixed` has one value for each pack, or for the whole of a flat loop.
+template <class F, int k, int P, bool flat>
 struct Reader {
   using Stored = typename F::template Input<k>;
   using Computed = typename F::template Computed<k>;
   using Packed = Pack<Stored, width<F>>;
 
-  __device__ __forceinline__ Reader(const Source<F, k>& in, std::int64_t first) : fixed(in.fixed) {
-    if (fixed) {
-      value = in.data == nullptr ? in.value : convert<Computed>(*in.data);
-      return;
-    }
+  template <class Offset>
+  __device__ __forceinline__ Reader(const Source<F, k>& in, const Offset (&offsets)[P])
+      : fixed(in.fixed) {
 #pragma unroll
-    for (int p = 0; p < kPacks; ++p)
-      packs[p] = reinterpret_cast<const Packed*>(in.data)[first + p * kThreads];
+    for (int p = 0; p < P; ++p) {
+      if (in.data == nullptr)
+        values[p] = in.value;
+      else if (fixed)
+        values[p] = convert<Computed>(in.data[flat ? 0 : offsets[p]]);
+      else
+        packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
+    }
   }
   __device__ __forceinline__ Computed at(int pack, int i) const {
-    return fixed ? value : convert<Computed>(packs[pack].value[i]);
+    return fixed ? values[pack] : convert<Computed>(packs[pack].value[i]);
   }
 
   bool fixed;
-  Computed value;
-  Packed packs[kPacks];
+  Computed values[P];
+  Packed packs[P];
 };
 
-template <class F, class... Readers>
-__device__ __forceinline__ void write_packs(typename F::Output* out, std::int64_t first,
+/// Computes and stores packs number `first`, `first` + `step`... as far as there are so many.
+template <class F, int P, class Number, class Offset, class... Readers>
+__device__ __forceinline__ void write_packs(typename F::Output* out, Number first, int step,
+                                            Number packs, const Offset (&offsets)[P],
                                             const Readers&... in) {
   using Packed = Pack<typename F::Output, width<F>>;
 #pragma unroll
-  for (int p = 0; p < kPacks; ++p) {
+  for (int p = 0; p < P; ++p) {
+    if (first + p * step >= packs) return;
     Packed result;
 #pragma unroll
     for (int i = 0; i < width<F>; ++i) result.value[i] = F::call(in.at(p, i)...);
-    reinterpret_cast<Packed*>(out)[first + p * kThreads] = result;
+    *reinterpret_cast<Packed*>(out + offsets[p]) = result;
   }
 }
 
@@ -110,24 +116,37 @@ __device__ __forceinline__ typename F::template Computed<k> element(const Source
   return convert<typename F::template Computed<k>>(in.data[in.fixed ? 0 : i]);
 }
 
-/// Rows of adjacent elements. Each block computes kThreads * kPacks packs; the last one goes
-/// element by element. All addresses are aligned to packs.
+/// Packs per thread of flat loops: two where packs of the output are smaller, since then more of
+/// what is in flight has to be reads.
+template <class F>
+inline constexpr int flat_packs = sizeof(typename F::Output) * width<F> < 16 ? 2 : 1;
+
+/// Adjacent elements, kThreads packs for each block. All addresses are aligned to packs.
+///
+/// Small blocks that start in the order of addresses: copies of 1 GiB reach 4.26 TB/s on an H200
+/// with blocks of 4 KiB, but 4.08 with 16 KiB, and less with a grid that stays.
 template <class F, class... Sources>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads / flat_packs<F>)
     flat_kernel(typename F::Output* out, std::int64_t count, Sources... in) {
-  constexpr std::int64_t kTile = std::int64_t{kThreads} * kPacks * width<F>;
-  const std::int64_t begin = blockIdx.x * kTile;
-  if (begin + kTile <= count) {
-    const std::int64_t first = begin / width<F> + threadIdx.x;
-    [&]<int... k>(std::integer_sequence<int, k...>) {
-      write_packs<F>(out, first, Reader<F, k>(in, first)...);
+  constexpr int P = flat_packs<F>;
+  constexpr int kStep = kThreads / P;
+  const std::int64_t packs = count / width<F>;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    if (first < packs) {
+      std::int64_t offsets[P];
+#pragma unroll
+      for (int p = 0; p < P; ++p) {
+        // Beyond the end the last pack is read again, and not written.
+        const std::int64_t pack = first + p * kStep;
+        offsets[p] = (pack < packs ? pack : packs - 1) * width<F>;
+      }
+      write_packs<F>(out, first, kStep, packs, offsets, Reader<F, k, P, true>(in, offsets)...);
     }
-    (std::make_integer_sequence<int, F::kInputs>());
-    return;
+    // What is left is less than a pack.
+    const std::int64_t i = packs * width<F> + threadIdx.x;
+    if (blockIdx.x == 0 && i < count) out[i] = F::call(element<F, k>(in, i)...);
   }
-  const std::int64_t end = begin + kTile < count ? begin + kTile : count;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads)
-    [&]<int... k>(std::integer_sequence<int, k...>) { out[i] = F::call(element<F, k>(in, i)...); }
   (std::make_integer_sequence<int, F::kInputs>());
 }
 
@@ -183,72 +202,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kRowPacks = 4;  ///< per thread of the kernel for rows
+constexpr int kRowPacks = 2;  ///< per thread of the kernel for rows
+constexpr int kRowsThreads = kThreads / kRowPacks;
 
-/// What one thread reads of one input of a row.
-template <class F, int k>
-struct RowReader {
-  using Stored = typename F::template Input<k>;
-  using Computed = typename F::template Computed<k>;
-  using Packed = Pack<Stored, width<F>>;
-
-  __device__ __forceinline__ RowReader(const Source<F, k>& in,
-                                       const std::int32_t (&offsets)[kRowPacks])
-      : fixed(in.fixed) {
-#pragma unroll
-    for (int p = 0; p < kRowPacks; ++p) {
-      if (in.data == nullptr)
-        values[p] = in.value;
-      else if (fixed)
-        values[p] = convert<Computed>(in.data[offsets[p]]);
-      else
-        packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
-    }
-  }
-  __device__ __forceinline__ Computed at(int pack, int i) const {
-    return fixed ? values[pack] : convert<Computed>(packs[pack].value[i]);
-  }
-
-  bool fixed;
-  Computed values[kRowPacks];
-  Packed packs[kRowPacks];
-};
-
-template <class F, class... Readers>
-__device__ __forceinline__ void write_row_packs(typename F::Output* out, std::uint32_t first,
-                                                std::uint32_t count,
-                                                const std::int32_t (&offsets)[kRowPacks],
-                                                const Readers&... in) {
-  using Packed = Pack<typename F::Output, width<F>>;
-#pragma unroll
-  for (int p = 0; p < kRowPacks; ++p) {
-    if (first + p * kThreads >= count) return;
-    Packed result;
-#pragma unroll
-    for (int i = 0; i < width<F>; ++i) result.value[i] = F::call(in.at(p, i)...);
-    *reinterpret_cast<Packed*>(out + offsets[p]) = result;
-  }
-}
-
-/// Rows of whole packs. `where` counts packs along dimension 0; a source is `fixed` if it is the
-/// same throughout a row.
+/// Rows of whole packs, kThreads of them for each block. `where` counts packs along dimension 0; a
+/// source is `fixed` if it is the same throughout a row.
 template <class F, class... Sources>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kRowsThreads)
     rows_kernel(typename F::Output* out, std::uint32_t packs, Offsets<F::kInputs + 1> where,
                 Sources... in) {
-  const std::uint32_t first = blockIdx.x * (kThreads * kRowPacks) + threadIdx.x;
+  const std::uint32_t first = blockIdx.x * kThreads + threadIdx.x;
   std::int32_t offsets[F::kInputs + 1][kRowPacks];
 #pragma unroll
   for (int p = 0; p < kRowPacks; ++p) {
     // Beyond the end the last pack is read again, and not written.
-    const std::uint32_t i = first + p * kThreads;
+    const std::uint32_t i = first + p * kRowsThreads;
     std::int32_t found[F::kInputs + 1];
     where.find(i < packs ? i : packs - 1, found);
 #pragma unroll
     for (int k = 0; k <= F::kInputs; ++k) offsets[k][p] = found[k];
   }
   [&]<int... k>(std::integer_sequence<int, k...>) {
-    write_row_packs<F>(out, first, packs, offsets[0], RowReader<F, k>(in, offsets[k + 1])...);
+    write_packs<F>(out, first, kRowsThreads, packs, offsets[0],
+                   Reader<F, k, kRowPacks, false>(in, offsets[k + 1])...);
   }
   (std::make_integer_sequence<int, F::kInputs>());
 }
@@ -318,7 +294,7 @@ Status launch_rows(const Loop& loop, const CudaLaunch& on, std::integer_sequence
   packed.size[0] = loop.size[0] / width<F>;
   for (int operand = 0; operand <= F::kInputs; ++operand) packed.stride[operand][0] *= width<F>;
   const auto packs = static_cast<std::uint32_t>(loop.count / width<F>);
-  const Grid grid{blocks_for(packs, kThreads * kRowPacks), kThreads};
+  const Grid grid{blocks_for(packs, kThreads), kRowsThreads};
   return start<&rows_kernel<F, Source<F, k>...>>(
       on, grid, static_cast<typename F::Output*>(loop.data[0]), packs,
       Offsets<F::kInputs + 1>(packed), row_source<F, k>(loop)...);
@@ -354,7 +330,8 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
       part.count = loop.count - loop.count / 2;
       return launch<F>(part, on, inputs);
     }
-    const Grid grid{blocks_for(loop.count, std::int64_t{kThreads} * kPacks * width<F>), kThreads};
+    const Grid grid{blocks_for(loop.count, std::int64_t{kThreads} * width<F>),
+                    kThreads / flat_packs<F>};
     return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count,
                                                    source<F, k>(loop)...);
   }

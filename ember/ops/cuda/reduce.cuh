@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ember/driver/cuda/columns.h"
 #include "ember/driver/cuda/launch.h"
@@ -29,6 +30,22 @@ struct alignas(sizeof(T) * N) Vector {
 
 // ---- A few elements into an accumulator
 
+/// The better of two. For floats there is an instruction, up to the sign of a zero.
+template <class T, bool kLargest, class Value>
+__device__ __forceinline__ Value best_of(const reduce::Extreme<T, kLargest>& f, Value x, Value y) {
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<Value, float>) {
+    float best;
+    if constexpr (kLargest)
+      asm("max.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(x), "f"(y));
+    else
+      asm("min.NaN.f32 %0, %1, %2;" : "=f"(best) : "f"(x), "f"(y));
+    return best;
+  }
+#endif
+  return f.best(x, y);
+}
+
 /// Element v of vector p has the position index + p * step + v.
 template <class F, int P, int V>
 __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
@@ -40,18 +57,21 @@ __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
 #pragma unroll
     for (int p = 0; p < P; ++p)
 #pragma unroll
-      for (int v = 0; v < V; ++v) best = F::best(convert<Value>(x[p].value[v]), best);
-    // Where it is matters only if it is better than what was there, which is rarely so.
+      for (int v = 0; v < V; ++v) best = best_of(f, convert<Value>(x[p].value[v]), best);
     if (acc.index != F::kNowhere && !F::better(best, acc.value)) return;
-    typename F::Acc found{best, 0};
+    // Its place is looked for afterwards: that takes less than to carry it along.
+    const bool nan = F::unordered(best);
+    Value found = best;
+    int at = 0;
 #pragma unroll
-    for (int p = P - 1; p >= 0; --p)
-#pragma unroll
-      for (int v = V - 1; v >= 0; --v) {
-        const auto value = convert<Value>(x[p].value[v]);
-        if (!F::better(best, value)) found = {value, index + p * step + v};
+    for (int i = P * V - 1; i >= 0; --i) {
+      const auto value = convert<Value>(x[i / V].value[i % V]);
+      if (nan ? F::unordered(value) : value == best) {
+        found = value;
+        at = i;
       }
-    acc = found;
+    }
+    acc = {found, index + at / V * step + at % V};
   } else if constexpr (reduce::is_variance<F>) {
     using Value = typename F::Value;
     // Around the first one: of so few elements, however far it lies from the others, that costs at
@@ -112,21 +132,29 @@ struct Shared {
   }
 };
 
+/// Merges those of `lanes` neighbours in a warp (a power of two) into the first one's.
+template <class F>
+__device__ __forceinline__ void merge_neighbours(const F& f, typename F::Acc& acc, int lanes) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2) {
+    const typename F::Acc other = shuffle_down(acc, offset);
+    f.merge(acc, other);
+  }
+}
+
 /// Merges those of `lanes` neighbours (a power of two) into the first one's. All threads of the
 /// block must come here.
 template <class F>
 __device__ __forceinline__ void merge_lanes(const F& f, typename F::Acc& acc, Shared<F>& shared,
                                             int lane, int lanes) {
-  for (int offset = (lanes < 32 ? lanes : 32) / 2; offset > 0; offset /= 2) {
-    const typename F::Acc other = shuffle_down(acc, offset);
-    f.merge(acc, other);
-  }
+  merge_neighbours(f, acc, lanes < 32 ? lanes : 32);
   if (lanes <= 32) return;
-  const int warp = static_cast<int>(threadIdx.y) * (lanes / 32) + lane / 32;
-  if (lane % 32 == 0) shared.at(warp) = acc;
+  const int warps = lanes / 32;
+  const int first = static_cast<int>(threadIdx.y) * warps;
+  if (lane % 32 == 0) shared.at(first + lane / 32) = acc;
   __syncthreads();
-  if (lane == 0)
-    for (int w = 1; w < lanes / 32; ++w) f.merge(acc, shared.at(warp + w));
+  if (lane >= 32) return;
+  acc = lane < warps ? shared.at(first + lane) : f.none();
+  merge_neighbours(f, acc, warps);
 }
 
 /// Merges those of the threads with one threadIdx.x into the first row's; blockDim.y is a power of
@@ -211,35 +239,39 @@ __device__ __forceinline__ void add_run(const F& f, typename F::Acc& acc,
     count -= head;
     index += head;
   }
-  const auto* packs = reinterpret_cast<const Loaded*>(x);
-  const std::int64_t full = count / V;
-  std::int64_t i = lane;
-  const std::int64_t stride = lanes;
-  for (; i + (kInFlight - 1) * stride < full; i += kInFlight * stride) {
+  const Loaded* at = reinterpret_cast<const Loaded*>(x) + lane;
+  const Loaded* const end = reinterpret_cast<const Loaded*>(x) + count / V;
+  const int rest = static_cast<int>(count % V);
+  const auto position = [&](const Loaded* pack) {
+    return index + (reinterpret_cast<const In*>(pack) - x);
+  };
+  for (; end - at > (kInFlight - 1) * lanes; at += kInFlight * lanes) {
     Loaded loaded[kInFlight];
 #pragma unroll
-    for (int p = 0; p < kInFlight; ++p) loaded[p] = packs[i + p * stride];
+    for (int p = 0; p < kInFlight; ++p) loaded[p] = at[p * lanes];
     if constexpr (reduce::is_extreme<F> && V > 8) {
       // So many values at once would take all registers.
 #pragma unroll
       for (int p = 0; p < kInFlight; ++p) {
         const Loaded one[1] = {loaded[p]};
-        add_chunk<F, 1, V>(f, acc, one, index + (i + p * stride) * V, 0);
+        add_chunk<F, 1, V>(f, acc, one, position(at + p * lanes), 0);
       }
     } else {
-      add_chunk<F, kInFlight, V>(f, acc, loaded, index + i * V, stride * V);
+      add_chunk<F, kInFlight, V>(f, acc, loaded, position(at), lanes * V);
     }
   }
-  for (; i < full; i += stride) {
-    const Loaded loaded[1] = {packs[i]};
-    add_chunk<F, 1, V>(f, acc, loaded, index + i * V, 0);
+  for (; at < end; at += lanes) {
+    const Loaded loaded[1] = {*at};
+    add_chunk<F, 1, V>(f, acc, loaded, position(at), 0);
   }
-  for (std::int64_t k = full * V + lane; k < count; k += stride) add_one(f, acc, x[k], index + k);
+  for (int i = lane; i < rest; i += lanes)
+    add_one(f, acc, reinterpret_cast<const In*>(end)[i], position(end) + i);
 }
 
-/// blockDim.x lanes for each task, blockDim.y tasks.
+/// blockDim.x lanes for each task, blockDim.y tasks. Four blocks on an SM have enough in flight;
+/// for more of them the compiler would wait for each load before it starts the next.
 template <class F>
-__global__ void __launch_bounds__(kReduceThreads)
+__global__ void __launch_bounds__(kReduceThreads, 4)
     reduce_rows_kernel(const __grid_constant__ ReduceArgs args, const __grid_constant__ Runs runs) {
   using In = typename F::In;
   __shared__ Shared<F> shared;
@@ -254,21 +286,17 @@ __global__ void __launch_bounds__(kReduceThreads)
   if (task < runs.tasks) {
     const In* in = static_cast<const In*>(args.in) +
                    offset_of(output, args.kept_dims, args.kept_size, args.kept_stride);
-    if (runs.units == 1) {
-      add_run(f, acc, in, args.reduced, 0, lane, lanes);
-    } else {
-      const std::int64_t first = part * runs.each;
-      const std::int64_t last = first + runs.each < runs.units ? first + runs.each : runs.units;
-      for (std::int64_t unit = first; unit < last; ++unit) {
-        std::int64_t run = unit;
-        const std::int64_t begin = split_off(run, runs.pieces) * runs.length;
-        const std::int64_t rest = args.size[0] - begin;
-        if (rest <= 0) continue;
-        const std::int64_t offset =
-            offset_of(run, args.reduced_dims - 1, args.size + 1, args.stride + 1);
-        add_run(f, acc, in + offset + begin, rest < runs.length ? rest : runs.length,
-                run * args.size[0] + begin, lane, lanes);
-      }
+    const std::int64_t first = part * runs.each;
+    const std::int64_t last = first + runs.each < runs.units ? first + runs.each : runs.units;
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      std::int64_t run = unit;
+      const std::int64_t begin = runs.pieces > 1 ? split_off(run, runs.pieces) * runs.length : 0;
+      const std::int64_t rest = args.size[0] - begin;
+      if (rest <= 0) continue;
+      const std::int64_t offset =
+          offset_of(run, args.reduced_dims - 1, args.size + 1, args.stride + 1);
+      add_run(f, acc, in + offset + begin, rest < runs.length ? rest : runs.length,
+              run * args.size[0] + begin, lane, lanes);
     }
   }
   merge_lanes(f, acc, shared, lane, lanes);
@@ -332,22 +360,38 @@ __global__ void __launch_bounds__(kReduceThreads)
 
 // ---- Finishing
 
+/// Threads go along the parts of one output each (blockDim.y is 1), or threadIdx.x goes along the
+/// outputs and threadIdx.y along the parts.
 template <class F>
 __global__ void __launch_bounds__(kReduceThreads)
     reduce_finish_kernel(const __grid_constant__ ReduceArgs args) {
+  constexpr int kLoads = 8;
   __shared__ Shared<F> shared;
   const F f(args);
-  const std::int64_t output = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const auto* partial = static_cast<const typename F::Acc*>(args.partial);
+  const bool across = blockDim.y > 1;
+  const std::int64_t output =
+      across ? std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x : blockIdx.x;
+  const int first = static_cast<int>(across ? threadIdx.y : threadIdx.x);
+  const int step = static_cast<int>(across ? blockDim.y : blockDim.x);
+  const auto* partial = static_cast<const typename F::Acc*>(args.partial) + output;
   typename F::Acc acc = f.none();
   if (output < args.outputs) {
-#pragma unroll 4
-    for (int part = static_cast<int>(threadIdx.y); part < args.parts;
-         part += static_cast<int>(blockDim.y))
-      f.merge(acc, partial[part * args.outputs + output]);
+    for (int part = first; part < args.parts; part += kLoads * step) {
+      typename F::Acc loaded[kLoads];
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int at = part + i * step;
+        loaded[i] = at < args.parts ? partial[at * args.outputs] : f.none();
+      }
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) f.merge(acc, loaded[i]);
+    }
   }
-  merge_rows(f, acc, shared);
-  if (threadIdx.y == 0 && output < args.outputs)
+  if (across)
+    merge_rows(f, acc, shared);
+  else
+    merge_lanes(f, acc, shared, first, step);
+  if (first == 0 && output < args.outputs)
     f.store(args, offset_of(output, args.kept_dims, args.kept_size, args.kept_out), acc);
 }
 
@@ -384,7 +428,7 @@ Status start_columns(const ReduceArgs& args, const driver::CudaLaunch& on) {
   const unsigned least = along_rows ? 1 : power_of_two(across < 32 ? across : 32);
   const unsigned wanted = power_of_two(quotient_up(each, kInFlight));
   unsigned y = wanted < kReduceThreads / least ? wanted : kReduceThreads / least;
-  if (!along_rows && y > 8 && across >= 32) y = 8;
+  if (!along_rows && y > 4 && across >= 64) y = 4;
   unsigned x = power_of_two(across);
   if (x > kReduceThreads / y) x = kReduceThreads / y;
   // A warp at least.
@@ -408,7 +452,12 @@ Status start_rows(const ReduceArgs& args, const driver::CudaLaunch& on) {
   runs.each = quotient_up(runs.units, args.parts);
   const std::int64_t packs = quotient_up(length < runs.length ? length : runs.length, V);
   unsigned lanes = power_of_two(quotient_up(packs, kInFlight));
-  if (packs <= 512 && lanes > 32) lanes = 32;
+  // Several warps share a task only where there would be too few blocks: merging them costs more
+  // than walking on.
+  constexpr std::int64_t kEnoughBlocks = 2048;
+  const unsigned needed =
+      packs <= 512 ? 1 : power_of_two(quotient_up(kEnoughBlocks * kReduceThreads, runs.tasks));
+  if (lanes > 32 && lanes > needed) lanes = needed > 32 ? needed : 32;
   const unsigned tasks = kReduceThreads / lanes;
   const driver::cuda::Grid grid{static_cast<unsigned>(quotient_up(runs.tasks, tasks)),
                                 dim3(lanes, tasks)};
@@ -434,7 +483,7 @@ Status reduce_column(const driver::Params& params, const driver::CudaLaunch& on)
   const bool wide = args.outputs >= 32;
   const driver::cuda::Grid grid{
       static_cast<unsigned>(wide ? quotient_up(args.outputs, 32) : args.outputs),
-      wide ? dim3(32, kReduceThreads / 32) : dim3(1, kReduceThreads)};
+      wide ? dim3(32, kReduceThreads / 32) : dim3(kReduceThreads)};
   return driver::cuda::start<&reduce_finish_kernel<F>>(on, grid, args);
 }
 

@@ -32,12 +32,18 @@ class Scalar {
   /// bool_, int64, float64 or complex128.
   Dtype dtype() const noexcept { return dtype_; }
 
-  /// The number as T, by convert().
+  /// The number as T, by convert(); std::complex like Complex.
   template <class T>
   T to() const noexcept {
-    if (is_integral(dtype_)) return convert<T>(integer_);
-    if (is_complex_dtype(dtype_)) return convert<T>(complex_);
-    return convert<T>(complex_.re);
+    if constexpr (std::is_same_v<T, std::complex<float>> ||
+                  std::is_same_v<T, std::complex<double>>) {
+      const auto number = to<Complex<typename T::value_type>>();
+      return T(number.re, number.im);
+    } else {
+      if (is_integral(dtype_)) return convert<T>(integer_);
+      if (is_complex_dtype(dtype_)) return convert<T>(complex_);
+      return convert<T>(complex_.re);
+    }
   }
 
  private:

@@ -238,6 +238,7 @@ TEST(Views, Complex) {
   const Tensor back = z.view_as_real().slice(0, 1).view_as_complex();
   EXPECT_EQ(back.dtype(), complex64);
   EXPECT_EQ(back[1].item<Complex<float>>(), Complex<float>(5, 6));
+  EXPECT_EQ(back[1].item<std::complex<double>>(), std::complex<double>(5, 6));
   const Tensor x = arange(8, float64);
   EXPECT_TRUE(x.real().is(x));
   EXPECT_ERROR(x.imag(), Error, "imag is not implemented for tensors with non-complex dtypes.");

@@ -1,6 +1,7 @@
 // The host code of the CUDA driver: devices, memory, streams, events, work.
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "fake_machine.h"
 
@@ -139,6 +140,7 @@ TEST_F(OnFakeCuda, KnowsWhatAPointerPointsTo) {
          "pointer is " + hex(memory) +
              ", expected the start of an allocation of pinned_malloc that was not freed yet");
   // What another library allocated is known to CUDA alone.
+  foreign<int(void*)>("cuCtxSetCurrent")(context_of(1));
   std::size_t foreign_memory = 0;
   ASSERT_EQ(foreign<int(std::size_t*, std::size_t)>("cuMemAlloc_v2")(&foreign_memory, 64), 0);
   EXPECT_TRUE(cuda().pointer_info(reinterpret_cast<char*>(foreign_memory) + 5, info).ok());
@@ -215,6 +217,29 @@ TEST_F(OnFakeCuda, CopiesAndFills) {
          "width is 3, expected 1, 2 or 4 bytes");
   expect(cuda().fill(kDefault, memory + 2, 0, 4, 1), Code::invalid_value,
          "target is " + hex(memory + 2) + ", expected a multiple of the width, 4");
+}
+
+// CUDA would order them among the work on the default streams of both devices.
+TEST_F(OnFakeCuda, CopiesBetweenDevicesLeaveTheDefaultStream) {
+  void* const here = memory_on(0, 64);
+  void* const there = memory_on(1, 64);
+  std::array<unsigned char, 64> host{};
+  const auto ran_on = [&](Status status) {
+    EXPECT_TRUE(status.ok()) << status.text();
+    return std::exchange(fake().copied_on, nullptr);
+  };
+  fake().no_more_streams = true;
+  EXPECT_EQ(cuda().copy(kDefault, here, there, 64).code(), Code::out_of_memory);
+  fake().no_more_streams = false;
+  void* const side = ran_on(cuda().copy(kDefault, here, there, 64));
+  EXPECT_NE(side, nullptr);
+  EXPECT_EQ(ran_on(cuda().copy_peer(kDefault, there, 1, here, 0, 64)), side);
+  EXPECT_NE(ran_on(cuda().copy({nullptr, 1, 0}, here, there, 64)), side);
+  EXPECT_EQ(ran_on(cuda().copy(kDefault, here, here, 64)), nullptr);
+  EXPECT_EQ(ran_on(cuda().copy(kDefault, host.data(), here, 64)), nullptr);
+  const StreamHandle own = stream_on(0);
+  EXPECT_EQ(ran_on(cuda().copy(own, here, there, 64)), own.native);
+  EXPECT_EQ(ran_on(cuda().copy_peer(own, there, 1, here, 0, 64)), own.native);
 }
 
 TEST_F(OnFakeCuda, RunsColumnsAndHostFunctions) {

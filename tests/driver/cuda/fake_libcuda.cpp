@@ -40,7 +40,11 @@ namespace {
 
 CUctx_st contexts[FakeCuda::kDevices] = {{0}, {1}};
 thread_local CUcontext current = nullptr;
-std::map<CUdeviceptr, std::size_t> device_memory;
+struct Memory {
+  std::size_t bytes;
+  int device;
+};
+std::map<CUdeviceptr, Memory> device_memory;
 
 bool valid(CUdevice device) { return device >= 0 && device < FAKE_DEVICES; }
 
@@ -180,7 +184,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
   if (bytes > fake_cuda.largest_allocation) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
-  device_memory[*out] = bytes;
+  device_memory[*out] = {bytes, current->device};
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
@@ -196,16 +200,28 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 CUresult cuMemHostRegister_v2(void*, std::size_t, unsigned) { return enqueue(); }
 CUresult cuMemHostUnregister(void*) { return look(); }
-CUresult cuPointerGetAttributes(unsigned, CUpointer_attribute*, void** values,
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                 CUdeviceptr pointer) {
-  *static_cast<CUmemorytype*>(values[0]) = CUmemorytype{};
-  for (const auto& [base, bytes] : device_memory) {
-    if (pointer < base || pointer >= base + bytes) continue;
-    *static_cast<CUmemorytype*>(values[0]) = CU_MEMORYTYPE_DEVICE;
-    *static_cast<int*>(values[1]) = 1;
-    *static_cast<CUdeviceptr*>(values[2]) = base;
-    *static_cast<std::size_t*>(values[3]) = bytes;
-  }
+  CUdeviceptr base = 0;
+  const Memory* found = nullptr;
+  for (const auto& [start, memory] : device_memory)
+    if (pointer >= start && pointer < start + memory.bytes) base = start, found = &memory;
+  for (unsigned i = 0; i < count; ++i) switch (attributes[i]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<CUmemorytype*>(values[i]) =
+            found == nullptr ? CUmemorytype{} : CU_MEMORYTYPE_DEVICE;
+        break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(values[i]) = found == nullptr ? -2 : found->device;
+        break;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *static_cast<CUdeviceptr*>(values[i]) = base;
+        break;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *static_cast<std::size_t*>(values[i]) = found == nullptr ? 0 : found->bytes;
+        break;
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
   return CUDA_SUCCESS;
 }
 
@@ -213,6 +229,7 @@ CUresult cuPointerGetAttributes(unsigned, CUpointer_attribute*, void** values,
 
 CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int priority) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
+  if (fake_cuda.no_more_streams) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = new CUstream_st{priority};
   return CUDA_SUCCESS;
 }
@@ -264,8 +281,9 @@ CUresult cuLaunchHostFunc(CUstream, CUhostFn function, void* argument) {
   if (result == CUDA_SUCCESS) function(argument);
   return result;
 }
-CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUstream) {
+CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUstream stream) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
+  fake_cuda.copied_on = stream;
   if (target == 0 || source == 0) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<void*>(source), bytes);
   return CUDA_SUCCESS;

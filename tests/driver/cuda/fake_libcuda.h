@@ -15,6 +15,10 @@ struct FakeCuda {
   std::size_t largest_allocation = std::size_t{1} << 20;
   /// The next query of a stream answers this error number, once.
   int next_query = 0;
+  /// Making a stream runs out of memory.
+  bool no_more_streams = false;
+  /// The stream of the last copy.
+  void* copied_on = nullptr;
   /// How often a context was made.
   int contexts_made[kDevices] = {};
   /// Contexts in use: retained and not released.

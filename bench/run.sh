@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs the benchmark programs that are built, PyTorch's too if it is there and there is a GPU, and
-# shows one table of all.
+# shows one table of all; then the operations from Python, in a table of their own.
 #
 #   bench/run.sh [--preset PRESET] [--save [DIR]] [--quick] [--no-torch]
 #
 #   --preset PRESET  programs of build/PRESET/bin (default release)
-#   --save [DIR]     also keep the table and its figures as DATE-GPU-Ngpu.md and .jsonl
-#                    (default bench/results)
+#   --save [DIR]     also keep the tables and their figures, as DATE-GPU-Ngpu.md and .jsonl and
+#                    as DATE-GPU-Ngpu-python.md and .json (default bench/results)
 #   --quick          hardly any repetitions: whether everything runs
 #   --no-torch       without PyTorch
 #
@@ -82,6 +82,26 @@ for program in "$bin"/bench_*; do
   timeout 300 "$program" || { say "bench_$name failed" >&2; status=1; }
 done
 
+# Operations from Python.
+python=$root/.venv/bin/python
+[[ -x $python ]] || python=python3
+kept=()
+if PYTHONPATH=$root/build/$preset/python "$python" -c 'import ember' 2>/dev/null; then
+  say ''
+  say '== Operations, from Python =='
+  options=("${quick[@]}")
+  [[ -n $torch ]] || options+=(--no-torch)
+  if PYTHONPATH=$root/build/$preset/python timeout 300 "$python" "$root/bench/python/bench_ops.py" \
+    --markdown "$work/python.md" --json "$work/python.json" "${options[@]}"; then
+    kept=(md json)
+  else
+    say 'bench_ops.py failed' >&2
+    status=1
+  fi
+else
+  say "Without the operations from Python: $python cannot import ember."
+fi
+
 if [[ -n $save ]]; then
   field() { sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p;q" "$work/table.jsonl"; }
   devices=$(field devices)  # "2 x NVIDIA H200"
@@ -90,6 +110,7 @@ if [[ -n $save ]]; then
   mkdir -p "$save"
   { say "# $(field date), $devices"; say ''; cat "$work/table.md"; } >"$file.md"
   cp "$work/table.jsonl" "$file.jsonl"
+  for suffix in "${kept[@]}"; do cp "$work/python.$suffix" "$file-python.$suffix"; done
   say ''
   say "Kept as $file.md and $file.jsonl"
 fi

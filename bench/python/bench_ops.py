@@ -15,6 +15,7 @@ Without PyTorch, or with --no-torch, only ember is measured.
 import argparse
 import datetime
 import json
+import subprocess
 import sys
 import time
 
@@ -419,6 +420,16 @@ def met(entry, ours, theirs, reference):
     return "yes" if (ours >= limit * 0.995 if more else ours <= limit * 1.005) else "no"
 
 
+def driver_version():
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return "none"
+    return answer.stdout.split("\n")[0].strip()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
@@ -465,14 +476,15 @@ def main():
     summary = f"{reached} of {counted} goals met."
     print(summary)
     today = datetime.date.today().isoformat()
+    driver = driver_version()
     version = torch.__version__ if torch is not None else "not found"
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"date": today, "machine": machine, "pytorch": version, "rows": results},
-                      file, indent=1)
+            json.dump({"date": today, "machine": machine, "driver": driver, "pytorch": version,
+                       "rows": results}, file, indent=1)
     if arguments.markdown:
         with open(arguments.markdown, "w", encoding="utf-8") as file:
-            file.write(f"# Operations, {today}, {machine}\n\n- pytorch: {version}\n\n")
+            file.write(f"# Operations, {today}, {machine}\n\n- driver: {driver}\n- pytorch: {version}\n\n")
             file.write("\n".join(lines) + f"\n\n{summary}\n")
 
 

@@ -314,6 +314,14 @@ inline constexpr bool is_extreme = false;
 template <class T, bool kLargest>
 inline constexpr bool is_extreme<Extreme<T, kLargest>> = true;
 template <class F>
+inline constexpr bool is_sum = false;
+template <class T>
+inline constexpr bool is_sum<Sum<T>> = true;
+template <class F>
+inline constexpr bool is_count = false;
+template <class T>
+inline constexpr bool is_count<Count<T>> = true;
+template <class F>
 inline constexpr bool is_variance = false;
 template <class T>
 inline constexpr bool is_variance<Variance<T>> = true;

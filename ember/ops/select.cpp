@@ -22,6 +22,28 @@ std::int64_t tiles_of(std::int64_t count) {
   return (count + ops::kSelectTile - 1) / ops::kSelectTile;
 }
 
+/// Eight at a time: each byte of a word counts for itself, as long as it cannot overflow.
+std::int64_t count_true(const bool* mask, std::int64_t count) {
+  constexpr std::int64_t kWord = sizeof(std::uint64_t);
+  constexpr std::uint64_t kOdd = 0x00ff00ff00ff00ff;
+  std::int64_t sum = 0;
+  while (count >= kWord) {
+    const std::int64_t words = std::min<std::int64_t>(count / kWord, 255);
+    std::uint64_t bytes = 0;
+    for (std::int64_t i = 0; i < words; ++i) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, mask + i * kWord, sizeof word);
+      bytes += word;
+    }
+    const std::uint64_t pairs = (bytes & kOdd) + (bytes >> 8 & kOdd);
+    sum += static_cast<std::int64_t>(pairs * 0x0001000100010001 >> 48);
+    mask += words * kWord;
+    count -= words * kWord;
+  }
+  for (std::int64_t i = 0; i < count; ++i) sum += mask[i] ? 1 : 0;
+  return sum;
+}
+
 Status count_column(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::CountArgs>();
   const bool* mask = on.at(args.mask, unsign(args.count));
@@ -32,21 +54,21 @@ Status count_column(const driver::Params& params, const driver::HostLaunch& on) 
   for (std::int64_t first = 0; first < args.count; first += ops::kSelectTile) {
     *before++ = sum;
     const std::int64_t end = std::min(first + ops::kSelectTile, args.count);
-    std::int64_t here = 0;
-    for (std::int64_t i = first; i < end; ++i) here += mask[i] ? 1 : 0;
-    sum += here;
+    sum += count_true(mask + first, end - first);
   }
   *before = sum;
   return {};
 }
 
+/// Every element is written, and the next one on it unless it was chosen: masks are rarely such
+/// that a branch could be foreseen.
 template <class T>
 void move_chosen(const ops::SelectArgs& args, const bool* mask, const std::byte* in,
                  std::byte* out) {
-  for (std::int64_t i = 0; i < args.count; ++i) {
-    if (!mask[i]) continue;
-    std::memcpy(out, in + unsign(i) * sizeof(T), sizeof(T));
-    out += sizeof(T);
+  const std::byte* const end = out + unsign(args.chosen) * sizeof(T);
+  for (; out != end; ++mask, in += sizeof(T)) {
+    std::memcpy(out, in, sizeof(T));
+    out += *mask ? sizeof(T) : 0;
   }
 }
 
@@ -75,15 +97,35 @@ Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on
   if (mask == nullptr) return on.fault();
   auto* out = on.at(static_cast<std::int64_t*>(args.out), unsign(args.chosen * args.dims));
   if (out == nullptr) return on.fault();
-  for (std::int64_t i = 0; i < args.count; ++i) {
-    if (!mask[i]) continue;
-    std::int64_t rest = i;
-    for (int d = args.dims - 1; d >= 0; --d) {
-      const std::int64_t size = args.sizes[d];
-      out[d] = rest % size;
-      rest /= size;
+  if (args.dims == 1) {
+    const std::int64_t* const end = out + args.chosen;
+    for (std::int64_t i = 0; out != end; ++i) {
+      *out = i;
+      out += mask[i] ? 1 : 0;
     }
-    out += args.dims;
+    return {};
+  }
+  if (args.chosen == 0 || args.dims == 0) return {};
+  // Line by line: the places in it of some elements, and then all coordinates of the chosen ones.
+  constexpr std::int64_t kPiece = 256;
+  const int last = args.dims - 1;
+  const std::int64_t width = args.sizes[last];
+  std::int64_t line[ops::kMaxCoordinates] = {};
+  for (std::int64_t first = 0; first < args.count; first += width) {
+    for (std::int64_t begin = 0; begin < width; begin += kPiece) {
+      std::int64_t places[kPiece + 1];
+      std::int64_t found = 0;
+      const std::int64_t end = std::min(begin + kPiece, width);
+      for (std::int64_t i = begin; i < end; ++i) {
+        places[found] = i;
+        found += mask[first + i] ? 1 : 0;
+      }
+      for (std::int64_t k = 0; k < found; ++k, out += args.dims) {
+        for (int d = 0; d < last; ++d) out[d] = line[d];
+        out[last] = places[k];
+      }
+    }
+    for (int d = last - 1; d >= 0 && ++line[d] == args.sizes[d]; --d) line[d] = 0;
   }
   return {};
 }

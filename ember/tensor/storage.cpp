@@ -5,6 +5,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/base/huge_pages.h"
 #include "ember/base/recycled.h"
 
 namespace ember {
@@ -16,10 +17,7 @@ constexpr std::size_t kTooLarge = std::size_t{1} << 60;
 
 void* allocate_host(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  void* data =
-      bytes < kTooLarge
-          ? std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment)
-          : nullptr;
+  void* data = bytes < kTooLarge ? allocate_in_huge_pages(kAlignment, bytes) : nullptr;
   if (data == nullptr)
     throw Error("DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
                 std::to_string(bytes) + " bytes.");

@@ -407,6 +407,59 @@ TEST(Reduce, AnyAllAndCounts) {
   EXPECT_TRUE(any(tensor({0.0F, NAN})).item<bool>());
 }
 
+// Rows and columns of several blocks, in which one element decides, or none.
+TEST(Reduce, AnyAndAllBelongToTheirOwnRow) {
+  NEEDS_DEVICES(1);
+  const std::int64_t rows = 1300;
+  const std::int64_t columns = 1200;
+  for (const char* place : {"cpu", kDevice})
+    for (const Dtype dtype : {Dtype::bool_, Dtype::float32, Dtype::int64})
+      for (const std::int64_t at : {std::int64_t{0}, std::int64_t{511}, rows - 1}) {
+        Tensor x = zeros({rows, columns}, {dtype, Device(place)});
+        x.select(0, at).select(0, 7).fill_(1);
+        std::vector<bool> row(static_cast<std::size_t>(rows), false);
+        std::vector<bool> column(static_cast<std::size_t>(columns), false);
+        row[static_cast<std::size_t>(at)] = true;
+        column[7] = true;
+        EXPECT_EQ(values<bool>(any(x, {1})), row);
+        EXPECT_EQ(values<bool>(any(x, {0})), column);
+        EXPECT_TRUE(any(x).item<bool>());
+        EXPECT_FALSE(any(x.select(1, 8)).item<bool>());
+        row.flip();
+        column.flip();
+        const Tensor others = x.logical_not();
+        EXPECT_EQ(values<bool>(all(others, {1})), row);
+        EXPECT_EQ(values<bool>(all(others, {0})), column);
+        EXPECT_FALSE(all(others).item<bool>());
+        EXPECT_TRUE(all(others.select(1, 8)).item<bool>());
+        EXPECT_EQ(count_nonzero(x).item<std::int64_t>(), 1);
+      }
+}
+
+TEST(Reduce, NanStaysInItsColumn) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice})
+    for (const Dtype dtype : dtypes_in(dtypes::floating))
+      for (const std::int64_t row : {0, 1, 63, 64, 150, 199}) {
+        Tensor x = full({200, 700}, 2, {dtype, Device(place)});
+        x.select(0, row).select(0, 600).fill_(kNan);
+        x.select(0, 120).select(0, 3).fill_(5);
+        for (const bool largest : {true, false}) {
+          const auto best = values<double>(largest ? amax(x, {0}) : amin(x, {0}));
+          const auto where = values<std::int64_t>(largest ? argmax(x, 0) : argmin(x, 0));
+          for (std::size_t c = 0; c < best.size(); ++c) {
+            if (c == 600) {
+              EXPECT_TRUE(std::isnan(best[c]));
+              EXPECT_EQ(where[c], row);
+            } else {
+              EXPECT_EQ(best[c], c == 3 && largest ? 5 : 2);
+              EXPECT_EQ(where[c], c == 3 && largest ? 120 : 0);
+            }
+          }
+        }
+      }
+}
+
 TEST(Reduce, Norms) {
   NEEDS_DEVICES(1);
   each_case(dtypes::floating_complex, [](const Tensor& x, const Tensor& there,

@@ -1,47 +1,15 @@
 // The host column of element-wise kernels: for the CPU and for simulated devices.
 #pragma once
 
+#include <cstring>
 #include <utility>
 
 #include "ember/ops/functors.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define EMBER_HOST_AVX2 1
-#endif
+#include "ember/ops/host/vector.h"
 
 namespace ember::ops::host {
 
 using driver::HostLaunch;
-
-// Note [Vector instructions]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~
-// The innermost loops exist twice: with AVX2, as vectors, and for any x86-64 as plain loops, which
-// are small. Which of them runs is decided once, by what the processor has. Both give the same
-// bits: nothing is contracted or reordered (-ffp-contract=off, no -ffast-math). The attribute
-// names instructions rather than an architecture, so that the always-inline functions of scalar/
-// can become part of either.
-#if EMBER_HOST_AVX2
-#define EMBER_VECTOR_CODE __attribute__((target("avx,avx2,bmi,bmi2,f16c,lzcnt,popcnt")))
-/// Whether this processor runs the loops with AVX2.
-extern const bool has_avx2;
-#else
-#define EMBER_VECTOR_CODE
-inline constexpr bool has_avx2 = true;
-#endif
-
-// Before a loop whose output may lie exactly on an input, but never beside it.
-#if defined(__clang__)
-#define EMBER_NO_ALIAS _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define EMBER_NO_ALIAS _Pragma("GCC ivdep")
-#endif
-
-/// Keeps the compiler from making vectors of a loop that is rarely used.
-inline __attribute__((always_inline)) void plain() {
-#if EMBER_HOST_AVX2
-  asm volatile("");
-#endif
-}
 
 /// Calls `row()` for every row of a loop, and between them `move(dimension, steps)`: all operands
 /// go so many steps along a dimension. A row may have several dimensions: those below `first`.
@@ -61,6 +29,32 @@ void each_row(const Loop& loop, const Row& row, const Move& move, int first = 1)
   }
 }
 
+/// Four rows of four elements become columns; `from` and `to` say how far rows are apart.
+template <class T>
+EMBER_HD void transpose_four(T* out, std::ptrdiff_t to, const T* in, std::ptrdiff_t from) {
+  using Vector __attribute__((vector_size(16))) = std::uint32_t;
+  Vector a;
+  Vector b;
+  Vector c;
+  Vector d;
+  std::memcpy(&a, in, sizeof a);
+  std::memcpy(&b, in + from, sizeof b);
+  std::memcpy(&c, in + 2 * from, sizeof c);
+  std::memcpy(&d, in + 3 * from, sizeof d);
+  const Vector low_ac = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+  const Vector low_bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+  const Vector high_ac = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+  const Vector high_bd = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(low_ac, low_bd, 0, 4, 1, 5);
+  b = __builtin_shufflevector(low_ac, low_bd, 2, 6, 3, 7);
+  c = __builtin_shufflevector(high_ac, high_bd, 0, 4, 1, 5);
+  d = __builtin_shufflevector(high_ac, high_bd, 2, 6, 3, 7);
+  std::memcpy(out, &a, sizeof a);
+  std::memcpy(out + to, &b, sizeof b);
+  std::memcpy(out + 2 * to, &c, sizeof c);
+  std::memcpy(out + 3 * to, &d, sizeof d);
+}
+
 /// Copies a plane whose output is adjacent along dimension 0 and whose input along dimension 1: by
 /// tiles, so that every line of the cache is fetched once.
 template <class T>
@@ -71,12 +65,21 @@ void transpose_plane(const Loop& loop, T* out, const T* in) {
   const std::ptrdiff_t in_x = loop.stride[1][0];
   const std::ptrdiff_t out_y = loop.stride[0][1];
   for (std::int64_t y0 = 0; y0 < height; y0 += kTile)
-    for (std::int64_t x0 = 0; x0 < width; x0 += kTile)
+    for (std::int64_t x0 = 0; x0 < width; x0 += kTile) {
+      if constexpr (sizeof(T) == 4) {
+        if (y0 + kTile <= height && x0 + kTile <= width) {
+          for (std::int64_t y = y0; y < y0 + kTile; y += 4)
+            for (std::int64_t x = x0; x < x0 + kTile; x += 4)
+              transpose_four(out + y * out_y + x, out_y, in + x * in_x + y, in_x);
+          continue;
+        }
+      }
       for (std::int64_t y = y0; y < height && y < y0 + kTile; ++y)
         for (std::int64_t x = x0; x < width && x < x0 + kTile; ++x) {
           out[y * out_y + x] = in[x * in_x + y];
           plain();
         }
+    }
 }
 
 /// One input along a row: elements at a stride, or the same value throughout.
@@ -112,6 +115,14 @@ constexpr bool has_row(unsigned fixed) {
   return fixed % 2 == 0;
 }
 
+/// Whether an operation does so much with each element that wider vectors are quicker: functions,
+/// and comparisons, whose truth values have to be brought together.
+template <class F>
+inline constexpr bool computes_much = false;
+template <class Op>
+inline constexpr bool computes_much<Apply<Op, float>> =
+    Op::info.ulp > 0 || Op::info.result == Result::boolean;
+
 template <class F, class Order>
 struct Rows;
 
@@ -130,6 +141,12 @@ struct Rows<F, std::index_sequence<k...>> {
       out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
   }
   template <unsigned fixed>
+  EMBER_WIDE_VECTOR_CODE static void wide_row(Output* out, std::int64_t count, In<k>... in) {
+    EMBER_NO_ALIAS
+    for (std::int64_t i = 0; i < count; ++i)
+      out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+  }
+  template <unsigned fixed>
   static void plain_row(Output* out, std::int64_t count, In<k>... in) {
     for (std::int64_t i = 0; i < count; ++i) {
       out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
@@ -140,6 +157,12 @@ struct Rows<F, std::index_sequence<k...>> {
   static bool try_row(unsigned mask, Output* out, std::int64_t count, const In<k>&... in) {
     if constexpr (has_row<F>(fixed)) {
       if (mask != fixed) return false;
+      if constexpr (computes_much<F>) {
+        if (has_avx512) {
+          wide_row<fixed>(out, count, in...);
+          return true;
+        }
+      }
       if (has_avx2) {
         vector_row<fixed>(out, count, in...);
         return true;
@@ -163,8 +186,29 @@ struct Rows<F, std::index_sequence<k...>> {
       (std::make_index_sequence<kMasks>());
       if (done) return;
     }
+    if constexpr (F::kFills) {
+      if (out_stride == 1 && ((in.stride != 0) && ...)) {
+        (strided_copy(out, count, in), ...);
+        return;
+      }
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       out[i * out_stride] = F::call(in.at(i)...);
+      plain();
+    }
+  }
+  static void strided_copy(Output* out, std::int64_t count, const In<0>& in) {
+    const auto* from = in.data;
+    std::int64_t i = 0;
+    for (; i + 4 <= count; i += 4, from += 4 * in.stride) {
+      out[i] = from[0];
+      out[i + 1] = from[in.stride];
+      out[i + 2] = from[2 * in.stride];
+      out[i + 3] = from[3 * in.stride];
+      plain();
+    }
+    for (; i < count; ++i, from += in.stride) {
+      out[i] = *from;
       plain();
     }
   }

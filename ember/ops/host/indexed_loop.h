@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ember/driver/kernel.h"
+#include "ember/ops/host/vector.h"
 #include "ember/ops/indexed_args.h"
 #include "ember/scalar/math.h"
 
@@ -24,6 +25,27 @@ inline Status out_of_bounds(std::int64_t index, int dim, std::int64_t limit) {
 /// The place that an index means, which is a bad one unless 0 <= place < limit.
 inline std::int64_t place_of(std::int64_t index, std::int64_t limit, bool wrap) {
   return wrap && index < 0 ? index + limit : index;
+}
+
+/// Whether all of adjacent indices are good, without saying which is not.
+[[gnu::always_inline]] inline bool all_within_body(const std::int64_t* index, std::int64_t count,
+                                                   std::int64_t limit, bool wrap) {
+  const std::int64_t below = wrap ? -limit : 0;
+  std::int64_t bad = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    bad |=
+        static_cast<std::int64_t>(index[i] < below) | static_cast<std::int64_t>(index[i] >= limit);
+  return bad == 0;
+}
+EMBER_VECTOR_CODE inline bool all_within_vector(const std::int64_t* index, std::int64_t count,
+                                                std::int64_t limit, bool wrap) {
+  return all_within_body(index, count, limit, wrap);
+}
+inline bool all_within(const std::int64_t* index, std::int64_t count, const IndexedArgs& args) {
+  if (has_avx2) return all_within_vector(index, count, args.limit, args.wrap);
+#if EMBER_HOST_AVX2
+  return all_within_body(index, count, args.limit, args.wrap);
+#endif
 }
 
 /// Calls `row(target, source, index)` with the offsets of every row of dimension 0.
@@ -67,6 +89,7 @@ inline Status checked_index(const IndexedArgs& args, const HostLaunch& on,
   const std::int64_t* bad = nullptr;
   each_row(grid, [&](std::int64_t, std::int64_t, std::int64_t first) {
     if (bad != nullptr) return;
+    if (grid.index_stride[0] == 1 && all_within(out + first, grid.size[0], args)) return;
     for (std::int64_t i = 0; i < grid.size[0]; ++i) {
       const std::int64_t& index = out[first + i * grid.index_stride[0]];
       const std::int64_t place = place_of(index, args.limit, args.wrap);
@@ -105,6 +128,15 @@ Status each_pair(const driver::Params& params, const HostLaunch& on, const Move&
       (reads ? s : t) += offset(i);
       move.row(target + t, target_stride, source + s, source_stride, count);
     } else if constexpr (reads) {
+      if (target_stride == 1 && index_stride == 1 && source_stride == 0 && args.step == 1) {
+        const std::int64_t* at = index + i;
+        const T* from = source + s;
+        T* to = target + t;
+        const std::int64_t wrap = args.wrap ? args.limit : 0;
+        for (std::int64_t n = 0; n < count; ++n)
+          move.one(to[n], from[at[n] + (at[n] < 0 ? wrap : 0)]);
+        return;
+      }
       for (std::int64_t n = 0; n < count; ++n)
         move.one(target[t + n * target_stride],
                  source[s + n * source_stride + offset(i + n * index_stride)]);

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
+#include "ember/ops/host/vector.h"
 #include "ember/ops/reduce_functors.h"
 
 namespace ember::ops::host {
@@ -14,24 +16,95 @@ using driver::HostLaunch;
 
 inline constexpr int kBlock = 512;
 
+// Blocks and columns are inlined into a function with AVX2 and one without: Note [Vector
+// instructions]. The order of additions does not depend on the width, so neither do the bits.
+#define EMBER_REDUCE_BODY [[gnu::always_inline]] inline
+
 /// Lanes that a block is spread over.
 template <class F>
 inline constexpr int kLanes = std::max<int>(8, static_cast<int>(64 / sizeof(typename F::Lane)));
 
+/// Adjacent lanes in registers: compilers leave longer arrays of them in memory, and also those
+/// whose address is taken, which is why each vector passes through a variable of its own.
+template <class T, int kWidth>
+struct Vectors {
+  static constexpr int kBytes = 32;
+  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+  static constexpr int kCount = kWidth / kLanes;
+  using Vector __attribute__((vector_size(kBytes))) = T;
+  Vector part[kCount];
+
+  EMBER_REDUCE_BODY void load(const T* from) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kCount; ++v) {
+      Vector value;
+      std::memcpy(&value, from + v * kLanes, kBytes);
+      part[v] = value;
+    }
+  }
+  EMBER_REDUCE_BODY void fill(T value) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kCount; ++v) part[v] = Vector{} + value;
+  }
+  EMBER_REDUCE_BODY void store(T* to) const {
+#pragma GCC unroll 8
+    for (int v = 0; v < kCount; ++v) {
+      const Vector value = part[v];
+      std::memcpy(to + v * kLanes, &value, kBytes);
+    }
+  }
+};
+/// Whether a comparison of vectors is true anywhere.
+template <class Vector>
+EMBER_REDUCE_BODY bool any_set(const Vector& mask) {
+  std::uint64_t words[sizeof(Vector) / sizeof(std::uint64_t)];
+  std::memcpy(words, &mask, sizeof words);
+  std::uint64_t any = 0;
+  for (const std::uint64_t word : words) any |= word;
+  return any != 0;
+}
+
+/// What vectors can hold as it is stored.
+template <class F>
+inline constexpr bool has_vectors =
+    std::is_arithmetic_v<typename F::In> && !std::is_same_v<typename F::In, bool>;
+
 // ---- A block: adjacent elements, at most kBlock, into one accumulator
 
 template <class F>
-requires(!reduce::is_extreme<F> &&
-         !reduce::is_variance<F>) void block(const F& f, typename F::Acc& acc,
-                                             const typename F::In* x, int count, std::int64_t) {
+requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
+    void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count, std::int64_t,
+               bool) {
   constexpr int kWidth = kLanes<F>;
   static_assert(kBlock <= kWidth * reduce::kLaneElements);
   int i = 0;
   if (count >= 2 * kWidth) {
     typename F::Lane lanes[kWidth];
-    for (auto& lane : lanes) lane = f.lane_none();
-    for (; i + kWidth <= count; i += kWidth)
-      for (int k = 0; k < kWidth; ++k) f.add(lanes[k], x[i + k]);
+    if constexpr (reduce::is_sum<F> && is_floating<typename F::In> && has_vectors<F>) {
+      // Of the width that every x86-64 has: g++ keeps wider ones, which it takes apart before it
+      // knows where they are inlined, in memory.
+      using Vector __attribute__((vector_size(16))) = typename F::In;
+      constexpr int kPart = kWidth / 4;
+      static_assert(sizeof(Vector) == kPart * sizeof(typename F::In));
+      Vector total[4] = {};
+      for (; i + kWidth <= count; i += kWidth) {
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; ++v) {
+          Vector next;
+          std::memcpy(&next, x + i + v * kPart, sizeof next);
+          total[v] += next;
+        }
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) {
+        const Vector value = total[v];
+        std::memcpy(lanes + v * kPart, &value, sizeof value);
+      }
+    } else {
+      for (auto& lane : lanes) lane = f.lane_none();
+      for (; i + kWidth <= count; i += kWidth)
+        for (int k = 0; k < kWidth; ++k) f.add(lanes[k], x[i + k]);
+    }
     typename F::Acc sums[kWidth];
     for (int k = 0; k < kWidth; ++k) sums[k] = f.of_lane(lanes[k]);
     for (int half = kWidth / 2; half > 0; half /= 2)
@@ -51,17 +124,59 @@ using Mask = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::uint32_t,
                        std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
 
-template <class F>
-requires reduce::is_extreme<F>
-void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
-           std::int64_t first) {
+/// Whether one of kWidth values, which fill a vector, equals another one.
+template <class F, int kWidth>
+EMBER_REDUCE_BODY bool has_equal(const typename F::In* x, typename F::Value value) {
   using Value = typename F::Value;
-  constexpr int kWidth = std::max<int>(8, static_cast<int>(64 / sizeof(Value)));
-  if (count < 2 * kWidth) {
-    for (int i = 0; i < count; ++i) f.add(acc, x[i], first + i);
-    return;
+  if constexpr (has_vectors<F>) {
+    Vectors<Value, kWidth> values;
+    values.load(x);
+    return any_set(values.part[0] == value);
+  } else {
+    Mask<Value> there = 0;
+    for (int k = 0; k < kWidth; ++k)
+      there = there | static_cast<Mask<Value>>(convert<Value>(x[k]) == value);
+    return there != 0;
   }
-  // Whether there is NaN is a question of its own: so each of the two is one instruction.
+}
+
+/// The best of at least kWidth values, and whether NaN is among them: a question of its own, so
+/// that each of the two is one instruction.
+template <class F, int kWidth>
+EMBER_REDUCE_BODY bool best_of(const typename F::In* x, int count, typename F::Value& found) {
+  using Value = typename F::Value;
+  if constexpr (has_vectors<F>) {
+    using Values = Vectors<Value, kWidth>;
+    Values best;
+    best.load(x);
+    auto nan = best.part[0] != best.part[0];
+    for (int i = 0; i < count; i += kWidth) {
+      Values next;
+      next.load(x + std::min(i, count - kWidth));
+#pragma GCC unroll 8
+      for (int v = 0; v < Values::kCount; ++v) {
+        const auto& value = next.part[v];
+        if constexpr (is_floating<Value>) nan |= value != value;
+        best.part[v] = F::beyond(Value(1), Value(0))
+                           ? (value > best.part[v] ? value : best.part[v])
+                           : (value < best.part[v] ? value : best.part[v]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int v = 1; v < Values::kCount; ++v) {
+      const auto& value = best.part[v];
+      best.part[0] = F::beyond(Value(1), Value(0)) ? (value > best.part[0] ? value : best.part[0])
+                                                   : (value < best.part[0] ? value : best.part[0]);
+    }
+    const auto folded = best.part[0];
+    Value lanes[Values::kLanes];
+    std::memcpy(lanes, &folded, sizeof lanes);
+    for (int half = Values::kLanes / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k)
+        lanes[k] = F::beyond(lanes[k + half], lanes[k]) ? lanes[k + half] : lanes[k];
+    found = lanes[0];
+    return any_set(nan);
+  }
   Value best[kWidth];
   Mask<Value> nan[kWidth] = {};
   for (int k = 0; k < kWidth; ++k) best[k] = convert<Value>(x[k]);
@@ -76,58 +191,144 @@ void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
   }
   Mask<Value> any = 0;
   for (int k = 0; k < kWidth; ++k) any = any | nan[k];
-  if (any != 0) {
-    for (int k = 0; k < count; ++k) f.add(acc, x[k], first + k);
-    return;
-  }
-  for (int k = 1; k < kWidth; ++k) best[0] = F::best(best[0], best[k]);
-  // Where it is matters only if it is better than what was there, which is rarely so.
-  if (acc.index != F::kNowhere && !F::better(best[0], acc.value)) return;
-  for (int k = 0; k < count; ++k) {
-    const auto value = convert<Value>(x[k]);
-    if (F::better(best[0], value)) continue;
-    acc = {value, first + k};
-    return;
-  }
+  for (int half = kWidth / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k)
+      best[k] = F::beyond(best[k + half], best[k]) ? best[k + half] : best[k];
+  found = best[0];
+  return any != 0;
 }
 
 template <class F>
-requires reduce::is_variance<F>
-void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count, std::int64_t) {
+requires reduce::is_extreme<F> EMBER_REDUCE_BODY void block(const F& f, typename F::Acc& acc,
+                                                            const typename F::In* x, int count,
+                                                            std::int64_t first, bool places) {
+  using Value = typename F::Value;
+  constexpr int kFew = static_cast<int>(32 / sizeof(Value));
+  constexpr int kMany = 4 * kFew;
+  Value best{};
+  bool nan = true;
+  if (count >= 2 * kMany)
+    nan = best_of<F, kMany>(x, count, best);
+  else if (count >= 2 * kFew)
+    nan = best_of<F, kFew>(x, count, best);
+  if (nan) {
+    for (int i = 0; i < count; ++i) {
+      f.add(acc, x[i], first + i);
+      plain();
+    }
+    return;
+  }
+  // Where it is matters only if it is better than what was there, which is rarely so.
+  if (acc.index != F::kNowhere && !F::better(best, acc.value)) return;
+  // The first of those that are equal, and none is better. Zeros of both signs are equal, too.
+  if (!places && best != Value(0)) {
+    acc = {best, first};
+    return;
+  }
+  int at = 0;
+  for (; at + kFew <= count; at += kFew)
+    if (has_equal<F, kFew>(x + at, best)) break;
+  while (convert<Value>(x[at]) != best) ++at;
+  acc = {convert<Value>(x[at]), first + at};
+}
+
+template <int kWidth, class T>
+EMBER_REDUCE_BODY T gathered(T* lanes) {
+  for (int half = kWidth / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) lanes[k] = lanes[k] + lanes[k + half];
+  return lanes[0];
+}
+
+template <class F>
+requires reduce::is_variance<F> EMBER_REDUCE_BODY void block(const F& f, typename F::Acc& acc,
+                                                             const typename F::In* x, int count,
+                                                             std::int64_t, bool) {
   using Value = typename F::Value;
   using Part = typename F::Part;
   constexpr int kWidth = std::max<int>(8, static_cast<int>(64 / sizeof(Value)));
   if (count == 0) return;
-  const auto gather = [](auto* lanes) {
-    for (int half = kWidth / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) lanes[k] = lanes[k] + lanes[k + half];
-    return lanes[0];
-  };
   Value sums[kWidth] = {};
   int i = 0;
-  for (; i + kWidth <= count; i += kWidth)
-    for (int k = 0; k < kWidth; ++k) sums[k] = sums[k] + convert<Value>(x[i + k]);
+  if constexpr (has_vectors<F>) {
+    using Values = Vectors<Value, kWidth>;
+    Values total;
+    total.fill(0);
+    for (; i + kWidth <= count; i += kWidth) {
+      Values next;
+      next.load(x + i);
+#pragma GCC unroll 8
+      for (int v = 0; v < Values::kCount; ++v) total.part[v] += next.part[v];
+    }
+    total.store(sums);
+  } else {
+    for (; i + kWidth <= count; i += kWidth)
+      for (int k = 0; k < kWidth; ++k) sums[k] = sums[k] + convert<Value>(x[i + k]);
+  }
   for (; i < count; ++i) sums[0] = sums[0] + convert<Value>(x[i]);
-  const Value mean = reduce::divided(gather(sums), count);
+  const Value mean = reduce::divided(gathered<kWidth>(sums), count);
   // The mean is rounded: what is left of the sum around it repairs that.
   Value rest[kWidth] = {};
   Part squares[kWidth] = {};
   i = 0;
-  for (; i + kWidth <= count; i += kWidth)
-    for (int k = 0; k < kWidth; ++k) {
-      const Value distance = convert<Value>(x[i + k]) - mean;
-      rest[k] = rest[k] + distance;
-      squares[k] += F::square(distance);
+  if constexpr (has_vectors<F>) {
+    using Values = Vectors<Value, kWidth>;
+    Values total;
+    Values total_squares;
+    total.fill(0);
+    total_squares.fill(0);
+    for (; i + kWidth <= count; i += kWidth) {
+      Values next;
+      next.load(x + i);
+#pragma GCC unroll 8
+      for (int v = 0; v < Values::kCount; ++v) {
+        const auto distance = next.part[v] - mean;
+        total.part[v] += distance;
+        total_squares.part[v] += distance * distance;
+      }
     }
+    total.store(rest);
+    total_squares.store(squares);
+  } else {
+    for (; i + kWidth <= count; i += kWidth)
+      for (int k = 0; k < kWidth; ++k) {
+        const Value distance = convert<Value>(x[i + k]) - mean;
+        rest[k] = rest[k] + distance;
+        squares[k] += F::square(distance);
+      }
+  }
   for (; i < count; ++i) {
     const Value distance = convert<Value>(x[i]) - mean;
     rest[0] = rest[0] + distance;
     squares[0] += F::square(distance);
   }
-  f.merge(acc, F::around(mean, gather(rest), gather(squares), count));
+  f.merge(acc, F::around(mean, gathered<kWidth>(rest), gathered<kWidth>(squares), count));
+}
+
+template <class F>
+EMBER_VECTOR_CODE void vector_block(const F& f, typename F::Acc& acc, const typename F::In* x,
+                                    int count, std::int64_t first, bool places) {
+  block(f, acc, x, count, first, places);
+}
+template <class F>
+void any_block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
+               std::int64_t first, bool places) {
+  if (has_avx2) return vector_block(f, acc, x, count, first, places);
+#if EMBER_HOST_AVX2
+  block(f, acc, x, count, first, places);
+#endif
 }
 
 // ---- A row: everything that goes into one output
+
+/// Whether a count says already what is asked of it: that there is one, or that one is missing.
+template <class F>
+bool decided(const ReduceArgs& args, const typename F::Acc& acc, std::int64_t seen) {
+  if constexpr (reduce::is_count<F>) {
+    if (args.mode == ReduceMode::any) return acc != 0;
+    if (args.mode == ReduceMode::all || args.mode == ReduceMode::all_int64) return acc != seen;
+  }
+  return false;
+}
 
 /// Adds accumulators up in pairs of the same weight.
 template <class F>
@@ -212,7 +413,7 @@ typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x)
   const bool adjacent = args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
   typename F::Acc acc = f.none();
   if (adjacent && count <= kBlock) {
-    block(f, acc, x, static_cast<int>(count), 0);
+    any_block(f, acc, x, static_cast<int>(count), 0, args.indices != nullptr);
     return acc;
   }
   Cascade<F> cascade(f);
@@ -226,8 +427,9 @@ typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x)
       from = packed;
     }
     if constexpr (!F::kExact) acc = f.none();
-    block(f, acc, from, length, first);
+    any_block(f, acc, from, length, first, args.indices != nullptr);
     if constexpr (!F::kExact) cascade.add(acc);
+    if (decided<F>(args, acc, first + length)) break;
   }
   if constexpr (F::kExact)
     return acc;
@@ -244,10 +446,9 @@ inline constexpr int kRows = reduce::kLaneElements;
 
 /// Merges up to kRows rows into the accumulators of `width` columns.
 template <class F>
-requires(!reduce::is_extreme<F> &&
-         !reduce::is_variance<F>) void columns(const F& f, typename F::Acc* acc,
-                                               const typename F::In* const* rows, int count,
-                                               int width, std::int64_t) {
+requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
+    void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
+                 int width, std::int64_t, bool) {
   typename F::Lane lanes[kColumns<F>];
   for (int c = 0; c < width; ++c) lanes[c] = f.lane_none();
   int r = 0;
@@ -270,63 +471,153 @@ requires(!reduce::is_extreme<F> &&
   for (int c = 0; c < width; ++c) f.merge(acc[c], f.of_lane(lanes[c]));
 }
 
+/// The best of each column, by whatever order; where it is is not asked. Whether there is NaN.
 template <class F>
-requires reduce::is_extreme<F>
-void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
-             int width, std::int64_t first) {
+EMBER_REDUCE_BODY bool best_values(typename F::Value* best, const typename F::In* const* rows,
+                                   int count, int width) {
+  using Value = typename F::Value;
+  Mask<Value> nan = 0;
+  for (int c = 0; c < width; ++c) {
+    best[c] = convert<Value>(rows[0][c]);
+    nan = nan | static_cast<Mask<Value>>(F::unordered(best[c]));
+  }
+  int r = 1;
+  for (; r + 3 <= count; r += 3) {
+    const typename F::In* x0 = rows[r];
+    const typename F::In* x1 = rows[r + 1];
+    const typename F::In* x2 = rows[r + 2];
+    EMBER_NO_ALIAS
+    for (int c = 0; c < width; ++c) {
+      const auto v0 = convert<Value>(x0[c]);
+      const auto v1 = convert<Value>(x1[c]);
+      const auto v2 = convert<Value>(x2[c]);
+      Value value = best[c];
+      value = F::beyond(v0, value) ? v0 : value;
+      value = F::beyond(v1, value) ? v1 : value;
+      value = F::beyond(v2, value) ? v2 : value;
+      best[c] = value;
+      nan = nan | static_cast<Mask<Value>>(F::unordered(v0)) |
+            static_cast<Mask<Value>>(F::unordered(v1)) | static_cast<Mask<Value>>(F::unordered(v2));
+    }
+  }
+  for (; r < count; ++r) {
+    const typename F::In* x = rows[r];
+    EMBER_NO_ALIAS
+    for (int c = 0; c < width; ++c) {
+      const auto value = convert<Value>(x[c]);
+      best[c] = F::beyond(value, best[c]) ? value : best[c];
+      nan = nan | static_cast<Mask<Value>>(F::unordered(value));
+    }
+  }
+  return nan != 0;
+}
+
+/// The same and where it is. `kNaN`: NaN may be among them, and is the best then.
+template <class F, bool kNaN, class Index>
+EMBER_REDUCE_BODY bool best_places(typename F::Value* best, Index* where,
+                                   const typename F::In* const* rows, int count, int width) {
+  using Value = typename F::Value;
+  Index nan = 0;
+  for (int c = 0; c < width; ++c) {
+    best[c] = convert<Value>(rows[0][c]);
+    where[c] = 0;
+    nan |= static_cast<Index>(F::unordered(best[c]));
+  }
+  for (int r = 1; r < count; ++r) {
+    const typename F::In* x = rows[r];
+    const auto index = static_cast<Index>(r);
+    EMBER_NO_ALIAS
+    for (int c = 0; c < width; ++c) {
+      const auto value = convert<Value>(x[c]);
+      const bool take = kNaN ? F::better(value, best[c]) : F::beyond(value, best[c]);
+      best[c] = take ? value : best[c];
+      where[c] = take ? index : where[c];
+      nan |= static_cast<Index>(F::unordered(value));
+    }
+  }
+  return nan != 0;
+}
+
+template <class F>
+requires reduce::is_extreme<F> EMBER_REDUCE_BODY void columns(const F& f, typename F::Acc* acc,
+                                                              const typename F::In* const* rows,
+                                                              int count, int width,
+                                                              std::int64_t first, bool places) {
   using Value = typename F::Value;
   using Index = std::conditional_t<sizeof(Value) == 8, std::int64_t, std::int32_t>;
   Value best[kColumns<F>];
   Index where[kColumns<F>];
-  const auto walk = [&](const auto& better) {
-    for (int c = 0; c < width; ++c) {
-      best[c] = convert<Value>(rows[0][c]);
-      where[c] = 0;
-    }
-    Index nan = 0;
-    for (int r = 0; r < count; ++r) {
-      const typename F::In* x = rows[r];
-      const auto index = static_cast<Index>(r);
-      for (int c = 0; c < width; ++c) {
-        const auto value = convert<Value>(x[c]);
-        const bool take = better(value, best[c]);
-        best[c] = take ? value : best[c];
-        where[c] = take ? index : where[c];
-        nan |= static_cast<Index>(F::unordered(value));
-      }
-    }
-    return nan != 0;
-  };
   // The usual case first, in which there is no NaN.
-  if (walk([](Value x, Value than) { return F::beyond(x, than); }))
-    walk([](Value x, Value than) { return F::better(x, than); });
+  if (!places && !best_values<F>(best, rows, count, width)) {
+    for (int c = 0; c < width; ++c) f.merge(acc[c], {best[c], first});
+    return;
+  }
+  if (!places || best_places<F, false>(best, where, rows, count, width))
+    best_places<F, true>(best, where, rows, count, width);
   for (int c = 0; c < width; ++c) f.merge(acc[c], {best[c], first + where[c]});
 }
 
 template <class F>
-requires reduce::is_variance<F>
-void columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
-             int width, std::int64_t) {
+requires reduce::is_variance<F> EMBER_REDUCE_BODY void columns(const F& f, typename F::Acc* acc,
+                                                               const typename F::In* const* rows,
+                                                               int count, int width, std::int64_t,
+                                                               bool) {
   using Value = typename F::Value;
   using Part = typename F::Part;
   Value mean[kColumns<F>];
   Value rest[kColumns<F>];
   Part squares[kColumns<F>];
   for (int c = 0; c < width; ++c) mean[c] = convert<Value>(rows[0][c]);
-  for (int r = 1; r < count; ++r)
+  int r = 1;
+  for (; r + 3 <= count; r += 3) {
+    const typename F::In* x0 = rows[r];
+    const typename F::In* x1 = rows[r + 1];
+    const typename F::In* x2 = rows[r + 2];
+    EMBER_NO_ALIAS
+    for (int c = 0; c < width; ++c)
+      mean[c] = mean[c] + convert<Value>(x0[c]) + convert<Value>(x1[c]) + convert<Value>(x2[c]);
+  }
+  for (; r < count; ++r)
     for (int c = 0; c < width; ++c) mean[c] = mean[c] + convert<Value>(rows[r][c]);
   for (int c = 0; c < width; ++c) {
     mean[c] = reduce::divided(mean[c], count);
     rest[c] = Value(0);
     squares[c] = 0;
   }
-  for (int r = 0; r < count; ++r)
+  for (r = 0; r + 2 <= count; r += 2) {
+    const typename F::In* x0 = rows[r];
+    const typename F::In* x1 = rows[r + 1];
+    EMBER_NO_ALIAS
+    for (int c = 0; c < width; ++c) {
+      const Value d0 = convert<Value>(x0[c]) - mean[c];
+      const Value d1 = convert<Value>(x1[c]) - mean[c];
+      rest[c] = rest[c] + d0 + d1;
+      squares[c] = squares[c] + F::square(d0) + F::square(d1);
+    }
+  }
+  for (; r < count; ++r)
     for (int c = 0; c < width; ++c) {
       const Value distance = convert<Value>(rows[r][c]) - mean[c];
       rest[c] = rest[c] + distance;
       squares[c] += F::square(distance);
     }
   for (int c = 0; c < width; ++c) f.merge(acc[c], F::around(mean[c], rest[c], squares[c], count));
+}
+
+template <class F>
+EMBER_VECTOR_CODE void vector_columns(const F& f, typename F::Acc* acc,
+                                      const typename F::In* const* rows, int count, int width,
+                                      std::int64_t first, bool places) {
+  columns(f, acc, rows, count, width, first, places);
+}
+/// `places`: whether somebody asks where extremes are.
+template <class F>
+void any_columns(const F& f, typename F::Acc* acc, const typename F::In* const* rows, int count,
+                 int width, std::int64_t first, bool places) {
+  if (has_avx2) return vector_columns(f, acc, rows, count, width, first, places);
+#if EMBER_HOST_AVX2
+  columns(f, acc, rows, count, width, first, places);
+#endif
 }
 
 /// One tile of columns: `out` gets an accumulator for each of them.
@@ -354,7 +645,10 @@ void tile(const F& f, const ReduceArgs& args, const typename F::In* x, int width
       rows[r] = walk.here();
       walk.advance(1);
     }
-    columns(f, F::kExact ? out : levels[0], rows, count, width, first);
+    any_columns(f, F::kExact ? out : levels[0], rows, count, width, first, args.indices != nullptr);
+    if (std::all_of(out, out + width,
+                    [&](const Acc& acc) { return decided<F>(args, acc, first + count); }))
+      return;
     for (int level = 0; level < kLevels && ++filled[level] == kGroup; ++level) {
       merge(level + 1 == kLevels ? out : levels[level + 1], levels[level]);
       clear(levels[level]);

@@ -1,9 +1,11 @@
 // The host columns of sort and topk. Both work on pairs of a key and an index, of which no two are
 // equal, so every way to put them in order gives the same result.
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
-#include <new>
 
+#include "ember/base/huge_pages.h"
+#include "ember/ops/host/vector.h"
 #include "ember/ops/sort_args.h"
 #include "ember/ops/sort_rows.h"
 
@@ -17,22 +19,81 @@ template <class Key>
 struct Entry {
   Key key;
   std::int64_t index;
+
+  Entry() = default;
+  Entry(Key k, std::int64_t i) : key(k), index(i) {}
+  std::size_t digit(unsigned shift) const {
+    return static_cast<std::size_t>((key >> shift) & 255U);
+  }
   friend bool operator<(const Entry& a, const Entry& b) {
     return a.key != b.key ? a.key < b.key : a.index < b.index;
   }
 };
 
-template <class Key>
-using Entries = std::unique_ptr<Entry<Key>[]>;
+/// The same in one number, for keys and indices of up to 32 bits.
+struct Packed {
+  static constexpr std::int64_t kMax = std::int64_t{1} << 32;  ///< elements
 
+  std::uint64_t bits;
+
+  Packed() = default;
+  Packed(std::uint32_t key, std::int64_t index)
+      : bits(std::uint64_t{key} << 32 | static_cast<std::uint64_t>(index)) {}
+  std::size_t digit(unsigned shift) const {
+    return static_cast<std::size_t>((bits >> (32 + shift)) & 255U);
+  }
+  friend bool operator<(const Packed& a, const Packed& b) { return a.bits < b.bits; }
+};
+
+std::int64_t index_of(const Packed& entry) {
+  return static_cast<std::int64_t>(entry.bits & 0xffffffffU);
+}
 template <class Key>
-Entries<Key> make_entries(std::int64_t count) {
-  return Entries<Key>(new (std::nothrow) Entry<Key>[static_cast<std::size_t>(count)]);
+std::int64_t index_of(const Entry<Key>& entry) {
+  return entry.index;
+}
+
+struct Free {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
+template <class Item>
+std::unique_ptr<Item[], Free> make_entries(std::int64_t count) {
+  static_assert(std::is_trivially_copyable_v<Item>);
+  const std::size_t bytes =
+      std::max<std::size_t>(static_cast<std::size_t>(count), 1) * sizeof(Item);
+  return std::unique_ptr<Item[], Free>(static_cast<Item*>(allocate_in_huge_pages(64, bytes)));
 }
 
 Status no_memory(std::int64_t count) {
   return Status(Code::out_of_memory,
                 "the host has no memory to put " + std::to_string(count) + " elements in order");
+}
+
+/// The first piece of adjacent elements from `i` on in which one is better than `worst`; the end of
+/// the last whole piece if there is none.
+template <class Key>
+[[gnu::always_inline]] inline std::int64_t skip_body(const Key* in, std::int64_t i, std::int64_t n,
+                                                     KeyOrder order, Key worst) {
+  constexpr int kPiece = 128;
+  for (; i + kPiece <= n; i += kPiece) {
+    const Key* piece = in + i;
+    Key best = worst;
+    for (int k = 0; k < kPiece; ++k) best = std::min(best, order.key(piece[k]));
+    if (best < worst) break;
+  }
+  return i;
+}
+template <class Key>
+EMBER_VECTOR_CODE std::int64_t skip_vector(const Key* in, std::int64_t i, std::int64_t n,
+                                           KeyOrder order, Key worst) {
+  return skip_body(in, i, n, order, worst);
+}
+template <class Key>
+std::int64_t skip(const Key* in, std::int64_t i, std::int64_t n, KeyOrder order, Key worst) {
+  if (host::has_avx2) return skip_vector(in, i, n, order, worst);
+#if EMBER_HOST_AVX2
+  return skip_body(in, i, n, order, worst);
+#endif
 }
 
 template <class Key>
@@ -46,7 +107,7 @@ Status topk_column(const Params& params, const HostLaunch& on) {
   if (values == nullptr) return on.fault();
   std::int64_t* indices = on.at(args.indices, outputs);
   if (indices == nullptr) return on.fault();
-  const Entries<Key> best = make_entries<Key>(args.k);
+  const auto best = make_entries<Entry<Key>>(args.k);
   if (best == nullptr) return no_memory(args.k);
   Entry<Key>* const end = best.get() + args.k;
   for (std::int64_t row = 0; row < args.rows; ++row, in += args.n) {
@@ -54,12 +115,15 @@ Status topk_column(const Params& params, const HostLaunch& on) {
       best[static_cast<std::size_t>(i)] = {args.order.key(in[i]), i};
     // The worst of the best is in front.
     std::make_heap(best.get(), end);
-    for (std::int64_t i = args.k; i < args.n; ++i) {
-      const Key key = args.order.key(in[i]);
-      if (!(key < best[0].key)) continue;  // with equal keys, the earlier one stays
-      std::pop_heap(best.get(), end);
-      end[-1] = {key, i};
-      std::push_heap(best.get(), end);
+    for (std::int64_t i = args.k; i < args.n;) {
+      i = skip(in, i, args.n, args.order, best[0].key);
+      for (const std::int64_t last = std::min(i + 128, args.n); i < last; ++i) {
+        const Key key = args.order.key(in[i]);
+        if (!(key < best[0].key)) continue;  // with equal keys, the earlier one stays
+        std::pop_heap(best.get(), end);
+        end[-1] = {key, i};
+        std::push_heap(best.get(), end);
+      }
     }
     std::sort_heap(best.get(), end);
     for (const Entry<Key>* entry = best.get(); entry != end; ++entry) {
@@ -71,30 +135,55 @@ Status topk_column(const Params& params, const HostLaunch& on) {
 }
 
 /// By eight bits at a time, from the lowest; what comes out is in the returned one of the two.
-template <class Key>
-Entry<Key>* radix_sort(Entry<Key>* from, Entry<Key>* to, std::int64_t n) {
-  for (unsigned shift = 0; shift < 8 * sizeof(Key); shift += 8) {
-    const auto digit = [&](const Entry<Key>& entry) {
-      return static_cast<std::size_t>((entry.key >> shift) & 255U);
-    };
-    std::int64_t places[kDigits] = {};
-    for (std::int64_t i = 0; i < n; ++i) ++places[digit(from[i])];
-    if (places[digit(from[0])] == n) continue;
+template <class Key, class Item>
+Item* radix_sort(Item* from, Item* to, std::int64_t n) {
+  constexpr unsigned kPasses = sizeof(Key);
+  std::int64_t counts[kPasses][kDigits] = {};
+  for (std::int64_t i = 0; i < n; ++i)
+    for (unsigned pass = 0; pass < kPasses; ++pass) ++counts[pass][from[i].digit(8 * pass)];
+  for (unsigned pass = 0; pass < kPasses; ++pass) {
+    std::int64_t* const places = counts[pass];
+    if (places[from[0].digit(8 * pass)] == n) continue;
     std::int64_t next = 0;
-    for (std::int64_t& place : places) {
-      const std::int64_t count = place;
-      place = next;
+    for (std::int64_t digit = 0; digit < kDigits; ++digit) {
+      const std::int64_t count = places[digit];
+      places[digit] = next;
       next += count;
     }
-    for (std::int64_t i = 0; i < n; ++i) to[places[digit(from[i])]++] = from[i];
+    for (std::int64_t i = 0; i < n; ++i) to[places[from[i].digit(8 * pass)]++] = from[i];
     std::swap(from, to);
   }
   return from;
 }
 
+template <class Key, class Item>
+Status sort_items(const SortArgs& args, const Key* in, Key* values, std::int64_t* indices) {
+  constexpr std::int64_t kFew = 256;  // where counting digits does not pay
+  const bool few = args.n < kFew;
+  const auto entries = make_entries<Item>(args.n);
+  const auto others = few ? nullptr : make_entries<Item>(args.n);
+  if (entries == nullptr || (!few && others == nullptr)) return no_memory(args.n);
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    for (std::int64_t i = 0; i < args.n; ++i) entries[i] = Item(args.order.key(in[i]), i);
+    const Item* sorted = entries.get();
+    if (few)
+      std::sort(entries.get(), entries.get() + args.n);
+    else
+      sorted = radix_sort<Key>(entries.get(), others.get(), args.n);
+    for (std::int64_t i = 0; i < args.n; ++i) {
+      const std::int64_t index = index_of(sorted[i]);
+      values[i] = in[index];
+      indices[i] = index;
+    }
+    in += args.n;
+    values += args.n;
+    indices += args.n;
+  }
+  return {};
+}
+
 template <class Key>
 Status sort_column(const Params& params, const HostLaunch& on) {
-  constexpr std::int64_t kFew = 512;  // where counting digits does not pay
   const auto& args = params.as<SortArgs>();
   const auto count = static_cast<std::size_t>(args.rows * args.n);
   const Key* in = on.at(static_cast<const Key*>(args.in), count);
@@ -103,27 +192,9 @@ Status sort_column(const Params& params, const HostLaunch& on) {
   if (values == nullptr) return on.fault();
   std::int64_t* indices = on.at(args.indices, count);
   if (indices == nullptr) return on.fault();
-  const bool few = args.n < kFew;
-  const Entries<Key> entries = make_entries<Key>(args.n);
-  const Entries<Key> others = few ? nullptr : make_entries<Key>(args.n);
-  if (entries == nullptr || (!few && others == nullptr)) return no_memory(args.n);
-  for (std::int64_t row = 0; row < args.rows; ++row) {
-    for (std::int64_t i = 0; i < args.n; ++i)
-      entries[static_cast<std::size_t>(i)] = {args.order.key(in[i]), i};
-    const Entry<Key>* sorted = entries.get();
-    if (few)
-      std::sort(entries.get(), entries.get() + args.n);
-    else
-      sorted = radix_sort(entries.get(), others.get(), args.n);
-    for (std::int64_t i = 0; i < args.n; ++i) {
-      values[i] = in[sorted[i].index];
-      indices[i] = sorted[i].index;
-    }
-    in += args.n;
-    values += args.n;
-    indices += args.n;
-  }
-  return {};
+  if constexpr (sizeof(Key) <= 4)
+    if (args.n <= Packed::kMax) return sort_items<Key, Packed>(args, in, values, indices);
+  return sort_items<Key, Entry<Key>>(args, in, values, indices);
 }
 
 /// The unsigned number as wide as T.

@@ -1,4 +1,4 @@
-#include "ember/ops/host/elementwise_loop.h"
+#include "ember/ops/host/vector.h"
 
 namespace ember::ops::host {
 
@@ -8,6 +8,11 @@ const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("
 #elif EMBER_HOST_AVX2
 const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
                       __builtin_cpu_supports("f16c");
+#endif
+#if EMBER_HOST_AVX2
+const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512bw");
 #endif
 
 }  // namespace ember::ops::host

@@ -156,7 +156,8 @@ EMBER_REDUCE_BODY bool best_of(const typename F::In* x, int count, typename F::V
 #pragma GCC unroll 8
       for (int v = 0; v < Values::kCount; ++v) {
         const auto& value = next.part[v];
-        if constexpr (is_floating<Value>) nan |= value != value;
+        if constexpr (is_floating<Value>)
+          nan |= value != value;  // NOLINT(misc-redundant-expression)
         best.part[v] = F::beyond(Value(1), Value(0))
                            ? (value > best.part[v] ? value : best.part[v])
                            : (value < best.part[v] ? value : best.part[v]);

@@ -386,8 +386,10 @@ def measure(entry, libraries, data, quick):
         ours, theirs = (seen[t] for t in libraries)
         scale = max(map(abs, theirs), default=0)
         if len(ours) != len(theirs) or not all(close(x, y, scale) for x, y in zip(ours, theirs)):
-            problem[libraries[1]] = f"results differ: {ours} and {theirs}"
-            calls.pop(libraries[1])
+            # Which of them is wrong is not known, so neither has a figure.
+            for t in libraries:
+                problem[t] = f"results differ: {ours} and {theirs}"
+            calls.clear()
     times = {t: [] for t in calls}
     for _ in range(1 if quick else 31 if entry.unit == "us" else 7):
         for t, f in calls.items():

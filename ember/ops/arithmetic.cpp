@@ -20,14 +20,16 @@ Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
 void check_alpha(Dtype dtype, const Scalar& alpha) {
   if (alpha.dtype() == Dtype::bool_ && dtype != Dtype::bool_)
     throw Error("Boolean alpha only supported for Boolean results.");
-  if (alpha.dtype() == Dtype::complex128 && !is_complex_dtype(dtype))
-    throw Error("For non-complex input tensors, argument alpha must not be a complex number.");
-  if (alpha.dtype() == Dtype::float64 && is_integral(dtype))
+  if (!is_integral(alpha.dtype()) && is_integral(dtype))
     throw Error("For integral input tensors, argument alpha must not be a floating point number.");
+  if (is_complex_dtype(alpha.dtype()) && !is_complex_dtype(dtype))
+    throw Error("For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
 Scalar negative(const Scalar& number) {
-  if (is_integral(number.dtype())) return -number.to<std::int64_t>();
+  // Without a sign, since there is no opposite of the least number.
+  if (is_integral(number.dtype()))
+    return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(number.to<std::int64_t>()));
   const auto value = number.to<Complex<double>>();
   if (is_complex_dtype(number.dtype())) return Complex<double>(-value.re, -value.im);
   return -value.re;
@@ -46,31 +48,9 @@ Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
   return call(OpId::addcmul, out, x, y, Operand(plain == OpId::sub ? negative(alpha) : alpha));
 }
 
-/// The quotient of `x` and `y`, of a real type, towards zero.
-Tensor truncated(Tensor* out, const Operand& x, const Operand& y) {
-  const Dtype dtype = result_type(x, y);
-  if (dtype == Dtype::bool_ || is_complex_dtype(dtype))
-    ops::throw_not_implemented("div_trunc", dtype);
-  if (is_integral(dtype)) {
-    const Tensor divisible = call(OpId::sub, nullptr, x, Operand(call(OpId::fmod, nullptr, x, y)));
-    return call(OpId::floor_divide, out, Operand(divisible), y);
-  }
-  if (item_size(dtype) > 2) return call(OpId::trunc, out, Operand(call(OpId::div, nullptr, x, y)));
-  // Rounded to 16 bits before it is cut off, the quotient could reach the next integer.
-  const auto wide = [](const Operand& given) {
-    return given.tensor() == nullptr ? Tensor() : given.tensor()->to(Dtype::float32);
-  };
-  const Tensor wide_x = wide(x);
-  const Tensor wide_y = wide(y);
-  const Operand numerator = wide_x.defined() ? Operand(wide_x) : x;
-  const Operand denominator = wide_y.defined() ? Operand(wide_y) : y;
-  const Tensor quotient = call(OpId::div, nullptr, numerator, denominator).trunc_().to(dtype);
-  return out == nullptr ? quotient : call(OpId::positive, out, Operand(quotient));
-}
-
 Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding rounding) {
   switch (rounding) {
-    case Rounding::trunc: return truncated(out, x, y);
+    case Rounding::trunc: return call(OpId::div_trunc, out, x, y);
     case Rounding::floor: return call(OpId::floor_divide, out, x, y);
     case Rounding::none: break;
   }

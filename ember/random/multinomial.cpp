@@ -28,6 +28,8 @@ void check(const Tensor& weights, std::int64_t count, bool replacement) {
   if (!replacement && count > categories)
     throw Error("cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   if (categories > kMostCategories) throw Error("number of categories cannot exceed 2^24");
+  if (categories == 0 && weights.dim() == 2 && weights.size(0) > 0)
+    throw Error("invalid multinomial distribution (sum of probabilities <= 0)");
   if (weights.numel() == 0) return;
   if (!(weights.isfinite() & (weights >= 0)).all().item<bool>())
     throw Error("probability tensor contains either `inf`, `nan` or element < 0");
@@ -39,7 +41,8 @@ void check(const Tensor& weights, std::int64_t count, bool replacement) {
         "category to sample)");
 }
 
-/// For each category its weight over an exponential variable, as often as `sizes` say.
+/// For each category its weight over an exponential variable, as often as `sizes` say. The largest
+/// weight is 1, so that the winner's is a number between zero and infinity.
 Tensor race(const Tensor& weights, const Shape& sizes, const GeneratorArg& generator) {
   Tensor lots = empty(sizes, {weights.dtype(), weights.device()});
   exponential_(lots, 1, generator);
@@ -51,14 +54,20 @@ Tensor race(const Tensor& weights, const Shape& sizes, const GeneratorArg& gener
 Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement,
                    const GeneratorArg& generator) {
   check(p, count, replacement);
-  const Tensor weights = item_size(p.dtype()) < 4 ? p.to(Dtype::float32) : p;
   if (p.numel() == 0) {
     Shape sizes = p.sizes();
     sizes[p.dim() - 1] = count;
     return empty(sizes, {Dtype::int64, p.device()});
   }
+  const Tensor given = item_size(p.dtype()) < 4 ? p.to(Dtype::float32) : p;
+  const Tensor weights = given / given.amax(-1, true);
   if (count == 1) return race(weights, p.sizes(), generator).argmax(-1, true);
-  if (!replacement) return topk(race(weights, p.sizes(), generator), count, -1).second;
+  if (!replacement) {
+    // A weight may be so small that its number is zero; those without any weight come after it.
+    Tensor lots = race(weights, p.sizes(), generator);
+    lots.masked_fill_(given == 0, -1);
+    return topk(lots, count, -1).second;
+  }
   const std::int64_t lots = std::max<std::int64_t>(1, kAtOnce / p.numel());
   Shape sizes = p.sizes();
   sizes[p.dim() - 1] = count;

@@ -15,8 +15,8 @@ namespace ember::cuda {
 /// Makes a device current; only the device changes, streams stay. Entering makes the device ready
 /// for use (on CUDA: its context). CUDA's own current device is another matter: ember sets it while
 /// it calls CUDA, and for CUDA columns, and puts it back; code beside ember that calls CUDA sets it
-/// itself. A negative index changes nothing. ValueError for a device of another kind, AcceleratorError for
-/// one that does not exist.
+/// itself. A negative index changes nothing. ValueError for a device of another kind,
+/// AcceleratorError for one that does not exist.
 class DeviceGuard {
  public:
   explicit DeviceGuard(DeviceArg device);

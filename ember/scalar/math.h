@@ -243,6 +243,17 @@ EMBER_HD T remainder(T x, T y) {
     return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
   }
 }
+template <class T>
+EMBER_HD T truncated_quotient(T x, T y) {
+  if constexpr (is_integer<T>) {
+    if (y == 0) return 0;
+    if constexpr (std::is_signed_v<T>)
+      if (y == -1) return neg(x);  // the one quotient that does not fit
+    return static_cast<T>(x / y);
+  } else {
+    return trunc(x / y);
+  }
+}
 /// What is left of x, with the sign of x.
 template <class T>
 EMBER_HD T truncated_remainder(T x, T y) {

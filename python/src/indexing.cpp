@@ -128,8 +128,8 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return take(input, places); });
       },
       "Elements of a tensor that is taken as one row.", index);
-  both(
-      tensor, m, "nonzero",
+  both_as(
+      tensor, m, "nonzero", "*, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]",
       [](const Tensor& input, bool as_tuple) -> nb::object {
         if (!as_tuple) return nb::cast(unlocked([&] { return nonzero(input); }));
         return tuple_of(unlocked([&] { return where(input); }));

@@ -20,10 +20,12 @@ struct DeviceContext {
 
   void enter() {
     if (index < 0) return;
-    const DeviceGuard* entered = unlocked([&]() -> const DeviceGuard* {
-      if (!guard) return &guard.emplace(index);
-      return inner.emplace_back(std::make_unique<DeviceGuard>(index)).get();
-    });
+    // A device's first use may take long. What the object holds changes with the lock held only:
+    // other threads may enter it as well.
+    unlocked([&] { const DeviceGuard ready(index); });
+    const DeviceGuard* const entered =
+        guard ? inner.emplace_back(std::make_unique<DeviceGuard>(index)).get()
+              : &guard.emplace(index);
     previous = entered->original_device().index();
   }
   void exit() {

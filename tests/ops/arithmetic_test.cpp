@@ -1,4 +1,6 @@
 // Sums with a factor, and quotients that are rounded.
+#include <limits>
+
 #include "tests/ops/support.h"
 
 namespace ember::test {
@@ -29,6 +31,9 @@ TEST(Arithmetic, SumsWithAFactor) {
     const Tensor bytes = full({1}, 5, Options(uint8, Device(place)));
     EXPECT_EQ(sub(bytes, bytes, 2).item<int>(), 251);
     EXPECT_EQ(add(bytes, 1, -6).item<int>(), 255);
+    constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+    EXPECT_EQ(sub(tensor<std::int64_t>({5}).to(Device(place)), 1, kLeast).item<std::int64_t>(),
+              kLeast + 5);
     const Tensor no = zeros({1}, Options(bool_, Device(place)));
     EXPECT_TRUE(add(no, true, 2).item<bool>());
     EXPECT_FALSE(add(no, true, false).item<bool>());
@@ -39,6 +44,8 @@ TEST(Arithmetic, SumsWithAFactor) {
 TEST(Arithmetic, FactorsThatTheResultCannotHave) {
   const Tensor whole = ones({2}, int32);
   EXPECT_ERROR(add(whole, whole, 1.5), Error,
+               "For integral input tensors, argument alpha must not be a floating point number.");
+  EXPECT_ERROR(add(whole, whole, std::complex<double>(0, 1)), Error,
                "For integral input tensors, argument alpha must not be a floating point number.");
   EXPECT_ERROR(add(whole, whole, true), Error, "Boolean alpha only supported for Boolean results.");
   EXPECT_ERROR(sub(ones({2}), whole, std::complex<double>(0, 1)), Error,
@@ -75,6 +82,13 @@ TEST(Arithmetic, RoundedQuotients) {
   const Tensor x = tensor<std::int32_t>({5, -5});
   EXPECT_EQ(values<float>(div(x, 2, Rounding::none)), (std::vector<float>{2.5, -2.5}));
   EXPECT_EQ(values<std::int32_t>(div(x, 0, Rounding::trunc)), (std::vector<std::int32_t>{0, 0}));
+  const Tensor least = tensor<std::int64_t>({std::numeric_limits<std::int64_t>::min()});
+  EXPECT_EQ(div(least, -1, Rounding::trunc).item<std::int64_t>(), least.item<std::int64_t>());
+  Tensor none = empty({0});
+  EXPECT_ERROR(none.div_(empty({3, 0}), Rounding::trunc), Error, "output with shape [0] doesn't");
+  const Tensor row = ones({5});
+  Tensor tail = row.narrow(0, 1, 4);
+  EXPECT_ERROR(div_out(tail, row.narrow(0, 0, 4), 2, Rounding::trunc), Error, "memory");
   // The quotient is 2.9961, which would be 3 as a bfloat16.
   const Tensor near = tensor({2.984375F}).to(bfloat16);
   EXPECT_EQ(div(near, tensor({0.99609375F}).to(bfloat16), Rounding::trunc).item<float>(), 2);

@@ -73,6 +73,9 @@ run(${CMAKE_COMMAND} -E env --unset=EMBER_DEVICES --unset=CUDA_VISIBLE_DEVICES
 message(STATUS "${output}")
 
 file(GLOB readme ${WORK}/consumer/readme_*[0-9])
+if(HOW STREQUAL "installed" AND NOT readme)
+  message(FATAL_ERROR "README.md's examples were not built in ${WORK}/consumer")
+endif()
 foreach(program ${readme})
   run(${CMAKE_COMMAND} -E env --unset=CUDA_VISIBLE_DEVICES EMBER_DEVICES=sim:2 ${program})
   message(STATUS "${output}")

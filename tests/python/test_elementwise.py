@@ -48,11 +48,19 @@ def relu(x):
     return np.where(np.isnan(x), x, np.maximum(x, 0)) if x.dtype.kind == "f" else np.maximum(x, 0)
 
 
+def div_trunc(x, y):
+    if x.dtype.kind == "f":
+        return np.trunc(x / y)
+    down = np.floor_divide(x, y)
+    return down + ((down < 0) & (down * y != x) & (y != 0)).astype(x.dtype)
+
+
 REFERENCE = {
     "abs": np.abs, "neg": np.negative, "positive": np.positive, "sign": sign, "square": np.square,
     "reciprocal": lambda x: 1 / x, "conj": np.conj, "angle": angle,
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
-    "floor_divide": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod, "pow": np.power,
+    "floor_divide": np.floor_divide, "div_trunc": div_trunc, "remainder": np.remainder,
+    "fmod": np.fmod, "pow": np.power,
     "addcmul": lambda x, y, z: x + y * z, "addcdiv": lambda x, y, z: x + y / z,
     "lerp": lerp,
     "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "round": np.rint,

@@ -3,6 +3,7 @@
 #include "ember/random/distributions.h"
 
 #include <functional>
+#include <limits>
 
 #include "ember/random/draw_args.h"
 #include "tests/ops/support.h"
@@ -269,6 +270,20 @@ TEST_P(Draws, CategoriesByTheirWeights) {
   EXPECT_EQ(generator.get_offset(), before + 4);
 }
 
+TEST_P(Draws, WeightsOfAnySize) {
+  Generator generator = generator_at(place(), 7);
+  const Tensor large = full({2}, 1e38, Options(float32, Device(place())));
+  const auto ones_drawn = multinomial(large, 20000, true, generator).sum().item<double>();
+  EXPECT_LE(std::abs(ones_drawn - 10000), kNormalLimit * std::sqrt(20000 * 0.25));
+  // The smallest number there is, beside zero: only the others can be drawn.
+  const float least = std::numeric_limits<float>::denorm_min();
+  const Tensor small = tensor({0.0F, least, least}, place()).unsqueeze(0).expand({2000, 3});
+  EXPECT_TRUE((multinomial(small, 1, false, generator) > 0).all().item<bool>());
+  EXPECT_TRUE((multinomial(small, 2, false, generator) > 0).all().item<bool>());
+  const Tensor apart = tensor({0.0F, least, 1.0F}, place()).unsqueeze(0).expand({2000, 3});
+  EXPECT_TRUE((multinomial(apart, 2, false, generator) > 0).all().item<bool>());
+}
+
 TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
   const Tensor p = tensor({1.0F, 0.0F, 2.0F}, place());
   EXPECT_ERROR(multinomial(p.view({1, 1, 3}), 1), Error, "prob_dist must be 1 or 2 dim");
@@ -281,6 +296,7 @@ TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
   EXPECT_ERROR(multinomial(p.neg(), 1), Error, "either `inf`, `nan` or element < 0");
   EXPECT_ERROR(multinomial(p / 0, 1), Error, "either `inf`, `nan` or element < 0");
   EXPECT_ERROR(multinomial(zeros({2, 3}, place()), 1), Error, "sum of probabilities <= 0");
+  EXPECT_ERROR(multinomial(zeros({2, 0}, place()), 3, true), Error, "sum of probabilities <= 0");
   EXPECT_EQ(multinomial(zeros({0, 3}, place()), 2).sizes(), Shape({0, 2}));
 }
 

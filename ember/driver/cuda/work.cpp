@@ -24,11 +24,12 @@ int owner(const void* pointer) noexcept {
   return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
-/// Whether a copy has to do with the memory of another device.
-bool reaches_beyond(int device, const void* target, const void* source) noexcept {
-  for (const void* place : {target, source})
-    if (const int owns = owner(place); owns >= 0 && owns != device) return true;
-  return false;
+/// Whether a copy is one between memories of devices, not both of them this one's. Copies with the
+/// host may wait for it, and do so on the stream itself.
+bool leaves(int device, const void* target, const void* source) noexcept {
+  const int from = owner(source);
+  const int to = owner(target);
+  return from >= 0 && to >= 0 && (from != device || to != device);
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
       {"copy", stream.native, bytes},
       [&] {
         if (stream.native == nullptr && devices_.size() > 1 &&
-            reaches_beyond(stream.device, target, source))
+            leaves(stream.device, target, source))
           return on->peer_lane().run([&](CUstream lane) {
             return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, lane);
           });
@@ -96,7 +97,7 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
           return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
                                        bytes, on_stream);
         };
-        if (stream.native == nullptr && to != from) return on->peer_lane().run(copy);
+        if (stream.native == nullptr && (to != on || from != on)) return on->peer_lane().run(copy);
         return copy(to_cuda(stream));
       },
       [&] {

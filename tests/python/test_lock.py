@@ -96,3 +96,20 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert results == {i: True for i in range(8)}
+
+
+def test_a_device_context_may_be_entered_by_many_threads():
+    context = cuda.device(0)
+
+    def enter():
+        for _ in range(2000):
+            with context:
+                pass
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with context:
+        assert cuda.current_device() == 0

@@ -26,14 +26,9 @@ class Recycled {
   static void give(void* memory) noexcept {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     List& list = mine;
-    if (list.count > 0 && list.count < kKept) [[likely]] {
+    if (list.count < kKept && (list.open || begin(list))) [[likely]] {
       list.first = new (memory) Link{list.first};
       ++list.count;
-      return;
-    }
-    if (list.count == 0 && begin(list)) {
-      list.first = new (memory) Link{nullptr};
-      list.count = 1;
       return;
     }
 #endif
@@ -49,17 +44,19 @@ class Recycled {
   struct List {
     Link* first = nullptr;
     int count = 0;
-    bool closed = false;
+    bool open = false;
+    bool ended = false;
   };
   static inline thread_local constinit List mine [[gnu::tls_model("initial-exec")]];
 
   /// False once the thread is ending.
   static bool begin(List& list) noexcept {
-    if (list.closed) return false;
+    if (list.ended) return false;
     struct End {
       ~End() {
         List& ending = mine;
-        ending.closed = true;
+        ending.open = false;
+        ending.ended = true;
         ending.count = 0;
         while (ending.first != nullptr)
           ::operator delete(std::exchange(ending.first, ending.first->next));
@@ -67,6 +64,7 @@ class Recycled {
     };
     static thread_local End end;
     (void)end;
+    list.open = true;
     return true;
   }
 };

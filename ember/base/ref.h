@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 namespace ember {
@@ -16,7 +17,20 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
 
-  /// Adds an owner unless there is none left: for tables that know an object without owning it.
+ protected:
+  ~RefCounted() = default;
+
+ private:
+  template <class T>
+  friend class Ref;
+  friend class FindableRefCounted;
+  mutable std::atomic<int> refs_{0};
+};
+
+/// The same for objects that tables know without owning them.
+class FindableRefCounted : public RefCounted {
+ public:
+  /// Adds an owner unless there is none left.
   bool try_acquire() const noexcept {
     int refs = refs_.load(std::memory_order_relaxed);
     while (refs > 0)
@@ -25,12 +39,7 @@ class RefCounted {
   }
 
  protected:
-  ~RefCounted() = default;
-
- private:
-  template <class T>
-  friend class Ref;
-  mutable std::atomic<int> refs_{0};
+  ~FindableRefCounted() = default;
 };
 
 /// A shared owner of a T derived from RefCounted. Copies are thread-safe in the way of shared_ptr:
@@ -47,6 +56,12 @@ class Ref {
     return *this;
   }
   ~Ref() { release(); }
+
+  /// The first owner of an object that nobody else knows yet: that needs no atomic exchange.
+  static Ref first(T* object) noexcept {
+    object->refs_.store(1, std::memory_order_relaxed);
+    return adopt(object);
+  }
 
   /// Takes over an owner's count that try_acquire added.
   static Ref adopt(T* object) noexcept {
@@ -70,8 +85,15 @@ class Ref {
   void acquire() noexcept {
     if (counted()) object_->refs_.fetch_add(1, std::memory_order_relaxed);
   }
+  /// Whether this is the only owner, and so the last one: others are made from an owner.
+  bool alone() const noexcept {
+    if constexpr (std::is_base_of_v<FindableRefCounted, T>) return false;
+    return object_->refs_.load(std::memory_order_acquire) == 1;
+  }
   void release() noexcept {
-    if (!counted() || object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    // Most objects only ever have one owner: counting down would be an atomic exchange for nothing.
+    if (!counted() || (!alone() && object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1))
+      return;
     if constexpr (requires(T * last) { T::dispose(last); })
       T::dispose(object_);
     else
@@ -82,7 +104,7 @@ class Ref {
 
 template <class T, class... Args>
 Ref<T> make_ref(Args&&... args) {
-  return Ref<T>(new T(std::forward<Args>(args)...));
+  return Ref<T>::first(new T(std::forward<Args>(args)...));
 }
 
 }  // namespace ember

@@ -17,7 +17,7 @@ class Event;
 namespace detail {
 
 /// What the Stream values of one stream share. Lives in the stream pool (stream_pool.cpp).
-struct StreamState : RefCounted {
+struct StreamState : FindableRefCounted {
   driver::StreamHandle handle;
   std::int64_t id = 0;
   int priority = 0;

@@ -30,7 +30,7 @@ template <class... Args>
 Ref<Storage> Storage::make(Args&&... args) {
   void* const memory = Recycled<Storage>::take();
   try {
-    return Ref<Storage>(new (memory) Storage(std::forward<Args>(args)...));
+    return Ref<Storage>::first(new (memory) Storage(std::forward<Args>(args)...));
   } catch (...) {
     Recycled<Storage>::give(memory);
     throw;

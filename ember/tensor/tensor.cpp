@@ -28,7 +28,7 @@ std::uint64_t extent(Dtype dtype, const Shape& sizes, const Shape& strides, std:
 }
 
 Ref<TensorState> new_state() {
-  return Ref<TensorState>(new (Recycled<TensorState>::take()) TensorState);
+  return Ref<TensorState>::first(new (Recycled<TensorState>::take()) TensorState);
 }
 
 Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& sizes,

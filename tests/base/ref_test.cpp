@@ -89,5 +89,46 @@ TEST(Ref, OwnersOnManyThreadsDeleteOnce) {
   }
 }
 
+struct Findable : FindableRefCounted {
+  explicit Findable(std::atomic<int>& counter) : disposals(counter) {}
+  static void dispose(Findable* object) { ++object->disposals; }
+  std::atomic<int>& disposals;
+};
+
+TEST(Ref, AnObjectWithoutOwnersIsNotFound) {
+  std::atomic<int> disposals = 0;
+  Findable object(disposals);
+  EXPECT_FALSE(object.try_acquire());
+  {
+    const Ref<Findable> owner(&object);
+    ASSERT_TRUE(object.try_acquire());
+    const Ref<Findable> found = Ref<Findable>::adopt(&object);
+    EXPECT_EQ(found, owner);
+  }
+  EXPECT_EQ(disposals, 1);
+  EXPECT_FALSE(object.try_acquire());
+}
+
+// The last owner goes while another thread looks: either it finds the object, which then lives on,
+// or it does not. In neither case does the object go twice, or while it has an owner.
+TEST(Ref, FindingRacesWithTheLastOwner) {
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<int> disposals = 0;
+    Findable object(disposals);
+    Ref<Findable> owner(&object);
+    std::atomic<bool> begun = false;
+    std::thread finder([&] {
+      begun = true;
+      if (!object.try_acquire()) return;
+      const Ref<Findable> found = Ref<Findable>::adopt(&object);
+      EXPECT_EQ(disposals, 0);
+    });
+    while (!begun) std::this_thread::yield();
+    owner = {};
+    finder.join();
+    ASSERT_EQ(disposals, 1);
+  }
+}
+
 }  // namespace
 }  // namespace ember

@@ -172,19 +172,10 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
   return true;
 }
 
-}  // namespace
-
-namespace ops {
-
-const OpInfo& op_info(OpId op) noexcept { return kInfos[static_cast<int>(op)]; }
-std::span<const OpInfo> all_ops() noexcept { return kInfos; }
-
-Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out) {
-  const OpInfo& info = op_info(op);
+/// All calls. Apart from the plain ones, which need none of its large frame.
+[[gnu::noinline]] void run_any(OpId op, const OpInfo& info, std::span<const Operand* const> inputs,
+                               Tensor* out, Tensor& made) {
   const bool chooses = op == OpId::where;  // whose first input is a condition
-  Tensor made;
-  if (!chooses && run_plain(op, info, inputs, out, made)) return out == nullptr ? made : *out;
-
   Inputs in;
   std::optional<Device> device;
   bool device_settled = false;
@@ -205,7 +196,7 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
     if (!device || (settles && !device_settled))
       device = tensor->device();
     else if (settles)
-      require_same_device(*device, tensor->device());
+      ops::require_same_device(*device, tensor->device());
     device_settled |= settles;
     if (tensor->dim() > 0)
       sizes = sizes.empty() ? tensor->sizes() : broadcast_shapes(sizes, tensor->sizes());
@@ -222,7 +213,7 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
   if (!contains(info.dtypes, computed)) {
     if (!is_integral(computed) || !contains(info.dtypes, default_dtype()) ||
         contains(info.dtypes, Dtype::int64))
-      throw_not_implemented(info.name, computed);
+      ops::throw_not_implemented(info.name, computed);
     computed = default_dtype();
   }
   const Dtype result = output_dtype(info, computed);
@@ -233,10 +224,10 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
       if (tensor != nullptr && tensor->is(*out) && out->sizes() != sizes)
         throw Error("output with shape " + out->sizes().str() +
                     " doesn't match the broadcast shape " + sizes.str());
-    prepare_output(*out, *device, sizes, result);
-    require_no_internal_overlap(*out);
+    ops::prepare_output(*out, *device, sizes, result);
+    ops::require_no_internal_overlap(*out);
     for (const Tensor* tensor : in.tensors)
-      if (tensor != nullptr) require_no_partial_overlap(*out, *tensor);
+      if (tensor != nullptr) ops::require_no_partial_overlap(*out, *tensor);
     if (out->dtype() == result) made = *out;
   }
   if (!made.defined()) {
@@ -244,8 +235,8 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
     made = Tensor::make(*device, result, sizes, &strides);
   }
 
-  Loop loop;
-  std::array<PlanOperand, kLoopOperands> operands;
+  ops::Loop loop;
+  std::array<ops::PlanOperand, ops::kLoopOperands> operands;
   operands[0] = {made.data_ptr(), &made.sizes(), &made.strides(), made.element_size()};
   int numbers = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -268,10 +259,39 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
     operands[k + 1] = {tensor->data_ptr(), &tensor->sizes(), &tensor->strides(),
                        tensor->element_size()};
   }
-  run_loop(*device, elementwise_kernel(op, computed), made.sizes(),
-           std::span(operands).first(inputs.size() + 1), loop);
-  if (out == nullptr) return made;
-  if (!made.is(*out)) out->copy_(made);
+  ops::run_loop(*device, ops::elementwise_kernel(op, computed), made.sizes(),
+                std::span(operands).first(inputs.size() + 1), loop);
+  if (out != nullptr && !made.is(*out)) out->copy_(made);
+}
+
+/// Into `out` if that is not null, else into a new tensor, `made`.
+void run(OpId op, std::span<const Operand* const> inputs, Tensor* out, Tensor& made) {
+  const OpInfo& info = kInfos[static_cast<int>(op)];
+  if (op == OpId::where || !run_plain(op, info, inputs, out, made))
+    run_any(op, info, inputs, out, made);
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpInfo& op_info(OpId op) noexcept { return kInfos[static_cast<int>(op)]; }
+std::span<const OpInfo> all_ops() noexcept { return kInfos; }
+
+void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs) {
+  Tensor made;
+  run(op, inputs, &out, made);
+}
+
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs) {
+  Tensor made;
+  run(op, inputs, nullptr, made);
+  return made;
+}
+
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out) {
+  if (out == nullptr) return elementwise(op, inputs);
+  elementwise_into(*out, op, inputs);
   return *out;
 }
 
@@ -290,29 +310,36 @@ Dtype result_type(const Operand& x, const Operand& y) {
 namespace {
 
 template <class... Inputs>
-Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
+Tensor call(OpId op, const Inputs&... inputs) {
   const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
-  return ops::elementwise(op, list, out);
+  return ops::elementwise(op, list);
+}
+
+template <class... Inputs>
+Tensor& call_into(Tensor& out, OpId op, const Inputs&... inputs) {
+  const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
+  ops::elementwise_into(out, op, list);
+  return out;
 }
 
 }  // namespace
 
 // clang-format off
 #define EMBER_UNARY(name, ...)                                                                     \
-  Tensor name(const Tensor& x) { return call(OpId::name, nullptr, Operand(x)); }                   \
-  Tensor& name##_out(Tensor& out, const Tensor& x) { call(OpId::name, &out, Operand(x)); return out; } \
-  Tensor Tensor::name() const { return call(OpId::name, nullptr, Operand(*this)); }                \
-  Tensor& Tensor::name##_() { call(OpId::name, this, Operand(*this)); return *this; }
+  Tensor name(const Tensor& x) { return call(OpId::name, Operand(x)); }                            \
+  Tensor& name##_out(Tensor& out, const Tensor& x) { return call_into(out, OpId::name, Operand(x)); } \
+  Tensor Tensor::name() const { return call(OpId::name, Operand(*this)); }                         \
+  Tensor& Tensor::name##_() { return call_into(*this, OpId::name, Operand(*this)); }
 #define EMBER_BINARY(name, ...)                                                                    \
-  Tensor name(const Operand& x, const Operand& y) { return call(OpId::name, nullptr, x, y); }      \
-  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y) { call(OpId::name, &out, x, y); return out; } \
-  Tensor Tensor::name(const Operand& y) const { return call(OpId::name, nullptr, Operand(*this), y); } \
-  Tensor& Tensor::name##_(const Operand& y) { call(OpId::name, this, Operand(*this), y); return *this; }
+  Tensor name(const Operand& x, const Operand& y) { return call(OpId::name, x, y); }               \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y) { return call_into(out, OpId::name, x, y); } \
+  Tensor Tensor::name(const Operand& y) const { return call(OpId::name, Operand(*this), y); }      \
+  Tensor& Tensor::name##_(const Operand& y) { return call_into(*this, OpId::name, Operand(*this), y); }
 #define EMBER_TERNARY(name, ...)                                                                   \
-  Tensor name(const Operand& x, const Operand& y, const Operand& z) { return call(OpId::name, nullptr, x, y, z); } \
-  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z) { call(OpId::name, &out, x, y, z); return out; } \
-  Tensor Tensor::name(const Operand& y, const Operand& z) const { return call(OpId::name, nullptr, Operand(*this), y, z); } \
-  Tensor& Tensor::name##_(const Operand& y, const Operand& z) { call(OpId::name, this, Operand(*this), y, z); return *this; }
+  Tensor name(const Operand& x, const Operand& y, const Operand& z) { return call(OpId::name, x, y, z); } \
+  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z) { return call_into(out, OpId::name, x, y, z); } \
+  Tensor Tensor::name(const Operand& y, const Operand& z) const { return call(OpId::name, Operand(*this), y, z); } \
+  Tensor& Tensor::name##_(const Operand& y, const Operand& z) { return call_into(*this, OpId::name, Operand(*this), y, z); }
 #include "ember/scalar/elementwise.inc"
 #undef EMBER_UNARY
 #undef EMBER_BINARY
@@ -320,11 +347,10 @@ Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
 // clang-format on
 
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
-  return call(OpId::where, nullptr, Operand(condition), x, y);
+  return call(OpId::where, Operand(condition), x, y);
 }
 Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const Operand& y) {
-  call(OpId::where, &out, Operand(condition), x, y);
-  return out;
+  return call_into(out, OpId::where, Operand(condition), x, y);
 }
 
 Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }

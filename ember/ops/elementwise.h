@@ -77,8 +77,11 @@ namespace ops {
 const OpInfo& op_info(OpId op) noexcept;
 std::span<const OpInfo> all_ops() noexcept;
 
-/// Any element-wise operation: into `out` if that is not null, else into a new tensor.
-Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out = nullptr);
+/// Any element-wise operation: into a new tensor, or into `out`.
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs);
+void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs);
+/// The same for callers that may have an output: into `out` if that is not null.
+Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out);
 
 }  // namespace ops
 }  // namespace ember

@@ -1,6 +1,7 @@
 #include "ember/ops/run.h"
 
 #include "ember/base/error.h"
+#include "ember/runtime/runtime.h"
 
 namespace ember::ops {
 namespace {
@@ -30,7 +31,7 @@ cuda::Access access(const Tensor& tensor, bool writes) {
 void run(Device device, const driver::Kernel& kernel, const driver::Params& params,
          std::span<const cuda::Access> accesses) {
   if (device.is_cuda()) {
-    cuda::launch(cuda::current_stream(device), kernel, params, accesses);
+    cuda::launch_on_current(device.index(), kernel, params, accesses);
     return;
   }
   const Status status = run_here(kernel, params);

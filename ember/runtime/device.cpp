@@ -70,6 +70,17 @@ int checked_id(DeviceArg device, bool required, const char* message) {
   return index;
 }
 
+/// Apart from the test, which every operation makes.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_index(int wanted, int count) {
+  throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(wanted) +
+                                                          " was asked for, expected 0 to " +
+                                                          std::to_string(count - 1)));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_kind(const Device& device) {
+  throw ValueError("Expected a cuda device, but got: " + device.str());
+}
+
 }  // namespace
 
 int DeviceArg::index() const {
@@ -78,7 +89,8 @@ int DeviceArg::index() const {
     case Given::index: return index_;
     case Given::device: break;
   }
-  if (!device_.is_cuda()) throw ValueError("Expected a cuda device, but got: " + device_.str());
+  if (!device_.is_cuda()) [[unlikely]]
+    refuse_kind(device_);
   return device_.has_index() ? device_.index() : current_device();
 }
 
@@ -94,9 +106,7 @@ int DeviceArg::existing() const {
   const int wanted = index();
   const int count = static_cast<int>(detail::thread_state().streams.size());
   if (wanted >= count) [[unlikely]]
-    throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(wanted) +
-                                                            " was asked for, expected 0 to " +
-                                                            std::to_string(count - 1)));
+    refuse_index(wanted, count);
   return wanted < 0 ? current_device() : wanted;
 }
 

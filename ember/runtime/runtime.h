@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 
 #include "ember/driver/driver.h"
+#include "ember/runtime/observer.h"
 
 namespace ember::cuda {
 
@@ -25,6 +27,11 @@ inline driver::Driver& active_driver() {
 inline driver::Driver* driver_if_made() noexcept {
   return detail::the_driver.load(std::memory_order_acquire);
 }
+
+/// launch() on the calling thread's current stream of an existing device. Looks at the stream where
+/// it is, where launch(current_stream(device), ...) would make an owner of it.
+void launch_on_current(int device, const driver::Kernel& kernel, const driver::Params& params,
+                       std::span<const Access> accesses);
 
 /// The native handle of the calling thread's current stream on an existing device, without owning
 /// the stream: null is the default one.

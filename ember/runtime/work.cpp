@@ -92,6 +92,19 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   settle(machine, stream);
 }
 
+void launch_on_current(int device, const Kernel& kernel, const Params& params,
+                       std::span<const Access> accesses) {
+  const auto& streams = detail::thread_state().streams;
+  const auto slot = static_cast<std::size_t>(device);
+  if (slot >= streams.size() || observed() || detail::launch_blocking()) [[unlikely]]
+    return launch(current_stream(device), kernel, params, accesses);
+  // Only this thread changes what is current for it, so the stream lives as long as this call.
+  const detail::StreamState* const current = streams[slot].get();
+  check(active_driver().launch(
+      current != nullptr ? current->handle : driver::StreamHandle{nullptr, device, 0}, kernel,
+      params));
+}
+
 void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
   driver::Driver& machine = active_driver();
   check(machine.copy(stream.handle(), target, source, bytes));

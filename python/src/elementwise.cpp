@@ -76,7 +76,7 @@ Tensor compute(OpId op, const Inputs&... inputs) {
 template <class... Inputs>
 nb::object compute_into(Tensor& out, OpId op, const Inputs&... inputs) {
   const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
-  unlocked([&] { ops::elementwise(op, list, &out); });
+  unlocked([&] { ops::elementwise_into(out, op, list); });
   return same_object(out);
 }
 

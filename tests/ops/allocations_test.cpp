@@ -1,0 +1,74 @@
+// Operations that were run before ask the heap for nothing: what they need is recycled.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "tests/ops/support.h"
+
+// The sanitizers have an allocator of their own, and nothing is recycled under them.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+namespace {
+thread_local constinit long allocations = 0;
+}
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace ember::test {
+namespace {
+
+/// What this thread asks of the heap during one call, after some others.
+template <class Call>
+long allocations_of(const Call& call) {
+  for (int i = 0; i < 20; ++i) call();
+  cuda::synchronize(0);
+  const long before = allocations;
+  call();
+  const long after = allocations;
+  cuda::synchronize(0);
+  return after - before;
+}
+
+TEST(Allocations, AreCountedHere) {
+  long* made = nullptr;
+  EXPECT_EQ(allocations_of([&] { delete std::exchange(made, new long(1)); }), 1);
+  delete made;
+}
+
+TEST(Allocations, OperationsMakeNoneOnceWarm) {
+  const Device device("cuda:0");
+  const Tensor a = ones({8, 8}, device);
+  const Tensor b = ones({8, 8}, device);
+  Tensor out = empty({8, 8}, device);
+  EXPECT_EQ(allocations_of([&] { const Tensor made = empty({8, 8}, device); }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor view = a.t(); }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor view = a[0]; }), 0);
+  EXPECT_EQ(allocations_of([&] { add_out(out, a, b); }), 0);
+  EXPECT_EQ(allocations_of([&] { out += b; }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor sum = a + b; }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor sum = a + 2; }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor sum = a + b[0]; }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor root = a.sqrt(); }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor less = a < b; }), 0);
+}
+
+TEST(Allocations, OtherStreamsMakeNoneEither) {
+  const cuda::StreamGuard guard{cuda::Stream(0)};
+  const Tensor a = ones({8, 8}, "cuda:0");
+  Tensor out = empty({8, 8}, "cuda:0");
+  EXPECT_EQ(allocations_of([&] { add_out(out, a, a); }), 0);
+  EXPECT_EQ(allocations_of([&] { const Tensor sum = a + a; }), 0);
+}
+
+}  // namespace
+}  // namespace ember::test
+
+#endif

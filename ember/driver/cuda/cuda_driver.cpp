@@ -21,14 +21,9 @@ Status CudaDriver::make(std::unique_ptr<CudaDriver>& out) noexcept {
   return {};
 }
 
-Status CudaDriver::find(int device, Device*& out, const char* argument) noexcept {
-  // One comparison: a negative number is a large unsigned one.
-  if (static_cast<std::size_t>(device) >= devices_.size()) [[unlikely]]
-    return Status(Code::invalid_device, std::string(argument) + " is " + std::to_string(device) +
-                                            ", expected 0 to " +
-                                            std::to_string(devices_.size() - 1));
-  out = devices_[static_cast<std::size_t>(device)].get();
-  return {};
+Status CudaDriver::refuse_number(int device, const char* argument) const noexcept {
+  return Status(Code::invalid_device, std::string(argument) + " is " + std::to_string(device) +
+                                          ", expected 0 to " + std::to_string(devices_.size() - 1));
 }
 
 Status CudaDriver::refuse_old(int device, const char* kind) noexcept {

@@ -69,7 +69,14 @@ class CudaDriver final : public Driver {
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
-  Status find(int device, Device*& out, const char* argument = "device") noexcept;
+  Status find(int device, Device*& out, const char* argument = "device") noexcept {
+    // One comparison: a negative number is a large unsigned one.
+    if (static_cast<std::size_t>(device) >= devices_.size()) [[unlikely]]
+      return refuse_number(device, argument);
+    out = devices_[static_cast<std::size_t>(device)].get();
+    return {};
+  }
+  Status refuse_number(int device, const char* argument) const noexcept;
 
   /// All that must be true of a handle before CUDA may see it. `kind`: "stream" or "event".
   template <class Handle>
@@ -102,6 +109,10 @@ class CudaDriver final : public Driver {
       EMBER_TRY(check(which, on));
     return on->enter(out);
   }
+
+  /// After a launch that was noted under `number` and failed.
+  static Status launch_failed(Device& device, RecentWork::Number number, const Kernel& kernel,
+                              const Status& status) noexcept;
 
   /// For work that needs a context and does not care whose: enters a device that has one, device 0
   /// only if none has.

@@ -30,16 +30,11 @@ Status Device::retain(CUcontext& out) noexcept {
   return {};
 }
 
-// Which context is current is asked of CUDA in every call (cuCtxGetCurrent reads a thread-local
-// variable, some 15 ns): others change it behind our back, such as torch, cudaSetDevice in a user's
-// code, or a kernel's own CUDA column. Remembering what was set last would need their cooperation.
-Status Device::make_current(Visit& visit) noexcept {
-  visit.device_ = this;
+Status Device::change_current(Visit& visit) noexcept {
   CUcontext wanted = nullptr;
   EMBER_TRY(retain(wanted));
   CUcontext current = nullptr;
-  if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted) [[likely]]
-    return {};
+  if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted) return {};
   // A context that was destroyed is nothing to come back to; only in a living one this succeeds.
   CUdevice device = 0;
   if (api.cuCtxGetDevice(&device) != CUDA_SUCCESS) current = nullptr;

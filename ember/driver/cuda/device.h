@@ -155,7 +155,21 @@ class Device {
 
  private:
   Status retain(CUcontext& out) noexcept;
-  Status make_current(Visit& visit) noexcept;
+  // Which context is current is asked of CUDA in every call (cuCtxGetCurrent reads a thread-local
+  // variable, some 15 ns): others change it behind our back, such as torch, cudaSetDevice in a
+  // user's code, or a kernel's own CUDA column. Remembering what was set last would need their
+  // cooperation.
+  Status make_current(Visit& visit) noexcept {
+    visit.device_ = this;
+    const CUcontext wanted = context_.load(std::memory_order_acquire);
+    CUcontext current = nullptr;
+    if (wanted != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
+        [[likely]]
+      return {};
+    return change_current(visit);
+  }
+  /// The same where the context is another one, or is yet to be made.
+  Status change_current(Visit& visit) noexcept;
   Status fault() noexcept;
   Status destroy_context() noexcept EMBER_REQUIRES(mutex_);
 

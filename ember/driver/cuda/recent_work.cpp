@@ -19,22 +19,6 @@ std::string operation_text(const RecentWork::Operation& operation) {
 
 }  // namespace
 
-// A slot is a sequence lock: its number is zero while the fields change, and a reader that sees the
-// same number before and after has read one whole operation. The orders make that true: who reads a
-// new field then also sees the zero that was stored before it.
-
-RecentWork::Number RecentWork::add(const Operation& operation) noexcept {
-  const Number number = newest_.fetch_add(1, std::memory_order_relaxed) + 1;
-  Slot& slot = slots_[number % kKept];
-  slot.number.store(0, std::memory_order_relaxed);
-  slot.name.store(operation.name, std::memory_order_release);
-  slot.stream.store(operation.stream, std::memory_order_release);
-  slot.bytes.store(operation.bytes, std::memory_order_release);
-  slot.is_kernel.store(operation.is_kernel, std::memory_order_release);
-  slot.number.store(number, std::memory_order_release);
-  return number;
-}
-
 void RecentWork::retract(Number number) noexcept {
   slots_[number % kKept].number.compare_exchange_strong(number, 0, std::memory_order_relaxed);
 }

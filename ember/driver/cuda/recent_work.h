@@ -27,7 +27,17 @@ class RecentWork {
     bool is_kernel = false;  ///< its name is the user's and is shown in quotes
   };
 
-  Number add(const Operation& operation) noexcept;
+  Number add(const Operation& operation) noexcept {
+    const Number number = newest_.fetch_add(1, std::memory_order_relaxed) + 1;
+    Slot& slot = slots_[number % kKept];
+    slot.number.store(0, std::memory_order_relaxed);
+    slot.name.store(operation.name, std::memory_order_release);
+    slot.stream.store(operation.stream, std::memory_order_release);
+    slot.bytes.store(operation.bytes, std::memory_order_release);
+    slot.is_kernel.store(operation.is_kernel, std::memory_order_release);
+    slot.number.store(number, std::memory_order_release);
+    return number;
+  }
   /// Takes back an operation that was not enqueued after all.
   void retract(Number number) noexcept;
 
@@ -42,6 +52,9 @@ class RecentWork {
   std::string text() const;
 
  private:
+  // A slot is a sequence lock: its number is zero while the fields change, and a reader that sees
+  // the same number before and after has read one whole operation. The orders make that true: who
+  // reads a new field then also sees the zero that was stored before it.
   struct Slot {
     std::atomic<Number> number{0};  ///< 0: empty, or being written
     std::atomic<const char*> name{nullptr};

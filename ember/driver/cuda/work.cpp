@@ -42,11 +42,16 @@ Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
     return Status(Code::not_supported,
                   "kernel '" + std::string(kernel.name) + "' has no CUDA column");
   const RecentWork::Number number = on->recent().add({kernel.name, stream.native, 0, true});
-  const Status status = kernel.cuda(params, {to_cuda(stream), stream.device});
-  if (status.ok()) [[likely]]
-    return {};
-  on->refused(number, status.code());
-  if (is_sticky(status.code())) return on->enter_fault(status.code());
+  Status status = kernel.cuda(params, {to_cuda(stream), stream.device});
+  if (!status.ok()) [[unlikely]]
+    status = launch_failed(*on, number, kernel, status);
+  return status;
+}
+
+Status CudaDriver::launch_failed(Device& device, RecentWork::Number number, const Kernel& kernel,
+                                 const Status& status) noexcept {
+  device.refused(number, status.code());
+  if (is_sticky(status.code())) return device.enter_fault(status.code());
   const std::string detail = status.detail();
   return Status(status.code(), "launching kernel '" + std::string(kernel.name) + "'" +
                                    (detail.empty() ? "" : ": " + detail));

@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(kRowThreads)
 /// A tile says what it has of its own as soon as that is known, and then needs what the row has
 /// before it. Tiles come in groups. What the groups before have is known to the last tile of the
 /// group before; what the tiles before have in this group, they say themselves: a warp asks all of
-/// them at once. So the chain of tiles that wait for one that waits has one link per group, and what
-/// is added to what does not depend on who was quick: the same input gives the same bits.
+/// them at once. So the chain of tiles that wait for one that waits has one link per group, and
+/// what is added to what does not depend on who was quick: the same input gives the same bits.
 ///
 /// A value of 32 bits travels in the word that says that it is there, others beside it.
 template <class A>

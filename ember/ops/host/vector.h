@@ -22,9 +22,10 @@ extern const bool has_avx2;
 /// The same for those with AVX-512.
 extern const bool has_avx512;
 #if defined(__clang__)
-#define EMBER_WIDE_VECTOR_CODE                                                             \
-  __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx,avx2,bmi,bmi2,f16c,lzcnt," \
-                        "popcnt")))
+#define EMBER_WIDE_VECTOR_CODE                                                  \
+  __attribute__((                                                               \
+      target("avx512f,avx512dq,avx512vl,avx512bw,avx,avx2,bmi,bmi2,f16c,lzcnt," \
+             "popcnt")))
 #else  // which would otherwise keep to half the width
 #define EMBER_WIDE_VECTOR_CODE                                                         \
   __attribute__((                                                                      \

@@ -372,6 +372,35 @@ TEST(Reduce, TheExtremeOfEqualZerosIsTheFirstOne) {
       }
 }
 
+TEST(Reduce, TheFirstOfEqualsIsTakenOnEitherSideOfEveryBorder) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice})
+    for (const std::int64_t stride : {1, 2})
+      for (const std::int64_t count : {7, 40, 513, 1100, 2600}) {
+        const Tensor all = full({count * stride}, -3.0, place);
+        Tensor x = all.as_strided({count}, {stride});
+        for (const std::int64_t first : {0L, 3L, 31L, 255L, 511L, 512L, 1024L, 1090L, 2590L}) {
+          if (first + 3 >= count) continue;
+          const std::int64_t last = count - 1;
+          x.fill_(-3);
+          x.select(0, first).fill_(-0.0);
+          x.select(0, first + 2).fill_(0.0);
+          x.select(0, last).fill_(0.0);
+          EXPECT_EQ(argmax(x).item<std::int64_t>(), first) << count << " " << stride;
+          EXPECT_TRUE(std::signbit(x.max().item<double>())) << count << " " << first;
+          EXPECT_EQ(argmin(x).item<std::int64_t>(), first == 0 ? 1 : 0);
+          // A number that is better comes before NaN, and after it.
+          x.select(0, 0).fill_(9);
+          x.select(0, first + 1).fill_(kNan);
+          x.select(0, last).fill_(kNan);
+          x.select(0, last - 1).fill_(first + 1 == last - 1 ? kNan : 10);
+          EXPECT_EQ(argmax(x).item<std::int64_t>(), first + 1) << count << " " << stride;
+          EXPECT_EQ(argmin(x).item<std::int64_t>(), first + 1) << count << " " << stride;
+          EXPECT_TRUE(std::isnan(x.max().item<double>()));
+        }
+      }
+}
+
 TEST(Reduce, AnyAllAndCounts) {
   NEEDS_DEVICES(1);
   const auto zeros_in = [](const std::vector<Number>& all) {

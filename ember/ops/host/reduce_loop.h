@@ -1,7 +1,8 @@
-// The host column of reductions: row by row (reduce_rows.h), or many columns at once
-// (reduce_columns.h).
+// The host column of reductions: row by row (reduce_rows.h, extreme_rows.h), or many columns at
+// once (reduce_columns.h).
 #pragma once
 
+#include "ember/ops/host/extreme_rows.h"
 #include "ember/ops/host/reduce_columns.h"
 
 namespace ember::ops::host {

@@ -4,77 +4,21 @@
 // logarithm of the count only.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
-
-#include "ember/ops/host/vector.h"
-#include "ember/ops/reduce_functors.h"
+#include "ember/ops/host/reduce_vectors.h"
 
 namespace ember::ops::host {
 
 using driver::HostLaunch;
 
-inline constexpr int kBlock = 512;
-
-// Blocks and columns are inlined into a function with AVX2 and one without: Note [Vector
-// instructions]. The order of additions does not depend on the width, so neither do the bits.
-#define EMBER_REDUCE_BODY [[gnu::always_inline]] inline
-
 /// Lanes that a block is spread over.
 template <class F>
 inline constexpr int kLanes = std::max<int>(8, static_cast<int>(64 / sizeof(typename F::Lane)));
-
-/// Adjacent lanes in registers: compilers leave longer arrays of them in memory, and also those
-/// whose address is taken, which is why each vector passes through a variable of its own.
-template <class T, int kWidth>
-struct Vectors {
-  static constexpr int kBytes = 32;
-  static constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
-  static constexpr int kCount = kWidth / kLanes;
-  using Vector __attribute__((vector_size(kBytes))) = T;
-  Vector part[kCount];
-
-  EMBER_REDUCE_BODY void load(const T* from) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kCount; ++v) {
-      Vector value;
-      std::memcpy(&value, from + v * kLanes, kBytes);
-      part[v] = value;
-    }
-  }
-  EMBER_REDUCE_BODY void fill(T value) {
-#pragma GCC unroll 8
-    for (int v = 0; v < kCount; ++v) part[v] = Vector{} + value;
-  }
-  EMBER_REDUCE_BODY void store(T* to) const {
-#pragma GCC unroll 8
-    for (int v = 0; v < kCount; ++v) {
-      const Vector value = part[v];
-      std::memcpy(to + v * kLanes, &value, kBytes);
-    }
-  }
-};
-/// Whether a comparison of vectors is true anywhere.
-template <class Vector>
-EMBER_REDUCE_BODY bool any_set(const Vector& mask) {
-  std::uint64_t words[sizeof(Vector) / sizeof(std::uint64_t)];
-  std::memcpy(words, &mask, sizeof words);
-  std::uint64_t any = 0;
-  for (const std::uint64_t word : words) any |= word;
-  return any != 0;
-}
-
-/// What vectors can hold as it is stored.
-template <class F>
-inline constexpr bool has_vectors =
-    std::is_arithmetic_v<typename F::In> && !std::is_same_v<typename F::In, bool>;
 
 // ---- A block: adjacent elements, at most kBlock, into one accumulator
 
 template <class F>
 requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
-    void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count, std::int64_t,
-               bool) {
+    void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count) {
   constexpr int kWidth = kLanes<F>;
   static_assert(kBlock <= kWidth * reduce::kLaneElements);
   int i = 0;
@@ -117,122 +61,6 @@ requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
   f.merge(acc, f.of_lane(rest));
 }
 
-/// A truth value as wide as T, so that vectors of both go together.
-template <class T>
-using Mask = std::conditional_t<
-    sizeof(T) == 8, std::uint64_t,
-    std::conditional_t<sizeof(T) == 4, std::uint32_t,
-                       std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
-
-/// Whether one of kWidth values, which fill a vector, equals another one.
-template <class F, int kWidth>
-EMBER_REDUCE_BODY bool has_equal(const typename F::In* x, typename F::Value value) {
-  using Value = typename F::Value;
-  if constexpr (has_vectors<F>) {
-    Vectors<Value, kWidth> values;
-    values.load(x);
-    return any_set(values.part[0] == value);
-  } else {
-    Mask<Value> there = 0;
-    for (int k = 0; k < kWidth; ++k)
-      there = there | static_cast<Mask<Value>>(convert<Value>(x[k]) == value);
-    return there != 0;
-  }
-}
-
-/// The best of at least kWidth values, and whether NaN is among them: a question of its own, so
-/// that each of the two is one instruction.
-template <class F, int kWidth>
-EMBER_REDUCE_BODY bool best_of(const typename F::In* x, int count, typename F::Value& found) {
-  using Value = typename F::Value;
-  if constexpr (has_vectors<F>) {
-    using Values = Vectors<Value, kWidth>;
-    Values best;
-    best.load(x);
-    auto nan = best.part[0] != best.part[0];
-    for (int i = 0; i < count; i += kWidth) {
-      Values next;
-      next.load(x + std::min(i, count - kWidth));
-#pragma GCC unroll 8
-      for (int v = 0; v < Values::kCount; ++v) {
-        const auto& value = next.part[v];
-        if constexpr (is_floating<Value>)
-          nan |= value != value;  // NOLINT(misc-redundant-expression)
-        best.part[v] = F::beyond(Value(1), Value(0))
-                           ? (value > best.part[v] ? value : best.part[v])
-                           : (value < best.part[v] ? value : best.part[v]);
-      }
-    }
-#pragma GCC unroll 8
-    for (int v = 1; v < Values::kCount; ++v) {
-      const auto& value = best.part[v];
-      best.part[0] = F::beyond(Value(1), Value(0)) ? (value > best.part[0] ? value : best.part[0])
-                                                   : (value < best.part[0] ? value : best.part[0]);
-    }
-    const auto folded = best.part[0];
-    Value lanes[Values::kLanes];
-    std::memcpy(lanes, &folded, sizeof lanes);
-    for (int half = Values::kLanes / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k)
-        lanes[k] = F::beyond(lanes[k + half], lanes[k]) ? lanes[k + half] : lanes[k];
-    found = lanes[0];
-    return any_set(nan);
-  }
-  Value best[kWidth];
-  Mask<Value> nan[kWidth] = {};
-  for (int k = 0; k < kWidth; ++k) best[k] = convert<Value>(x[k]);
-  for (int i = 0; i < count; i += kWidth) {
-    // The last step may take some once more.
-    const typename F::In* from = x + std::min(i, count - kWidth);
-    for (int k = 0; k < kWidth; ++k) {
-      const auto value = convert<Value>(from[k]);
-      best[k] = F::beyond(value, best[k]) ? value : best[k];
-      nan[k] = nan[k] | static_cast<Mask<Value>>(F::unordered(value));
-    }
-  }
-  Mask<Value> any = 0;
-  for (int k = 0; k < kWidth; ++k) any = any | nan[k];
-  for (int half = kWidth / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k)
-      best[k] = F::beyond(best[k + half], best[k]) ? best[k + half] : best[k];
-  found = best[0];
-  return any != 0;
-}
-
-template <class F>
-requires reduce::is_extreme<F> EMBER_REDUCE_BODY void block(const F& f, typename F::Acc& acc,
-                                                            const typename F::In* x, int count,
-                                                            std::int64_t first, bool places) {
-  using Value = typename F::Value;
-  constexpr int kFew = static_cast<int>(32 / sizeof(Value));
-  constexpr int kMany = 4 * kFew;
-  Value best{};
-  bool nan = true;
-  if (count >= 2 * kMany)
-    nan = best_of<F, kMany>(x, count, best);
-  else if (count >= 2 * kFew)
-    nan = best_of<F, kFew>(x, count, best);
-  if (nan) {
-    for (int i = 0; i < count; ++i) {
-      f.add(acc, x[i], first + i);
-      plain();
-    }
-    return;
-  }
-  // Where it is matters only if it is better than what was there, which is rarely so.
-  if (acc.index != F::kNowhere && !F::better(best, acc.value)) return;
-  // The first of those that are equal, and none is better. Zeros of both signs are equal, too.
-  if (!places && best != Value(0)) {
-    acc = {best, first};
-    return;
-  }
-  int at = 0;
-  for (; at + kFew <= count; at += kFew)
-    if (has_equal<F, kFew>(x + at, best)) break;
-  while (convert<Value>(x[at]) != best) ++at;
-  acc = {convert<Value>(x[at]), first + at};
-}
-
 template <int kWidth, class T>
 EMBER_REDUCE_BODY T gathered(T* lanes) {
   for (int half = kWidth / 2; half > 0; half /= 2)
@@ -242,8 +70,7 @@ EMBER_REDUCE_BODY T gathered(T* lanes) {
 
 template <class F>
 requires reduce::is_variance<F> EMBER_REDUCE_BODY void block(const F& f, typename F::Acc& acc,
-                                                             const typename F::In* x, int count,
-                                                             std::int64_t, bool) {
+                                                             const typename F::In* x, int count) {
   using Value = typename F::Value;
   using Part = typename F::Part;
   constexpr int kWidth = std::max<int>(8, static_cast<int>(64 / sizeof(Value)));
@@ -307,15 +134,14 @@ requires reduce::is_variance<F> EMBER_REDUCE_BODY void block(const F& f, typenam
 
 template <class F>
 EMBER_VECTOR_CODE void vector_block(const F& f, typename F::Acc& acc, const typename F::In* x,
-                                    int count, std::int64_t first, bool places) {
-  block(f, acc, x, count, first, places);
+                                    int count) {
+  block(f, acc, x, count);
 }
 template <class F>
-void any_block(const F& f, typename F::Acc& acc, const typename F::In* x, int count,
-               std::int64_t first, bool places) {
-  if (has_avx2) return vector_block(f, acc, x, count, first, places);
+void any_block(const F& f, typename F::Acc& acc, const typename F::In* x, int count) {
+  if (has_avx2) return vector_block(f, acc, x, count);
 #if EMBER_HOST_AVX2
-  block(f, acc, x, count, first, places);
+  block(f, acc, x, count);
 #endif
 }
 
@@ -407,30 +233,70 @@ void pack(const ReduceArgs& args, Walk<T>& walk, T* out, int count) {
   }
 }
 
+/// The elements of a row, a block after the other, each with its elements side by side.
+template <class T>
+class Blocks {
+ public:
+  Blocks(const ReduceArgs& args, const T* x) noexcept
+      : walk_(args, x, 0),
+        args_(args),
+        x_(x),
+        adjacent_(is_adjacent(args)),
+        far_(args.reduced * args.outputs > kNear) {}
+
+  static bool is_adjacent(const ReduceArgs& args) noexcept {
+    return args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
+  }
+  /// Whether blocks stay where they are; the next one takes the place of others.
+  bool stay() const noexcept { return adjacent_; }
+
+  /// The next `count` elements, of which `first` is the first.
+  const T* next(std::int64_t first, int count) noexcept {
+    if (!adjacent_) {
+      pack(args_, walk_, packed_, count);
+      return packed_;
+    }
+    if (far_) fetch(x_ + first + kBlock);
+    return x_ + first;
+  }
+
+ private:
+  /// What is larger than this is hardly in a processor's own caches.
+  static constexpr std::int64_t kNear = (4 << 20) / sizeof(T);
+
+  /// Asks for the next block, in this row or beyond its end, while this one is worked on: what
+  /// processors fetch by themselves leaves half of the memory's bandwidth unused.
+  static void fetch(const T* block) noexcept {
+    constexpr std::size_t kLine = 64;
+    const auto* from = reinterpret_cast<const char*>(block);
+    for (std::size_t at = 0; at < kBlock * sizeof(T); at += kLine) __builtin_prefetch(from + at);
+  }
+
+  Walk<T> walk_;
+  const ReduceArgs& args_;
+  const T* x_;
+  bool adjacent_;
+  bool far_;
+  T packed_[kBlock];
+};
+
 template <class F>
 typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x) {
   using In = typename F::In;
   const std::int64_t count = args.reduced;
-  const bool adjacent = args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
   typename F::Acc acc = f.none();
-  if (adjacent && count <= kBlock) {
-    any_block(f, acc, x, static_cast<int>(count), 0, args.indices != nullptr);
+  if (count <= kBlock && Blocks<In>::is_adjacent(args)) {
+    any_block(f, acc, x, static_cast<int>(count));
     return acc;
   }
   Cascade<F> cascade(f);
-  Walk<In> walk(args, x, 0);
-  In packed[kBlock];
+  Blocks<In> blocks(args, x);
   for (std::int64_t first = 0; first < count; first += kBlock) {
-    const auto length = static_cast<int>(std::min<std::int64_t>(kBlock, count - first));
-    const In* from = x + first;
-    if (!adjacent) {
-      pack(args, walk, packed, length);
-      from = packed;
-    }
+    const auto n = static_cast<int>(std::min<std::int64_t>(kBlock, count - first));
     if constexpr (!F::kExact) acc = f.none();
-    any_block(f, acc, from, length, first, args.indices != nullptr);
+    any_block(f, acc, blocks.next(first, n), n);
     if constexpr (!F::kExact) cascade.add(acc);
-    if (decided<F>(args, acc, first + length)) break;
+    if (decided<F>(args, acc, first + n)) break;
   }
   if constexpr (F::kExact)
     return acc;

@@ -151,6 +151,28 @@ void work(const Bench& bench) {
       [&](Raw& raw) { raw.copy(target.get(), source.get(), 4 * kKiB); });
 }
 
+/// What ember's launches have beside the least that a raw one needs, and what that costs a raw one.
+void launch_parts(const Bench& bench) {
+  if (bench.raw == nullptr) return;
+  const struct {
+    const char* name;
+    RawLaunch with;
+  } parts[] = {{rows::kLaunchAnyDevice, RawLaunch::any_device},
+               {rows::kLaunchDefault, RawLaunch::default_stream},
+               {rows::kLaunchParameters, RawLaunch::parameters}};
+  for (const auto& part : parts) {
+    // The least in turns with it, for machines that are not equally fast all the time.
+    const auto times = burst_medians(
+        bench.program.bursts(kDeviceCalls), &Bench::drain, [&] { bench.raw->launch(part.with); },
+        [&] { bench.raw->launch(); });
+    Row made = row("Raw launches, beside the least one", part.name);
+    made.unit = "us";
+    made.ours = times[0];
+    made.raw = times[1];
+    bench.add(made);
+  }
+}
+
 /// A thread that sleeps until it is asked something, and answers: what the host takes for what a
 /// simulated device does.
 class Partner {
@@ -320,6 +342,7 @@ int run(int count, char** arguments) {
   program.measure("current device and streams", [&] { current(bench); });
   program.measure("events", [&] { events(bench); });
   program.measure("work", [&] { work(bench); });
+  program.measure("raw launches", [&] { launch_parts(bench); });
   program.measure("there and back", [&] { round_trips(bench); });
   program.measure("memory", [&] { memory(bench); });
   return program.finish();

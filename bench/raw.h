@@ -9,13 +9,22 @@
 
 namespace ember::bench {
 
+/// What a launch may have beside the least: each costs a little of its own.
+enum class RawLaunch {
+  least,           ///< a CUfunction of one context, a stream of its own, one parameter
+  any_device,      ///< a CUkernel, which belongs to no context
+  default_stream,  ///< on the legacy default stream
+  parameters,      ///< with a struct of 128 bytes
+};
+
 /// Calls on one device, with a stream and events of its own. They end the program if they fail. All
 /// leave the calling thread's current device as it was.
 class Raw {
  public:
   virtual ~Raw() = default;
 
-  virtual void launch() = 0;       ///< cuLaunchKernel of an empty kernel
+  /// cuLaunchKernel of an empty kernel
+  virtual void launch(RawLaunch with = RawLaunch::least) = 0;
   virtual void launch_user() = 0;  ///< the same with <<<>>>
   virtual void event_record() = 0;
   virtual void event_query() = 0;

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,6 +13,14 @@ namespace {
 
 __global__ void empty(float* unused) {
   if (unused != nullptr) *unused = 1;
+}
+
+struct Parameters {
+  float* unused = nullptr;
+  std::int64_t more[15] = {};
+};
+__global__ void empty_of_many(Parameters parameters) {
+  if (parameters.unused != nullptr) *parameters.unused = static_cast<float>(parameters.more[14]);
 }
 
 void must(cudaError_t error, const char* what) {
@@ -53,6 +62,20 @@ const DriverApi& api() {
 
 #define MUST(call) must(call, #call)
 
+// A CUkernel belongs to no context and so serves every device; the driver takes it for a
+// CUfunction.
+CUfunction function_of_any_device() {
+  cudaKernel_t kernel = nullptr;
+  MUST(cudaGetKernel(&kernel, reinterpret_cast<const void*>(&empty)));
+  return reinterpret_cast<CUfunction>(kernel);
+}
+
+CUfunction function_of_current_device(const void* symbol) {
+  cudaFunction_t function = nullptr;
+  MUST(cudaGetFuncBySymbol(&function, symbol));
+  return function;
+}
+
 class RawCuda final : public Raw {
  public:
   explicit RawCuda(int device) {
@@ -60,9 +83,9 @@ class RawCuda final : public Raw {
     MUST(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     MUST(cudaStreamCreateWithFlags(&second_, cudaStreamNonBlocking));
     MUST(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
-    cudaFunction_t function = nullptr;
-    MUST(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(&empty)));
-    function_ = function;
+    least_ = function_of_current_device(reinterpret_cast<const void*>(&empty));
+    of_many_ = function_of_current_device(reinterpret_cast<const void*>(&empty_of_many));
+    any_device_ = function_of_any_device();
     MUST(api_.cuEventRecord(event_, stream_));
     MUST(cudaStreamSynchronize(stream_));
   }
@@ -73,9 +96,20 @@ class RawCuda final : public Raw {
     cudaStreamDestroy(stream_);
   }
 
-  void launch() override {
-    void* arguments[] = {&unused_};
-    MUST(api_.cuLaunchKernel(function_, 1, 1, 1, 128, 1, 1, 0, stream_, arguments, nullptr));
+  void launch(RawLaunch with) override {
+    CUfunction function = least_;
+    CUstream stream = stream_;
+    void* parameter = &unused_;
+    switch (with) {
+      case RawLaunch::least: break;
+      case RawLaunch::any_device: function = any_device_; break;
+      case RawLaunch::default_stream: stream = nullptr; break;
+      case RawLaunch::parameters:
+        function = of_many_;
+        parameter = &parameters_;
+        break;
+    }
+    MUST(api_.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, &parameter, nullptr));
   }
   void launch_user() override { empty<<<1, 128, 0, stream_>>>(unused_); }
 
@@ -136,19 +170,14 @@ class RawCuda final : public Raw {
   cudaStream_t stream_ = nullptr;
   cudaStream_t second_ = nullptr;
   cudaEvent_t event_ = nullptr;
-  CUfunction function_ = nullptr;
+  CUfunction least_ = nullptr;
+  CUfunction of_many_ = nullptr;
+  CUfunction any_device_ = nullptr;
   float* unused_ = nullptr;
+  Parameters parameters_;
 };
 
 Status nothing(const driver::Params&, const driver::HostLaunch&) { return {}; }
-
-// A CUkernel belongs to no context and so serves every device; the driver takes it for a
-// CUfunction.
-CUfunction function_of_any_device() {
-  cudaKernel_t kernel = nullptr;
-  MUST(cudaGetKernel(&kernel, reinterpret_cast<const void*>(&empty)));
-  return reinterpret_cast<CUfunction>(kernel);
-}
 
 Status launch_empty(const driver::Params& params, const driver::CudaLaunch& on) {
   static const CUfunction function = function_of_any_device();

@@ -19,6 +19,9 @@ inline constexpr const char* kNewEvent = "new event: make, record, drop";
 
 inline constexpr const char* kLaunch = "launch an empty kernel";
 inline constexpr const char* kUserLaunch = "launch an empty kernel with <<<>>>";
+inline constexpr const char* kLaunchAnyDevice = "launch an empty kernel, a CUkernel";
+inline constexpr const char* kLaunchDefault = "launch an empty kernel, default stream";
+inline constexpr const char* kLaunchParameters = "launch an empty kernel, 128 bytes of parameters";
 inline constexpr const char* kFill = "fill 4 KiB";
 inline constexpr const char* kSmallCopy = "copy 4 KiB on the device";
 

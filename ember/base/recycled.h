@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "ember/base/sanitizer.h"
+
 namespace ember {
 
 /// Memory for objects of type T. Thread-safe; objects may be freed on other threads than they were
@@ -24,7 +26,7 @@ class Recycled {
   }
 
   static void give(void* memory) noexcept {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(EMBER_SANITIZED_HEAP)
     List& list = mine;
     if (list.count < kKept && (list.open || begin(list))) [[likely]] {
       list.first = new (memory) Link{list.first};

@@ -22,10 +22,20 @@ std::int64_t tiles_of(std::int64_t count) {
   return (count + ops::kSelectTile - 1) / ops::kSelectTile;
 }
 
+// Masks are read as bytes, each of which is true unless it is zero: memory that others share, or
+// that nobody has written yet, holds any. And they may change between the counting and the moving,
+// so that neither the mask nor the output may be left behind, whatever was counted.
+using Byte = std::uint8_t;
+
+const Byte* mask_at(const driver::HostLaunch& on, const bool* mask, std::int64_t count) {
+  return on.at(reinterpret_cast<const Byte*>(mask), unsign(count));
+}
+
 /// Eight at a time: each byte of a word counts for itself, as long as it cannot overflow.
-std::int64_t count_true(const bool* mask, std::int64_t count) {
+std::int64_t count_true(const Byte* mask, std::int64_t count) {
   constexpr std::int64_t kWord = sizeof(std::uint64_t);
   constexpr std::uint64_t kOdd = 0x00ff00ff00ff00ff;
+  constexpr std::uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
   std::int64_t sum = 0;
   while (count >= kWord) {
     const std::int64_t words = std::min<std::int64_t>(count / kWord, 255);
@@ -33,20 +43,21 @@ std::int64_t count_true(const bool* mask, std::int64_t count) {
     for (std::int64_t i = 0; i < words; ++i) {
       std::uint64_t word = 0;
       std::memcpy(&word, mask + i * kWord, sizeof word);
-      bytes += word;
+      // The highest bit of each byte says whether it is zero, and moves to the lowest place.
+      bytes += (((word & kLow) + kLow) | word) >> 7 & ~kLow >> 7;
     }
     const std::uint64_t pairs = (bytes & kOdd) + (bytes >> 8 & kOdd);
     sum += static_cast<std::int64_t>(pairs * 0x0001000100010001 >> 48);
     mask += words * kWord;
     count -= words * kWord;
   }
-  for (std::int64_t i = 0; i < count; ++i) sum += mask[i] ? 1 : 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += mask[i] != 0 ? 1 : 0;
   return sum;
 }
 
 Status count_column(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::CountArgs>();
-  const bool* mask = on.at(args.mask, unsign(args.count));
+  const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
   std::int64_t* before = on.at(args.before, unsign(tiles_of(args.count) + 1));
   if (before == nullptr) return on.fault();
@@ -63,18 +74,18 @@ Status count_column(const driver::Params& params, const driver::HostLaunch& on) 
 /// Every element is written, and the next one on it unless it was chosen: masks are rarely such
 /// that a branch could be foreseen.
 template <class T>
-void move_chosen(const ops::SelectArgs& args, const bool* mask, const std::byte* in,
+void move_chosen(const ops::SelectArgs& args, const Byte* mask, const std::byte* in,
                  std::byte* out) {
   const std::byte* const end = out + unsign(args.chosen) * sizeof(T);
-  for (; out != end; ++mask, in += sizeof(T)) {
+  for (std::int64_t i = 0; i < args.count && out != end; ++i, in += sizeof(T)) {
     std::memcpy(out, in, sizeof(T));
-    out += *mask ? sizeof(T) : 0;
+    out += mask[i] != 0 ? sizeof(T) : 0;
   }
 }
 
 Status select_column(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::SelectArgs>();
-  const bool* mask = on.at(args.mask, unsign(args.count));
+  const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
   const auto item = static_cast<std::size_t>(args.item);
   const std::byte* in = on.at(static_cast<const std::byte*>(args.in), unsign(args.count) * item);
@@ -93,19 +104,19 @@ Status select_column(const driver::Params& params, const driver::HostLaunch& on)
 
 Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::SelectArgs>();
-  const bool* mask = on.at(args.mask, unsign(args.count));
+  const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
   auto* out = on.at(static_cast<std::int64_t*>(args.out), unsign(args.chosen * args.dims));
   if (out == nullptr) return on.fault();
+  if (args.chosen == 0 || args.dims == 0) return {};
+  const std::int64_t* const stop = out + args.chosen * args.dims;
   if (args.dims == 1) {
-    const std::int64_t* const end = out + args.chosen;
-    for (std::int64_t i = 0; out != end; ++i) {
+    for (std::int64_t i = 0; i < args.count && out != stop; ++i) {
       *out = i;
-      out += mask[i] ? 1 : 0;
+      out += mask[i] != 0 ? 1 : 0;
     }
     return {};
   }
-  if (args.chosen == 0 || args.dims == 0) return {};
   // Line by line: the places in it of some elements, and then all coordinates of the chosen ones.
   constexpr std::int64_t kPiece = 256;
   const int last = args.dims - 1;
@@ -118,8 +129,9 @@ Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on
       const std::int64_t end = std::min(begin + kPiece, width);
       for (std::int64_t i = begin; i < end; ++i) {
         places[found] = i;
-        found += mask[first + i] ? 1 : 0;
+        found += mask[first + i] != 0 ? 1 : 0;
       }
+      found = std::min(found, (stop - out) / args.dims);
       for (std::int64_t k = 0; k < found; ++k, out += args.dims) {
         for (int d = 0; d < last; ++d) out[d] = line[d];
         out[last] = places[k];

@@ -28,7 +28,7 @@ void check(const Tensor& weights, std::int64_t count, bool replacement) {
   if (!replacement && count > categories)
     throw Error("cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   if (categories > kMostCategories) throw Error("number of categories cannot exceed 2^24");
-  if (categories == 0 && weights.dim() == 2 && weights.size(0) > 0)
+  if (categories == 0 && (weights.dim() == 1 || weights.size(0) > 0))
     throw Error("invalid multinomial distribution (sum of probabilities <= 0)");
   if (weights.numel() == 0) return;
   if (!(weights.isfinite() & (weights >= 0)).all().item<bool>())

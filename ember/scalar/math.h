@@ -243,6 +243,7 @@ EMBER_HD T remainder(T x, T y) {
     return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
   }
 }
+/// The quotient rounded towards zero. Integers: zero when y is zero.
 template <class T>
 EMBER_HD T truncated_quotient(T x, T y) {
   if constexpr (is_integer<T>) {

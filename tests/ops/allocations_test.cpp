@@ -5,10 +5,11 @@
 #include <new>
 #include <utility>
 
+#include "ember/base/sanitizer.h"
 #include "tests/ops/support.h"
 
 // The sanitizers have an allocator of their own, and nothing is recycled under them.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(EMBER_SANITIZED_HEAP)
 
 namespace {
 thread_local constinit long allocations = 0;

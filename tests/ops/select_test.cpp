@@ -1,4 +1,5 @@
 // nonzero and masked_select against loops over the elements.
+#include <array>
 #include <random>
 
 #include "tests/ops/support.h"
@@ -52,6 +53,34 @@ TEST(Nonzero, ShapesAndDensities) {
             << sizes.str() << ", " << percent << " % on " << device;
       }
     }
+}
+
+// Memory that others share, or that nobody has written yet, holds more than zeros and ones.
+TEST(Nonzero, AnyByteButZeroIsTrueInAMask) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : kShapes) {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(element_count(sizes)));
+    std::vector<bool> chosen(bytes.size());
+    std::mt19937 random(7);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = std::array<std::uint8_t, 6>{0, 255, 2, 0, 128, 1}[random() % 6];
+      chosen[i] = bytes[i] != 0;
+    }
+    const Tensor mask = from_blob(bytes.data(), sizes, Dtype::bool_);
+    const Tensor numbers = arange(element_count(sizes)).reshape(sizes);
+    std::vector<std::int64_t> selected;
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (chosen[i]) selected.push_back(static_cast<std::int64_t>(i));
+    for (const char* device : {"cpu", kDevice}) {
+      const Tensor there = mask.to(Device(device));
+      EXPECT_EQ(values<std::int64_t>(there.nonzero()), coordinates(chosen, sizes)) << sizes.str();
+      for (const Dtype dtype : {Dtype::int64, Dtype::int8})
+        EXPECT_EQ(values<std::int64_t>(
+                      masked_select(numbers.to(Device(device)).to(dtype), there).to(Dtype::int64)),
+                  values<std::int64_t>(tensor(selected).to(dtype).to(Dtype::int64)))
+            << sizes.str();
+    }
+  }
 }
 
 TEST(Nonzero, AllTypesAndSpecialValues) {

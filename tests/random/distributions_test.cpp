@@ -297,6 +297,7 @@ TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
   EXPECT_ERROR(multinomial(p / 0, 1), Error, "either `inf`, `nan` or element < 0");
   EXPECT_ERROR(multinomial(zeros({2, 3}, place()), 1), Error, "sum of probabilities <= 0");
   EXPECT_ERROR(multinomial(zeros({2, 0}, place()), 3, true), Error, "sum of probabilities <= 0");
+  EXPECT_ERROR(multinomial(zeros({0}, place()), 3, true), Error, "sum of probabilities <= 0");
   EXPECT_EQ(multinomial(zeros({0, 3}, place()), 2).sizes(), Shape({0, 2}));
 }
 

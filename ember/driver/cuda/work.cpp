@@ -28,8 +28,9 @@ int owner(const void* pointer) noexcept {
 /// host may wait for it, and do so on the stream itself.
 bool leaves(int device, const void* target, const void* source) noexcept {
   const int from = owner(source);
+  if (from < 0) return false;
   const int to = owner(target);
-  return from >= 0 && to >= 0 && (from != device || to != device);
+  return to >= 0 && (from != device || to != device);
 }
 
 }  // namespace

@@ -103,7 +103,8 @@ EMBER_REDUCE_BODY bool best_of_any(const typename F::In* x, int count, typename 
   return nan;
 }
 
-/// The first element that equals the best, which is among them; zeros of both signs are equal.
+/// The first element that equals the best, which is among them; zeros of both signs are equal. (If
+/// others write there meanwhile, it may be gone: then the last one.)
 template <class F>
 EMBER_REDUCE_BODY int place_of(const typename F::In* x, int count, typename F::Value best) {
   using Value = typename F::Value;
@@ -112,13 +113,14 @@ EMBER_REDUCE_BODY int place_of(const typename F::In* x, int count, typename F::V
   int at = 0;
   while (at + kMany <= count && !has_equal<F, kMany>(x + at, best)) at += kMany;
   while (at + kFew <= count && !has_equal<F, kFew>(x + at, best)) at += kFew;
-  while (convert<Value>(x[at]) != best) ++at;
+  at = std::min(at, count - 1);
+  while (at < count - 1 && convert<Value>(x[at]) != best) ++at;
   return at;
 }
 template <class F>
-EMBER_REDUCE_BODY int place_of_nan(const typename F::In* x) {
+EMBER_REDUCE_BODY int place_of_nan(const typename F::In* x, int count) {
   int at = 0;
-  while (!F::unordered(convert<typename F::Value>(x[at]))) ++at;
+  while (at < count - 1 && !F::unordered(convert<typename F::Value>(x[at]))) ++at;
   return at;
 }
 
@@ -151,7 +153,7 @@ EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args
   if (block == nullptr) return f.none();
   // Where it is says which of two zeros it is, too.
   if (!nan && args.indices == nullptr && best != Value(0)) return {best, start};
-  const int at = nan ? place_of_nan<F>(block) : place_of<F>(block, length, best);
+  const int at = nan ? place_of_nan<F>(block, length) : place_of<F>(block, length, best);
   return {convert<Value>(block[at]), start + at};
 }
 

@@ -238,11 +238,7 @@ template <class T>
 class Blocks {
  public:
   Blocks(const ReduceArgs& args, const T* x) noexcept
-      : walk_(args, x, 0),
-        args_(args),
-        x_(x),
-        adjacent_(is_adjacent(args)),
-        far_(args.reduced * args.outputs > kNear) {}
+      : walk_(args, x, 0), args_(args), x_(x), adjacent_(is_adjacent(args)), far_(is_far(args)) {}
 
   static bool is_adjacent(const ReduceArgs& args) noexcept {
     return args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
@@ -256,16 +252,20 @@ class Blocks {
       pack(args_, walk_, packed_, count);
       return packed_;
     }
-    if (far_) fetch(x_ + first + kBlock);
+    if (far_) fetch(x_ + first + count);
     return x_ + first;
   }
 
  private:
-  /// What is larger than this is hardly in a processor's own caches.
-  static constexpr std::int64_t kNear = (4 << 20) / sizeof(T);
-
-  /// Asks for the next block, in this row or beyond its end, while this one is worked on: what
-  /// processors fetch by themselves leaves half of the memory's bandwidth unused.
+  /// Whether one row follows the other in more memory than a processor's own caches hold. Short
+  /// rows are as quick without.
+  static bool is_far(const ReduceArgs& args) noexcept {
+    constexpr std::int64_t kNear = (4 << 20) / sizeof(T);
+    return args.reduced > kBlock && args.reduced * args.outputs > kNear &&
+           (args.kept_dims == 0 || args.kept_stride[0] == args.reduced);
+  }
+  /// Asks for the next block, in this row or at the beginning of the next, while this one is worked
+  /// on: what processors fetch by themselves leaves half of the memory's bandwidth unused.
   static void fetch(const T* block) noexcept {
     constexpr std::size_t kLine = 64;
     const auto* from = reinterpret_cast<const char*>(block);

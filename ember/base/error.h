@@ -33,6 +33,12 @@ class IndexError : public Error {
   using Error::Error;
 };
 
+/// An operation that does not exist for a dtype (Python: NotImplementedError, a RuntimeError).
+class NotImplementedError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// The documents' AssertionError cases: unknown device ids, builds without CUDA.
 class AssertionError : public Error {
  public:

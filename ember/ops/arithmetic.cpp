@@ -5,6 +5,7 @@
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
+#include "ember/scalar/math.h"
 
 namespace ember {
 namespace {
@@ -26,10 +27,16 @@ void check_alpha(Dtype dtype, const Scalar& alpha) {
     throw Error("For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
-Scalar negative(const Scalar& number) {
-  // Without a sign, since there is no opposite of the least number.
-  if (is_integral(number.dtype()))
-    return static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(number.to<std::int64_t>()));
+/// Of a number that fits the dtype, and so does what comes out.
+Scalar negative(const Scalar& number, Dtype dtype) {
+  // The least integer has no opposite: it wraps around to itself.
+  if (is_integral(dtype))
+    return with_type(dtype, [&]<class T>() -> Scalar {
+      if constexpr (is_integer<T>)
+        return m::neg(number.to<T>());
+      else
+        return number;
+    });
   const auto value = number.to<Complex<double>>();
   if (is_complex_dtype(number.dtype())) return Complex<double>(-value.re, -value.im);
   return -value.re;
@@ -40,12 +47,14 @@ Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
                   const Scalar& alpha) {
   const Dtype dtype = result_type(x, y);
   check_alpha(dtype, alpha);
+  require_fits(alpha, dtype);
   const auto value = alpha.to<Complex<double>>();
   if (value.re == 1 && value.im == 0) return call(plain, out, x, y);
   if (dtype == Dtype::bool_ && plain == OpId::add)
     return call(OpId::add, out, x, value.re != 0 ? y : Operand(false));
   if (dtype == Dtype::bool_) return call(plain, out, x, y);  // says that there is no such sub
-  return call(OpId::addcmul, out, x, y, Operand(plain == OpId::sub ? negative(alpha) : alpha));
+  return call(OpId::addcmul, out, x, y,
+              Operand(plain == OpId::sub ? negative(alpha, dtype) : alpha));
 }
 
 Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding rounding) {

@@ -85,7 +85,8 @@ void throw_not_implemented(const char* op, Dtype dtype) {
     throw Error(
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
         "invert a mask, use the `~` or `logical_not()` operator instead.");
-  throw Error(std::string("\"") + op + "\" not implemented for '" + legacy_name(dtype) + "'");
+  throw NotImplementedError(std::string("\"") + op + "\" not implemented for '" +
+                            legacy_name(dtype) + "'");
 }
 
 Device resolve(Device device) {

@@ -197,6 +197,7 @@ Scalar Tensor::item() const {
 }
 
 Tensor& Tensor::fill_(const Scalar& value) {
+  require_fits(value, dtype());
   ops::require_no_internal_overlap(*this);
   const std::array<ops::PlanOperand, 2> operands{{
       {data_ptr(), &sizes(), &strides(), element_size()},

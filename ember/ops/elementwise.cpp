@@ -93,13 +93,44 @@ struct Inputs {
   std::array<Scalar, kMaxInputs> numbers;
 };
 
-void put_number(ops::Loop& loop, int slot, const Scalar& number, Dtype stored, bool as_stored) {
+/// Numbers that stand for elements have to be some; those that are only computed with need not: an
+/// integer wraps around then, a 16-bit float becomes what the wider one is rounded to.
+bool takes_elements(OpId op, Dtype computed) {
+  switch (op) {
+    case OpId::where:
+    case OpId::clamp:
+    case OpId::maximum:
+    case OpId::minimum:
+    case OpId::lerp:
+    case OpId::addcmul:
+    case OpId::addcdiv: return true;
+    case OpId::pow: return is_integral(computed);
+    default: return false;
+  }
+}
+
+void require_all_fit(std::span<const Operand* const> inputs, Dtype dtype) {
+  for (const Operand* input : inputs)
+    if (input->tensor() == nullptr) require_fits(input->number(), dtype);
+}
+
+/// A number as T is computed with. Beside elements it is compared as an element would be: 0.1
+/// equals the 16-bit float nearest to it.
+template <class T>
+Compute<T> computed_number(const OpInfo& info, const Scalar& number) {
+  if constexpr (!std::is_same_v<T, Compute<T>>)
+    if (info.result == Result::boolean) return convert<Compute<T>>(number.to<T>());
+  return number.to<Compute<T>>();
+}
+
+void put_number(ops::Loop& loop, int slot, const OpInfo& info, const Scalar& number, Dtype stored,
+                bool as_stored) {
   with_type(stored, [&]<class T>() {
     const auto put = [&](auto value) { std::memcpy(loop.numbers[slot], &value, sizeof value); };
-    if (as_stored)  // NOLINT(bugprone-branch-clone): alike for most types, not for 16-bit ones
+    if (as_stored)
       put(number.to<T>());
     else
-      put(number.to<Compute<T>>());
+      put(computed_number<T>(info, number));
   });
 }
 
@@ -134,8 +165,11 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
     loop.stride[k + 1][0] = 1;
   }
   if (first == nullptr || !contains(info.dtypes, first->dtype)) return false;
-  if (numbers > 0 && kind(number) > kind(first->dtype)) return false;
   const Dtype dtype = first->dtype;
+  if (numbers > 0) {
+    if (kind(number) > kind(dtype)) return false;
+    if (takes_elements(op, dtype)) require_all_fit(inputs, dtype);
+  }
   const Dtype result = info.result == Result::same ? dtype : output_dtype(info, dtype);
   const Device device = first->storage->device();
   if (out != nullptr) {
@@ -154,7 +188,7 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
     with_type(dtype, [&]<class T>() {
       for (std::size_t k = 0; k < inputs.size(); ++k)
         if (loop.number[k + 1] >= 0) {
-          const Compute<T> value = inputs[k]->number().to<Compute<T>>();
+          const Compute<T> value = computed_number<T>(info, inputs[k]->number());
           std::memcpy(loop.numbers[loop.number[k + 1]], &value, sizeof value);
         }
     });
@@ -217,6 +251,7 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
     computed = default_dtype();
   }
   const Dtype result = output_dtype(info, computed);
+  if (takes_elements(op, computed)) require_all_fit(inputs, computed);
 
   // An output of another type takes the result over from a temporary one.
   if (out != nullptr) {
@@ -249,7 +284,7 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
         in.converted[k].fill_(in.numbers[k]);
         in.tensors[k] = tensor = &in.converted[k];
       } else {
-        put_number(loop, numbers++, in.numbers[k], wanted, chooses);
+        put_number(loop, numbers++, info, in.numbers[k], wanted, chooses);
         continue;
       }
     } else if (tensor->dtype() != wanted) {

@@ -112,6 +112,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
       is_integral(start.dtype()) && is_integral(end.dtype()) && is_integral(step.dtype());
   Options all = options;
   if (!all.dtype) all.dtype = integers ? Dtype::int64 : default_dtype();
+  for (const Scalar& number : {start, end, step}) require_fits(number, Dtype::float64);
   const double from = start.to<double>();
   const double to = end.to<double>();
   const double by = step.to<double>();

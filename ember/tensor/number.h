@@ -52,4 +52,17 @@ class Scalar {
   Complex<double> complex_{0.0};
 };
 
+/// Whether a number has a place in a dtype, if need be rounded or cut off: 1.5 in int8, but not
+/// 300, NaN or 1j. Unsigned types take the opposites of their numbers, too, which wrap around;
+/// floating- point types take infinity, but no finite number beyond their largest. Everything fits
+/// bool.
+bool fits(const Scalar& number, Dtype dtype) noexcept;
+
+/// `value cannot be converted to type uint8 without overflow: 300`
+[[noreturn]] void refuse_number(const Scalar& number, Dtype dtype);
+inline void require_fits(const Scalar& number, Dtype dtype) {
+  if (!fits(number, dtype)) [[unlikely]]
+    refuse_number(number, dtype);
+}
+
 }  // namespace ember

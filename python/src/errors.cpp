@@ -39,6 +39,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const IndexError& error) {
     PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const NotImplementedError& error) {
+    PyErr_SetString(PyExc_NotImplementedError, error.what());
   } catch (const AssertionError& error) {
     PyErr_SetString(PyExc_AssertionError, error.what());
   } catch (const Error& error) {

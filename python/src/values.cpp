@@ -114,6 +114,7 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
     const Scalar number = number_of(data);
     if (is_complex_dtype(number.dtype()) && !is_complex_dtype(dtype) && dtype != Dtype::bool_)
       throw TypeError("must be real number, not complex");
+    if (is_integral(dtype)) require_fits(number, dtype);
     with_type(dtype, [&]<class T>() {
       const T value = number.to<T>();
       std::memcpy(at, &value, sizeof value);

@@ -42,7 +42,7 @@ TEST_P(Matmul, IsTheSameOnTheDevice) {
   NEEDS_DEVICES(1);
   if (is_integral(GetParam())) {
     const Tensor a = matrix(GetParam(), {2, 2}, 1).to(kDevice);
-    EXPECT_ERROR(mm(a, a), Error, "\"addmm_cuda\" not implemented for '");
+    EXPECT_ERROR(mm(a, a), NotImplementedError, "\"addmm_cuda\" not implemented for '");
     return;
   }
   for (const auto& [n, k, m] : kSizes) {

@@ -97,7 +97,8 @@ TEST(Arange, CountsAsTorchDoes) {
   EXPECT_ERROR(arange(NAN, 5.0), Error, "unsupported range: nan -> 5");
   EXPECT_ERROR(arange(INT64_MIN, INT64_MAX), Error, "invalid size, possible overflow?");
   EXPECT_ERROR(arange(0, 1e30), Error, "invalid size, possible overflow?");
-  EXPECT_ERROR(arange(3, Options(bool_)), Error, "\"arange\" not implemented for 'Bool'");
+  EXPECT_ERROR(arange(3, Options(bool_)), NotImplementedError,
+               "\"arange\" not implemented for 'Bool'");
 }
 
 }  // namespace

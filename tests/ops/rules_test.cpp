@@ -48,13 +48,55 @@ TEST(Promotion, OfResults) {
   EXPECT_EQ(floor_divide(dims(int16), 2).dtype(), int16);
   EXPECT_EQ(dims(complex128).abs().dtype(), float64);
   EXPECT_EQ(dims(int32).isnan().dtype(), bool_);
-  EXPECT_ERROR(dims(bool_).floor(), Error, "\"floor\" not implemented for 'Bool'");
-  EXPECT_ERROR(dims(complex64).floor(), Error, "\"floor\" not implemented for 'ComplexFloat'");
-  EXPECT_ERROR(dims(float32) & dims(float32), Error, "not implemented for 'Float'");
-  EXPECT_ERROR(~dims(float64), Error, "\"bitwise_not\" not implemented for 'Double'");
-  // A number that the elements cannot hold wraps as the elements do.
+  EXPECT_ERROR(dims(bool_).floor(), NotImplementedError, "\"floor\" not implemented for 'Bool'");
+  EXPECT_ERROR(dims(complex64).floor(), NotImplementedError,
+               "\"floor\" not implemented for 'ComplexFloat'");
+  EXPECT_ERROR(dims(float32) & dims(float32), NotImplementedError, "not implemented for 'Float'");
+  EXPECT_ERROR(~dims(float64), NotImplementedError, "\"bitwise_not\" not implemented for 'Double'");
+  // A number beside elements wraps as they do.
   EXPECT_EQ((full({1}, 250, uint8) + 10).item<int>(), 4);
   EXPECT_EQ((tensor<std::int64_t>({INT64_MAX}) + 1).item<std::int64_t>(), INT64_MIN);
+}
+
+TEST(Numbers, ThatStandForElementsMustFit) {
+  NEEDS_DEVICES(1);
+  const char* const refused = "without overflow";
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor<std::uint8_t>({1, 200}).to(Device(place));
+    const Tensor mask = tensor({1.F, 0.F}).to(Device(place)).to(bool_);
+    EXPECT_ERROR(full({2}, 300, {uint8, Device(place)}), Error, refused);
+    EXPECT_ERROR(full({2}, Complex<double>(0, 1), {float32, Device(place)}), Error, refused);
+    EXPECT_ERROR(x.clone().fill_(-256), Error, refused);
+    EXPECT_ERROR(clamp(x, 0, 300), Error, refused);
+    EXPECT_ERROR(minimum(x, 300), Error, refused);
+    EXPECT_ERROR(where(mask, x, 300), Error, refused);
+    EXPECT_ERROR(pow(x, 256), Error, refused);
+    EXPECT_ERROR(add(x, x, 300), Error, refused);
+    EXPECT_ERROR(x.clone().masked_fill_(mask, 300), Error, refused);
+    EXPECT_ERROR(clamp(x.to(float16), 0, 1e5), Error, refused);
+    EXPECT_ERROR(lerp(x.to(float32), x.to(float32), 1e39), Error, refused);
+    // Not those that are only computed with, nor those of tensors, which are converted.
+    EXPECT_EQ(values<int>((x + 300).to(int32)), (std::vector<int>{45, 244}));
+    EXPECT_EQ(values<int>(sub(x, x, 255).to(int32)), (std::vector<int>{2, 144}));
+    EXPECT_EQ(values<int>(where(mask, x, tensor<std::int64_t>({300}).reshape({})).to(int32)),
+              (std::vector<int>{1, 44}));
+    EXPECT_EQ(values<int>(clamp(x, -1, 255).to(int32)), (std::vector<int>{255, 255}));
+    EXPECT_EQ(values<float>(pow(x.to(float32), 300.0).isinf().to(float32)),
+              (std::vector<float>{0, 1}));
+  }
+}
+
+TEST(Numbers, AreComparedAsElements) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice})
+    for (const Dtype dtype : {float16, bfloat16, float32, float64}) {
+      const Tensor x = tensor({0.1, 3.3}).to({dtype, Device(place)});
+      EXPECT_EQ(values<bool>(x == 0.1), (std::vector<bool>{true, false})) << dtype_name(dtype);
+      EXPECT_EQ(values<bool>(x >= 3.3), (std::vector<bool>{false, true})) << dtype_name(dtype);
+      EXPECT_EQ(values<bool>(x > 3.3), (std::vector<bool>{false, false})) << dtype_name(dtype);
+      EXPECT_EQ(values<bool>(x <= 0.1), (std::vector<bool>{true, false})) << dtype_name(dtype);
+      EXPECT_EQ(values<bool>(x.slice(0, 0, 2, 2) != 0.1), (std::vector<bool>{false}));
+    }
 }
 
 TEST(Shapes, AreBroadcast) {

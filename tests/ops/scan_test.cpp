@@ -224,8 +224,10 @@ TEST(Scan, StridedInputsOutputsAndInPlace) {
     EXPECT_ERROR(cumsum_out(small, base, 0), Error, "output with shape [3] doesn't match");
     EXPECT_ERROR(cumsum(base, 3), IndexError, "Dimension out of range");
     EXPECT_ERROR(cumsum(ones({}, device), 1), IndexError, "Dimension out of range");
-    EXPECT_ERROR(cumsum(base, 0, Dtype::bool_), Error, "\"cumsum\" not implemented for 'Bool'");
-    EXPECT_ERROR(base.gt(0).cumprod_(0), Error, "\"cumprod\" not implemented for 'Bool'");
+    EXPECT_ERROR(cumsum(base, 0, Dtype::bool_), NotImplementedError,
+                 "\"cumsum\" not implemented for 'Bool'");
+    EXPECT_ERROR(base.gt(0).cumprod_(0), NotImplementedError,
+                 "\"cumprod\" not implemented for 'Bool'");
   }
   Tensor out = empty({3}, {Dtype::float32, kDevice});
   EXPECT_ERROR(cumsum_out(out, ones({3}), 0), Error,

@@ -135,7 +135,7 @@ TEST(Bools, ComputeAsLogic) {
     EXPECT_EQ(values<float>(x + 2.5), std::vector<float>({2.5, 2.5, 3.5, 3.5}));
     EXPECT_ERROR(x - y, Error, "with two bool tensors is not supported. Use the `^`");
     EXPECT_ERROR(-x, Error, "Negation, the `-` operator, on a bool tensor is not supported.");
-    EXPECT_ERROR(bitwise_left_shift(x, y), Error, "not implemented for 'Bool'");
+    EXPECT_ERROR(bitwise_left_shift(x, y), NotImplementedError, "not implemented for 'Bool'");
   }
 }
 
@@ -350,7 +350,8 @@ TEST(ComplexNumbers, Arithmetic) {
   EXPECT_EQ(pow(tensor<Z>({{0, 0}}), 2).item<Complex<double>>(), Complex<double>(0, 0));
   EXPECT_TRUE(std::isnan(pow(tensor<Z>({{0, 0}}), -1).imag().item<double>()));
   EXPECT_EQ(values<bool>(x == y), std::vector<bool>({false, false, true, true, false}));
-  EXPECT_ERROR(static_cast<void>(x < y), Error, "\"lt\" not implemented for 'ComplexDouble'");
+  EXPECT_ERROR(static_cast<void>(x < y), NotImplementedError,
+               "\"lt\" not implemented for 'ComplexDouble'");
 }
 
 /// Real functions against long double.

@@ -1,5 +1,6 @@
 """Making tensors, looking at them, views, conversions."""
 
+import math
 import pickle
 
 import pytest
@@ -244,3 +245,26 @@ def test_objects():
     assert y.set_(x) is y and y.data_ptr() == x.data_ptr()
     assert x.detach().data_ptr() == x.data_ptr()
     assert ember.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+def test_numbers_that_do_not_fit_are_refused(place):
+    for wrong in (
+        lambda: ember.tensor([300], dtype=ember.uint8),
+        lambda: ember.tensor([math.nan], dtype=ember.int32),
+        lambda: ember.full((2,), 1j, dtype=ember.float32, device=place),
+        lambda: ember.zeros(2, device=place).fill_(1e39),
+        lambda: ember.zeros(2, dtype=ember.uint8, device=place).__setitem__(0, 300),
+        lambda: ember.ones(2, dtype=ember.int8, device=place).clamp(max=200),
+        lambda: ember.arange(3 + 4j),
+    ):
+        with pytest.raises(RuntimeError, match="without overflow: "):
+            wrong()
+    assert ember.tensor([1e39]).item() == math.inf
+    assert ember.tensor([-1], dtype=ember.uint8).item() == 255
+
+
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+def test_what_a_dtype_has_not_is_not_implemented(place):
+    with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+        ember.ones(2, dtype=ember.bool, device=place).floor()

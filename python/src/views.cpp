@@ -53,7 +53,11 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       [](const Tensor& self, std::optional<I> dim) {
         return dim ? self.squeeze(*dim) : self.squeeze();
       },
-      "Without dimensions of size one, or without that one.", nb::arg("dim") = nb::none());
+      "Without dimensions of size one, or only without those given.", nb::arg("dim") = nb::none());
+  both(
+      tensor, m, "squeeze",
+      [](const Tensor& self, const Sizes& dims) { return self.squeeze(dims.shape()); }, "",
+      nb::arg("dim"));
   both(
       tensor, m, "unsqueeze", [](const Tensor& self, I dim) { return self.unsqueeze(dim); },
       "A new dimension of size one.", nb::arg("dim"));
@@ -118,6 +122,11 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
              return unlocked([&] { return self.reshape(sizes); });
            })
       .def(
+          "view", [](const Tensor& self, Dtype dtype) { return self.view(dtype); },
+          nb::arg("dtype"), nb::sig("def view(self, dtype: dtype) -> Tensor"),
+          "The same bytes as elements of another dtype; the last dimension becomes longer or "
+          "shorter where those have another size.")
+      .def(
           "view", [](const Tensor& self, const Sizes& size) { return self.view(size.shape()); },
           nb::arg("size"), "Other sizes over the same elements; an error where that needs a copy.")
       .def("view",
@@ -160,7 +169,7 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),
-          "Makes this tensor object the view that another one is.");
+          "Makes this tensor object the view that another one of its dtype and device is.");
 }
 
 }  // namespace ember::python

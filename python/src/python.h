@@ -36,6 +36,7 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_comm(nb::module_& cuda);
 void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_pickling(nb::class_<Tensor>& tensor);
 void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);

@@ -90,6 +90,7 @@ void bind_tensor(nb::module_& m) {
   bind_indexing(tensor, m);
   bind_elementwise(tensor, m);
   bind_factories(tensor, m);
+  bind_pickling(tensor);
   bind_numpy(tensor, m);
   bind_dlpack(tensor, m);
   bind_reductions(tensor, m);

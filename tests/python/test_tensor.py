@@ -1,5 +1,6 @@
 """Making tensors, looking at them, views, conversions."""
 
+import copy
 import math
 import pickle
 
@@ -332,6 +333,53 @@ def test_contains(device):
     for nothing in ("a", None, [1]):
         with pytest.raises(RuntimeError, match="only supports Tensor or scalar, but you passed in a <"):
             nothing in x
+
+
+def test_copies_of_objects(device):
+    x = torch.arange(6, device=device).view(2, 3)
+    x.note = ["mine"]
+    shallow, deep = copy.copy(x), copy.deepcopy(x)
+    assert shallow is not x and shallow.data_ptr() == x.data_ptr() and shallow.note is x.note
+    assert deep.data_ptr() != x.data_ptr() and deep.note == x.note and deep.note is not x.note
+    for made in (shallow, deep):
+        assert made.tolist() == x.tolist() and made.device == x.device and made.dtype == x.dtype
+    row, column, twice = copy.deepcopy([x[1], x.T[1:], [x, x]])
+    assert column.stride() == (1, 3) and row.storage_offset() == 3 and twice[0] is twice[1]
+    row[1] = 70
+    assert column[0, 1] == 70 == twice[0][1, 1] and x[1, 1] == 4
+    assert copy.deepcopy(x[:0]).shape == (0, 3)
+    assert copy.deepcopy(torch.empty(0, 2, device=device)).shape == (0, 2)
+
+
+def test_pickle(device):
+    x = torch.arange(24, device=device).view(2, 3, 4)
+    x.note = "mine"
+    made = pickle.loads(pickle.dumps(x))
+    assert made.tolist() == x.tolist() and made.device == x.device and made.note == "mine"
+    for view in (x.transpose(0, 2), x[1, ::2], x[:, 1], x[0, 0].expand(3, 4), x[1, 2, 3], x[2:]):
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            made = pickle.loads(pickle.dumps(view, protocol))
+            assert made.stride() == view.stride() and made.tolist() == view.tolist()
+    assert len(pickle.dumps(torch.ones(1).expand(10 ** 6))) < 1000
+    for dtype in (torch.bool, torch.uint8, torch.bfloat16, torch.float16, torch.complex128):
+        y = torch.tensor([1, 0, 1], dtype=dtype, device=device)
+        made = pickle.loads(pickle.dumps(y))
+        assert made.dtype is dtype and made.tolist() == y.tolist()
+
+
+def test_broken_pickles():
+    state = list(torch.arange(3).__getstate__())
+    made = lambda **change: torch.Tensor.__new__(torch.Tensor).__setstate__(
+        tuple(change.get(f"part{i}", part) for i, part in enumerate(state)))
+    made()
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        made(part4="cuda:99")
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
+        made(part1=(4,))
+    with pytest.raises(ValueError, match="23 bytes, expected whole elements of 8"):
+        made(part3=bytes(23))
+    with pytest.raises(ValueError, match="of 0 parts, expected 6"):
+        torch.Tensor.__new__(torch.Tensor).__setstate__(())
 
 
 def test_to_returns_itself_where_nothing_changes():

@@ -107,11 +107,14 @@ void throw_overflow(nb::handle integer) {
   throw nb::python_error();
 }
 
-bool is_number_like(nb::handle object) noexcept {
-  return nb::isinstance<Tensor>(object) || number_from(object) || is_beyond_64_bits(object);
+bool load_number(nb::handle object, NumberLike& number) noexcept {
+  number.given = object;
+  number.plain = number_from(object);
+  return number.plain || nb::isinstance<Tensor>(object) || is_beyond_64_bits(object);
 }
 
 Scalar NumberLike::number(std::optional<Dtype> dtype) const {
+  if (plain) return *plain;
   if (nb::isinstance<Tensor>(given)) {
     const auto& tensor = nb::cast<const Tensor&>(given);
     if (tensor.dim() != 0)
@@ -119,7 +122,6 @@ Scalar NumberLike::number(std::optional<Dtype> dtype) const {
                       " dimensions, expected a number or a tensor without dimensions");
     return unlocked([&] { return tensor.item(); });
   }
-  if (const auto number = number_from(given)) return *number;
   if (!dtype || is_integral(*dtype)) throw_overflow(given);
   const double value = PyLong_AsDouble(nb::int_(given).ptr());
   if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -186,39 +188,48 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
   return options;
 }
 
+namespace {
+
+[[noreturn]] void throw_too_large(nb::handle size) {
+  const nb::gil_scoped_acquire locked;  // callers may have released it
+  throw TypeError("size: " + overflow_text(size) + ", expected sizes that fit");
+}
+
+/// Takes what is no size that fits.
+[[gnu::cold]] bool load_odd_size(nb::handle object, Sizes& sizes) noexcept {
+  if (!is_beyond_64_bits(object)) return false;
+  sizes.too_large = object;
+  return true;
+}
+
+}  // namespace
+
 Shape Sizes::shape() const {
-  if (too_large.is_valid()) {
-    const nb::gil_scoped_acquire locked;  // callers may have released it
-    throw TypeError("size: " + overflow_text(too_large) + ", expected sizes that fit");
-  }
+  if (too_large.is_valid()) [[unlikely]]
+    throw_too_large(too_large);
   if (count > kMaxDims)
     throw ValueError("a tensor of " + std::to_string(count) + " dimensions, expected at most " +
                      std::to_string(kMaxDims));
   return Shape(std::span(values, count));
 }
 
-namespace {
-bool load_size(nb::handle object, Sizes& sizes, Py_ssize_t at) noexcept {
-  if (const auto size = index_from(object)) {
-    sizes.values[at] = *size;
-    return true;
-  }
-  if (!is_beyond_64_bits(object)) return false;
-  sizes.too_large = object;
-  return true;
-}
-}  // namespace
-
 bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
   if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object.ptr());
     sizes.count = static_cast<std::size_t>(count);
-    for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i)
-      if (!load_size(PySequence_Fast_GET_ITEM(object.ptr(), i), sizes, i)) return false;
+    for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
+      const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
+      const auto size = index_from(item);
+      if (!size && !load_odd_size(item, sizes)) return false;
+      sizes.values[i] = size.value_or(0);
+    }
     return true;
   }
+  const auto size = index_from(object);
+  if (!size && !load_odd_size(object, sizes)) return false;
   sizes.count = 1;
-  return load_size(object, sizes, 0);
+  sizes.values[0] = size.value_or(0);
+  return true;
 }
 
 Shape shape_of(const nb::args& args) {
@@ -238,10 +249,16 @@ void bind_device(nb::module_& m) {
   bound
       .def(
           "__init__",
-          [](Device* self, const std::string& kind, std::optional<std::int64_t> index) {
-            new (self) Device(indexed(kind, index));
+          [](Device* self, const std::string& kind, nb::handle index) {
+            const auto number = index_from(index);
+            if (is_beyond_64_bits(index)) throw_overflow(index);
+            if (!number && !index.is_none())
+              throw TypeError("device: index: expected an int, got " +
+                              std::string(nb::repr(index).c_str()));
+            new (self) Device(indexed(kind, number));
           },
-          nb::arg("type"), nb::arg("index").none())
+          nb::arg("type"), nb::arg("index").none(),
+          nb::sig("def __init__(self, type: str, index: int | None) -> None"))
       .def(
           "__init__",
           [](Device* self, const DeviceLike& device) {

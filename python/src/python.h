@@ -124,13 +124,13 @@ Shape shape_of(const nb::args& args);
 /// A number where torch takes tensors without dimensions too, such as the value of full.
 struct NumberLike {
   nb::handle given;
+  std::optional<Scalar> plain;  ///< what is given, if that is a number of 64 bits
 
   /// Waits for a tensor's element. An int beyond 64 bits is a floating-point number if that is what
   /// it is needed for, else OverflowError.
   Scalar number(std::optional<Dtype> dtype = {}) const;
 };
-/// Whether an object can be a NumberLike.
-bool is_number_like(nb::handle object) noexcept;
+bool load_number(nb::handle object, NumberLike& number) noexcept;
 
 /// What the keywords dtype, device and pin_memory say.
 Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory = false);
@@ -158,16 +158,19 @@ struct number_caster {
  protected:
   bool take_number(handle source) noexcept {
     const auto number = ember::python::number_from(source);
-    if (number)
-      value = Number(*number);
-    else if (ember::python::is_beyond_64_bits(source))
+    if (!number) [[unlikely]] {
+      if (!ember::python::is_beyond_64_bits(source)) return false;
       too_large_ = source;
-    return number || too_large_.is_valid();
+      return true;
+    }
+    value = Number(*number);
+    return true;
   }
 
  private:
   Number& checked() {
-    if (too_large_.is_valid()) ember::python::throw_overflow(too_large_);
+    if (too_large_.is_valid()) [[unlikely]]
+      ember::python::throw_overflow(too_large_);
     return value;
   }
   handle too_large_;
@@ -219,8 +222,7 @@ struct type_caster<ember::python::NumberLike> {
   NB_TYPE_CASTER(ember::python::NumberLike, const_name("ember._C.Tensor | complex"))
   template <class Flags>
   bool from_python(handle source, Flags, cleanup_list*) noexcept {
-    value.given = source;
-    return ember::python::is_number_like(source);
+    return ember::python::load_number(source, value);
   }
 };
 

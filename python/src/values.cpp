@@ -127,7 +127,7 @@ Scalar number_of(nb::handle object, Dtype dtype) {
     if (dtype == Dtype::bool_) return true;
     if (is_integral(dtype))
       throw ValueError("Overflow when unpacking long: " + overflow_text(object));
-    return NumberLike{object}.number(dtype);
+    return NumberLike{object, std::nullopt}.number(dtype);
   }
   throw TypeError(std::string("must be real number, not ") + kind_name(object));
 }

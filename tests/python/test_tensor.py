@@ -151,6 +151,11 @@ def test_devices():
         torch.device("cuda:1", 1)
     with pytest.raises(RuntimeError, match="must not include an index"):
         torch.device("cuda:1", None)
+    for odd in (True, 1.5, "1"):
+        with pytest.raises(TypeError, match="index: expected an int, got "):
+            torch.device("cuda", odd)
+    with pytest.raises(OverflowError, match=f"{2 ** 70} is outside the range"):
+        torch.device("cuda", 2 ** 70)
 
 
 def test_factories(device):
@@ -199,6 +204,11 @@ def test_views_share_memory(device):
     assert x.narrow(1, 1, 2).tolist() == [row[1:3] for row in x.tolist()]
     assert [t.shape[0] for t in x.chunk(2)] == [2, 1]
     assert [t.shape[1] for t in x.split([1, 3], dim=1)] == [1, 3]
+    for odd in ("ab", 2.5, [1, "a"], None):
+        with pytest.raises(TypeError):
+            x.split(odd)
+    with pytest.raises(OverflowError, match=f"{2 ** 70} is outside"):
+        x.split(2 ** 70)
     assert len(x.unbind(1)) == 4
     assert x[:1].expand(5, 4).stride() == (0, 1)
     assert x.diagonal().shape == (3,)

@@ -198,9 +198,12 @@ Scalar Tensor::item() const {
 
 Tensor& Tensor::fill_(const Scalar& value) {
   require_fits(value, dtype());
-  ops::require_no_internal_overlap(*this);
+  // Elements that share memory by a stride of zero are written once.
+  Shape written = sizes();
+  for (int i = 0; !is_contiguous() && i < dim(); ++i)
+    if (strides()[i] == 0) written[i] = std::min<std::int64_t>(written[i], 1);
   const std::array<ops::PlanOperand, 2> operands{{
-      {data_ptr(), &sizes(), &strides(), element_size()},
+      {data_ptr(), &written, &strides(), element_size()},
       {},
   }};
   ops::Loop loop;
@@ -208,7 +211,7 @@ Tensor& Tensor::fill_(const Scalar& value) {
     const T stored = value.to<T>();
     std::memcpy(loop.numbers[0], &stored, sizeof stored);
   });
-  ops::run_loop(device(), ops::cast_kernel(dtype(), dtype()), sizes(), operands, loop);
+  ops::run_loop(device(), ops::cast_kernel(dtype(), dtype()), written, operands, loop);
   return *this;
 }
 

@@ -151,7 +151,10 @@ Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t 
 
 Tensor& Tensor::set_(const Tensor& other) {
   const TensorState& source = other.state();
-  state();
+  if (source.dtype != dtype() || other.device() != device())
+    throw Error(std::string("set_: the source is ") + dtype_name(source.dtype) + " on " +
+                other.device().str() + ", expected " + dtype_name(dtype()) + " on " +
+                device().str() + " as the tensor has");
   assign(*state_, source);
   return *this;
 }

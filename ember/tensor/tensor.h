@@ -6,6 +6,7 @@
 // once as long as none of them changes its elements or assigns to the same Tensor object.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -113,7 +114,8 @@ class Tensor {
   /// Whether both are the same tensor object.
   bool is(const Tensor& other) const noexcept { return state_ == other.state_; }
 
-  /// Makes this tensor object, for all who share it, the view that `other` is.
+  /// Makes this tensor object, for all who share it, the view that `other` is. Error if that has
+  /// another dtype or is on another device.
   Tensor& set_(const Tensor& other);
 
   // ---- Views: they share memory. (views.cpp)
@@ -124,6 +126,14 @@ class Tensor {
                     std::optional<std::int64_t> offset = {}) const;
   /// One size may be -1. Error where no strides can express the view.
   Tensor view(const Shape& sizes) const;
+  /// The same bytes as elements of another dtype. Where those have another size, the last dimension
+  /// becomes longer or shorter: Error unless it has stride 1, and where they are larger, unless
+  /// its size, the other strides and the offset are multiples. A template so that `view({})` is
+  /// that of no sizes.
+  template <std::same_as<Dtype> T>
+  Tensor view(T dtype) const {
+    return reinterpreted(dtype);
+  }
   /// A view where possible, else a copy.
   Tensor reshape(const Shape& sizes) const;
   Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
@@ -136,6 +146,8 @@ class Tensor {
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor squeeze() const;
   Tensor squeeze(std::int64_t dim) const;
+  /// Without those of the given dimensions that have size one. Error if one is given twice.
+  Tensor squeeze(const Shape& dims) const;
   Tensor unsqueeze(std::int64_t dim) const;
   /// One index along a dimension, which goes. IndexError outside the range.
   Tensor select(std::int64_t dim, std::int64_t index) const;
@@ -185,6 +197,7 @@ class Tensor {
   }
   /// The memory is used by work on a stream: see cuda::record_stream.
   void record_stream(const cuda::Stream& stream) const { storage()->record_stream(stream); }
+  /// The same number everywhere; elements may share memory.
   Tensor& fill_(const Scalar& value);
   Tensor& zero_() { return fill_(0); }
 
@@ -347,6 +360,7 @@ class Tensor {
   explicit Tensor(Ref<TensorState> state) noexcept : state_(std::move(state)) {}
   [[noreturn]] static void throw_undefined();
   void require_dtype(Dtype expected) const;
+  Tensor reinterpreted(Dtype dtype) const;
   Tensor make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const;
   Ref<TensorState> copy_state() const;
 

@@ -60,6 +60,45 @@ std::optional<Shape> view_strides(const Shape& from, const Shape& steps, const S
   return strides;
 }
 
+/// The sizes, strides and offset of a view whose elements have another size. Those of dimensions
+/// before the last are counted anew in the new unit; without elements they need not be multiples.
+struct Recounted {
+  Shape sizes;
+  Shape strides;
+  std::int64_t offset;
+};
+
+Recounted recount(const Tensor& from, Dtype dtype) {
+  const std::size_t old_size = from.element_size();
+  const std::size_t new_size = item_size(dtype);
+  const std::string what = std::string(" to view ") + legacy_name(from.dtype()) + " as " +
+                           legacy_name(dtype) + " (different element sizes)";
+  const int last = from.dim() - 1;
+  if (last < 0) throw Error("self.dim() cannot be 0" + what);
+  Recounted made{from.sizes(), from.strides(), from.storage_offset()};
+  if (made.strides[last] != 1)
+    throw Error("self.stride(-1) must be 1" + what + ", but got " +
+                std::to_string(made.strides[last]));
+  if (old_size > new_size) {
+    const auto ratio = static_cast<std::int64_t>(old_size / new_size);
+    made.sizes[last] = m::mul(made.sizes[last], ratio);
+    for (int i = 0; i < last; ++i) made.strides[i] = m::mul(made.strides[i], ratio);
+    made.offset = m::mul(made.offset, ratio);
+    return made;
+  }
+  const auto ratio = static_cast<std::int64_t>(new_size / old_size);
+  const auto divide = [&](std::int64_t& number, const std::string& name) {
+    if (number % ratio != 0)
+      throw Error("self." + name + " must be divisible by " + std::to_string(ratio) + what +
+                  ", but got " + std::to_string(number));
+    number /= ratio;
+  };
+  divide(made.sizes[last], "size(-1)");
+  divide(made.offset, "storage_offset()");
+  for (int i = 0; i < last; ++i) divide(made.strides[i], "stride(" + std::to_string(i) + ")");
+  return made;
+}
+
 void check_narrow(std::int64_t start, std::int64_t length, std::int64_t size) {
   if (length < 0) throw Error("narrow(): length must be non-negative.");
   if (start < -size || start > size)
@@ -84,6 +123,16 @@ Tensor Tensor::view(const Shape& sizes) const {
         "view size is not compatible with input tensor's size and stride (at least one dimension "
         "spans across two contiguous subspaces). Use .reshape(...) instead.");
   return make_view(full, *strides, storage_offset());
+}
+
+Tensor Tensor::reinterpreted(Dtype dtype) const {
+  if (item_size(dtype) == element_size()) {
+    Ref<TensorState> made = copy_state();
+    made->dtype = dtype;
+    return Tensor(std::move(made));
+  }
+  const Recounted view = recount(*this, dtype);
+  return Tensor(storage(), dtype, view.sizes, view.strides, view.offset);
 }
 
 Tensor Tensor::reshape(const Shape& sizes) const {
@@ -200,6 +249,24 @@ Tensor Tensor::squeeze(std::int64_t dim) const {
   if (this->dim() > 0 && sizes[at] == 1) {
     sizes.erase(at);
     strides.erase(at);
+  }
+  return make_view(sizes, strides, storage_offset());
+}
+
+Tensor Tensor::squeeze(const Shape& dims) const {
+  std::uint32_t listed = 0;
+  for (const std::int64_t dim : dims) {
+    const int at = wrap_dim(dim, this->dim());
+    if ((listed >> at & 1U) != 0)
+      throw Error("dim " + std::to_string(at) + " appears multiple times in the list of dims");
+    listed |= 1U << at;
+  }
+  Shape sizes;
+  Shape strides;
+  for (int i = 0; i < dim(); ++i) {
+    if ((listed >> i & 1U) != 0 && this->sizes()[i] == 1) continue;
+    sizes.push_back(this->sizes()[i]);
+    strides.push_back(this->strides()[i]);
   }
   return make_view(sizes, strides, storage_offset());
 }

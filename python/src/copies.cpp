@@ -14,6 +14,30 @@ nb::object to(const Tensor& self, const Options& options, bool non_blocking, boo
   return moved(self, unlocked([&] { return self.to(options, non_blocking, copy); }));
 }
 
+/// 'torch.FloatTensor', 'torch.cuda.FloatTensor'.
+std::string type_name(Dtype dtype, bool is_cuda) {
+  return std::string(is_cuda ? "torch.cuda." : "torch.") + legacy_name(dtype) + "Tensor";
+}
+
+/// The dtype and the kind of device that such a name stands for.
+Options options_of_type(const std::string& name) {
+  for (int i = 0; i < kDtypes; ++i)
+    for (const bool is_cuda : {false, true})
+      if (name == type_name(static_cast<Dtype>(i), is_cuda))
+        return {static_cast<Dtype>(i), is_cuda ? Device("cuda") : Device("cpu")};
+  throw ValueError("invalid type: '" + name + "'");
+}
+
+nb::object convert_to_type(const Tensor& self, nb::handle type, bool non_blocking) {
+  if (type.is_none()) return nb::cast(type_name(self.dtype(), self.is_cuda()));
+  if (const auto dtype = dtype_from(type)) return to(self, *dtype, non_blocking, false);
+  if (!nb::isinstance<nb::str>(type))
+    throw TypeError("type: dtype must be a type, str, or dtype object");
+  Options options = options_of_type(nb::cast<std::string>(type));
+  if (self.is_cuda() && options.device->is_cuda()) options.device.reset();  // it is there already
+  return to(self, options, non_blocking, false);
+}
+
 }  // namespace
 
 void bind_copies(nb::class_<Tensor>& tensor) {
@@ -76,20 +100,31 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           "Without gaps, in order; itself if it is so already.")
       .def(
           "pin_memory",
-          [](const Tensor& self) {
+          [](const Tensor& self, const DeviceLike& device) {
+            device.place();  // whether it names a device: there is one kind to be pinned for
             return moved(self, unlocked([&] { return self.pin_memory(); }));
           },
-          nb::sig("def pin_memory(self) -> Tensor"),
+          nb::arg("device") = nb::none(),
+          nb::sig("def pin_memory(self, device: device | int | str | None = None) -> Tensor"),
           "In page-locked memory; itself if it is there already. Initialises CUDA.")
       .def(
           "copy_",
-          [](Tensor& self, const Tensor& source, bool non_blocking) {
-            unlocked([&] { self.copy_(source, non_blocking); });
+          [](Tensor& self, const Operand& source, bool non_blocking) {
+            unlocked([&] {
+              if (source.tensor() == nullptr)
+                self.fill_(source.number());
+              else
+                self.copy_(*source.tensor(), non_blocking);
+            });
             return same_object(self);
           },
           nb::arg("src"), nb::arg("non_blocking") = false,
-          nb::sig("def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor"),
-          "The elements of another tensor, of any dtype and on any device, broadcast.")
+          nb::sig("def copy_(self, src: Tensor | complex, non_blocking: bool = False) -> Tensor"),
+          "The elements of another tensor, of any dtype and on any device, broadcast; or a number.")
+      .def("type", &convert_to_type, nb::arg("dtype") = nb::none(), nb::arg("non_blocking") = false,
+           nb::sig("def type(self, dtype: dtype | str | None = None, non_blocking: bool = False) "
+                   "-> typing.Any"),
+           "Such as 'torch.cuda.FloatTensor'; with such a name or a dtype, the tensor as that.")
       .def(
           "fill_",
           [](Tensor& self, const Operand& value) {

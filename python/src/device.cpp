@@ -44,17 +44,21 @@ Device parse(nb::handle text) {
   return Device(std::string_view(begin, static_cast<std::size_t>(length)));
 }
 
-Device indexed(const std::string& kind, std::int64_t index) {
-  if (index < 0) throw Error("Device index must not be negative");
+Device indexed(const std::string& kind, std::optional<std::int64_t> index) {
+  if (index && *index < 0) throw Error("Device index must not be negative");
   const Device plain{std::string_view(kind)};
   if (plain.has_index())
     throw Error("type (string) must not include an index because index was passed explicitly: " +
                 kind);
-  return {plain.type(), static_cast<int>(std::min<std::int64_t>(index, INT32_MAX))};
+  if (!index) return plain;
+  return {plain.type(), static_cast<int>(std::min<std::int64_t>(*index, INT32_MAX))};
 }
 
-/// The device index of an ember.cuda.device.
-nb::object context_index(nb::handle object) { return nb::getattr(object, "idx", nb::none()); }
+/// An int, an integer of NumPy's, or the index of an ember.cuda.device.
+nb::object device_number(nb::handle object) {
+  if (PyIndex_Check(object.ptr()) != 0) return nb::borrow(object);
+  return nb::getattr(object, "idx", nb::none());
+}
 
 }  // namespace
 
@@ -70,6 +74,58 @@ std::optional<Scalar> number_from(nb::handle object) noexcept {
   }
   const Scalar value = number_of_builtin(plain.ptr(), known);
   return known ? std::optional(value) : std::nullopt;
+}
+
+std::optional<Dtype> numpy_scalar_dtype(nb::handle object) noexcept {
+  if (!is_numpy_scalar(object.ptr())) return std::nullopt;
+  std::string_view name = Py_TYPE(object.ptr())->tp_name;
+  name.remove_prefix(std::string_view("numpy.").size());
+  if (name == "bool_") name = "bool";
+  for (int i = 0; i < kDtypes; ++i)
+    if (name == dtype_name(static_cast<Dtype>(i))) return static_cast<Dtype>(i);
+  return std::nullopt;
+}
+
+bool is_beyond_64_bits(nb::handle object) noexcept {
+  if (PyLong_Check(object.ptr())) return !number_from(object);
+  if (!is_numpy_scalar(object.ptr()) || PyIndex_Check(object.ptr()) == 0) return false;
+  const nb::object integer = nb::steal(PyNumber_Index(object.ptr()));
+  if (!integer.is_valid()) PyErr_Clear();
+  return integer.is_valid() && !number_from(integer);
+}
+
+std::string overflow_text(nb::handle integer) {
+  // Python refuses to write very long ints, and nobody would read them.
+  const auto bits = nb::cast<std::size_t>(nb::int_(integer).attr("bit_length")());
+  const std::string value = bits <= 256 ? std::string(nb::str(integer).c_str())
+                                        : "an int of " + std::to_string(bits) + " bits";
+  return value + " is outside the range of int64";
+}
+
+void throw_overflow(nb::handle integer) {
+  PyErr_SetString(PyExc_OverflowError, overflow_text(integer).c_str());
+  throw nb::python_error();
+}
+
+bool load_number(nb::handle object, NumberLike& number) noexcept {
+  number.given = object;
+  number.plain = number_from(object);
+  return number.plain || nb::isinstance<Tensor>(object) || is_beyond_64_bits(object);
+}
+
+Scalar NumberLike::number(std::optional<Dtype> dtype) const {
+  if (plain) return *plain;
+  if (nb::isinstance<Tensor>(given)) {
+    const auto& tensor = nb::cast<const Tensor&>(given);
+    if (tensor.dim() != 0)
+      throw TypeError("a tensor of " + std::to_string(tensor.dim()) +
+                      " dimensions, expected a number or a tensor without dimensions");
+    return unlocked([&] { return tensor.item(); });
+  }
+  if (!dtype || is_integral(*dtype)) throw_overflow(given);
+  const double value = PyLong_AsDouble(nb::int_(given).ptr());
+  if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
 }
 
 std::optional<std::int64_t> index_from(nb::handle object) noexcept {
@@ -104,24 +160,22 @@ nb::object to_python(const Scalar& number) {
 bool is_device_like(nb::handle object) noexcept {
   PyObject* const given = object.ptr();
   if (object.is_none() || PyUnicode_Check(given) || Py_TYPE(given) == type) return true;
-  if (PyBool_Check(given)) return false;
-  return PyLong_Check(given) || PyObject_HasAttrString(given, "idx") != 0;
+  if (PyBool_Check(given) || nb::isinstance<Tensor>(object)) return false;
+  return PyLong_Check(given) || index_from(object) || PyObject_HasAttrString(given, "idx") != 0;
 }
 
 cuda::DeviceArg DeviceLike::arg() const {
   if (!given.is_valid() || given.is_none()) return {};
   if (PyUnicode_Check(given.ptr())) return parse(given);
   if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
-  if (PyLong_Check(given.ptr())) return index_of(given);
-  return index_of(context_index(given));
+  return index_of(device_number(given));
 }
 
 std::optional<Device> DeviceLike::place() const {
   if (!given.is_valid() || given.is_none()) return std::nullopt;
   if (PyUnicode_Check(given.ptr())) return parse(given);
   if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
-  const nb::object number = PyLong_Check(given.ptr()) ? nb::borrow(given) : context_index(given);
-  const int index = index_of(number);
+  const int index = index_of(device_number(given));
   if (index < 0) throw Error("Device index must not be negative");
   return Device(Device::Type::cuda, index);
 }
@@ -134,7 +188,25 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
   return options;
 }
 
+namespace {
+
+[[noreturn]] void throw_too_large(nb::handle size) {
+  const nb::gil_scoped_acquire locked;  // callers may have released it
+  throw TypeError("size: " + overflow_text(size) + ", expected sizes that fit");
+}
+
+/// Takes what is no size that fits.
+[[gnu::cold]] bool load_odd_size(nb::handle object, Sizes& sizes) noexcept {
+  if (!is_beyond_64_bits(object)) return false;
+  sizes.too_large = object;
+  return true;
+}
+
+}  // namespace
+
 Shape Sizes::shape() const {
+  if (too_large.is_valid()) [[unlikely]]
+    throw_too_large(too_large);
   if (count > kMaxDims)
     throw ValueError("a tensor of " + std::to_string(count) + " dimensions, expected at most " +
                      std::to_string(kMaxDims));
@@ -146,16 +218,17 @@ bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object.ptr());
     sizes.count = static_cast<std::size_t>(count);
     for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
-      const auto size = index_from(PySequence_Fast_GET_ITEM(object.ptr(), i));
-      if (!size) return false;
-      sizes.values[i] = *size;
+      const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
+      const auto size = index_from(item);
+      if (!size && !load_odd_size(item, sizes)) return false;
+      sizes.values[i] = size.value_or(0);
     }
     return true;
   }
   const auto size = index_from(object);
-  if (!size) return false;
+  if (!size && !load_odd_size(object, sizes)) return false;
   sizes.count = 1;
-  sizes.values[0] = *size;
+  sizes.values[0] = size.value_or(0);
   return true;
 }
 
@@ -176,10 +249,16 @@ void bind_device(nb::module_& m) {
   bound
       .def(
           "__init__",
-          [](Device* self, const std::string& kind, std::int64_t index) {
-            new (self) Device(indexed(kind, index));
+          [](Device* self, const std::string& kind, nb::handle index) {
+            const auto number = index_from(index);
+            if (is_beyond_64_bits(index)) throw_overflow(index);
+            if (!number && !index.is_none())
+              throw TypeError("device: index: expected an int, got " +
+                              std::string(nb::repr(index).c_str()));
+            new (self) Device(indexed(kind, number));
           },
-          nb::arg("type"), nb::arg("index"))
+          nb::arg("type"), nb::arg("index").none(),
+          nb::sig("def __init__(self, type: str, index: int | None) -> None"))
       .def(
           "__init__",
           [](Device* self, const DeviceLike& device) {

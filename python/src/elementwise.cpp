@@ -339,6 +339,20 @@ void define_operator(nb::class_<Tensor>& tensor, const Operator& row) {
           return compute_into(self, op, Operand(self), other);
         },
         nb::is_operator(), nb::sig(sign(row.in_place).c_str()));
+  if (row.reflected != nullptr) return;
+  // Other operators are left to NumPy, which asks for the tensor as an array and gives back a
+  // tensor; comparisons it leaves to us.
+  tensor.def(
+      row.forward,
+      [op](const Tensor& self, nb::handle other) -> nb::object {
+        const auto array = array_from(other);
+        if (!array) return nb::borrow(Py_NotImplemented);
+        require_cpu_for_numpy(self);
+        return nb::cast(compute(op, Operand(self), Operand(*array)));
+      },
+      nb::is_operator(),
+      nb::sig(
+          (std::string("def ") + row.forward + "(self, other: typing.Any, /) -> Tensor").c_str()));
 }
 
 }  // namespace

@@ -100,30 +100,33 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
 
   m.def(
       "full",
-      [](const Sizes& size, const Scalar& fill_value, MaybeDtype dtype, const DeviceLike& device,
-         bool pin_memory) {
+      [](const Sizes& size, const NumberLike& fill_value, MaybeDtype dtype,
+         const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return full(size.shape(), fill_value, options); });
+        const Scalar number = fill_value.number(dtype);
+        return unlocked([&] { return full(size.shape(), number, options); });
       },
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere; without a dtype its kind: bool, int64, float32 or complex64.");
   m.def(
       "full_like",
-      [](const Tensor& input, const Scalar& fill_value, MaybeDtype dtype, const DeviceLike& device,
-         bool pin_memory) {
+      [](const Tensor& input, const NumberLike& fill_value, MaybeDtype dtype,
+         const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return full_like(input, fill_value, options); });
+        const Scalar number = fill_value.number(dtype.value_or(input.dtype()));
+        return unlocked([&] { return full_like(input, number, options); });
       },
       nb::arg("input"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere, with another tensor's sizes, dtype and device unless given.");
   tensor.def(
       "new_full",
-      [](const Tensor& self, const Sizes& size, const Scalar& fill_value, MaybeDtype dtype,
+      [](const Tensor& self, const Sizes& size, const NumberLike& fill_value, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return self.new_full(size.shape(), fill_value, options); });
+        const Scalar number = fill_value.number(dtype.value_or(self.dtype()));
+        return unlocked([&] { return self.new_full(size.shape(), number, options); });
       },
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
@@ -139,21 +142,29 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "Undefined contents, with sizes and strides in elements.");
 
-  const auto range = [](const Scalar& start, const Scalar& end, const Scalar& step,
-                        MaybeDtype dtype, const DeviceLike& device) {
-    const Options options = options_of(dtype, device);
-    return unlocked([&] { return arange(start, end, step, options); });
-  };
   m.def(
       "arange",
-      [range](const Scalar& end, MaybeDtype dtype, const DeviceLike& device) {
-        return range(0, end, 1, dtype, device);
+      [](const NumberLike& end, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+        const Options options = options_of(dtype, device, pin_memory);
+        const Scalar to = end.number();
+        return unlocked([&] { return arange(to, options); });
       },
       nb::arg("end"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false,
       "start, start + step, ... below (or above) end. Without a dtype int64 if all numbers are "
       "integers, else float32.");
-  m.def("arange", range, nb::arg("start"), nb::arg("end"), nb::arg("step") = 1, nb::kw_only(),
-        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+  m.def(
+      "arange",
+      [](const NumberLike& start, const NumberLike& end, const NumberLike& step, MaybeDtype dtype,
+         const DeviceLike& device, bool pin_memory) {
+        const Options options = options_of(dtype, device, pin_memory);
+        const Scalar from = start.number();
+        const Scalar to = end.number();
+        const Scalar by = step.number();
+        return unlocked([&] { return arange(from, to, by, options); });
+      },
+      nb::arg("start"), nb::arg("end"), nb::arg("step") = 1, nb::kw_only(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
 }
 
 }  // namespace ember::python

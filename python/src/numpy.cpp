@@ -62,8 +62,18 @@ Dtype dtype_of_array(nb::handle array) {
   throw_unsupported(array);
 }
 
+/// Once per process, as torch does: whoever gets arrays of this kind gets many.
+void warn_read_only() {
+  static bool warned = false;  // guarded by Python's lock
+  if (std::exchange(warned, true)) return;
+  warn_user(
+      "The given NumPy array is not writable, and tensors have no such state: writing to the "
+      "tensor would write to the array. Copy the array, or the tensor, before writing to it. This "
+      "warning comes once.");
+}
+
 /// The array's own memory as a tensor, which keeps the array.
-Tensor share(nb::handle array) {
+Tensor share(nb::handle array, bool warn = false) {
   const Dtype dtype = dtype_of_array(array);
   auto held = std::make_shared<HeldBuffer>();
   if (PyObject_GetBuffer(array.ptr(), &held->view, PyBUF_STRIDED_RO) != 0) {
@@ -71,6 +81,7 @@ Tensor share(nb::handle array) {
     throw nb::python_error();
   }
   const Py_buffer& view = held->view;
+  if (warn && view.readonly != 0) warn_read_only();
   const auto item = static_cast<std::int64_t>(item_size(dtype));
   Shape sizes;
   Shape strides;
@@ -121,16 +132,20 @@ nb::dict array_interface(const Tensor& tensor) {
 
 /// The tensor's memory as an array, which keeps the tensor's memory.
 nb::object to_numpy(const Tensor& self) {
-  if (self.is_cuda())
-    throw TypeError("can't convert " + self.device().str() +
-                    " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                    "memory first.");
+  require_cpu_for_numpy(self);
   const char* type = type_string(self.dtype());
   if (self.numel() == 0) return numpy().attr("empty")(self.sizes(), type);
   return numpy().attr("asarray")(SharedMemory{self.alias()});
 }
 
 }  // namespace
+
+void require_cpu_for_numpy(const Tensor& tensor) {
+  if (tensor.is_cuda())
+    throw TypeError("can't convert " + tensor.device().str() +
+                    " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                    "memory first.");
+}
 
 std::optional<Tensor> array_from(nb::handle object) {
   if (!is_array(object)) return std::nullopt;
@@ -168,8 +183,17 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                   "typing.Any"))
-      // NumPy's operators leave operands of ours to ours.
+      // NumPy's operators leave operands of ours to ours; what its functions make of tensors is a
+      // tensor again.
       .def_prop_ro_static("__array_priority__", [](nb::handle) { return 1000; })
+      .def(
+          "__array_wrap__",
+          [](const Tensor&, nb::handle array, nb::handle, bool) {
+            return share(numpy().attr("asarray")(array));
+          },
+          nb::arg("array"), nb::arg("context") = nb::none(), nb::arg("return_scalar") = false,
+          nb::sig("def __array_wrap__(self, array: typing.Any, context: typing.Any = None, "
+                  "return_scalar: bool = False) -> Tensor"))
       .def_prop_ro(
           "__cuda_array_interface__",
           [](const Tensor& self) {
@@ -192,18 +216,18 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
         if (!is_array(ndarray))
           throw TypeError(std::string("expected np.ndarray (got ") +
                           Py_TYPE(ndarray.ptr())->tp_name + ")");
-        return share(ndarray);
+        return share(ndarray, true);
       },
       nb::arg("ndarray").none(), nb::sig("def from_numpy(ndarray: typing.Any) -> Tensor"),
       "A tensor over the same memory. Arrays with negative strides are refused with ValueError: "
-      "pass a copy.");
+      "pass a copy. The first that is not writable is a UserWarning.");
   m.def(
       "as_tensor",
       [](nb::object data, std::optional<Dtype> dtype, const DeviceLike& device) -> nb::object {
         const Options options = options_of(dtype, device);
         if (!nb::isinstance<Tensor>(data)) {
           if (!is_array(data)) return nb::cast(tensor_from(data, options));
-          data = nb::cast(share(data));
+          data = nb::cast(share(data, true));
         }
         const auto& given = nb::cast<const Tensor&>(data);
         Tensor made = unlocked([&] { return given.to(options); });

@@ -36,6 +36,7 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_comm(nb::module_& cuda);
 void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_pickling(nb::class_<Tensor>& tensor);
 void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
@@ -69,11 +70,22 @@ nb::object to_python(const Scalar& number);
 /// Of bool, int, float, complex, their subclasses, and NumPy's scalars. Nothing for other objects
 /// and for integers beyond 64 bits.
 std::optional<Scalar> number_from(nb::handle object) noexcept;
+/// Whether an object is an int, or an integer of NumPy's, that number_from cannot give.
+bool is_beyond_64_bits(nb::handle object) noexcept;
+/// "9223372036854775808 is outside the range of int64": OverflowError of Python's.
+[[noreturn]] void throw_overflow(nb::handle integer);
+/// The same words, for other exceptions.
+std::string overflow_text(nb::handle integer);
 /// Of ints and of objects with __index__ (not bool). Nothing for others, and beyond 64 bits.
 std::optional<std::int64_t> index_from(nb::handle object) noexcept;
 
+/// What a scalar of NumPy's holds, if a tensor can; nothing for other objects.
+std::optional<Dtype> numpy_scalar_dtype(nb::handle object) noexcept;
 /// The elements of an array of NumPy's, shared or copied; nothing for other objects.
 std::optional<Tensor> array_from(nb::handle object);
+/// TypeError `can't convert cuda:0 device type tensor to numpy. ...` unless the tensor is on the
+/// CPU.
+void require_cpu_for_numpy(const Tensor& tensor);
 /// What ember.tensor does.
 Tensor tensor_from(nb::handle data, const Options& options);
 
@@ -95,17 +107,30 @@ struct DeviceLike {
 /// Whether an object can be a DeviceLike.
 bool is_device_like(nb::handle object) noexcept;
 
-/// A list or tuple of sizes, or one size. May have more entries than a Shape can hold.
+/// A list or tuple of sizes, or one size. May have more entries than a Shape can hold, or an entry
+/// that no size can be; both are errors of their own and not "no such overload".
 struct Sizes {
   std::size_t count = 0;
   std::int64_t values[kMaxDims] = {};
+  nb::handle too_large;  ///< an int beyond 64 bits, if there is one
 
-  /// ValueError if there are too many.
+  /// ValueError if there are too many, TypeError if one is beyond 64 bits.
   Shape shape() const;
 };
 bool load_sizes(nb::handle object, Sizes& sizes) noexcept;
 /// `f(2, 3)` and `f((2, 3))` mean the same. TypeError for anything else.
 Shape shape_of(const nb::args& args);
+
+/// A number where torch takes tensors without dimensions too, such as the value of full.
+struct NumberLike {
+  nb::handle given;
+  std::optional<Scalar> plain;  ///< what is given, if that is a number of 64 bits
+
+  /// Waits for a tensor's element. An int beyond 64 bits is a floating-point number if that is what
+  /// it is needed for, else OverflowError.
+  Scalar number(std::optional<Dtype> dtype = {}) const;
+};
+bool load_number(nb::handle object, NumberLike& number) noexcept;
 
 /// What the keywords dtype, device and pin_memory say.
 Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory = false);
@@ -113,6 +138,43 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
 }  // namespace ember::python
 
 namespace nanobind::detail {
+
+/// What the casters of numbers share: an int beyond 64 bits is taken, and is an OverflowError once
+/// the function is called, where an exception may leave.
+template <class Number>
+struct number_caster {
+  using Value = Number;
+  template <class T>
+  using Cast = movable_cast_t<T>;
+  template <class T>
+  static constexpr bool can_cast() {
+    return true;
+  }
+  explicit operator Number*() { return &checked(); }
+  explicit operator Number&() { return checked(); }
+  explicit operator Number&&() { return static_cast<Number&&>(checked()); }
+  Number value{ember::Scalar()};
+
+ protected:
+  bool take_number(handle source) noexcept {
+    const auto number = ember::python::number_from(source);
+    if (!number) [[unlikely]] {
+      if (!ember::python::is_beyond_64_bits(source)) return false;
+      too_large_ = source;
+      return true;
+    }
+    value = Number(*number);
+    return true;
+  }
+
+ private:
+  Number& checked() {
+    if (too_large_.is_valid()) [[unlikely]]
+      ember::python::throw_overflow(too_large_);
+    return value;
+  }
+  handle too_large_;
+};
 
 template <>
 struct type_caster<ember::Dtype> {
@@ -156,13 +218,20 @@ struct type_caster<ember::Shape> {
 };
 
 template <>
-struct type_caster<ember::Scalar> {
-  NB_TYPE_CASTER(ember::Scalar, const_name("complex"))
+struct type_caster<ember::python::NumberLike> {
+  NB_TYPE_CASTER(ember::python::NumberLike, const_name("ember._C.Tensor | complex"))
   template <class Flags>
   bool from_python(handle source, Flags, cleanup_list*) noexcept {
-    const auto number = ember::python::number_from(source);
-    if (number) value = *number;
-    return number.has_value();
+    return ember::python::load_number(source, value);
+  }
+};
+
+template <>
+struct type_caster<ember::Scalar> : number_caster<ember::Scalar> {
+  static constexpr auto Name = const_name("complex");
+  template <class Flags>
+  bool from_python(handle source, Flags, cleanup_list*) noexcept {
+    return take_number(source);
   }
   static handle from_cpp(const ember::Scalar& number, rv_policy, cleanup_list*) noexcept {
     return ember::python::to_python(number).release();
@@ -170,15 +239,8 @@ struct type_caster<ember::Scalar> {
 };
 
 template <>
-struct type_caster<ember::Operand> {
+struct type_caster<ember::Operand> : number_caster<ember::Operand> {
   static constexpr auto Name = const_name("ember._C.Tensor | complex");
-  using Value = ember::Operand;
-  template <class T>
-  using Cast = movable_cast_t<T>;
-  template <class T>
-  static constexpr bool can_cast() {
-    return true;
-  }
   template <class Flags>
   bool from_python(handle source, Flags flags, cleanup_list* cleanup) noexcept {
     make_caster<ember::Tensor> tensor;
@@ -186,14 +248,25 @@ struct type_caster<ember::Operand> {
       value = ember::Operand(tensor.operator ember::Tensor&());
       return true;
     }
-    const auto number = ember::python::number_from(source);
-    if (number) value = ember::Operand(*number);
-    return number.has_value();
+    return take_number(source);
   }
-  explicit operator ember::Operand*() { return &value; }
-  explicit operator ember::Operand&() { return value; }
-  explicit operator ember::Operand&&() { return static_cast<ember::Operand&&>(value); }
-  ember::Operand value{ember::Scalar()};
+};
+
+/// Of its own because nanobind's takes the value where no exception may leave.
+template <>
+struct type_caster<std::optional<ember::Operand>> : number_caster<std::optional<ember::Operand>> {
+  static constexpr auto Name = const_name("ember._C.Tensor | complex | None");
+  template <class Flags>
+  bool from_python(handle source, Flags flags, cleanup_list* cleanup) noexcept {
+    value.reset();
+    make_caster<ember::Tensor> tensor;
+    if (source.is_none()) return true;
+    if (tensor.from_python(source, flags, cleanup)) {
+      value.emplace(tensor.operator ember::Tensor&());
+      return true;
+    }
+    return take_number(source);
+  }
 };
 
 }  // namespace nanobind::detail

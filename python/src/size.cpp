@@ -63,6 +63,41 @@ PyObject* numel(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(count);
 }
 
+/// One size as an int of Python's own, from whatever has __index__.
+nb::object size_of(nb::handle item, Py_ssize_t at) {
+  nb::object size = nb::steal(PyNumber_Index(item.ptr()));
+  if (!size.is_valid()) {
+    PyErr_Clear();
+    throw TypeError("torch.Size() takes an iterable of 'int' (item " + std::to_string(at) +
+                    " is '" + Py_TYPE(item.ptr())->tp_name + "')");
+  }
+  if (is_beyond_64_bits(size)) throw ValueError("torch.Size(): " + overflow_text(size));
+  return size;
+}
+
+PyObject* make(PyTypeObject* subtype, PyObject* args, PyObject* keywords) {
+  PyObject* const made = PyTuple_Type.tp_new(subtype, args, keywords);
+  if (made == nullptr) return nullptr;
+  try {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(made); ++i) {
+      const nb::handle item = PyTuple_GET_ITEM(made, i);
+      if (PyLong_CheckExact(item.ptr()) && index_from(item)) continue;
+      nb::object size = size_of(item, i);
+      PyTuple_SET_ITEM(made, i, size.release().ptr());
+      item.dec_ref();
+    }
+    return made;
+  } catch (const TypeError& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const ValueError& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
+  } catch (nb::python_error& error) {
+    error.restore();
+  }
+  Py_DECREF(made);
+  return nullptr;
+}
+
 PyMethodDef methods[] = {
     {"numel", numel, METH_NOARGS,
      "numel($self, /)\n--\n\nThe number of elements of a tensor of this size."},
@@ -71,6 +106,7 @@ PyMethodDef methods[] = {
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>("The sizes of a tensor: a tuple of ints.")},
+    {Py_tp_new, reinterpret_cast<void*>(make)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
     {Py_sq_concat, reinterpret_cast<void*>(concat)},

@@ -2,15 +2,6 @@
 #include "python.h"
 
 namespace ember::python {
-namespace {
-
-/// 'torch.FloatTensor', 'torch.cuda.FloatTensor'.
-std::string type_name(const Tensor& tensor) {
-  return std::string(tensor.is_cuda() ? "torch.cuda." : "torch.") + legacy_name(tensor.dtype()) +
-         "Tensor";
-}
-
-}  // namespace
 
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor",
@@ -49,7 +40,12 @@ void bind_tensor(nb::module_& m) {
              return self.dtype() != Dtype::bool_ && self.dtype() != Dtype::uint8;
            })
       .def(
-          "is_pinned", [](const Tensor& self) { return self.is_pinned(); },
+          "is_pinned",
+          [](const Tensor& self, const DeviceLike& device) {
+            device.place();  // whether it names a device: there is one kind to be pinned for
+            return self.is_pinned();
+          },
+          nb::arg("device") = nb::none(),
           "Whether the memory is page-locked. Never initialises CUDA.")
       .def(
           "size", [](const Tensor& self) { return self.sizes(); },
@@ -68,9 +64,6 @@ void bind_tensor(nb::module_& m) {
       .def(
           "stride", [](const Tensor& self, std::int64_t dim) { return self.stride(dim); },
           nb::arg("dim"))
-      .def(
-          "type", [](const Tensor& self) { return type_name(self); },
-          "Such as 'torch.cuda.FloatTensor'.")
       .def("__repr__", [](const Tensor& self) { return unlocked([&] { return self.str(); }); })
       .def("__len__",
            [](const Tensor& self) {
@@ -97,6 +90,7 @@ void bind_tensor(nb::module_& m) {
   bind_indexing(tensor, m);
   bind_elementwise(tensor, m);
   bind_factories(tensor, m);
+  bind_pickling(tensor);
   bind_numpy(tensor, m);
   bind_dlpack(tensor, m);
   bind_reductions(tensor, m);

@@ -35,6 +35,23 @@ Scalar item(const Tensor& self) {
   return unlocked([&] { return self.item(); });
 }
 
+/// What float(), int() and complex() convert.
+Scalar only_element(const Tensor& self) {
+  if (self.numel() != 1)
+    throw ValueError("only one element tensors can be converted to Python scalars");
+  return item(self);
+}
+
+/// The same without an imaginary part, which must be zero.
+Scalar real_element(const Tensor& self, const char* type) {
+  const Scalar number = only_element(self);
+  if (!is_complex_dtype(number.dtype())) return number;
+  const auto value = number.to<Complex<double>>();
+  if (value.im != 0)
+    throw Error(std::string("value cannot be converted to type ") + type + " without overflow");
+  return value.re;
+}
+
 /// What a condition needs: torch's words where there is no single truth.
 bool truth(const Tensor& self) {
   if (self.numel() == 0) throw Error("Boolean value of Tensor with no values is ambiguous");
@@ -73,7 +90,8 @@ std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) {
   return a ? promote_types(*a, b) : b;
 }
 
-/// The dtype of all elements together: bool, int64, float32 or complex64.
+/// The dtype of all elements together: tensors and NumPy's scalars have one, numbers of Python's
+/// are bool, int64, float32 or complex64, and so is a sequence of nothing float32.
 void join_dtypes(nb::handle data, std::optional<Dtype>& dtype) {
   if (nb::isinstance<Tensor>(data)) {
     dtype = joined(dtype, nb::cast<const Tensor&>(data).dtype());
@@ -82,36 +100,42 @@ void join_dtypes(nb::handle data, std::optional<Dtype>& dtype) {
   if (is_sequence(data) && !PyUnicode_Check(data.ptr())) {
     const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
     if (!items.is_valid()) throw nb::python_error();
+    if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) dtype = joined(dtype, default_dtype());
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i)
       join_dtypes(PySequence_Fast_GET_ITEM(items.ptr(), i), dtype);
     return;
   }
   if (PyUnicode_Check(data.ptr())) throw TypeError("new(): invalid data type 'str'");
-  const auto number = number_from(data);
-  if (!number) {
-    if (PyLong_Check(data.ptr())) throw Error("Overflow when unpacking long");
-    throw Error(std::string("Could not infer dtype of ") + kind_name(data));
+  if (const auto own = numpy_scalar_dtype(data)) {
+    dtype = joined(dtype, *own);
+    return;
   }
-  Dtype own = number->dtype();
+  const auto number = number_from(data);
+  if (!number && !is_beyond_64_bits(data))
+    throw Error(std::string("Could not infer dtype of ") + kind_name(data));
+  Dtype own = number ? number->dtype() : Dtype::int64;
   if (own == Dtype::float64) own = default_dtype();
   if (own == Dtype::complex128) own = complex_dtype(default_dtype());
   dtype = joined(dtype, own);
 }
 
-Scalar number_of(nb::handle object) {
+/// An element of a tensor of the given dtype.
+Scalar number_of(nb::handle object, Dtype dtype) {
   if (nb::isinstance<Tensor>(object)) return item(nb::cast<const Tensor&>(object));
   if (const auto number = number_from(object)) return *number;
-  if (PyLong_Check(object.ptr())) throw Error("Overflow when unpacking long");
+  if (is_beyond_64_bits(object)) {
+    if (dtype == Dtype::bool_) return true;
+    if (is_integral(dtype))
+      throw ValueError("Overflow when unpacking long: " + overflow_text(object));
+    return NumberLike{object, std::nullopt}.number(dtype);
+  }
   throw TypeError(std::string("must be real number, not ") + kind_name(object));
 }
 
 void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
   const Dtype dtype = into.dtype();
   if (dim == into.dim()) {
-    if (is_sequence(data))
-      throw ValueError(std::string("expected a number at dim ") + std::to_string(dim) + ", got " +
-                       kind_name(data));
-    const Scalar number = number_of(data);
+    const Scalar number = number_of(data, dtype);
     if (is_complex_dtype(number.dtype()) && !is_complex_dtype(dtype) && dtype != Dtype::bool_)
       throw TypeError("must be real number, not complex");
     if (is_integral(dtype)) require_fits(number, dtype);
@@ -166,18 +190,19 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def("tolist", &to_list, nb::sig("def tolist(self) -> typing.Any"),
            "All elements as nested lists. Waits until they are there.")
       .def("__bool__", &truth)
-      .def("__float__", [](const Tensor& self) { return item(self).to<double>(); })
+      .def("__float__",
+           [](const Tensor& self) { return real_element(self, "double").to<double>(); })
       .def(
           "__int__",
           [](const Tensor& self) -> nb::object {
-            const nb::object number = to_python(item(self));
+            const nb::object number = to_python(real_element(self, "int64_t"));
             return nb::steal(PyNumber_Long(number.ptr()));
           },
           nb::sig("def __int__(self) -> int"))
       .def(
           "__complex__",
           [](const Tensor& self) {
-            const auto value = item(self).to<Complex<double>>();
+            const auto value = only_element(self).to<Complex<double>>();
             return nb::object(nb::steal(PyComplex_FromDoubles(value.re, value.im)));
           },
           nb::sig("def __complex__(self) -> complex"))
@@ -192,10 +217,27 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
           "__format__",
           [](nb::handle self, const std::string& format) -> nb::object {
             const auto& value = nb::cast<const Tensor&>(self);
+            if (value.dim() > 0 && !format.empty())
+              throw TypeError("unsupported format string passed to Tensor.__format__");
             const nb::object plain = value.dim() == 0 ? to_python(item(value)) : nb::str(self);
             return nb::steal(PyObject_Format(plain.ptr(), nb::str(format.c_str()).ptr()));
           },
-          nb::sig("def __format__(self, format_spec: str, /) -> str"));
+          nb::sig("def __format__(self, format_spec: str, /) -> str"))
+      .def(
+          "__contains__",
+          [](const Tensor& self, const Operand& element) {
+            return unlocked([&] { return eq(self, element).any().item<bool>(); });
+          },
+          nb::sig("def __contains__(self, element: Tensor | complex, /) -> bool"),
+          "Whether an element equals a number, or the element of a tensor beside it.")
+      .def(
+          "__contains__",
+          [](const Tensor&, nb::handle element) -> bool {
+            throw Error(std::string("Tensor.__contains__ only supports Tensor or scalar, but you "
+                                    "passed in a ") +
+                        nb::repr(element.type()).c_str() + ".");
+          },
+          nb::arg().none(), nb::sig("def __contains__(self, element: object, /) -> bool"));
   const auto make = [](nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
                        bool pin_memory) {
     return tensor_from(data, options_of(dtype, device, pin_memory));
@@ -203,13 +245,15 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def("tensor", make, nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
         nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
         "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
-        "Without a dtype that of the elements: bool, int64, float32 or complex64; an array's own.");
+        "Without a dtype that of the elements: bool, int64, float32 or complex64; of arrays and "
+        "NumPy's scalars their own.");
   m.def(
       "scalar_tensor",
-      [](const Scalar& value, std::optional<Dtype> dtype, const DeviceLike& device) {
+      [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device) {
         Options options = options_of(dtype, device);
         if (!options.dtype) options.dtype = default_dtype();
-        return unlocked([&] { return scalar_tensor(value, options); });
+        const Scalar number = value.number(options.dtype);
+        return unlocked([&] { return scalar_tensor(number, options); });
       },
       nb::arg("s"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "One number without dimensions.");

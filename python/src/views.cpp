@@ -53,7 +53,11 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       [](const Tensor& self, std::optional<I> dim) {
         return dim ? self.squeeze(*dim) : self.squeeze();
       },
-      "Without dimensions of size one, or without that one.", nb::arg("dim") = nb::none());
+      "Without dimensions of size one, or only without those given.", nb::arg("dim") = nb::none());
+  both(
+      tensor, m, "squeeze",
+      [](const Tensor& self, const Sizes& dims) { return self.squeeze(dims.shape()); }, "",
+      nb::arg("dim"));
   both(
       tensor, m, "unsqueeze", [](const Tensor& self, I dim) { return self.unsqueeze(dim); },
       "A new dimension of size one.", nb::arg("dim"));
@@ -81,7 +85,12 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("dim") = 0);
   const auto split = [](const Tensor& self, nb::handle size, I dim) {
     if (const auto one = index_from(size)) return to_tuple(self.split(*one, dim));
-    return to_tuple(self.split(nb::cast<std::vector<I>>(size), dim));
+    if (is_beyond_64_bits(size)) throw_overflow(size);
+    std::vector<I> pieces;
+    if (!nb::try_cast(size, pieces))
+      throw TypeError("split: split_size: expected an int or a sequence of ints, got " +
+                      std::string(nb::repr(size).c_str()));
+    return to_tuple(self.split(pieces, dim));
   };
   tensor.def("split", split, "Pieces of a size, or of several sizes, along a dimension.",
              nb::arg("split_size"), nb::arg("dim") = 0,
@@ -120,6 +129,11 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "view", [](const Tensor& self, const Sizes& size) { return self.view(size.shape()); },
           nb::arg("size"), "Other sizes over the same elements; an error where that needs a copy.")
+      .def(
+          "view", [](const Tensor& self, Dtype dtype) { return self.view(dtype); },
+          nb::arg("dtype"), nb::sig("def view(self, dtype: dtype) -> Tensor"),
+          "The same bytes as elements of another dtype; the last dimension becomes longer or "
+          "shorter where those have another size.")
       .def("view",
            [](const Tensor& self, const nb::args& size) { return self.view(shape_of(size)); })
       .def(
@@ -160,7 +174,7 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),
-          "Makes this tensor object the view that another one is.");
+          "Makes this tensor object the view that another one of its dtype and device is.");
 }
 
 }  // namespace ember::python

@@ -173,11 +173,22 @@ TEST(Copies, RefuseAndChangeNothing) {
                "some elements of the input tensor");
   EXPECT_ERROR(scalar_tensor(1).expand({3}).copy_(arange(3)), Error,
                "more than one element of the written-to tensor refers to a single memory location");
-  EXPECT_ERROR(scalar_tensor(1).expand({3}).fill_(2), Error, "more than one element");
   EXPECT_EQ(values<int>(x), before);
   EXPECT_EQ(&x.copy_(x), &x);
   x.view({6}).copy_(x.view({6}));  // the same elements
   EXPECT_EQ(values<int>(x), before);
+}
+
+TEST(Copies, FillElementsThatShareMemory) {
+  for (const char* place : {"cpu", "cuda:0"}) {
+    Tensor base = zeros({2, 1, 3}, place);
+    base.expand({2, 4, 3}).fill_(7);
+    EXPECT_EQ(values<float>(base), std::vector<float>(6, 7.0F));
+    base.select(2, 1).expand({5, 2, 4}).zero_();
+    EXPECT_EQ(values<float>(base), (std::vector<float>{7, 0, 7, 7, 0, 7}));
+    base.narrow(0, 0, 0).expand({0, 4, 3}).fill_(1);
+    EXPECT_EQ(values<float>(base), (std::vector<float>{7, 0, 7, 7, 0, 7}));
+  }
 }
 
 TEST(To, GivesItselfIfNothingChanges) {

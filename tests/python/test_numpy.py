@@ -1,6 +1,8 @@
 """NumPy both ways, DLPack, and the CUDA array interface."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -87,11 +89,95 @@ def test_tensors_as_arrays():
     assert not np.shares_memory(np.array(x), x.numpy())
     assert np.asarray(x, dtype=np.int64).dtype == np.int64
     assert np.add(x, 1).tolist() == [1.0, 2.0, 3.0, 4.0]
+    for made in (np.add(x, 1), np.sin(x), np.maximum(x, np.ones(4)), np.add.reduce(x), np.modf(x)[0]):
+        assert isinstance(made, torch.Tensor)
+    assert np.isnan(x).dtype == torch.bool and np.add.reduce(x).shape == ()
+    assert np.add(x, 1, out=np.zeros(4, np.float32)).tolist() == [1.0, 2.0, 3.0, 4.0]
     assert (x * np.float64(2)).dtype == torch.float32
     assert (np.float32(2) * x).tolist() == [0.0, 2.0, 4.0, 6.0]
     assert isinstance(np.float64(2) * x, torch.Tensor)
-    assert torch.tensor(np.float32(2)).dtype == torch.float32
+
+
+def test_operators_beside_arrays():
+    x = torch.arange(4.0)
+    array = np.array([0.0, 5.0, 2.0, 3.0])
+    for made in (x + array, x - array, x * array, x / (array + 1), x @ array, x ** array):
+        assert isinstance(made, torch.Tensor) and made.dtype == torch.float64
+    assert (x - array[::-1]).tolist() == [-3.0, -1.0, -3.0, 3.0]
+    assert (torch.arange(2) << np.arange(2)).tolist() == [0, 2]
+    y = x
+    y += array
+    assert isinstance(y, torch.Tensor) and y.tolist() == (x + array).tolist()
+    for operator in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+        made = getattr(x, operator)(array)
+        assert made.dtype == torch.bool
+        assert made.tolist() == getattr(x.numpy(), operator)(array).tolist()
+    for made in (array == x, array != x, array < x, array >= x):
+        assert isinstance(made, torch.Tensor)
+    assert (array == x).tolist() == [True, False, True, True]
+    assert (array < x).tolist() == (x > array).tolist()
+    assert (x == None) is False and (x == "a") is False and (x == [1]) is False
+    with pytest.raises(TypeError):
+        array * x
+    with pytest.raises(TypeError):
+        x < "a"
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.uint16"):
+        x == np.ones(4, np.uint16)
+    with pytest.raises(TypeError):
+        torch.add(x, array)
+    there = x.cuda()
+    for operate in (lambda: there == array, lambda: array == there, lambda: there < array,
+                    lambda: there + array, lambda: there @ array, lambda: np.sin(there)):
+        with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+            operate()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_scalars_keep_their_dtype(name):
+    number = np.dtype(name).type(1)
+    dtype = getattr(torch, name)
+    for made in (torch.tensor(number), torch.as_tensor(number), torch.tensor([number]),
+                 torch.tensor([[number, number]]), torch.tensor([np.full(2, number)])):
+        assert made.dtype == dtype
+    assert torch.full((1,), number).dtype == torch.full((1,), number.item()).dtype
+
+
+def test_lists_of_scalars():
+    assert torch.tensor(np.float64(0.1)).item() == 0.1
+    assert torch.tensor([np.float32(1), np.float64(0.1)]).tolist() == [1.0, 0.1]
+    assert torch.tensor([np.int8(1), 2]).dtype == torch.int64
+    assert torch.tensor([np.float16(1), np.int64(2)]).dtype == torch.float16
+    assert torch.tensor([np.float16(1), 2.0]).dtype == torch.float32
     assert torch.tensor([np.int64(1), np.int64(2)]).dtype == torch.int64
+    with pytest.raises(ValueError, match=f"{2 ** 63} is outside the range of int64"):
+        torch.tensor(np.uint64(2 ** 63))
+
+
+def test_integers_as_devices():
+    assert torch.ones(1, device=np.int64(0)).device == torch.device(np.int32(0)) == torch.device("cuda:0")
+    assert torch.ones(1).to(np.int64(0)).device == torch.device("cuda", np.int64(0))
+    with torch.cuda.device(np.int64(0)):
+        assert torch.cuda.current_device() == 0
+
+
+def test_read_only_arrays_warn_once():
+    script = '''if True:
+        import warnings
+        import numpy as np, ember
+        array = np.ones(2)
+        array.flags.writeable = False
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ember.tensor(array)
+            assert not caught
+            {first}(array)
+            assert [w.category for w in caught] == [UserWarning], caught
+            assert "not writable" in str(caught[0].message)
+            ember.from_numpy(array), ember.as_tensor(array)
+            assert len(caught) == 1
+        '''
+    for first in ("ember.from_numpy", "ember.as_tensor"):
+        subprocess.run([sys.executable, "-c", script.format(first=first)], check=True)
 
 
 def test_as_tensor():

@@ -1,5 +1,6 @@
 """Making tensors, looking at them, views, conversions."""
 
+import copy
 import math
 import pickle
 
@@ -18,6 +19,7 @@ def test_from_python():
     assert torch.tensor([1], dtype=float).dtype == torch.float64
     assert torch.tensor([torch.tensor(1), 2]).tolist() == [1, 2]
     assert torch.tensor([[], []]).shape == (2, 0)
+    assert torch.tensor([[], [1]]).dtype == torch.float32
     assert torch.tensor(range(3)).tolist() == [0, 1, 2]
     x = torch.tensor([1.0])
     y = torch.tensor(x)
@@ -34,10 +36,46 @@ def test_what_is_no_tensor():
         torch.tensor("text")
     with pytest.raises(RuntimeError, match="Could not infer dtype of object"):
         torch.tensor(object())
-    with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
-        torch.tensor(2 ** 70)
+    for beyond in (2 ** 63, 2 ** 70, [1, 2 ** 70]):
+        with pytest.raises(ValueError, match=r"Overflow when unpacking long: \d+ is outside"):
+            torch.tensor(beyond)
+    with pytest.raises(ValueError, match="an int of 100001 bits is outside the range of int64"):
+        torch.tensor(2 ** 100000, dtype=torch.int32)
+    with pytest.raises(TypeError, match="must be real number, not list"):
+        torch.tensor([1, []])
     with pytest.raises(TypeError, match="must be real number, not complex"):
         torch.tensor([1j], dtype=torch.float32)
+
+
+def test_ints_beyond_64_bits():
+    assert torch.tensor(2 ** 63, dtype=torch.float64).item() == 2.0 ** 63
+    assert torch.tensor([2 ** 70], dtype=torch.float32).tolist() == [2.0 ** 70]
+    assert torch.tensor([-2 ** 70], dtype=torch.complex64).tolist() == [-2.0 ** 70 + 0j]
+    assert torch.tensor([2 ** 70, 0.5]).tolist() == [2.0 ** 70, 0.5]
+    assert torch.tensor([2 ** 70], dtype=torch.bool).tolist() == [True]
+    assert torch.full((1,), 2 ** 63, dtype=torch.float64).tolist() == [2.0 ** 63]
+    x = torch.ones(2)
+    assert torch.full_like(x, 2 ** 63).tolist() == x.new_full((2,), 2 ** 63).tolist() == [2.0 ** 63] * 2
+    assert torch.scalar_tensor(2 ** 63).item() == 2.0 ** 63
+    with pytest.raises(OverflowError, match="int too large to convert to float"):
+        torch.tensor([2 ** 2000], dtype=torch.float64)
+    words = f"{2 ** 63} is outside the range of int64"
+    for call in (lambda n: x == n, lambda n: n == x, lambda n: x + n, lambda n: n - x, lambda n: n in x,
+                 lambda n: torch.add(x, n), lambda n: torch.add(x, x, alpha=n), lambda n: x.pow(n),
+                 lambda n: x.clamp(n), lambda n: torch.clamp(x, 0, n), lambda n: x.fill_(n),
+                 lambda n: x.masked_fill(x > 0, n), lambda n: torch.where(x > 0, x, n),
+                 lambda n: torch.full((1,), n), lambda n: torch.full((1,), n, dtype=torch.int32),
+                 torch.arange, lambda n: torch.arange(0, n)):
+        with pytest.raises(OverflowError, match=words):
+            call(2 ** 63)
+    with pytest.raises(OverflowError, match=words):
+        x.__iadd__(2 ** 63)
+    assert x.tolist() == [1.0, 1.0]
+    assert (x * -2 ** 63).tolist() == [-2.0 ** 63] * 2
+    for call in (torch.empty, lambda n: torch.empty((2, n)), x.view, lambda n: x.expand((n, 2)),
+                 lambda n: torch.full((n,), 1)):
+        with pytest.raises(TypeError, match="size: " + words):
+            call(2 ** 63)
 
 
 def test_what_it_is(device):
@@ -69,6 +107,17 @@ def test_size():
     assert repr(size * 2) == "torch.Size([2, 3, 4, 2, 3, 4])"
     assert size[0] == 2 and hash(size) == hash((2, 3, 4))
     assert torch.zeros(size).shape == size
+    assert repr(torch.Size([True, torch.tensor(3)])) == "torch.Size([1, 3])"
+    assert torch.Size() == () and torch.Size(range(2)) == (0, 1)
+    assert type(torch.Size([True])[0]) is int
+    with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'str'\)"):
+        torch.Size([1, "a"])
+    with pytest.raises(TypeError, match=r"\(item 0 is 'float'\)"):
+        torch.Size([2.5])
+    with pytest.raises(TypeError, match=r"\(item 3 is 'str'\)"):
+        size + ("a",)
+    with pytest.raises(ValueError, match=f"{2 ** 63} is outside the range of int64"):
+        torch.Size([2 ** 63])
 
 
 def test_dtypes():
@@ -87,6 +136,7 @@ def test_dtypes():
 def test_devices():
     assert torch.device("cuda", 1) == torch.device("cuda:1") == torch.device(1)
     assert torch.device(torch.device("cpu")) == torch.device("cpu")
+    assert torch.device("cuda", None) == torch.device(type="cuda", index=None) == torch.device("cuda")
     assert torch.device("cuda").index is None and torch.device("cuda:1").index == 1
     assert torch.device("cuda") != torch.device("cuda:0")
     assert len({torch.device("cuda:0"), torch.device("cuda", 0)}) == 1
@@ -99,6 +149,13 @@ def test_devices():
         torch.empty(1, device="cuda:99")
     with pytest.raises(RuntimeError, match="must not include an index"):
         torch.device("cuda:1", 1)
+    with pytest.raises(RuntimeError, match="must not include an index"):
+        torch.device("cuda:1", None)
+    for odd in (True, 1.5, "1"):
+        with pytest.raises(TypeError, match="index: expected an int, got "):
+            torch.device("cuda", odd)
+    with pytest.raises(OverflowError, match=f"{2 ** 70} is outside the range"):
+        torch.device("cuda", 2 ** 70)
 
 
 def test_factories(device):
@@ -113,6 +170,15 @@ def test_factories(device):
     assert torch.arange(5, 0, step=-2, **on).tolist() == [5, 3, 1]
     assert torch.empty_strided((2, 3), (1, 2), **on).stride() == (1, 2)
     assert torch.scalar_tensor(3, **on).dtype == torch.float32
+    three = torch.tensor(3, **on)
+    assert torch.arange(three).tolist() == torch.arange(0, three, torch.tensor(1)).tolist() == [0, 1, 2]
+    assert torch.arange(torch.tensor(2.0), **on).dtype == torch.float32
+    assert torch.full((2,), three, **on).tolist() == [3, 3]
+    assert torch.full((1,), three.double()).dtype == torch.float32
+    assert torch.scalar_tensor(three).item() == 3.0
+    assert torch.full_like(three, three).item() == three.new_full((), three).item() == 3
+    with pytest.raises(TypeError, match="expected a number or a tensor without dimensions"):
+        torch.full((2,), torch.ones(1))
     x = torch.ones(2, 2, dtype=torch.float64, **on)
     for made in (torch.empty_like(x), torch.zeros_like(x), torch.full_like(x, 2), x.new_empty(3),
                  x.new_zeros(1, 2), x.new_ones((1, 2)), x.new_full([2], 3), x.new_tensor([1])):
@@ -138,6 +204,11 @@ def test_views_share_memory(device):
     assert x.narrow(1, 1, 2).tolist() == [row[1:3] for row in x.tolist()]
     assert [t.shape[0] for t in x.chunk(2)] == [2, 1]
     assert [t.shape[1] for t in x.split([1, 3], dim=1)] == [1, 3]
+    for odd in ("ab", 2.5, [1, "a"], None):
+        with pytest.raises(TypeError):
+            x.split(odd)
+    with pytest.raises(OverflowError, match=f"{2 ** 70} is outside"):
+        x.split(2 ** 70)
     assert len(x.unbind(1)) == 4
     assert x[:1].expand(5, 4).stride() == (0, 1)
     assert x.diagonal().shape == (3,)
@@ -149,6 +220,54 @@ def test_views_share_memory(device):
     c = torch.tensor([1 + 2j], device=device)
     assert torch.view_as_real(c).tolist() == [[1.0, 2.0]]
     assert (c.real.tolist(), c.imag.tolist()) == ([1.0], [2.0])
+
+
+def test_views_as_another_dtype(device):
+    x = torch.ones(2, 3, device=device)
+    assert x.view(torch.int32).tolist() == [[0x3f800000] * 3] * 2
+    assert x.T.view(dtype=torch.int32).stride() == (1, 3)
+    halves = x.view(torch.int16)
+    assert halves.shape == (2, 6) and halves.view(torch.float32).tolist() == x.tolist()
+    halves[0, 0] = 1
+    assert x[0, 0] != 1 and x[0, 1] == 1
+    assert torch.ones(2, device=device).view(torch.complex64).tolist() == [1 + 1j]
+    assert torch.ones(2, device=device).view(float).shape == (1,)
+    with pytest.raises(RuntimeError, match=r"self.stride\(-1\) must be 1 to view Float as Short"):
+        x.T.view(torch.int16)
+    with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 2"):
+        x.view(torch.int64)
+
+
+def test_squeeze_several(device):
+    x = torch.ones(1, 2, 1, 3, device=device)
+    assert x.squeeze((0, 2)).shape == torch.squeeze(x, dim=[0, -2]).shape == (2, 3)
+    assert x.squeeze(()).shape == x.shape and x.squeeze(0).shape == (2, 1, 3)
+    assert x.squeeze().shape == x.squeeze(None).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
+        x.squeeze((0, 0))
+    with pytest.raises(IndexError, match="but got 7"):
+        x.squeeze((7,))
+
+
+def test_type():
+    x = torch.ones(2)
+    assert x.type(None) == x.type() == "torch.FloatTensor"
+    assert x.type(torch.float32) is x and x.type("torch.FloatTensor") is x
+    assert x.type(torch.int32, non_blocking=True).tolist() == [1, 1]
+    assert x.type("torch.DoubleTensor").dtype == torch.float64
+    there = x.type("torch.cuda.HalfTensor")
+    assert there.device == torch.device("cuda:0") and there.dtype == torch.float16
+    assert there.type("torch.FloatTensor").device == torch.device("cpu")
+    with pytest.raises(ValueError, match="invalid type: 'double'"):
+        x.type("double")
+    with pytest.raises(TypeError, match="dtype must be a type, str, or dtype object"):
+        x.type(3)
+
+
+def test_type_stays_on_its_device(three_devices):
+    x = torch.ones(2, device="cuda:2")
+    assert x.type("torch.cuda.FloatTensor") is x
+    assert x.type("torch.cuda.IntTensor").device == x.device == x.type(torch.int8).device
 
 
 def test_indexing(device):
@@ -193,6 +312,84 @@ def test_numbers(device):
         bool(torch.ones(0, device=device))
     with pytest.raises(TypeError, match="only integer tensors of a single element"):
         [1][x]
+    assert math.floor(x) == 3 and math.ceil(x) == 4
+    for several in (torch.ones(2, device=device), torch.ones(0, device=device)):
+        for convert in (float, int, complex, math.floor, math.sqrt):
+            with pytest.raises(ValueError, match="only one element tensors can be converted to"):
+                convert(several)
+    z = torch.tensor([1 + 0j], device=device)
+    assert (float(z), int(z), complex(z)) == (1.0, 1, 1 + 0j)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type double without"):
+        float(z * 1j)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without"):
+        int(z + 1j)
+    assert int(torch.tensor(1e30, dtype=torch.float64)) == int(1e30)
+
+
+def test_format():
+    x = torch.tensor(1.5)
+    assert f"{x:.2f}" == "1.50" and f"{x}" == "1.5"
+    assert f"{torch.ones(1)}" == "tensor([1.])"
+    for spec in (".2f", ">20"):
+        with pytest.raises(TypeError, match="unsupported format string passed to Tensor.__format__"):
+            format(torch.ones(1), spec)
+
+
+def test_contains(device):
+    x = torch.arange(3, device=device)
+    assert 1 in x and 5 not in x and 1.5 not in x and True in x and 1j not in x
+    assert x[1] in x and torch.tensor([7, 1, 7], device=device) in x
+    assert 1 not in torch.ones(0, device=device)
+    for nothing in ("a", None, [1]):
+        with pytest.raises(RuntimeError, match="only supports Tensor or scalar, but you passed in a <"):
+            nothing in x
+
+
+def test_copies_of_objects(device):
+    x = torch.arange(6, device=device).view(2, 3)
+    x.note = ["mine"]
+    shallow, deep = copy.copy(x), copy.deepcopy(x)
+    assert shallow is not x and shallow.data_ptr() == x.data_ptr() and shallow.note is x.note
+    assert deep.data_ptr() != x.data_ptr() and deep.note == x.note and deep.note is not x.note
+    for made in (shallow, deep):
+        assert made.tolist() == x.tolist() and made.device == x.device and made.dtype == x.dtype
+    row, column, twice = copy.deepcopy([x[1], x.T[1:], [x, x]])
+    assert column.stride() == (1, 3) and row.storage_offset() == 3 and twice[0] is twice[1]
+    row[1] = 70
+    assert column[0, 1] == 70 == twice[0][1, 1] and x[1, 1] == 4
+    assert copy.deepcopy(x[:0]).shape == (0, 3)
+    assert copy.deepcopy(torch.empty(0, 2, device=device)).shape == (0, 2)
+
+
+def test_pickle(device):
+    x = torch.arange(24, device=device).view(2, 3, 4)
+    x.note = "mine"
+    made = pickle.loads(pickle.dumps(x))
+    assert made.tolist() == x.tolist() and made.device == x.device and made.note == "mine"
+    for view in (x.transpose(0, 2), x[1, ::2], x[:, 1], x[0, 0].expand(3, 4), x[1, 2, 3], x[2:]):
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            made = pickle.loads(pickle.dumps(view, protocol))
+            assert made.stride() == view.stride() and made.tolist() == view.tolist()
+    assert len(pickle.dumps(torch.ones(1).expand(10 ** 6))) < 1000
+    for dtype in (torch.bool, torch.uint8, torch.bfloat16, torch.float16, torch.complex128):
+        y = torch.tensor([1, 0, 1], dtype=dtype, device=device)
+        made = pickle.loads(pickle.dumps(y))
+        assert made.dtype is dtype and made.tolist() == y.tolist()
+
+
+def test_broken_pickles():
+    state = list(torch.arange(3).__getstate__())
+    made = lambda **change: torch.Tensor.__new__(torch.Tensor).__setstate__(
+        tuple(change.get(f"part{i}", part) for i, part in enumerate(state)))
+    made()
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        made(part4="cuda:99")
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
+        made(part1=(4,))
+    with pytest.raises(ValueError, match="23 bytes, expected whole elements of 8"):
+        made(part3=bytes(23))
+    with pytest.raises(ValueError, match="of 0 parts, expected 6"):
+        torch.Tensor.__new__(torch.Tensor).__setstate__(())
 
 
 def test_to_returns_itself_where_nothing_changes():
@@ -222,6 +419,10 @@ def test_copies_between_devices(three_devices):
     assert other.fill_(3).tolist() == [[3.0] * 2] * 3
     assert other.zero_().tolist() == [[0.0] * 2] * 3
     assert other.clone() is not other
+    assert other.copy_(5).tolist() == [[5.0] * 2] * 3
+    assert other[:, :1].expand(3, 2).fill_(2).tolist() == [[2.0] * 2] * 3
+    assert other[0].expand(2, 2).zero_().tolist() == [[0.0] * 2] * 2
+    assert other.tolist() == [[0.0, 0.0], [2.0, 5.0], [2.0, 5.0]]
 
 
 def test_pinned():
@@ -230,6 +431,12 @@ def test_pinned():
     pinned = x.pin_memory()
     assert pinned.is_pinned() and pinned.pin_memory() is pinned and pinned[1:].is_pinned()
     assert torch.empty(3, pin_memory=True).is_pinned()
+    assert torch.arange(3, pin_memory=True).is_pinned()
+    assert torch.arange(0, 3, 2, pin_memory=True).is_pinned()
+    assert x.pin_memory("cuda").is_pinned(device="cuda") and not x.is_pinned(None)
+    assert pinned.pin_memory(device=torch.device("cuda:0")) is pinned
+    with pytest.raises(RuntimeError, match="Invalid device string: 'cude'"):
+        x.is_pinned("cude")
     back = x.cuda().to("cpu", non_blocking=True)
     torch.cuda.synchronize()
     assert back.is_pinned() and back.tolist() == [1.0] * 4
@@ -243,6 +450,10 @@ def test_objects():
     assert x.note == "mine" and x in {x: 1}
     y = torch.zeros(3)
     assert y.set_(x) is y and y.data_ptr() == x.data_ptr()
+    with pytest.raises(RuntimeError, match="source is int64 on cpu, expected float32 on cpu"):
+        y.set_(torch.arange(3))
+    with pytest.raises(RuntimeError, match="source is float32 on cuda:0, expected float32 on cpu"):
+        y.set_(torch.ones(3, device="cuda:0"))
     assert x.detach().data_ptr() == x.data_ptr()
     assert ember.__version__.count(".") == 2
 

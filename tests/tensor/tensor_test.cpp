@@ -133,6 +133,8 @@ TEST(Tensors, ShareAndAreSet) {
   EXPECT_EQ(same.sizes(), Shape({2, 3}));
   EXPECT_EQ(same.data_ptr(), other.data_ptr());
   EXPECT_ERROR(x.set_(Tensor()), Error, "undefined");
+  EXPECT_ERROR(x.set_(ones({2}, float32)), Error, "source is float32 on cpu, expected int64");
+  EXPECT_ERROR(x.set_(arange(2, "cuda:0")), Error, "on cuda:0, expected int64 on cpu");
   EXPECT_EQ(x.sizes(), Shape({2, 3}));
 }
 

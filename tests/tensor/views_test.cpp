@@ -294,4 +294,47 @@ TEST(Views, WriteThrough) {
 }
 
 }  // namespace
+TEST(Views, ShowBytesAsAnotherDtype) {
+  const Tensor x = arange(6).view({2, 3});
+  const Tensor same = x.t().view(Dtype::float64);
+  EXPECT_EQ(same.dtype(), Dtype::float64);
+  EXPECT_EQ(same.strides(), Shape({1, 3}));
+  EXPECT_EQ(same.data_ptr(), x.data_ptr());
+  expect_view(same.view(Dtype::int64), x, {3, 2}, {0, 3, 1, 4, 2, 5});
+
+  const Tensor halves = x.narrow(0, 1, 1).view(Dtype::int32);
+  EXPECT_EQ(halves.sizes(), Shape({1, 6}));
+  EXPECT_EQ(halves.strides(), Shape({6, 1}));
+  EXPECT_EQ(halves.storage_offset(), 6);
+  EXPECT_EQ(halves.data_ptr(), x.select(0, 1).data_ptr());
+  expect_view(halves.view(Dtype::int64), x, {1, 3}, {3, 4, 5});
+  EXPECT_EQ(x.expand({4, 2, 3}).view(Dtype::bool_).strides(), Shape({0, 24, 1}));
+  EXPECT_EQ(zeros({2, 0}).view(Dtype::int16).sizes(), Shape({2, 0}));
+  EXPECT_EQ(scalar_tensor(1, float32).view(Dtype::int32).item<int>(), 0x3f800000);
+}
+
+TEST(Views, RefuseDtypesThatDoNotFit) {
+  const Tensor x = arange(6).view({2, 3});
+  EXPECT_ERROR(scalar_tensor(1).view(Dtype::int16), Error,
+               "self.dim() cannot be 0 to view Long as");
+  EXPECT_ERROR(
+      x.t().view(Dtype::int32), Error,
+      "self.stride(-1) must be 1 to view Long as Int (different element sizes), but got 3");
+  EXPECT_ERROR(x.view(Dtype::complex128), Error, "self.size(-1) must be divisible by 2");
+  EXPECT_ERROR(x.narrow(1, 0, 2).view(Dtype::complex128), Error,
+               "self.stride(0) must be divisible by 2");
+  EXPECT_ERROR(x.narrow(1, 1, 2).view(Dtype::complex128), Error,
+               "self.storage_offset() must be divisible by 2");
+}
+
+TEST(Views, SqueezeSeveralDimensions) {
+  const Tensor x = numbered({1, 2, 1, 3});
+  EXPECT_EQ(x.squeeze({0, -2}).sizes(), Shape({2, 3}));
+  EXPECT_EQ(x.squeeze({0, 1}).sizes(), Shape({2, 1, 3}));
+  EXPECT_EQ(x.squeeze(Shape()).sizes(), x.sizes());
+  EXPECT_EQ(scalar_tensor(1).squeeze(Shape({0})).sizes(), Shape());
+  EXPECT_ERROR(x.squeeze({0, -4}), Error, "dim 0 appears multiple times in the list of dims");
+  EXPECT_ERROR(x.squeeze({0, 7}), IndexError, "but got 7");
+}
+
 }  // namespace ember::test

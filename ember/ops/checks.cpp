@@ -1,5 +1,7 @@
 #include "ember/ops/checks.h"
 
+#include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "ember/base/error.h"
@@ -13,6 +15,36 @@ std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
   for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
   return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.element_size()};
+}
+
+/// The largest finite number of a floating type, or of a complex one's components.
+double largest(Dtype dtype) {
+  switch (real_dtype(dtype)) {
+    case Dtype::float16: return 65504;
+    case Dtype::bfloat16: return 0x1.fep127;
+    case Dtype::float32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+bool fits(const Scalar& number, Dtype dtype) {
+  if (dtype == Dtype::bool_) return true;
+  const auto value = number.to<Complex<double>>();
+  if (!is_complex_dtype(dtype) && value.im != 0) return false;
+  if (!is_integral(dtype)) {  // a finite number may not become an infinite one
+    const double most = largest(dtype);
+    const auto holds = [most](double x) { return !std::isfinite(x) || std::abs(x) <= most; };
+    return holds(value.re) && holds(value.im);
+  }
+  const std::int64_t span =
+      dtype == Dtype::int64 ? INT64_MAX : (std::int64_t{1} << (8 * item_size(dtype) - 1)) - 1;
+  const bool is_unsigned = dtype == Dtype::uint8;
+  const std::int64_t most = is_unsigned ? 2 * span + 1 : span;
+  if (!is_integral(number.dtype()))
+    return value.re >= (is_unsigned ? 0.0 : -static_cast<double>(span) - 1) &&
+           value.re <= static_cast<double>(most);
+  const auto integer = number.to<std::int64_t>();
+  return integer >= (is_unsigned ? -most : -span - 1) && integer <= most;
 }
 
 }  // namespace
@@ -70,9 +102,15 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype)
                 " can't be cast to the desired output type " + legacy_name(out.dtype()));
   if (out.sizes() == sizes) return;
   if (out.numel() != 0)
-    throw Error("output with shape " + out.sizes().str() + " doesn't match the broadcast shape " +
+    throw Error("output with shape " + out.sizes().str() + " doesn't match the result's shape " +
                 sizes.str());
   out.set_(Tensor::make(device, out.dtype(), sizes));
+}
+
+void require_dtype(const Tensor& out, Dtype dtype) {
+  if (out.dtype() != dtype)
+    throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
+                ", but got " + dtype_name(out.dtype()) + " instead");
 }
 
 void throw_not_implemented(const char* op, Dtype dtype) {
@@ -86,6 +124,12 @@ void throw_not_implemented(const char* op, Dtype dtype) {
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
         "invert a mask, use the `~` or `logical_not()` operator instead.");
   throw Error(std::string("\"") + op + "\" not implemented for '" + legacy_name(dtype) + "'");
+}
+
+void require_fits(const Scalar& number, Dtype dtype) {
+  if (!fits(number, dtype))
+    throw Error(std::string("value cannot be converted to type ") + dtype_name(dtype) +
+                " without overflow");
 }
 
 Device resolve(Device device) {

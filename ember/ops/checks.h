@@ -30,8 +30,18 @@ void require_no_overlap(const Tensor& out, const Tensor& input);
 /// `dtype`; an output without elements gets the right shape, any other must have it.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);
 
+/// Error `Expected out tensor to have dtype float32, but got int64 instead` for operations whose
+/// outputs take over no other dtype.
+void require_dtype(const Tensor& out, Dtype dtype);
+
 /// `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
+
+/// Error `value cannot be converted to type int8 without overflow` if a number lies outside the
+/// range of `dtype`, or is complex and `dtype` is not. Fractions are cut off, bool holds every
+/// number, floating types hold infinities and NaN, and unsigned ones negative integers, as what
+/// they leave (-1 is 255).
+void require_fits(const Scalar& number, Dtype dtype);
 
 /// `device` with the index that "cuda" alone stands for now.
 Device resolve(Device device);

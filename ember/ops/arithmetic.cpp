@@ -1,10 +1,12 @@
 #include "ember/ops/arithmetic.h"
 
 #include <array>
+#include <cmath>
 
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
 #include "ember/scalar/math.h"
 
 namespace ember {
@@ -17,6 +19,12 @@ Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
   const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
   return ops::elementwise(op, list, out);
 }
+
+Dtype dtype_of(const Operand& x) {
+  return x.tensor() != nullptr ? x.tensor()->dtype() : x.number().dtype();
+}
+
+bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bfloat16; }
 
 void check_alpha(Dtype dtype, const Scalar& alpha) {
   if (alpha.dtype() == Dtype::bool_ && dtype != Dtype::bool_)
@@ -46,13 +54,13 @@ Scalar negative(const Scalar& number, Dtype dtype) {
 Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
                   const Scalar& alpha) {
   const Dtype dtype = result_type(x, y);
+  if (plain == OpId::sub && (dtype_of(x) == Dtype::bool_ || dtype_of(y) == Dtype::bool_))
+    return call(plain, out, x, y);  // says that there is no such sub
   check_alpha(dtype, alpha);
   require_fits(alpha, dtype);
   const auto value = alpha.to<Complex<double>>();
   if (value.re == 1 && value.im == 0) return call(plain, out, x, y);
-  if (dtype == Dtype::bool_ && plain == OpId::add)
-    return call(OpId::add, out, x, value.re != 0 ? y : Operand(false));
-  if (dtype == Dtype::bool_) return call(plain, out, x, y);  // says that there is no such sub
+  if (dtype == Dtype::bool_) return call(OpId::add, out, x, value.re != 0 ? y : Operand(false));
   return call(OpId::addcmul, out, x, y,
               Operand(plain == OpId::sub ? negative(alpha, dtype) : alpha));
 }
@@ -64,6 +72,35 @@ Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding roundi
     case Rounding::none: break;
   }
   return call(OpId::div, out, x, y);
+}
+
+/// `op` is addcmul or addcdiv. The factor goes into y, in the dtype of the result.
+Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, const Operand& z,
+                      const Scalar& value) {
+  const std::array<const Operand*, 3> inputs{&x, &y, &z};
+  const Dtype dtype = result_type(inputs);
+  const auto factor = value.to<Complex<double>>();
+  if (dtype == Dtype::bool_ || (factor.re == 1 && factor.im == 0)) return call(op, out, x, y, z);
+  require_fits(value, dtype);
+  const Dtype computed = is_half(dtype) ? Dtype::float32 : dtype;
+  const Tensor second =
+      y.tensor() != nullptr ? y.tensor()->to(computed) : full({}, y.number(), computed);
+  const Scalar number = is_integral(dtype) ? Scalar(value.to<std::int64_t>()) : value;
+  const Tensor scaled = second.mul(number);
+  if (computed == dtype) return call(op, out, x, Operand(scaled), z);
+  const Tensor made = call(op, nullptr, x, Operand(scaled), z);
+  return out != nullptr ? call(OpId::positive, out, Operand(made.to(dtype))) : made.to(dtype);
+}
+
+Tensor rounded(Tensor* out, const Tensor& x, int decimals) {
+  if (decimals == 0) return call(OpId::round, out, Operand(x));
+  if (!x.is_floating_point()) ops::throw_not_implemented("round", x.dtype());
+  const double power = std::pow(10.0, std::abs(static_cast<double>(decimals)));
+  const Tensor wide = is_half(x.dtype()) ? x.to(Dtype::float32) : x;
+  const Tensor made =
+      decimals > 0 ? wide.mul(power).round_().div_(power) : wide.div(power).round_().mul_(power);
+  if (out == nullptr) return made.to(x.dtype());
+  return call(OpId::positive, out, Operand(made.to(x.dtype())));
 }
 
 }  // namespace
@@ -90,5 +127,28 @@ EMBER_ARITHMETIC(div, Rounding, EMBER_DIV)
 #undef EMBER_SUB
 #undef EMBER_DIV
 #undef EMBER_ARITHMETIC
+
+Tensor addcmul(const Operand& x, const Operand& y, const Operand& z, const Scalar& value) {
+  return scaled_product(OpId::addcmul, nullptr, x, y, z, value);
+}
+Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                    const Scalar& value) {
+  scaled_product(OpId::addcmul, &out, x, y, z, value);
+  return out;
+}
+Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value) {
+  return scaled_product(OpId::addcdiv, nullptr, x, y, z, value);
+}
+Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                    const Scalar& value) {
+  scaled_product(OpId::addcdiv, &out, x, y, z, value);
+  return out;
+}
+
+Tensor round(const Tensor& x, int decimals) { return rounded(nullptr, x, decimals); }
+Tensor& round_out(Tensor& out, const Tensor& x, int decimals) {
+  rounded(&out, x, decimals);
+  return out;
+}
 
 }  // namespace ember

@@ -1,6 +1,6 @@
-// Sums with a factor and quotients that are rounded: what add, sub and div are with one argument
-// more. Shapes, dtypes, devices and errors are those of element-wise operations (elementwise.h), as
-// are the methods. Nothing blocks on CUDA devices.
+// Sums with a factor and rounding with digits: what add, sub, div, addcmul, addcdiv and round are
+// with one argument more. Shapes, dtypes, devices and errors are those of element-wise operations
+// (elementwise.h), as are the methods of the first three. Nothing blocks on CUDA devices.
 #pragma once
 
 #include "ember/tensor/tensor.h"
@@ -20,5 +20,21 @@ Tensor& sub_out(Tensor& out, const Operand& x, const Operand& y, const Scalar& a
 /// implemented for 'Bool'`.
 Tensor div(const Operand& x, const Operand& y, Rounding rounding);
 Tensor& div_out(Tensor& out, const Operand& x, const Operand& y, Rounding rounding);
+
+/// x + value * y * z and x + value * y / z. The value is converted to the dtype of the result:
+/// Error `value cannot be converted to type int8 without overflow`. The 16-bit types are computed
+/// in float.
+Tensor addcmul(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
+Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                    const Scalar& value);
+Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
+Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                    const Scalar& value);
+
+/// To so many digits behind the point, or, if negative, to zeros before it: x * 10^decimals is
+/// rounded and divided again. Floating types only, except with no decimals: Error `"round" not
+/// implemented for 'Long'`.
+Tensor round(const Tensor& x, int decimals);
+Tensor& round_out(Tensor& out, const Tensor& x, int decimals);
 
 }  // namespace ember

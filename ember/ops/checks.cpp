@@ -70,9 +70,15 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype)
                 " can't be cast to the desired output type " + legacy_name(out.dtype()));
   if (out.sizes() == sizes) return;
   if (out.numel() != 0)
-    throw Error("output with shape " + out.sizes().str() + " doesn't match the broadcast shape " +
+    throw Error("output with shape " + out.sizes().str() + " doesn't match the result's shape " +
                 sizes.str());
   out.set_(Tensor::make(device, out.dtype(), sizes));
+}
+
+void require_dtype(const Tensor& out, Dtype dtype) {
+  if (out.dtype() != dtype)
+    throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
+                ", but got " + dtype_name(out.dtype()) + " instead");
 }
 
 void throw_not_implemented(const char* op, Dtype dtype) {

@@ -30,6 +30,10 @@ void require_no_overlap(const Tensor& out, const Tensor& input);
 /// `dtype`; an output without elements gets the right shape, any other must have it.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);
 
+/// Error `Expected out tensor to have dtype float32, but got int64 instead` for operations whose
+/// outputs take over no other dtype.
+void require_dtype(const Tensor& out, Dtype dtype);
+
 /// `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
 

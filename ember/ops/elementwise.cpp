@@ -299,9 +299,29 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
   if (out != nullptr && !made.is(*out)) out->copy_(made);
 }
 
+/// What torch refuses although there is a result: bools in differences, which are mistaken masks,
+/// and negative powers of integers, nearly all of them zero.
+void require_sense(OpId op, const Operand& x, const Operand& y) {
+  const auto dtype = [](const Operand& operand) {
+    return operand.tensor() != nullptr ? operand.tensor()->dtype() : operand.number().dtype();
+  };
+  if (op == OpId::sub) {
+    const bool bools[] = {dtype(x) == Dtype::bool_, dtype(y) == Dtype::bool_};
+    if (bools[0] != bools[1])
+      throw Error(
+          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+          "to invert a mask, use the `~` or `logical_not()` operator instead.");
+    return;
+  }
+  if (y.tensor() == nullptr && is_integral(dtype(x)) && is_integral(dtype(y)) &&
+      y.number().to<std::int64_t>() < 0)
+    throw Error("Integers to negative integer powers are not allowed.");
+}
+
 /// Into `out` if that is not null, else into a new tensor, `made`.
 void run(OpId op, std::span<const Operand* const> inputs, Tensor* out, Tensor& made) {
   const OpInfo& info = kInfos[static_cast<int>(op)];
+  if (op == OpId::sub || op == OpId::pow) require_sense(op, *inputs[0], *inputs[1]);
   if (op == OpId::where || !run_plain(op, info, inputs, out, made))
     run_any(op, info, inputs, out, made);
 }

@@ -26,6 +26,14 @@ Tensor placed(const Tensor& index, Device device, const char* op) {
   return index.to({Dtype::int64, device}, true);
 }
 
+/// The same where torch takes no int32.
+Tensor placed_long(const Tensor& index, Device device, const char* op) {
+  if (index.dtype() != Dtype::int64)
+    throw Error(std::string(op) + "(): Expected a long tensor for index, but got " +
+                legacy_name(index.dtype()));
+  return placed(index, device, op);
+}
+
 void require_vector(const Tensor& index, const char* op) {
   if (index.dim() > 1)
     throw IndexError(std::string(op) + "(): Index is supposed to be a vector, but got dim: " +
@@ -162,7 +170,7 @@ Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor&
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {
-  const Tensor at = placed(index, x.device(), "take");
+  const Tensor at = placed_long(index, x.device(), "take");
   const Tensor row = x.reshape({-1});
   if (row.numel() == 0 && index.numel() > 0)
     throw IndexError("take(): tried to take from an empty tensor");
@@ -273,14 +281,15 @@ IndexedMove slices(const Tensor& self, int dim, const Tensor& index, const Tenso
 }
 
 IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& index,
-                        const Tensor& given, const char* op) {
+                        const Tensor& given, const char* op, bool narrow) {
   const int at = wrap_dim(dim, self.dim());
   require_vector(index, op);
   ops::require_same_device(self.device(), given.device());
   require_same_dtype(self, given, op);
   const Tensor x = with_dims(self);
   const Tensor source = with_dims(given);
-  const Tensor places = placed(index, self.device(), op);
+  const Tensor places =
+      narrow ? placed(index, self.device(), op) : placed_long(index, self.device(), op);
   if (source.dim() != x.dim() || source.sizes()[at] != index.numel())
     throw IndexError(std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
                      ") should be equal to source.size(dim): (" +
@@ -302,7 +311,7 @@ IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& inde
 
 Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
                            const Scalar& alpha) {
-  IndexedMove move = slices_from(*this, dim, index, source, "index_add_");
+  IndexedMove move = slices_from(*this, dim, index, source, "index_add_", true);
   if (alpha.dtype() != Dtype::int64 || alpha.to<std::int64_t>() != 1) {
     if (!can_cast(alpha.dtype(), dtype()) && dtype() != Dtype::bool_)
       throw Error(
@@ -315,13 +324,16 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
 }
 
 Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) {
-  ops::move_indexed(ops::Writes::index_copy, slices_from(*this, dim, index, source, "index_copy_"));
+  ops::move_indexed(ops::Writes::index_copy,
+                    slices_from(*this, dim, index, source, "index_copy_", false));
   return *this;
 }
 
 Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) {
   const int at = wrap_dim(dim, this->dim());
   require_vector(index, "index_fill_");
+  if (index.dtype() != Dtype::int64)
+    throw IndexError("index_fill_(): Expected dtype int64 for index.");
   const Tensor places = placed(index, device(), "index_fill_");
   ops::require_no_internal_overlap(*this);
   ops::require_no_overlap(*this, index);
@@ -336,7 +348,7 @@ Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand
 Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) {
   require_same_dtype(*this, source, "put_");
   ops::require_same_device(device(), source.device());
-  const Tensor places = placed(index, device(), "put_");
+  const Tensor places = placed_long(index, device(), "put_");
   if (index.numel() != source.numel())
     throw Error(
         "put_(): Expected source and index to have the same number of elements, but got "
@@ -366,15 +378,27 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
   if (value.tensor() != nullptr && value.tensor()->dim() != 0)
     throw Error("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
                 std::to_string(value.tensor()->dim()) + " dimension(s).");
-  const Dtype given = value.tensor() != nullptr ? value.tensor()->dtype() : value.number().dtype();
-  if (!can_cast(given, dtype()))
-    throw Error("value cannot be converted to type " + std::string(dtype_name(dtype())) +
-                " without overflow");
   ops::require_same_device(device(), mask.device());
   ops::require_no_internal_overlap(*this);
-  const Tensor fill = as_source(value, *this, "masked_fill_");
+  const Tensor fill = ops::one_value(value, *this);
   where_out(*this, mask.expand(sizes()), fill, *this);
   return *this;
+}
+
+Tensor ops::one_value(const Operand& value, const Tensor& like) {
+  const Options options{like.dtype(), like.device()};
+  const Tensor* tensor = value.tensor();
+  if (tensor == nullptr || !tensor->is_cuda()) {
+    const Scalar number = tensor == nullptr ? value.number() : tensor->item();
+    require_fits(number, like.dtype());
+    return full({}, number, options);
+  }
+  require_same_device(like.device(), tensor->device());
+  if (tensor->is_complex() && !like.is_complex() && like.dtype() != Dtype::bool_)
+    throw Error(std::string("value cannot be converted to type ") + dtype_name(like.dtype()) +
+                " without overflow");
+  // An element of `like` itself may be about to change.
+  return tensor->reshape({}).to(options, true, tensor->storage() == like.storage());
 }
 
 Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& source) {

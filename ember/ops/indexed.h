@@ -34,4 +34,9 @@ void move_indexed(Adds op, const IndexedMove& move);
 /// The index, checked against `limit` and wrapped, times `step`. Contiguous int64 in, the same out.
 Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim);
 
+/// The one element of a tensor, or a number, without dimensions, in the dtype and on the device of
+/// `like`. Error as require_fits(); an element on a device is not looked at, so that nothing waits:
+/// there only a complex dtype is an error. A CPU tensor goes to any device.
+Tensor one_value(const Operand& value, const Tensor& like);
+
 }  // namespace ember::ops

@@ -47,23 +47,18 @@ class Parser {
 
   Parsed parse(std::span<const Index> items) && {
     int used = 0;
-    bool gap = false;
-    for (const Index& item : items) {
-      used += dims_used(item);
-      if (item.kind() != Index::Kind::ellipsis) continue;
-      if (gap) throw IndexError("an index can only have a single ellipsis ('...')");
-      gap = true;
-    }
+    for (const Index& item : items) used += dims_used(item);
     if (used > original_.dim())
       throw IndexError("too many indices for tensor of dimension " +
                        std::to_string(original_.dim()));
-    for (const Index& item : items) apply(item, original_.dim() - used);
+    rest_ = original_.dim() - used;
+    for (const Index& item : items) apply(item);
     made_.index.resize(static_cast<std::size_t>(made_.view.dim()));
     return std::move(made_);
   }
 
  private:
-  void apply(const Index& item, int rest) {
+  void apply(const Index& item) {
     switch (item.kind()) {
       case Index::Kind::integer: select(item.integer()); return;
       case Index::Kind::boolean: {
@@ -83,8 +78,9 @@ class Parser {
         whole();
         return;
       case Index::Kind::ellipsis:
-        for (int d = 0; d < rest; ++d) whole();
-        real_ += rest;
+        for (int d = 0; d < rest_; ++d) whole();
+        real_ += rest_;
+        rest_ = 0;
         return;
       case Index::Kind::tensor: apply_tensor(item.tensor()); return;
     }
@@ -109,9 +105,10 @@ class Parser {
       real_ += tensor.dim();
       return;
     }
+    if (tensor.dim() == 0 && is_integral(tensor.dtype()))
+      return select(tensor.item<std::int64_t>());
     if (tensor.dtype() != Dtype::int64 && tensor.dtype() != Dtype::int32)
       throw IndexError("tensors used as indices must be long, int, byte or bool tensors");
-    if (tensor.dim() == 0) return select(tensor.item<std::int64_t>());
     index_next(tensor);
     ++real_;
   }
@@ -138,6 +135,7 @@ class Parser {
 
   const Tensor& original_;
   Parsed made_;
+  int rest_ = 0;  ///< dimensions that an ellipsis stands for
   int at_ = 0;    ///< the view's next dimension
   int real_ = 0;  ///< the dimension of the original that it is
 };
@@ -253,9 +251,22 @@ Advanced prepare(const Parsed& parsed) {
   return made;
 }
 
+/// Whether one mask chooses, and nothing else does.
+bool one_mask_chooses(std::span<const Index> items) {
+  bool found = false;
+  for (const Index& item : items) {
+    if (item.kind() != Index::Kind::tensor) continue;
+    if (found || !is_mask(item.tensor())) return false;
+    found = true;
+  }
+  return found;
+}
+
 /// The value to write, as a tensor that broadcasts to the result; its dtype is the target's.
-Tensor as_values(const Operand& value, const Tensor& self) {
-  if (value.tensor() == nullptr) return full({}, value.number(), {self.dtype(), self.device()});
+/// Behind a mask a single element is a number, which gets the dtype as in masked_fill_.
+Tensor as_values(const Operand& value, const Tensor& self, std::span<const Index> items) {
+  if (value.tensor() == nullptr || (value.tensor()->numel() == 1 && one_mask_chooses(items)))
+    return ops::one_value(value, self);
   const Tensor& tensor = *value.tensor();
   if (tensor.dtype() != self.dtype())
     throw Error(std::string("Index put requires the source and destination dtypes match, got ") +
@@ -291,12 +302,13 @@ Tensor Tensor::index(std::span<const Index> items) const {
 }
 
 Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, bool accumulate) {
+  // A single bool: nothing, or everything behind a new dimension, which is a view.
+  if (items.size() == 1 && items[0].kind() == Index::Kind::boolean)
+    return items[0].integer() == 0 ? *this : index_put_({None}, value, accumulate);
   const Tensor* mask = only_mask(*this, items);
-  const bool one = value.tensor() == nullptr || value.tensor()->dim() == 0;
-  if (mask != nullptr && one && !accumulate) {
-    const Tensor number = as_values(value, *this);
-    return masked_fill_(mask->to(device(), true), number);
-  }
+  const bool one = value.tensor() == nullptr || value.tensor()->numel() == 1;
+  if (mask != nullptr && one && !accumulate)
+    return masked_fill_(mask->to(device(), true), ops::one_value(value, *this));
   Parsed parsed = Parser(*this).parse(items);
   if (!parsed.advanced) {
     if (accumulate) {
@@ -311,7 +323,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, b
     }
     return *this;
   }
-  Tensor values = as_values(value, *this);
+  Tensor values = as_values(value, *this, items);
   ops::require_no_internal_overlap(*this);
   if (value.tensor() != nullptr) ops::require_no_overlap(*this, *value.tensor());
   for (const Index& item : items)

@@ -11,6 +11,10 @@
 // shapes don't fit. For indices out of bounds in tensors see ops/index.h; negative ones count from
 // the end.
 //
+// index_put_ wants a tensor of x's dtype. Where the index is a view it converts any, and where it
+// has one mask and no index tensors, a tensor of one element. An index of only `false` changes
+// nothing.
+//
 // A mask and an integer tensor without dimensions on a CUDA device block until their values are
 // known on the host. Only `x.index_put_({mask}, number)` with a mask of x's shape does not.
 #pragma once
@@ -30,7 +34,7 @@ namespace ember {
 struct NoneType {};
 inline constexpr NoneType None;
 
-/// All dimensions that the other items leave. At most one in an index.
+/// All dimensions that the other items leave. A second one in an index stands for none.
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis;
 
@@ -59,7 +63,8 @@ class Index {
   Index(std::nullopt_t) noexcept : kind_(Kind::none) {}
   Index(EllipsisType) noexcept : kind_(Kind::ellipsis) {}
   Index(const Slice& slice) noexcept : kind_(Kind::slice), slice_(slice) {}
-  /// Indices (int64, int32), or a mask (bool; uint8 counts as one, as in torch).
+  /// Indices (int64, int32; without dimensions any integer but uint8), or a mask (bool; uint8
+  /// counts as one, as in torch).
   Index(Tensor tensor) noexcept : kind_(Kind::tensor), tensor_(std::move(tensor)) {}
 
   Kind kind() const noexcept { return kind_; }

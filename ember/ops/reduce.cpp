@@ -53,6 +53,7 @@ Tensor converted(const Tensor& x, std::optional<Dtype> dtype) {
 Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
               std::optional<Dtype> dtype, bool product) {
   const DimSet gone = ops::dim_set(dims, x.dim());
+  if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
   // Without a dtype the given output's decides.
   if (!dtype && out != nullptr && can_cast(x.dtype(), out->dtype())) dtype = out->dtype();
   const Dtype result = dtype.value_or(is_integral(x.dtype()) ? Dtype::int64 : x.dtype());
@@ -84,6 +85,7 @@ Tensor mean_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
                 (dtype ? "Optional" : "Input") +
                 " dtype must be either a floating point or complex dtype. Got: " +
                 legacy_name(dtype.value_or(x.dtype())));
+  if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
   const DimSet gone = ops::dim_set(dims, x.dim());
   const Tensor from = converted(x, dtype);
   const Reduction reduction{ReduceOp::sum, ReduceMode::divided,
@@ -126,6 +128,7 @@ Tensor extreme(const char* name, Tensor* out, const Tensor& x, const DimList& di
   const DimSet gone = ops::dim_set(dims, x.dim());
   if (dims.all() && x.numel() == 0) throw_dim_needed(name, false);
   require_elements(name, x, gone);
+  if (out != nullptr && name[0] == 'a') ops::require_dtype(*out, x.dtype());  // amax, not max
   return reduce(x, gone, keepdim, x.dtype(), {op}, out);
 }
 
@@ -134,6 +137,8 @@ ValuesAndIndices extremes(const char* name, Tensor* values, Tensor* indices, con
   require_real(name, x);
   const DimSet gone = ops::dim_set(dim, x.dim());
   require_elements(name, x, gone);
+  if (values != nullptr) ops::require_dtype(*values, x.dtype());
+  if (indices != nullptr) ops::require_dtype(*indices, Dtype::int64);
   const Shape sizes = ops::reduced_sizes(x.sizes(), gone, keepdim);
   const Tensor made = target(values, x, sizes, x.dtype());
   const Tensor where = target(indices, x, sizes, Dtype::int64);
@@ -148,6 +153,7 @@ Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<st
   const DimSet gone = ops::dim_set(dim ? DimList(*dim) : DimList(), x.dim());
   if (!dim && x.numel() == 0) throw_dim_needed(name, true);
   require_elements(name, x, gone);
+  if (out != nullptr) ops::require_dtype(*out, Dtype::int64);
   const Tensor made = target(out, x, ops::reduced_sizes(x.sizes(), gone, keepdim), Dtype::int64);
   ops::run_reduction(x, gone, {op, ReduceMode::plain, 0, nullptr, &made});
   return deliver(out, made);
@@ -156,7 +162,11 @@ Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<st
 // ---- Counts and norms
 
 Tensor count_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim, ReduceMode mode) {
-  const Dtype truth = x.dtype() == Dtype::uint8 ? Dtype::uint8 : Dtype::bool_;
+  Dtype truth = x.dtype() == Dtype::uint8 ? Dtype::uint8 : Dtype::bool_;
+  if (out != nullptr && mode != ReduceMode::plain) {
+    if (out->dtype() != Dtype::uint8) ops::require_dtype(*out, Dtype::bool_);
+    truth = out->dtype();
+  }
   return reduce(x, ops::dim_set(dims, x.dim()), keepdim,
                 mode == ReduceMode::plain ? Dtype::int64 : truth, {ReduceOp::count, mode}, out);
 }

@@ -1,6 +1,9 @@
 // Reductions: many elements become one. Everything here also exists as a method of Tensor, and as
-// `name_out`, which writes into a given tensor (its shape must be right unless it is empty; Error
-// `result type Float can't be cast ...` if its dtype cannot hold the result).
+// `name_out`, which writes into a given tensor. Its shape must be right unless it is empty. Its
+// dtype must be that of the result for amax, amin, max and min along a dimension, positions, and
+// wherever a dtype is given (Error `Expected out tensor to have dtype float32, but got float64
+// instead`), bool or uint8 for any and all; the others take any dtype that can hold the result
+// (else Error `result type Float can't be cast ...`).
 //
 // `dims` are the dimensions that go: one, a list, or none for all of them. Negative ones count from
 // the end. IndexError outside the range; Error `dim 0 appears multiple times in the list of dims`.

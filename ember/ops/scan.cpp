@@ -56,6 +56,7 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
   // The low bits of a wide sum are those of a narrow one.
   const Dtype computed = is_integral(result) ? Dtype::int64 : result;
   if (out != nullptr) {
+    ops::require_dtype(*out, result);
     ops::prepare_output(*out, x.device(), x.sizes(), result);
     ops::require_no_internal_overlap(*out);
   }

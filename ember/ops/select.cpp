@@ -168,12 +168,6 @@ Chosen count_chosen(const Tensor& mask) {
   return made;
 }
 
-void require_dtype(const Tensor& out, Dtype dtype) {
-  if (out.dtype() != dtype)
-    throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
-                ", but got " + dtype_name(out.dtype()) + " instead");
-}
-
 /// A new tensor, or the one given, made ready.
 Tensor output(Tensor* out, const Shape& sizes, Dtype dtype, Device device) {
   if (out == nullptr) return empty(sizes, {dtype, device});
@@ -191,7 +185,7 @@ Tensor place_for(const Tensor& out, const Tensor& x, const Tensor& mask) {
 
 Tensor nonzero_into(Tensor* out, const Tensor& x) {
   if (out != nullptr) {
-    require_dtype(*out, Dtype::int64);
+    ops::require_dtype(*out, Dtype::int64);
     ops::require_same_device(x.device(), out->device());
   }
   const Tensor mask = x.to(Dtype::bool_).contiguous();
@@ -220,7 +214,7 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
   if (mask.dtype() != Dtype::bool_) throw Error("masked_select: expected BoolTensor for mask");
   ops::require_same_device(x.device(), mask.device());
   if (out != nullptr) {
-    require_dtype(*out, x.dtype());
+    ops::require_dtype(*out, x.dtype());
     ops::require_same_device(x.device(), out->device());
   }
   const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());

@@ -129,10 +129,11 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
     ops::throw_not_implemented(logarithm ? "log_softmax" : "softmax", type);
   Tensor made;
   if (out != nullptr) {
+    ops::require_dtype(*out, type);
     ops::prepare_output(*out, given.device(), given.sizes(), type);
     ops::require_no_internal_overlap(*out);
     ops::require_no_partial_overlap(*out, given);
-    if (out->dtype() == type && out->is_contiguous()) made = *out;
+    if (out->is_contiguous()) made = *out;
   }
   if (!made.defined()) made = empty(given.sizes(), {type, given.device()});
   const Tensor x = given.to(type).contiguous();

@@ -20,8 +20,8 @@ class Results {
   Results(const Tensor& x, int dim, const Shape& sizes, Tensor* values, Tensor* indices)
       : dim_(dim), values_(values), indices_(indices) {
     if (values != nullptr) {
-      require_dtype(*values, x.dtype());
-      require_dtype(*indices, Dtype::int64);
+      ops::require_dtype(*values, x.dtype());
+      ops::require_dtype(*indices, Dtype::int64);
       ops::require_same_device(x.device(), indices->device());
       require_shape(*indices, sizes);
       ops::prepare_output(*values, x.device(), sizes, x.dtype());
@@ -50,11 +50,6 @@ class Results {
   std::pair<Tensor, Tensor> made() const { return made_; }
 
  private:
-  static void require_dtype(const Tensor& out, Dtype dtype) {
-    if (out.dtype() != dtype)
-      throw Error(std::string("Expected out tensor to have dtype ") + dtype_name(dtype) +
-                  ", but got " + dtype_name(out.dtype()) + " instead");
-  }
   /// Before anything is changed, for the second of two outputs.
   static void require_shape(Tensor& out, const Shape& sizes) {
     if (out.numel() != 0) ops::prepare_output(out, out.device(), sizes, out.dtype());

@@ -111,7 +111,7 @@ nb::object scatter(const Tensor& tensor, nb::handle devices,
   comm::Streams list;
   if (!streams.is_none())
     for (const nb::handle stream : streams)
-      list.push_back(nb::cast<std::optional<cuda::Stream>>(stream));
+      list.push_back(argument<std::optional<cuda::Stream>>(stream, "streams", "streams or None"));
   auto results =
       unlocked([&] { return comm::scatter(tensor, where, chunk_sizes, dim, list, out.tensors); });
   if (out.tensors) return nb::tuple(out.given);

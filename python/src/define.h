@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "results.h"
 
@@ -10,12 +11,57 @@
 
 namespace ember::python {
 
+/// A parameter that torch also takes by NumPy's name.
+struct OtherName {
+  const char* name;
+  const char* other;
+};
+inline constexpr OtherName kOtherNames[] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
+
+/// A part of a definition, with another name if it is that parameter; and a signature's text.
+template <class Extra>
+Extra renamed(Extra extra, const OtherName& parameter) {
+  if constexpr (nb::detail::arg_traits<Extra>::is_arg)
+    if (std::string_view(extra.name_) == parameter.name) extra.name_ = parameter.other;
+  return extra;
+}
+std::string renamed(std::string signature, const OtherName& parameter);
+
+template <class Extra>
+bool has_name(const Extra& extra, const OtherName& parameter) {
+  if constexpr (nb::detail::arg_traits<Extra>::is_arg)
+    return std::string_view(extra.name_) == parameter.name;
+  return false;
+}
+
+/// Calls `define(rename, extra...)` for the parameters as they are, and again for each choice of
+/// other names: overloads, since nanobind knows a parameter by one name. `rename` does the same to
+/// the text of a signature.
+template <std::size_t I = 0, class Define, class Rename, class... Extra>
+void with_names(const Define& define, const Rename& rename, const Extra&... extra) {
+  if constexpr (I == std::size(kOtherNames)) {
+    define(rename, extra...);
+  } else {
+    constexpr const OtherName& parameter = kOtherNames[I];
+    with_names<I + 1>(define, rename, extra...);
+    if ((has_name(extra, parameter) || ...))
+      with_names<I + 1>(
+          define, [&](std::string text) { return renamed(rename(std::move(text)), parameter); },
+          renamed(extra, parameter)...);
+  }
+}
+inline constexpr auto kSameNames = [](std::string text) { return text; };
+
 /// A method, and a function of the same name whose first parameter is `input`.
 template <class Call, class... Extra>
 void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call call, const char* doc,
           const Extra&... extra) {
-  tensor.def(name, call, doc, extra...);
-  m.def(name, call, doc, nb::arg("input"), extra...);
+  with_names(
+      [&](const auto&, const auto&... named) {
+        tensor.def(name, call, doc, named...);
+        m.def(name, call, doc, nb::arg("input"), named...);
+      },
+      kSameNames, extra...);
 }
 
 /// The same where Python's types cannot be read from C++'s: `tail` is the signature from the second
@@ -23,10 +69,14 @@ void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call cal
 template <class Call, class... Extra>
 void both_as(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name,
              const std::string& tail, Call call, const char* doc, const Extra&... extra) {
-  tensor.def(name.c_str(), call, doc, extra...,
-             nb::sig(("def " + name + "(self, " + tail).c_str()));
-  m.def(name.c_str(), call, doc, nb::arg("input"), extra...,
-        nb::sig(("def " + name + "(input: Tensor, " + tail).c_str()));
+  with_names(
+      [&](const auto& rename, const auto&... named) {
+        tensor.def(name.c_str(), call, doc, named...,
+                   nb::sig(rename("def " + name + "(self, " + tail).c_str()));
+        m.def(name.c_str(), call, doc, nb::arg("input"), named...,
+              nb::sig(rename("def " + name + "(input: Tensor, " + tail).c_str()));
+      },
+      kSameNames, extra...);
 }
 
 /// __exit__, which lets exceptions pass. A with block calls it with three arguments; taken one by

@@ -149,17 +149,20 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
   unlocked([&] { consumer.wait_stream(current); });
 }
 
+using DevicePair = std::pair<std::int32_t, std::int32_t>;
+
 nb::object to_dlpack(const Tensor& self, nb::handle stream, nb::handle max_version,
                      nb::handle dl_device, nb::handle copy) {
   if (!dl_device.is_none()) {
-    const auto wanted = nb::cast<std::pair<std::int32_t, std::int32_t>>(dl_device);
+    const auto wanted = argument<DevicePair>(dl_device, "dl_device", "a pair of ints");
     if (wanted != place_of(self))
       throw nb::buffer_error("__dlpack__: cannot move to another device");
   }
   const bool copied = copy.is(Py_True);
   const Tensor tensor = copied ? unlocked([&] { return self.clone(); }) : self.alias();
   hand_over(tensor, stream);
-  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1;
+  const bool versioned = !max_version.is_none() &&
+                         argument<int>(nb::object(max_version[0]), "max_version", "ints") >= 1;
   return versioned ? exported<DlVersioned>(tensor, copied) : exported<DlManaged>(tensor, copied);
 }
 
@@ -198,7 +201,7 @@ Tensor from_dlpack(nb::handle source) {
   if (nb::hasattr(source, "__dlpack__")) {
     nb::kwargs none;
     const auto place =
-        nb::cast<std::pair<std::int32_t, std::int32_t>>(source.attr("__dlpack_device__")());
+        argument<DevicePair>(source.attr("__dlpack_device__")(), "__dlpack_device__", "two ints");
     nb::dict keywords;
     if (place.first == kCuda || place.first == kExtension) {
       const Device device = device_of_place(place.first, place.second);

@@ -218,12 +218,95 @@ Rounding rounding_from(const std::optional<std::string>& mode) {
               *mode + "'");
 }
 
+/// addcmul and addcdiv with a factor.
+template <class Make, class Into>
+void define_value(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name, Make make,
+                  Into into, const char* doc) {
+  const std::string tail =
+      "tensor1: Tensor | complex, tensor2: Tensor | complex, *, value: Tensor | complex";
+  const nb::arg y("tensor1");
+  const nb::arg z("tensor2");
+  const nb::arg value("value");
+  m.def(
+      name.c_str(),
+      [make, into](const Operand& input, const Operand& tensor1, const Operand& tensor2,
+                   const Operand& factor, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, tensor1, tensor2, scalar_of(factor, "value")); },
+            [&](Tensor& result) {
+              into(result, input, tensor1, tensor2, scalar_of(factor, "value"));
+            });
+      },
+      nb::arg("input"), y, z, nb::kw_only(), value, nb::arg("out") = nb::none(),
+      nb::sig(("def " + name + "(input: Tensor | complex, " + tail +
+               ", out: Tensor | None = None) -> Tensor")
+                  .c_str()),
+      doc);
+  tensor.def(
+      name.c_str(),
+      [make](const Tensor& self, const Operand& tensor1, const Operand& tensor2,
+             const Operand& factor) {
+        return unlocked([&] { return make(self, tensor1, tensor2, scalar_of(factor, "value")); });
+      },
+      y, z, nb::kw_only(), value,
+      nb::sig(("def " + name + "(self, " + tail + ") -> Tensor").c_str()), doc);
+  const std::string in_place = name + "_";
+  tensor.def(
+      in_place.c_str(),
+      [into](Tensor& self, const Operand& tensor1, const Operand& tensor2, const Operand& factor) {
+        unlocked([&] { into(self, self, tensor1, tensor2, scalar_of(factor, "value")); });
+        return same_object(self);
+      },
+      y, z, nb::kw_only(), value,
+      nb::sig(("def " + in_place + "(self, " + tail + ") -> Tensor").c_str()), doc);
+}
+
+void define_rounding(nb::class_<Tensor>& tensor, nb::module_& m) {
+  constexpr const char* kDoc = "Rounded to so many digits behind the point, or zeros before it.";
+  m.def(
+      "round",
+      [](const Tensor& input, int decimals, Tensor* out) {
+        return maybe_into(
+            out, [&] { return ember::round(input, decimals); },
+            [&](Tensor& result) { ember::round_out(result, input, decimals); });
+      },
+      nb::arg("input"), nb::kw_only(), nb::arg("decimals"), nb::arg("out") = nb::none(), kDoc);
+  tensor.def(
+      "round",
+      [](const Tensor& self, int decimals) {
+        return unlocked([&] { return ember::round(self, decimals); });
+      },
+      nb::kw_only(), nb::arg("decimals"), kDoc);
+  tensor.def(
+      "round_",
+      [](Tensor& self, int decimals) {
+        unlocked([&] { ember::round_out(self, self, decimals); });
+        return same_object(self);
+      },
+      nb::kw_only(), nb::arg("decimals"), nb::sig("def round_(self, *, decimals: int) -> Tensor"),
+      kDoc);
+}
+
 void define_keywords(nb::class_<Tensor>& tensor, nb::module_& m) {
-  define_keyword<Scalar>(tensor, m, "add", nb::arg("alpha"), "alpha: complex", EMBER_CALL(add),
-                         EMBER_CALL(add_out), "input + alpha * other.");
+  define_keyword<Operand>(
+      tensor, m, "add", nb::arg("alpha"), "alpha: Tensor | complex",
+      [](const auto& x, const auto& y, const Operand& alpha) {
+        return ember::add(x, y, scalar_of(alpha, "alpha"));
+      },
+      [](Tensor& out, const auto& x, const auto& y, const Operand& alpha) {
+        ember::add_out(out, x, y, scalar_of(alpha, "alpha"));
+      },
+      "input + alpha * other.");
   for (const char* name : {"sub", "subtract"})
-    define_keyword<Scalar>(tensor, m, name, nb::arg("alpha"), "alpha: complex", EMBER_CALL(sub),
-                           EMBER_CALL(sub_out), "input - alpha * other.");
+    define_keyword<Operand>(
+        tensor, m, name, nb::arg("alpha"), "alpha: Tensor | complex",
+        [](const auto& x, const auto& y, const Operand& alpha) {
+          return ember::sub(x, y, scalar_of(alpha, "alpha"));
+        },
+        [](Tensor& out, const auto& x, const auto& y, const Operand& alpha) {
+          ember::sub_out(out, x, y, scalar_of(alpha, "alpha"));
+        },
+        "input - alpha * other.");
   for (const char* name : {"div", "divide"})
     define_keyword<std::optional<std::string>>(
         tensor, m, name, nb::arg("rounding_mode").none(),
@@ -235,6 +318,11 @@ void define_keywords(nb::class_<Tensor>& tensor, nb::module_& m) {
           ember::div_out(out, x, y, rounding_from(mode));
         },
         "The quotient as it is, rounded towards zero, or rounded down.");
+  define_value(tensor, m, "addcmul", EMBER_CALL(addcmul), EMBER_CALL(addcmul_out),
+               "input + value * tensor1 * tensor2.");
+  define_value(tensor, m, "addcdiv", EMBER_CALL(addcdiv), EMBER_CALL(addcdiv_out),
+               "input + value * tensor1 / tensor2.");
+  define_rounding(tensor, m);
 }
 
 void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {

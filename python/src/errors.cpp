@@ -43,6 +43,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     PyErr_SetString(PyExc_NotImplementedError, error.what());
   } catch (const AssertionError& error) {
     PyErr_SetString(PyExc_AssertionError, error.what());
+  } catch (const std::bad_cast&) {  // of nanobind; argument() names what was given
+    PyErr_SetString(PyExc_TypeError, "an argument is of a kind that was not expected");
   } catch (const Error& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -22,6 +22,27 @@ std::optional<I> bound(PyObject* object) {
   throw TypeError("slice indices must be integers or None or have an __index__ method");
 }
 
+/// An array of unsigned integers (but bytes, which are a mask) as int64: there are no such tensors.
+nb::object signed_array(nb::handle object) {
+  const nb::object type = nb::getattr(object, "dtype", nb::none());
+  const nb::object kind = nb::getattr(type, "kind", nb::none());
+  if (kind.is_none() || !kind.equal(nb::str("u")) || type.attr("itemsize").equal(nb::int_(1)))
+    return nb::borrow(object);
+  return object.attr("astype")("int64");
+}
+
+/// A short list with something in it that is no number is a tuple of items, as torch has it.
+bool means_tuple(nb::handle index) {
+  constexpr Py_ssize_t kShort = 32;
+  if (PyTuple_Check(index.ptr())) return true;
+  if (!PyList_Check(index.ptr()) || PyList_GET_SIZE(index.ptr()) >= kShort) return false;
+  for (const nb::handle item : nb::borrow<nb::list>(index))
+    if (item.is_none() || item.is(Py_Ellipsis) || PySlice_Check(item.ptr()) ||
+        nb::isinstance<Tensor>(item) || PySequence_Check(item.ptr()) != 0)
+      return true;
+  return false;
+}
+
 /// One item of an index. Tensors without dimensions stay tensors: they are not read here.
 Index item_from(nb::handle object) {
   if (object.is_none()) return None;
@@ -33,9 +54,15 @@ Index item_from(nb::handle object) {
     return Slice(bound(slice->start), bound(slice->stop), bound(slice->step).value_or(1));
   }
   if (const auto number = index_from(object)) return *number;
-  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || array_from(object)) {
-    Tensor made = tensor_from(object, {});
-    if (made.numel() == 0 && made.dtype() == default_dtype()) made = made.to(Dtype::int64);
+  if (PyLong_Check(object.ptr())) throw IndexError("index: overflow, an integer beyond 64 bits");
+  const nb::object plain = signed_array(object);
+  if (PyList_Check(plain.ptr()) || PyTuple_Check(plain.ptr()) || PyRange_Check(plain.ptr()) ||
+      array_from(plain)) {
+    Tensor made = tensor_from(plain, {});
+    // Any integers are indices here, but no mask; and nothing is nothing, of whatever dtype.
+    const bool mask = made.dtype() == Dtype::bool_ || made.dtype() == Dtype::uint8;
+    if (made.numel() == 0 ? !is_integral(made.dtype()) : !mask && is_integral(made.dtype()))
+      made = made.to(Dtype::int64);
     return made;
   }
   throw IndexError(
@@ -46,8 +73,8 @@ Index item_from(nb::handle object) {
 
 std::vector<Index> items_from(nb::handle index) {
   std::vector<Index> items;
-  if (PyTuple_Check(index.ptr())) {
-    for (const nb::handle item : nb::borrow<nb::tuple>(index)) items.push_back(item_from(item));
+  if (means_tuple(index)) {
+    for (const nb::handle item : nb::borrow<nb::sequence>(index)) items.push_back(item_from(item));
   } else {
     items.push_back(item_from(index));
   }
@@ -68,6 +95,7 @@ Tensor get(const Tensor& self, nb::handle index) {
 }
 
 void set(Tensor& self, nb::handle index, nb::handle value) {
+  if (index.is(Py_False)) return;  // nothing is chosen, whatever the value is
   const std::vector<Index> items = items_from(index);
   if (nb::isinstance<Tensor>(value)) {
     const Tensor& source = nb::cast<const Tensor&>(value);
@@ -92,13 +120,12 @@ struct Iterator {
 template <class... Arguments, class Call, class... Extra>
 void in_place(nb::class_<Tensor>& tensor, const char* name, Call call, const char* doc,
               const Extra&... extra) {
-  tensor.def(
-      name,
-      [call](Tensor& self, Arguments... arguments) {
-        unlocked([&] { call(self, arguments...); });
-        return same_object(self);
-      },
-      doc, extra...);
+  const auto method = [call](Tensor& self, Arguments... arguments) {
+    unlocked([&] { call(self, arguments...); });
+    return same_object(self);
+  };
+  with_names([&](const auto&, const auto&... named) { tensor.def(name, method, doc, named...); },
+             kSameNames, extra...);
 }
 
 void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -159,19 +186,24 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
         self.scatter_(along, places, source);
       },
       kScatter, dim, index, nb::arg("src"));
-  tensor.def(
-      "scatter_",
-      [](Tensor& self, I along, const Tensor& places, const Scalar& value) {
-        unlocked([&] { self.scatter_(along, places, value); });
-        return same_object(self);
+  in_place<I, const Tensor&, const Operand&>(
+      tensor, "scatter_",
+      [](Tensor& self, I along, const Tensor& places, const Operand& value) {
+        self.scatter_(along, places, scalar_of(value, "value"));
       },
-      dim, index, nb::arg("value"));
+      kScatter, dim, index, nb::arg("value"));
   both(
       tensor, m, "scatter",
       [](const Tensor& input, I along, const Tensor& places, const Operand& source) {
         return unlocked([&] { return scatter(input, along, places, source); });
       },
       kScatter, dim, index, nb::arg("src"));
+  both(
+      tensor, m, "scatter",
+      [](const Tensor& input, I along, const Tensor& places, const Operand& value) {
+        return unlocked([&] { return scatter(input, along, places, scalar_of(value, "value")); });
+      },
+      kScatter, dim, index, nb::arg("value"));
   in_place<I, const Tensor&, const Tensor&>(
       tensor, "scatter_add_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
@@ -184,18 +216,19 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return scatter_add(input, along, places, source); });
       },
       "The same as scatter, but added.", dim, index, nb::arg("src"));
-  in_place<I, const Tensor&, const Tensor&, const Scalar&>(
+  in_place<I, const Tensor&, const Tensor&, const Operand&>(
       tensor, "index_add_",
-      [](Tensor& self, I along, const Tensor& places, const Tensor& source, const Scalar& alpha) {
-        self.index_add_(along, places, source, alpha);
+      [](Tensor& self, I along, const Tensor& places, const Tensor& source, const Operand& alpha) {
+        self.index_add_(along, places, source, scalar_of(alpha, "alpha"));
       },
       "Slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
       nb::kw_only(), nb::arg("alpha") = 1);
   both(
       tensor, m, "index_add",
       [](const Tensor& input, I along, const Tensor& places, const Tensor& source,
-         const Scalar& alpha) {
-        return unlocked([&] { return index_add(input, along, places, source, alpha); });
+         const Operand& alpha) {
+        return unlocked(
+            [&] { return index_add(input, along, places, source, scalar_of(alpha, "alpha")); });
       },
       "A copy with slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
       nb::kw_only(), nb::arg("alpha") = 1);
@@ -252,6 +285,11 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return input.flip(dims.shape()); });
       },
       "The order reversed along dimensions.", nb::arg("dims"));
+  tensor.def("flip", [](const Tensor& self, const nb::args& dims) {
+    if (dims.size() == 0) throw TypeError("flip: dims: expected at least one");
+    const Shape turned = shape_of(dims);
+    return unlocked([&] { return self.flip(turned); });
+  });
   both(
       tensor, m, "roll",
       [](const Tensor& input, const Sizes& shifts, const std::optional<Sizes>& dims) {
@@ -274,6 +312,7 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
   tensor.def(
       "repeat",
       [](const Tensor& self, const nb::args& repeats) {
+        if (repeats.size() == 0) throw TypeError("repeat: repeats: expected at least one number");
         const Shape counts = shape_of(repeats);
         return unlocked([&] { return self.repeat(counts); });
       },

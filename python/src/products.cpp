@@ -34,15 +34,19 @@ void define_product(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
 template <class Make, class Into>
 void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, const char* x_name,
                   const char* y_name, Make make, Into into, const char* doc) {
-  const std::string between = std::string(x_name) + ": Tensor, " + y_name +
-                              ": Tensor, *, beta: complex = 1, alpha: complex = 1";
+  const std::string between =
+      std::string(x_name) + ": Tensor, " + y_name +
+      ": Tensor, *, beta: Tensor | complex = 1, alpha: Tensor | complex = 1";
   m.def(
       name,
-      [make, into](const Tensor& input, const Tensor& x, const Tensor& y, const Scalar& beta,
-                   const Scalar& alpha, Tensor* out) {
+      [make, into](const Tensor& input, const Tensor& x, const Tensor& y, const Operand& beta,
+                   const Operand& alpha, Tensor* out) {
         return maybe_into(
-            out, [&] { return make(input, x, y, beta, alpha); },
-            [&](Tensor& result) { into(result, input, x, y, beta, alpha); });
+            out,
+            [&] { return make(input, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha")); },
+            [&](Tensor& result) {
+              into(result, input, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
+            });
       },
       nb::arg("input"), nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1,
       nb::arg("alpha") = 1, nb::arg("out") = nb::none(),
@@ -52,18 +56,21 @@ void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
       doc);
   tensor.def(
       name,
-      [make](const Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
-             const Scalar& alpha) {
-        return unlocked([&] { return make(self, x, y, beta, alpha); });
+      [make](const Tensor& self, const Tensor& x, const Tensor& y, const Operand& beta,
+             const Operand& alpha) {
+        return unlocked(
+            [&] { return make(self, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha")); });
       },
       nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1, nb::arg("alpha") = 1,
       nb::sig(("def " + std::string(name) + "(self, " + between + ") -> Tensor").c_str()), doc);
   const std::string in_place = std::string(name) + "_";
   tensor.def(
       in_place.c_str(),
-      [into](Tensor& self, const Tensor& x, const Tensor& y, const Scalar& beta,
-             const Scalar& alpha) {
-        unlocked([&] { into(self, Tensor(self), x, y, beta, alpha); });
+      [into](Tensor& self, const Tensor& x, const Tensor& y, const Operand& beta,
+             const Operand& alpha) {
+        unlocked([&] {
+          into(self, Tensor(self), x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
+        });
         return same_object(self);
       },
       nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1, nb::arg("alpha") = 1,
@@ -83,20 +90,22 @@ std::vector<Tensor> tensors_of(nb::handle list) {
 
 template <class Make, class Into>
 void define_joined(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
-  m.def(
-      name,
-      [make, into](nb::handle tensors, std::int64_t dim, Tensor* out) {
-        const std::vector<Tensor> list = tensors_of(tensors);
-        return maybe_into(
-            out, [&] { return make(list, dim); },
-            [&](Tensor& result) { into(result, std::span<const Tensor>(list), dim); });
+  const auto call = [make, into](nb::handle tensors, std::int64_t dim, Tensor* out) {
+    const std::vector<Tensor> list = tensors_of(tensors);
+    return maybe_into(
+        out, [&] { return make(list, dim); },
+        [&](Tensor& result) { into(result, std::span<const Tensor>(list), dim); });
+  };
+  const std::string signature =
+      "def " + std::string(name) +
+      "(tensors: collections.abc.Iterable[Tensor], dim: int = 0, *, out: Tensor | None = None) -> "
+      "Tensor";
+  with_names(
+      [&](const auto& rename, const auto&... named) {
+        m.def(name, call, named..., nb::sig(rename(signature).c_str()), doc);
       },
-      nb::arg("tensors"), nb::arg("dim") = 0, nb::kw_only(), nb::arg("out") = nb::none(),
-      nb::sig(("def " + std::string(name) +
-               "(tensors: collections.abc.Iterable[Tensor], dim: int = 0, *, out: Tensor | None = "
-               "None) -> Tensor")
-                  .c_str()),
-      doc);
+      kSameNames, nb::arg("tensors"), nb::arg("dim") = 0, nb::kw_only(),
+      nb::arg("out") = nb::none());
 }
 
 }  // namespace

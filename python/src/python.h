@@ -81,6 +81,23 @@ std::optional<std::int64_t> index_from(nb::handle object) noexcept;
 
 /// What a scalar of NumPy's holds, if a tensor can; nothing for other objects.
 std::optional<Dtype> numpy_scalar_dtype(nb::handle object) noexcept;
+/// A number, or the element of a tensor without dimensions, for which this waits. TypeError with
+/// the argument's name for other tensors. Needs no lock.
+Scalar scalar_of(const Operand& given, const char* name);
+
+/// An argument that is looked at in the function, as T (pointers are not null): TypeError such as
+/// `out: expected a tensor, got int` for an object of another kind.
+template <class T>
+T argument(nb::handle object, const char* name, const char* expected) {
+  T value{};
+  bool good = nb::try_cast<T>(object, value);
+  if constexpr (std::is_pointer_v<T>) good = good && value != nullptr;
+  if (!good)
+    throw TypeError(std::string(name) + ": expected " + expected + ", got " +
+                    Py_TYPE(object.ptr())->tp_name);
+  return value;
+}
+
 /// The elements of an array of NumPy's, shared or copied; nothing for other objects.
 std::optional<Tensor> array_from(nb::handle object);
 /// TypeError `can't convert cuda:0 device type tensor to numpy. ...` unless the tensor is on the

@@ -14,10 +14,14 @@ ResultType::ResultType(const char* name) {
 }
 
 nb::object ResultType::operator()(Tensor values, Tensor indices) const {
+  return (*this)(nb::cast(std::move(values)), nb::cast(std::move(indices)));
+}
+
+nb::object ResultType::operator()(nb::object values, nb::object indices) const {
   nb::object made = nb::steal(PyStructSequence_New(type_));
   if (!made.is_valid()) throw nb::python_error();
-  PyStructSequence_SetItem(made.ptr(), 0, nb::cast(std::move(values)).release().ptr());
-  PyStructSequence_SetItem(made.ptr(), 1, nb::cast(std::move(indices)).release().ptr());
+  PyStructSequence_SetItem(made.ptr(), 0, values.release().ptr());
+  PyStructSequence_SetItem(made.ptr(), 1, indices.release().ptr());
   return made;
 }
 
@@ -48,7 +52,7 @@ void define_sum(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Ma
           nb::arg("dtype") = nb::none(), nb::arg("out") = nb::none());
 }
 
-/// amax, amin, any, all: (dim, keepdim).
+/// amax, amin: (dim, keepdim).
 template <class Make, class Into>
 void define_plain(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
                   Into into, const char* doc) {
@@ -64,21 +68,57 @@ void define_plain(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
           nb::arg("out") = nb::none());
 }
 
-/// var, std: (dim, correction, keepdim).
+/// any, all: the same, but `dim=()` is no dimension, where the others take it for all of them. It
+/// becomes a new one, of size one, since DimList has no word for none.
+template <class Make, class Into>
+void define_truth(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
+                  Into into, const char* doc) {
+  const auto call = [make, into](const Tensor& input, const MaybeDims& dim, bool keepdim,
+                                 Tensor* out) {
+    const bool none = dim && dim->count == 0;
+    const Tensor x = none ? input.unsqueeze(0) : input;
+    const DimList dims = none ? DimList(0) : dims_of(dim);
+    keepdim = keepdim && !none;
+    return maybe_into(
+        out, [&] { return make(x, dims, keepdim); },
+        [&](Tensor& result) { into(result, x, dims, keepdim); });
+  };
+  both_as(tensor, m, name, std::string(kDims) + "keepdim: bool = False, *, " + kOut, call, doc,
+          nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
+          nb::arg("out") = nb::none());
+}
+
+/// var, std: (dim, correction, keepdim), or as before torch 2.0 (unbiased) and (dim, unbiased,
+/// keepdim).
 template <class Make, class Into>
 void define_spread(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
                    Into into, const char* doc) {
-  const auto call = [make, into](const Tensor& input, const MaybeDims& dim, double correction,
-                                 bool keepdim, Tensor* out) {
+  const auto call = [make, into](const Tensor& input, const MaybeDims& dim,
+                                 std::optional<double> given, bool keepdim, Tensor* out) {
     const DimList dims = dims_of(dim);
+    const double correction = given.value_or(1);
     return maybe_into(
         out, [&] { return make(input, dims, correction, keepdim); },
         [&](Tensor& result) { into(result, input, dims, correction, keepdim); });
   };
   both_as(tensor, m, name,
-          std::string(kDims) + "*, correction: float = 1, keepdim: bool = False, " + kOut, call,
-          doc, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction") = 1.0,
+          std::string(kDims) + "*, correction: float | None = 1, keepdim: bool = False, " + kOut,
+          call, doc, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction").none() = 1.0,
           nb::arg("keepdim") = false, nb::arg("out") = nb::none());
+  const auto of_all = [call](const Tensor& input, bool unbiased) {
+    return call(input, std::nullopt, unbiased ? 1 : 0, false, nullptr);
+  };
+  both_as(tensor, m, name, "unbiased: bool) -> Tensor", of_all, doc, nb::arg("unbiased"));
+  const auto along = [call](const Tensor& input, const MaybeDims& dim, bool unbiased, bool keepdim,
+                            Tensor* out) {
+    return call(input, dim, unbiased ? 1 : 0, keepdim, out);
+  };
+  both_as(tensor, m, name,
+          std::string("dim: int | collections.abc.Sequence[int] | None, unbiased: bool, keepdim: "
+                      "bool = False, *, ") +
+              kOut,
+          along, doc, nb::arg("dim").none(), nb::arg("unbiased"), nb::arg("keepdim") = false,
+          nb::kw_only(), nb::arg("out") = nb::none());
 }
 
 /// argmax, argmin: (dim, keepdim), with at most one dimension.
@@ -106,12 +146,14 @@ nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&&
     auto& [values, indices] = made;
     return type(std::move(values), std::move(indices));
   }
+  constexpr const char* kExpected = "a tuple of two tensors, values and indices";
   if (PySequence_Check(out.ptr()) == 0 || nb::len(out) != 2)
-    throw TypeError("out: expected a tuple of two tensors, values and indices");
-  auto& values = nb::cast<Tensor&>(nb::object(out[0]));
-  auto& indices = nb::cast<Tensor&>(nb::object(out[1]));
-  unlocked([&] { into(values, indices); });
-  return type(values, indices);
+    throw TypeError(std::string("out: expected ") + kExpected);
+  const nb::object outputs[] = {out[0], out[1]};
+  auto* values = argument<Tensor*>(outputs[0], "out", kExpected);
+  auto* indices = argument<Tensor*>(outputs[1], "out", kExpected);
+  unlocked([&] { into(*values, *indices); });
+  return type(outputs[0], outputs[1]);
 }
 
 constexpr const char* kPairType =
@@ -231,9 +273,9 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
                 "The square root of the variance.");
   define_plain(tensor, m, "amax", EMBER_CALL(amax), EMBER_CALL(amax_out), "The largest element.");
   define_plain(tensor, m, "amin", EMBER_CALL(amin), EMBER_CALL(amin_out), "The smallest element.");
-  define_plain(tensor, m, "any", EMBER_CALL(any), EMBER_CALL(any_out),
+  define_truth(tensor, m, "any", EMBER_CALL(any), EMBER_CALL(any_out),
                "Whether any element is not zero.");
-  define_plain(tensor, m, "all", EMBER_CALL(all), EMBER_CALL(all_out),
+  define_truth(tensor, m, "all", EMBER_CALL(all), EMBER_CALL(all_out),
                "Whether all elements are not zero.");
   define_position(tensor, m, "argmax", EMBER_CALL(argmax), EMBER_CALL(argmax_out),
                   "Where the largest element is, along a dimension or among all.");

@@ -14,6 +14,7 @@ class ResultType {
   /// Made once, at import; `name` is a literal.
   explicit ResultType(const char* name);
   nb::object operator()(Tensor values, Tensor indices) const;
+  nb::object operator()(nb::object values, nb::object indices) const;
 
  private:
   PyTypeObject* type_;

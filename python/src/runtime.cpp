@@ -192,8 +192,9 @@ void bind_runtime(nb::module_& m) {
       .def(
           "__init__",
           [](DeviceOf* self, nb::handle obj) {
-            const bool on_device = nb::cast<bool>(obj.attr("is_cuda"));
-            new (self) DeviceOf(on_device ? nb::cast<int>(obj.attr("get_device")()) : -1);
+            const bool on_device = argument<bool>(obj.attr("is_cuda"), "obj", "a tensor");
+            new (self) DeviceOf(
+                on_device ? argument<int>(obj.attr("get_device")(), "obj", "a tensor") : -1);
           },
           nb::arg("obj"));
   m.attr("device_ctx_manager") = context;

@@ -1,7 +1,15 @@
 // ember.Tensor: what it is.
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
+
+std::string renamed(std::string signature, const OtherName& parameter) {
+  const std::string name = std::string(parameter.name) + ": ";
+  for (std::size_t at = 0; (at = signature.find(name, at)) != std::string::npos; ++at)
+    if (signature[at - 1] == ' ' || signature[at - 1] == '(')
+      signature.replace(at, name.size() - 2, parameter.other);
+  return signature;
+}
 
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor",

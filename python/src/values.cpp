@@ -159,6 +159,15 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
 
 }  // namespace
 
+Scalar scalar_of(const Operand& given, const char* name) {
+  if (given.tensor() == nullptr) return given.number();
+  if (given.tensor()->dim() != 0)
+    throw TypeError(std::string(name) +
+                    ": expected a number or a tensor without dimensions, got a tensor of shape " +
+                    given.tensor()->sizes().str());
+  return given.tensor()->item();
+}
+
 Tensor tensor_from(nb::handle data, const Options& options) {
   if (nb::isinstance<Tensor>(data)) {
     const Tensor& source = nb::cast<const Tensor&>(data);

@@ -1,5 +1,5 @@
 // Views: other sizes and strides over the same memory. As methods, and most of them as functions.
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -8,14 +8,6 @@ nb::tuple to_tuple(std::vector<Tensor> tensors) {
   nb::list list;
   for (Tensor& tensor : tensors) list.append(std::move(tensor));
   return nb::tuple(list);
-}
-
-/// A method and a function of the same name; the function's first argument is called input.
-template <class Call, class... Extra>
-void both(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Call call, const char* doc,
-          const Extra&... extra) {
-  tensor.def(name, call, doc, extra...);
-  m.def(name, call, doc, nb::arg("input"), extra...);
 }
 
 }  // namespace
@@ -86,11 +78,8 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
   const auto split = [](const Tensor& self, nb::handle size, I dim) {
     if (const auto one = index_from(size)) return to_tuple(self.split(*one, dim));
     if (is_beyond_64_bits(size)) throw_overflow(size);
-    std::vector<I> pieces;
-    if (!nb::try_cast(size, pieces))
-      throw TypeError("split: split_size: expected an int or a sequence of ints, got " +
-                      std::string(nb::repr(size).c_str()));
-    return to_tuple(self.split(pieces, dim));
+    return to_tuple(self.split(
+        argument<std::vector<I>>(size, "split_size", "an int or a sequence of ints"), dim));
   };
   tensor.def("split", split, "Pieces of a size, or of several sizes, along a dimension.",
              nb::arg("split_size"), nb::arg("dim") = 0,

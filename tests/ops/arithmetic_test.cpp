@@ -1,4 +1,5 @@
 // Sums with a factor, and quotients that are rounded.
+#include <cmath>
 #include <limits>
 
 #include "tests/ops/support.h"
@@ -53,6 +54,52 @@ TEST(Arithmetic, FactorsThatTheResultCannotHave) {
   EXPECT_ERROR(sub(ones({2}, bool_), ones({2}, bool_), 2), Error, "Subtraction, the `-` operator");
   EXPECT_EQ(add(ones({1}, complex64), 1, std::complex<double>(0, 2)).item<Complex<float>>(),
             Complex<float>(1, 2));
+}
+
+TEST(Arithmetic, ProductsWithAFactor) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor({1.0F, 2.0F}, place);
+    const Tensor y = tensor({3.0F, -4.0F}, place);
+    const Tensor z = tensor({2.0F, 0.5F}, place);
+    EXPECT_EQ(values<float>(addcmul(x, y, z, 0.5)), (std::vector<float>{4, 1}));
+    EXPECT_EQ(values<float>(addcdiv(x, y, z, 2)), (std::vector<float>{4, -14}));
+    EXPECT_EQ(values<float>(addcmul(x, y, z, 1)), values<float>(x.addcmul(y, z)));
+    EXPECT_EQ(values<float>(addcmul(x, 3, z, 2)), (std::vector<float>{13, 5}));
+    Tensor out = empty({0}, Options(float64, Device(place)));
+    EXPECT_EQ(&addcdiv_out(out, x, y, z, -1), &out);
+    EXPECT_EQ(values<double>(out), (std::vector<double>{-0.5, 10}));
+    Tensor self = x.clone();
+    addcmul_out(self, self, y, z, -1);
+    EXPECT_EQ(values<float>(self), (std::vector<float>{-5, 4}));
+    // Integers take the factor without its fraction, and keep all of their digits.
+    const Tensor whole = full({1}, (std::int64_t{1} << 60) + 1, Options(int64, Device(place)));
+    EXPECT_EQ(addcmul(whole, whole, 1, 1.5).item<std::int64_t>(), (std::int64_t{1} << 61) + 2);
+    // 16-bit products are rounded once.
+    const Tensor half = full({1}, 1 + 0x1p-10, Options(float16, Device(place)));
+    EXPECT_EQ(addcmul(full({1}, -3, Options(float16, Device(place))), half, 1, 3).item<float>(),
+              3 * 0x1p-10F);
+    EXPECT_EQ(addcmul(x.to(float64), y, z, 0.1).dtype(), float64);
+    EXPECT_ERROR(addcmul(x, y, z, std::complex<double>(0, 1)), Error, "without overflow");
+    const Tensor bytes = ones({1}, Options(int8, Device(place)));
+    EXPECT_ERROR(addcmul(bytes, bytes, bytes, 300), Error, "without overflow");
+  }
+}
+
+TEST(Arithmetic, RoundsToDigits) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor({1234.5678, -0.125, 2.5}, place);
+    EXPECT_EQ(values<double>(round(x, 2)), (std::vector<double>{1234.57, -0.12, 2.5}));
+    EXPECT_EQ(values<double>(round(x, -2)), (std::vector<double>{1200, -0.0, 0}));
+    EXPECT_EQ(values<double>(round(x, 0)), values<double>(x.round()));
+    Tensor self = x.to(float16);
+    EXPECT_EQ(&round_out(self, self, 1), &self);
+    EXPECT_EQ(values<double>(self), values<double>(tensor({1235.0, -0.1, 2.5}, place).to(float16)));
+    EXPECT_TRUE(std::isnan(round(x.to(float32), 400).select(0, 0).item<float>()));
+    EXPECT_ERROR(round(x.to(int64), 1), Error, "not implemented for 'Long'");
+    EXPECT_EQ(round(x.to(int64), 0).select(0, 0).item<int>(), 1234);
+  }
 }
 
 TEST(Arithmetic, RoundedQuotients) {

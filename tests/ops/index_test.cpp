@@ -244,8 +244,8 @@ TEST_P(IndexDtypes, TakeAndPut) {
   std::vector<double> expected = values<double>(turned);
   expected[3] = 1;
   expected[41] = 0;
-  check({turned, tensor({3, -1}), tensor({1, 0}).to(dtype())}, {6, 7}, expected, "put_",
-        [](const std::vector<Tensor>& t) { return t[0].clone().put_(t[1], t[2]); });
+  check({turned, tensor<std::int64_t>({3, -1}), tensor({1, 0}).to(dtype())}, {6, 7}, expected,
+        "put_", [](const std::vector<Tensor>& t) { return t[0].clone().put_(t[1], t[2]); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, IndexDtypes, ::testing::Range(0, kDtypes), [](const auto& each) {
@@ -384,7 +384,7 @@ TEST(Index, LaterWritesWin) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
     if (place == std::string(kDevice) && !cuda::is_simulated()) continue;  // any of them there
-    const Tensor index = tensor({1, 0, 1, 1, 0}).to(place);
+    const Tensor index = tensor<std::int64_t>({1, 0, 1, 1, 0}).to(place);
     const Tensor source = tensor({10, 20, 30, 40, 50}).to(place);
     Tensor x = zeros({2}, {Dtype::int32, Device(place)});
     x.scatter_(0, index, source);
@@ -422,12 +422,76 @@ TEST(Index, MaskedFill) {
               (std::vector<double>{7, 7, 3, 4}));
     x.masked_fill_(mask, -1);
     EXPECT_EQ(values<double>(x), (std::vector<double>{-1, 2, -1, 4}));
-    EXPECT_ERROR(x.masked_fill_(mask, 2.5), Error, "value cannot be converted to type int32");
+    EXPECT_EQ(values<double>(masked_fill(x, mask, 2.5)), (std::vector<double>{2, 2, 2, 4}));
+    EXPECT_ERROR(x.masked_fill_(mask, std::complex<double>(1, 1)), Error,
+                 "value cannot be converted to type int32");
     EXPECT_ERROR(x.masked_fill_(mask.to(Dtype::int32), 1), Error,
                  "masked_fill_ only supports boolean masks");
     EXPECT_ERROR(x.masked_fill_(ones({3}, {Dtype::bool_, Device(place)}), 1), Error, "must match");
     EXPECT_EQ(masked_fill(scalar_tensor(1, place), mask, 5).sizes().str(), "[2]");
   }
+}
+
+TEST(Index, MaskedFillConvertsWhatTheDtypeHolds) {
+  NEEDS_DEVICES(1);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  struct Row {
+    Dtype dtype;
+    Scalar value;
+    std::optional<double> expected;  // nothing: it does not fit
+  };
+  const Row rows[] = {
+      {Dtype::int8, 127, 127},
+      {Dtype::int8, 128, {}},
+      {Dtype::int8, -128, -128},
+      {Dtype::int8, -129, {}},
+      {Dtype::int8, -127.5, -127},
+      {Dtype::int8, 127.5, {}},
+      {Dtype::uint8, -3, 253},
+      {Dtype::uint8, -256, {}},
+      {Dtype::uint8, -1.0, {}},
+      {Dtype::uint8, 255, 255},
+      {Dtype::uint8, 256, {}},
+      {Dtype::int32, nan, {}},
+      {Dtype::int64, 1e19, {}},
+      {Dtype::int64, -9e18, -9e18},
+      {Dtype::bool_, 5, 1},
+      {Dtype::bool_, nan, 1},
+      {Dtype::float16, 65504, 65504},
+      {Dtype::float16, 65505, {}},
+      {Dtype::float16, -infinity, -infinity},
+      {Dtype::bfloat16, 3.4e38, {}},
+      {Dtype::float32, 1e300, {}},
+      {Dtype::float64, 1e300, 1e300},
+      {Dtype::complex64, 1e300, {}},
+      {Dtype::float32, std::complex<double>(1, 1), {}},
+      {Dtype::float32, std::complex<double>(1, 0), 1},
+  };
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor mask = tensor({true}).to(place);
+    for (const Row& row : rows) {
+      Tensor x = zeros({1}, {row.dtype, Device(place)});
+      const Tensor value = full({}, row.value, row.value.dtype());
+      for (const Operand& given : {Operand(row.value), Operand(value)}) {
+        if (row.expected)
+          EXPECT_EQ(x.masked_fill_(mask, given).item<double>(), *row.expected);
+        else
+          EXPECT_ERROR(x.masked_fill_(mask, given), Error, "without overflow");
+      }
+    }
+  }
+}
+
+TEST(Index, SomeOperationsTakeNoInt32) {
+  Tensor x = zeros({3});
+  const Tensor index = zeros({1}, Dtype::int32);
+  EXPECT_ERROR(take(x, index), Error, "take(): Expected a long tensor for index, but got Int");
+  EXPECT_ERROR(x.put_(index, ones({1})), Error, "put_(): Expected a long tensor for index");
+  EXPECT_ERROR(x.index_copy_(0, index, ones({1})), Error, "Expected a long tensor for index");
+  EXPECT_ERROR(x.index_fill_(0, index, 1), IndexError, "Expected dtype int64 for index.");
+  x.index_add_(0, index, ones({1}));
+  EXPECT_EQ(values<double>(x), (std::vector<double>{1, 0, 0}));
 }
 
 TEST(Index, RefusesWhatDoesNotFit) {
@@ -475,21 +539,22 @@ TEST(Index, RefusesWhatDoesNotFit) {
 
 TEST(Index, OutOfBoundsOnTheCpuChangesNothing) {
   const Tensor x = zeros({3, 2});
-  const Tensor bad = tensor({0, 5});
+  const Tensor bad = tensor<std::int64_t>({0, 5});
   EXPECT_ERROR(index_select(x, 0, bad), IndexError,
                "index 5 is out of bounds for dimension 0 with size 3");
   EXPECT_ERROR(index_select(x, 1, tensor({-1})), IndexError,
                "index -1 is out of bounds for dimension 1 with size 2");
   EXPECT_ERROR(gather(x, 1, tensor({0, 7}).view({1, 2})), IndexError,
                "index 7 is out of bounds for dimension 1 with size 2");
-  EXPECT_ERROR(take(x, tensor({-7})), IndexError, "index -7 is out of bounds");
+  EXPECT_ERROR(take(x, tensor<std::int64_t>({-7})), IndexError, "index -7 is out of bounds");
   EXPECT_ERROR(take(x, tensor({INT64_MIN})), IndexError, "out of bounds");
   Tensor y = zeros({3});
   EXPECT_ERROR(y.scatter_(0, bad, 1), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.scatter_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_copy_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
-  EXPECT_ERROR(y.index_fill_(0, tensor({0, -4}), 1), IndexError, "index -4 is out of bounds");
+  EXPECT_ERROR(y.index_fill_(0, tensor<std::int64_t>({0, -4}), 1), IndexError,
+               "index -4 is out of bounds");
   EXPECT_ERROR(y.index_put_({bad}, 1), IndexError, "index 5 is out of bounds");
   EXPECT_EQ(values<double>(y), (std::vector<double>{0, 0, 0}));
 }

@@ -253,6 +253,48 @@ TEST_P(IndexingOn, Writes) {
   EXPECT_EQ(values<double>(y), (std::vector<double>{2.5, 0, 2.5}));
 }
 
+TEST_P(IndexingOn, OneElementBehindAMaskGetsTheDtype) {
+  Tensor x = grid({2, 3});
+  const Tensor rows = on(tensor({true, false}));
+  for (const Tensor& value :
+       {on(scalar_tensor(7.5)), on(tensor({7.5})), on(full({1, 1, 1}, 7.5)), scalar_tensor(7.5)}) {
+    const Index cases[][2] = {{rows, Slice()}, {rows, Ellipsis}, {rows, 0}};
+    for (const auto& items : cases) {
+      x.copy_(grid({2, 3}));
+      x.index_put_(items, value);
+      EXPECT_EQ(x.select(0, 0).select(0, 0).item<int>(), 7);
+      EXPECT_EQ(x.select(0, 1).select(0, 0).item<int>(), 3);
+    }
+    x.copy_(grid({2, 3}));
+    x.index_put_({x.gt(3)}, value);
+    EXPECT_EQ(values<int>(x), (std::vector<int>{0, 1, 2, 3, 7, 7}));
+    x.index_put_({true}, value);
+    EXPECT_EQ(values<int>(x), std::vector<int>(6, 7));
+    x.index_put_({false}, value);
+  }
+  x.index_put_({false}, on(ones({9})));
+  EXPECT_EQ(values<int>(x), std::vector<int>(6, 7));
+  EXPECT_ERROR(x.index_put_({rows}, on(tensor({1.5, 2.5, 3.5}))), Error, "dtypes match");
+  EXPECT_ERROR(x.index_put_({on(tensor({0})), on(tensor({true, false, false}))}, on(tensor({1.5}))),
+               Error, "dtypes match");
+  EXPECT_ERROR(x.index_put_({rows, on(tensor({true, false, false}))}, on(tensor({1.5}))), Error,
+               "dtypes match");
+  Tensor bytes = on(zeros({2, 2}, Dtype::int8));
+  EXPECT_ERROR(bytes.index_put_({rows}, 300), Error,
+               "value cannot be converted to type int8 without overflow");
+  EXPECT_ERROR(bytes.index_put_({rows}, tensor({300.0})), Error, "without overflow");
+  EXPECT_ERROR(bytes.index_put_({bytes.eq(0)}, tensor({300})), Error, "without overflow");
+}
+
+TEST_P(IndexingOn, SmallIntegersAndFurtherEllipses) {
+  const Tensor x = grid({2, 3});
+  for (const Dtype dtype : {Dtype::int8, Dtype::int16, Dtype::int32, Dtype::int64})
+    EXPECT_EQ(values<int>(x.index({on(scalar_tensor(1, dtype))})), (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(values<int>(x.index({Ellipsis, 0, Ellipsis})), (std::vector<int>{0, 3}));
+  EXPECT_EQ(x.index({Ellipsis, Ellipsis}).sizes(), Shape({2, 3}));
+  EXPECT_EQ(x.index({Ellipsis, 0, Ellipsis, 1}).item<int>(), 1);
+}
+
 TEST_P(IndexingOn, Errors) {
   Tensor x = grid({2, 3});
   const Tensor two = on(tensor({0, 1}));
@@ -260,8 +302,6 @@ TEST_P(IndexingOn, Errors) {
   EXPECT_ERROR(x.index({two, two, two}), IndexError, "too many indices for tensor of dimension 2");
   EXPECT_ERROR(x.index({0, 3}), IndexError, "index 3 is out of bounds for dimension 1 with size 3");
   EXPECT_ERROR(x.index({-3}), IndexError, "index -3 is out of bounds for dimension 0 with size 2");
-  EXPECT_ERROR(x.index({Ellipsis, Ellipsis}), IndexError,
-               "an index can only have a single ellipsis ('...')");
   EXPECT_ERROR(x.index({two, on(tensor({0, 1, 2}))}), IndexError,
                "shape mismatch: indexing tensors could not be broadcast together with shapes [2], "
                "[3]");

@@ -622,6 +622,32 @@ TEST(Reduce, IntoAnOutput) {
   }
 }
 
+TEST(Reduce, OutputsOfOtherTypesAreRefused) {
+  const Tensor x = ones({2, 3});
+  Tensor wide = empty({2}, Dtype::float64);
+  Tensor narrow = empty({2}, Dtype::int32);
+  Tensor index = empty({2}, Dtype::int64);
+  Tensor value = empty({2});
+  const char* const text = "Expected out tensor to have dtype float32, but got float64 instead";
+  EXPECT_ERROR(amax_out(wide, x, 1), Error, text);
+  EXPECT_ERROR(amin_out(wide, x, 1), Error, text);
+  EXPECT_ERROR(max_out(wide, index, x, 1), Error, text);
+  EXPECT_ERROR(sum_out(wide, x, 1, false, Dtype::float32), Error, text);
+  EXPECT_ERROR(mean_out(wide, x, 1, false, Dtype::float32), Error, text);
+  EXPECT_ERROR(min_out(value, narrow, x, 1), Error, "to have dtype int64, but got int32 instead");
+  EXPECT_ERROR(argmax_out(narrow, x, 1), Error, "to have dtype int64, but got int32 instead");
+  EXPECT_ERROR(any_out(narrow, x, 1), Error, "to have dtype bool, but got int32 instead");
+  Tensor bytes = empty({2}, Dtype::uint8);
+  EXPECT_EQ(values<int>(all_out(bytes, x.mul(256).to(Dtype::int64), 1)), (std::vector<int>{1, 1}));
+  Tensor flags = empty({2}, Dtype::bool_);
+  EXPECT_EQ(values<bool>(any_out(flags, x.to(Dtype::uint8), 1)), (std::vector<bool>{true, true}));
+  Tensor one = empty({}, Dtype::float64);
+  EXPECT_EQ(max_out(one, x).item<double>(), 1);
+  Tensor wrong = empty({4});
+  EXPECT_ERROR(amax_out(wrong, x, 1), Error,
+               "output with shape [4] doesn't match the result's shape [2]");
+}
+
 TEST(Reduce, IsAccurate) {
   NEEDS_DEVICES(1);
   // A naive sum of so many floats would be wrong in the third digit.

@@ -211,7 +211,7 @@ TEST(Outputs, AreRefusedUnchanged) {
   EXPECT_ERROR(add_out(out, x, 1), Error,
                "result type Float can't be cast to the desired output type Long");
   EXPECT_ERROR(add_out(out, arange(4), 1), Error,
-               "output with shape [3] doesn't match the broadcast shape [4]");
+               "output with shape [3] doesn't match the result's shape [4]");
   Tensor overlapping = scalar_tensor(1.0).expand({3});
   EXPECT_ERROR(add_out(overlapping, x, 1), Error,
                "more than one element of the written-to tensor refers to a single memory");
@@ -222,6 +222,24 @@ TEST(Outputs, AreRefusedUnchanged) {
   Tensor empty_out = empty({0}, int64);
   EXPECT_ERROR(add_out(empty_out, x, 1.5), Error, "can't be cast");
   EXPECT_EQ(empty_out.sizes(), Shape({0}));
+}
+
+TEST(Outputs, DifferencesOfBoolsAndNegativePowersOfIntegersAreRefused) {
+  const Tensor flag = tensor({true});
+  const Tensor one = ones({1}, int64);
+  for (const Operand& other : {Operand(1), Operand(1.5), Operand(one)}) {
+    EXPECT_ERROR(sub(flag, other), Error, "with a bool tensor is not supported. If you are trying");
+    EXPECT_ERROR(sub(other, flag), Error, "with a bool tensor is not supported");
+    EXPECT_ERROR(sub(flag, other, 2), Error, "with a bool tensor is not supported");
+  }
+  Tensor x = arange(3);
+  EXPECT_ERROR(x -= true, Error, "with a bool tensor is not supported");
+  EXPECT_ERROR(sub(flag, flag), Error, "with two bool tensors is not supported");
+  EXPECT_ERROR(x.pow(-1), Error, "Integers to negative integer powers are not allowed.");
+  EXPECT_ERROR(flag.pow(-1), Error, "Integers to negative integer powers are not allowed.");
+  EXPECT_EQ(values<float>(x.add(1).pow(-1.0)), std::vector<float>({1, 0.5, 1.0F / 3}));
+  EXPECT_EQ(values<int>(x.pow(tensor<std::int64_t>({-1, -1, 2}))), std::vector<int>({0, 1, 4}));
+  EXPECT_EQ(values<int>(pow(2, x)), std::vector<int>({1, 2, 4}));
 }
 
 TEST(InPlace, KeepsTypeShapeAndMemory) {

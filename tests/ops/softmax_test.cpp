@@ -143,6 +143,11 @@ TEST(Softmax, ErrorsTypesAndOutputs) {
     Tensor turned = gaps.t();
     log_softmax_out(turned, x, 1);
     EXPECT_NEAR(values<float>(gaps)[3], std::log(0.25F), 1e-6);
+    Tensor wide = empty({2, 4}, {Dtype::float64, Device(place)});
+    EXPECT_ERROR(softmax_out(wide, x, 1), Error,
+                 "Expected out tensor to have dtype float32, but got float64 instead");
+    EXPECT_ERROR(log_softmax_out(out, x, 1, Dtype::float64), Error,
+                 "Expected out tensor to have dtype float64, but got float32 instead");
     // In place.
     Tensor same = x.clone();
     softmax_out(same, same, 1);

@@ -90,3 +90,8 @@ def test_gather():
         comm.gather(pieces, destination=1, out=out)
     with pytest.raises(RuntimeError, match="Expected all input tensors to be CUDA tensors"):
         comm.gather([torch.ones(1)])
+
+
+def test_streams_of_other_kinds():
+    with pytest.raises(TypeError, match="streams: expected streams or None, got int"):
+        comm.scatter(torch.arange(6.0), [0, 1], streams=[3, 4])

@@ -132,3 +132,79 @@ def test_rearranging(device):
     assert small.cumprod(0).tolist() == [[1.0, 2.0], [3.0, 8.0]]
     assert small.softmax(-1)[0].tolist() == pytest.approx([1 / (1 + np.e), np.e / (1 + np.e)])
     assert torch.log_softmax(small, dim=0)[1, 0].item() == pytest.approx(-np.log1p(np.exp(-2)))
+
+
+FIRST = torch.tensor([True, False])
+
+
+@pytest.mark.parametrize("mask", [[True, False], np.array([True, False]), FIRST,
+                                  (FIRST, slice(None)), (Ellipsis, FIRST), (0, [True, False]), True])
+def test_one_element_behind_a_mask_is_converted(mask, device):
+    for value in (torch.tensor(7.5), torch.tensor([7.5]), torch.tensor([7.5], device=device)):
+        x = torch.zeros(2, 2, dtype=torch.int32, device=device)
+        x[mask] = value
+        assert x[0, 0].item() == 7 and x.sum().item() in (7, 14, 28)
+        before = x.tolist()
+        for anything in (value, torch.ones(7), [1, 2, 3], 5, None):
+            x[False] = anything
+        assert x.tolist() == before
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.to(torch.int8)[torch.tensor([True, False], device=device)] = 300
+    x[True] = torch.tensor([1.5, 2.5], device=device)
+    assert x.tolist() == [[1, 2], [1, 2]]
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[torch.tensor([0], device=device)] = torch.tensor(1.5, device=device)
+
+
+def test_masked_fill_of_integers(device):
+    x = torch.ones(2, dtype=torch.int32, device=device)
+    mask = torch.tensor([True, False], device=device)
+    assert x.masked_fill(mask, 2.5).tolist() == [2, 1]
+    for value in (300, -129, 1j, float("nan"), torch.tensor(300)):
+        with pytest.raises(RuntimeError, match="cannot be converted to type int8 without overflow"):
+            x.to(torch.int8).masked_fill(mask, value)
+
+
+def test_kinds_of_index(device):
+    x = torch.arange(6.0, device=device).view(2, 3)
+    assert x[range(2)].tolist() == x.tolist() and x[range(0)].shape == (0, 3)
+    assert x[:, range(0, 3, 2)].tolist() == [[0, 2], [3, 5]]
+    for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        assert x[0, torch.tensor(1, dtype=dtype, device=device)].item() == 1
+    for dtype in ("int8", "int16", "uint16", "uint32", "uint64"):
+        assert x[np.array([1, 0], dtype=dtype)].tolist() == x.flip(0).tolist()
+    for nothing in ([], np.array([]), np.array([], dtype=np.float32)):
+        assert x[nothing].shape == (0, 3)
+    assert x[..., 0, ...].tolist() == [0, 3]
+    # A list with something in it that is no number is a tuple.
+    assert x[[torch.tensor([0, 1]), torch.tensor([1, 2])]].tolist() == [1, 5]
+    assert x[[[0, 1], [1, 2]]].tolist() == [1, 5]
+    assert x[[slice(None), 0]].tolist() == [0, 3] and x[[None]].shape == (1, 2, 3)
+    assert x[[torch.tensor(0), torch.tensor(1)]].item() == 1
+    assert x[[[0]] * 40].shape == (40, 1, 3)
+    for index in (2 ** 70, -2 ** 70, (0, 2 ** 70)):
+        with pytest.raises(IndexError, match="overflow"):
+            x[index]
+    assert x[:2 ** 70].shape == (2, 3)
+
+
+def test_forms_of_arguments(device):
+    x = torch.arange(6.0, device=device).view(2, 3)
+    at = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    assert x.flip(0, 1).tolist() == x.flip((0, 1)).tolist() == x.flip([0, 1]).tolist()
+    expected = [[9, 1, 2], [3, 4, 5]]
+    for nine in (9, torch.tensor(9.0)):
+        assert x.scatter(0, at, value=nine).tolist() == expected
+        assert torch.scatter(x, 0, at, value=nine).tolist() == expected
+        assert x.clone().scatter_(axis=0, index=at, value=nine).tolist() == expected
+    with pytest.raises(TypeError):
+        x.flip()
+    with pytest.raises(TypeError):
+        x.repeat()
+    narrow = torch.tensor([0], dtype=torch.int32, device=device)
+    for call in (lambda: x.take(narrow), lambda: x.index_copy(0, narrow, x[:1]),
+                 lambda: x.put_(narrow, x[0, :1])):
+        with pytest.raises(RuntimeError, match="Expected a long tensor for index"):
+            call()
+    with pytest.raises(IndexError, match="Expected dtype int64"):
+        x.index_fill(0, narrow, 1)

@@ -118,3 +118,131 @@ def test_joining(device):
         torch.cat([])
     with pytest.raises(TypeError, match="expected Tensor as element 1"):
         torch.cat([x, 3])
+
+
+def test_unbiased_forms(values, device):
+    x = torch.tensor(values, device=device)
+    for name in ("var", "std"):
+        call, function = getattr(x, name), getattr(torch, name)
+        of_all = call(correction=0).item()
+        for result in (call(False), call(unbiased=False), function(x, False), call(None, False)):
+            assert result.item() == of_all
+        assert call(True).item() == call(correction=None).item() == call().item()
+        along = call(0, correction=0, keepdim=True)
+        for result in (call(0, False, True), call(dim=0, unbiased=False, keepdim=True),
+                       function(x, 0, False, True), call(axis=0, unbiased=False, keepdims=True)):
+            assert result.shape == along.shape and result.tolist() == along.tolist()
+        assert call(0, False).shape == (5, 6)
+        out = torch.empty(0, device=device)
+        assert function(x, (0, 1), False, out=out) is out
+        with pytest.raises(TypeError):
+            call(0, correction=0, unbiased=False)
+        with pytest.raises(TypeError):
+            call(True, True)
+
+
+@pytest.mark.parametrize("name, rest", [
+    ("sum", {}), ("prod", {}), ("mean", {}), ("var", {}), ("std", {}), ("amax", {}), ("amin", {}),
+    ("argmax", {}), ("argmin", {}), ("any", {}), ("all", {}), ("max", {}), ("min", {}),
+    ("norm", {}), ("count_nonzero", {}), ("cumsum", {}), ("cumprod", {}), ("softmax", {}),
+    ("log_softmax", {}), ("sort", {}), ("argsort", {}), ("topk", {"k": 2}), ("squeeze", {}),
+    ("unsqueeze", {}), ("unbind", {}), ("chunk", {"chunks": 2}), ("select", {"index": 0}),
+    ("narrow", {"start": 1, "length": 2}), ("index_select", {"index": torch.tensor([2, 0])})])
+def test_names_of_numpy(name, rest, values):
+    x = torch.tensor(values)
+    kept = name in ("sum prod mean var std amax amin argmax argmin any all max min norm").split()
+    for call in (getattr(x, name), lambda *a, **k: getattr(torch, name)(x, *a, **k)):
+        expected = repr(call(dim=1, **rest))
+        assert repr(call(axis=1, **rest)) == expected
+        if kept:
+            expected = repr(call(dim=1, keepdim=True))
+            for names in (("dim", "keepdims"), ("axis", "keepdim"), ("axis", "keepdims")):
+                assert repr(call(**dict(zip(names, (1, True))))) == expected
+        with pytest.raises(TypeError):
+            call(dim=1, axis=1, **rest)
+    parts = [x, x]
+    assert torch.cat(parts, axis=1).shape == (4, 10, 6)
+    assert torch.stack(parts, axis=1).shape == (4, 2, 5, 6)
+
+
+def test_no_dimension(device):
+    x = torch.tensor([[0.0, 1, 2], [3, 0, 5]], device=device)
+    for call in (torch.any, torch.all):
+        for kept in (False, True):
+            assert call(x, dim=(), keepdim=kept).tolist() == (x != 0).tolist()
+        assert call(x.byte(), ()).dtype == torch.uint8
+        out = torch.empty(2, 3, dtype=torch.bool, device=device)
+        assert call(x, (), out=out) is out and out.tolist() == (x != 0).tolist()
+        assert call(x.sum(), ()).item() is True
+    assert x.sum(()).item() == 11 and x.amax(()).item() == 5
+
+
+def test_outputs(device):
+    x = torch.tensor([[0.0, 1, 2], [3, 4, 5]], device=device)
+    values = torch.empty(2, device=device)
+    indices = torch.empty(2, dtype=torch.int64, device=device)
+    for found in (torch.max(x, 1, out=(values, indices)),
+                  torch.sort(x[0, :2], out=[values, indices])):
+        assert found[0] is values and found[1] is indices
+    wide = torch.empty(2, dtype=torch.float64, device=device)
+    for call in (lambda: torch.argmax(x, 1, out=wide), lambda: torch.any(x, 1, out=wide),
+                 lambda: torch.amax(x, 1, out=wide), lambda: torch.min(x, 1, out=(wide, indices)),
+                 lambda: torch.softmax(x[:, 0], 0, out=wide)):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            call()
+    with pytest.raises(RuntimeError, match="doesn't match the result's shape"):
+        torch.sum(x, 1, out=torch.empty(3, device=device))
+
+
+def test_arguments_of_other_kinds():
+    x = torch.zeros(4)
+    for size in (2.0, [1.0, 3], "text"):
+        with pytest.raises(TypeError, match="split_size: expected an int or a sequence of ints"):
+            x.split(size)
+    for out in (1, [1, 1.0], (x, 1.0), (x, None), (x,)):
+        with pytest.raises(TypeError, match="out: expected a tuple of two tensors"):
+            torch.sort(x, out=out)
+    with pytest.raises(TypeError, match="dl_device: expected"):
+        x.__dlpack__(dl_device="cpu")
+
+
+def test_factors(device):
+    x = torch.tensor([1.0, 2], device=device)
+    y = torch.tensor([3.0, 4], device=device)
+    for two in (2, 2.0, torch.tensor(2), torch.tensor(2.0, device=device)):
+        assert torch.add(x, y, alpha=two).tolist() == x.add(y, alpha=two).tolist() == [7, 10]
+        assert x.clone().sub_(y, alpha=two).tolist() == [-5, -6]
+        assert torch.addcmul(x, y, y, value=two).tolist() == [19, 34]
+        assert x.addcdiv(y, x, value=two).tolist() == [7, 6]
+        z = x.clone()
+        assert z.addcmul_(y, y, value=two) is z and z.tolist() == [19, 34]
+        out = torch.empty(0, device=device)
+        assert torch.addcdiv(x, y, x, value=two, out=out) is out and out.tolist() == [7, 6]
+        at = torch.tensor([0], device=device)
+        assert x[:1].index_add(0, at, y[:1], alpha=two).tolist() == [7]
+        eye = torch.tensor([[1.0, 0], [0, 1]], device=device)
+        assert torch.addmm(eye, eye, eye, beta=two, alpha=two).tolist() == [[4, 0], [0, 4]]
+    with pytest.raises(TypeError, match="alpha: expected a number or a tensor without dimensions"):
+        x.add(y, alpha=torch.tensor([2.0]))
+
+
+def test_round(device):
+    x = torch.tensor([1234.5678, -0.25], dtype=torch.float64, device=device)
+    assert torch.round(x, decimals=1).tolist() == x.round(decimals=1).tolist() == [1234.6, -0.2]
+    out = torch.empty(0, dtype=torch.float64, device=device)
+    assert torch.round(x, decimals=-2, out=out) is out and out.tolist() == [1200, 0]
+    assert x.round_(decimals=2) is x and x.tolist() == [1234.57, -0.25]
+    with pytest.raises(TypeError):
+        x.round(1)
+
+
+def test_refused_arithmetic(device):
+    flag = torch.tensor([True], device=device)
+    x = torch.arange(3, device=device)
+    for call in (lambda: 1 - flag, lambda: flag - 1.5, lambda: x - flag, lambda: x.sub_(True)):
+        with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
+            call()
+    for call in (lambda: x ** -1, lambda: torch.pow(x, -2), lambda: flag ** -1):
+        with pytest.raises(RuntimeError, match="Integers to negative integer powers"):
+            call()
+    assert (2 ** x).tolist() == [1, 2, 4] and (x ** -1.0)[1].item() == 1

@@ -183,8 +183,9 @@ class Tensor {
   T item() const {
     return item().template to<T>();
   }
-  /// The memory is used by work on a stream: see cuda::record_stream.
-  void record_stream(const cuda::Stream& stream) const { storage()->record_stream(stream); }
+  /// The memory, of a device or pinned, is used by work on a stream: see cuda::record_stream. Error
+  /// for other memory, which nothing keeps for a stream.
+  void record_stream(const cuda::Stream& stream) const;
   Tensor& fill_(const Scalar& value);
   Tensor& zero_() { return fill_(0); }
 

@@ -324,7 +324,7 @@ void bind_fork(nb::module_& m) {
   nb::class_<Fork>(m, "_ForkRng")
       .def("__enter__",
            [](Fork& self) {
-             self.saved.push_back(unlocked(
+             self.saved.push_back(unlocked_warning(
                  [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
            })
       .def("__exit__", [](Fork& self, const nb::args&) {

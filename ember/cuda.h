@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ember/base/bytes.h"
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/device.h"

@@ -141,15 +141,11 @@ std::vector<Tensor> broadcast(const Tensor& tensor, const Devices& devices, cons
         "Exactly one of 'devices' and 'out' must be specified, but got devices=" + devices.str() +
         " and out=" + (out ? "[" + std::to_string(out->size()) + " tensors]" : "None"));
   if (out) return broadcast_into(tensor, *out);
-  for (const int device : devices.list()) {
-    if (device < 0)
-      throw Error("Expected non-negative device index, but got " + std::to_string(device));
-    static_cast<void>(DeviceArg(device).existing());
-  }
+  const std::vector<int> places = devices.existing();
   std::vector<Tensor> results;
   std::vector<Tensor> targets;
   const Shape strides = kept_strides(tensor);
-  for (const int device : devices.list()) {
+  for (const int device : places) {
     if (tensor.get_device() == device) {
       results.push_back(tensor);
       continue;
@@ -166,10 +162,11 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& 
                                                      const Devices& devices,
                                                      std::size_t buffer_size) {
   if (devices.list().empty()) throw Error("Expected at least one device to broadcast to");
-  const int root = devices.list()[0];
+  const std::int64_t root = devices.list()[0];
   for (const Tensor& tensor : tensors)
     if (tensor.get_device() != root)
       throw Error("All tensors must be on devices[0]: " + std::to_string(root));
+  static_cast<void>(devices.existing());
   std::vector<std::vector<Tensor>> results(devices.list().size());
   results[0] = tensors;
   if (results.size() == 1) return results;

@@ -6,6 +6,7 @@
 // tensors travel in chunks, so that a chain of devices passes them on while they arrive.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -23,16 +24,20 @@ class Devices {
   Devices() = default;
   Devices(std::initializer_list<DeviceArg> devices) : Devices(std::vector(devices)) {}
   Devices(const std::vector<DeviceArg>& devices);
-  Devices(const std::vector<int>& devices) : given_(true), list_(devices) {}
+  Devices(const std::vector<int>& devices) : given_(true), list_(devices.begin(), devices.end()) {}
 
   bool given() const noexcept { return given_; }
-  const std::vector<int>& list() const noexcept { return list_; }
+  /// As they were given: whether such devices exist is not checked here.
+  const std::vector<std::int64_t>& list() const noexcept { return list_; }
+  /// Their indices. Error `Expected non-negative device index, but got N`; AcceleratorError for one
+  /// that does not exist.
+  std::vector<int> existing() const;
   /// "None" or "[0, 1]".
   std::string str() const;
 
  private:
   bool given_ = false;
-  std::vector<int> list_;
+  std::vector<std::int64_t> list_;
 };
 
 /// Where gather puts its result: nothing or "cuda" for the current device, an index, a device, the
@@ -40,7 +45,8 @@ class Devices {
 class Destination {
  public:
   Destination() = default;
-  Destination(int index) : given_(std::to_string(index)), index_(index) {}
+  template <std::integral Index>
+  Destination(Index index) : given_(std::to_string(index)), where_(index) {}
   Destination(Device device);
   Destination(const char* device) : Destination(Device(device)) {}
 
@@ -50,7 +56,7 @@ class Destination {
 
  private:
   std::optional<std::string> given_;
-  std::optional<int> index_;  ///< -1 for the CPU
+  std::optional<DeviceArg> where_;  ///< nothing for the current device
   bool by_name_ = false;
 };
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstdio>
 #include <utility>
 
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
@@ -167,33 +166,44 @@ Devices::Devices(const std::vector<DeviceArg>& devices) : given_(true) {
   for (const DeviceArg& device : devices) list_.push_back(device.required_index());
 }
 
+std::vector<int> Devices::existing() const {
+  std::vector<int> places;
+  places.reserve(list_.size());
+  for (const std::int64_t device : list_) {
+    if (device < 0)
+      throw Error("Expected non-negative device index, but got " + std::to_string(device));
+    places.push_back(DeviceArg(device).existing());
+  }
+  return places;
+}
+
 std::string Devices::str() const {
   if (!given_) return "None";
   std::string text = "[";
-  for (const int device : list_) text += (text.size() > 1 ? ", " : "") + std::to_string(device);
+  for (const std::int64_t device : list_)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(device);
   return text + "]";
 }
 
 Destination::Destination(Device device) : given_(device.str()), by_name_(true) {
   if (!device.is_cuda())
-    index_ = -1;
+    where_ = -1;
   else if (device.has_index())
-    index_ = device.index();
+    where_ = device.index();
 }
 
 Device Destination::device() const {
-  if (index_ == -1) {
-    static std::atomic<bool> warned{false};
-    if (!by_name_ && !warned.exchange(true))
-      std::fputs(
-          "FutureWarning: Using -1 to represent CPU tensor is deprecated. Please use a device "
-          "object or string instead, e.g., \"cpu\".\n",
-          stderr);
+  const std::int64_t index = where_ ? where_->index() : 0;
+  if (index == -1) {
+    if (!by_name_)
+      warn(Warning::future,
+           "Using -1 to represent CPU tensor is deprecated. Please use a device object or string "
+           "instead, e.g., \"cpu\".");
     return Device(Device::Type::cpu);
   }
-  if (index_ && *index_ < 0)
-    throw Error("Expected non-negative device index, but got " + std::to_string(*index_));
-  return Device(Device::Type::cuda, index_ ? DeviceArg(*index_).existing() : current_device());
+  if (index < 0)
+    throw Error("Expected non-negative device index, but got " + std::to_string(index));
+  return Device(Device::Type::cuda, where_ ? where_->existing() : current_device());
 }
 
 }  // namespace ember::cuda::comm

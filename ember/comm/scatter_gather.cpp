@@ -131,22 +131,19 @@ std::vector<Tensor> scatter(const Tensor& tensor, const Devices& devices,
           Shape(*chunk_sizes).str());
     return scatter_into(tensor, *out, dim, streams);
   }
-  const std::vector<int>& places = devices.list();
-  if (places.empty()) throw Error("Expected at least one device to scatter to");
-  if (chunk_sizes && chunk_sizes->size() != places.size())
+  if (devices.list().empty()) throw Error("Expected at least one device to scatter to");
+  if (chunk_sizes && chunk_sizes->size() != devices.list().size())
     throw Error("Expected devices and chunk_sizes to be of same length, but got len(devices) = " +
-                std::to_string(places.size()) +
+                std::to_string(devices.list().size()) +
                 " and len(chunk_sizes) = " + std::to_string(chunk_sizes->size()));
   const int along = wrap_dim(dim, tensor.dim());
+  const std::vector<int> places = devices.existing();
   std::vector<Tensor> chunks = chunk_sizes
                                    ? tensor.split(*chunk_sizes, along)
                                    : tensor.chunk(static_cast<std::int64_t>(places.size()), along);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (places[i] == tensor.get_device()) continue;
     static_cast<void>(stream_for(streams, i, places[i]));
-    if (places[i] < 0)
-      throw Error("Expected non-negative device index, but got " + text(places[i]));
-    static_cast<void>(DeviceArg(places[i]).existing());
   }
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (places[i] == tensor.get_device()) continue;

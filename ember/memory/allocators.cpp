@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "ember/base/embedding.h"
 #include "ember/base/env.h"
 #include "ember/base/error.h"
 #include "ember/memory/driver_source.h"
@@ -130,6 +131,7 @@ bool direct_free(void* pointer) noexcept {
   driver::PointerInfo info;
   if (!driver->pointer_info(pointer, info).ok()) return false;
   if (info.kind != driver::PointerInfo::Kind::device || info.base != pointer) return false;
+  const UnexpectedWait until_freed;
   return driver->free(info.device, pointer).ok();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::string format(std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
 
-std::string documented_line(const OutOfMemory& what) {
+std::string documented_text(const OutOfMemory& what) {
   std::string text = "CUDA out of memory. Tried to allocate " + format_bytes(what.segment) +
                      ". GPU " + std::to_string(what.device) + " has a total capacity of " +
                      format_bytes(what.info.total) + " of which " + format_bytes(what.info.free) +
@@ -42,28 +42,28 @@ std::string stream_text(const void* stream) {
 }  // namespace
 
 std::string out_of_memory_text(const OutOfMemory& what) {
-  std::string text = documented_line(what);
-  text += "\nThe request was for " + format_bytes(what.requested) +
+  std::string text = documented_text(what);
+  text += ". The request was for " + format_bytes(what.requested) +
           "; the largest cached block it could have used has " + format_bytes(what.largest_cached) +
           ".";
   for (const auto& [stream, bytes] : what.cached)
-    text += "\nCached in partly used segments for work on " + stream_text(stream) + ": " +
+    text += " Cached in partly used segments for work on " + stream_text(stream) + ": " +
             format_bytes(bytes) + ".";
   if (what.waiting_blocks > 0)
-    text += "\nFreed but still used by other streams: " + format(what.waiting_bytes) + " in " +
+    text += " Freed but still used by other streams: " + format(what.waiting_bytes) + " in " +
             std::to_string(what.waiting_blocks) + " blocks.";
   if (what.limit)
-    text += "\nset_per_process_memory_fraction limits this process to " +
-            format_bytes(*what.limit) + " on this device; it holds " + format(what.reserved) + ".";
+    text += " set_per_process_memory_fraction limits this process to " + format_bytes(*what.limit) +
+            " on this device; it holds " + format(what.reserved) + ".";
   return text;
 }
 
 std::string too_large_text(std::size_t bytes) {
   std::string text = "CUDA out of memory. Tried to allocate more than 1EB memory.";
-  const auto value = static_cast<std::int64_t>(bytes);
-  return text + "\nThe size was " +
-         (value < 0 ? std::to_string(value) + ", a negative number" : std::to_string(value)) +
-         "; sizes are from 0 to 2^60 - 1 bytes.";
+  text += " The size was " + std::to_string(bytes);
+  if (const auto value = static_cast<std::int64_t>(bytes); value < 0)
+    text += ", or " + std::to_string(value) + " if that was meant, a negative number";
+  return text + "; sizes are from 0 to 2^60 - 1 bytes.";
 }
 
 }  // namespace ember::memory

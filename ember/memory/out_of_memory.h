@@ -34,11 +34,11 @@ struct OutOfMemory {
   std::int64_t waiting_bytes = 0;
 };
 
-/// The first line is the documents' text (chapter 12); further lines say what held the memory.
+/// One line: the documents' text (chapter 12), then what held the memory.
 std::string out_of_memory_text(const OutOfMemory& what);
 
 /// The text for requests of 2^60 bytes and more; a value with the highest bit set is named as the
-/// negative number that it most likely was.
+/// negative number too that it may have been.
 std::string too_large_text(std::size_t bytes);
 
 }  // namespace ember::memory

@@ -90,7 +90,7 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
   if (!non_blocking)
     stream.synchronize();
   else
-    leaving.record_stream(stream);
+    leaving.storage()->record_stream(stream);
 }
 
 void device_to_host(const Tensor& target, const Tensor& source, bool non_blocking) {
@@ -100,7 +100,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
     if (!non_blocking)
       stream.synchronize();
     else
-      target.record_stream(stream);
+      target.storage()->record_stream(stream);
     return;
   }
   const Tensor leaving = packed(source, non_blocking ? target.dtype() : source.dtype());
@@ -109,7 +109,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
     if (!non_blocking)
       stream.synchronize();
     else
-      target.record_stream(stream);
+      target.storage()->record_stream(stream);
     return;
   }
   // The last step is the host's own, so the copy has to be over.

@@ -26,6 +26,13 @@ void require_multiple_of_4(std::uint64_t offset) {
   if (offset % 4 != 0) throw Error("offset must be a multiple of 4, got " + std::to_string(offset));
 }
 
+/// As a state holds it: an int64.
+void require_offset(std::uint64_t offset) {
+  if (const auto value = static_cast<std::int64_t>(offset); value < 0)
+    throw Error("offset must not be negative, got " + std::to_string(value));
+  require_multiple_of_4(offset);
+}
+
 }  // namespace
 
 Generator::Generator(Device device)
@@ -76,6 +83,7 @@ std::uint64_t Generator::initial_seed() const { return draw(0).seed; }
 std::uint64_t Generator::get_offset() const { return draw(0).offset; }
 
 void Generator::set_offset(std::uint64_t offset) {
+  require_offset(offset);
   const std::lock_guard hold(object_->mutex);
   restore({initial_seed(), offset});
 }
@@ -97,6 +105,7 @@ void Generator::set_state(const Tensor& state) {
   if (bytes != sizeof next && bytes != sizeof next.seed)
     throw Error("RNG state is wrong size: " + std::to_string(bytes) + " bytes, expected 16 or 8");
   std::memcpy(&next, state.data_ptr(), bytes);
+  require_offset(next.offset);
   restore(next);
 }
 

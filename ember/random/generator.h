@@ -69,14 +69,14 @@ class Generator {
 
   /// How many numbers each subsequence has given: a multiple of four.
   std::uint64_t get_offset() const;
-  /// Error `offset must be a multiple of 4`.
+  /// Error `offset must be a multiple of 4`, or one of 2^63 and more, which a state cannot hold.
   void set_offset(std::uint64_t offset);
 
   /// 16 bytes on the CPU (uint8): the seed, then the offset.
   Tensor get_state() const;
   /// Takes such a tensor, or 8 bytes with the seed only (the offset becomes 0). TypeError `RNG
   /// state must be a torch.ByteTensor`; Error `RNG state must be contiguous`, `RNG state is wrong
-  /// size`, `offset must be a multiple of 4`. Nothing changes then.
+  /// size`, `offset must be a multiple of 4`, `offset must not be negative`. Nothing changes then.
   void set_state(const Tensor& state);
 
   /// A new generator that goes on from here on its own.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <new>
 
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/base/no_destructor.h"
 #include "ember/runtime/runtime.h"
@@ -17,7 +18,7 @@ namespace {
 struct Call {
   enum class Kind : std::uint8_t { seed, seed_all, other };
   Kind kind;
-  const char* name;
+  std::string from;  ///< who made the call
   std::function<void()> run;
 };
 
@@ -27,6 +28,7 @@ struct Defaults {
   std::vector<std::optional<Generator>> cuda EMBER_GUARDED_BY(mutex);
   std::vector<Call> calls EMBER_GUARDED_BY(mutex);
   bool hooked EMBER_GUARDED_BY(mutex) = false;
+  bool failed EMBER_GUARDED_BY(mutex) = false;  // one of the calls: the others wait behind it
 
   /// Set from the first call that is put off until all have been made.
   std::atomic<bool> waiting{false};
@@ -74,30 +76,35 @@ void make_waiting_calls() {
     try {
       calls[i].run();
     } catch (const Error& error) {
-      // The others are made the next time.
+      std::string from = calls[i].from;
       const MutexLock lock(all.mutex);
-      all.calls.insert(all.calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+      all.calls.insert(all.calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(i),
                        calls.end());
-      all.waiting.store(!all.calls.empty(), std::memory_order_release);
+      all.failed = true;
       throw DeferredCudaCallError(
           std::string("CUDA call failed lazily at initialization with error: ") + error.what() +
-          "\n\nCUDA call was originally invoked at:\n\nember::cuda::" + calls[i].name);
+          "\n\nCUDA call was originally invoked at:\n\n" + from);
     }
   }
   const MutexLock lock(all.mutex);
+  all.failed = false;
   all.waiting.store(!all.calls.empty(), std::memory_order_release);
 }
 
-/// Makes a call now if CUDA is initialised, else then.
+/// Makes a call now if CUDA is initialised, else then; after those that failed then.
 void call_when_initialized(Call::Kind kind, const char* name, std::function<void()> run) {
   Defaults& all = defaults();
   bool hook = false;
+  std::string from;
+  // Without the lock: the language may need one of its own.
+  if (!cuda::is_initialized()) from = call_stack();
+  if (from.empty()) from = std::string("ember::cuda::") + name;
   {
     const MutexLock lock(all.mutex);
-    if (!cuda::is_initialized()) {
+    if (!cuda::is_initialized() || all.failed) {
       if (kind != Call::Kind::other)
         std::erase_if(all.calls, [kind](const Call& call) { return call.kind == kind; });
-      all.calls.push_back({kind, name, std::exchange(run, nullptr)});
+      all.calls.push_back({kind, std::move(from), std::exchange(run, nullptr)});
       all.waiting.store(true, std::memory_order_release);
       hook = !std::exchange(all.hooked, true);
     }

@@ -62,16 +62,16 @@ constinit std::array<std::atomic<bool>, 64> activated{};
 
 /// An index as it was given, checked the way the documents' AssertionErrors want it.
 int checked_id(DeviceArg device, bool required, const char* message) {
-  const int index = required ? device.required_index() : device.index();
+  const std::int64_t index = required ? device.required_index() : device.index();
   const int count = active_driver().device_count();
   if (index < 0 || index >= count)
     throw AssertionError(std::string(message) + ": got " + std::to_string(index) +
                          ", expected 0 to " + std::to_string(count - 1));
-  return index;
+  return static_cast<int>(index);
 }
 
 /// Apart from the test, which every operation makes.
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_index(int wanted, int count) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_index(std::int64_t wanted, int count) {
   throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(wanted) +
                                                           " was asked for, expected 0 to " +
                                                           std::to_string(count - 1)));
@@ -83,7 +83,7 @@ int checked_id(DeviceArg device, bool required, const char* message) {
 
 }  // namespace
 
-int DeviceArg::index() const {
+std::int64_t DeviceArg::index() const {
   switch (given_) {
     case Given::nothing: return current_device();
     case Given::index: return index_;
@@ -94,7 +94,7 @@ int DeviceArg::index() const {
   return device_.has_index() ? device_.index() : current_device();
 }
 
-int DeviceArg::required_index() const {
+std::int64_t DeviceArg::required_index() const {
   if (given_ == Given::nothing ||
       (given_ == Given::device && device_.is_cuda() && !device_.has_index()))
     throw ValueError("Expected a torch.device with a specified index or an integer, but got:" +
@@ -103,11 +103,11 @@ int DeviceArg::required_index() const {
 }
 
 int DeviceArg::existing() const {
-  const int wanted = index();
+  const std::int64_t wanted = index();
   const int count = static_cast<int>(detail::thread_state().streams.size());
   if (wanted >= count) [[unlikely]]
     refuse_index(wanted, count);
-  return wanted < 0 ? current_device() : wanted;
+  return wanted < 0 ? current_device() : static_cast<int>(wanted);
 }
 
 int detail::count_devices() { return active_driver().device_count(); }
@@ -127,7 +127,7 @@ void detail::forget_activation(int device) noexcept {
 int current_device() { return detail::thread_state().device; }
 
 void set_device(DeviceArg device) {
-  const int wanted = device.required_index();
+  const std::int64_t wanted = device.required_index();
   if (wanted < 0) return;
   detail::thread_state().device = DeviceArg(wanted).existing();
 }
@@ -156,6 +156,7 @@ std::pair<int, int> get_device_capability(DeviceArg device) {
 
 void synchronize(DeviceArg device) {
   const int index = device.existing();
+  detail::refuse_own_wait(index);
   check(active_driver().device_synchronize(index));
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }

@@ -55,25 +55,25 @@ using DeviceProperties = driver::DeviceProperties;
 class DeviceArg {
  public:
   DeviceArg() noexcept = default;
-  /// Any integer; one that is no int is the index of no device.
+  /// Any integer, also one that is the index of no device: errors show it as it is.
   template <std::integral Index>
   requires(!std::is_same_v<Index, bool>) DeviceArg(Index index)
   noexcept
       : given_(Given::index),
-        index_(std::in_range<int>(index) ? static_cast<int>(index)
-                                         : std::numeric_limits<int>::max()) {}
+        index_(std::in_range<std::int64_t>(index) ? static_cast<std::int64_t>(index)
+                                                  : std::numeric_limits<std::int64_t>::max()) {}
   DeviceArg(Device device) noexcept : given_(Given::device), device_(device) {}
   DeviceArg(const char* text) : DeviceArg(Device(text)) {}
   DeviceArg(std::string_view text) : DeviceArg(Device(text)) {}
   DeviceArg(const std::string& text) : DeviceArg(Device(std::string_view(text))) {}
   DeviceArg(std::nullptr_t) = delete;
 
-  /// The index; an int as it is (also negative), nothing or plain "cuda" as the current device.
+  /// The index; a number as it is (also negative), nothing or plain "cuda" as the current device.
   /// Throws ValueError `Expected a cuda device, but got: cpu`. Plain "cuda" initialises.
-  int index() const;
+  std::int64_t index() const;
   /// The same where an index is required: nothing or plain "cuda" is ValueError `Expected a
   /// torch.device with a specified index or an integer, but got:cuda`.
-  int required_index() const;
+  std::int64_t required_index() const;
   /// The index of an existing device; negative means the current device. Throws AcceleratorError
   /// `CUDA error: invalid device ordinal` naming the value and the range. Initialises.
   int existing() const;
@@ -81,7 +81,7 @@ class DeviceArg {
  private:
   enum class Given : std::uint8_t { nothing, index, device };
   Given given_ = Given::nothing;
-  int index_ = -1;
+  std::int64_t index_ = -1;
   Device device_{Device::Type::cuda};
 };
 
@@ -98,6 +98,8 @@ void simulate(int count, std::uint64_t memory_bytes = driver::SimulatedSpec::kDe
 ///   ValueError      malformed EMBER_DEVICES
 ///   AssertionError  `Torch not compiled with CUDA enabled`: a build without its CUDA object;
 ///                   `libcudart functions unavailable. ...`: a CUDA object that cannot be opened
+///   DeferredCudaCallError  a call that was put off until now (random/seed.h) has failed; the
+///                   devices can be used, and init() makes the call again
 ///   Error           `Found no NVIDIA driver on your system. ...`,
 ///                   `The NVIDIA driver on your system is too old (found version N). ...`,
 ///                   `No CUDA GPUs are available`
@@ -116,10 +118,10 @@ bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
 /// trouble: no CUDA object, no driver, a child in which init() is refused, a malformed
-/// EMBER_DEVICES (one warning `CUDA initialization: ...` on stderr). Does not initialise as long as
-/// NVML can tell, so that the process may still fork, but not while another thread is counting real
-/// devices: NVML and the loader are of no use in that child. The answer is constant once
-/// initialised.
+/// EMBER_DEVICES. A warning `CUDA initialization: ...` (base/embedding.h) tells of the last, of a
+/// driver that is too old and of errors of the driver. Does not initialise as long as NVML can
+/// tell, so that the process may still fork, but not while another thread is counting real devices:
+/// NVML and the loader are of no use in that child. The answer is constant once initialised.
 int device_count() noexcept;
 
 /// True when devices are simulated. Initialises.
@@ -144,7 +146,8 @@ std::vector<std::string> get_arch_list();
 /// The same as flags: "-gencode compute=compute_90,code=sm_90 ..."; empty without a CUDA object.
 std::string get_gencode_flags();
 
-/// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted.
+/// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted, and
+/// `operation not permitted` in a host function of that device, which would wait for itself.
 /// Not affected by the sync debug mode.
 void synchronize(DeviceArg device = {});
 

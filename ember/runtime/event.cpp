@@ -9,10 +9,13 @@
 
 namespace ember::cuda {
 
-Event::Event(bool enable_timing, bool blocking, bool interprocess)
+Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external)
     : options_{enable_timing, blocking, interprocess} {
   if (enable_timing && interprocess)
     throw ValueError("Event: interprocess=True excludes enable_timing=True, got both");
+  if (external)
+    throw AcceleratorError(Status(
+        Code::not_supported, "Event: external=True is for CUDA graphs, which do not exist yet"));
 }
 
 Event::Event(Event&& other) noexcept

@@ -20,7 +20,7 @@ DeviceGuard::~DeviceGuard() {
 }
 
 void DeviceGuard::set_device(DeviceArg device) {
-  const int wanted = device.index();
+  const std::int64_t wanted = device.index();
   if (wanted < 0) return;
   const int index = DeviceArg(wanted).existing();
   detail::activate(index);

@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 
-#include <cstdio>
 #include <iterator>
 #include <mutex>
 #include <sstream>
 #include <vector>
 
+#include "ember/base/embedding.h"
 #include "ember/base/env.h"
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
@@ -96,6 +96,12 @@ Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
   return driver::parse_choice(env::get("EMBER_DEVICES"), out);
 }
 
+/// Told apart from a machine that has no devices.
+class OldDriver : public Error {
+ public:
+  using Error::Error;
+};
+
 [[noreturn]] void throw_open_failure(const Status& status) {
   const std::string detail = status.detail();
   switch (status.code()) {
@@ -107,9 +113,9 @@ Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
       throw AssertionError(
           "libcudart functions unavailable. It looks like you have a broken build? " + detail);
     case Code::insufficient_driver:
-      throw Error("The NVIDIA driver on your system is too old (" +
-                  detail.substr(0, detail.find_first_of(",;")) + "). " + detail +
-                  ". Update the GPU driver, or use simulated devices (EMBER_DEVICES=sim:2).");
+      throw OldDriver("The NVIDIA driver on your system is too old (" +
+                      detail.substr(0, detail.find_first_of(",;")) + "). " + detail +
+                      ". Update the GPU driver, or use simulated devices (EMBER_DEVICES=sim:2).");
     case Code::no_device:
       if (detail.rfind("libcuda", 0) == 0)
         throw Error("Found no NVIDIA driver on your system. " + detail +
@@ -127,6 +133,26 @@ void adopt(std::unique_ptr<driver::Driver> made) EMBER_REQUIRES(state().mutex) {
   detail::the_driver.store(made.release(), std::memory_order_release);
 }
 
+/// Calls what waited for the driver. A hook that throws stays, with those after it, for the next
+/// init().
+void call_made_hooks() {
+  std::vector<void (*)()> hooks;
+  {
+    const MutexLock lock(state().mutex);
+    hooks.swap(state().made_hooks);
+  }
+  for (auto hook = hooks.begin(); hook != hooks.end(); ++hook) {
+    try {
+      (*hook)();
+    } catch (...) {
+      const MutexLock lock(state().mutex);
+      auto& left = state().made_hooks;
+      left.insert(left.begin(), hook, hooks.end());
+      throw;
+    }
+  }
+}
+
 void refuse_bad_fork() {
   if (bad_fork)
     throw Error(
@@ -138,7 +164,6 @@ void refuse_bad_fork() {
 
 driver::Driver& detail::initialize() {
   refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
-  std::vector<void (*)()> hooks;
   {
     const MutexLock lock(state().mutex);
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
@@ -149,10 +174,9 @@ driver::Driver& detail::initialize() {
     const Status status = driver::open(choice, made);
     if (!status.ok()) throw_open_failure(status);
     adopt(std::move(made));
-    hooks.swap(state().made_hooks);
   }
   notify({.kind = Activity::Kind::initialized});
-  for (void (*hook)() : hooks) hook();
+  call_made_hooks();
   return *the_driver.load(std::memory_order_acquire);
 }
 
@@ -191,29 +215,42 @@ void simulate(int count, std::uint64_t memory_bytes) {
   state().asked = choice;
 }
 
-void init() { active_driver(); }
+void init() {
+  active_driver();
+  call_made_hooks();
+}
 
 bool is_initialized() noexcept { return driver_if_made() != nullptr; }
 
 int device_count() noexcept {
   if (driver::Driver* made = driver_if_made()) return made->device_count();
+  // Shown without the lock: what shows them may count devices itself.
+  const auto warn_of = [](const std::string& trouble) {
+    warn(Warning::user, "CUDA initialization: " + trouble);
+    return 0;
+  };
   try {
     int count = -1;
+    Status malformed;
     if (!bad_fork) {
       const MutexLock lock(state().mutex);
       driver::Choice choice;
-      if (const Status status = chosen(choice); !status.ok()) {
-        static std::atomic<bool> warned{false};
-        if (!warned.exchange(true))
-          std::fprintf(stderr, "CUDA initialization: %s\n", status.detail().c_str());
-        return 0;
+      malformed = chosen(choice);
+      if (malformed.ok()) {
+        const InPieces while_counting(driver::counting_leaves_ember(choice));
+        count = driver::count_without_opening(choice);
       }
-      const InPieces while_counting(driver::counting_leaves_ember(choice));
-      count = driver::count_without_opening(choice);
     }
+    if (!malformed.ok()) return warn_of(malformed.detail());
     return count >= 0 ? count : active_driver().device_count();
+  } catch (const OldDriver& trouble) {
+    return warn_of(trouble.what());
+  } catch (const AcceleratorError& trouble) {
+    return warn_of(trouble.what());
   } catch (...) {
-    return 0;
+    // There are devices where only what waited for them (on_initialized) has failed.
+    driver::Driver* made = driver_if_made();
+    return made != nullptr ? made->device_count() : 0;
   }
 }
 

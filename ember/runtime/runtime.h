@@ -43,7 +43,7 @@ void install_driver(std::unique_ptr<driver::Driver> driver);
 
 /// Calls `hook()` once, on the thread that makes the driver, right after it was made; never if
 /// there is a driver already. What it throws is thrown to whoever asked for the driver, which
-/// stays.
+/// stays; init() then calls it again, until it does not throw.
 void on_initialized(void (*hook)());
 
 /// Calls `hook(device)` whenever a device is reset, after the driver has dropped what it held.

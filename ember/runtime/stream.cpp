@@ -68,6 +68,7 @@ bool Stream::query() const {
 }
 
 void Stream::synchronize() const {
+  detail::refuse_own_wait(handle());
   check(active_driver().stream_synchronize(handle()));
   notify({.kind = Activity::Kind::stream_synchronized,
           .device = device_index(),

@@ -59,8 +59,11 @@ class Stream {
 
   /// Whether all work enqueued so far is done. Throws AcceleratorError if the device has faulted.
   bool query() const;
-  /// Blocks until all work enqueued so far is done. Throws AcceleratorError if some of it faulted.
+  /// Blocks until all work enqueued so far is done. Throws AcceleratorError if some of it faulted,
+  /// and `operation not permitted` in a host function of this stream, which would wait for itself.
   void synchronize() const;
+  /// Whether its work is being captured into a graph. There are no graphs yet: false.
+  bool is_capturing() const noexcept { return false; }
   /// Later work of this stream waits for all work that `other`, of any device, holds now. Returns
   /// at once.
   void wait_stream(const Stream& other) const;

@@ -64,6 +64,11 @@ std::uint32_t epoch(int device) noexcept;
 /// Destroys host functions that a reset device will never call.
 void forget_host_functions(int device) noexcept;
 
+/// Throws in a host function of the device, or of that stream of it: waiting for all their work
+/// would be waiting for itself.
+void refuse_own_wait(int device);
+void refuse_own_wait(const driver::StreamHandle& stream);
+
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;
 

@@ -34,7 +34,7 @@ void settle(driver::Driver& machine, const Stream& stream) {
 /// A queued host function. The list owns it, so that it is not lost when the device is reset before
 /// the function could be called.
 struct HostCall {
-  int device = 0;
+  driver::StreamHandle stream;
   std::function<void()> function;
   std::list<HostCall>::iterator self;
 };
@@ -43,6 +43,9 @@ struct HostCalls {
   Mutex mutex;
   std::list<HostCall> waiting EMBER_GUARDED_BY(mutex);
 };
+
+/// The stream whose host function the thread is calling.
+thread_local constinit const driver::StreamHandle* running_for = nullptr;
 
 HostCalls& host_calls() {
   static NoDestructor<HostCalls> calls;
@@ -59,10 +62,30 @@ std::list<HostCall> take(std::list<HostCall>::iterator call) {
 
 void call_host_function(void* argument) {
   const std::list<HostCall> taken = take(static_cast<HostCall*>(argument)->self);
+  running_for = &taken.front().stream;
   taken.front().function();
+  running_for = nullptr;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_own_wait(const char* what) {
+  throw AcceleratorError(
+      Status(Code::not_permitted, std::string(what) +
+                                      " called from a host function of its own would wait for "
+                                      "itself"));
 }
 
 }  // namespace
+
+void detail::refuse_own_wait(int device) {
+  if (running_for != nullptr && running_for->device == device) [[unlikely]]
+    throw_own_wait("synchronizing a device");
+}
+
+void detail::refuse_own_wait(const driver::StreamHandle& stream) {
+  if (running_for != nullptr && running_for->device == stream.device &&
+      running_for->native == stream.native) [[unlikely]]
+    throw_own_wait("synchronizing a stream");
+}
 
 void detail::forget_host_functions(int device) noexcept {
   std::list<HostCall> dropped;
@@ -70,7 +93,7 @@ void detail::forget_host_functions(int device) noexcept {
   auto& waiting = host_calls().waiting;
   for (auto call = waiting.begin(); call != waiting.end();) {
     const auto next = std::next(call);
-    if (call->device == device) dropped.splice(dropped.end(), waiting, call);
+    if (call->stream.device == device) dropped.splice(dropped.end(), waiting, call);
     call = next;
   }
 }
@@ -130,7 +153,7 @@ void host_function(std::function<void()> function, const Stream& stream) {
   if (!function) throw ValueError("host_function: got an empty function, expected a callable one");
   driver::Driver& machine = active_driver();
   std::list<HostCall> made(1);
-  made.front().device = stream.device_index();
+  made.front().stream = stream.handle();
   made.front().function = std::move(function);
   const auto call = made.begin();
   call->self = call;

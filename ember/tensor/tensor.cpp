@@ -183,6 +183,13 @@ std::int64_t Tensor::stride(std::int64_t dim) const {
   return strides()[wrap_dim(dim, this->dim())];
 }
 
+void Tensor::record_stream(const cuda::Stream& stream) const {
+  if (!is_cuda() && !is_pinned())
+    throw Error("record_stream: expected a CUDA tensor or one in pinned memory, but got one on " +
+                device().str());
+  storage()->record_stream(stream);
+}
+
 bool Tensor::is_pinned() const {
   if (is_cuda()) return false;
   if (storage()->from_pinned_allocator()) return true;

@@ -120,9 +120,13 @@ nb::object scatter(const Tensor& tensor, nb::handle devices,
 
 comm::Destination destination_of(nb::handle destination) {
   if (destination.is_none()) return {};
+  if (!is_device_like(destination))
+    throw TypeError(std::string("destination: expected an int, a str or a device, but got ") +
+                    Py_TYPE(destination.ptr())->tp_name);
   if (PyLong_Check(destination.ptr())) {
-    const auto index = index_from(destination).value_or(INT32_MAX);
-    if (index != -1) return static_cast<int>(std::clamp<std::int64_t>(index, INT32_MIN, INT32_MAX));
+    const cuda::DeviceArg given = DeviceLike{destination}.arg();
+    const std::int64_t index = given.index();
+    if (index != -1) return index;
     warn_future(
         "Using -1 to represent CPU tensor is deprecated. Please use a device object or string "
         "instead, e.g., \"cpu\".");

@@ -31,10 +31,20 @@ bool is_numpy_scalar(PyObject* object) {
   return std::string_view(name).starts_with("numpy.") && name != std::string_view("numpy.ndarray");
 }
 
-int index_of(nb::handle object) {
+std::int64_t index_of(nb::handle object) {
   const auto index = index_from(object);
-  if (!index) throw ValueError("device index out of range");
-  return *index > INT32_MAX ? INT32_MAX : *index < -1 ? -1 : static_cast<int>(*index);
+  if (index) return *index;
+  if (PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr()))
+    throw ValueError("device index out of range: " + std::string(nb::str(object).c_str()));
+  throw TypeError(std::string("expected a device: an int, a str or a device, but got ") +
+                  Py_TYPE(object.ptr())->tp_name);
+}
+
+/// The index of a Device, which holds an int.
+int checked_index(std::int64_t index) {
+  if (index < 0) throw Error("Device index must not be negative");
+  if (index > INT32_MAX) throw ValueError("device index out of range: " + std::to_string(index));
+  return static_cast<int>(index);
 }
 
 Device parse(nb::handle text) {
@@ -45,13 +55,13 @@ Device parse(nb::handle text) {
 }
 
 Device indexed(const std::string& kind, std::optional<std::int64_t> index) {
-  if (index && *index < 0) throw Error("Device index must not be negative");
+  const int checked = index ? checked_index(*index) : 0;
   const Device plain{std::string_view(kind)};
   if (plain.has_index())
     throw Error("type (string) must not include an index because index was passed explicitly: " +
                 kind);
   if (!index) return plain;
-  return {plain.type(), static_cast<int>(std::min<std::int64_t>(*index, INT32_MAX))};
+  return {plain.type(), checked};
 }
 
 /// An int, an integer of NumPy's, or the index of an ember.cuda.device.
@@ -175,9 +185,7 @@ std::optional<Device> DeviceLike::place() const {
   if (!given.is_valid() || given.is_none()) return std::nullopt;
   if (PyUnicode_Check(given.ptr())) return parse(given);
   if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
-  const int index = index_of(device_number(given));
-  if (index < 0) throw Error("Device index must not be negative");
-  return Device(Device::Type::cuda, index);
+  return Device(Device::Type::cuda, checked_index(index_of(device_number(given))));
 }
 
 Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {

@@ -186,9 +186,8 @@ Tensor imported(nb::handle capsule) {
       throw ValueError("from_dlpack: negative strides are not supported; pass a copy");
   // Whoever lets the last tensor go need not have Python's lock.
   auto release = [managed] {
-    if (managed->deleter == nullptr || !nb::is_alive()) return;
-    const nb::gil_scoped_acquire locked;
-    managed->deleter(managed);
+    if (managed->deleter == nullptr) return;
+    if (const LockFromAnywhere lock; lock) managed->deleter(managed);
   };
   Tensor made = from_blob(static_cast<std::byte*>(about.data) + about.byte_offset, sizes,
                           Options(dtype, device), release, strides);

@@ -19,6 +19,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);   // dtypes live until the end, as torch's do
   m.doc() = "Tensors and CUDA semantics on real and simulated devices.";
   m.attr("__version__") = EMBER_VERSION_STRING;
+  bind_embedding();
   bind_errors(m);
   bind_dtypes(m);
   bind_size(m);

@@ -32,9 +32,7 @@ struct HeldBuffer {
   Py_buffer view{};
   ~HeldBuffer() {
     if (view.obj == nullptr) return;
-    if (!nb::is_alive()) return;  // the interpreter is gone, and with it the array
-    const nb::gil_scoped_acquire locked;
-    PyBuffer_Release(&view);
+    if (const LockFromAnywhere lock; lock) PyBuffer_Release(&view);
   }
 };
 

@@ -24,6 +24,7 @@ namespace ember::python {
 namespace nb = nanobind;
 
 // One per source file, in the order in which module.cpp calls them.
+void bind_embedding();
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_size(nb::module_& m);
@@ -52,6 +53,48 @@ template <class Call>
 decltype(auto) unlocked(Call&& call) {
   const nb::gil_scoped_release released;
   return call();
+}
+
+/// Python's lock for a thread that may be none of Python's, such as the worker that calls a host
+/// function or lets a tensor go; false if the interpreter has begun to end, and with it whatever
+/// the lock was needed for. See Note [The end of the interpreter] in embedding.cpp.
+class LockFromAnywhere {
+ public:
+  LockFromAnywhere();
+  ~LockFromAnywhere();
+  LockFromAnywhere(const LockFromAnywhere&) = delete;
+  LockFromAnywhere& operator=(const LockFromAnywhere&) = delete;
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  bool held_ = false;
+  std::optional<nb::gil_scoped_acquire> taken_;
+};
+
+/// While it lives, a warning of the core that was made an error is kept, for raise(). Elsewhere
+/// such an error is only written to stderr: the core warns where it cannot fail.
+class WarningsRaised {
+ public:
+  WarningsRaised() noexcept;
+  ~WarningsRaised();
+  WarningsRaised(const WarningsRaised&) = delete;
+  WarningsRaised& operator=(const WarningsRaised&) = delete;
+  /// Takes Python's current error.
+  void keep();
+  void raise();
+
+ private:
+  WarningsRaised* outer_;
+  std::optional<nb::python_error> error_;
+};
+
+/// `unlocked` for a call that may warn: throws if that warning is an error.
+template <class Call>
+auto unlocked_warning(Call&& call) {
+  WarningsRaised warnings;
+  auto result = unlocked(call);
+  warnings.raise();
+  return result;
 }
 
 /// The Python object that a tensor argument came from.

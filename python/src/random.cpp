@@ -21,9 +21,18 @@ std::uint64_t seed_of(nb::handle seed) {
       overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : static_cast<unsigned long long>(-1);
   if (overflow < 0 || PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    throw Error("Overflow when unpacking long");
+    throw ValueError("Overflow when unpacking long long: seeds are from -2^63 to 2^64 - 1, got " +
+                     std::string(nb::str(number).c_str()));
   }
   return wide;
+}
+
+/// The same for generators, which take no other object that int() would make one of.
+std::uint64_t seed_of_int(nb::handle seed) {
+  if (PyIndex_Check(seed.ptr()) == 0 || PyBool_Check(seed.ptr()))
+    throw TypeError(std::string("manual_seed expected a long, but got ") +
+                    Py_TYPE(seed.ptr())->tp_name);
+  return seed_of(seed);
 }
 
 void bind_generator(nb::module_& m) {
@@ -40,7 +49,7 @@ void bind_generator(nb::module_& m) {
       .def(
           "manual_seed",
           [](Generator& self, nb::handle seed) {
-            const std::uint64_t value = seed_of(seed);
+            const std::uint64_t value = seed_of_int(seed);
             unlocked([&] { self.manual_seed(value); });
             return nb::find(self);
           },
@@ -315,7 +324,7 @@ void bind_fork(nb::module_& m) {
   nb::class_<Fork>(m, "_ForkRng")
       .def("__enter__",
            [](Fork& self) {
-             self.saved.push_back(unlocked(
+             self.saved.push_back(unlocked_warning(
                  [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
            })
       .def("__exit__", [](Fork& self, const nb::args&) {
@@ -400,10 +409,19 @@ void bind_cuda_random(nb::module_& m) {
       "Takes a state of get_rng_state; put off until CUDA is initialised.");
   m.def(
       "set_rng_state_all",
-      [](const std::vector<Tensor>& new_states) {
-        unlocked([&] { cuda::set_rng_state_all(new_states); });
+      [](nb::handle new_states) {
+        std::vector<Tensor> states;
+        for (const nb::handle state : new_states) {
+          if (!nb::isinstance<Tensor>(state))
+            throw TypeError("RNG state must be a torch.ByteTensor");
+          states.push_back(nb::cast<const Tensor&>(state));
+        }
+        unlocked([&] { cuda::set_rng_state_all(states); });
       },
-      nb::arg("new_states"), "Takes states of get_rng_state_all.");
+      nb::arg("new_states"),
+      nb::sig(
+          "def set_rng_state_all(new_states: collections.abc.Iterable[ember._C.Tensor]) -> None"),
+      "Takes states of get_rng_state_all.");
   m.def(
       "_get_rng_state_offset",
       [](const DeviceLike& device) {

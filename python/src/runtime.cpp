@@ -12,8 +12,8 @@ using cuda::DeviceGuard;
 /// `with ember.cuda.device(1):`. One object can be entered several times, one inside the other; the
 /// first time, which is nearly always the only one, allocates nothing.
 struct DeviceContext {
-  explicit DeviceContext(int target) : index(target) {}
-  int index;
+  explicit DeviceContext(std::int64_t target) : index(target) {}
+  std::int64_t index;
   int previous = -1;
   std::optional<DeviceGuard> guard;
   std::vector<std::unique_ptr<DeviceGuard>> inner;
@@ -41,8 +41,8 @@ struct DeviceOf : DeviceContext {
 };
 
 /// None, and "cuda" alone, are the current device.
-int resolved(const DeviceLike& device) {
-  if (device.given.is_none()) return unlocked([] { return cuda::current_device(); });
+std::int64_t resolved(const DeviceLike& device) {
+  if (device.given.is_none()) return unlocked([] { return std::int64_t{cuda::current_device()}; });
   if (PyLong_CheckExact(device.given.ptr())) return device.arg().index();  // needs no device
   const cuda::DeviceArg given = device.arg();
   return unlocked([&] { return given.index(); });
@@ -103,11 +103,11 @@ void bind_runtime(nb::module_& m) {
   m.def("is_initialized", &cuda::is_initialized,
         "Whether CUDA is initialised. False in a forked child.");
   m.def(
-      "is_available", [] { return unlocked([] { return cuda::is_available(); }); },
-      "Whether there is at least one device. Never raises.");
+      "is_available", [] { return unlocked_warning([] { return cuda::is_available(); }); },
+      "Whether there is at least one device. Never raises; warns of a broken driver.");
   m.def(
-      "device_count", [] { return unlocked([] { return cuda::device_count(); }); },
-      "The number of devices; 0 on any trouble.");
+      "device_count", [] { return unlocked_warning([] { return cuda::device_count(); }); },
+      "The number of devices; 0 on any trouble. Warns of a broken driver.");
   m.def(
       "current_device", [] { return unlocked([] { return cuda::current_device(); }); },
       "The index of the calling thread's current device.");
@@ -196,7 +196,7 @@ void bind_runtime(nb::module_& m) {
             new (self) DeviceOf(
                 on_device ? argument<int>(obj.attr("get_device")(), "obj", "a tensor") : -1);
           },
-          nb::arg("obj"));
+          nb::arg("obj").none());
   m.attr("device_ctx_manager") = context;
 }
 

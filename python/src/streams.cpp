@@ -95,6 +95,8 @@ void bind_stream(nb::module_& m) {
       .def(
           "synchronize", [](const Stream& self) { unlocked([&] { self.synchronize(); }); },
           "Waits until all work enqueued so far is done.")
+      .def("is_capturing", &Stream::is_capturing,
+           "Whether its work is being captured into a graph. There are no graphs yet: False.")
       .def(
           "wait_stream",
           [](const Stream& self, const Stream& other) {
@@ -152,8 +154,9 @@ void bind_stream(nb::module_& m) {
 
 void bind_event(nb::module_& m) {
   nb::class_<Event>(m, "Event", "A point in the work of a stream.", nb::is_weak_referenceable())
-      .def(nb::init<bool, bool, bool>(), nb::arg("enable_timing") = false,
-           nb::arg("blocking") = false, nb::arg("interprocess") = false)
+      .def(nb::init<bool, bool, bool, bool>(), nb::arg("enable_timing") = false,
+           nb::arg("blocking") = false, nb::arg("interprocess") = false,
+           nb::arg("external") = false)
       .def_prop_ro("device", &Event::device, "None until the first record.")
       .def_prop_ro(
           "cuda_event",
@@ -238,18 +241,16 @@ void bind_streams(nb::module_& m) {
         struct Held {
           nb::object function;
           ~Held() {
-            if (nb::is_alive()) {
-              const nb::gil_scoped_acquire locked;
+            if (const LockFromAnywhere lock; lock)
               function.reset();
-            } else {
-              function.release();  // the interpreter is gone, and with it the function
-            }
+            else
+              function.release();  // the interpreter ends, and with it the function
           }
         };
         auto held = std::make_shared<Held>(Held{std::move(function)});
         auto call = [held] {
-          if (!nb::is_alive()) return;
-          const nb::gil_scoped_acquire locked;
+          const LockFromAnywhere lock;
+          if (!lock) return;
           try {
             held->function();
           } catch (nb::python_error& error) {
@@ -265,7 +266,8 @@ void bind_streams(nb::module_& m) {
       },
       nb::arg("function"), nb::arg("stream") = nb::none(),
       "Enqueues a call of a function without arguments on the host, in the stream's order. It must "
-      "not use CUDA.");
+      "not use CUDA; waiting for its own stream or device is an error, waiting for an event behind "
+      "it never ends. Not called if it has not begun when the interpreter ends.");
 }
 
 }  // namespace ember::python

@@ -27,6 +27,10 @@ TEST(BroadcastErrors, Words) {
                "output tensor at index 0 has shape [3, 2]");
   EXPECT_ERROR(comm::broadcast_coalesced({t, ones({1})}, {0}), Error,
                "All tensors must be on devices[0]: 0");
+  EXPECT_ERROR(comm::broadcast_coalesced({ones({1})}, {-1}), Error,
+               "Expected non-negative device index, but got -1");
+  EXPECT_ERROR(comm::broadcast(t, {0, std::int64_t{1} << 40}), AcceleratorError,
+               "device 1099511627776 was asked for");
 }
 
 TEST(ReduceAddErrors, Words) {
@@ -54,6 +58,11 @@ TEST(ScatterErrors, Words) {
                "and len(chunk_sizes) = 1");
   EXPECT_ERROR(comm::scatter(on_cpu, {-2}), Error,
                "Expected non-negative device index, but got -2");
+  // -1 is what a tensor of the CPU says of its device, and no way to ask for the CPU.
+  EXPECT_ERROR(comm::scatter(on_cpu, {-1, 0}), Error,
+               "Expected non-negative device index, but got -1");
+  EXPECT_ERROR(comm::scatter(on_cpu, {-1}, {}, 0, {cuda::Stream(0)}), Error,
+               "Expected non-negative device index, but got -1");
   EXPECT_ERROR(comm::scatter(t, {0}, {}, 2), IndexError,
                "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
   EXPECT_ERROR(comm::scatter(t, {0}, {}, 0, {}, std::vector<Tensor>{t}), Error,
@@ -100,6 +109,8 @@ TEST(GatherErrors, Words) {
                "Expected out tensor to have shape [8, 3], but got [4, 3]");
   EXPECT_ERROR(comm::gather({t}, 2), IndexError, "Dimension out of range");
   EXPECT_ERROR(comm::gather({t}, 0, 99), AcceleratorError, "invalid device ordinal");
+  EXPECT_ERROR(comm::gather({t}, 0, std::int64_t{1} << 40), AcceleratorError,
+               "device 1099511627776 was asked for");
   EXPECT_ERROR(comm::gather({t}, 0, -2), Error, "Expected non-negative device index, but got -2");
 }
 

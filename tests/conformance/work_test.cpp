@@ -310,6 +310,27 @@ TEST(HostFunction, GivesBackWhatItCaptured) {
   EXPECT_ERROR(host_function(nullptr, stream), ValueError, "empty function");
 }
 
+TEST(HostFunction, MustNotWaitForItself) {
+  const Stream stream;
+  std::atomic<int> refused{0};
+  const auto refuses = [&](auto wait) {
+    try {
+      wait();
+    } catch (const AcceleratorError& error) {
+      refused += error.code() == Code::not_permitted &&
+                 std::string(error.what()).find("would wait for itself") != std::string::npos;
+    }
+  };
+  host_function(
+      [&] {
+        refuses([&] { stream.synchronize(); });
+        refuses([&] { synchronize(stream.device_index()); });
+      },
+      stream);
+  stream.synchronize();
+  EXPECT_EQ(refused, 2);
+}
+
 TEST(HostFunction, HoldsBackLaterWork) {
   const Stream stream;
   std::atomic<bool> go{false};

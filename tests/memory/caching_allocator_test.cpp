@@ -50,7 +50,8 @@ TEST_F(CachingAllocatorTest, AbsurdSizesAreRefusedBeforeAnyArithmetic) {
   const std::string text = "CUDA out of memory. Tried to allocate more than 1EB memory.";
   for (const std::size_t bytes : {std::size_t{1} << 60, ~std::size_t{0}, std::size_t{1} << 63})
     expect_out_of_memory(bytes, text);
-  expect_out_of_memory(static_cast<std::size_t>(-512), "The size was -512, a negative number");
+  expect_out_of_memory(static_cast<std::size_t>(-512),
+                       "or -512 if that was meant, a negative number");
   expect_out_of_memory((std::size_t{1} << 60) - 1, "CUDA out of memory. Tried to allocate ");
   EXPECT_NE(allocate(1), nullptr);
 }
@@ -115,7 +116,8 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
       "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
       "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
       "documentation for Memory Management  "
-      "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)\n";
+      "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables). The request was "
+      "for ";
   expect_out_of_memory(39 * kMiB, line);
   expect_out_of_memory(39 * kMiB,
                        "Cached in partly used segments for work on the default stream: 2.00 MiB.");

@@ -50,6 +50,8 @@ TEST_F(OutOfMemory, TheTextSaysWhatHeldTheMemory) {
                       "reserved by PyTorch but unallocated."),
             std::string::npos)
       << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  EXPECT_NE(text.find(". The request was for 100.00 MiB"), std::string::npos) << text;
   const auto after = memory_counters(0);
   EXPECT_EQ(after.num_ooms, before.num_ooms + 1);
   EXPECT_EQ(after.num_alloc_retries, before.num_alloc_retries + 1);
@@ -90,7 +92,9 @@ TEST_F(OutOfMemory, AbsurdSizes) {
   const std::string text = "CUDA out of memory. Tried to allocate more than 1EB memory.";
   EXPECT_ERROR((void)allocate(std::size_t{1} << 60, stream_), OutOfMemoryError, text);
   EXPECT_ERROR((void)allocate(static_cast<std::size_t>(-1), stream_), OutOfMemoryError,
-               "The size was -1, a negative number");
+               "The size was 18446744073709551615, or -1 if that was meant, a negative number");
+  EXPECT_ERROR((void)allocate(std::size_t{1} << 63, stream_), OutOfMemoryError,
+               "The size was 9223372036854775808, or -9223372036854775808");
   EXPECT_ERROR((void)caching_allocator_alloc(std::size_t{1} << 60, 0), OutOfMemoryError, text);
   EXPECT_NE(allocate(512, stream_).data(), nullptr);
 }

@@ -21,7 +21,7 @@ def test_seeds():
     assert cuda.seed() is None and cuda.seed_all() is None
     assert torch.seed() == torch.initial_seed() < 2 ** 53
     assert torch.random.initial_seed() == torch.initial_seed()
-    with pytest.raises(RuntimeError, match="Overflow"):
+    with pytest.raises(ValueError, match="Overflow"):
         torch.manual_seed(2 ** 64)
 
 

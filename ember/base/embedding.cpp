@@ -1,0 +1,57 @@
+#include "ember/base/embedding.h"
+
+#include <atomic>
+#include <cstdio>
+#include <set>
+
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+
+namespace ember {
+namespace {
+
+constinit std::atomic<const Embedding*> language{nullptr};
+
+struct Shown {
+  Mutex mutex;
+  std::set<std::string> texts EMBER_GUARDED_BY(mutex);
+};
+
+/// Whether this is the first time.
+bool note(const std::string& text) {
+  // Warnings may come while the process exits.
+  static NoDestructor<Shown> shown;
+  const MutexLock lock(shown->mutex);
+  return shown->texts.insert(text).second;
+}
+
+}  // namespace
+
+void embed(const Embedding& embedding) noexcept {
+  language.store(&embedding, std::memory_order_release);
+}
+
+void warn(Warning kind, const std::string& text) noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  if (of != nullptr && of->warn != nullptr) return of->warn(kind, text.c_str());
+  if (note(text))
+    std::fprintf(stderr, "%s%s\n", kind == Warning::future ? "FutureWarning: " : "", text.c_str());
+}
+
+std::string call_stack() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->call_stack != nullptr ? of->call_stack() : std::string();
+}
+
+UnexpectedWait::UnexpectedWait() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  if (of == nullptr || of->begin_wait == nullptr) return;
+  end_ = of->end_wait;
+  begun_ = of->begin_wait();
+}
+
+UnexpectedWait::~UnexpectedWait() {
+  if (end_ != nullptr) end_(begun_);
+}
+
+}  // namespace ember

@@ -1,0 +1,46 @@
+// What ember does in the way of the language that it is used from. On its own it writes warnings to
+// stderr and knows nothing of call stacks; the Python package replaces that by Python's.
+#pragma once
+
+#include <string>
+
+namespace ember {
+
+enum class Warning : unsigned char { user, future };
+
+/// What a language puts in. Each may be null; none may throw.
+struct Embedding {
+  /// Shows a warning to the code that made the call. Called without a lock of ember's, on the
+  /// thread of that call.
+  void (*warn)(Warning kind, const char* text) noexcept = nullptr;
+  /// Where the calling thread stands in the language's code, one or more lines; empty if unknown.
+  std::string (*call_stack)() noexcept = nullptr;
+  /// Around a wait for a device in a call that the language did not expect to wait: gives the lock
+  /// of its interpreter back, if the thread holds it, and takes it again.
+  void* (*begin_wait)() noexcept = nullptr;
+  void (*end_wait)(void* begun) noexcept = nullptr;
+};
+
+/// From now on. `embedding` must live for ever.
+void embed(const Embedding& embedding) noexcept;
+
+/// Shows a warning: on stderr, each text once, unless the language does it.
+void warn(Warning kind, const std::string& text) noexcept;
+
+/// See Embedding::call_stack; empty without it.
+std::string call_stack() noexcept;
+
+/// While it lives, the thread may wait for a device.
+class UnexpectedWait {
+ public:
+  UnexpectedWait() noexcept;
+  ~UnexpectedWait();
+  UnexpectedWait(const UnexpectedWait&) = delete;
+  UnexpectedWait& operator=(const UnexpectedWait&) = delete;
+
+ private:
+  void (*end_)(void*) noexcept = nullptr;
+  void* begun_ = nullptr;
+};
+
+}  // namespace ember

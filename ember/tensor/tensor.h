@@ -198,8 +198,8 @@ class Tensor {
   /// The memory, of a device or pinned, is used by work on a stream: see cuda::record_stream. Error
   /// for other memory, which nothing keeps for a stream.
   void record_stream(const cuda::Stream& stream) const;
-  /// The same number everywhere; elements may share memory. Error if the dtype cannot hold it: fits()
-  /// in number.h.
+  /// The same number everywhere; elements may share memory. Error if the dtype cannot hold it:
+  /// fits() in number.h.
   Tensor& fill_(const Scalar& value);
   Tensor& zero_() { return fill_(0); }
 

@@ -241,8 +241,7 @@ TEST(Views, Complex) {
   EXPECT_EQ(back[1].item<std::complex<double>>(), std::complex<double>(5, 6));
   const Tensor x = arange(8, float64);
   EXPECT_TRUE(x.real().is(x));
-  EXPECT_ERROR(x.imag(), Error,
-               "imag is not implemented for tensors with non-complex dtypes.");
+  EXPECT_ERROR(x.imag(), Error, "imag is not implemented for tensors with non-complex dtypes.");
   EXPECT_ERROR(x.view_as_real(), Error, "view_as_real is only supported for complex tensors");
   EXPECT_ERROR(arange(2).view_as_complex(), Error,
                "view_as_complex is only supported for float and double tensors, but got a tensor "

@@ -138,6 +138,12 @@ void bind_runtime(nb::module_& m) {
   define_for_device(
       m, "synchronize", [](cuda::DeviceArg device) { cuda::synchronize(device); },
       "Waits for all work of a device.");
+  define_for_device(
+      m, "reset_device", [](cuda::DeviceArg device) { cuda::reset_device(device); },
+      "Drops everything a device holds and clears its fault, so that the process can go on with "
+      "it.\n"
+      "Tensors, streams and events from before refuse to work. Not torch's; on real GPUs a fault\n"
+      "cannot be cleared within the process, and is raised again.");
   m.def("get_arch_list", &cuda::get_arch_list,
         "What the CUDA object was compiled for, such as ['sm_90', 'compute_90'].");
   m.def("get_gencode_flags", &cuda::get_gencode_flags, "The same as flags of nvcc.");

@@ -97,7 +97,7 @@ TEST(Arithmetic, RoundsToDigits) {
     EXPECT_EQ(&round_out(self, self, 1), &self);
     EXPECT_EQ(values<double>(self), values<double>(tensor({1235.0, -0.1, 2.5}, place).to(float16)));
     EXPECT_TRUE(std::isnan(round(x.to(float32), 400).select(0, 0).item<float>()));
-    EXPECT_ERROR(round(x.to(int64), 1), Error, "not implemented for 'Long'");
+    EXPECT_ERROR(round(x.to(int64), 1), NotImplementedError, "not implemented for 'Long'");
     EXPECT_EQ(round(x.to(int64), 0).select(0, 0).item<int>(), 1234);
   }
 }

@@ -207,3 +207,30 @@ def test_out_of_memory_is_one_line():
     with warnings.catch_warnings(), pytest.raises(torch.OutOfMemoryError) as caught:
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
     assert "\n" not in str(caught.value)
+
+
+# ---- Faults
+
+def test_a_simulated_device_goes_on_after_a_reset():
+    code = """
+x = ember.arange(4, device="cuda")
+x[ember.tensor([9], device="cuda")]
+for use in (cuda.synchronize, lambda: x + 1):
+    try:
+        use()
+    except RuntimeError as error:
+        assert "index 9 is out of bounds" in str(error), error
+    else:
+        raise SystemExit("no error")
+cuda.reset_device()
+assert (ember.arange(4, device="cuda") + 1).sum().item() == 10
+try:
+    x + 1
+except RuntimeError as error:
+    print(error)
+del x
+print(cuda.memory_allocated() >= 0)
+"""
+    ended = child(code, EMBER_DEVICES="sim:1")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("True\n")

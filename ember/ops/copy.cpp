@@ -158,8 +158,7 @@ Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
 }
 
 Tensor Tensor::cuda(cuda::DeviceArg device, bool non_blocking) const {
-  const int index = device.index();
-  return to(Device(Device::Type::cuda, index), non_blocking);
+  return to(Device(Device::Type::cuda, device.existing()), non_blocking);
 }
 
 Tensor Tensor::cpu() const { return to(Device(Device::Type::cpu)); }

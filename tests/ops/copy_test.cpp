@@ -214,6 +214,7 @@ TEST(To, GivesItselfIfNothingChanges) {
   EXPECT_TRUE(there.to(there).is(there));
   EXPECT_EQ(x.to(there.to(float64)).dtype(), float64);
   EXPECT_ERROR(x.to("cuda:99"), AcceleratorError, "invalid device ordinal");
+  EXPECT_ERROR(x.cuda(INT64_C(1) << 32), AcceleratorError, "device 4294967296 was asked for");
 }
 
 TEST(To, FollowsTheCurrentDevice) {

@@ -71,16 +71,30 @@ Status count_column(const driver::Params& params, const driver::HostLaunch& on) 
   return {};
 }
 
-/// Every element is written, and the next one on it unless it was chosen: masks are rarely such
-/// that a branch could be foreseen.
+/// Calls `write(k, i)` for every element i of a mask, where k is how many were chosen before: each
+/// is written, and the next one on it unless it was chosen. Masks are rarely such that a branch
+/// could be foreseen.
+template <class Write>
+void write_chosen(const ops::SelectArgs& args, const Byte* mask, const Write& write) {
+  std::int64_t i = 0;
+  std::int64_t k = 0;
+  while (i < args.count && k < args.chosen) {
+    // So many steps lead beyond the end of neither.
+    const std::int64_t end = i + std::min(args.count - i, args.chosen - k);
+    for (; i < end; ++i) {
+      write(k, i);
+      k += mask[i] != 0 ? 1 : 0;
+    }
+  }
+}
+
 template <class T>
 void move_chosen(const ops::SelectArgs& args, const Byte* mask, const std::byte* in,
                  std::byte* out) {
-  const std::byte* const end = out + unsign(args.chosen) * sizeof(T);
-  for (std::int64_t i = 0; i < args.count && out != end; ++i, in += sizeof(T)) {
-    std::memcpy(out, in, sizeof(T));
-    out += mask[i] != 0 ? sizeof(T) : 0;
-  }
+  constexpr auto kItem = static_cast<std::int64_t>(sizeof(T));
+  write_chosen(args, mask, [&](std::int64_t k, std::int64_t i) {
+    std::memcpy(out + k * kItem, in + i * kItem, sizeof(T));
+  });
 }
 
 Status select_column(const driver::Params& params, const driver::HostLaunch& on) {
@@ -109,14 +123,11 @@ Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on
   auto* out = on.at(static_cast<std::int64_t*>(args.out), unsign(args.chosen * args.dims));
   if (out == nullptr) return on.fault();
   if (args.chosen == 0 || args.dims == 0) return {};
-  const std::int64_t* const stop = out + args.chosen * args.dims;
   if (args.dims == 1) {
-    for (std::int64_t i = 0; i < args.count && out != stop; ++i) {
-      *out = i;
-      out += mask[i] != 0 ? 1 : 0;
-    }
+    write_chosen(args, mask, [&](std::int64_t k, std::int64_t i) { out[k] = i; });
     return {};
   }
+  const std::int64_t* const stop = out + args.chosen * args.dims;
   // Line by line: the places in it of some elements, and then all coordinates of the chosen ones.
   constexpr std::int64_t kPiece = 256;
   const int last = args.dims - 1;

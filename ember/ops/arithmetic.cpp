@@ -12,16 +12,13 @@
 namespace ember {
 namespace {
 
+using ops::dtype_of;
 using ops::OpId;
 
 template <class... Inputs>
 Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
   const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
   return ops::elementwise(op, list, out);
-}
-
-Dtype dtype_of(const Operand& x) {
-  return x.tensor() != nullptr ? x.tensor()->dtype() : x.number().dtype();
 }
 
 bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bfloat16; }

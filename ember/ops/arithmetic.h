@@ -32,8 +32,8 @@ Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Opera
                     const Scalar& value);
 
 /// To so many digits behind the point, or, if negative, to zeros before it: x * 10^decimals is
-/// rounded and divided again. Floating types only, except with no decimals: Error `"round" not
-/// implemented for 'Long'`.
+/// rounded and divided again. Floating types only, except with no decimals: NotImplementedError
+/// `"round" not implemented for 'Long'`.
 Tensor round(const Tensor& x, int decimals);
 Tensor& round_out(Tensor& out, const Tensor& x, int decimals);
 

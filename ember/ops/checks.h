@@ -37,6 +37,11 @@ void require_dtype(const Tensor& out, Dtype dtype);
 /// `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
 
+/// Of the tensor, or of the number.
+inline Dtype dtype_of(const Operand& x) {
+  return x.tensor() != nullptr ? x.tensor()->dtype() : x.number().dtype();
+}
+
 /// `device` with the index that "cuda" alone stands for now.
 Device resolve(Device device);
 

@@ -302,18 +302,15 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
 /// What torch refuses although there is a result: bools in differences, which are mistaken masks,
 /// and negative powers of integers, nearly all of them zero.
 void require_sense(OpId op, const Operand& x, const Operand& y) {
-  const auto dtype = [](const Operand& operand) {
-    return operand.tensor() != nullptr ? operand.tensor()->dtype() : operand.number().dtype();
-  };
   if (op == OpId::sub) {
-    const bool bools[] = {dtype(x) == Dtype::bool_, dtype(y) == Dtype::bool_};
+    const bool bools[] = {ops::dtype_of(x) == Dtype::bool_, ops::dtype_of(y) == Dtype::bool_};
     if (bools[0] != bools[1])
       throw Error(
           "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
           "to invert a mask, use the `~` or `logical_not()` operator instead.");
     return;
   }
-  if (y.tensor() == nullptr && is_integral(dtype(x)) && is_integral(dtype(y)) &&
+  if (y.tensor() == nullptr && is_integral(ops::dtype_of(x)) && is_integral(ops::dtype_of(y)) &&
       y.number().to<std::int64_t>() < 0)
     throw Error("Integers to negative integer powers are not allowed.");
 }

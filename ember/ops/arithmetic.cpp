@@ -12,7 +12,7 @@
 namespace ember {
 namespace {
 
-using ops::dtype_of;
+using ops::operand_dtype;
 using ops::OpId;
 
 template <class... Inputs>
@@ -51,7 +51,7 @@ Scalar negative(const Scalar& number, Dtype dtype) {
 Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
                   const Scalar& alpha) {
   const Dtype dtype = result_type(x, y);
-  if (plain == OpId::sub && (dtype_of(x) == Dtype::bool_ || dtype_of(y) == Dtype::bool_))
+  if (plain == OpId::sub && (operand_dtype(x) == Dtype::bool_ || operand_dtype(y) == Dtype::bool_))
     return call(plain, out, x, y);  // says that there is no such sub
   check_alpha(dtype, alpha);
   require_fits(alpha, dtype);

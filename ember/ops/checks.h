@@ -38,7 +38,7 @@ void require_dtype(const Tensor& out, Dtype dtype);
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
 
 /// Of the tensor, or of the number.
-inline Dtype dtype_of(const Operand& x) {
+inline Dtype operand_dtype(const Operand& x) {
   return x.tensor() != nullptr ? x.tensor()->dtype() : x.number().dtype();
 }
 

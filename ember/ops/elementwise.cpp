@@ -303,15 +303,16 @@ bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inpu
 /// and negative powers of integers, nearly all of them zero.
 void require_sense(OpId op, const Operand& x, const Operand& y) {
   if (op == OpId::sub) {
-    const bool bools[] = {ops::dtype_of(x) == Dtype::bool_, ops::dtype_of(y) == Dtype::bool_};
+    const bool bools[] = {ops::operand_dtype(x) == Dtype::bool_,
+                          ops::operand_dtype(y) == Dtype::bool_};
     if (bools[0] != bools[1])
       throw Error(
           "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
           "to invert a mask, use the `~` or `logical_not()` operator instead.");
     return;
   }
-  if (y.tensor() == nullptr && is_integral(ops::dtype_of(x)) && is_integral(ops::dtype_of(y)) &&
-      y.number().to<std::int64_t>() < 0)
+  if (y.tensor() == nullptr && is_integral(ops::operand_dtype(x)) &&
+      is_integral(ops::operand_dtype(y)) && y.number().to<std::int64_t>() < 0)
     throw Error("Integers to negative integer powers are not allowed.");
 }
 

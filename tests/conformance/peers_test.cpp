@@ -1,4 +1,7 @@
 // Peer access and copies between devices.
+#include <chrono>
+#include <thread>
+
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
 #include "tests/support/devices.h"
@@ -7,6 +10,7 @@ namespace ember::cuda {
 namespace {
 
 using test::MoveArgs;
+using test::Pinned;
 using test::Words;
 
 TEST(Peers, AreAskedForById) {
@@ -96,6 +100,31 @@ TEST(PeerCopy, DoesNotHoldUpTheOtherDevicesDefaultStream) {
     EXPECT_FALSE(default_stream(0).query());
   }
   cuda::synchronize(0);
+}
+
+TEST(PeerCopy, OfTheHostOnADefaultStreamDoesNotWaitForTheOtherDevice) {
+  NEEDS_DEVICES(2);
+  const Pinned<std::uint32_t> host(1);
+  Words<std::uint32_t> here(1, 0);
+  Words<std::uint32_t> there(1, 1);
+  for (const int busy : {0, 1}) {
+    const Stream other = default_stream(1 - busy);
+    const auto* memory = busy == 0 ? &here : &there;
+    const auto copy_there_and_back = [&] {
+      copy_async(memory->get(), host.get(), 4, other);
+      copy_async(host.get(), memory->get(), 4, other);
+    };
+    copy_there_and_back();
+    other.synchronize();
+    const test::Gate gate(default_stream(busy));
+    gate.await_running();
+    copy_there_and_back();
+    // One that waits for the gate would wait for ever.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!other.query() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_TRUE(other.query());
+    EXPECT_FALSE(default_stream(busy).query());
+  }
 }
 
 TEST(PeerCopy, IsInTheOrderOfADefaultStream) {

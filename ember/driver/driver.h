@@ -142,7 +142,7 @@ class Driver {
   /// Enqueues a copy between any two places that the stream's device can reach; the direction
   /// follows from the addresses. With ordinary (not pinned) host memory on one side the call may
   /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing. A copy
-  /// between devices waits for nothing on the other device, not even on default streams.
+  /// to or from another device waits for nothing there, not even on default streams.
   virtual Status copy(StreamHandle stream, void* target, const void* source,
                       std::size_t bytes) noexcept = 0;
   /// Enqueues a copy from one device to another, ordered like every copy; works with and without

@@ -1,6 +1,6 @@
 // Peer access and copies between devices.
 #include <chrono>
-#include <thread>
+#include <future>
 
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
@@ -102,29 +102,55 @@ TEST(PeerCopy, DoesNotHoldUpTheOtherDevicesDefaultStream) {
   cuda::synchronize(0);
 }
 
-TEST(PeerCopy, OfTheHostOnADefaultStreamDoesNotWaitForTheOtherDevice) {
-  NEEDS_DEVICES(2);
-  const Pinned<std::uint32_t> host(1);
+/// Work on the default stream of one device that touches the memory of the other is done while the
+/// other's default stream is held.
+template <class Enqueue>
+void expect_waits_for_its_own_stream_only(const Enqueue& enqueue) {
   Words<std::uint32_t> here(1, 0);
   Words<std::uint32_t> there(1, 1);
   for (const int busy : {0, 1}) {
     const Stream other = default_stream(1 - busy);
-    const auto* memory = busy == 0 ? &here : &there;
-    const auto copy_there_and_back = [&] {
-      copy_async(memory->get(), host.get(), 4, other);
-      copy_async(host.get(), memory->get(), 4, other);
+    std::uint32_t* const memory = (busy == 0 ? here : there).get();
+    const auto done = [&] {
+      enqueue(memory, other);
+      other.synchronize();
     };
-    copy_there_and_back();
-    other.synchronize();
+    done();
     const test::Gate gate(default_stream(busy));
     gate.await_running();
-    copy_there_and_back();
-    // One that waits for the gate would wait for ever.
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!other.query() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    EXPECT_TRUE(other.query());
+    // In another thread, for what waits for the gate would wait for ever.
+    auto enqueued = std::async(std::launch::async, done);
+    EXPECT_EQ(enqueued.wait_for(std::chrono::seconds(20)), std::future_status::ready);
     EXPECT_FALSE(default_stream(busy).query());
   }
+}
+
+TEST(PeerCopy, OfPinnedMemoryOnADefaultStreamDoesNotWaitForTheOtherDevice) {
+  NEEDS_DEVICES(2);
+  const Pinned<std::uint32_t> host(1);
+  expect_waits_for_its_own_stream_only([&](std::uint32_t* memory, const Stream& stream) {
+    copy_async(memory, host.get(), 4, stream);
+    copy_async(host.get(), memory, 4, stream);
+  });
+}
+
+TEST(PeerCopy, OfOrdinaryMemoryOnADefaultStreamDoesNotWaitForTheOtherDevice) {
+  NEEDS_DEVICES(2);
+  std::uint32_t host = 0;
+  expect_waits_for_its_own_stream_only([&](std::uint32_t* memory, const Stream& stream) {
+    copy_async(memory, &host, 4, stream);
+    copy_async(&host, memory, 4, stream);
+  });
+}
+
+TEST(PeerFill, OnADefaultStreamDoesNotWaitForTheOtherDevice) {
+  NEEDS_PEERS();
+  enable_peer_access(0, 1);
+  enable_peer_access(1, 0);
+  expect_waits_for_its_own_stream_only(
+      [](std::uint32_t* memory, const Stream& stream) { fill_async(memory, 7, 4, stream); });
+  disable_peer_access(0, 1);
+  disable_peer_access(1, 0);
 }
 
 TEST(PeerCopy, IsInTheOrderOfADefaultStream) {

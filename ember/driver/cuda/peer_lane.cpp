@@ -23,13 +23,21 @@ CUresult PeerLane::make() noexcept {
   return result;
 }
 
-CUresult PeerLane::enter() noexcept {
+// The lock holds each pair of calls together: a wait is for the last record before it. Others may
+// enter before this work leaves; what they wait for then is earlier still, so that nothing waits in
+// a circle.
+CUresult PeerLane::enter(CUstream& stream) noexcept {
+  const MutexLock lock(mutex_);
   if (stream_ == nullptr) [[unlikely]]
     if (const CUresult result = make(); result != CUDA_SUCCESS) return result;
+  stream = stream_;
   return order(nullptr, before_, stream_);
 }
 
-CUresult PeerLane::leave() noexcept { return order(stream_, after_, nullptr); }
+CUresult PeerLane::leave() noexcept {
+  const MutexLock lock(mutex_);
+  return order(stream_, after_, nullptr);
+}
 
 void PeerLane::forget() noexcept {
   const MutexLock lock(mutex_);

@@ -1,8 +1,8 @@
-// Where copies between two devices run that are asked for on a default stream.
+// Where work runs that touches the memory of another device and is asked for on a default stream.
 //
-// CUDA orders such a copy among the work on the default streams of both devices: it waits for
-// whatever the other one's holds, and holds that up in turn. The seam promises that a copy is in
-// the order of its own stream only. So it runs on a stream of this driver's, between two events.
+// CUDA orders such work among what is on the default streams of both devices: it waits for whatever
+// the other one's holds, and holds that up in turn. The seam promises that work is in the order of
+// its own stream only. So it runs on a stream of this driver's, between two events.
 #pragma once
 
 #include "ember/base/mutex.h"
@@ -13,17 +13,18 @@ namespace ember::driver::cuda {
 /// The side stream of one device's default stream, made at the first need. Thread-safe.
 class PeerLane {
  public:
-  /// Calls `copy(stream)`, which enqueues a copy on the stream that it is given, so that the copy
-  /// is in the order of the default stream of the device, whose context is current. Does not block,
-  /// and makes nothing once it is warm.
-  template <class Copy>
-  CUresult run(const Copy& copy) noexcept {
-    // One copy at a time: the events stand for one copy each.
-    const MutexLock lock(mutex_);
-    CUresult result = enter();
-    if (result == CUDA_SUCCESS) result = copy(stream_);
-    if (result == CUDA_SUCCESS) result = leave();
-    return result;
+  /// Calls `enqueue(stream)`, which puts work on the stream that it is given, so that the work is
+  /// in the order of the default stream of the device, whose context is current. Blocks if
+  /// `enqueue` does, without holding up other threads, and makes nothing once it is warm.
+  template <class Enqueue>
+  CUresult run(const Enqueue& enqueue) noexcept {
+    CUstream stream = nullptr;
+    CUresult result = enter(stream);
+    if (result != CUDA_SUCCESS) return result;
+    result = enqueue(stream);
+    // Even if it failed: part of the work may be on its way.
+    const CUresult left = leave();
+    return result == CUDA_SUCCESS ? left : result;
   }
 
   /// After a reset, which took the stream and the events away.
@@ -31,8 +32,8 @@ class PeerLane {
 
  private:
   CUresult make() noexcept EMBER_REQUIRES(mutex_);
-  CUresult enter() noexcept EMBER_REQUIRES(mutex_);
-  CUresult leave() noexcept EMBER_REQUIRES(mutex_);
+  CUresult enter(CUstream& stream) noexcept;
+  CUresult leave() noexcept;
 
   Mutex mutex_;
   CUstream stream_ EMBER_GUARDED_BY(mutex_) = nullptr;

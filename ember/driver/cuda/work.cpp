@@ -24,13 +24,10 @@ int owner(const void* pointer) noexcept {
   return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
-/// Whether a copy is one between memories of devices, not both of them this one's. Copies with the
-/// host may wait for it, and do so on the stream itself.
-bool leaves(int device, const void* target, const void* source) noexcept {
-  const int from = owner(source);
-  if (from < 0) return false;
-  const int to = owner(target);
-  return to >= 0 && (from != device || to != device);
+/// Whether an address is in the memory of another device.
+bool is_elsewhere(int device, const void* pointer) noexcept {
+  const int owns = owner(pointer);
+  return owns >= 0 && owns != device;
 }
 
 }  // namespace
@@ -67,16 +64,17 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
   return on->enqueue(
       {"copy", stream.native, bytes},
       [&] {
+        const auto copy = [&](CUstream on_stream) {
+          CUresult result = CUDA_SUCCESS;
+          if (on->staging().copy(to_cuda(target), to_cuda(source), bytes, on_stream, result) ==
+              Staging::Outcome::left_to_cuda)
+            result = api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, on_stream);
+          return result;
+        };
         if (stream.native == nullptr && devices_.size() > 1 &&
-            leaves(stream.device, target, source))
-          return on->peer_lane().run([&](CUstream lane) {
-            return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, lane);
-          });
-        CUresult result = CUDA_SUCCESS;
-        if (on->staging().copy(to_cuda(target), to_cuda(source), bytes, to_cuda(stream), result) ==
-            Staging::Outcome::left_to_cuda)
-          result = api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, to_cuda(stream));
-        return result;
+            (is_elsewhere(stream.device, target) || is_elsewhere(stream.device, source)))
+          return on->peer_lane().run(copy);
+        return copy(to_cuda(stream));
       },
       [&] { return copy_text(target, source, bytes); });
 }

@@ -1,8 +1,8 @@
-// The CUDA column of element-wise kernels. Three kernels for each functor: one for flat loops,
-// which moves 16 bytes per thread; one for loops whose rows have adjacent outputs, and inputs that
-// are adjacent or the same throughout (broadcasting, cut rows), which looks for its place once per
-// 16 bytes and moves several of them; and one for everything else. Copies have a fourth, for
-// transpositions (transpose.h), and a fifth, which fills.
+// The CUDA column of element-wise kernels. Two kernels for each functor: one for flat loops, which
+// moves 16 bytes per thread, and one that looks for its places. That one does so once per 16 bytes
+// for loops whose rows have adjacent outputs, and inputs that are adjacent or the same throughout
+// (broadcasting, cut rows), and once per element for everything else. Copies have a third, for
+// transpositions (transpose.h), and a fourth, which fills.
 #pragma once
 
 #include <cstdint>
@@ -61,26 +61,45 @@ Source<F, k> source(const Loop& loop) {
   return made;
 }
 
-/// What one thread reads of one input: a pack at each of P offsets, in elements. Constructing it
+/// From here on the compiler knows nothing of a pack that was loaded. What is computed from it
+/// would otherwise move up into the branch of its load, and wait there before the next input is
+/// asked for.
+template <class Packed>
+__device__ __forceinline__ void settle(Packed& pack) {
+  if constexpr (sizeof(Packed) == 1) {
+    unsigned byte = reinterpret_cast<const std::uint8_t&>(pack);
+    asm volatile("" : "+r"(byte));
+    reinterpret_cast<std::uint8_t&>(pack) = static_cast<std::uint8_t>(byte);
+  } else if constexpr (sizeof(Packed) == 2) {
+    asm volatile("" : "+h"(reinterpret_cast<std::uint16_t&>(pack)));
+  } else {
+#pragma unroll
+    for (std::size_t i = 0; i < sizeof(Packed) / 4; ++i)
+      asm volatile("" : "+r"(reinterpret_cast<std::uint32_t*>(&pack)[i]));
+  }
+}
+
+/// What one thread reads of one input: a pack of N elements at each of P offsets. Constructing it
 /// starts all loads, so that those of all inputs are in flight together before anything is
 /// computed. An input that is `fixed` has one value for each pack, or for the whole of a flat loop.
-template <class F, int k, int P, bool flat>
+template <class F, int k, int N, int P, bool flat>
 struct Reader {
   using Stored = typename F::template Input<k>;
   using Computed = typename F::template Computed<k>;
-  using Packed = Pack<Stored, width<F>>;
+  using Packed = Pack<Stored, N>;
 
   template <class Offset>
   __device__ __forceinline__ Reader(const Source<F, k>& in, const Offset (&offsets)[P])
       : fixed(in.fixed) {
 #pragma unroll
     for (int p = 0; p < P; ++p) {
-      if (in.data == nullptr)
-        values[p] = in.value;
-      else if (fixed)
+      if (!fixed)
+        packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
+      else if (in.data != nullptr)
         values[p] = convert<Computed>(in.data[flat ? 0 : offsets[p]]);
       else
-        packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
+        values[p] = in.value;
+      settle(packs[p]);
     }
   }
   __device__ __forceinline__ Computed at(int pack, int i) const {
@@ -93,17 +112,17 @@ struct Reader {
 };
 
 /// Computes and stores packs number `first`, `first` + `step`... as far as there are so many.
-template <class F, int P, class Number, class Offset, class... Readers>
+template <class F, int N, int P, class Number, class Offset, class... Readers>
 __device__ __forceinline__ void write_packs(typename F::Output* out, Number first, int step,
                                             Number packs, const Offset (&offsets)[P],
                                             const Readers&... in) {
-  using Packed = Pack<typename F::Output, width<F>>;
+  using Packed = Pack<typename F::Output, N>;
 #pragma unroll
   for (int p = 0; p < P; ++p) {
     if (first + p * step >= packs) return;
     Packed result;
 #pragma unroll
-    for (int i = 0; i < width<F>; ++i) result.value[i] = F::call(in.at(p, i)...);
+    for (int i = 0; i < N; ++i) result.value[i] = F::call(in.at(p, i)...);
     *reinterpret_cast<Packed*>(out + offsets[p]) = result;
   }
 }
@@ -141,7 +160,8 @@ __global__ void __launch_bounds__(kThreads / flat_packs<F>)
         const std::int64_t pack = first + p * kStep;
         offsets[p] = (pack < packs ? pack : packs - 1) * width<F>;
       }
-      write_packs<F>(out, first, kStep, packs, offsets, Reader<F, k, P, true>(in, offsets)...);
+      write_packs<F, width<F>>(out, first, kStep, packs, offsets,
+                               Reader<F, k, width<F>, P, true>(in, offsets)...);
     }
     // What is left is less than a pack.
     const std::int64_t i = packs * width<F> + threadIdx.x;
@@ -179,52 +199,36 @@ struct Offsets {
   }
 };
 
-constexpr int kElements = 4;  ///< per thread of the strided kernel
+/// What a block of the kernel that looks for its places does, in packs of N elements.
+template <int N>
+struct PlacesTile {
+  static constexpr int kEach = N > 1 ? 2 : 4;  ///< packs per thread
+  static constexpr int kThreads = cuda::kThreads / (N > 1 ? 2 : 1);
+  static constexpr int kPerBlock = kEach * kThreads;
+};
 
-template <class F, class... Sources>
-__global__ void __launch_bounds__(kThreads)
-    strided_kernel(typename F::Output* out, std::uint32_t count, Offsets<F::kInputs + 1> where,
-                   Sources... in) {
-  const std::uint32_t begin = blockIdx.x * (kThreads * kElements) + threadIdx.x;
+/// Packs of N elements, wherever they lie. `where` counts packs along dimension 0; a source is
+/// `fixed` if it is a number, or the same throughout the rows that packs are cut from.
+template <class F, int N, class... Sources>
+__global__ void __launch_bounds__(PlacesTile<N>::kThreads)
+    places_kernel(typename F::Output* out, std::uint32_t packs, Offsets<F::kInputs + 1> where,
+                  Sources... in) {
+  constexpr int P = PlacesTile<N>::kEach;
+  constexpr int kStep = PlacesTile<N>::kThreads;
+  const std::uint32_t first = blockIdx.x * PlacesTile<N>::kPerBlock + threadIdx.x;
+  std::int32_t offsets[F::kInputs + 1][P];
 #pragma unroll
-  for (int e = 0; e < kElements; ++e) {
-    const std::uint32_t i = begin + e * kThreads;
-    if (i >= count) return;
-    std::int32_t offsets[F::kInputs + 1];
-    where.find(i, offsets);
-    [&]<int... k>(std::integer_sequence<int, k...>) {
-      out[offsets[0]] =
-          F::call((in.data == nullptr
-                       ? in.value
-                       : convert<typename F::template Computed<k>>(in.data[offsets[k + 1]]))...);
-    }
-    (std::make_integer_sequence<int, F::kInputs>());
-  }
-}
-
-constexpr int kRowPacks = 2;  ///< per thread of the kernel for rows
-constexpr int kRowsThreads = kThreads / kRowPacks;
-
-/// Rows of whole packs, kThreads of them for each block. `where` counts packs along dimension 0; a
-/// source is `fixed` if it is the same throughout a row.
-template <class F, class... Sources>
-__global__ void __launch_bounds__(kRowsThreads)
-    rows_kernel(typename F::Output* out, std::uint32_t packs, Offsets<F::kInputs + 1> where,
-                Sources... in) {
-  const std::uint32_t first = blockIdx.x * kThreads + threadIdx.x;
-  std::int32_t offsets[F::kInputs + 1][kRowPacks];
-#pragma unroll
-  for (int p = 0; p < kRowPacks; ++p) {
+  for (int p = 0; p < P; ++p) {
     // Beyond the end the last pack is read again, and not written.
-    const std::uint32_t i = first + p * kRowsThreads;
+    const std::uint32_t i = first + p * kStep;
     std::int32_t found[F::kInputs + 1];
     where.find(i < packs ? i : packs - 1, found);
 #pragma unroll
     for (int k = 0; k <= F::kInputs; ++k) offsets[k][p] = found[k];
   }
   [&]<int... k>(std::integer_sequence<int, k...>) {
-    write_packs<F>(out, first, kRowsThreads, packs, offsets[0],
-                   Reader<F, k, kRowPacks, false>(in, offsets[k + 1])...);
+    write_packs<F, N>(out, first, kStep, packs, offsets[0],
+                      Reader<F, k, N, P, false>(in, offsets[k + 1])...);
   }
   (std::make_integer_sequence<int, F::kInputs>());
 }
@@ -264,7 +268,7 @@ bool packs_fit(const Loop& loop, std::integer_sequence<int, k...>) {
           ...);
 }
 
-/// Whether the kernel for rows can run a loop: see there.
+/// Whether a loop's rows can be cut into packs of width<F>.
 template <class F, int... k>
 bool rows_fit(const Loop& loop, std::integer_sequence<int, k...> inputs) {
   constexpr int kWidth = width<F>;
@@ -280,24 +284,25 @@ bool rows_fit(const Loop& loop, std::integer_sequence<int, k...> inputs) {
   return fits(0) && (fits(k + 1) && ...);
 }
 
-/// A source of the kernel for rows.
-template <class F, int k>
-Source<F, k> row_source(const Loop& loop) {
+template <int N, class F, int k>
+Source<F, k> place_source(const Loop& loop) {
   Source<F, k> made = source<F, k>(loop);
-  made.fixed = loop.number[k + 1] >= 0 || loop.stride[k + 1][0] == 0;
+  made.fixed = made.data == nullptr || (N > 1 && loop.stride[k + 1][0] == 0);
   return made;
 }
 
-template <class F, int... k>
-Status launch_rows(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...>) {
+template <int N, class F, int... k>
+Status launch_places(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...>) {
   Loop packed = loop;
-  packed.size[0] = loop.size[0] / width<F>;
-  for (int operand = 0; operand <= F::kInputs; ++operand) packed.stride[operand][0] *= width<F>;
-  const auto packs = static_cast<std::uint32_t>(loop.count / width<F>);
-  const Grid grid{blocks_for(packs, kThreads), kRowsThreads};
-  return start<&rows_kernel<F, Source<F, k>...>>(
+  if constexpr (N > 1) {
+    packed.size[0] /= N;
+    for (int operand = 0; operand <= F::kInputs; ++operand) packed.stride[operand][0] *= N;
+  }
+  const auto packs = static_cast<std::uint32_t>(loop.count / N);
+  const Grid grid{blocks_for(packs, PlacesTile<N>::kPerBlock), PlacesTile<N>::kThreads};
+  return start<&places_kernel<F, N, Source<F, k>...>>(
       on, grid, static_cast<typename F::Output*>(loop.data[0]), packs,
-      Offsets<F::kInputs + 1>(packed), row_source<F, k>(loop)...);
+      Offsets<F::kInputs + 1>(packed), place_source<N, F, k>(loop)...);
 }
 
 template <class F, int... k>
@@ -314,7 +319,7 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
     }
   }
   if constexpr (width < F >> 1)
-    if (rows_fit<F>(loop, inputs)) return launch_rows<F>(loop, on, inputs);
+    if (rows_fit<F>(loop, inputs)) return launch_places<width<F>, F>(loop, on, inputs);
   if (loop.flat() && (packs_fit<F>(loop, inputs) || loop.count > INT32_MAX)) {
     if (!packs_fit<F>(loop, inputs)) {
       // Too long for the other kernel, which counts in 32 bits: in two parts.
@@ -335,10 +340,7 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
     return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count,
                                                    source<F, k>(loop)...);
   }
-  const Grid grid{blocks_for(loop.count, kThreads * kElements), kThreads};
-  return start<&strided_kernel<F, Source<F, k>...>>(
-      on, grid, out, static_cast<std::uint32_t>(loop.count), Offsets<F::kInputs + 1>(loop),
-      source<F, k>(loop)...);
+  return launch_places<1, F>(loop, on, inputs);
 }
 
 template <class F>

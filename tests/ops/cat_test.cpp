@@ -104,6 +104,18 @@ TEST(Cat, OfManyTensorsIsOneLaunch) {
   EXPECT_EQ(counter.launches, 2);
 }
 
+TEST(Cat, OfMoreTensorsThanABlockHasThreads) {
+  NEEDS_DEVICES(1);
+  for (const int parts : {127, 128, 129, 257, 16384, 16385, 16900}) {
+    const Tensor all = arange(std::int64_t{parts} * 5, {Dtype::int32, kDevice});
+    std::vector<Tensor> pieces;
+    for (std::int64_t i = 0, at = 0; i < parts; at += 1 + i % 9, ++i)
+      pieces.push_back(all.narrow(0, at, 1 + i % 9));
+    const Tensor made = cat(pieces);
+    EXPECT_TRUE(made.eq(all.narrow(0, 0, made.numel())).all().item<bool>()) << parts;
+  }
+}
+
 TEST(Cat, OfLargeTensors) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : {Dtype::uint8, Dtype::float32, Dtype::complex128}) {

@@ -20,6 +20,22 @@ __host__ __device__ std::int64_t tiles(std::int64_t rows, std::int64_t length, s
   return (rows * length + tile - 1) / tile;
 }
 
+/// The last entry whose first tile is not behind `tile`. All threads of the block look at once: an
+/// answer from memory takes as long as copying a tile does.
+__device__ __forceinline__ std::int64_t entry_of(std::int64_t tile, const CatEntry* table,
+                                                 std::int64_t count) {
+  std::int64_t low = 0;
+  for (std::int64_t left = count;;) {
+    const std::int64_t step = (left + kThreads - 1) / kThreads;
+    const std::int64_t mine = threadIdx.x * step;
+    const int reached = __syncthreads_count(mine < left && table[low + mine].first_tile <= tile);
+    const std::int64_t passed = (reached - 1) * step;
+    low += passed;
+    if (step == 1) return low;
+    left = left - passed < step ? left - passed : step;
+  }
+}
+
 template <class Unit>
 __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ CatArgs args) {
   constexpr int kSize = kTile<Unit>;
@@ -39,15 +55,7 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ C
     }
     part = args.parts[i];
   } else {
-    std::int64_t low = 0;  // the last entry whose first tile is not behind this one
-    std::int64_t high = args.count;
-    while (high - low > 1) {
-      const std::int64_t middle = (low + high) / 2;
-      if (args.table[middle].first_tile <= tile)
-        low = middle;
-      else
-        high = middle;
-    }
+    const std::int64_t low = entry_of(tile, args.table, args.count);
     tile -= args.table[low].first_tile;
     part = args.table[low].part;
     if (low > 0) begin = args.table[low - 1].part.end;

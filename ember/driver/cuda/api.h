@@ -51,6 +51,7 @@ namespace ember::driver::cuda {
   CALL(cuEventQuery)                 \
   CALL(cuEventSynchronize)           \
   CALL(cuEventElapsedTime)           \
+  CALL(cuKernelGetFunction)          \
   CALL(cuLaunchKernel)               \
   CALL(cuLaunchHostFunc)             \
   CALL(cuMemcpyAsync)                \

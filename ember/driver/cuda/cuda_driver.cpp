@@ -1,6 +1,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 
 #include "ember/driver/cuda/blas.h"
+#include "ember/driver/cuda/functions.h"
 #include "ember/driver/cuda/text.h"
 
 namespace ember::driver::cuda {
@@ -73,6 +74,7 @@ Status CudaDriver::device_reset(int device) noexcept {
   return on->reset([&] {
     allocations_.drop(device);
     forget_blas(device);
+    Functions::forget(device);
   });
 }
 

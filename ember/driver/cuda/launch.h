@@ -3,11 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <string>
 #include <type_traits>
 
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/functions.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::driver::cuda {
@@ -28,27 +28,6 @@ struct Grid {
   }
 };
 
-/// The driver's name for a kernel that nvcc compiled into this object, looked up once. It belongs
-/// to no context (CUDA loads the code into each context that launches it), so it serves all devices
-/// and outlives their resets.
-template <auto kKernel>
-Status kernel_function(CUfunction& out) noexcept {
-  static std::atomic<CUfunction> known{nullptr};
-  CUfunction function = known.load(std::memory_order_acquire);
-  if (function == nullptr) [[unlikely]] {
-    cudaKernel_t found = nullptr;
-    const cudaError_t error = cudaGetKernel(&found, reinterpret_cast<const void*>(kKernel));
-    if (error != cudaSuccess)
-      return Status(static_cast<Code>(error),
-                    std::string("looking it up: ") + cudaGetErrorString(error));
-    // The driver API takes a CUkernel wherever it takes a CUfunction, by this cast.
-    function = reinterpret_cast<CUfunction>(found);
-    known.store(function, std::memory_order_release);
-  }
-  out = function;
-  return {};
-}
-
 /// kKernel<<<grid>>>(arguments...) on the launch's stream. The arguments must have exactly the
 /// types of the kernel's parameters; they are copied.
 ///
@@ -57,8 +36,9 @@ template <auto kKernel, class... Arguments>
 Status start(const CudaLaunch& on, const Grid& grid, const Arguments&... arguments) noexcept {
   static_assert(std::is_same_v<decltype(kKernel), void (*)(Arguments...)>,
                 "the arguments must have exactly the types of the kernel's parameters");
+  static constinit Functions functions;
   CUfunction function = nullptr;
-  EMBER_TRY(kernel_function<kKernel>(function));
+  EMBER_TRY(functions.get(reinterpret_cast<const void*>(kKernel), on.device, function));
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
   const CUresult result = api.cuLaunchKernel(function, grid.blocks.x, grid.blocks.y, grid.blocks.z,
                                              grid.threads.x, grid.threads.y, grid.threads.z,

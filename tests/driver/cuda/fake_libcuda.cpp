@@ -272,6 +272,9 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
 
 // ---- Work
 
+CUresult cuKernelGetFunction(CUfunction*, CUkernel) {
+  return CUDA_ERROR_NOT_SUPPORTED;  // no kernel is known here
+}
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         unsigned, CUstream, void**, void**) {
   return CUDA_ERROR_NOT_SUPPORTED;  // there is nothing here that could run a kernel

@@ -616,5 +616,25 @@ TEST(Index, AfterAFaultASimulatedDeviceCanBeReset) {
   });
 }
 
+TEST(Operations, WorkAgainAfterAReset) {
+  NEEDS_DEVICES(1);
+  IN_CHILD({
+    const auto work = [](int index) {
+      const Device device(Device::Type::cuda, index);
+      const Tensor x = arange(3, device);
+      const Tensor doubled = x + x;
+      EXPECT_EQ(values<double>(cat({doubled, gather(x, 0, tensor({2, 0}).to(device))})),
+                (std::vector<double>{0, 2, 4, 2, 0}));
+      EXPECT_EQ(values<double>(doubled.sum()), (std::vector<double>{6}));
+    };
+    const int devices = std::min(2, cuda::device_count());
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < devices; ++i) work(i);
+      cuda::reset_device(round % devices);
+    }
+    for (int i = 0; i < devices; ++i) work(i);
+  });
+}
+
 }  // namespace
 }  // namespace ember::test

@@ -1,5 +1,6 @@
 #include "ember/ops/cat.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -20,20 +21,17 @@ template <int unit>
 Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<CatArgs>();
   const auto size = [](std::int64_t units) { return static_cast<std::size_t>(units * unit); };
-  const CatEntry* table = nullptr;
+  const CatPart* parts = args.parts;
   if (args.table != nullptr) {
-    table = on.at(args.table, static_cast<std::size_t>(args.count));
-    if (table == nullptr) return on.fault();
+    parts = on.at(args.table, static_cast<std::size_t>(args.count));
+    if (parts == nullptr) return on.fault();
   }
-  const auto part_at = [&](std::int64_t i) {
-    return table != nullptr ? table[i].part : args.parts[i];
-  };
-  const std::int64_t end = part_at(args.count - 1).end;
+  const std::int64_t end = parts[args.count - 1].end;
   auto* out = on.at(static_cast<std::byte*>(args.out), size((args.rows - 1) * args.pitch + end));
   if (out == nullptr) return on.fault();
   std::int64_t begin = args.begin;
   for (std::int64_t i = 0; i < args.count; ++i) {
-    const CatPart part = part_at(i);
+    const CatPart& part = parts[i];
     const std::int64_t length = part.end - begin;
     const auto* in = on.at(static_cast<const std::byte*>(part.data), size(args.rows * length));
     if (in == nullptr) return on.fault();
@@ -84,57 +82,36 @@ class Batch {
     const int shift = std::countr_zero(all);
     const std::int64_t unit = std::int64_t{1} << shift;
     for (CatPart& part : parts_) part.end /= unit;
-    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, nullptr, 0, 0, {}};
+    const auto count = static_cast<std::int64_t>(parts_.size());
+    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, nullptr, {}};
     const driver::Kernel& kernel = rows[shift];
-    // A table has to be copied to the device: about as much work as two launches.
-    if (parts_.size() > std::size_t{3} * kCatParts)
-      with_table(kernel, args, static_cast<int>(unit));
-    else
-      in_arguments(kernel, args);
+    if (count <= kCatParts) {
+      std::copy_n(parts_.begin(), count, args.parts);
+      launch(kernel, args);
+    } else if (!out_.is_cuda()) {
+      args.table = parts_.data();
+      launch(kernel, args);
+    } else {
+      static_assert(sizeof(CatPart) == 2 * sizeof(std::int64_t));
+      const Tensor table =
+          empty({count, 2}, Options(Dtype::int64, Device(Device::Type::cpu), true));
+      args.table =
+          static_cast<const CatPart*>(std::memcpy(table.data_ptr(), parts_.data(), table.nbytes()));
+      launch(kernel, args);
+      table.storage()->record_stream(cuda::current_stream(out_.device().index()));
+    }
     inputs_.clear();
     parts_.clear();
   }
 
  private:
-  void in_arguments(const driver::Kernel& kernel, CatArgs& args) {
-    for (std::size_t first = 0; first < parts_.size(); first += kCatParts) {
-      const std::size_t count = std::min<std::size_t>(parts_.size() - first, kCatParts);
-      args.count = static_cast<std::int64_t>(count);
-      std::copy_n(parts_.begin() + static_cast<std::ptrdiff_t>(first), count, args.parts);
-      launch(kernel, args, first, count);
-      args.begin = parts_[first + count - 1].end;
-    }
-  }
-
-  void with_table(const driver::Kernel& kernel, CatArgs& args, int unit) {
-    const auto count = static_cast<std::int64_t>(parts_.size());
-    static_assert(sizeof(CatEntry) == 3 * sizeof(std::int64_t));
-    const bool on_device = out_.is_cuda();
-    Tensor table = empty({count, 3}, Options(Dtype::int64, Device(Device::Type::cpu), on_device));
-    auto* entries = static_cast<CatEntry*>(table.data_ptr());
-    std::int64_t tile = 0;
-    std::int64_t begin = args.begin;
-    for (const CatPart& part : parts_) {
-      *entries++ = {part, tile};
-      tile += (args.rows * (part.end - begin) + cat_tile(unit) - 1) / cat_tile(unit);
-      begin = part.end;
-    }
-    if (on_device) table = table.to(out_.device(), true);
-    args.table = static_cast<const CatEntry*>(table.data_ptr());
-    args.tiles = tile;
-    args.count = count;
-    launch(kernel, args, 0, parts_.size());
-  }
-
-  void launch(const driver::Kernel& kernel, const CatArgs& args, std::size_t first,
-              std::size_t count) {
+  void launch(const driver::Kernel& kernel, const CatArgs& args) {
     if (!cuda::observed()) {
       run(out_.device(), kernel, args);
       return;
     }
     std::vector<cuda::Access> accesses{writes(out_)};
-    if (args.table != nullptr) accesses.push_back({args.table, count * sizeof(CatEntry), false});
-    for (std::size_t i = first; i < first + count; ++i) accesses.push_back(reads(*inputs_[i]));
+    for (const Tensor* input : inputs_) accesses.push_back(reads(*input));
     run(out_.device(), kernel, args, accesses);
   }
 
@@ -256,7 +233,7 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   if (target.numel() == 0) return;
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
-  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, nullptr, 1, 0, {}};
+  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, 1, nullptr, {}};
   args.parts[0] = {source.data_ptr(), bytes >> shift};
   if (cuda::observed()) [[unlikely]]
     run(target.device(), rows[shift], args, std::array{writes(target), reads(source)});

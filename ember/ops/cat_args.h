@@ -19,12 +19,12 @@ struct CatArgs {
   std::int64_t pitch;  ///< units from one row of the output to the next
   std::int64_t begin;  ///< where the first input's units begin in a row
   std::int64_t count;  ///< inputs
-  /// Null: `parts` has them. Otherwise host memory, pinned unless the CPU does the work; on real
-  /// devices it is only read while the work is enqueued.
+  /// Null: `parts` has them. Otherwise host memory: of the CPU; pinned for a simulated device,
+  /// which reads it when it works; any for a real one, where it is read while the work is enqueued.
   const CatPart* table;
   CatPart parts[kCatParts];
 
-  /// Where the inputs are, unless a simulated device asks.
+  /// The inputs, for those who may read the host's memory as it is.
   const CatPart* inputs() const noexcept { return table != nullptr ? table : parts; }
 };
 

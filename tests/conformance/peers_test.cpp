@@ -116,39 +116,48 @@ void expect_waits_for_its_own_stream_only(const Enqueue& enqueue) {
       other.synchronize();
     };
     done();
-    const test::Gate gate(default_stream(busy));
+    test::Gate gate(default_stream(busy));
     gate.await_running();
     // In another thread, for what waits for the gate would wait for ever.
     auto enqueued = std::async(std::launch::async, done);
     EXPECT_EQ(enqueued.wait_for(std::chrono::seconds(20)), std::future_status::ready);
     EXPECT_FALSE(default_stream(busy).query());
+    gate.open();
+    enqueued.get();
   }
 }
 
 TEST(PeerCopy, OfPinnedMemoryOnADefaultStreamDoesNotWaitForTheOtherDevice) {
   NEEDS_DEVICES(2);
-  const Pinned<std::uint32_t> host(1);
+  const Pinned<std::uint32_t> host(2);
+  host[0] = 42;
   expect_waits_for_its_own_stream_only([&](std::uint32_t* memory, const Stream& stream) {
-    copy_async(memory, host.get(), 4, stream);
-    copy_async(host.get(), memory, 4, stream);
+    copy_async(memory, &host[0], 4, stream);
+    copy_async(&host[1], memory, 4, stream);
   });
+  EXPECT_EQ(host[1], 42U);
 }
 
 TEST(PeerCopy, OfOrdinaryMemoryOnADefaultStreamDoesNotWaitForTheOtherDevice) {
   NEEDS_DEVICES(2);
-  std::uint32_t host = 0;
+  std::uint32_t host[] = {42, 0};
   expect_waits_for_its_own_stream_only([&](std::uint32_t* memory, const Stream& stream) {
-    copy_async(memory, &host, 4, stream);
-    copy_async(&host, memory, 4, stream);
+    copy_async(memory, &host[0], 4, stream);
+    copy_async(&host[1], memory, 4, stream);
   });
+  EXPECT_EQ(host[1], 42U);
 }
 
 TEST(PeerFill, OnADefaultStreamDoesNotWaitForTheOtherDevice) {
   NEEDS_PEERS();
   enable_peer_access(0, 1);
   enable_peer_access(1, 0);
-  expect_waits_for_its_own_stream_only(
-      [](std::uint32_t* memory, const Stream& stream) { fill_async(memory, 7, 4, stream); });
+  const Pinned<std::uint32_t> host(1);
+  expect_waits_for_its_own_stream_only([&](std::uint32_t* memory, const Stream& stream) {
+    fill_async(memory, 7, 4, stream);
+    copy_async(host.get(), memory, 4, stream);
+  });
+  EXPECT_EQ(host[0], 0x07070707U);
   disable_peer_access(0, 1);
   disable_peer_access(1, 0);
 }

@@ -16,9 +16,10 @@ namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
 
-/// The oldest driver that serves: 12.0 has all of the table, and code that a toolkit compiled runs
-/// on drivers of the toolkit's own major version and later ones.
-constexpr int kOldestDriver = std::max(12000, CUDA_VERSION / 1000 * 1000);
+/// The oldest driver that serves: 12.1 has all of the table and takes launches with more than 4 KiB
+/// of arguments, and code that a toolkit compiled runs on drivers of the toolkit's own major
+/// version and later ones.
+constexpr int kOldestDriver = std::max(12010, CUDA_VERSION / 1000 * 1000);
 
 template <class Pointer>
 bool resolve(void* library, const char* name, Pointer& out) {

@@ -4,11 +4,17 @@
 
 #include <string>
 
+#include "ember/base/mutex.h"
+
 namespace ember::driver::cuda {
 namespace {
 
-/// All that know a name, so that a reset finds them.
-std::atomic<Functions*> listed{nullptr};
+/// All that know a name.
+struct List {
+  Mutex mutex;
+  Functions* first EMBER_GUARDED_BY(mutex) = nullptr;
+};
+constinit List list;
 
 }  // namespace
 
@@ -22,14 +28,16 @@ Status Functions::find(const void* symbol, std::size_t device, CUfunction& out) 
     out = reinterpret_cast<CUfunction>(kernel);
     return {};
   }
+  // Asked for under the lock, so that a name is not kept that a reset has just taken away: whoever
+  // comes after forget() is refused by CUDA, for the context is gone.
+  const MutexLock lock(list.mutex);
   if (const CUresult result = api.cuKernelGetFunction(&out, kernel); result != CUDA_SUCCESS)
     return failure(result, "looking it up");
   known_[device].store(out, std::memory_order_release);
-  if (!listed_.exchange(true)) {
-    next_ = listed.load(std::memory_order_relaxed);
-    while (!listed.compare_exchange_weak(next_, this, std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    }
+  if (!listed_) {
+    listed_ = true;
+    next_ = list.first;
+    list.first = this;
   }
   return {};
 }
@@ -37,8 +45,8 @@ Status Functions::find(const void* symbol, std::size_t device, CUfunction& out) 
 void Functions::forget(int device) noexcept {
   const auto index = static_cast<std::size_t>(device);
   if (index >= kDevices) return;
-  for (Functions* each = listed.load(std::memory_order_acquire); each != nullptr;
-       each = each->next_)
+  const MutexLock lock(list.mutex);
+  for (Functions* each = list.first; each != nullptr; each = each->next_)
     each->known_[index].store(nullptr, std::memory_order_relaxed);
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 
 #include "ember/driver/cuda/api.h"
 
@@ -27,17 +28,18 @@ class Functions {
     return find(symbol, index, out);
   }
 
-  /// After a reset, which took all names on the device away. Nobody launches there meanwhile.
+  /// After a reset, which took all names on the device away.
   static void forget(int device) noexcept;
 
  private:
-  static constexpr std::size_t kDevices = 16;  ///< further ones have the name for all devices
+  static constexpr std::size_t kDevices = 16;  ///< on further ones each launch looks the kernel up
 
   Status find(const void* symbol, std::size_t device, CUfunction& out) noexcept;
 
   std::array<std::atomic<CUfunction>, kDevices> known_{};
-  std::atomic<bool> listed_{false};
-  Functions* next_ = nullptr;  ///< of those that are listed
+  // Of those that know a name, so that a reset finds them; written under the mutex of the list.
+  bool listed_ = false;
+  Functions* next_ = nullptr;
 };
 
 }  // namespace ember::driver::cuda

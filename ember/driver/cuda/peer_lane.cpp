@@ -24,7 +24,7 @@ CUresult PeerLane::make() noexcept {
 }
 
 // The lock holds each pair of calls together: a wait is for the last record before it. Others may
-// enter before this work leaves; what they wait for then is earlier still, so that nothing waits in
+// enter before this copy leaves; what they wait for then is earlier still, so that nothing waits in
 // a circle.
 CUresult PeerLane::enter(CUstream& stream) noexcept {
   const MutexLock lock(mutex_);
@@ -34,8 +34,9 @@ CUresult PeerLane::enter(CUstream& stream) noexcept {
   return order(nullptr, before_, stream_);
 }
 
-CUresult PeerLane::leave() noexcept {
+CUresult PeerLane::leave(CUstream stream) noexcept {
   const MutexLock lock(mutex_);
+  if (stream != stream_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the device was reset meanwhile
   return order(stream_, after_, nullptr);
 }
 

@@ -1,8 +1,8 @@
-// Where work runs that touches the memory of another device and is asked for on a default stream.
+// Where copies run that are asked for on a default stream and touch the memory of another device.
 //
-// CUDA orders such work among what is on the default streams of both devices: it waits for whatever
-// the other one's holds, and holds that up in turn. The seam promises that work is in the order of
-// its own stream only. So it runs on a stream of this driver's, between two events.
+// CUDA orders such a copy among what is on the default streams of both devices: it waits for
+// whatever the other one's holds, and holds that up in turn. The seam promises that a copy is in
+// the order of its own stream only. So it runs on a stream of this driver's, between two events.
 #pragma once
 
 #include "ember/base/mutex.h"
@@ -13,17 +13,17 @@ namespace ember::driver::cuda {
 /// The side stream of one device's default stream, made at the first need. Thread-safe.
 class PeerLane {
  public:
-  /// Calls `enqueue(stream)`, which puts work on the stream that it is given, so that the work is
-  /// in the order of the default stream of the device, whose context is current. Blocks if
-  /// `enqueue` does, without holding up other threads, and makes nothing once it is warm.
-  template <class Enqueue>
-  CUresult run(const Enqueue& enqueue) noexcept {
+  /// Calls `copy(stream)`, which enqueues a copy on the stream that it is given, so that the copy
+  /// is in the order of the default stream of the device, whose context is current. Blocks if
+  /// `copy` does, without holding up other threads, and makes nothing once it is warm.
+  template <class Copy>
+  CUresult run(const Copy& copy) noexcept {
     CUstream stream = nullptr;
     CUresult result = enter(stream);
     if (result != CUDA_SUCCESS) return result;
-    result = enqueue(stream);
-    // Even if it failed: part of the work may be on its way.
-    const CUresult left = leave();
+    result = copy(stream);
+    // Even if it failed: a part may be on its way.
+    const CUresult left = leave(stream);
     return result == CUDA_SUCCESS ? left : result;
   }
 
@@ -33,7 +33,7 @@ class PeerLane {
  private:
   CUresult make() noexcept EMBER_REQUIRES(mutex_);
   CUresult enter(CUstream& stream) noexcept;
-  CUresult leave() noexcept;
+  CUresult leave(CUstream stream) noexcept;
 
   Mutex mutex_;
   CUstream stream_ EMBER_GUARDED_BY(mutex_) = nullptr;

@@ -17,8 +17,7 @@ constexpr int kThreads = 128;
 template <class Unit>
 constexpr int kTile = sizeof(Unit) > 1 ? 4096 / static_cast<int>(sizeof(Unit)) : 2048;
 
-/// What one launch gets: the inputs travel with it, so that nothing has to be copied before. A
-/// launch may have 32 KiB of arguments.
+/// What one launch gets: the inputs travel with it, so that nothing has to be copied before.
 template <int N>
 struct CatGrid {
   struct Entry {
@@ -108,6 +107,7 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
   if (args.count <= kCatParts) return launch<Unit, kCatParts>(args, 0, args.count, on);
   if (args.count <= 128) return launch<Unit, 128>(args, 0, args.count, on);
   constexpr std::int64_t kMost = 1024;
+  static_assert(sizeof(CatGrid<kMost>) <= 32764, "CUDA takes no more arguments");
   for (std::int64_t from = 0; from < args.count; from += kMost) {
     const std::int64_t left = args.count - from;
     Status status = launch<Unit, kMost>(args, from, left < kMost ? left : kMost, on);

@@ -17,11 +17,11 @@ inline void cpu_relax() noexcept {
 /// Looks for `ready()` for a few microseconds: about as long as going to sleep and being woken
 /// would take. False when it did not come true; then it is time to sleep.
 template <class Ready>
-bool spin_briefly(const Ready& ready) noexcept {
+bool spin_briefly(const Ready& ready,
+                  std::chrono::microseconds patience = std::chrono::microseconds(5)) noexcept {
   using Clock = std::chrono::steady_clock;
-  constexpr auto kPatience = std::chrono::microseconds(5);
   constexpr int kLooksPerClock = 16;
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + patience;
   do {
     for (int i = 0; i < kLooksPerClock; ++i) {
       if (ready()) return true;

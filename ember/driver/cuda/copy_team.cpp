@@ -1,14 +1,16 @@
 #include "ember/driver/cuda/copy_team.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
-#include <deque>
 #include <system_error>
 #include <thread>
 
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/base/spin.h"
 
 namespace ember::driver::cuda {
 namespace {
@@ -16,6 +18,9 @@ namespace {
 /// More gain nothing: then the memory is the limit.
 constexpr unsigned kMostHelpers = 7;
 constexpr std::size_t kPiece = std::size_t{256} << 10;
+/// How long helpers look for the next job before they sleep. A large copy is many jobs, and waking
+/// takes as long as one of them does.
+constexpr std::chrono::microseconds kPatience{200};
 
 /// One copy, taken piece by piece by whoever is free. Lives on the caller's stack.
 struct Job {
@@ -23,37 +28,75 @@ struct Job {
   const std::byte* source;
   std::size_t bytes;
   std::atomic<std::size_t> next{0};  ///< the first byte that nobody has taken
-  std::atomic<int> inside{0};        ///< helpers that may still look at the job
 
+  bool finished() const noexcept { return next.load(std::memory_order_relaxed) >= bytes; }
   void work() noexcept {
     for (std::size_t at; (at = next.fetch_add(kPiece, std::memory_order_relaxed)) < bytes;)
       std::memcpy(target + at, source + at, std::min(kPiece, bytes - at));
   }
 };
 
-class Team {
+/// Where a job is offered. A job is looked at only by those who are counted before, so that its
+/// caller knows when nobody does any more.
+class Desk {
  public:
-  void run(Job& job) noexcept {
-    {
-      const MutexLock lock(mutex_);
-      hire();
-      jobs_.push_back(&job);
-    }
-    wanted_.notify_all();
-    job.work();
-    {
-      const MutexLock lock(mutex_);
-      jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &job));
-    }
-    // Nobody joins any more; those inside are at their last piece.
-    while (job.inside.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+  /// False if there is a job already.
+  bool offer(Job& job) noexcept {
+    Job* none = nullptr;
+    return job_.compare_exchange_strong(none, &job);
+  }
+  /// To be called by who offered it, when there is nothing left to take.
+  void withdraw() noexcept {
+    job_.store(nullptr);
+    while (inside_.load() != 0) std::this_thread::yield();  // they are at their last piece
+  }
+  bool has_work() noexcept {
+    return job_.load() != nullptr && with_job([](Job* job) { return job && !job->finished(); });
+  }
+  void help() noexcept {
+    with_job([](Job* job) {
+      if (job != nullptr) job->work();
+      return true;
+    });
   }
 
  private:
+  template <class Use>
+  bool with_job(const Use& use) noexcept {
+    inside_.fetch_add(1);
+    const bool result = use(job_.load());
+    inside_.fetch_sub(1);
+    return result;
+  }
+
+  alignas(64) std::atomic<Job*> job_{nullptr};
+  std::atomic<int> inside_{0};
+};
+
+class Team {
+ public:
+  void run(Job& job) noexcept {
+    hire();
+    Desk* const desk = offer(job);
+    if (desk != nullptr && asleep_.load() > 0) {
+      { const MutexLock lock(mutex_); }  // whoever is about to sleep has not looked yet, or does
+      wanted_.notify_all();
+    }
+    job.work();
+    if (desk != nullptr) desk->withdraw();
+  }
+
+ private:
+  /// Null if so many copies are under way that the helpers have enough to do.
+  Desk* offer(Job& job) noexcept {
+    for (Desk& desk : desks_)
+      if (desk.offer(job)) return &desk;
+    return nullptr;
+  }
+
   /// Helpers are started at the first need and end with the process.
-  void hire() EMBER_REQUIRES(mutex_) {
-    if (hired_) return;
-    hired_ = true;
+  void hire() noexcept {
+    if (hired_.load(std::memory_order_relaxed) || hired_.exchange(true)) return;
     const unsigned helpers = std::min(kMostHelpers, std::thread::hardware_concurrency() / 2);
     try {
       for (unsigned i = 0; i < helpers; ++i) std::thread([this] { help(); }).detach();
@@ -64,27 +107,26 @@ class Team {
 
   void help() noexcept {
     for (;;) {
-      Job* job = nullptr;
-      {
+      if (!spin_briefly([this] { return has_work(); }, kPatience)) {
         const MutexLock lock(mutex_);
-        while ((job = unfinished()) == nullptr) wanted_.wait(mutex_);
-        job->inside.fetch_add(1, std::memory_order_relaxed);
+        asleep_.fetch_add(1);
+        while (!has_work()) wanted_.wait(mutex_);
+        asleep_.fetch_sub(1);
       }
-      job->work();
-      job->inside.fetch_sub(1, std::memory_order_release);
+      for (Desk& desk : desks_)
+        if (desk.has_work()) desk.help();
     }
   }
 
-  Job* unfinished() const EMBER_REQUIRES(mutex_) {
-    for (Job* job : jobs_)
-      if (job->next.load(std::memory_order_relaxed) < job->bytes) return job;
-    return nullptr;
+  bool has_work() noexcept {
+    return std::any_of(desks_.begin(), desks_.end(), [](Desk& desk) { return desk.has_work(); });
   }
 
+  std::array<Desk, 4> desks_;
+  std::atomic<bool> hired_{false};
+  std::atomic<int> asleep_{0};
   Mutex mutex_;
   Condition wanted_;
-  bool hired_ EMBER_GUARDED_BY(mutex_) = false;
-  std::deque<Job*> jobs_ EMBER_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -96,7 +138,7 @@ bool copy_team_pays() noexcept {
 
 void copy_by_team(void* target, const void* source, std::size_t bytes) noexcept {
   static NoDestructor<Team> team;
-  Job job{static_cast<std::byte*>(target), static_cast<const std::byte*>(source), bytes};
+  Job job{static_cast<std::byte*>(target), static_cast<const std::byte*>(source), bytes, {}};
   team->run(job);
 }
 

@@ -40,20 +40,19 @@ bool is_pageable(CUdeviceptr pointer, std::size_t bytes) noexcept {
 }  // namespace
 
 struct Staging::Set {
+  static constexpr std::size_t kBytes = kPieces * kLargePiece;
   std::byte* memory = nullptr;
   std::array<CUevent, kPieces> done{};
 
   ~Set() {
-    if (memory != nullptr) munmap(memory, kPieces * kPiece);
+    if (memory != nullptr) munmap(memory, kBytes);
   }
   bool make() noexcept {
-    void* pages =
-        mmap(nullptr, kPieces * kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* pages = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return false;
     memory = static_cast<std::byte*>(pages);
-    (void)madvise(memory, kPieces * kPiece, MADV_HUGEPAGE);
-    if (api.cuMemHostRegister_v2(memory, kPieces * kPiece, CU_MEMHOSTREGISTER_PORTABLE) !=
-        CUDA_SUCCESS)
+    (void)madvise(memory, kBytes, MADV_HUGEPAGE);
+    if (api.cuMemHostRegister_v2(memory, kBytes, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS)
       return false;
     for (CUevent& event : done) {
       if (api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) continue;
@@ -66,16 +65,17 @@ struct Staging::Set {
     return std::all_of(done.begin(), done.end(),
                        [](CUevent event) { return api.cuEventQuery(event) == CUDA_SUCCESS; });
   }
-  std::byte* piece(std::size_t i) const noexcept { return memory + i % kPieces * kPiece; }
   CUevent event(std::size_t i) const noexcept { return done[i % kPieces]; }
 
   CUresult to_device(CUdeviceptr target, const std::byte* source, std::size_t bytes,
                      CUstream stream) noexcept {
-    for (std::size_t i = 0, at = 0; at < bytes; ++i, at += kPiece) {
-      const std::size_t size = std::min(kPiece, bytes - at);
+    const std::size_t most = piece_of(bytes);
+    for (std::size_t i = 0, at = 0; at < bytes; ++i, at += most) {
+      const std::size_t size = std::min(most, bytes - at);
+      std::byte* const piece = memory + i % kPieces * most;
       if (CUresult result = api.cuEventSynchronize(event(i)); result != CUDA_SUCCESS) return result;
-      copy_by_team(piece(i), source + at, size);
-      if (CUresult result = step(target + at, address(i), size, event(i), stream);
+      copy_by_team(piece, source + at, size);
+      if (CUresult result = step(target + at, address(piece), size, event(i), stream);
           result != CUDA_SUCCESS)
         return result;
     }
@@ -84,17 +84,19 @@ struct Staging::Set {
 
   CUresult to_host(std::byte* target, CUdeviceptr source, std::size_t bytes,
                    CUstream stream) noexcept {
-    const std::size_t count = (bytes + kPiece - 1) / kPiece;
-    const auto size = [&](std::size_t i) { return std::min(kPiece, bytes - i * kPiece); };
+    const std::size_t most = piece_of(bytes);
+    const std::size_t count = (bytes + most - 1) / most;
+    const auto size = [&](std::size_t i) { return std::min(most, bytes - i * most); };
+    const auto piece = [&](std::size_t i) { return memory + i % kPieces * most; };
     for (std::size_t i = 0; i < count + kPieces; ++i) {
       if (i >= kPieces && i - kPieces < count) {
         const std::size_t arrived = i - kPieces;
         if (CUresult result = api.cuEventSynchronize(event(arrived)); result != CUDA_SUCCESS)
           return result;
-        copy_by_team(target + arrived * kPiece, piece(arrived), size(arrived));
+        copy_by_team(target + arrived * most, piece(arrived), size(arrived));
       }
       if (i >= count) continue;
-      if (CUresult result = step(address(i), source + i * kPiece, size(i), event(i), stream);
+      if (CUresult result = step(address(piece(i)), source + i * most, size(i), event(i), stream);
           result != CUDA_SUCCESS)
         return result;
     }
@@ -102,8 +104,12 @@ struct Staging::Set {
   }
 
  private:
-  CUdeviceptr address(std::size_t i) const noexcept {
-    return reinterpret_cast<CUdeviceptr>(piece(i));
+  /// Larger pieces cost the team fewer meetings, smaller ones let the first copy start sooner.
+  static constexpr std::size_t piece_of(std::size_t bytes) noexcept {
+    return bytes < 16 * kLargePiece ? kPiece : kLargePiece;
+  }
+  static CUdeviceptr address(const std::byte* piece) noexcept {
+    return reinterpret_cast<CUdeviceptr>(piece);
   }
   static CUresult step(CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUevent event,
                        CUstream stream) noexcept {

@@ -39,6 +39,7 @@ class Staging {
 
  private:
   static constexpr std::size_t kPiece = std::size_t{4} << 20;
+  static constexpr std::size_t kLargePiece = std::size_t{8} << 20;  ///< the same for long copies
   static constexpr std::size_t kPieces = 4;
   static constexpr std::size_t kMostSets = 2;  ///< copies at once; further ones are left to CUDA
 

@@ -316,12 +316,16 @@ void fork_while_held(const char* where) {
 TEST(Fork, WhileTheCudaObjectIsLoadedIsRefusedInTheChild) {
   const Variable devices("EMBER_DEVICES", "cuda");
   const Variable object("EMBER_CUDA_OBJECT", EMBER_TEST_HELD_OBJECT);
+  ASSERT_EQ(access(EMBER_TEST_HELD_OBJECT, R_OK), 0)
+      << EMBER_TEST_HELD_OBJECT;  // else nobody comes
   IN_CHILD({ fork_while_held("load"); });
 }
 
 TEST(Fork, WhileNvmlIsAskedIsRefusedInTheChild) {
   const Variable devices("EMBER_DEVICES", "cuda");
   const Variable object("EMBER_CUDA_OBJECT", EMBER_TEST_HELD_OBJECT);
+  ASSERT_EQ(access(EMBER_TEST_HELD_OBJECT, R_OK), 0)
+      << EMBER_TEST_HELD_OBJECT;  // else nobody comes
   IN_CHILD({ fork_while_held("count"); });
 }
 

@@ -154,9 +154,13 @@ TEST(Fork, BeforeFirstUseIsFine) {
 /// Sets a variable for processes that are started meanwhile.
 class Variable {
  public:
+  /// Null: unset.
   Variable(const char* name, const char* value) : name_(name) {
     if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value, 1);
+    if (value != nullptr)
+      setenv(name, value, 1);
+    else
+      unsetenv(name);
   }
   ~Variable() {
     if (before_)
@@ -220,6 +224,7 @@ TEST(Fork, BesideThreadsThatCountDoesNotHang) {
 TEST(Fork, BesideThreadsThatCountSimulatedDevicesCountsThemToo) {
   NEEDS_FORKS_BESIDE_ALLOCATIONS();
   const Variable devices("EMBER_DEVICES", "sim:3");
+  const Variable visible("CUDA_VISIBLE_DEVICES", nullptr);
   IN_CHILD({
     const std::string outcome = fork_beside_counting([] {
       if (device_count() != 3) return 2;
@@ -233,6 +238,7 @@ TEST(Fork, BesideThreadsThatCountSimulatedDevicesCountsThemToo) {
 TEST(Fork, BesideThreadsThatFindNoCudaObjectMaySimulate) {
   NEEDS_FORKS_BESIDE_ALLOCATIONS();
   const Variable devices("EMBER_DEVICES", "cuda");
+  const Variable visible("CUDA_VISIBLE_DEVICES", nullptr);
   const Variable object("EMBER_CUDA_OBJECT", "/nowhere/libember_cuda.so");
   IN_CHILD({
     const std::string outcome = fork_beside_counting([] {

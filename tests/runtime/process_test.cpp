@@ -70,6 +70,7 @@ TEST(Environment, MalformedChoiceIsNamedAndCanBeMended) {
       EXPECT_ERROR(init(), ValueError, "EMBER_DEVICES='" + std::string(text) + "'");
       EXPECT_ERROR(Stream{}, ValueError, "expected 'cuda', 'sim:N', 'sim:N@SIZE'");
     }
+    unsetenv("CUDA_VISIBLE_DEVICES");
     setenv("EMBER_DEVICES", "sim:3@64MiB", 1);
     EXPECT_EQ(device_count(), 3);
     init();
@@ -96,6 +97,7 @@ TEST(Environment, WithoutTheCudaObject) {
       EXPECT_ERROR(init(), AssertionError, "EMBER_DEVICES=sim:2");
     }
     EXPECT_TRUE(get_arch_list().empty());
+    unsetenv("CUDA_VISIBLE_DEVICES");
     simulate(2);
     EXPECT_EQ(device_count(), 2);
   });
@@ -114,6 +116,7 @@ TEST(Environment, WithABrokenCudaObject) {
 TEST(Simulate, ChoosesDevicesBeforeFirstUse) {
   IN_CHILD({
     setenv("EMBER_DEVICES", "none", 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
     EXPECT_ERROR(simulate(0), ValueError, "number of simulated devices is 0, expected 1 to 64");
     EXPECT_ERROR(simulate(2, 5), ValueError, "5 bytes, expected 2 MiB to 1 TiB");
     simulate(5, std::uint64_t{32} << 20);

@@ -14,8 +14,8 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// Looks for `ready()` for a few microseconds: about as long as going to sleep and being woken
-/// would take. False when it did not come true; then it is time to sleep.
+/// Looks for `ready()` as long as `patience` lasts: if nothing is said, about as long as going to
+/// sleep and being woken would take. False when it did not come true; then it is time to sleep.
 template <class Ready>
 bool spin_briefly(const Ready& ready,
                   std::chrono::microseconds patience = std::chrono::microseconds(5)) noexcept {

@@ -34,10 +34,10 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype)
 /// outputs take over no other dtype.
 void require_dtype(const Tensor& out, Dtype dtype);
 
-/// `"exp" not implemented for 'Bool'`.
+/// NotImplementedError `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
 
-/// Of the tensor, or of the number.
+/// The dtype of the tensor, or of the number as it is, before any promotion.
 inline Dtype operand_dtype(const Operand& x) {
   return x.tensor() != nullptr ? x.tensor()->dtype() : x.number().dtype();
 }

@@ -13,9 +13,9 @@
 // change the kind (integer, floating, complex) but not the width. Operations that exist for
 // floating-point numbers only make float32 of integers. Everything must be on one device, except
 // CPU tensors without dimensions, which are taken as numbers. Errors: `Expected all tensors to be
-// on the same device, ...`, `The size of tensor a (3) must match ...`, `"exp" not implemented for
-// 'Bool'`, and for outputs that share memory with an input in part; differences with a bool, and
-// negative integer numbers as powers of integers. Nothing blocks on CUDA devices.
+// on the same device, ...`, `The size of tensor a (3) must match ...`, and for outputs that share
+// memory with an input in part; differences with a bool, and negative integer numbers as powers of
+// integers; NotImplementedError `"exp" not implemented for 'Bool'`. Nothing blocks on CUDA devices.
 #pragma once
 
 #include <array>

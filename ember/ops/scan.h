@@ -8,8 +8,8 @@
 // The *_out forms write into a given tensor, whose dtype is the one asked for if none is given:
 // Error unless it has the dtype asked for (`Expected out tensor to have dtype ...`), is on the same
 // device and has the right shape (or no elements, then it gets it). Errors: IndexError `Dimension
-// out of range ...`, `"cumsum" not implemented for 'Bool'` when bool is asked for. Nothing blocks
-// on CUDA devices.
+// out of range ...`, NotImplementedError `"cumsum" not implemented for 'Bool'` when bool is asked
+// for. Nothing blocks on CUDA devices.
 #pragma once
 
 #include <optional>

@@ -9,11 +9,11 @@
 namespace ember {
 
 /// exp(x) / sum of exp(x) along a dimension (IndexError outside the range), without overflow;
-/// log_softmax is its logarithm. Floating types only (Error `"softmax" not implemented for
-/// 'Long'`), unless `dtype` says what to convert to first. float16 and bfloat16 are computed in
-/// float. Rows with NaN, with +inf, or of nothing but -inf become NaN. Nothing blocks on CUDA
-/// devices. Also as methods of Tensor; `name_out` writes into a given tensor of the result's dtype
-/// (Error `Expected out tensor to have dtype float32, but got float64 instead`).
+/// log_softmax is its logarithm. Floating types only (NotImplementedError `"softmax" not
+/// implemented for 'Long'`), unless `dtype` says what to convert to first. float16 and bfloat16 are
+/// computed in float. Rows with NaN, with +inf, or of nothing but -inf become NaN. Nothing blocks
+/// on CUDA devices. Also as methods of Tensor; `name_out` writes into a given tensor of the
+/// result's dtype (Error `Expected out tensor to have dtype float32, but got float64 instead`).
 Tensor softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
 Tensor log_softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
 Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,

@@ -38,8 +38,8 @@ class Staging {
   void forget() noexcept;
 
  private:
-  static constexpr std::size_t kPiece = std::size_t{4} << 20;
-  static constexpr std::size_t kLargePiece = std::size_t{8} << 20;  ///< the same for long copies
+  static constexpr std::size_t kPiece = std::size_t{4} << 20;       ///< most bytes of one step
+  static constexpr std::size_t kLargePiece = std::size_t{8} << 20;  ///< the same in long copies
   static constexpr std::size_t kPieces = 4;
   static constexpr std::size_t kMostSets = 2;  ///< copies at once; further ones are left to CUDA
 

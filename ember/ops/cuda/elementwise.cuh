@@ -284,6 +284,7 @@ bool rows_fit(const Loop& loop, std::integer_sequence<int, k...> inputs) {
   return fits(0) && (fits(k + 1) && ...);
 }
 
+/// A source of the kernel that looks for its places.
 template <int N, class F, int k>
 Source<F, k> place_source(const Loop& loop) {
   Source<F, k> made = source<F, k>(loop);

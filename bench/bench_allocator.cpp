@@ -7,24 +7,25 @@
 
 #include "bench/program.h"
 #include "bench/rows.h"
-#include "ember/memory/caching_allocator.h"
+#include "ember/memory/caching.h"
+#include "ember/memory/device_allocator.h"
 
 namespace ember::bench {
 namespace {
 
 using memory::Block;
-using memory::CachingAllocator;
+using memory::DeviceAllocator;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// Addresses that nobody touches. Its events are always reached.
 class Addresses final : public memory::SegmentSource {
  public:
-  Status allocate(std::size_t bytes, void*& out) noexcept override {
+  Status allocate(std::uint32_t, std::size_t bytes, void*& out) noexcept override {
     out = reinterpret_cast<void*>(next_.fetch_add(memory::round_up(bytes, 2 * kMiB)));
     return {};
   }
-  Status free(void*) noexcept override { return {}; }
+  Status free(std::uint32_t, void*) noexcept override { return {}; }
   Status memory_info(driver::MemoryInfo&) noexcept override { return {}; }
   Status event_create(int, driver::EventHandle&) noexcept override { return {}; }
   Status event_destroy(driver::EventHandle) noexcept override { return {}; }
@@ -38,7 +39,8 @@ class Addresses final : public memory::SegmentSource {
 
 struct Alone {
   Addresses addresses;
-  CachingAllocator allocator{0, addresses};
+  memory::EventPool events{addresses};
+  DeviceAllocator allocator{0, addresses, events, std::make_unique<memory::CachingBackEnd>()};
 
   void* allocate(std::size_t bytes) { return allocator.allocate(bytes, nullptr)->address(); }
   void free(void* pointer) { (void)allocator.free(pointer); }

@@ -184,11 +184,11 @@ Status launch_empty(const driver::Params& params, const driver::CudaLaunch& on) 
   static const auto start = api().cuLaunchKernel;
   float* unused = params.as<EmptyArgs>().unused;
   void* arguments[] = {&unused};
-  return static_cast<Code>(start(function, 1, 1, 1, 128, 1, 1, 0, on.stream, arguments, nullptr));
+  return static_cast<Code>(start(function, 1, 1, 1, 128, 1, 1, 0, on.stream(), arguments, nullptr));
 }
 
 Status launch_users(const driver::Params& params, const driver::CudaLaunch& on) {
-  empty<<<1, 128, 0, on.stream>>>(params.as<EmptyArgs>().unused);
+  empty<<<1, 128, 0, on.stream()>>>(params.as<EmptyArgs>().unused);
   return static_cast<Code>(cudaGetLastError());
 }
 

@@ -12,6 +12,11 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 endif()
 
+# What a library gives to others is marked (ember/base/export.h).
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
 add_library(ember_flags INTERFACE)
 target_compile_features(ember_flags INTERFACE cxx_std_20)
 target_include_directories(ember_flags INTERFACE ${PROJECT_SOURCE_DIR})
@@ -37,6 +42,12 @@ if(EMBER_SANITIZE)
   set(sanitize -fsanitize=${EMBER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(ember_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
   target_link_options(ember_flags INTERFACE -fsanitize=${EMBER_SANITIZE})
+endif()
+# For the shared libraries and the Python module. The unwinder stays shared: exceptions cross from one
+# library to the other, which two unwinders of their own cannot do.
+add_library(ember_runtime_flags INTERFACE)
+if(EMBER_STATIC_RUNTIME)
+  target_link_options(ember_runtime_flags INTERFACE -static-libstdc++ -shared-libgcc)
 endif()
 find_package(Threads REQUIRED)
 target_link_libraries(ember_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})

@@ -1,11 +1,16 @@
-# ember_test(<name> SOURCES <file>... [LIBRARIES <target>...] [DEVICES none|sim|cuda|both])
+# ember_test(<name> SOURCES <file>... [LIBRARIES <target>...] [DEVICES none|sim|cuda|both]
+#            [INTERNALS])
 #
+# Links the library as users have it; with INTERNALS its objects, for what it does not export.
 # Builds bin/test_<name> with GoogleTest and registers it with ctest: as <name> (none, the default),
 # as <name>.sim on four simulated devices, as <name>.cuda on the machine's own. The latter exists
 # only with a CUDA object, and is skipped where there is no GPU.
 #
 # ember_script(<name> <command>...) registers a test that is no GoogleTest program. Exit status 77
 # and a line "skipped: <why>" skip it.
+#
+# ember_test_exact(<name>) registers such a program again, as <name>.exact: on simulated devices
+# without caching, where every access is checked against exactly what was allocated.
 #
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
 # by hand gets that file, its time limit and its environment from ember_test_properties.
@@ -30,7 +35,7 @@ if(EMBER_SANITIZE)
 endif()
 
 function(ember_test name)
-  cmake_parse_arguments(arg "" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "INTERNALS" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_DEVICES)
     set(arg_DEVICES none)
   elseif(NOT arg_DEVICES MATCHES "^(none|sim|cuda|both)$")
@@ -41,8 +46,12 @@ function(ember_test name)
     return()
   endif()
   add_executable(test_${name} ${arg_SOURCES})
+  set(library ember::ember)
+  if(arg_INTERNALS)
+    set(library ember_internals)
+  endif()
   target_link_libraries(test_${name} PRIVATE
-    ember::ember ember_flags ${arg_LIBRARIES} GTest::gtest_main)
+    ${arg_LIBRARIES} ${library} ember_flags GTest::gtest_main)
 
   set(program $<TARGET_FILE:test_${name}>)
   if(arg_DEVICES STREQUAL "none")
@@ -59,6 +68,16 @@ function(ember_test name)
     ember_test_properties(${name}.cuda "EMBER_DEVICES=set:cuda")
     set_tests_properties(${name}.cuda PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
   endif()
+endfunction()
+
+function(ember_test_exact name)
+  # The thread sanitizer has seen the same accesses with caching.
+  if(NOT TARGET test_${name} OR EMBER_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  add_test(NAME ${name}.exact COMMAND test_${name})
+  ember_test_properties(${name}.exact
+    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1")
 endfunction()
 
 # `environment`: changes in the form of ENVIRONMENT_MODIFICATION.

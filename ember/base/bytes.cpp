@@ -2,8 +2,9 @@
 
 #include <cctype>
 #include <charconv>
-#include <cstdio>
 #include <limits>
+
+#include "ember/base/number_text.h"
 
 namespace ember {
 
@@ -29,10 +30,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 std::string format_bytes(std::uint64_t bytes) {
   if (bytes <= kKiB) return std::to_string(bytes) + " bytes";
   const auto scaled = [bytes](std::uint64_t unit, const char* name) {
-    char text[48];
-    std::snprintf(text, sizeof text, "%.2f %s",
-                  static_cast<double>(bytes) / static_cast<double>(unit), name);
-    return std::string(text);
+    return fixed_text(static_cast<double>(bytes) / static_cast<double>(unit), 2) + " " + name;
   };
   if (bytes <= kMiB) return scaled(kKiB, "KiB");
   if (bytes <= kGiB) return scaled(kMiB, "MiB");

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "ember/base/export.h"
+
 namespace ember {
 
 inline constexpr std::uint64_t kKiB = std::uint64_t{1} << 10;
@@ -14,10 +16,10 @@ inline constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 /// Parses "4096", "512KiB", "2GiB", "1TiB" (also KB, MB, GB, TB, K, M, G, T: all binary; case is
 /// ignored). Nothing when the text is something else or the value exceeds 64 bits.
-std::optional<std::uint64_t> parse_bytes(std::string_view text);
+EMBER_API std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 /// "512 bytes" up to 1024, then "1.50 KiB", "20.00 MiB", "1.25 GiB": the form used in the
 /// documents' out-of-memory text.
-std::string format_bytes(std::uint64_t bytes);
+EMBER_API std::string format_bytes(std::uint64_t bytes);
 
 }  // namespace ember

@@ -43,6 +43,11 @@ std::string call_stack() noexcept {
   return of != nullptr && of->call_stack != nullptr ? of->call_stack() : std::string();
 }
 
+bool interrupted() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->interrupted != nullptr && of->interrupted();
+}
+
 UnexpectedWait::UnexpectedWait() noexcept {
   const Embedding* of = language.load(std::memory_order_acquire);
   if (of == nullptr || of->begin_wait == nullptr) return;

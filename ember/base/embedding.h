@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "ember/base/export.h"
+
 namespace ember {
 
 enum class Warning : unsigned char { user, future };
@@ -19,19 +21,25 @@ struct Embedding {
   /// of its interpreter back, if the thread holds it, and takes it again.
   void* (*begin_wait)() noexcept = nullptr;
   void (*end_wait)(void* begun) noexcept = nullptr;
+  /// Whether the user wants the calling thread, which waits for a simulated device, to go on
+  /// without (Ctrl-C). Asked some fifty times a second, without a lock of ember's.
+  bool (*interrupted)() noexcept = nullptr;
 };
 
 /// From now on. `embedding` must live for ever.
-void embed(const Embedding& embedding) noexcept;
+EMBER_API void embed(const Embedding& embedding) noexcept;
 
 /// Shows a warning: on stderr, each text once, unless the language does it.
-void warn(Warning kind, const std::string& text) noexcept;
+EMBER_API void warn(Warning kind, const std::string& text) noexcept;
 
 /// See Embedding::call_stack; empty without it.
-std::string call_stack() noexcept;
+EMBER_API std::string call_stack() noexcept;
+
+/// See Embedding::interrupted; false without it.
+EMBER_API bool interrupted() noexcept;
 
 /// While it lives, the thread may wait for a device.
-class UnexpectedWait {
+class EMBER_API UnexpectedWait {
  public:
   UnexpectedWait() noexcept;
   ~UnexpectedWait();

@@ -5,62 +5,63 @@
 #include <stdexcept>
 #include <string>
 
+#include "ember/base/export.h"
 #include "ember/base/status.h"
 
 namespace ember {
 
 /// Base of everything ember throws (Python: RuntimeError).
-class Error : public std::runtime_error {
+class EMBER_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// An argument of the right kind with a value that makes no sense (Python: ValueError).
-class ValueError : public Error {
+class EMBER_API ValueError : public Error {
  public:
   using Error::Error;
 };
 
 /// An argument of the wrong kind (Python: TypeError).
-class TypeError : public Error {
+class EMBER_API TypeError : public Error {
  public:
   using Error::Error;
 };
 
 /// A dimension or an index outside its range (Python: IndexError).
-class IndexError : public Error {
+class EMBER_API IndexError : public Error {
  public:
   using Error::Error;
 };
 
 /// An operation that does not exist for a dtype (Python: NotImplementedError, a RuntimeError).
-class NotImplementedError : public Error {
+class EMBER_API NotImplementedError : public Error {
  public:
   using Error::Error;
 };
 
 /// The documents' AssertionError cases: unknown device ids, builds without CUDA.
-class AssertionError : public Error {
+class EMBER_API AssertionError : public Error {
  public:
   using Error::Error;
 };
 
 /// A call that was put off until CUDA was initialised, and failed then: `CUDA call failed lazily at
 /// initialization with error: ...`.
-class DeferredCudaCallError : public Error {
+class EMBER_API DeferredCudaCallError : public Error {
  public:
   using Error::Error;
 };
 
 /// No memory left on a device after everything that could be given back was given back. The text
 /// says what held the memory. The device stays usable.
-class OutOfMemoryError : public Error {
+class EMBER_API OutOfMemoryError : public Error {
  public:
   using Error::Error;
 };
 
 /// An error reported by a device or its driver (Python: torch.AcceleratorError).
-class AcceleratorError : public Error {
+class EMBER_API AcceleratorError : public Error {
  public:
   explicit AcceleratorError(const Status& status);
   /// The cudaError number, on simulated devices too: 700 for an illegal address, 710 for an assert.

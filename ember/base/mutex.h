@@ -1,5 +1,8 @@
 // A mutex that clang's thread-safety analysis understands: what a lock guards is written where the
 // data is (EMBER_GUARDED_BY) and checked by `./dev lint`. With other compilers the notes vanish.
+//
+// It is the lock of this library. Another kind says at its definition what it is needed for:
+// std::shared_mutex where many read at once, std::recursive_mutex where users hold it around calls.
 #pragma once
 
 #include <condition_variable>

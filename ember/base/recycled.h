@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ember/base/sanitizer.h"
+#include "ember/base/thread_exit.h"
 
 namespace ember {
 
@@ -28,7 +29,7 @@ class Recycled {
   static void give(void* memory) noexcept {
 #if !defined(EMBER_SANITIZED_HEAP)
     List& list = mine;
-    if (list.count < kKept && (list.open || begin(list))) [[likely]] {
+    if (list.count < kKept && (list.open || open())) [[likely]] {
       list.first = new (memory) Link{list.first};
       ++list.count;
       return;
@@ -47,27 +48,18 @@ class Recycled {
     Link* first = nullptr;
     int count = 0;
     bool open = false;
-    bool ended = false;
   };
   static inline thread_local constinit List mine [[gnu::tls_model("initial-exec")]];
 
   /// False once the thread is ending.
-  static bool begin(List& list) noexcept {
-    if (list.ended) return false;
-    struct End {
-      ~End() {
-        List& ending = mine;
-        ending.open = false;
-        ending.ended = true;
-        ending.count = 0;
-        while (ending.first != nullptr)
-          ::operator delete(std::exchange(ending.first, ending.first->next));
-      }
-    };
-    static thread_local End end;
-    (void)end;
-    list.open = true;
-    return true;
+  static bool open() noexcept {
+    mine.open = at_thread_exit(&close);
+    return mine.open;
+  }
+  static void close() noexcept {
+    mine.open = false;
+    mine.count = 0;
+    while (mine.first != nullptr) ::operator delete(std::exchange(mine.first, mine.first->next));
   }
 };
 

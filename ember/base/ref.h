@@ -47,15 +47,19 @@ class FindableRefCounted : public RefCounted {
 template <class T>
 class Ref {
  public:
-  Ref() noexcept = default;
+  constexpr Ref() noexcept = default;
   explicit Ref(T* object) noexcept : object_(object) { acquire(); }
   Ref(const Ref& other) noexcept : object_(other.object_) { acquire(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  /// An owner of an object is one of its base, whose destructor is virtual.
+  template <class U>
+  requires(std::is_convertible_v<U*, T*>&& std::has_virtual_destructor_v<T>) Ref(Ref<U> other)
+  noexcept : object_(std::exchange(other.object_, nullptr)) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Ref() { release(); }
+  constexpr ~Ref() { release(); }  // so that tables with null ones in them are constants
 
   /// The first owner of an object that nobody else knows yet: that needs no atomic exchange.
   static Ref first(T* object) noexcept {
@@ -77,7 +81,7 @@ class Ref {
   friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }
 
  private:
-  bool counted() const noexcept {
+  constexpr bool counted() const noexcept {
     if (object_ == nullptr) return false;
     if constexpr (requires(const T* object) { object->immortal(); }) return !object_->immortal();
     return true;
@@ -90,7 +94,7 @@ class Ref {
     if constexpr (std::is_base_of_v<FindableRefCounted, T>) return false;
     return object_->refs_.load(std::memory_order_acquire) == 1;
   }
-  void release() noexcept {
+  constexpr void release() noexcept {
     // Most objects only ever have one owner: counting down would be an atomic exchange for nothing.
     if (!counted() || (!alone() && object_->refs_.fetch_sub(1, std::memory_order_acq_rel) != 1))
       return;
@@ -99,6 +103,8 @@ class Ref {
     else
       delete object_;  // NOLINT(clang-analyzer-cplusplus.NewDelete): it does not follow counts
   }
+  template <class U>
+  friend class Ref;
   T* object_ = nullptr;
 };
 

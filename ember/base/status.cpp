@@ -36,6 +36,7 @@ const char* code_text(Code code) noexcept {
     case Code::stream_capture_invalidated:
       return "operation failed due to a previous error during capture";
     case Code::unknown: return "unknown error";
+    case Code::interrupted: return "interrupted";
   }
   return "unrecognized error code";
 }

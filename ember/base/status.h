@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "ember/base/export.h"
+
 namespace ember {
 
 /// What went wrong. The numbers are CUDA's (cudaError_t), on every driver, so that
@@ -37,13 +39,14 @@ enum class Code : int {
   stream_capture_unsupported = 900,
   stream_capture_invalidated = 901,
   unknown = 999,
+  interrupted = 10004,  ///< by the user, while a simulated device was waited for; not one of CUDA's
 };
 
 /// The text CUDA gives for a code ("invalid device ordinal"); "unrecognized error code" otherwise.
-const char* code_text(Code code) noexcept;
+EMBER_API const char* code_text(Code code) noexcept;
 
 /// True for faults that leave a device unusable until it is reset (illegal address, assert, ...).
-bool is_sticky(Code code) noexcept;
+EMBER_API bool is_sticky(Code code) noexcept;
 
 /// Success, or a code with an optional explanation. A success and a bare code cost no heap
 /// allocation, so that `not_ready` can be an ordinary answer of a polling loop.
@@ -67,7 +70,7 @@ class [[nodiscard]] Status {
   /// Which argument, which value, what was expected; or which operation faulted. May be empty.
   std::string detail() const { return detail_ ? *detail_ : std::string(); }
   /// "invalid device ordinal: device 7 was asked for ...": for logs and test failures.
-  std::string text() const;
+  EMBER_API std::string text() const;
 
  private:
   Code code_ = Code::ok;

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "ember/base/error.h"
-#include "ember/comm/lanes.h"
+#include "ember/comm/side_streams.h"
 #include "ember/ops/cat.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"

@@ -13,13 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember::cuda::comm {
 
 /// A list of devices, or none given: `{0, 1}`, `{"cuda:0", "cuda:1"}`, a vector. Each needs an
 /// index: ValueError `Expected a torch.device with a specified index or an integer, but got:cuda`.
-class Devices {
+class EMBER_API Devices {
  public:
   Devices() = default;
   Devices(std::initializer_list<DeviceArg> devices) : Devices(std::vector(devices)) {}
@@ -42,7 +43,7 @@ class Devices {
 
 /// Where gather puts its result: nothing or "cuda" for the current device, an index, a device, the
 /// CPU as "cpu" or as -1, which warns.
-class Destination {
+class EMBER_API Destination {
  public:
   Destination() = default;
   template <std::integral Index>
@@ -71,16 +72,16 @@ inline constexpr std::size_t kBufferSize = 10485760;
 /// devices=... and out=...`, `Expected non-negative device index, but got N`, `Expected all output
 /// tensors to be CUDA tensors, ...`, `Expected all output tensors to have same shape as the source
 /// tensor ...`. Blocks only for a source in ordinary memory of the host.
-std::vector<Tensor> broadcast(const Tensor& tensor, const Devices& devices,
-                              const Outputs& out = {});
+EMBER_API std::vector<Tensor> broadcast(const Tensor& tensor, const Devices& devices,
+                                        const Outputs& out = {});
 
 /// Many tensors, all on the first device of the list, on every device: one list per device, the
 /// first one the tensors themselves. Small ones travel together, by dtype, in up to `buffer_size`
 /// bytes at once, and are contiguous views of what arrived. Error `All tensors must be on
 /// devices[0]: N`.
-std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& tensors,
-                                                     const Devices& devices,
-                                                     std::size_t buffer_size = kBufferSize);
+EMBER_API std::vector<std::vector<Tensor>> broadcast_coalesced(
+    const std::vector<Tensor>& tensors, const Devices& devices,
+    std::size_t buffer_size = kBufferSize);
 
 /// The sum of tensors of one shape on several devices, on `destination` (the current device unless
 /// given), where one of them must live (the root; the last one if there are several). The root
@@ -88,13 +89,13 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& 
 /// AssertionError `reduce_add expects all inputs to be on GPUs`, ValueError `input i has invalid
 /// size: got AxB, but expected CxD`, Error `reduce_add expects destination to be on the same GPU
 /// with one of the tensors`.
-Tensor reduce_add(const std::vector<Tensor>& inputs, const DeviceArg& destination = {});
+EMBER_API Tensor reduce_add(const std::vector<Tensor>& inputs, const DeviceArg& destination = {});
 
 /// The same for lists of tensors, one list per device: the sums of the first tensors, of the second
 /// ones, and so on. Small ones travel together. ValueError if the lists differ in length.
-std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>& inputs,
-                                         const DeviceArg& destination = {},
-                                         std::size_t buffer_size = kBufferSize);
+EMBER_API std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>& inputs,
+                                                   const DeviceArg& destination = {},
+                                                   std::size_t buffer_size = kBufferSize);
 
 /// A tensor, of the CPU or of a device, in pieces along a dimension, one per device: `chunk_sizes`
 /// says how large, else they are equal as by chunk(), which may give fewer pieces than there are
@@ -104,17 +105,17 @@ std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>&
 /// same length, ...`, `Expected the device associated with the stream at index i (was a) to match
 /// the device supplied at that index (expected b)`, `'devices' must not be specified when 'out' is
 /// specified, but got devices=...`, and so on. Blocks only for a source in ordinary host memory.
-std::vector<Tensor> scatter(const Tensor& tensor, const Devices& devices,
-                            const std::optional<std::vector<std::int64_t>>& chunk_sizes = {},
-                            std::int64_t dim = 0, const Streams& streams = {},
-                            const Outputs& out = {});
+EMBER_API std::vector<Tensor> scatter(
+    const Tensor& tensor, const Devices& devices,
+    const std::optional<std::vector<std::int64_t>>& chunk_sizes = {}, std::int64_t dim = 0,
+    const Streams& streams = {}, const Outputs& out = {});
 
 /// Tensors of several devices as one, along a dimension, on `destination` or in `out`. New ones are
 /// channels-last if all tensors are, else contiguous, and of the first one's dtype. Errors:
 /// `Expected at least one tensor to gather from`, `Input tensor at index i has invalid shape ...`,
 /// `Expected out tensor to have shape ...`, `'destination' must not be specified when 'out' is
 /// specified, ...` and so on. Blocks if the result is on the CPU.
-Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim = 0,
-              const Destination& destination = {}, const std::optional<Tensor>& out = {});
+EMBER_API Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim = 0,
+                        const Destination& destination = {}, const std::optional<Tensor>& out = {});
 
 }  // namespace ember::cuda::comm

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ember/base/error.h"
-#include "ember/comm/lanes.h"
+#include "ember/comm/side_streams.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/runtime/work.h"

@@ -2,9 +2,10 @@
 #include <string>
 
 #include "ember/base/error.h"
-#include "ember/comm/lanes.h"
+#include "ember/comm/side_streams.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/run.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/work.h"
 
@@ -44,6 +45,7 @@ std::vector<Tensor> scatter_into(const Tensor& tensor, const std::vector<Tensor>
                   out[i].sizes().str() + ". Expected same shape except for scatter dim " +
                   text(dim) + " as the source tensor: " + tensor.sizes().str());
     ops::require_no_internal_overlap(out[i]);
+    for (std::size_t j = 0; j < i; ++j) ops::require_apart(out[j], out[i]);
   }
   const std::int64_t expected = tensor.size(dim);
   if (total != expected)
@@ -108,7 +110,7 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
     for (const std::size_t i : arriving) {
       const Stream from = current_stream(tensors[i].device());
       ready.wait(from);
-      copy_async(pieces[i].data_ptr(), tensors[i].data_ptr(), tensors[i].nbytes(), from);
+      ops::copy_bytes(pieces[i], tensors[i], from);
     }
   }
   for (const std::size_t i : rest) Tensor(pieces[i]).copy_(tensors[i], pieces[i].is_cuda());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/base/status.h"
 
 namespace ember::driver {
@@ -32,10 +33,10 @@ struct Choice {
 /// Parses the value of EMBER_DEVICES: `cuda`, `sim:N`, `sim:N@SIZE`, `none`; nothing or an empty
 /// text is automatic (real GPUs if there are any, else none). Otherwise Code::invalid_value with a
 /// detail that names the variable, the value and what was expected.
-Status parse_choice(const std::optional<std::string>& text, Choice& out);
+EMBER_API Status parse_choice(const std::optional<std::string>& text, Choice& out);
 
 /// Code::invalid_value unless the count is 1..64, the memory 2 MiB..1 TiB, and the sum <= 16 TiB.
-Status check_simulated(const SimulatedSpec& spec);
+EMBER_API Status check_simulated(const SimulatedSpec& spec);
 
 /// The devices that CUDA_VISIBLE_DEVICES leaves, as positions among the machine's devices, whose
 /// UUIDs ("GPU-550e8400-...") are given in order. Follows chapter 2 of the semantics: numbers are
@@ -43,7 +44,7 @@ Status check_simulated(const SimulatedSpec& spec);
 /// range; a list that starts with GPU- or MIG- is a list of UUID prefixes and ends at the first
 /// that is unknown or ambiguous; a repeated element leaves nothing. Never fails: malformed text
 /// leaves the devices named before it.
-std::vector<int> visible_devices(const std::optional<std::string>& text,
-                                 const std::vector<std::string>& uuids);
+EMBER_API std::vector<int> visible_devices(const std::optional<std::string>& text,
+                                           const std::vector<std::string>& uuids);
 
 }  // namespace ember::driver

@@ -3,13 +3,19 @@
 #pragma once
 
 #include "ember/driver/driver.h"
+#include "ember/driver/layout.h"
 #include "ember/version.h"
 
 namespace ember::driver {
 
+/// The layouts of this header's table and of all that crosses the seam, as one number.
+constexpr std::uint64_t layout_stamp() noexcept;
+
 struct CudaObject {
-  /// Core and object must come from one build; anything else is refused by name.
+  /// Core and object must be of one version and of one layout; anything else is refused by name.
+  /// These two are the first fields in every version.
   const char* version = EMBER_VERSION_STRING;
+  std::uint64_t layout = layout_stamp();
   /// Number of visible devices without initialising CUDA (so that the process may still fork), from
   /// NVML and CUDA_VISIBLE_DEVICES; -1 when NVML cannot tell.
   int (*count_without_cuda)() noexcept = nullptr;
@@ -18,11 +24,20 @@ struct CudaObject {
   /// Initialises CUDA and makes the driver: insufficient_driver, no_device, or what CUDA said.
   /// no_device's detail says whether libcuda.so.1 is missing. Called at most once.
   Status (*open)(Driver*& out) noexcept = nullptr;
-  /// The CUDA column of a kernel that the core knows by name; null if there is none.
-  CudaColumn (*column)(const char* kernel) noexcept = nullptr;
+  /// The CUDA implementation of a kernel that the core knows by name; null if there is none.
+  CudaImplementation (*implementation)(const char* kernel) noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };
+
+constexpr std::uint64_t layout_stamp() noexcept {
+  layout::Hash hash;
+  layout::add_seam(hash);
+  EMBER_LAYOUT(CudaObject, EMBER_FIELD(version), EMBER_FIELD(layout),
+               EMBER_FIELD(count_without_cuda), EMBER_FIELD(devices_are_known), EMBER_FIELD(open),
+               EMBER_FIELD(implementation), EMBER_FIELD(architectures))
+  return hash.value();
+}
 
 /// The one symbol the object exports.
 using CudaObjectEntry = const CudaObject* (*)();

@@ -10,9 +10,13 @@
 //  - A function does not block unless its comment says so. "Enqueues" means that the work is done
 //    later, in the order of the stream, and that the call returns at once.
 //  - Device numbers are positions among the visible devices, 0 to device_count() - 1; anything else
-//    is Code::invalid_device. A handle from before a device_reset is Code::context_is_destroyed; a
-//    foreign handle is Code::invalid_handle where it can be told. A stream handle whose `native` is
-//    null is the device's default stream, in every epoch.
+//    is Code::invalid_device. A foreign handle is Code::invalid_handle where it can be told.
+//  - A device_reset begins a new epoch of the device. Handles and epochs from before it are refused
+//    with Code::context_is_destroyed, also by calls that are in progress while it happens: nothing
+//    that was asked for in one epoch is done in the next. A stream handle whose `native` is null is
+//    the device's default stream; its epoch may be kAnyEpoch.
+//  - Calls that block are refused with Code::not_permitted on a thread that runs a host function or
+//    a kernel's host implementation for the driver: they might wait for themselves.
 //  - After asynchronous work on a device has faulted, calls for that device return the fault (a
 //    sticky code, with the operation's name in the detail) until device_reset, or on CUDA until the
 //    process ends. Releasing calls (free, *_destroy) still release.
@@ -24,15 +28,15 @@
 #include <cstdint>
 #include <string>
 
+#include "ember/base/export.h"
 #include "ember/base/status.h"
-#include "ember/driver/capabilities.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
 
 namespace ember::driver {
 
-class Driver {
+class EMBER_TEST_API Driver {
  public:
   Driver() = default;
   Driver(const Driver&) = delete;
@@ -44,7 +48,7 @@ class Driver {
 
   /// "simulated" or "cuda".
   virtual const char* name() const noexcept = 0;
-  /// True when kernels run their host column on this driver.
+  /// True when kernels run their host implementation on this driver.
   virtual bool simulated() const noexcept = 0;
   /// Number of visible devices; zero on any trouble. Constant for the life of the driver.
   virtual int device_count() noexcept = 0;
@@ -57,11 +61,19 @@ class Driver {
   virtual Status device_activate(int device) noexcept = 0;
   /// Blocks until all work enqueued on the device so far is done; reports a fault.
   virtual Status device_synchronize(int device) noexcept = 0;
-  /// Drops every stream, event and allocation of the device and clears its fault. Blocks until work
-  /// in progress has stopped. Handles made before are refused afterwards. Pinned host memory keeps
-  /// its contents, but may no longer be pinned. A machine that cannot clear a fault (CUDA) returns
-  /// it and changes nothing. Calls for the device that are in progress may end
-  /// with the old fault or with Code::context_is_destroyed.
+  /// Whether the calling thread may wait for devices. False in a host function and in a kernel's
+  /// host implementation, which would wait for themselves: functions that block answer
+  /// Code::not_permitted there.
+  virtual bool may_wait() noexcept = 0;
+  /// How often the device has been reset: its epoch. Zero for a device that does not exist.
+  virtual std::uint32_t device_epoch(int device) noexcept = 0;
+  /// Begins a new epoch: drops every stream, event and allocation of the device and the work that
+  /// waits in its queues, and clears its fault. Blocks until work in progress has stopped. Pinned
+  /// host memory keeps its contents, but may no longer be pinned. A machine that cannot clear a
+  /// fault (CUDA) returns it and changes nothing. Other threads may go on calling: a call for the
+  /// device is done in the old epoch, or in the new one, or ends with the old fault or with
+  /// Code::context_is_destroyed. Work of other devices that waits for dropped work, or copies from
+  /// or to memory that is gone, faults there.
   virtual Status device_reset(int device) noexcept = 0;
 
   // ---- Memory
@@ -69,10 +81,18 @@ class Driver {
 
   /// Device memory, aligned to 512 bytes at least, contents undefined. `bytes` must be positive.
   /// Code::out_of_memory is an ordinary answer. May block (CUDA drains some devices).
-  virtual Status malloc(int device, std::size_t bytes, void*& out) noexcept = 0;
-  /// Gives back what malloc returned; Code::invalid_value for any other pointer. Blocks until work
-  /// on the device that may use it is done, as cudaFree does.
-  virtual Status free(int device, void* pointer) noexcept = 0;
+  virtual Status malloc(int device, std::uint32_t epoch, std::size_t bytes,
+                        void*& out) noexcept = 0;
+  /// Gives back what malloc returned in that epoch; Code::invalid_value for any other pointer.
+  /// Blocks until work on the device that may use it is done, as cudaFree does.
+  virtual Status free(int device, std::uint32_t epoch, void* pointer) noexcept = 0;
+  /// The same in the epoch of the moment, for callers that no reset can meet.
+  Status malloc(int device, std::size_t bytes, void*& out) noexcept {
+    return malloc(device, device_epoch(device), bytes, out);
+  }
+  Status free(int device, void* pointer) noexcept {
+    return free(device, device_epoch(device), pointer);
+  }
   virtual Status memory_info(int device, MemoryInfo& out) noexcept = 0;
   /// Never fails for a pointer that is not a device's: that is Kind::unregistered.
   virtual Status pointer_info(const void* pointer, PointerInfo& out) noexcept = 0;
@@ -136,9 +156,15 @@ class Driver {
   // ---- Work
   // --------------------------------------------------------------------------------------
 
-  /// Enqueues a kernel; `params` is copied. Allocates nothing on a warm stream.
+  /// Enqueues a kernel. `params` is copied, and the kernel's context owned for as long as Context
+  /// says. Allocates nothing on a warm stream. Code::invalid_value for more than Params::kCapacity
+  /// bytes.
   virtual Status launch(StreamHandle stream, const Kernel& kernel,
                         const Params& params) noexcept = 0;
+  /// What the implementation that this machine would run asks for with these arguments; a failure
+  /// if it cannot be launched with them. Enqueues nothing.
+  virtual Status launch_needs(const Kernel& kernel, const Params& params,
+                              KernelNeeds& out) noexcept = 0;
   /// Enqueues a copy between any two places that the stream's device can reach; the direction
   /// follows from the addresses. With ordinary (not pinned) host memory on one side the call may
   /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing. A copy
@@ -153,8 +179,11 @@ class Driver {
   /// must be a multiple of `width`.
   virtual Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
                       std::size_t count) noexcept = 0;
-  /// Enqueues a call of a host function, on a thread of the driver's. It must not call the driver.
-  virtual Status host_function(StreamHandle stream, void (*function)(void*),
+  /// Enqueues a call of a host function, on a thread of the driver's. `destroy(argument)` follows
+  /// the call, or stands in its place where the call is dropped (by a fault or a reset); it is made
+  /// exactly once if this function succeeds, and not at all if it fails or the process ends before.
+  /// Neither may wait for a device.
+  virtual Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                                void* argument) noexcept = 0;
 
   // ---- Peers
@@ -200,15 +229,6 @@ class Driver {
   virtual Status ipc_close_memory(int device, void* base) noexcept;
   virtual Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept;
   virtual Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept;
-
-  // ---- Capabilities (optional)
-  // -------------------------------------------------------------------
-
-  virtual BlasLibrary* blas() noexcept { return nullptr; }
-  virtual FftLibrary* fft() noexcept { return nullptr; }
-  virtual JitCompiler* jit() noexcept { return nullptr; }
-  virtual Collectives* collectives() noexcept { return nullptr; }
-  virtual Telemetry* telemetry() noexcept { return nullptr; }
 };
 
 }  // namespace ember::driver

@@ -26,11 +26,10 @@ class ForwardingDriver : public Driver {
   bool simulated() const noexcept override { return next_->simulated(); }
   int device_count() noexcept override { return next_->device_count(); }
   bool device_active(int device) noexcept override { return next_->device_active(device); }
-  BlasLibrary* blas() noexcept override { return next_->blas(); }
-  FftLibrary* fft() noexcept override { return next_->fft(); }
-  JitCompiler* jit() noexcept override { return next_->jit(); }
-  Collectives* collectives() noexcept override { return next_->collectives(); }
-  Telemetry* telemetry() noexcept override { return next_->telemetry(); }
+  std::uint32_t device_epoch(int device) noexcept override { return next_->device_epoch(device); }
+  bool may_wait() noexcept override { return next_->may_wait(); }
+  using Driver::free;
+  using Driver::malloc;
 
 #define EMBER_SEAM_CALL(name, parameters, arguments)                     \
   Status name parameters noexcept override {                             \

@@ -1,5 +1,5 @@
-// What the kernels of matrix products get: `matmul.<dtype>` in linalg/ on hosts, and a row of the
-// same name in the CUDA object, whose column asks cuBLASLt (driver/cuda/blas.cpp).
+// What the kernels of matrix products get: `matmul.<dtype>`, on hosts in linalg/, on real devices
+// in linalg/cuda/ and driver/cuda/blas.cpp.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct GemmArgs {
   void* c = nullptr;
   const void* a = nullptr;
   const void* b = nullptr;
-  void* workspace = nullptr;  ///< for real devices only; may be null
+  void* workspace = nullptr;  ///< what an implementation asked for, or less, or null
   std::size_t workspace_bytes = 0;
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::int64_t lda = 0, ldb = 0, ldc = 0;                 ///< leading dimensions, in elements
@@ -28,6 +28,6 @@ struct GemmArgs {
 
   bool reads_c() const noexcept { return beta[0] != 0 || beta[1] != 0 || integer_beta != 0; }
 };
-static_assert(sizeof(GemmArgs) <= Params::kCapacity);
+static_assert(KernelArguments<GemmArgs>);
 
 }  // namespace ember::driver

@@ -6,14 +6,18 @@
 
 namespace ember::driver {
 
+/// As the epoch of a default stream's handle: whichever one the device is in when the call is made.
+inline constexpr std::uint32_t kAnyEpoch = 0xffffffff;
+
 /// An in-order queue of one device. `native` is what the machine calls it (a cudaStream_t on real
 /// devices); null is the device's default stream.
 struct StreamHandle {
   void* native = nullptr;
   int device = 0;
   /// How often the device had been reset when the stream was made. A handle from before a reset is
-  /// refused with Code::context_is_destroyed, never followed.
-  std::uint32_t epoch = 0;
+  /// refused with Code::context_is_destroyed, never followed. The default stream has no epoch of
+  /// its own; a handle with one asks that the work be done in that epoch or not at all.
+  std::uint32_t epoch = kAnyEpoch;
 
   friend bool operator==(const StreamHandle&, const StreamHandle&) = default;
 };

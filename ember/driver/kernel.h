@@ -1,63 +1,124 @@
-// One row of work, one column per kind of machine.
+// A piece of work for a stream, with one implementation per kind of machine.
 //
-// A Kernel says what to do on a simulated device (`host`) and on a real one (`cuda`). Its arguments
-// travel in a Params block of fixed size, so that a launch allocates nothing, a capture copies
-// arguments exactly as CUDA does, and a graph can be replayed any number of times.
+// Everything that a stream does beside copies and fills is a kernel: functions of this library and
+// of its users, compiled code, plans and calls of other libraries. So all of it is named in errors,
+// seen by observers, and can be captured.
+//
+// What a launch takes along (a capture keeps it, a replay does not ask again):
+//
+//  - the arguments, byte by byte (Params);
+//  - the context, which it shares in owning.
+//
+// Arguments may hold device addresses; what lies there is read when the work is done. They must not
+// point to host memory that is not pinned, unless the context owns it: an implementation on a
+// simulated device runs later, and again in every replay. A CUDA implementation may read its
+// context during the call only, and passes on by value what the work needs of it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
+#include "ember/base/export.h"
+#include "ember/base/ref.h"
 #include "ember/base/status.h"
 
 struct CUstream_st;  // what a cudaStream_t and a CUstream point to; no CUDA header is needed here
 
 namespace ember::driver {
 
-/// Arguments of one launch: a copy of any trivially copyable struct of at most 256 bytes.
+// ---- Names
+// -------------------------------------------------------------------------------------
+
+/// The name of a kernel: shown in errors, observers and timelines, some of which come long after
+/// the launch. So its text lives as long as the program: a literal, or interned.
+class Name {
+ public:
+  /// No name; launching a kernel without one is refused.
+  constexpr Name() noexcept = default;
+  /// A literal, at compile time. Anything that may change or go does not compile.
+  template <std::size_t N>
+  requires(N > 1) consteval Name(const char (&literal)[N]) : text_(literal) {
+    // Reading it here is what refuses arrays that can be written to.
+    if (literal[N - 1] != '\0') a_name_has_to_end_with_a_zero();
+  }
+  /// Text that is known at run time: as a name that stays until the process ends. The same text
+  /// gives the same name, so that what this takes is bounded by the number of different names.
+  /// A text ends at its first zero; the empty one gives no name. Thread-safe, without a lock.
+  EMBER_API static Name intern(std::string_view text);
+
+  /// Never null: "" without a name.
+  constexpr const char* c_str() const noexcept { return text_; }
+  constexpr explicit operator bool() const noexcept { return *text_ != '\0'; }
+
+ private:
+  static void a_name_has_to_end_with_a_zero();  // no constant expression calls it
+
+  const char* text_ = "";
+};
+
+// ---- Arguments
+// ---------------------------------------------------------------------------------
+
+/// What can be the arguments of a kernel: they are copied byte by byte, and limited to 4 KiB as in
+/// CUDA. Larger data belongs in device memory, or in the kernel's context.
+template <class T>
+concept KernelArguments = std::is_trivially_copyable_v<T> && sizeof(T) <= 4096 &&
+                          alignof(T) <= alignof(std::max_align_t);
+
+/// A view of the arguments of one launch. The driver copies them once, to where it keeps them until
+/// the work is done; on the way there nothing else is copied.
 class Params {
  public:
-  static constexpr std::size_t kCapacity = 256;
+  static constexpr std::size_t kCapacity = 4096;
 
-  Params() = default;
-  template <class T>
-  explicit Params(const T& value) : size_(sizeof(T)) {
-    static_assert(std::is_trivially_copyable_v<T>,
-                  "kernel arguments are copied byte by byte: make the struct (or the lambda's "
-                  "captures) trivially copyable");
-    static_assert(sizeof(T) <= kCapacity,
-                  "kernel arguments are limited to 256 bytes: put larger data in device memory");
-    static_assert(alignof(T) <= alignof(std::max_align_t));
-    std::memcpy(bytes_, &value, sizeof(T));
-  }
-  Params(const Params& other) noexcept : size_(other.size_) {
-    std::memcpy(bytes_, other.bytes_, size_);
-  }
-  Params& operator=(const Params& other) noexcept {
-    size_ = other.size_;
-    std::memmove(bytes_, other.bytes_, size_);
-    return *this;
-  }
-  ~Params() = default;
+  /// No arguments.
+  constexpr Params() noexcept = default;
+  /// The arguments must live until the launch returns.
+  template <KernelArguments T>
+  explicit Params(const T& arguments) noexcept : data_(&arguments), size_(sizeof(T)) {}
+  /// `size` bytes, aligned as any object.
+  Params(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
 
   /// The struct that went in. T must be the type that the launch was given.
   template <class T>
   const T& as() const noexcept {
-    return *reinterpret_cast<const T*>(bytes_);
+    return *static_cast<const T*>(data_);
   }
+  const void* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
 
  private:
+  const void* data_ = nullptr;
   std::size_t size_ = 0;
-  // Only the first size_ bytes are ever read.
-  alignas(std::max_align_t) std::byte bytes_[kCapacity];
 };
 
-/// Where the host column of a kernel runs: on the CPU itself, or on a simulated device, whose
-/// memory lies at addresses that only its own work may touch.
-class HostLaunch {
+// ---- Contexts
+// ----------------------------------------------------------------------------------
+
+/// What a kernel has besides its arguments: loaded code, a plan, a communicator, a table. Derive
+/// from it, and read it in an implementation with `on.context<T>()`.
+///
+/// A launch shares in owning it until the implementation has returned: on a real device that is
+/// when the launch returns, on a simulated one when the work was done or dropped (by a fault, a
+/// reset or the end of the process; at that end it is not destroyed). So the last owner may be a
+/// thread of the driver's: a destructor must not wait for a device. What work still in progress on
+/// a real device needs (loaded code, a plan's memory) is not the driver's to know: who destroys a
+/// context with such things keeps it until that work is done, by an event recorded behind the last
+/// launch.
+class EMBER_API Context : public RefCounted {
+ public:
+  virtual ~Context() = default;
+};
+
+// ---- Where implementations run
+// -----------------------------------------------------------------
+
+/// Where the host implementation of a kernel runs: on the CPU itself, or on a simulated device,
+/// whose memory lies at addresses that only its own work may touch.
+class EMBER_API HostLaunch {
  public:
   /// The place at which this kernel can read or write `count` elements that the caller knows as
   /// `pointer`. On a simulated device it is checked like an access on hardware: memory that is not
@@ -76,33 +137,98 @@ class HostLaunch {
   virtual Status fault() const { return Status(); }
   /// The simulated device, or -1 on the CPU.
   int device() const noexcept { return device_; }
+  /// The kernel's context, which must have one, of this type.
+  template <class T>
+  const T& context() const noexcept {
+    return static_cast<const T&>(*context_);
+  }
 
  protected:
-  explicit HostLaunch(int device) noexcept : device_(device) {}
+  explicit HostLaunch(int device, const Context* context = nullptr) noexcept
+      : device_(device), context_(context) {}
   ~HostLaunch() = default;
 
  private:
   virtual void* resolve(void* pointer, std::size_t bytes) const noexcept = 0;
   int device_;
+  const Context* context_;
 };
 
-/// Where the CUDA column of a kernel puts its work: the device is current, the column enqueues on
-/// `stream` (it converts to cudaStream_t) and returns without waiting.
-struct CudaLaunch {
-  CUstream_st* stream = nullptr;
-  int device = 0;
+/// Where the CUDA implementation of a kernel puts its work, and returns without waiting. The device
+/// is current. It is a stream now, and a graph under construction later: kernels of this library
+/// reach it through start<>() (driver/cuda/launch.h) alone.
+class CudaLaunch {
+ public:
+  CudaLaunch(CUstream_st* stream, int device, const Context* context) noexcept
+      : stream_(stream), context_(context), device_(device) {}
+
+  /// A stream for what takes nothing else: `<<<>>>` and calls of libraries. It converts to
+  /// cudaStream_t. What goes there is part of this launch.
+  CUstream_st* stream() const noexcept { return stream_; }
+  int device() const noexcept { return device_; }
+  /// The kernel's context, which must have one, of this type.
+  template <class T>
+  const T& context() const noexcept {
+    return static_cast<const T&>(*context_);
+  }
+
+ private:
+  CUstream_st* stream_;
+  const Context* context_;
+  int device_;
 };
 
-using HostColumn = Status (*)(const Params&, const HostLaunch&);
-using CudaColumn = Status (*)(const Params&, const CudaLaunch&);
+// ---- Kernels
+// -----------------------------------------------------------------------------------
 
-/// One row. A launch copies the row, but not its name, which must live as long as the program (a
-/// literal does). A null column means that the kernel does not exist on that kind of machine;
-/// launching it there is refused with Code::not_supported.
+/// What an implementation asks for before it is launched.
+struct KernelNeeds {
+  std::size_t scratch = 0;  ///< bytes of memory on its device to work in, contents undefined
+};
+
+/// A function, and what it needs. Both must not throw.
+template <class Launch>
+struct Implementation {
+  using Run = Status (*)(const Params&, const Launch&);
+  /// Looks at the arguments only. A failure says why they cannot be launched here.
+  using Needs = Status (*)(const Params&, KernelNeeds&);
+
+  constexpr Implementation(std::nullptr_t = nullptr) noexcept {}
+  template <class F>
+  requires std::is_convertible_v<F, Run>
+  constexpr Implementation(F function, Needs asks = nullptr) noexcept
+      : run(function), needs(asks) {}
+
+  friend constexpr bool operator==(const Implementation& a, std::nullptr_t) noexcept {
+    return a.run == nullptr;
+  }
+  Status ask(const Params& params, KernelNeeds& out) const {
+    return needs == nullptr ? Status() : needs(params, out);
+  }
+
+  Run run = nullptr;
+  Needs needs = nullptr;  ///< null: nothing
+};
+
+/// Runs on a worker of a simulated device, or on the CPU.
+using HostImplementation = Implementation<HostLaunch>;
+/// Runs within the launch, and enqueues on a real device.
+using CudaImplementation = Implementation<CudaLaunch>;
+
+/// A kernel. A launch copies what it needs of it. A null implementation means that the kernel does
+/// not exist on that kind of machine; launching it there is refused with Code::not_supported.
 struct Kernel {
-  const char* name;           ///< shown in errors, observers and timelines
-  HostColumn host = nullptr;  ///< runs on a worker of the simulated device; must not throw
-  CudaColumn cuda = nullptr;  ///< enqueues on a real stream; must not throw
+  Name name;
+  HostImplementation host = nullptr;
+  CudaImplementation cuda = nullptr;
+  Ref<const Context> context = {};
 };
+
+/// What a launch answers to more than Params::kCapacity bytes.
+inline Status too_large(const Params& params) {
+  return Status(Code::invalid_value, "the arguments have " + std::to_string(params.size()) +
+                                         " bytes, expected at most " +
+                                         std::to_string(Params::kCapacity));
+}
 
 }  // namespace ember::driver

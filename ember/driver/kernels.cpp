@@ -20,12 +20,12 @@ constinit Table* first = nullptr;
 
 constinit Kernel sleep{"sleep", &sleep_host, nullptr};
 
-Table::Table(std::span<Kernel> rows) noexcept : rows_(rows), next_(first) { first = this; }
+Table::Table(std::span<Kernel> all) noexcept : kernels_(all), next_(first) { first = this; }
 
-void bind(CudaColumn (*column)(const char* name)) noexcept {
-  sleep.cuda = column(sleep.name);
+void bind(CudaImplementation (*implementation)(const char* name)) noexcept {
+  sleep.cuda = implementation(sleep.name.c_str());
   for (Table* table = first; table != nullptr; table = table->next_)
-    for (Kernel& row : table->rows_) row.cuda = column(row.name);
+    for (Kernel& kernel : table->kernels_) kernel.cuda = implementation(kernel.name.c_str());
 }
 
 }  // namespace ember::driver::kernels

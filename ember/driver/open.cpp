@@ -1,14 +1,15 @@
 #include "ember/driver/open.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <atomic>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,16 @@ std::string own_folder() {
   if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
     return "";
   // The loader may know a program by a path that was relative to where it started.
-  std::error_code error;
-  const std::string path = std::filesystem::canonical(info.dli_fname, error).string();
+  const std::unique_ptr<char, void (*)(void*)> real(realpath(info.dli_fname, nullptr), &std::free);
+  const std::string path = real != nullptr ? real.get() : "";
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+std::string hexadecimal(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, number);
+  return text;
 }
 
 struct LoadedObject {
@@ -38,22 +45,32 @@ struct LoadedObject {
   Status status;
 };
 
-LoadedObject load_object() {
+/// In the order in which they are tried.
+std::vector<std::string> places_of_object() {
+  if (const auto path = env::get("EMBER_CUDA_OBJECT"); path && !path->empty()) return {*path};
   std::vector<std::string> places;
-  if (const auto path = env::get("EMBER_CUDA_OBJECT"); path && !path->empty()) {
-    places.push_back(*path);
-  } else {
-    if (const std::string own = own_folder(); !own.empty()) places.push_back(own + kObjectName);
-    // Of a static library, whose own folder is the program's.
-    for (const char* folder : {EMBER_BUILD_LIBDIR, EMBER_INSTALL_LIBDIR}) {
-      std::string place = std::string(folder) + "/" + kObjectName;
-      if (access(place.c_str(), R_OK) == 0) places.push_back(std::move(place));
-    }
-    places.emplace_back(kObjectName);
-  }
+  if (const std::string own = own_folder(); !own.empty()) places.push_back(own + kObjectName);
+  places.emplace_back(kObjectName);  // where the loader looks: RPATH, LD_LIBRARY_PATH, ld.so.conf
+  return places;
+}
+
+/// Fails unless the object speaks of the same things as this library.
+Status check_object(const CudaObject& object, const std::string& place) {
+  if (std::strcmp(object.version, EMBER_VERSION_STRING) != 0)
+    return Status(Code::not_initialized, place + " is of version " + object.version +
+                                             ", but this is ember " + EMBER_VERSION_STRING);
+  if (object.layout != layout_stamp())
+    return Status(Code::not_initialized, place + " has the layout " + hexadecimal(object.layout) +
+                                             ", but this ember " + EMBER_VERSION_STRING + " has " +
+                                             hexadecimal(layout_stamp()) +
+                                             ": both must come from one build");
+  return {};
+}
+
+LoadedObject load_object() {
   std::string why;
   bool missing = true;
-  for (const std::string& place : places) {
+  for (const std::string& place : places_of_object()) {
     void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const char* error = dlerror();
@@ -68,10 +85,7 @@ LoadedObject load_object() {
               Status(Code::not_initialized,
                      place + " is not ember's CUDA object: it has no " + kCudaObjectEntry)};
     const CudaObject* object = reinterpret_cast<CudaObjectEntry>(entry)();
-    if (std::strcmp(object->version, EMBER_VERSION_STRING) != 0)
-      return {nullptr,
-              Status(Code::not_initialized, place + " is of version " + object->version +
-                                                ", but this is ember " + EMBER_VERSION_STRING)};
+    if (Status status = check_object(*object, place); !status.ok()) return {nullptr, status};
     return {object, Status()};
   }
   return {nullptr, Status(missing ? Code::not_supported : Code::not_initialized, why)};
@@ -98,7 +112,7 @@ Status open_cuda(std::unique_ptr<Driver>& out) {
   Driver* made = nullptr;
   EMBER_TRY(loaded.object->open(made));
   out.reset(made);
-  kernels::bind(loaded.object->column);
+  kernels::bind(loaded.object->implementation);
   return {};
 }
 

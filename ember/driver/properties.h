@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <string>
 
+#include "ember/base/export.h"
+
 namespace ember::driver {
 
 /// What a device is. Plain values; read once per device and kept.
-struct DeviceProperties {
+struct EMBER_API DeviceProperties {
   std::string name;
   int major = 0;  ///< compute capability
   int minor = 0;

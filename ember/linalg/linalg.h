@@ -19,55 +19,57 @@
 // blocks on CUDA devices.
 #pragma once
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
 /// (n x k) times (k x m). Error `mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)`, `self
 /// must be a matrix`, `expected m1 and m2 to have the same dtype, but got: float != double`.
-Tensor mm(const Tensor& self, const Tensor& mat2);
-Tensor& mm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
+EMBER_API Tensor mm(const Tensor& self, const Tensor& mat2);
+EMBER_API Tensor& mm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
 
 /// (b x n x k) times (b x k x m). Error `batch1 must be a 3D tensor`, `Expected size for first two
 /// dimensions of batch2 tensor to be: [2, 3] but got: [2, 4].`
-Tensor bmm(const Tensor& self, const Tensor& mat2);
-Tensor& bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
+EMBER_API Tensor bmm(const Tensor& self, const Tensor& mat2);
+EMBER_API Tensor& bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
 
 /// beta * input + alpha * (mat1 @ mat2); `input` is broadcast to the result's shape, and not looked
 /// at if beta is 0. Integers need integer factors.
-Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
-             const Scalar& alpha = 1);
-Tensor& addmm_out(Tensor& out, const Tensor& input, const Tensor& mat1, const Tensor& mat2,
-                  const Scalar& beta = 1, const Scalar& alpha = 1);
+EMBER_API Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2,
+                       const Scalar& beta = 1, const Scalar& alpha = 1);
+EMBER_API Tensor& addmm_out(Tensor& out, const Tensor& input, const Tensor& mat1,
+                            const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1);
 
 /// The same of batches: (b x n x k) and (b x k x m).
-Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
-               const Scalar& beta = 1, const Scalar& alpha = 1);
-Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1, const Tensor& batch2,
-                    const Scalar& beta = 1, const Scalar& alpha = 1);
+EMBER_API Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2,
+                         const Scalar& beta = 1, const Scalar& alpha = 1);
+EMBER_API Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1,
+                              const Tensor& batch2, const Scalar& beta = 1,
+                              const Scalar& alpha = 1);
 
 /// (n x m) times (m). Error `size mismatch, got input (2), mat (2x3), vec (4)`.
-Tensor mv(const Tensor& self, const Tensor& vec);
-Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec);
+EMBER_API Tensor mv(const Tensor& self, const Tensor& vec);
+EMBER_API Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec);
 
 /// The sum of the products of two vectors' elements, without dimensions. Nothing is conjugated.
 /// Error `1D tensors expected, but got 2D and 1D tensors`.
-Tensor dot(const Tensor& self, const Tensor& other);
-Tensor& dot_out(Tensor& out, const Tensor& self, const Tensor& other);
+EMBER_API Tensor dot(const Tensor& self, const Tensor& other);
+EMBER_API Tensor& dot_out(Tensor& out, const Tensor& self, const Tensor& other);
 
 /// By the number of dimensions: two vectors as dot, a matrix and a vector as mv, two matrices as
 /// mm; with more, the last two dimensions are matrices and those before are broadcast. A vector on
 /// the left counts as a row, one on the right as a column, and that dimension is left out of the
 /// result. Error `both arguments to matmul need to be at least 1D, but they are 0D and 1D`.
-Tensor matmul(const Tensor& self, const Tensor& other);
-Tensor& matmul_out(Tensor& out, const Tensor& self, const Tensor& other);
+EMBER_API Tensor matmul(const Tensor& self, const Tensor& other);
+EMBER_API Tensor& matmul_out(Tensor& out, const Tensor& self, const Tensor& other);
 
 namespace cuda {
 
 /// Gives the workspaces of matrix products back to the caching allocator; products that are still
 /// running are not disturbed. A workspace is 32 MiB on devices of compute capability 9.0, else 8
 /// MiB and 128 KiB, or as CUBLAS_WORKSPACE_CONFIG says. Simulated devices have none.
-void clear_blas_workspaces();
+EMBER_API void clear_blas_workspaces();
 
 }  // namespace cuda
 }  // namespace ember

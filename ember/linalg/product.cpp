@@ -18,7 +18,7 @@ namespace {
 
 using driver::GemmArgs;
 
-// ---- The host column
+// ---- The host implementation
 
 /// How many elements the products of one operand span, column-major.
 std::size_t span(std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t stride,
@@ -27,7 +27,7 @@ std::size_t span(std::int64_t rows, std::int64_t columns, std::int64_t ld, std::
 }
 
 template <class T>
-Status host_column(const driver::Params& params, const driver::HostLaunch& on) {
+Status host_implementation(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<GemmArgs>();
   const auto place = [&](const void* data, bool transposed, std::int64_t rows, std::int64_t columns,
                          std::int64_t ld, std::int64_t stride) {
@@ -54,39 +54,28 @@ Status host_column(const driver::Params& params, const driver::HostLaunch& on) {
   }
   return {};
 }
-template <>
-[[maybe_unused]] Status host_column<bool>(const driver::Params&, const driver::HostLaunch&) {
-  return Code::not_supported;
+
+/// A library that was asked for by name and cannot be used is said before anything is launched.
+Status host_needs(const driver::Params&, driver::KernelNeeds&) {
+  const host::Blas* blas = nullptr;
+  return host::find_blas(blas);
 }
 
-constinit driver::Kernel rows[] = {
+template <class T>
+constexpr driver::HostImplementation implementation_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return nullptr;
+  else
+    return {&host_implementation<T>, &host_needs};
+}
+
+constinit driver::Kernel kernels[] = {
 #define EMBER_DTYPE(enumerator, type, name, legacy) \
-  {"matmul." name, Dtype::enumerator == Dtype::bool_ ? nullptr : &host_column<type>, nullptr},
+  {"matmul." name, implementation_of<type>(), nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table table(rows);
-
-// On real devices small products have a kernel of their own (linalg/cuda/small.cu).
-constinit driver::Kernel small_rows[] = {
-    {"matmul_small.float16", &host_column<Half>, nullptr},
-    {"matmul_small.bfloat16", &host_column<BFloat16>, nullptr},
-    {"matmul_small.float32", &host_column<float>, nullptr},
-    {"matmul_small.float64", &host_column<double>, nullptr},
-    {"matmul_small.complex64", &host_column<Complex<float>>, nullptr},
-    {"matmul_small.complex128", &host_column<Complex<double>>, nullptr},
-};
-const driver::kernels::Table small_table(small_rows);
-
-const driver::Kernel& small_kernel(Dtype dtype) {
-  return small_rows[static_cast<int>(dtype) - static_cast<int>(Dtype::float16)];
-}
-static_assert(static_cast<int>(Dtype::complex128) - static_cast<int>(Dtype::float16) == 5);
-
-/// What one launch of that kernel does sooner than cuBLASLt is called.
-bool is_small(const GemmArgs& args) {
-  return args.batch == 1 && args.m <= 64 && args.n <= 64 && args.k <= 128;
-}
+const driver::kernels::Table table(kernels);
 
 // ---- Strides that a BLAS understands
 
@@ -174,12 +163,6 @@ class Call {
       : out_(out), a_(a), b_(b) {
     put(factors.alpha, args_.alpha, args_.integer_alpha);
     put(factors.beta, args_.beta, args_.integer_beta);
-    if (!out.is_cuda() || cuda::is_simulated()) {
-      const host::Blas* blas = nullptr;
-      if (const Status status = host::find_blas(blas); !status.ok()) throw Error(status.text());
-    } else {
-      real_ = true;
-    }
   }
 
   void operator()(Matrices c, Matrices a, Matrices b, std::int64_t batch) {
@@ -216,20 +199,19 @@ class Call {
     args_.stride_a = a.batch_stride;
     args_.stride_b = b.batch_stride;
     args_.stride_c = c.batch_stride;
-    const bool small = real_ && is_small(args_);
-    const driver::Kernel& kernel =
-        small ? small_kernel(out_.dtype()) : product_kernel(out_.dtype());
-    if (real_ && !small) {
+    const driver::Kernel& kernel = product_kernel(out_.dtype());
+    if (ops::needs_of(out_.device(), kernel, driver::Params(args_)).scratch != 0) {
       const Workspace space = workspace(out_.device());
       args_.workspace = space.data;
       args_.workspace_bytes = space.bytes;
     }
+    const ops::Site site = ops::at(out_, a_, b_);
     if (!cuda::observed()) [[likely]] {
-      ops::run(out_.device(), kernel, args_);
+      ops::run(site, kernel, args_);
       return;
     }
     const std::array<cuda::Access, 3> accesses{ops::writes(out_), ops::reads(a_), ops::reads(b_)};
-    ops::run(out_.device(), kernel, args_, accesses);
+    ops::run(site, kernel, args_, accesses);
   }
 
  private:
@@ -237,7 +219,6 @@ class Call {
   const Tensor& a_;
   const Tensor& b_;
   GemmArgs args_;
-  bool real_ = false;  ///< a CUDA device that is not simulated
 };
 
 /// beta * out.
@@ -259,7 +240,9 @@ constexpr std::int64_t kMostCalls = 16;
 
 }  // namespace
 
-const driver::Kernel& product_kernel(Dtype dtype) noexcept { return rows[static_cast<int>(dtype)]; }
+const driver::Kernel& product_kernel(Dtype dtype) noexcept {
+  return kernels[static_cast<int>(dtype)];
+}
 
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
               const char* name) {

@@ -20,7 +20,7 @@ struct Factors {
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
               const char* name);
 
-/// The row of a dtype, for tests: its host column is null for bool.
+/// The kernel of a dtype, for tests: its host implementation is null for bool.
 const driver::Kernel& product_kernel(Dtype dtype) noexcept;
 
 }  // namespace ember::linalg

@@ -16,6 +16,7 @@ namespace {
 
 struct Entry {
   int device;
+  std::uint32_t epoch;
   const void* stream;
   Workspace workspace;
 };
@@ -29,11 +30,6 @@ Table& table() {
   // Work may be enqueued until the process ends.
   static NoDestructor<Table> made;
   return *made;
-}
-
-void forget(int device) {
-  const MutexLock lock(table().mutex);
-  std::erase_if(table().entries, [&](const Entry& entry) { return entry.device == device; });
 }
 
 std::size_t wanted_bytes(int device) {
@@ -74,12 +70,15 @@ std::size_t parse_workspace_config(const char* text) noexcept {
 }
 
 Workspace workspace(Device device) {
-  static const bool hooked = (cuda::on_device_reset(&forget), true);
-  static_cast<void>(hooked);
   const int index = device.index();
   const void* stream = cuda::current_native_stream(index);
+  const std::uint32_t epoch = cuda::device_epoch(index);
   {
     const MutexLock lock(table().mutex);
+    // What a reset has taken away.
+    std::erase_if(table().entries, [&](const Entry& entry) {
+      return entry.device == index && entry.epoch != epoch;
+    });
     for (const Entry& entry : table().entries)
       if (entry.device == index && entry.stream == stream) return entry.workspace;
   }
@@ -93,7 +92,7 @@ Workspace workspace(Device device) {
   }
   {
     const MutexLock lock(table().mutex);
-    table().entries.push_back({index, stream, made});
+    table().entries.push_back({index, epoch, stream, made});
   }
   return made;
 }
@@ -108,7 +107,8 @@ void clear_blas_workspaces() {
     const MutexLock lock(linalg::table().mutex);
     taken.swap(linalg::table().entries);
   }
-  for (const linalg::Entry& entry : taken) caching_allocator_delete(entry.workspace.data);
+  for (const linalg::Entry& entry : taken)
+    if (entry.epoch == device_epoch(entry.device)) caching_allocator_delete(entry.workspace.data);
 }
 
 }  // namespace ember::cuda

@@ -12,39 +12,46 @@
 namespace ember::memory {
 
 class FreeList;
+struct Block;
+struct Pool;
 struct StreamUse;
 
-/// Blocks partition a segment and form a list in address order.
-///
-/// Everything but the tag belongs to whoever the state names: the allocator's lock for blocks that
-/// are free, the user (and then the one thread that frees) for blocks in use, a thread's cache for
-/// cached ones. `previous` and `next` always belong to the allocator's lock. What a thread's cache
-/// needs is in the first cache line.
+/// One allocation of the device's own, and the blocks that it is cut into.
+struct Segment {
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+  Pool* pool = nullptr;
+  void* stream = nullptr;    ///< whose work may use it: native handle
+  bool small = false;        ///< holds small blocks
+  FreeList* list = nullptr;  ///< where its blocks go when they are free; null if they never wait
+  Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
+};
+
+/// Everything but the tag belongs to whoever the state names: the ledger's lock for blocks that are
+/// free, the user for blocks in use, whoever claimed a block until it is free or parked. `previous`
+/// and `next` always belong to the ledger's lock, and so does `segment`.
 struct alignas(64) Block {
   enum State : std::uintptr_t {
     unused,     ///< this record describes nothing
     free,       ///< in its free list
     allocated,  ///< handed out
-    cached,     ///< free, kept by one thread (thread_cache.h), or on its way through free()
+    claimed,    ///< in the hands of a thread: on its way through an allocation or a free
+    sharded,    ///< free, kept in a shard (shards.h)
     parked,     ///< freed, but other streams may still use it (stream_uses.h)
     releasing,  ///< its segment is being given back
   };
 
-  /// Whether other threads may claim() blocks meanwhile.
-  enum class Others : std::uint8_t { may_claim, cannot };
-
   /// Address and state in one word (addresses are multiples of 512), and for a block in use the low
-  /// bits of its serial. The state changes to and from `free` only under the allocator's lock; the
-  /// others change by the rules above.
+  /// bits of its serial.
   std::atomic<std::uintptr_t> tag{0};
   std::size_t size = 0;
   std::atomic<std::size_t> requested{0};  ///< atomic for snapshots of blocks in use
   /// Which use of this record it is, whatever it describes: never the same twice.
   std::atomic<std::uint64_t> serial{0};
-  FreeList* list = nullptr;  ///< the one it goes to when it is free
-  void* stream = nullptr;    ///< whose work may use it: native handle
+  /// Null once a reset of the device has taken it from under a block that was claimed or parked.
+  Segment* segment = nullptr;
   StreamUse* use = nullptr;  ///< other streams that it was used on; usually null
-  Block* link = nullptr;     ///< next in a thread's cache or in the pool of records
+  Block* link = nullptr;     ///< next in a shard or in the pool of records
   Block* left = nullptr;     ///< children in the free list's tree
   Block* right = nullptr;
   Block** holder = nullptr;   ///< the link of that tree that leads here
@@ -63,7 +70,8 @@ struct alignas(64) Block {
   }
   void set(State state) noexcept { set(position(), state); }
   /// Hands the block out: from here on it is `allocated`, under a new serial.
-  void begin_use() noexcept {
+  void begin_use(std::size_t bytes) noexcept {
+    requested.store(bytes, std::memory_order_relaxed);
     const std::uint64_t number = serial.load(std::memory_order_relaxed) + 1;
     serial.store(number, std::memory_order_relaxed);
     tag.store(in_use(position(), number), std::memory_order_release);
@@ -71,21 +79,19 @@ struct alignas(64) Block {
   std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
 
-  /// Takes the block out of the user's hands. Succeeds for exactly one caller per allocation, and
-  /// only if the record still describes `position`: so the caller may have found the record without
-  /// any lock, and a pointer freed twice or never allocated cannot do harm. Where others
-  /// cannot claim anything at this moment, that saves the atomic exchange.
-  bool claim(std::uintptr_t position, Others others = Others::may_claim) noexcept {
+  /// Takes the block out of the user's hands: from here on it is `claimed`. Succeeds for exactly
+  /// one caller per allocation, and only if the record still describes `position`: so the caller
+  /// may have found the record without any lock, and a pointer freed twice or never allocated
+  /// cannot do harm.
+  bool claim(std::uintptr_t position) noexcept {
     const std::uintptr_t expected = tag.load(std::memory_order_relaxed);
-    return (expected & ~kSerials) == (position | allocated) && exchange(expected, others);
+    return (expected & ~kSerials) == (position | allocated) && exchange(expected);
   }
   /// The same for one use only: refused if that has ended, though the block may be in use again.
   /// (The tag holds six bits of the serial, so that nothing can come between the comparison and the
   /// claim but 64 uses at once.)
-  bool claim(std::uintptr_t position, std::uint64_t number,
-             Others others = Others::may_claim) noexcept {
-    return serial.load(std::memory_order_relaxed) == number &&
-           exchange(in_use(position, number), others);
+  bool claim(std::uintptr_t position, std::uint64_t number) noexcept {
+    return serial.load(std::memory_order_relaxed) == number && exchange(in_use(position, number));
   }
 
  private:
@@ -94,14 +100,9 @@ struct alignas(64) Block {
   static std::uintptr_t in_use(std::uintptr_t position, std::uint64_t number) noexcept {
     return position | ((number * (kStates + 1)) & kSerials) | allocated;
   }
-  bool exchange(std::uintptr_t expected, Others others) noexcept {
+  bool exchange(std::uintptr_t expected) noexcept {
     const std::uintptr_t position = expected & ~std::uintptr_t{kMinBlock - 1};
-    if (others == Others::cannot) {
-      if (tag.load(std::memory_order_acquire) != expected) return false;
-      tag.store(position | cached, std::memory_order_relaxed);
-      return true;
-    }
-    return tag.compare_exchange_strong(expected, position | cached, std::memory_order_acquire,
+    return tag.compare_exchange_strong(expected, position | claimed, std::memory_order_acquire,
                                        std::memory_order_relaxed);
   }
 };
@@ -120,7 +121,7 @@ class BlockPool {
   }
   void give_back(Block* block) noexcept {
     block->set(0, Block::unused);
-    block->list = nullptr;
+    block->segment = nullptr;
     block->previous = block->next = nullptr;
     block->link = unused_;
     unused_ = block;

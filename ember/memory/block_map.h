@@ -11,7 +11,7 @@
 
 namespace ember::memory {
 
-/// An open-addressing table of all blocks that exist, free or not. Writers hold the allocator's
+/// An open-addressing table of all blocks that exist, free or not. Writers hold the ledger's
 /// lock. Readers need no lock, at a price that Block::claim pays back: a find() that runs beside a
 /// writer may miss a block or return a record that has just changed its meaning. So the answer must
 /// be confirmed with claim(), and a miss must be repeated under the lock before it is believed.

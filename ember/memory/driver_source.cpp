@@ -36,23 +36,34 @@ template <class Source>
 Status DriverEvents<Source>::device_synchronize(int device) noexcept {
   return made().device_synchronize(device);
 }
+template <class Source>
+std::uint32_t DriverEvents<Source>::device_epoch(int device) noexcept {
+  return made().device_epoch(device);
+}
+template <class Source>
+bool DriverEvents<Source>::may_wait() noexcept {
+  return made().may_wait();
+}
+template class DriverEvents<EventSource>;
 template class DriverEvents<SegmentSource>;
 template class DriverEvents<PinnedSource>;
 
-Status DriverSegmentSource::allocate(std::size_t bytes, void*& out) noexcept {
-  return made().malloc(device_, bytes, out);
+Status DriverSegmentSource::allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept {
+  return made().malloc(device_, epoch, bytes, out);
 }
-Status DriverSegmentSource::free(void* pointer) noexcept { return made().free(device_, pointer); }
+Status DriverSegmentSource::free(std::uint32_t epoch, void* pointer) noexcept {
+  return made().free(device_, epoch, pointer);
+}
 Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
   return made().memory_info(device_, out);
 }
-std::vector<driver::Telemetry::Process> DriverSegmentSource::processes() {
-  std::vector<driver::Telemetry::Process> processes;
-  if (driver::Telemetry* telemetry = made().telemetry())
-    (void)telemetry->processes(device_, processes);
-  return processes;
-}
 
+std::uint32_t DriverPinnedSource::epoch() noexcept {
+  driver::Driver& driver = made();
+  std::uint32_t resets = 0;
+  for (int i = 0; i < driver.device_count(); ++i) resets += driver.device_epoch(i);
+  return resets;
+}
 Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
   driver::Driver& driver = made();
   bool active = false;

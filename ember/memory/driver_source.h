@@ -5,7 +5,7 @@
 
 namespace ember::memory {
 
-/// Both kinds of source share what concerns events.
+/// What concerns events is the same for all sources.
 template <class Source>
 class DriverEvents : public Source {
  public:
@@ -15,15 +15,19 @@ class DriverEvents : public Source {
   Status event_query(driver::EventHandle event) noexcept final;
   Status event_synchronize(driver::EventHandle event) noexcept final;
   Status device_synchronize(int device) noexcept final;
+  std::uint32_t device_epoch(int device) noexcept final;
+  bool may_wait() noexcept final;
 };
+
+class DriverEventSource final : public DriverEvents<EventSource> {};
 
 class DriverSegmentSource final : public DriverEvents<SegmentSource> {
  public:
   explicit DriverSegmentSource(int device) noexcept : device_(device) {}
-  Status allocate(std::size_t bytes, void*& out) noexcept override;
-  Status free(void* pointer) noexcept override;
+  std::uint32_t epoch() noexcept override { return device_epoch(device_); }
+  Status allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
+  Status free(std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(driver::MemoryInfo& out) noexcept override;
-  std::vector<driver::Telemetry::Process> processes() override;
 
  private:
   int device_;
@@ -33,6 +37,7 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
 /// current one: a program that keeps to its device never wakes device 0.
 class DriverPinnedSource final : public DriverEvents<PinnedSource> {
  public:
+  std::uint32_t epoch() noexcept override;
   Status allocate(std::size_t bytes, void*& out) noexcept override;
   Status free(void* pointer) noexcept override;
 };

@@ -1,4 +1,4 @@
-// The free blocks of one stream and size pool, searched by best fit.
+// The free blocks of one pool, stream and kind of segment, searched by best fit.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace ember::memory {
 /// then 32 per power of two. A bitmap of two levels finds the next bin that is not empty; within a
 /// bin a small treap, ordered by (size, address), keeps the answer exact. Nothing is allocated.
 ///
-/// Not thread-safe: it belongs to the allocator's lock.
+/// Not thread-safe: it belongs to the ledger's lock.
 class FreeList {
  public:
-  FreeList(void* stream_, bool small_) noexcept : stream(stream_), small(small_) {}
+  FreeList() = default;
   FreeList(const FreeList&) = delete;
   FreeList& operator=(const FreeList&) = delete;
 
@@ -36,9 +36,6 @@ class FreeList {
   void for_each(Visit&& visit) const {
     for (Block* root : bins_) walk(root, visit);
   }
-
-  void* const stream;  ///< native handle of the stream whose work may use these blocks
-  const bool small;
 
  private:
   static constexpr int kExactBins = 128;  // up to 64 KiB

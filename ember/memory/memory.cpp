@@ -1,18 +1,20 @@
 #include "ember/memory/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <string>
 
 #include "ember/base/error.h"
+#include "ember/base/number_text.h"
 #include "ember/memory/allocators.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
 
 namespace ember::cuda {
 
-using memory::CachingAllocator;
+using memory::DeviceAllocator;
 
 namespace {
 
@@ -27,18 +29,18 @@ std::string hex(const void* pointer) {
 template <class Visit>
 bool any_allocator(Visit&& visit) {
   const int first = current_device();
-  if (CachingAllocator* allocator = memory::allocator_if_made(first))
+  if (DeviceAllocator* allocator = memory::allocator_if_made(first))
     if (visit(*allocator)) return true;
   for (int device = 0; device < memory::kMaxDevices; ++device) {
     if (device == first) continue;
-    if (CachingAllocator* allocator = memory::allocator_if_made(device))
+    if (DeviceAllocator* allocator = memory::allocator_if_made(device))
       if (visit(*allocator)) return true;
   }
   return false;
 }
 
 /// The allocator whose counters are asked for; null if nothing has been counted yet.
-CachingAllocator* counted(const DeviceArg& device) {
+DeviceAllocator* counted(const DeviceArg& device) {
   if (driver_if_made() == nullptr) return nullptr;
   return memory::allocator_if_made(device.existing());
 }
@@ -54,34 +56,36 @@ constinit std::array<Fraction, memory::kMaxDevices> fractions;
 
 DeviceBuffer allocate(std::size_t bytes, const Stream& stream) {
   DeviceBuffer buffer;
-  if (memory::caching_disabled()) [[unlikely]] {
-    const std::uint32_t resets = memory::reset_count(stream.device_index());
-    buffer.data_ = memory::direct_allocate(bytes, stream.device_index());
-    buffer.serial_ = resets;
-  } else {
-    CachingAllocator& allocator = memory::allocator_of(stream.device_index());
-    buffer.block_ = allocator.allocate(bytes, stream.native());
-    if (buffer.block_ != nullptr) {
-      buffer.data_ = buffer.block_->address();
-      buffer.serial_ = buffer.block_->serial.load(std::memory_order_relaxed);
-    }
+  DeviceAllocator& allocator = memory::allocator_of(stream.device_index());
+  // Asked for first: memory may turn out to be younger than it says, but never older.
+  buffer.epoch_ = allocator.device_epoch();
+  buffer.block_ = allocator.allocate(bytes, stream.native());
+  if (buffer.block_ != nullptr) {
+    buffer.data_ = buffer.block_->address();
+    buffer.serial_ = buffer.block_->serial.load(std::memory_order_relaxed);
   }
   buffer.size_ = bytes;
   buffer.stream_.emplace(stream);
   return buffer;
 }
 
+void DeviceBuffer::refuse_if_gone() const {
+  const int device = stream_->device_index();
+  const DeviceAllocator* allocator = memory::allocator_if_made(device);
+  if (allocator == nullptr || allocator->device_epoch() == epoch_) [[likely]]
+    return;
+  const std::string name = "cuda:" + std::to_string(device);
+  throw AcceleratorError(Status(
+      Code::context_is_destroyed,
+      "a buffer of " + std::to_string(size_) + " bytes was allocated on " + name +
+          " before it was reset, which took the memory. Allocate a new buffer after a reset"));
+}
+
 void DeviceBuffer::reset() noexcept {
-  void* const data = std::exchange(data_, nullptr);
-  if (data != nullptr) {
-    // If the device was reset, or the memory freed by its address, there is nothing left to do.
-    const int device = stream_->device_index();
-    if (block_ == nullptr) {
-      if (memory::reset_count(device) == serial_) (void)memory::direct_free(data);
-    } else if (CachingAllocator* allocator = memory::allocator_if_made(device)) {
+  // If the device was reset, or the memory freed by its address, there is nothing left to do.
+  if (void* const data = std::exchange(data_, nullptr); data != nullptr)
+    if (DeviceAllocator* allocator = memory::allocator_if_made(stream_->device_index()))
       (void)allocator->free(block_, data, serial_);
-    }
-  }
   stream_.reset();
   size_ = 0;
   block_ = nullptr;
@@ -93,6 +97,7 @@ void DeviceBuffer::swap(DeviceBuffer& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(block_, other.block_);
   std::swap(serial_, other.serial_);
+  std::swap(epoch_, other.epoch_);
 }
 
 void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
@@ -101,7 +106,6 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
   if (stream && stream->device_index() != index)
     throw ValueError("Expected a stream of device " + std::to_string(index) + ", but got: " +
                      stream->str() + " of device " + std::to_string(stream->device_index()));
-  if (memory::caching_disabled()) return memory::direct_allocate(bytes, index);
   void* const native = stream ? stream->native() : current_native_stream(index);
   const memory::Block* block = memory::allocator_of(index).allocate(bytes, native);
   return block != nullptr ? block->address() : nullptr;
@@ -109,37 +113,39 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
 
 void caching_allocator_delete(void* pointer) {
   if (pointer == nullptr || memory::in_forked_child()) return;
-  const auto free = [pointer](CachingAllocator& allocator) {
+  const auto free = [pointer](DeviceAllocator& allocator) {
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free
     return allocator.free(pointer);
   };
   if (driver_if_made() != nullptr)
-    if (memory::caching_disabled() ? memory::direct_free(pointer) : any_allocator(free)) return;
+    if (any_allocator(free)) return;
   throw Error("invalid device pointer: " + hex(pointer) +
               ". Expected the start of device memory that was allocated here and not yet freed.");
 }
 
 void record_stream(const void* pointer, const Stream& stream) {
-  if (pointer == nullptr || driver_if_made() == nullptr || memory::caching_disabled()) return;
-  any_allocator([&](CachingAllocator& allocator) {
+  if (pointer == nullptr || driver_if_made() == nullptr) return;
+  any_allocator([&](DeviceAllocator& allocator) {
     return allocator.record_stream(pointer, stream.handle());
   });
 }
 
 DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream) {
+  const void* const from = source.data();
   DeviceBuffer copy = allocate(source.size(), stream);
   if (source.size() == 0) return copy;
-  record_stream(source, stream);
-  copy_async(copy.data(), source.data(), source.size(), stream);
+  record_stream(from, stream);
+  copy_async(copy.data(), from, source.size(), stream);
   return copy;
 }
 
 void empty_cache() {
+  driver::Driver* driver = driver_if_made();
+  if (driver == nullptr) return;
   Status failure;
-  for (int device = 0; device < memory::kMaxDevices; ++device) {
-    CachingAllocator* allocator = memory::allocator_if_made(device);
-    if (allocator == nullptr) continue;
-    Status status = allocator->empty_cache();
+  // Also of devices that no memory was asked of yet: this is counted.
+  for (int device = 0; device < std::min(driver->device_count(), memory::kMaxDevices); ++device) {
+    Status status = memory::allocator_of(device).empty_cache();
     if (failure.ok()) failure = std::move(status);
   }
   check(failure);
@@ -153,9 +159,8 @@ std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device) {
 
 void set_per_process_memory_fraction(double fraction, DeviceArg device) {
   if (!(fraction >= 0 && fraction <= 1)) {  // also when it is not a number
-    char text[32];
-    std::snprintf(text, sizeof text, "%.15g", fraction);
-    throw ValueError("Invalid fraction value: " + std::string(text) + ". Allowed range: 0~1");
+    throw ValueError("Invalid fraction value: " + number_text(fraction, 15) +
+                     ". Allowed range: 0~1");
   }
   const int index = device.existing();
   const auto total = static_cast<double>(get_device_properties(index).total_memory);
@@ -172,31 +177,31 @@ const char* get_allocator_backend() noexcept { return "native"; }
 // ---- Counters
 
 std::size_t memory_allocated(DeviceArg device) {
-  CachingAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device);
   return allocator != nullptr ? static_cast<std::size_t>(allocator->allocated()) : 0;
 }
 
 std::size_t max_memory_allocated(DeviceArg device) {
-  const CachingAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device);
   return allocator != nullptr ? static_cast<std::size_t>(allocator->max_allocated()) : 0;
 }
 
 std::size_t memory_reserved(DeviceArg device) {
-  const CachingAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device);
   return allocator != nullptr ? static_cast<std::size_t>(allocator->reserved()) : 0;
 }
 
 std::size_t max_memory_reserved(DeviceArg device) {
-  const CachingAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device);
   return allocator != nullptr ? static_cast<std::size_t>(allocator->max_reserved()) : 0;
 }
 
 void reset_peak_memory_stats(DeviceArg device) {
-  if (CachingAllocator* allocator = counted(device)) allocator->reset_peaks();
+  if (DeviceAllocator* allocator = counted(device)) allocator->reset_peaks();
 }
 
 MemoryCounters memory_counters(DeviceArg device) {
-  CachingAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device);
   return allocator != nullptr ? allocator->counters() : MemoryCounters();
 }
 

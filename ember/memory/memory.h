@@ -8,6 +8,11 @@
 //
 // With PYTORCH_NO_CUDA_MEMORY_CACHING set, every allocation is one of the device's own, of exactly
 // the size asked for, all counters stay zero, and freeing waits for the device.
+//
+// In a host function, and in a kernel's host implementation, nothing may wait for a device. There
+// memory can be freed (if that had to wait, a later call elsewhere does it); allocating works as
+// long as there is memory that needs no wait (else OutOfMemoryError, which says so; CUDA permits no
+// call to obtain more: AcceleratorError); emptying a cache is refused.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "ember/base/export.h"
 #include "ember/memory/counters.h"
 #include "ember/runtime/stream.h"
 
@@ -28,11 +34,12 @@ namespace ember::cuda {
 // ---- Device memory
 
 /// Owns memory of one device; frees it when it goes. Movable, not copyable. A buffer that outlives
-/// a reset of its device, or lives on in a forked child, no longer has memory and goes silently;
-/// with caching also one whose memory was freed by its address.
+/// a reset of its device no longer has memory: it is refused wherever the memory is asked for, and
+/// goes silently. So does one that lives on in a forked child, or whose memory was freed by its
+/// address.
 /// Members may be called from any thread, but not while another thread moves or destroys the
 /// buffer.
-class DeviceBuffer {
+class EMBER_API DeviceBuffer {
  public:
   /// Empty: no memory, no device, no stream.
   DeviceBuffer() noexcept = default;
@@ -43,11 +50,15 @@ class DeviceBuffer {
   }
   ~DeviceBuffer() { reset(); }
 
-  /// Null if the size is zero. Aligned to 512 bytes.
-  void* data() const noexcept { return data_; }
+  /// Null if the size is zero. Aligned to 512 bytes. AcceleratorError `context is destroyed` if the
+  /// device was reset after the memory was allocated.
+  void* data() const {
+    if (data_ != nullptr) refuse_if_gone();
+    return data_;
+  }
   template <class T>
-  T* as() const noexcept {
-    return static_cast<T*>(data_);
+  T* as() const {
+    return static_cast<T*>(data());
   }
   /// The bytes asked for; the block behind it may be larger.
   std::size_t size() const noexcept { return size_; }
@@ -64,82 +75,86 @@ class DeviceBuffer {
 
  private:
   friend DeviceBuffer allocate(std::size_t bytes, const Stream& stream);
+  void refuse_if_gone() const;
 
   std::optional<Stream> stream_;
   void* data_ = nullptr;
   std::size_t size_ = 0;
-  memory::Block* block_ = nullptr;  // null without caching
-  std::uint64_t serial_ = 0;        // which use of the block; without caching, after which reset
+  memory::Block* block_ = nullptr;
+  std::uint64_t serial_ = 0;  // which use of the block
+  std::uint32_t epoch_ = 0;   // how often the device had been reset
 };
 
 /// Memory for work on a stream, on the stream's device; contents undefined. Sizes are bytes from 0
 /// to 2^60 - 1. May block while the device is asked for more memory, and, when there is none left,
 /// until other streams have finished with memory that was freed. Throws OutOfMemoryError (the text
 /// says what held the memory; everything stays usable) and AcceleratorError. Initialises.
-DeviceBuffer allocate(std::size_t bytes, const Stream& stream = current_stream());
+EMBER_API DeviceBuffer allocate(std::size_t bytes, const Stream& stream = current_stream());
 
 /// The same for callers that keep the address: freed with caching_allocator_delete. Null for zero
 /// bytes. Without a stream, the current one of the device; ValueError if the stream is another
 /// device's.
-void* caching_allocator_alloc(std::size_t bytes, DeviceArg device = {},
-                              const std::optional<Stream>& stream = {});
+EMBER_API void* caching_allocator_alloc(std::size_t bytes, DeviceArg device = {},
+                                        const std::optional<Stream>& stream = {});
 
 /// Frees what caching_allocator_alloc (or a buffer) has at exactly this address; null is ignored.
 /// Error `invalid device pointer: 0x...` for anything else, and nothing is changed. Does nothing in
 /// a forked child, whose parent's memory it cannot free.
-void caching_allocator_delete(void* pointer);
+EMBER_API void caching_allocator_delete(void* pointer);
 
 /// Notes that work on a stream, of any device, uses the memory that contains `pointer`: once freed,
 /// it is not reused before the work is done that the stream holds at that time. Ignored for the
-/// memory's own stream, for null, and for memory that is not from here.
-void record_stream(const void* pointer, const Stream& stream);
+/// memory's own stream, for null, and for memory that is not from here. A buffer from before a
+/// reset of its device is refused.
+EMBER_API void record_stream(const void* pointer, const Stream& stream);
 inline void record_stream(const DeviceBuffer& buffer, const Stream& stream) {
   record_stream(buffer.data(), stream);
 }
 
 /// A new buffer with the same bytes, for work on `stream`: the copy is enqueued there, after what
-/// the stream holds now. The source is noted as used by the stream. Errors as allocate().
-DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream = current_stream());
+/// the stream holds now. The source is noted as used by the stream. Errors as allocate() and
+/// DeviceBuffer::data().
+EMBER_API DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream = current_stream());
 
 /// Gives all cached memory that is not in use back to the devices. Waits for work on other streams
 /// that uses freed memory; what a device in fault used of another one's stays until it is reset.
 /// Nothing before initialisation. AcceleratorError if a device does not take some of it back; that
-/// part stays cached.
-void empty_cache();
+/// part stays cached; `operation not permitted` in a host function, which it would wait for.
+EMBER_API void empty_cache();
 
 /// (free, total) bytes of the whole device, whoever uses them. Initialises.
-std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device = {});
+EMBER_API std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device = {});
 
 /// Limits what this process's allocator may hold of a device to `fraction` of the device's memory;
 /// beyond that, allocations fail with OutOfMemoryError without asking the device. What is held
 /// already is kept. ValueError `Invalid fraction value: x. Allowed range: 0~1`. Initialises.
-void set_per_process_memory_fraction(double fraction, DeviceArg device = {});
+EMBER_API void set_per_process_memory_fraction(double fraction, DeviceArg device = {});
 /// 1 unless set. Initialises.
-double get_per_process_memory_fraction(DeviceArg device = {});
+EMBER_API double get_per_process_memory_fraction(DeviceArg device = {});
 
 /// "native".
-const char* get_allocator_backend() noexcept;
+EMBER_API const char* get_allocator_backend() noexcept;
 
 // ---- Counters: 0, or nothing to do, before initialisation, which they never cause.
 // AcceleratorError for devices that don't exist.
 
 /// Bytes handed out and not yet freed (rounded sizes), and the most there ever were.
-std::size_t memory_allocated(DeviceArg device = {});
-std::size_t max_memory_allocated(DeviceArg device = {});
+EMBER_API std::size_t memory_allocated(DeviceArg device = {});
+EMBER_API std::size_t max_memory_allocated(DeviceArg device = {});
 /// Bytes held of the device, in use or cached, and the most there ever were.
-std::size_t memory_reserved(DeviceArg device = {});
-std::size_t max_memory_reserved(DeviceArg device = {});
+EMBER_API std::size_t memory_reserved(DeviceArg device = {});
+EMBER_API std::size_t max_memory_reserved(DeviceArg device = {});
 /// Every peak of the device becomes the current value.
-void reset_peak_memory_stats(DeviceArg device = {});
+EMBER_API void reset_peak_memory_stats(DeviceArg device = {});
 /// Everything that is counted, of one moment.
-MemoryCounters memory_counters(DeviceArg device = {});
+EMBER_API MemoryCounters memory_counters(DeviceArg device = {});
 
 // ---- Page-locked ("pinned") host memory, which devices copy from and to without the CPU. A reset
 // of a device may leave what was allocated before it no longer page-locked: its contents stay, it
 // can be used and freed, and it is not handed out again.
 
 /// Owns pinned memory; frees it when it goes. Movable, not copyable.
-class PinnedBuffer {
+class EMBER_API PinnedBuffer {
  public:
   /// Empty.
   PinnedBuffer() noexcept = default;
@@ -175,17 +190,17 @@ class PinnedBuffer {
 
 /// Pinned memory, contents undefined. May block. ValueError for 2^60 bytes and more,
 /// AcceleratorError when there is none. Initialises.
-PinnedBuffer allocate_pinned(std::size_t bytes);
+EMBER_API PinnedBuffer allocate_pinned(std::size_t bytes);
 
 /// The same for callers that keep the address. Null for zero bytes.
-void* pinned_alloc(std::size_t bytes);
+EMBER_API void* pinned_alloc(std::size_t bytes);
 /// Error `invalid pinned pointer: 0x...` unless pinned memory in use begins here; null is ignored.
-void pinned_delete(void* pointer);
+EMBER_API void pinned_delete(void* pointer);
 
 /// Notes that work on a stream uses pinned memory: once freed, it is not reused before that work is
 /// done. The memory is found by `context`, or else by its exact start. False if there is no such
 /// memory in use; both may be anything.
-bool pinned_record_event(const void* pointer, const void* context, const Stream& stream);
+EMBER_API bool pinned_record_event(const void* pointer, const void* context, const Stream& stream);
 inline bool pinned_record_event(const PinnedBuffer& buffer, const Stream& stream) {
   return pinned_record_event(buffer.data(), buffer.context(), stream);
 }
@@ -193,8 +208,8 @@ inline bool pinned_record_event(const PinnedBuffer& buffer, const Stream& stream
 /// Unlocks and gives back cached pinned memory that no work uses. Nothing before initialisation.
 /// Does not wait for such work, unless memory was noted for a stream that was destroyed before the
 /// memory was freed: then for all work of that stream's device.
-void pinned_empty_cache();
+EMBER_API void pinned_empty_cache();
 /// Zeros before initialisation.
-PinnedCounters pinned_counters();
+EMBER_API PinnedCounters pinned_counters();
 
 }  // namespace ember::cuda

@@ -1,7 +1,5 @@
 #include "ember/memory/out_of_memory.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "ember/base/bytes.h"
@@ -16,13 +14,6 @@ std::string documented_text(const OutOfMemory& what) {
                      ". GPU " + std::to_string(what.device) + " has a total capacity of " +
                      format_bytes(what.info.total) + " of which " + format_bytes(what.info.free) +
                      " is free. ";
-  for (const auto& process : what.processes) {
-    if (process.pid == static_cast<unsigned>(getpid()))
-      text += "Including non-PyTorch memory, this process";
-    else
-      text += "Process " + std::to_string(process.pid);
-    text += " has " + format_bytes(process.bytes) + " memory in use. ";
-  }
   if (what.limit) text += format_bytes(*what.limit) + " allowed; ";
   return text + "Of the allocated memory " + format(what.allocated) +
          " is allocated by PyTorch, and " + format(what.reserved - what.allocated) +
@@ -55,6 +46,10 @@ std::string out_of_memory_text(const OutOfMemory& what) {
   if (what.limit)
     text += " set_per_process_memory_fraction limits this process to " + format_bytes(*what.limit) +
             " on this device; it holds " + format(what.reserved) + ".";
+  if (what.could_not_wait)
+    text +=
+        " Cached memory was not given back to the device, because that waits for the device's "
+        "work, which waits for the host function that allocates here.";
   return text;
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "ember/driver/capabilities.h"
 #include "ember/driver/handles.h"
 
 namespace ember::memory {
@@ -18,8 +17,7 @@ struct OutOfMemory {
   std::size_t segment = 0;    ///< what was asked of the device
   std::size_t requested = 0;  ///< what the user asked for
   driver::MemoryInfo info;
-  std::vector<driver::Telemetry::Process> processes;  ///< on the device; empty if unknown
-  std::optional<std::size_t> limit;                   ///< of this process, if a fraction was set
+  std::optional<std::size_t> limit;  ///< of this process, if a fraction was set
   std::int64_t allocated = 0;
   std::int64_t reserved = 0;
 
@@ -32,6 +30,7 @@ struct OutOfMemory {
   std::size_t largest_cached = 0;   ///< largest free block of the request's own stream and pool
   std::int64_t waiting_blocks = 0;  ///< freed, but still used by other streams
   std::int64_t waiting_bytes = 0;
+  bool could_not_wait = false;  ///< cached memory was not given back: the thread must not wait
 };
 
 /// One line: the documents' text (chapter 12), then what held the memory.

@@ -44,6 +44,7 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
     throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
                      ". Sizes are from 0 to 2^60 - 1 bytes.");
   const std::size_t size = std::bit_ceil(bytes);
+  catch_up();
   if (!uses_.empty()) finish_uses(/*settle=*/false);
   std::uint32_t generation = 0;
   {
@@ -84,6 +85,7 @@ PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes, std::uint32_t
 }
 
 bool PinnedAllocator::free(void* pointer) noexcept {
+  catch_up();
   StreamUse* use = nullptr;
   bool retired = false;
   {
@@ -102,12 +104,12 @@ bool PinnedAllocator::free(void* pointer) noexcept {
 }
 
 void PinnedAllocator::put_back(PinnedBlock* block) {
-  shelve(block);
+  insert(block);
   add(counters_.active_requests, -1);
   add(counters_.active_bytes, -static_cast<std::int64_t>(block->bytes));
 }
 
-void PinnedAllocator::shelve(PinnedBlock* block) {
+void PinnedAllocator::insert(PinnedBlock* block) {
   PinnedBlock*& list =
       block->generation == generation_ ? free_[size_class(block->bytes)] : retired_;
   block->next = std::exchange(list, block);
@@ -148,17 +150,21 @@ void PinnedAllocator::finish_uses(bool settle) {
 }
 
 Status PinnedAllocator::empty_cache() {
+  catch_up();
   // Blocks whose copies are done count as unused; nobody is made to wait for the others.
-  if (!uses_.empty()) finish_uses(/*settle=*/true);
+  if (!uses_.empty()) finish_uses(/*settle=*/source_.may_wait());
   return release_cached();
 }
 
-void PinnedAllocator::forget_device(int device) noexcept {
-  uses_.forget_device(device);
+// If a device was reset, what is cached goes back, and so does what its streams used.
+void PinnedAllocator::catch_up() {
+  const std::uint32_t now = source_.epoch();
   std::vector<PinnedBlock*> unused;
   {
     MutexLock lock(mutex_);
-    ++generation_;
+    if (generation_ == now) [[likely]]
+      return;
+    generation_ = now;
     for (PinnedBlock*& list : free_) take_out(list, unused);
   }
   (void)release(unused);
@@ -212,12 +218,13 @@ Status PinnedAllocator::release(const std::vector<PinnedBlock*>& unused) {
     if (failure.ok()) failure = std::move(status);
     by_address_[block->data] = block;  // still ours
     contexts_.insert(block);
-    shelve(block);
+    insert(block);
   }
   return failure;
 }
 
 cuda::PinnedCounters PinnedAllocator::counters() {
+  catch_up();
   MutexLock lock(mutex_);
   return counters_;
 }

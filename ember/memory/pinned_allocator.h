@@ -30,12 +30,13 @@ struct PinnedBlock {
 /// the source is never called while `mutex_` is held. Nothing is allocated on the heap for a reuse.
 ///
 /// A reset of any device may leave memory from before it no longer page-locked. So that is not
-/// handed out again: what is cached goes back at once, what is in use when it is free.
+/// handed out again: what is cached goes back with the next call here, what is in use when it is
+/// free.
 class PinnedAllocator {
  public:
-  /// `source` must outlive the allocator.
-  explicit PinnedAllocator(PinnedSource& source)
-      : source_(source), uses_(source, StreamUses::kNoDevice) {}
+  /// `source` and `events` must outlive the allocator.
+  PinnedAllocator(PinnedSource& source, EventPool& events)
+      : source_(source), uses_(events, StreamUses::kNoDevice), generation_(source.epoch()) {}
   /// Gives everything back, whether in use or not.
   ~PinnedAllocator();
   PinnedAllocator(const PinnedAllocator&) = delete;
@@ -55,18 +56,17 @@ class PinnedAllocator {
   /// Gives unused blocks back. Waits for devices of streams that were destroyed after they had been
   /// recorded, and for nothing else. Failed: the first error; the rest has been given back.
   Status empty_cache();
-  /// A device was reset.
-  void forget_device(int device) noexcept;
   cuda::PinnedCounters counters();
 
  private:
+  void catch_up();
   void finish_uses(bool settle);
   Status release_cached();
   Status release_retired();
   Status release(const std::vector<PinnedBlock*>& unused);
   PinnedBlock* adopt(void* data, std::size_t bytes, std::uint32_t generation);
   void put_back(PinnedBlock* block) EMBER_REQUIRES(mutex_);
-  void shelve(PinnedBlock* block) EMBER_REQUIRES(mutex_);
+  void insert(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   void take_out(PinnedBlock*& list, std::vector<PinnedBlock*>& out) EMBER_REQUIRES(mutex_);
   PinnedBlock* find(const void* pointer, const void* context) EMBER_REQUIRES(mutex_);
 
@@ -78,7 +78,7 @@ class PinnedAllocator {
   std::unordered_set<const void*> contexts_ EMBER_GUARDED_BY(mutex_);
   std::array<PinnedBlock*, 64> free_ EMBER_GUARDED_BY(mutex_){};  // by the logarithm of the size
   PinnedBlock* retired_ EMBER_GUARDED_BY(mutex_) = nullptr;       // unused, but to be given back
-  std::uint32_t generation_ EMBER_GUARDED_BY(mutex_) = 0;
+  std::uint32_t generation_ EMBER_GUARDED_BY(mutex_);  // resets of devices that were noticed
   cuda::PinnedCounters counters_ EMBER_GUARDED_BY(mutex_);
 };
 

@@ -2,14 +2,13 @@
 // and benchmarks, something that needs no device.
 //
 // The rules of the seam hold (driver.h): thread-safe, nothing throws, a failed call has changed
-// nothing. The allocators never make a call while they hold the lock of their free lists.
+// nothing. The allocators never make a call while they hold the ledger's lock.
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include "ember/base/status.h"
-#include "ember/driver/capabilities.h"
 #include "ember/driver/handles.h"
 
 namespace ember::memory {
@@ -27,23 +26,31 @@ class EventSource {
   /// Blocks until all work enqueued on the device so far is done. Memory that was used on a stream
   /// which no longer exists stays unused for ever where this is not possible.
   virtual Status device_synchronize(int /*device*/) noexcept { return Code::not_supported; }
+  /// How often the device was reset.
+  virtual std::uint32_t device_epoch(int /*device*/) noexcept { return 0; }
+  /// False on a thread that work on a device waits for, such as in a host function: calls that
+  /// block answer not_permitted there.
+  virtual bool may_wait() noexcept { return true; }
 };
 
 /// Raw memory of one device.
 class SegmentSource : public EventSource {
  public:
-  /// Memory aligned to kMinBlock. out_of_memory is an ordinary answer. May block.
-  virtual Status allocate(std::size_t bytes, void*& out) noexcept = 0;
+  /// How often the device was reset.
+  virtual std::uint32_t epoch() noexcept { return 0; }
+  /// Memory aligned to kMinBlock. out_of_memory is an ordinary answer, and so is
+  /// context_is_destroyed: the epoch has passed. May block.
+  virtual Status allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept = 0;
   /// Gives back what allocate returned. May block until the device no longer uses it.
-  virtual Status free(void* pointer) noexcept = 0;
+  virtual Status free(std::uint32_t epoch, void* pointer) noexcept = 0;
   virtual Status memory_info(driver::MemoryInfo& out) noexcept = 0;
-  /// The processes that hold memory of the device, for error texts; none where nobody knows.
-  virtual std::vector<driver::Telemetry::Process> processes() { return {}; }
 };
 
 /// Raw page-locked host memory.
 class PinnedSource : public EventSource {
  public:
+  /// How often devices were reset, all together: memory from before may no longer be page-locked.
+  virtual std::uint32_t epoch() noexcept { return 0; }
   virtual Status allocate(std::size_t bytes, void*& out) noexcept = 0;
   virtual Status free(void* pointer) noexcept = 0;
 };

@@ -5,9 +5,9 @@ namespace ember::memory {
 void Stats::apply(const AllocEvent& event) noexcept {
   const auto change = [this, &event](std::int64_t sign) {
     const auto bytes = sign * static_cast<std::int64_t>(event.bytes);
-    for (const Pool pool : {kAll, pool_of(event.small)}) {
-      at(segment, pool).change(sign);
-      at(reserved_bytes, pool).change(bytes);
+    for (const Kinds which : {kAll, kind_of(event.small)}) {
+      at(segment, which).change(sign);
+      at(reserved_bytes, which).change(bytes);
     }
     publish_reserved();
   };
@@ -33,68 +33,68 @@ void Stats::publish_reserved() noexcept {
 }
 
 // Of what is active, so much more, or less, only waits for other streams.
-void Stats::wait(Pool pool, const Usage& usage) noexcept {
-  waiting_[pool] += usage;
+void Stats::wait(Kinds which, const Usage& usage) noexcept {
+  waiting_[which] += usage;
   waiting_[kAll] += usage;
   find_ceilings();
 }
 
 void Stats::raise_peaks() noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) {
-    active_peak_[pool] = Usage::most(active_peak_[pool], active_[pool]);
-    in_use_peak_[pool] = Usage::most(in_use_peak_[pool], in_use(pool));
+  for (const Kinds which : {kAll, kSmall, kLarge}) {
+    active_peak_[which] = Usage::most(active_peak_[which], active_[which]);
+    in_use_peak_[which] = Usage::most(in_use_peak_[which], in_use(which));
   }
   find_ceilings();
 }
 
 void Stats::find_ceilings() noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) {
-    Usage in_use = in_use_peak_[pool];
-    in_use += waiting_[pool];
-    ceiling_[pool] = Usage::least(active_peak_[pool], in_use);
+  for (const Kinds which : {kAll, kSmall, kLarge}) {
+    Usage in_use = in_use_peak_[which];
+    in_use += waiting_[which];
+    ceiling_[which] = Usage::least(active_peak_[which], in_use);
     // Requested bytes are counted of what is active only.
-    ceiling_[pool].requested = active_peak_[pool].requested;
+    ceiling_[which].requested = active_peak_[which].requested;
   }
   max_allocated_.store(in_use_peak_[kAll].bytes, kRelaxed);
 }
 
 bool Stats::within_peaks(bool small, const Usage& usage) const noexcept {
-  const Pool pool = pool_of(small);
+  const Kinds which = kind_of(small);
   return (ceiling_[kAll] - active_[kAll]).covers(usage) &&
-         (ceiling_[pool] - active_[pool]).covers(usage);
+         (ceiling_[which] - active_[which]).covers(usage);
 }
 
-PoolUsage Stats::share_of_room(int shares, bool small, const Usage& next) const noexcept {
-  PoolUsage share;
+UsageByKind Stats::share_of_room(int shares, bool small, const Usage& next) const noexcept {
+  UsageByKind share;
   const auto part = [shares](std::int64_t room) { return room > 0 ? room / shares : 0; };
-  for (const Pool pool : {kAll, kSmall, kLarge}) {
-    Usage room = ceiling_[pool] - active_[pool];
-    if (pool == kAll || pool == pool_of(small)) room -= next;
-    share[pool] = {part(room.blocks), part(room.bytes), part(room.requested)};
+  for (const Kinds which : {kAll, kSmall, kLarge}) {
+    Usage room = ceiling_[which] - active_[which];
+    if (which == kAll || which == kind_of(small)) room -= next;
+    share[which] = {part(room.blocks), part(room.bytes), part(room.requested)};
   }
   return share;
 }
 
-void Stats::lend(const PoolUsage& credit) noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) active_[pool] += credit[pool];
-  shift_allocated(credit[kAll].bytes);
+void Stats::grant(const UsageByKind& quota) noexcept {
+  for (const Kinds which : {kAll, kSmall, kLarge}) active_[which] += quota[which];
+  shift_allocated(quota[kAll].bytes);
 }
 
-void Stats::take_back(const PoolUsage& credit) noexcept {
-  for (const Pool pool : {kAll, kSmall, kLarge}) active_[pool] -= credit[pool];
-  shift_allocated(-credit[kAll].bytes);
+void Stats::recall(const UsageByKind& quota) noexcept {
+  for (const Kinds which : {kAll, kSmall, kLarge}) active_[which] -= quota[which];
+  shift_allocated(-quota[kAll].bytes);
 }
 
-void Stats::add_increases(const PoolUsage& gained) noexcept {
-  for (const Pool pool : {kSmall, kLarge}) increased_[pool] += gained[pool];
+void Stats::add_increases(const UsageByKind& increases) noexcept {
+  for (const Kinds which : {kSmall, kLarge}) increased_[which] += increases[which];
 }
 
 void Stats::reset_peaks() noexcept {
   active_peak_ = active_;
-  for (const Pool pool : {kAll, kSmall, kLarge}) in_use_peak_[pool] = in_use(pool);
+  for (const Kinds which : {kAll, kSmall, kLarge}) in_use_peak_[which] = in_use(which);
   find_ceilings();
-  for (auto& pool : tallies_)
-    for (Tally& tally : pool) tally.peak = tally.current;
+  for (auto& which : tallies_)
+    for (Tally& tally : which) tally.peak = tally.current;
   publish_reserved();
 }
 
@@ -102,8 +102,8 @@ void Stats::clear_current() noexcept {
   active_ = waiting_ = {};
   allocated_.store(0, kRelaxed);
   find_ceilings();
-  for (auto& pool : tallies_)
-    for (Tally& tally : pool) tally.current = 0;
+  for (auto& which : tallies_)
+    for (Tally& tally : which) tally.current = 0;
   publish_reserved();
 }
 
@@ -113,19 +113,20 @@ cuda::MemoryCounters Stats::counters() const noexcept {
     return cuda::Counter{current, peak, increased, increased - current};
   };
   const auto rare = [&](Group group) {
-    const auto read = [&](Pool pool) {
-      const Tally& tally = at(group, pool);
+    const auto read = [&](Kinds which) {
+      const Tally& tally = at(group, which);
       return counter(tally.current, tally.peak, tally.increased);
     };
     return cuda::PoolCounters{read(kAll), read(kSmall), read(kLarge)};
   };
-  PoolUsage now, increased = increased_;
+  UsageByKind now, increased = increased_;
   increased[kAll] = increased[kSmall];
   increased[kAll] += increased[kLarge];
-  for (const Pool pool : {kAll, kSmall, kLarge}) now[pool] = in_use(pool);
-  const auto of = [&](const PoolUsage& current, const PoolUsage& peak, std::int64_t Usage::*field) {
-    const auto read = [&](Pool pool) {
-      return counter(current[pool].*field, peak[pool].*field, increased[pool].*field);
+  for (const Kinds which : {kAll, kSmall, kLarge}) now[which] = in_use(which);
+  const auto of = [&](const UsageByKind& current, const UsageByKind& peak,
+                      std::int64_t Usage::*field) {
+    const auto read = [&](Kinds which) {
+      return counter(current[which].*field, peak[which].*field, increased[which].*field);
     };
     return cuda::PoolCounters{read(kAll), read(kSmall), read(kLarge)};
   };

@@ -17,8 +17,8 @@ struct SplitChange {
   std::int64_t bytes = 0;
 };
 
-/// One change of state of a caching allocator. Every change passes through
-/// CachingAllocator::emit(), and everything that counts, reports or remembers listens there.
+/// One change of state of a device's memory. Every change passes through Ledger::emit(), and
+/// everything that counts, reports or remembers listens there.
 struct AllocEvent {
   enum class Kind : std::uint8_t {
     allocated,          ///< a block was handed out
@@ -33,7 +33,7 @@ struct AllocEvent {
     out_of_memory,      ///< an allocation failed; bytes: the segment that it would have taken
   };
   Kind kind;
-  bool small = false;  ///< which pool
+  bool small = false;  ///< which kind of segment
   const void* stream = nullptr;
   const void* address = nullptr;
   std::size_t bytes = 0;
@@ -69,47 +69,48 @@ struct Usage {
   }
 };
 
-enum Pool : std::uint8_t { kAll, kSmall, kLarge, kPools };
-constexpr Pool pool_of(bool small) noexcept { return small ? kSmall : kLarge; }
+/// The two kinds of segments that are counted apart, and both together.
+enum Kinds : std::uint8_t { kAll, kSmall, kLarge, kKinds };
+constexpr Kinds kind_of(bool small) noexcept { return small ? kSmall : kLarge; }
 
-/// Usage per pool; `kAll` is not the sum of the others where it is a limit.
-using PoolUsage = std::array<Usage, kPools>;
+/// Usage by kind; `kAll` is not the sum of the others where it is a limit.
+using UsageByKind = std::array<Usage, kKinds>;
 
-/// The counters of one device. Belongs to the allocator's lock; single values can be read without.
+/// The counters of one device. Belongs to the ledger's lock; single values can be read without.
 ///
-/// An allocation changes five quantities, for the device and for one pool, and each has a peak. So
-/// what is kept is chosen to make that cheap: one level for what is active, of which what waits for
-/// other streams is a part, and how high it may rise before any of the five peaks must be raised.
+/// An allocation changes five quantities, for the device and for one kind of segment, and each has
+/// a peak. So what is kept is chosen to make that cheap: one level for what is active, of which
+/// what waits for other streams is a part, and how high it may rise before any of the five peaks
+/// must be raised.
 ///
-/// While credit is lent to threads' caches, the levels are upper bounds: see Note [Peak credits] in
-/// thread_cache.h.
+/// While shards hold quota, the levels are upper bounds: see Note [Quota] in shards.h.
 class Stats {
  public:
   /// One block: allocated, freed, free_requested or free_completed. In place and not by an
   /// AllocEvent, since nothing should be in memory only to be added up.
   [[gnu::always_inline]] void apply(AllocEvent::Kind kind, bool small,
                                     const Usage& usage) noexcept {
-    const Pool pool = pool_of(small);
+    const Kinds which = kind_of(small);
     switch (kind) {
       case AllocEvent::Kind::allocated:
-        increased_[pool] += usage;
-        shift(pool, usage);
+        increased_[which] += usage;
+        shift(which, usage);
         shift_allocated(usage.bytes);
-        if (!ceiling_[kAll].covers(active_[kAll]) || !ceiling_[pool].covers(active_[pool]))
+        if (!ceiling_[kAll].covers(active_[kAll]) || !ceiling_[which].covers(active_[which]))
             [[unlikely]]
           raise_peaks();
         break;
       case AllocEvent::Kind::freed:
-        shift(pool, -usage);
+        shift(which, -usage);
         shift_allocated(-usage.bytes);
         break;
       case AllocEvent::Kind::free_requested:
         shift_allocated(-usage.bytes);
-        wait(pool, usage);
+        wait(which, usage);
         break;
       case AllocEvent::Kind::free_completed:
-        shift(pool, -usage);
-        wait(pool, -usage);
+        shift(which, -usage);
+        wait(which, -usage);
         break;
       default: break;
     }
@@ -119,9 +120,9 @@ class Stats {
   /// What an operation has done to the free blocks.
   void apply(bool small, const SplitChange& change) noexcept {
     if (change.blocks == 0 && change.bytes == 0) return;
-    for (const Pool pool : {kAll, pool_of(small)}) {
-      at(inactive_split, pool).change(change.blocks);
-      at(inactive_split_bytes, pool).change(change.bytes);
+    for (const Kinds which : {kAll, kind_of(small)}) {
+      at(inactive_split, which).change(change.blocks);
+      at(inactive_split_bytes, which).change(change.bytes);
     }
   }
 
@@ -129,12 +130,12 @@ class Stats {
   bool within_peaks(bool small, const Usage& usage) const noexcept;
   /// One of `shares` parts of the usage that fits below all peaks after `next`; zero if nothing
   /// does.
-  PoolUsage share_of_room(int shares, bool small, const Usage& next) const noexcept;
+  UsageByKind share_of_room(int shares, bool small, const Usage& next) const noexcept;
   /// Counts usage that has not happened yet as if it had; and the reverse.
-  void lend(const PoolUsage& credit) noexcept;
-  void take_back(const PoolUsage& credit) noexcept;
-  /// Notes allocations that were paid from credit in the sums of increases.
-  void add_increases(const PoolUsage& gained) noexcept;
+  void grant(const UsageByKind& quota) noexcept;
+  void recall(const UsageByKind& quota) noexcept;
+  /// Adds allocations that were counted against a quota to the sums of increases.
+  void add_increases(const UsageByKind& increases) noexcept;
 
   void reset_peaks() noexcept;
   /// The device was reset: nothing is in use or reserved any longer.
@@ -161,31 +162,31 @@ class Stats {
     }
   };
 
-  Tally& at(Group group, Pool pool) noexcept { return tallies_[pool][group]; }
-  const Tally& at(Group group, Pool pool) const noexcept { return tallies_[pool][group]; }
-  void shift(Pool pool, const Usage& usage) noexcept {
-    active_[pool] += usage;
+  Tally& at(Group group, Kinds which) noexcept { return tallies_[which][group]; }
+  const Tally& at(Group group, Kinds which) const noexcept { return tallies_[which][group]; }
+  void shift(Kinds which, const Usage& usage) noexcept {
+    active_[which] += usage;
     active_[kAll] += usage;
   }
   void shift_allocated(std::int64_t bytes) noexcept {
     // Written under the lock only, so that plain loads and stores are enough.
     allocated_.store(allocated_.load(kRelaxed) + bytes, kRelaxed);
   }
-  void wait(Pool pool, const Usage& usage) noexcept;
-  Usage in_use(Pool pool) const noexcept { return active_[pool] - waiting_[pool]; }
+  void wait(Kinds which, const Usage& usage) noexcept;
+  Usage in_use(Kinds which) const noexcept { return active_[which] - waiting_[which]; }
   void raise_peaks() noexcept;
   void find_ceilings() noexcept;
   void publish_reserved() noexcept;
 
-  PoolUsage active_;     // blocks handed out, or freed and waiting for other streams
-  PoolUsage ceiling_;    // what active_ may reach without raising a peak
-  PoolUsage increased_;  // sum of all allocations; of a pool, for the device it is their sum
+  UsageByKind active_;     // blocks handed out, or freed and waiting for other streams
+  UsageByKind ceiling_;    // what active_ may reach without raising a peak
+  UsageByKind increased_;  // sum of all allocations; by kind, for the device it is their sum
   std::atomic<std::int64_t> allocated_{0};  // bytes of active_ that do not wait
 
-  PoolUsage waiting_;  // of active_: freed, but other streams may still use it
-  PoolUsage active_peak_, in_use_peak_;
+  UsageByKind waiting_;  // of active_: freed, but other streams may still use it
+  UsageByKind active_peak_, in_use_peak_;
   std::atomic<std::int64_t> max_allocated_{0}, reserved_{0}, max_reserved_{0};
-  std::array<std::array<Tally, kGroups>, kPools> tallies_{};
+  std::array<std::array<Tally, kGroups>, kKinds> tallies_{};
   std::int64_t retries_ = 0, ooms_ = 0, syncs_ = 0, device_allocs_ = 0, device_frees_ = 0;
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ember/base/mutex.h"
-#include "ember/memory/segment_source.h"
+#include "ember/memory/events.h"
 
 namespace ember::memory {
 
@@ -27,13 +27,20 @@ struct StreamUse {
 /// Thread-safe. Driver calls are made without a lock that allocations or frees could wait for.
 ///
 /// A device in trouble keeps what its own streams use parked until it is reset, and nobody else is
-/// troubled: only failures of the device that the memory belongs to are reported.
+/// troubled: only failures of the device that the memory belongs to are reported. A reset ends all
+/// work of its device: streams and events from before answer that they are gone, which is as good
+/// as done.
+///
+/// poll() waits for nothing. settle() and wait() wait for devices and for each other, so a thread
+/// that work on a device waits for must not call them.
 class StreamUses {
  public:
   static constexpr int kNoDevice = -1;
 
-  /// `device`: whose memory it is about; kNoDevice for memory of the host.
-  StreamUses(EventSource& source, int device) noexcept : source_(source), device_(device) {}
+  /// `device`: whose memory it is about; kNoDevice for memory of the host. `events` must outlive
+  /// it.
+  StreamUses(EventPool& events, int device) noexcept
+      : events_(events), source_(events.source()), device_(device) {}
   ~StreamUses();
   StreamUses(const StreamUses&) = delete;
   StreamUses& operator=(const StreamUses&) = delete;
@@ -58,7 +65,7 @@ class StreamUses {
     return status;
   }
 
-  /// The same, but waits for the devices of streams that no longer exist.
+  /// poll(), but waits for the devices of streams that no longer exist.
   template <class Done>
   Status settle(Done&& done) {
     MutexLock lock(turn_);
@@ -67,7 +74,7 @@ class StreamUses {
     return status;
   }
 
-  /// The same, and blocks until the events are reached.
+  /// settle(), and blocks until the events are reached.
   template <class Done>
   Status wait(Done&& done) {
     MutexLock lock(turn_);
@@ -75,13 +82,6 @@ class StreamUses {
     deliver(done);
     return status;
   }
-
-  /// A device was reset: drops the events that are kept for later work there. What its streams used
-  /// is found to be done by the next poll.
-  void forget_device(int device) noexcept;
-  /// The device that the memory belongs to was reset: drops every use and event. No other call may
-  /// be in progress.
-  void forget() noexcept;
 
  private:
   struct Entry {
@@ -93,12 +93,6 @@ class StreamUses {
     std::deque<Entry> entries;  // oldest first
   };
   enum class Effort { look, settle, wait };
-  enum class Recorded {
-    yes,
-    not_now,
-    idle,  // the stream went with a reset, and its work too
-    lost,  // the stream is gone, but its work may be in progress
-  };
 
   // `done` runs before the turn ends: who waits for the turn then finds the blocks in place.
   template <class Done>
@@ -109,15 +103,14 @@ class StreamUses {
   }
   Status collect(Effort effort) noexcept EMBER_REQUIRES(turn_);
   void retry_owed() noexcept EMBER_REQUIRES(turn_);
+  void drop_reset() noexcept EMBER_REQUIRES(turn_);
   void settle_lost(Status& failure) noexcept EMBER_REQUIRES(turn_);
   void finish(StreamUse* use) noexcept EMBER_REQUIRES(turn_);
   void note_failure(int device, const Status& status, Status& failure) const noexcept;
-  bool take_spare(int device, driver::EventHandle& event) noexcept;
-  Recorded record(const driver::StreamHandle& stream, driver::EventHandle& event) noexcept;
   void publish(StreamUse* use) noexcept;
   void enqueue(const driver::StreamHandle& stream, const Entry& entry) EMBER_REQUIRES(state_);
-  std::vector<driver::EventHandle> drop_all() EMBER_REQUIRES(turn_, state_);
 
+  EventPool& events_;
   EventSource& source_;
   const int device_;
   std::atomic<std::size_t> parked_{0};
@@ -130,7 +123,6 @@ class StreamUses {
   // A parked use is in at most one of these two; its events are in queues_ all the same.
   std::vector<StreamUse*> owed_ EMBER_GUARDED_BY(state_);  // some event could not be recorded
   std::vector<StreamUse*> lost_ EMBER_GUARDED_BY(state_);  // not owed, and some stream is lost
-  std::vector<driver::EventHandle> spares_ EMBER_GUARDED_BY(state_);
 };
 
 }  // namespace ember::memory

@@ -57,7 +57,13 @@ Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
   require_fits(alpha, dtype);
   const auto value = alpha.to<Complex<double>>();
   if (value.re == 1 && value.im == 0) return call(plain, out, x, y);
-  if (dtype == Dtype::bool_) return call(OpId::add, out, x, value.re != 0 ? y : Operand(false));
+  if (dtype == Dtype::bool_) {
+    if (value.re != 0) return call(plain, out, x, y);
+    // Nothing is added, but y's shape and device still count.
+    if (y.tensor() == nullptr) return call(plain, out, x, Operand(false));
+    const Tensor none = zeros({}, {Dtype::bool_, y.tensor()->device()});
+    return call(plain, out, x, Operand(none.expand(y.tensor()->sizes())));
+  }
   return call(OpId::addcmul, out, x, y,
               Operand(plain == OpId::sub ? negative(alpha, dtype) : alpha));
 }

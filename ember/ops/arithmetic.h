@@ -3,6 +3,7 @@
 // (elementwise.h), as are the methods of the first three. Nothing blocks on CUDA devices.
 #pragma once
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
@@ -10,31 +11,31 @@ namespace ember {
 /// x + alpha * y and x - alpha * y. Errors: `Boolean alpha only supported for Boolean results.`,
 /// `For integral input tensors, argument alpha must not be a floating point number.`, `For
 /// non-complex input tensors, argument alpha must not be a complex number.`
-Tensor add(const Operand& x, const Operand& y, const Scalar& alpha);
-Tensor& add_out(Tensor& out, const Operand& x, const Operand& y, const Scalar& alpha);
-Tensor sub(const Operand& x, const Operand& y, const Scalar& alpha);
-Tensor& sub_out(Tensor& out, const Operand& x, const Operand& y, const Scalar& alpha);
+EMBER_API Tensor add(const Operand& x, const Operand& y, const Scalar& alpha);
+EMBER_API Tensor& add_out(Tensor& out, const Operand& x, const Operand& y, const Scalar& alpha);
+EMBER_API Tensor sub(const Operand& x, const Operand& y, const Scalar& alpha);
+EMBER_API Tensor& sub_out(Tensor& out, const Operand& x, const Operand& y, const Scalar& alpha);
 
 /// x / y as it is, rounded towards zero, or rounded down. Rounded quotients of integers are
 /// integers; zero where an integer y is zero. They exist for real numbers: Error `"div_trunc" not
 /// implemented for 'Bool'`.
-Tensor div(const Operand& x, const Operand& y, Rounding rounding);
-Tensor& div_out(Tensor& out, const Operand& x, const Operand& y, Rounding rounding);
+EMBER_API Tensor div(const Operand& x, const Operand& y, Rounding rounding);
+EMBER_API Tensor& div_out(Tensor& out, const Operand& x, const Operand& y, Rounding rounding);
 
 /// x + value * y * z and x + value * y / z. The value is converted to the dtype of the result:
 /// Error `value cannot be converted to type int8 without overflow`. The 16-bit types are computed
 /// in float.
-Tensor addcmul(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
-Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
-                    const Scalar& value);
-Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
-Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
-                    const Scalar& value);
+EMBER_API Tensor addcmul(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
+EMBER_API Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                              const Scalar& value);
+EMBER_API Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
+EMBER_API Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
+                              const Scalar& value);
 
 /// To so many digits behind the point, or, if negative, to zeros before it: x * 10^decimals is
 /// rounded and divided again. Floating types only, except with no decimals: NotImplementedError
 /// `"round" not implemented for 'Long'`.
-Tensor round(const Tensor& x, int decimals);
-Tensor& round_out(Tensor& out, const Tensor& x, int decimals);
+EMBER_API Tensor round(const Tensor& x, int decimals);
+EMBER_API Tensor& round_out(Tensor& out, const Tensor& x, int decimals);
 
 }  // namespace ember

@@ -21,11 +21,7 @@ template <int unit>
 Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<CatArgs>();
   const auto size = [](std::int64_t units) { return static_cast<std::size_t>(units * unit); };
-  const CatPart* parts = args.parts;
-  if (args.table != nullptr) {
-    parts = on.at(args.table, static_cast<std::size_t>(args.count));
-    if (parts == nullptr) return on.fault();
-  }
+  const CatPart* parts = args.inputs(on);
   const std::int64_t end = parts[args.count - 1].end;
   auto* out = on.at(static_cast<std::byte*>(args.out), size((args.rows - 1) * args.pitch + end));
   if (out == nullptr) return on.fault();
@@ -42,12 +38,12 @@ Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   return {};
 }
 
-constinit driver::Kernel rows[] = {
+constinit driver::Kernel kernels[] = {
     {"cat.1", &cat_host<1>, nullptr},   {"cat.2", &cat_host<2>, nullptr},
     {"cat.4", &cat_host<4>, nullptr},   {"cat.8", &cat_host<8>, nullptr},
     {"cat.16", &cat_host<16>, nullptr},
 };
-const driver::kernels::Table rows_table(rows);
+const driver::kernels::Table kernel_table(kernels);
 
 /// log2 of the bytes of the widest unit that addresses and a number of bytes are multiples of.
 int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes) {
@@ -83,22 +79,13 @@ class Batch {
     const std::int64_t unit = std::int64_t{1} << shift;
     for (CatPart& part : parts_) part.end /= unit;
     const auto count = static_cast<std::int64_t>(parts_.size());
-    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, nullptr, {}};
-    const driver::Kernel& kernel = rows[shift];
+    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, {}};
     if (count <= kCatParts) {
       std::copy_n(parts_.begin(), count, args.parts);
-      launch(kernel, args);
-    } else if (!out_.is_cuda() || !cuda::is_simulated()) {
-      args.table = parts_.data();
-      launch(kernel, args);
+      launch(kernels[shift], args);
     } else {
-      // The simulated device looks when the kernel's turn has come.
-      static_assert(sizeof(CatPart) == 2 * sizeof(std::int64_t));
-      const Tensor table =
-          empty({count, 2}, Options(Dtype::int64, Device(Device::Type::cpu), true));
-      table.storage()->record_stream(cuda::current_stream(out_.device().index()));
-      std::copy_n(parts_.begin(), count, static_cast<CatPart*>(table.data_ptr()));
-      args.table = static_cast<const CatPart*>(table.data_ptr());
+      driver::Kernel kernel = kernels[shift];
+      kernel.context = make_ref<CatTable>(std::move(parts_));
       launch(kernel, args);
     }
     inputs_.clear();
@@ -107,13 +94,15 @@ class Batch {
 
  private:
   void launch(const driver::Kernel& kernel, const CatArgs& args) {
+    const Site site = at(out_);
+    for (const Tensor* input : inputs_) require_same_epoch(site, *input);
     if (!cuda::observed()) {
-      run(out_.device(), kernel, args);
+      run(site, kernel, args);
       return;
     }
     std::vector<cuda::Access> accesses{writes(out_)};
     for (const Tensor* input : inputs_) accesses.push_back(reads(*input));
-    run(out_.device(), kernel, args, accesses);
+    run(site, kernel, args, accesses);
   }
 
   const Tensor& out_;
@@ -234,12 +223,12 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   if (target.numel() == 0) return;
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
-  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, 1, nullptr, {}};
+  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, 1, {}};
   args.parts[0] = {source.data_ptr(), bytes >> shift};
   if (cuda::observed()) [[unlikely]]
-    run(target.device(), rows[shift], args, std::array{writes(target), reads(source)});
+    run(at(target, source), kernels[shift], args, std::array{writes(target), reads(source)});
   else
-    run(target.device(), rows[shift], args);
+    run(at(target, source), kernels[shift], args);
 }
 
 }  // namespace ops

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
@@ -14,7 +15,7 @@ namespace ember {
 /// shape [0] are left out, whatever the shape of the others. The dtype is the promotion of all.
 /// Errors: `torch.cat(): expected a non-empty list of Tensors`, `Sizes of tensors must match except
 /// in dimension 0. Expected size 3 but got size 4 for tensor number 1 in the list.`, and so on.
-Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
+EMBER_API Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
 inline Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
   return cat(std::span(tensors.begin(), tensors.size()), dim);
 }
@@ -23,27 +24,27 @@ inline Tensor cat(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
 }
 /// Into `out`, which must have the right shape or no elements, a dtype that can hold the result,
 /// and must share no memory with an input.
-Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
+EMBER_API Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
 
 /// The tensors, all of one shape, along a new dimension.
-Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
+EMBER_API Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
 inline Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
   return stack(std::span(tensors.begin(), tensors.size()), dim);
 }
 inline Tensor stack(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
   return stack(std::span<const Tensor>(tensors), dim);
 }
-Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
+EMBER_API Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
 
 namespace ops {
 
 /// The elements of the tensors, which have one dtype and one device, as one vector: those of the
 /// first in the order of its dimensions, then those of the second, and so on.
-Tensor flat_cat(std::span<const Tensor* const> tensors);
+EMBER_API Tensor flat_cat(std::span<const Tensor* const> tensors);
 
 /// Moves the bytes of one tensor to another of as many, by one kernel on the target's device and
 /// its current stream; the source may lie on a peer. Neither has gaps. Orders nothing.
-void move_bytes(const Tensor& target, const Tensor& source);
+EMBER_API void move_bytes(const Tensor& target, const Tensor& source);
 
 }  // namespace ops
 }  // namespace ember

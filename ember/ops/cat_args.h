@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ember/driver/kernel.h"
 
 namespace ember::ops {
 
@@ -11,7 +15,14 @@ struct CatPart {
   std::int64_t end;  ///< where its units end in a row of the output
 };
 
+/// More inputs than this are the context of the kernel, a CatTable.
 inline constexpr int kCatParts = 12;
+
+/// Inputs that a launch owns, so that they are there whenever it is done, and done again.
+struct CatTable final : driver::Context {
+  explicit CatTable(std::vector<CatPart> inputs) : parts(std::move(inputs)) {}
+  const std::vector<CatPart> parts;
+};
 
 struct CatArgs {
   void* out;
@@ -19,13 +30,13 @@ struct CatArgs {
   std::int64_t pitch;  ///< units from one row of the output to the next
   std::int64_t begin;  ///< where the first input's units begin in a row
   std::int64_t count;  ///< inputs
-  /// Null: `parts` has them. Otherwise host memory: of the CPU; pinned for a simulated device,
-  /// which reads it when it works; any for a real one, where it is read while the work is enqueued.
-  const CatPart* table;
   CatPart parts[kCatParts];
 
-  /// The inputs, for those who may read the host's memory as it is.
-  const CatPart* inputs() const noexcept { return table != nullptr ? table : parts; }
+  /// The inputs, for an implementation that runs `on` a launch.
+  template <class Launch>
+  const CatPart* inputs(const Launch& on) const noexcept {
+    return count <= kCatParts ? parts : on.template context<CatTable>().parts.data();
+  }
 };
 
 }  // namespace ember::ops

@@ -63,6 +63,13 @@ void require_no_overlap(const Tensor& out, const Tensor& input) {
         "to a single memory location. Please clone() the tensor before performing the operation.");
 }
 
+void require_apart(const Tensor& first, const Tensor& second) {
+  if (first.is(second) || overlap(first, second))
+    throw Error(
+        "unsupported operation: some elements of two outputs refer to a single memory location. "
+        "Please give each output memory of its own.");
+}
+
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype) {
   require_same_device(device, out.device());
   if (!can_cast(dtype, out.dtype()))

@@ -26,6 +26,10 @@ bool overlap(const Tensor& a, const Tensor& b);
 /// Error if `out` and `input` share memory at all.
 void require_no_overlap(const Tensor& out, const Tensor& input);
 
+/// Error if two outputs of one operation are one tensor, or share memory as far as overlap() can
+/// tell.
+void require_apart(const Tensor& first, const Tensor& second);
+
 /// Readies the given output of an operation: Error unless it is on `device` and its dtype can hold
 /// `dtype`; an output without elements gets the right shape, any other must have it.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);

@@ -7,7 +7,9 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
+#include "ember/ops/run.h"
 #include "ember/runtime/order.h"
+#include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
 
 namespace ember {
@@ -29,10 +31,7 @@ namespace {
 
 /// One kernel on the device that both live on.
 void copy_here(const Tensor& target, const Tensor& source) {
-  const std::array<ops::PlanOperand, 2> operands{{
-      {target.data_ptr(), &target.sizes(), &target.strides(), target.element_size()},
-      {source.data_ptr(), &source.sizes(), &source.strides(), source.element_size()},
-  }};
+  const std::array<ops::PlanOperand, 2> operands{ops::memory_of(target), ops::memory_of(source)};
   ops::Loop loop;
   ops::run_loop(target.device(), ops::cast_kernel(source.dtype(), target.dtype()), target.sizes(),
                 operands, loop);
@@ -43,10 +42,6 @@ bool same_layout(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype()) return false;
   if (a.is_contiguous() && b.is_contiguous()) return true;
   return a.sizes() == b.sizes() && a.strides() == b.strides() && is_dense(a.sizes(), a.strides());
-}
-
-void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream) {
-  cuda::copy_async(target.data_ptr(), source.data_ptr(), target.nbytes(), stream);
 }
 
 Tensor packed(const Tensor& tensor, Dtype dtype) {
@@ -63,7 +58,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
   cuda::use_peer_access(source.get_device(), target.get_device());
   if (same_layout(target, source)) {
     cuda::order(to, from);
-    copy_bytes(target, source, from);
+    ops::copy_bytes(target, source, from);
     cuda::order(from, to);
     return;
   }
@@ -71,7 +66,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
   const Tensor arriving =
       target.is_contiguous() ? target : empty(target.sizes(), {target.dtype(), target.device()});
   cuda::order(to, from);
-  copy_bytes(arriving, leaving, from);
+  ops::copy_bytes(arriving, leaving, from);
   cuda::order(from, to);
   if (!arriving.is(target)) copy_here(target, arriving);
 }
@@ -85,7 +80,7 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
     if (!target.is_contiguous() || leaving.dtype() != target.dtype())
       arriving = empty(target.sizes(), {leaving.dtype(), target.device()});
   }
-  copy_bytes(arriving, leaving, stream);
+  ops::copy_bytes(arriving, leaving, stream);
   if (!arriving.is(target)) copy_here(target, arriving);
   if (!non_blocking)
     stream.synchronize();
@@ -96,7 +91,7 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
 void device_to_host(const Tensor& target, const Tensor& source, bool non_blocking) {
   const cuda::Stream stream = cuda::current_stream(source.device());
   if (same_layout(target, source)) {
-    copy_bytes(target, source, stream);
+    ops::copy_bytes(target, source, stream);
     if (!non_blocking)
       stream.synchronize();
     else
@@ -105,7 +100,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   }
   const Tensor leaving = packed(source, non_blocking ? target.dtype() : source.dtype());
   if (target.is_contiguous() && target.dtype() == leaving.dtype()) {
-    copy_bytes(target, leaving, stream);
+    ops::copy_bytes(target, leaving, stream);
     if (!non_blocking)
       stream.synchronize();
     else
@@ -114,7 +109,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   }
   // The last step is the host's own, so the copy has to be over.
   const Tensor arriving = empty(target.sizes(), leaving.dtype());
-  copy_bytes(arriving, leaving, stream);
+  ops::copy_bytes(arriving, leaving, stream);
   stream.synchronize();
   copy_here(target, arriving);
 }
@@ -188,7 +183,7 @@ Scalar Tensor::item() const {
   return with_type(dtype(), [&]<class T>() -> Scalar {
     T value;
     if (is_cuda())
-      cuda::copy(&value, data_ptr(), sizeof value, cuda::current_stream(device()));
+      ops::copy_out(&value, *this);
     else
       value = *static_cast<const T*>(data_ptr());
     return value;
@@ -202,7 +197,7 @@ Tensor& Tensor::fill_(const Scalar& value) {
   for (int i = 0; !is_contiguous() && i < dim(); ++i)
     if (strides()[i] == 0) written[i] = std::min<std::int64_t>(written[i], 1);
   const std::array<ops::PlanOperand, 2> operands{{
-      {data_ptr(), &written, &strides(), element_size()},
+      {data_ptr(), &written, &strides(), element_size(), storage()->epoch()},
       {},
   }};
   ops::Loop loop;

@@ -5,13 +5,19 @@
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/plan.h"
+#include "ember/ops/promotion.h"
+#include "ember/ops/run.h"
 
 namespace ember {
 namespace {
 
+using ops::kind;
 using ops::OpId;
 
-constexpr int kMaxInputs = ops::kLoopOperands - 1;
+using Inputs = std::span<const Operand* const>;
+
+constexpr std::size_t kMaxInputs = ops::kLoopOperands - 1;
+constexpr std::size_t kLoopNumbers = std::extent_v<decltype(ops::Loop::numbers)>;
 
 constexpr OpInfo kInfos[] = {
 #define EMBER_UNARY(name, ...) elementwise::name::info,
@@ -24,74 +30,33 @@ constexpr OpInfo kInfos[] = {
     {"where", 3, dtypes::any, Result::same, 0, "x where the condition is true, y elsewhere."},
 };
 
-/// A number or a tensor without dimensions yields to tensors with dimensions of the same kind.
-/// Between kinds (integer, floating, complex) the higher one wins.
-int kind(Dtype dtype) {
-  if (dtype == Dtype::bool_) return 0;
-  if (is_integral(dtype)) return 1;
-  return ember::is_floating_point(dtype) ? 2 : 3;
+/// Whether an input is the condition of `where`, which stays out of the promotion.
+bool is_condition(OpId op, std::size_t k) { return op == OpId::where && k == 0; }
+Dtype input_dtype(OpId op, std::size_t k, Dtype computed) {
+  return is_condition(op, k) ? Dtype::bool_ : computed;
 }
 
-struct Promotion {
-  std::optional<Dtype> dims;     ///< of tensors with dimensions
-  std::optional<Dtype> points;   ///< of tensors without
-  std::optional<Dtype> numbers;  ///< of numbers
-
-  static void join(std::optional<Dtype>& into, Dtype dtype) {
-    into = into ? promote_types(*into, dtype) : dtype;
-  }
-  void add(const Operand& operand) {
-    if (const Tensor* tensor = operand.tensor()) {
-      join(tensor->dim() > 0 ? dims : points, tensor->dtype());
-      return;
-    }
-    const Dtype dtype = operand.number().dtype();
-    join(numbers, dtype == Dtype::float64      ? default_dtype()
-                  : dtype == Dtype::complex128 ? complex_dtype(default_dtype())
-                                               : dtype);
-  }
-  static std::optional<Dtype> combine(std::optional<Dtype> higher, std::optional<Dtype> lower) {
-    if (!higher) return lower;
-    if (!lower || kind(*lower) <= kind(*higher)) return higher;
-    // A complex number beside floating-point elements: their width stays.
-    if (is_complex_dtype(*lower) && ember::is_floating_point(*higher))
-      return complex_dtype(*higher);
-    return promote_types(*higher, *lower);
-  }
-  Dtype result() const { return combine(combine(dims, points), numbers).value_or(default_dtype()); }
-};
-
 Dtype output_dtype(const OpInfo& info, Dtype computed) {
-  switch (info.result) {
-    case Result::boolean: return Dtype::bool_;
-    case Result::real: return real_dtype(computed);
-    case Result::same: break;
-  }
-  return computed;
+  if (info.result == Result::same) return computed;
+  return info.result == Result::boolean ? Dtype::bool_ : real_dtype(computed);
 }
 
 /// The strides of a new output: those of the inputs if they all lie alike without gaps.
-Shape output_strides(const Shape& sizes, std::span<const Tensor* const> inputs) {
+Shape output_strides(const Shape& sizes, Inputs inputs) {
   const Tensor* pattern = nullptr;
-  for (const Tensor* input : inputs) {
-    if (input == nullptr || input->dim() == 0) continue;
-    if (input->sizes() != sizes) return contiguous_strides(sizes);
-    if (pattern != nullptr && pattern->strides() != input->strides())
+  for (const Operand* input : inputs) {
+    const Tensor* tensor = input->tensor();
+    if (tensor == nullptr || tensor->dim() == 0) continue;
+    if (tensor->sizes() != sizes) return contiguous_strides(sizes);
+    if (pattern != nullptr && pattern->strides() != tensor->strides())
       return contiguous_strides(sizes);
-    pattern = input;
+    pattern = tensor;
   }
   if (pattern == nullptr || pattern->is_contiguous() ||
       !is_dense(pattern->sizes(), pattern->strides()))
     return contiguous_strides(sizes);
   return pattern->strides();
 }
-
-/// The inputs of one call, in the form that the kernel wants.
-struct Inputs {
-  std::array<Tensor, kMaxInputs> converted;         ///< owns what had to be converted
-  std::array<const Tensor*, kMaxInputs> tensors{};  ///< null: a number
-  std::array<Scalar, kMaxInputs> numbers;
-};
 
 /// Numbers that stand for elements have to be some; those that are only computed with need not: an
 /// integer wraps around then, a 16-bit float becomes what the wider one is rounded to.
@@ -109,9 +74,13 @@ bool takes_elements(OpId op, Dtype computed) {
   }
 }
 
-void require_all_fit(std::span<const Operand* const> inputs, Dtype dtype) {
+/// Numbers beyond 64 bits with a sign wrap around nowhere.
+void require_numbers_fit(OpId op, Inputs inputs, Dtype computed) {
+  const bool all = takes_elements(op, computed);
   for (const Operand* input : inputs)
-    if (input->tensor() == nullptr) require_fits(input->number(), dtype);
+    if (input->tensor() == nullptr &&
+        (all || (input->number().beyond_int64() && is_integral(computed))))
+      require_fits(input->number(), computed);
 }
 
 /// A number as T is computed with. Beside elements it is compared as an element would be: 0.1
@@ -123,180 +92,225 @@ Compute<T> computed_number(const OpInfo& info, const Scalar& number) {
   return number.to<Compute<T>>();
 }
 
-void put_number(ops::Loop& loop, int slot, const OpInfo& info, const Scalar& number, Dtype stored,
-                bool as_stored) {
-  with_type(stored, [&]<class T>() {
-    const auto put = [&](auto value) { std::memcpy(loop.numbers[slot], &value, sizeof value); };
-    if (as_stored)
+/// `number` into the place that a loop has for it, as operation and element type want it.
+inline void put_number(std::byte* to, OpId op, const OpInfo& info, const Scalar& number,
+                       Dtype dtype) {
+  with_type(dtype, [&]<class T>() {
+    const auto put = [&](auto value) { std::memcpy(to, &value, sizeof value); };
+    if (op == OpId::where)
       put(number.to<T>());
     else
       put(computed_number<T>(info, number));
   });
 }
 
-/// What most calls are, without the questions that they don't raise: tensors of one shape without
-/// gaps, of one type and on one device, with numbers that change nothing, into a new tensor or one
-/// of that kind. False, and nothing done, for all others.
-bool run_plain(OpId op, const OpInfo& info, std::span<const Operand* const> inputs, Tensor* out,
-               Tensor& made) {
+/// What most calls are, which raises no question: tensors of one shape without gaps, of one type
+/// and on one device, with numbers that change nothing, into a new tensor or one of that kind.
+struct Plain {
+  const TensorState* like = nullptr;  ///< what all tensors are like; null for all other calls
+  std::size_t numbers = 0;
+};
+
+/// Whether a call is plain. It changes nothing and throws nothing.
+Plain plain(const OpInfo& info, Inputs inputs, const TensorState* out) {
   const TensorState* first = nullptr;
-  ops::Loop loop;
-  std::int8_t numbers = 0;
+  std::size_t numbers = 0;
   Dtype number = Dtype::bool_;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const Tensor* tensor = inputs[k]->tensor();
+  bool in_place = false;
+  for (const Operand* input : inputs) {
+    const Tensor* tensor = input->tensor();
     if (tensor == nullptr) {
-      if (numbers == 2) return false;
-      number = std::max(number, inputs[k]->number().dtype());
-      loop.number[k + 1] = numbers++;
-      loop.data[k + 1] = nullptr;
-      loop.stride[k + 1][0] = 0;
+      ++numbers;
+      number = std::max(number, input->number().dtype());
       continue;
     }
     const TensorState& state = tensor->state();
-    if (!state.contiguous) return false;
+    if (!state.contiguous) return {};
     if (first == nullptr)
       first = &state;
     else if (state.dtype != first->dtype || state.storage->device() != first->storage->device() ||
              state.sizes != first->sizes)
-      return false;
-    loop.number[k + 1] = -1;
-    loop.data[k + 1] = state.data;
-    loop.stride[k + 1][0] = 1;
+      return {};
+    if (out != nullptr && state.storage == out->storage) {
+      // The same elements are no conflict, other parts of the same memory may be.
+      if (state.data != out->data) return {};
+      in_place = true;
+    }
   }
-  if (first == nullptr || !contains(info.dtypes, first->dtype)) return false;
-  const Dtype dtype = first->dtype;
-  if (numbers > 0) {
-    if (kind(number) > kind(dtype)) return false;
-    if (takes_elements(op, dtype)) require_all_fit(inputs, dtype);
-  }
-  const Dtype result = info.result == Result::same ? dtype : output_dtype(info, dtype);
-  const Device device = first->storage->device();
+  if (first == nullptr || numbers > kLoopNumbers || kind(number) > kind(first->dtype) ||
+      !contains(info.dtypes, first->dtype))
+    return {};
   if (out != nullptr) {
-    const TensorState& state = out->state();
-    if (state.dtype != result || !state.contiguous || state.storage->device() != device ||
-        state.sizes != first->sizes)
-      return false;
-    // The same elements are no conflict, other parts of the same memory may be.
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (const Tensor* tensor = inputs[k]->tensor())
-        if (tensor->state().storage == state.storage &&
-            (tensor->state().data != state.data || result != dtype))
-          return false;
+    const Dtype result = output_dtype(info, first->dtype);
+    if (out->dtype != result || !out->contiguous ||
+        out->storage->device() != first->storage->device() || out->sizes != first->sizes ||
+        (in_place && result != first->dtype))
+      return {};
   }
-  if (numbers > 0)
-    with_type(dtype, [&]<class T>() {
-      for (std::size_t k = 0; k < inputs.size(); ++k)
-        if (loop.number[k + 1] >= 0) {
-          const Compute<T> value = computed_number<T>(info, inputs[k]->number());
-          std::memcpy(loop.numbers[loop.number[k + 1]], &value, sizeof value);
-        }
-    });
-  if (out == nullptr) made = Tensor::make(device, result, first->sizes);
-  const TensorState& target = (out == nullptr ? made : *out).state();
-  if (target.count == 0) return true;
-  loop.data[0] = target.data;
-  loop.number[0] = -1;
-  loop.stride[0][0] = 1;
-  loop.count = target.count;
-  loop.dims = 0;
-  const std::array<std::size_t, 2> items{item_size(dtype), item_size(result)};
-  ops::run_flat(device, ops::elementwise_kernel(op, dtype), loop, static_cast<int>(inputs.size()),
-                items);
-  return true;
+  return {first, numbers};
 }
 
-/// All calls. Apart from the plain ones, which need none of its large frame.
-[[gnu::noinline]] void run_any(OpId op, const OpInfo& info, std::span<const Operand* const> inputs,
-                               Tensor* out, Tensor& made) {
-  const bool chooses = op == OpId::where;  // whose first input is a condition
-  Inputs in;
-  std::optional<Device> device;
-  bool device_settled = false;
+/// Where a call runs, and the shape of what comes out.
+struct Place {
+  Device device;
   Shape sizes;
-  Promotion promotion;
+};
+
+Place place_of(OpId op, Inputs inputs, const Tensor& out) {
+  std::optional<Device> device;
+  bool settled = false;
+  Shape sizes;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Tensor* tensor = inputs[k]->tensor();
-    if (!chooses || k > 0) promotion.add(*inputs[k]);
-    in.tensors[k] = tensor;
-    in.numbers[k] = inputs[k]->number();
     if (tensor == nullptr) continue;
-    if (chooses && k == 0 && tensor->dtype() != Dtype::bool_ && tensor->dtype() != Dtype::uint8)
+    if (is_condition(op, k) && tensor->dtype() != Dtype::bool_ && tensor->dtype() != Dtype::uint8)
       throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor "
                               "with dtype ") +
                   legacy_name(tensor->dtype()));
     // A CPU tensor without dimensions goes wherever the others are.
     const bool settles = tensor->dim() > 0 || tensor->is_cuda();
-    if (!device || (settles && !device_settled))
+    if (!device || (settles && !settled))
       device = tensor->device();
     else if (settles)
       ops::require_same_device(*device, tensor->device());
-    device_settled |= settles;
+    settled |= settles;
     if (tensor->dim() > 0)
       sizes = sizes.empty() ? tensor->sizes() : broadcast_shapes(sizes, tensor->sizes());
   }
-  if (!device) device = out != nullptr ? out->device() : Device(Device::Type::cpu);
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const Tensor* tensor = in.tensors[k];
-    if (tensor == nullptr || tensor->device() == *device) continue;
-    in.numbers[k] = tensor->item();
-    in.tensors[k] = nullptr;
+  if (!device) device = out.defined() ? out.device() : Device(Device::Type::cpu);
+  return {*device, sizes};
+}
+
+/// The type that a call computes in.
+Dtype computed_dtype(OpId op, const OpInfo& info, Inputs inputs) {
+  const Dtype dtype = result_type(op == OpId::where ? inputs.subspan(1) : inputs);
+  if (contains(info.dtypes, dtype)) return dtype;
+  if (!is_integral(dtype) || !contains(info.dtypes, default_dtype()) ||
+      contains(info.dtypes, Dtype::int64))
+    ops::throw_not_implemented(info.name, dtype);
+  return default_dtype();
+}
+
+/// What is written: `out`, or a new tensor if there is none or it has another type.
+Tensor target(Tensor& out, const Place& place, Dtype result, Inputs inputs) {
+  if (out.defined()) {
+    for (const Operand* input : inputs)  // what is written in place has its shape
+      if (input->tensor() != nullptr && input->tensor()->is(out) && out.sizes() != place.sizes)
+        throw Error("output with shape " + out.sizes().str() +
+                    " doesn't match the broadcast shape " + place.sizes.str());
+    ops::prepare_output(out, place.device, place.sizes, result);
+    ops::require_no_internal_overlap(out);
+    for (const Operand* input : inputs)
+      if (input->tensor() != nullptr) ops::require_no_partial_overlap(out, *input->tensor());
+    if (out.dtype() == result) return out;
+  }
+  const Shape strides = output_strides(place.sizes, inputs);
+  return Tensor::make(place.device, result, place.sizes, &strides);
+}
+
+/// Inputs as they were given until they are settled, one step after the other: then all are tensors
+/// on one device, of the type that is computed in, or numbers that fit into a loop.
+class Settling {
+ public:
+  explicit Settling(Inputs given) noexcept : count_(given.size()) {
+    for (std::size_t k = 0; k < count_; ++k) inputs_[k] = given[k];
   }
 
-  Dtype computed = promotion.result();
-  if (!contains(info.dtypes, computed)) {
-    if (!is_integral(computed) || !contains(info.dtypes, default_dtype()) ||
-        contains(info.dtypes, Dtype::int64))
-      ops::throw_not_implemented(info.name, computed);
-    computed = default_dtype();
-  }
-  const Dtype result = output_dtype(info, computed);
-  if (takes_elements(op, computed)) require_all_fit(inputs, computed);
+  Settling(const Settling&) = delete;
+  Settling& operator=(const Settling&) = delete;
 
-  // An output of another type takes the result over from a temporary one.
-  if (out != nullptr) {
-    for (const Tensor* tensor : in.tensors)  // what is written in place has its shape
-      if (tensor != nullptr && tensor->is(*out) && out->sizes() != sizes)
-        throw Error("output with shape " + out->sizes().str() +
-                    " doesn't match the broadcast shape " + sizes.str());
-    ops::prepare_output(*out, *device, sizes, result);
-    ops::require_no_internal_overlap(*out);
-    for (const Tensor* tensor : in.tensors)
-      if (tensor != nullptr) ops::require_no_partial_overlap(*out, *tensor);
-    if (out->dtype() == result) made = *out;
-  }
-  if (!made.defined()) {
-    const Shape strides = output_strides(sizes, in.tensors);
-    made = Tensor::make(*device, result, sizes, &strides);
-  }
+  Inputs inputs() const noexcept { return std::span(inputs_).first(count_); }
 
-  ops::Loop loop;
-  std::array<ops::PlanOperand, ops::kLoopOperands> operands;
-  operands[0] = {made.data_ptr(), &made.sizes(), &made.strides(), made.element_size()};
-  int numbers = 0;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const Dtype wanted = chooses && k == 0 ? Dtype::bool_ : computed;
-    const Tensor* tensor = in.tensors[k];
-    if (tensor == nullptr) {
-      if (numbers == 2) {
-        // A loop has room for two numbers: the third lies in memory.
-        in.converted[k] = Tensor::make(*device, wanted, {});
-        in.converted[k].fill_(in.numbers[k]);
-        in.tensors[k] = tensor = &in.converted[k];
+  /// CPU tensors without dimensions become numbers on other devices.
+  void move_to(Device device) {
+    for (std::size_t k = 0; k < count_; ++k)
+      if (const Tensor* tensor = inputs_[k]->tensor();
+          tensor != nullptr && tensor->device() != device)
+        inputs_[k] = &settled_[k].emplace(tensor->item());
+  }
+  void convert_to(OpId op, Dtype computed, Device device) {
+    std::size_t numbers = 0;
+    for (std::size_t k = 0; k < count_; ++k) {
+      const Dtype dtype = input_dtype(op, k, computed);
+      const Tensor* tensor = inputs_[k]->tensor();
+      if (tensor == nullptr && numbers++ < kLoopNumbers) continue;
+      if (tensor == nullptr) {
+        // A loop has no room for it: it lies in memory.
+        converted_[k] = Tensor::make(device, dtype, {});
+        converted_[k].fill_(inputs_[k]->number());
+      } else if (tensor->dtype() != dtype) {
+        converted_[k] = tensor->to(dtype);
       } else {
-        put_number(loop, numbers++, info, in.numbers[k], wanted, chooses);
         continue;
       }
-    } else if (tensor->dtype() != wanted) {
-      in.converted[k] = tensor->to(wanted);
-      in.tensors[k] = tensor = &in.converted[k];
+      inputs_[k] = &settled_[k].emplace(converted_[k]);
     }
-    operands[k + 1] = {tensor->data_ptr(), &tensor->sizes(), &tensor->strides(),
-                       tensor->element_size()};
   }
-  ops::run_loop(*device, ops::elementwise_kernel(op, computed), made.sizes(),
+
+ private:
+  std::size_t count_;
+  std::array<const Operand*, kMaxInputs> inputs_{};
+  std::array<std::optional<Operand>, kMaxInputs> settled_;  ///< what is not as it was given
+  std::array<Tensor, kMaxInputs> converted_;
+};
+
+/// Plain calls: the loop goes over all elements, one after the other.
+void run_plain(OpId op, const OpInfo& info, const TensorState& like, Inputs inputs,
+               const Tensor& out) {
+  ops::Loop loop;
+  loop.dims = 0;
+  loop.count = like.count;
+  loop.set_flat(0, out.state().data);
+  std::int8_t numbers = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (const Tensor* tensor = inputs[k]->tensor()) {
+      loop.set_flat(k + 1, tensor->state().data);
+    } else {
+      put_number(loop.numbers[numbers], op, info, inputs[k]->number(), like.dtype);
+      loop.set_number(k + 1, numbers++);
+    }
+  }
+  const ops::Site site = ops::at(out);
+  for (const Operand* input : inputs)
+    if (input->tensor() != nullptr) ops::require_same_epoch(site, *input->tensor());
+  const driver::Kernel& kernel = ops::elementwise_kernel(op, like.dtype);
+  if (!cuda::observed()) [[likely]] {
+    ops::run(site, kernel, loop);
+    return;
+  }
+  std::array<cuda::Access, ops::kLoopOperands> accesses{ops::writes(out)};
+  std::size_t count = 1;
+  for (const Operand* input : inputs)
+    if (input->tensor() != nullptr) accesses[count++] = ops::reads(*input->tensor());
+  ops::run(site, kernel, loop, std::span(accesses).first(count));
+}
+
+/// Calls that are not plain. Apart from those, which need none of its large frame.
+[[gnu::noinline]] void run_settled(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
+  const Place place = place_of(op, given, out);
+  Settling settling(given);
+  settling.move_to(place.device);
+  const Dtype computed = computed_dtype(op, info, given);
+  require_numbers_fit(op, given, computed);
+  const Tensor made = target(out, place, output_dtype(info, computed), settling.inputs());
+  settling.convert_to(op, computed, place.device);
+  const Inputs inputs = settling.inputs();
+  ops::Loop loop;
+  std::array<ops::PlanOperand, ops::kLoopOperands> operands{ops::memory_of(made)};
+  int numbers = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (const Tensor* tensor = inputs[k]->tensor())
+      operands[k + 1] = ops::memory_of(*tensor);
+    else
+      put_number(loop.numbers[numbers++], op, info, inputs[k]->number(),
+                 input_dtype(op, k, computed));
+  }
+  ops::run_loop(place.device, ops::elementwise_kernel(op, computed), made.sizes(),
                 std::span(operands).first(inputs.size() + 1), loop);
-  if (out != nullptr && !made.is(*out)) out->copy_(made);
+  if (!out.defined())
+    out = made;
+  else if (!made.is(out))
+    out.copy_(made);
 }
 
 /// What torch refuses although there is a result: bools in differences, which are mistaken masks,
@@ -312,16 +326,27 @@ void require_sense(OpId op, const Operand& x, const Operand& y) {
     return;
   }
   if (y.tensor() == nullptr && is_integral(ops::operand_dtype(x)) &&
-      is_integral(ops::operand_dtype(y)) && y.number().to<std::int64_t>() < 0)
+      is_integral(ops::operand_dtype(y)) && !y.number().beyond_int64() &&
+      y.number().to<std::int64_t>() < 0)
     throw Error("Integers to negative integer powers are not allowed.");
 }
 
-/// Into `out` if that is not null, else into a new tensor, `made`.
-void run(OpId op, std::span<const Operand* const> inputs, Tensor* out, Tensor& made) {
+/// Into `out`, which becomes a new tensor if it is none.
+///
+/// Note [Stations of an operand]
+/// Operand      what the caller gave: a tensor or a number
+/// PlanOperand  where its elements lie, once it is settled; plain calls need neither (plan.h)
+/// Loop         its address and steps, or its value, in the arguments of a kernel (loop.h)
+void compute(OpId op, Inputs inputs, Tensor& out) {
   const OpInfo& info = kInfos[static_cast<int>(op)];
   if (op == OpId::sub || op == OpId::pow) require_sense(op, *inputs[0], *inputs[1]);
-  if (op == OpId::where || !run_plain(op, info, inputs, out, made))
-    run_any(op, info, inputs, out, made);
+  const auto [like, numbers] =
+      op == OpId::where ? Plain() : plain(info, inputs, out.defined() ? &out.state() : nullptr);
+  if (like == nullptr) return run_settled(op, info, inputs, out);
+  if (numbers > 0) require_numbers_fit(op, inputs, like->dtype);
+  if (!out.defined())
+    out = Tensor::make(like->storage->device(), output_dtype(info, like->dtype), like->sizes);
+  if (like->count > 0) run_plain(op, info, *like, inputs, out);
 }
 
 }  // namespace
@@ -332,14 +357,14 @@ const OpInfo& op_info(OpId op) noexcept { return kInfos[static_cast<int>(op)]; }
 std::span<const OpInfo> all_ops() noexcept { return kInfos; }
 
 void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs) {
-  Tensor made;
-  run(op, inputs, &out, made);
+  static_cast<void>(out.state());  // Error unless there is a tensor
+  compute(op, inputs, out);
 }
 
 Tensor elementwise(OpId op, std::span<const Operand* const> inputs) {
-  Tensor made;
-  run(op, inputs, nullptr, made);
-  return made;
+  Tensor out;
+  compute(op, inputs, out);
+  return out;
 }
 
 Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out) {
@@ -349,16 +374,6 @@ Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out)
 }
 
 }  // namespace ops
-
-Dtype result_type(std::span<const Operand* const> inputs) {
-  Promotion promotion;
-  for (const Operand* input : inputs) promotion.add(*input);
-  return promotion.result();
-}
-
-Dtype result_type(const Operand& x, const Operand& y) {
-  return result_type(std::array<const Operand*, 2>{&x, &y});
-}
 
 namespace {
 

@@ -21,28 +21,30 @@
 #include <array>
 #include <span>
 
-#include "ember/ops/rows.h"
+#include "ember/base/export.h"
+#include "ember/ops/elementwise_kernels.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
-#define EMBER_UNARY(name, ...)  \
-  Tensor name(const Tensor& x); \
-  Tensor& name##_out(Tensor& out, const Tensor& x);
-#define EMBER_BINARY(name, ...)                    \
-  Tensor name(const Operand& x, const Operand& y); \
-  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y);
-#define EMBER_TERNARY(name, ...)                                     \
-  Tensor name(const Operand& x, const Operand& y, const Operand& z); \
-  Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z);
+#define EMBER_UNARY(name, ...)            \
+  EMBER_API Tensor name(const Tensor& x); \
+  EMBER_API Tensor& name##_out(Tensor& out, const Tensor& x);
+#define EMBER_BINARY(name, ...)                              \
+  EMBER_API Tensor name(const Operand& x, const Operand& y); \
+  EMBER_API Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y);
+#define EMBER_TERNARY(name, ...)                                               \
+  EMBER_API Tensor name(const Operand& x, const Operand& y, const Operand& z); \
+  EMBER_API Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z);
 #include "ember/scalar/elementwise.inc"
 #undef EMBER_UNARY
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
 
 /// x where the condition (bool) is true, y elsewhere; the elements are copied.
-Tensor where(const Tensor& condition, const Operand& x, const Operand& y);
-Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const Operand& y);
+EMBER_API Tensor where(const Tensor& condition, const Operand& x, const Operand& y);
+EMBER_API Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x,
+                            const Operand& y);
 
 // Two tensors have an overload of their own, since C++ would otherwise try comparisons backwards
 // too.
@@ -69,20 +71,20 @@ inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
 
 /// The type that an operation on these inputs has, by torch's rules.
-Dtype result_type(std::span<const Operand* const> inputs);
-Dtype result_type(const Operand& x, const Operand& y);
+EMBER_API Dtype result_type(std::span<const Operand* const> inputs);
+EMBER_API Dtype result_type(const Operand& x, const Operand& y);
 
 namespace ops {
 
 /// What there is to know of an operation, by its number: for Python, documentation and tests.
-const OpInfo& op_info(OpId op) noexcept;
-std::span<const OpInfo> all_ops() noexcept;
+EMBER_API const OpInfo& op_info(OpId op) noexcept;
+EMBER_API std::span<const OpInfo> all_ops() noexcept;
 
 /// Any element-wise operation: into a new tensor, or into `out`.
-Tensor elementwise(OpId op, std::span<const Operand* const> inputs);
-void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs);
+EMBER_API Tensor elementwise(OpId op, std::span<const Operand* const> inputs);
+EMBER_API void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs);
 /// The same for callers that may have an output: into `out` if that is not null.
-Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out);
+EMBER_API Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out);
 
 }  // namespace ops
 }  // namespace ember

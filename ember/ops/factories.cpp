@@ -1,10 +1,11 @@
 #include "ember/ops/factories.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/number_text.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/ramp.h"
@@ -39,17 +40,33 @@ std::int64_t elements_spanned(const Shape& sizes, const Shape& strides) {
   return count == 0 ? 0 : last + 1;
 }
 
-/// 5 for 5.0.
-std::string number_text(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", number);
-  return text;
-}
-
 Dtype dtype_of_number(const Scalar& value) {
   if (value.dtype() == Dtype::float64) return default_dtype();
   if (value.dtype() == Dtype::complex128) return complex_dtype(default_dtype());
   return value.dtype();
+}
+
+bool fit_int64(std::initializer_list<Scalar> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(),
+                     [](const Scalar& number) { return fits(number, Dtype::int64); });
+}
+
+/// How many numbers there are from `start` on before `end`.
+std::int64_t count_integers(std::int64_t start, std::int64_t end, std::int64_t step) {
+  if (step == 0) throw Error("step must be nonzero");  // 0.5 as an integer
+  // Through 128 bits: the distance of two 64-bit numbers need not fit into 64.
+  __extension__ using Wide = __int128;
+  const Wide distance = static_cast<Wide>(end) - start;
+  const Wide size = (distance + step - (step > 0 ? 1 : -1)) / step;
+  if (size > INT64_MAX)
+    throw Error("invalid size, possible overflow? arange of more than 2^63 elements");
+  return static_cast<std::int64_t>(size);
+}
+std::int64_t count_steps(double start, double end, double step) {
+  const double size = std::ceil((end - start) / step);
+  if (size >= 9.2e18)
+    throw Error("invalid size, possible overflow? arange of " + number_text(size) + " elements");
+  return static_cast<std::int64_t>(size);
 }
 
 }  // namespace
@@ -119,29 +136,20 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   if (by == 0 || std::isnan(by)) throw Error("step must be nonzero");
   if (!std::isfinite(from) || !std::isfinite(to))
     throw Error("unsupported range: " + number_text(from) + " -> " + number_text(to));
-  const bool backwards = integers ? start.to<std::int64_t>() > end.to<std::int64_t>() : from > to;
-  const bool forwards = integers ? start.to<std::int64_t>() < end.to<std::int64_t>() : from < to;
+  // int64 elements are counted between numbers that are cut off to int64; so are whole numbers.
+  const bool whole = *all.dtype == Dtype::int64 || (integers && fit_int64({start, end, step}));
+  if (is_integral(*all.dtype))
+    for (const Scalar& number : {start, step}) require_fits(number, Dtype::int64);
+  if (*all.dtype == Dtype::int64) require_fits(end, Dtype::int64);
+  const bool exact = integers && whole;
+  const bool backwards = exact ? start.to<std::int64_t>() > end.to<std::int64_t>() : from > to;
+  const bool forwards = exact ? start.to<std::int64_t>() < end.to<std::int64_t>() : from < to;
   if (by > 0 ? backwards : forwards)
     throw Error("upper bound and larger bound inconsistent with step sign");
-  std::int64_t count = 0;
-  if (integers) {
-    const auto a = start.to<std::int64_t>();
-    const auto b = end.to<std::int64_t>();
-    const auto s = step.to<std::int64_t>();
-    // Through 128 bits: the distance of two 64-bit numbers need not fit into 64.
-    __extension__ using Wide = __int128;
-    const Wide distance = static_cast<Wide>(b) - a;
-    const Wide size = (distance + s - (s > 0 ? 1 : -1)) / s;
-    if (size > INT64_MAX)
-      throw Error("invalid size, possible overflow? arange of more than 2^63 elements");
-    count = static_cast<std::int64_t>(size);
-  } else {
-    const double size = std::ceil((to - from) / by);
-    if (size >= 9.2e18)
-      throw Error("invalid size, possible overflow? arange of " + number_text(size) + " elements");
-    count = static_cast<std::int64_t>(size);
-  }
-  Tensor made = empty({count}, all);
+  Tensor made = empty({whole ? count_integers(start.to<std::int64_t>(), end.to<std::int64_t>(),
+                                              step.to<std::int64_t>())
+                             : count_steps(from, to, by)},
+                      all);
   ops::ramp(made, start, step);
   return made;
 }

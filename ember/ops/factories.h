@@ -9,33 +9,39 @@
 #include <span>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
 /// Contents undefined.
-Tensor empty(const Shape& sizes, const Options& options = {});
-Tensor empty_strided(const Shape& sizes, const Shape& strides, const Options& options = {});
-Tensor zeros(const Shape& sizes, const Options& options = {});
-Tensor ones(const Shape& sizes, const Options& options = {});
+EMBER_API Tensor empty(const Shape& sizes, const Options& options = {});
+EMBER_API Tensor empty_strided(const Shape& sizes, const Shape& strides,
+                               const Options& options = {});
+EMBER_API Tensor zeros(const Shape& sizes, const Options& options = {});
+EMBER_API Tensor ones(const Shape& sizes, const Options& options = {});
 /// Without a dtype, the number's kind: bool, int64, float32 or complex64.
-Tensor full(const Shape& sizes, const Scalar& value, const Options& options = {});
+EMBER_API Tensor full(const Shape& sizes, const Scalar& value, const Options& options = {});
 
 // The same shape, strides if there are no gaps, dtype and device as another tensor unless given.
-Tensor empty_like(const Tensor& other, const Options& options = {});
-Tensor zeros_like(const Tensor& other, const Options& options = {});
-Tensor ones_like(const Tensor& other, const Options& options = {});
-Tensor full_like(const Tensor& other, const Scalar& value, const Options& options = {});
+EMBER_API Tensor empty_like(const Tensor& other, const Options& options = {});
+EMBER_API Tensor zeros_like(const Tensor& other, const Options& options = {});
+EMBER_API Tensor ones_like(const Tensor& other, const Options& options = {});
+EMBER_API Tensor full_like(const Tensor& other, const Scalar& value, const Options& options = {});
 
 /// start, start + step, ... below (or above) end. Without a dtype int64 if all three are integers,
-/// else float32. Error unless step leads from start to end.
-Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
-              const Options& options = {});
+/// else float32. For int64 all three are cut off first: up to 2.5 there are two numbers. For other
+/// integer types there are as many elements as for float64, of start and step cut off. Error unless
+/// step leads from start to end.
+EMBER_API Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1,
+                        const Options& options = {});
 inline Tensor arange(const Scalar& end, const Options& options = {}) {
   return arange(0, end, 1, options);
 }
 
-/// A one-dimensional tensor with these elements, of their type unless another is given.
+/// A one-dimensional tensor with these elements, of their type unless another is given. Error if
+/// that is an integer type which cannot hold one of them (fits() in number.h), or real and they are
+/// complex; floating types round, beyond their largest number to infinity.
 template <class T>
 Tensor tensor(std::span<const T> values, const Options& options = {});
 template <class T>
@@ -47,13 +53,14 @@ Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
   return tensor(std::span<const T>(values), options);
 }
 /// One number without dimensions.
-Tensor scalar_tensor(const Scalar& value, const Options& options = {});
+EMBER_API Tensor scalar_tensor(const Scalar& value, const Options& options = {});
 
 /// Memory of the caller's as a tensor, without copying; `release` is called when the last tensor
 /// that uses it goes, and never if this throws. Strides are in elements; contiguous if none are
 /// given. ValueError for null where there are elements; Error for negative strides.
-Tensor from_blob(void* data, const Shape& sizes, const Options& options = {},
-                 std::function<void()> release = {}, const std::optional<Shape>& strides = {});
+EMBER_API Tensor from_blob(void* data, const Shape& sizes, const Options& options = {},
+                           std::function<void()> release = {},
+                           const std::optional<Shape>& strides = {});
 
 template <class T>
 Tensor tensor(std::span<const T> values, const Options& options) {
@@ -62,6 +69,9 @@ Tensor tensor(std::span<const T> values, const Options& options) {
       std::is_same_v<T, std::complex<float>>, Complex<float>,
       std::conditional_t<std::is_same_v<T, std::complex<double>>, Complex<double>,
                          std::conditional_t<std::is_same_v<T, long long>, std::int64_t, T>>>;
+  if (options.dtype && *options.dtype != dtype_of<Element> &&
+      (is_integral(*options.dtype) || (is_complex<Element> && !is_complex_dtype(*options.dtype))))
+    for (const T& value : values) require_fits(value, *options.dtype);
   const Tensor given = from_blob(const_cast<T*>(values.data()),
                                  {static_cast<std::int64_t>(values.size())}, dtype_of<Element>);
   return given.to(options, false, true);

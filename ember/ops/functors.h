@@ -1,5 +1,5 @@
-// What the loops of both columns are instantiated with. A functor says what its inputs are stored
-// as, what they are computed in, what comes out, and how.
+// What the loops of both implementations are instantiated with. A functor says what its inputs are
+// stored as, what they are computed in, what comes out, and how.
 #pragma once
 
 #include "ember/ops/loop.h"

@@ -17,13 +17,14 @@ using ops::IndexedMove;
 /// A tensor as the operations see it: one without dimensions has one.
 Tensor with_dims(const Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; }
 
-/// An index as the kernels want it: int64, on the device.
+/// An index as the kernels want it: int64. It lies where the tensor does: only x.index() and
+/// x.index_put_() take indices from the CPU.
 Tensor placed(const Tensor& index, Device device, const char* op) {
   if (index.dtype() != Dtype::int64 && index.dtype() != Dtype::int32)
     throw IndexError(std::string(op) + "(): Expected dtype int32/int64 for index, but got " +
                      legacy_name(index.dtype()));
-  if (index.is_cuda()) ops::require_same_device(device, index.device());
-  return index.to({Dtype::int64, device}, true);
+  ops::require_same_device(device, index.device());
+  return index.to(Dtype::int64);
 }
 
 /// The same where torch takes no int32.
@@ -177,7 +178,7 @@ Tensor take(const Tensor& x, const Tensor& index) {
   Tensor out = empty(index.sizes(), {x.dtype(), x.device()});
   ops::move_indexed(ops::Reads::take,
                     {at.sizes(), out, out.strides(), row, Shape::repeat(at.dim(), 0), at,
-                     at.strides(), row.numel(), 1, 0, true});
+                     at.strides(), row.numel(), row.strides()[0], 0, true});
   return out;
 }
 

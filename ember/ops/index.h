@@ -1,6 +1,7 @@
 // Elements at places that an index tensor names, along one dimension. Index tensors are int64 or
 // int32 (int64 only for take, put_, index_copy_ and index_fill_, as in torch) and lie where the
-// tensor does, or on the CPU (then they are copied to the device). Indices out of bounds: on the
+// tensor does: Error `Expected all tensors to be on the same device, ...` for all others (only
+// x.index() and x.index_put_() copy indices from the CPU). Indices out of bounds: on the
 // CPU IndexError `index 5 is out of bounds for dimension 0 with size 3`, and nothing was changed;
 // on devices the kernel faults, and a later call reports `device-side assert triggered` and names
 // the operation. Negative indices are out of bounds except in take, put_ and index_fill_. Nothing
@@ -12,29 +13,35 @@
 // run to run in the last places. Sums in half and bfloat16 are made in float.
 #pragma once
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
 /// The slices of x along a dimension that the index (a vector, or one number) names.
-Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
-Tensor& index_select_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index);
+EMBER_API Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
+EMBER_API Tensor& index_select_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                                   const Tensor& index);
 
 /// out[i][j][k] = x[i][index[i][j][k]][k] for dim = 1, and so on: the shape is the index's, whose
 /// sizes are at most x's in the other dimensions.
-Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
-Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index);
+EMBER_API Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
+EMBER_API Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index);
 
 /// x's elements at these places, x being taken as one row. The shape is the index's.
-Tensor take(const Tensor& x, const Tensor& index);
+EMBER_API Tensor take(const Tensor& x, const Tensor& index);
 
 // Copies of x with the changes that the methods of the same names with _ make.
-Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& source);
-Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source);
-Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source,
-                 const Scalar& alpha = 1);
-Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source);
-Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& value);
-Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value);
+EMBER_API Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
+                         const Operand& source);
+EMBER_API Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index,
+                             const Tensor& source);
+EMBER_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index,
+                           const Tensor& source, const Scalar& alpha = 1);
+EMBER_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index,
+                            const Tensor& source);
+EMBER_API Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index,
+                            const Operand& value);
+EMBER_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value);
 
 }  // namespace ember

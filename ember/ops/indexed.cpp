@@ -13,9 +13,9 @@ namespace {
 
 /// On the CPU a bad index is an IndexError at once; on devices it is a fault later.
 template <class Args>
-void run_checked(Device device, const driver::Kernel& kernel, const Args& args,
+void run_checked(const Site& site, const driver::Kernel& kernel, const Args& args,
                  std::span<const cuda::Access> accesses) {
-  if (device.is_cuda()) return run(device, kernel, args, accesses);
+  if (site.device.is_cuda()) return run(site, kernel, args, accesses);
   const Status status = run_here(kernel, driver::Params(args));
   if (!status.ok()) throw IndexError(status.detail());
 }
@@ -26,13 +26,14 @@ class Launcher {
   explicit Launcher(const IndexedMove& move) : move_(move) {}
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
+    const Site site = at(move_.target, move_.source, move_.index);
     if (!cuda::observed()) {
-      run_checked(move_.target.device(), kernel, args, {});
+      run_checked(site, kernel, args, {});
       return;
     }
     const std::array<cuda::Access, 3> accesses{writes(move_.target), reads(move_.source),
                                                reads(move_.index)};
-    run_checked(move_.target.device(), kernel, args, accesses);
+    run_checked(site, kernel, args, accesses);
   }
 
   /// More dimensions than a kernel takes: the slowest one index at a time. `unit`: bytes of what
@@ -172,7 +173,7 @@ Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step,
                         step,
                         dim};
   const std::array<cuda::Access, 2> accesses{writes(out), reads(index)};
-  run_checked(index.device(), offsets_kernel(), args, accesses);
+  run_checked(at(index), offsets_kernel(), args, accesses);
   return out;
 }
 

@@ -2,7 +2,7 @@
 // and advanced indexing are made of.
 #pragma once
 
-#include "ember/ops/indexed_rows.h"
+#include "ember/ops/indexed_kernels.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember::ops {

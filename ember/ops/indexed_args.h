@@ -11,13 +11,13 @@
 
 namespace ember::ops {
 
-// The kernels by name: a row for each, so that faults name the operation. Readers and writers move
-// units of 1 to 16 bytes, whatever the type; those that add know it.
+// The kernels by name: one for each operation, so that faults name the operation. Readers and
+// writers move units of 1 to 16 bytes, whatever the type; those that add know it.
 // clang-format off
-#define EMBER_FOR_EACH_READ(ROW) ROW(index_select) ROW(gather) ROW(take) ROW(index)
-#define EMBER_FOR_EACH_WRITE(ROW) \
-  ROW(index_copy) ROW(index_fill) ROW(scatter) ROW(put) ROW(index_put)
-#define EMBER_FOR_EACH_ADD(ROW) ROW(index_add) ROW(scatter_add) ROW(put) ROW(index_put)
+#define EMBER_FOR_EACH_READ(KERNEL) KERNEL(index_select) KERNEL(gather) KERNEL(take) KERNEL(index)
+#define EMBER_FOR_EACH_WRITE(KERNEL) \
+  KERNEL(index_copy) KERNEL(index_fill) KERNEL(scatter) KERNEL(put) KERNEL(index_put)
+#define EMBER_FOR_EACH_ADD(KERNEL) KERNEL(index_add) KERNEL(scatter_add) KERNEL(put) KERNEL(index_put)
 // clang-format on
 
 inline constexpr int kIndexedDims = 6;

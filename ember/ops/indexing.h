@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
@@ -55,10 +56,13 @@ class Index {
  public:
   enum class Kind { integer, boolean, slice, none, ellipsis, tensor };
 
+  /// An integer beyond 64 bits with a sign is out of bounds, not negative.
   template <std::integral T>
   Index(T number) noexcept
       : kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::integer),
-        integer_(static_cast<std::int64_t>(number)) {}
+        integer_(std::is_unsigned_v<T> && static_cast<std::uint64_t>(number) > INT64_MAX
+                     ? INT64_MAX
+                     : static_cast<std::int64_t>(number)) {}
   Index(NoneType) noexcept : kind_(Kind::none) {}
   Index(std::nullopt_t) noexcept : kind_(Kind::none) {}
   Index(EllipsisType) noexcept : kind_(Kind::ellipsis) {}
@@ -81,6 +85,6 @@ class Index {
 
 /// The places of the elements that are not zero: an index vector for each dimension, so that
 /// `x.index({places[0], places[1]})` are those elements of a matrix. Blocks as nonzero() does.
-std::vector<Tensor> where(const Tensor& condition);
+EMBER_API std::vector<Tensor> where(const Tensor& condition);
 
 }  // namespace ember

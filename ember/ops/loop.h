@@ -1,5 +1,5 @@
 // What an element-wise kernel gets: where its operands lie, in at most six dimensions, ready for
-// both columns. Plans (plan.h) cut larger problems into such loops.
+// both implementations. Plans (plan.h) cut larger problems into such loops.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,17 @@ struct Loop {
   /// One row: memory operands have stride 1, or 0 for a single element, in stride[k][0].
   bool flat() const noexcept { return dims == 0; }
 
+  /// An operand of a flat loop: its elements, or, of inputs, which of `numbers` it is.
+  void set_flat(std::size_t operand, void* elements) noexcept {
+    data[operand] = elements;
+    stride[operand][0] = 1;
+    number[operand] = -1;
+  }
+  void set_number(std::size_t operand, std::int8_t which) noexcept {
+    data[operand] = nullptr;
+    stride[operand][0] = 0;
+    number[operand] = which;
+  }
   /// An input that is a number, in the type that the operation computes in.
   template <class T>
   T number_as(int operand) const noexcept {
@@ -45,6 +56,6 @@ struct Loop {
     return last + 1;
   }
 };
-static_assert(sizeof(Loop) <= driver::Params::kCapacity && std::is_trivially_copyable_v<Loop>);
+static_assert(driver::KernelArguments<Loop>);
 
 }  // namespace ember::ops

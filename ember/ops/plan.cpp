@@ -13,9 +13,9 @@ constexpr std::int64_t kMaxOffset = std::numeric_limits<std::int32_t>::max();
 /// Launches the part of a plan that begins at the loop's data pointers.
 class Cutter {
  public:
-  Cutter(Device device, const driver::Kernel& kernel, std::span<const PlanOperand> operands,
+  Cutter(const Site& site, const driver::Kernel& kernel, std::span<const PlanOperand> operands,
          Loop& loop) noexcept
-      : device_(device), kernel_(kernel), operands_(operands), loop_(loop) {}
+      : site_(site), kernel_(kernel), operands_(operands), loop_(loop) {}
 
   void cut(const Dims& dims) {
     if (try_flat(dims)) return;
@@ -115,7 +115,7 @@ class Cutter {
 
   void launch() {
     if (!cuda::observed()) [[likely]] {
-      run(device_, kernel_, loop_);
+      run(site_, kernel_, loop_);
       return;
     }
     std::array<cuda::Access, kLoopOperands> accesses;
@@ -124,10 +124,10 @@ class Cutter {
       if (operands_[k].sizes != nullptr)
         accesses[count++] = {loop_.data[k], loop_.span(static_cast<int>(k)) * operands_[k].item,
                              k == 0};
-    run(device_, kernel_, loop_, std::span(accesses).first(count));
+    run(site_, kernel_, loop_, std::span(accesses).first(count));
   }
 
-  Device device_;
+  Site site_;
   const driver::Kernel& kernel_;
   std::span<const PlanOperand> operands_;
   Loop& loop_;
@@ -182,30 +182,19 @@ Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands) {
   return dims;
 }
 
-void run_flat(Device device, const driver::Kernel& kernel, const Loop& loop, int inputs,
-              const std::array<std::size_t, 2>& items) {
-  if (!cuda::observed()) [[likely]] {
-    run(device, kernel, loop);
-    return;
-  }
-  std::array<cuda::Access, kLoopOperands> accesses;
-  std::size_t count = 0;
-  for (int k = 0; k <= inputs; ++k)
-    if (loop.number[k] < 0)
-      accesses[count++] = {loop.data[k], loop.span(k) * items[k == 0 ? 1 : 0], k == 0};
-  run(device, kernel, loop, std::span(accesses).first(count));
-}
-
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
               std::span<const PlanOperand> operands, Loop& loop) {
   for (const std::int64_t size : sizes)
     if (size == 0) return;
   std::int8_t numbers = 0;
+  const Site site{device, operands[0].epoch};
   for (std::size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k].epoch != site.epoch && operands[k].epoch != driver::kAnyEpoch) [[unlikely]]
+      refuse_epochs(device);
     loop.data[k] = operands[k].data;
     loop.number[k] = operands[k].sizes == nullptr ? numbers++ : std::int8_t{-1};
   }
-  Cutter(device, kernel, operands, loop).cut(merge_dims(sizes, operands));
+  Cutter(site, kernel, operands, loop).cut(merge_dims(sizes, operands));
 }
 
 }  // namespace ember::ops

@@ -17,17 +17,19 @@ struct PlanOperand {
   const Shape* sizes = nullptr;    ///< as stored; they are broadcast to the plan's. Null: a number
   const Shape* strides = nullptr;  ///< in elements
   std::size_t item = 0;            ///< bytes of an element
+  std::uint32_t epoch = driver::kAnyEpoch;  ///< of memory on the device where the kernel runs
 };
+
+/// The elements of a tensor, which has to outlive the operand.
+inline PlanOperand memory_of(const Tensor& tensor) {
+  return {tensor.data_ptr(), &tensor.sizes(), &tensor.strides(), tensor.element_size(),
+          tensor.storage()->epoch()};
+}
 
 /// Runs `kernel` over all elements of `sizes`: operand 0 is written, the others are read. Numbers
 /// take their values from `loop`, in order. Nothing happens if there are no elements.
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
               std::span<const PlanOperand> operands, Loop& loop);
-
-/// Runs a loop that is ready and flat. `items`: the bytes of an element of the inputs, and of the
-/// output.
-void run_flat(Device device, const driver::Kernel& kernel, const Loop& loop, int inputs,
-              const std::array<std::size_t, 2>& items);
 
 /// The dimensions of a plan after merging, fastest first. Exposed for tests (property T4).
 struct Dims {

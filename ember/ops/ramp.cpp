@@ -9,7 +9,7 @@ namespace ember::ops {
 namespace {
 
 template <class T>
-Status host_column(const driver::Params& params, const driver::HostLaunch& on) {
+Status host_implementation(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<RampArgs>();
   T* out = on.at(static_cast<T*>(args.out), static_cast<std::size_t>(args.count));
   if (out == nullptr) return on.fault();
@@ -22,12 +22,13 @@ Status host_column(const driver::Params& params, const driver::HostLaunch& on) {
   return {};
 }
 
-constinit driver::Kernel rows[] = {
-#define EMBER_DTYPE(enumerator, type, name, legacy) {"arange." name, &host_column<type>, nullptr},
+constinit driver::Kernel kernels[] = {
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
+  {"arange." name, &host_implementation<type>, nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table table(rows);
+const driver::kernels::Table table(kernels);
 
 }  // namespace
 
@@ -37,7 +38,7 @@ void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   const RampArgs args{out.data_ptr(),          out.numel(),        start.to<std::int64_t>(),
                       step.to<std::int64_t>(), start.to<double>(), step.to<double>()};
   const cuda::Access access = writes(out);
-  run(out.device(), rows[static_cast<int>(out.dtype())], args, std::span(&access, 1));
+  run(at(out), kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
 }
 
 }  // namespace ember::ops

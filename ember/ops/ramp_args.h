@@ -1,4 +1,5 @@
-// What the kernels of arange get. Arguments have headers of their own, which both columns include.
+// What the kernels of arange get. Arguments have headers of their own, which both implementations
+// include.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
-#include "ember/ops/index.h"
+#include "ember/ops/flip.h"
 
 namespace ember {
 namespace {
@@ -45,11 +45,9 @@ Tensor flip(const Tensor& x, const Shape& dims) {
                   " appears multiple times in the list of dims");
     seen |= bit;
   }
-  Tensor out = x;
-  for (int d = 0; d < x.dim(); ++d)
-    if ((seen >> d & 1U) != 0 && x.sizes()[d] > 1)
-      out = index_select(out, d, arange(x.sizes()[d] - 1, -1, -1, x.device()));
-  return out.is(x) ? x.clone() : out;
+  Tensor out = empty_like(x);
+  ops::copy_flipped(out, x, seen);
+  return out;
 }
 
 Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {

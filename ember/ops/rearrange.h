@@ -2,23 +2,25 @@
 // the device of the given one. Nothing blocks on CUDA devices.
 #pragma once
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
-/// The order reversed along these dimensions. Error if one is named twice.
-Tensor flip(const Tensor& x, const Shape& dims);
+/// The order reversed along these dimensions; strides stay if there are no gaps. Error if one is
+/// named twice.
+EMBER_API Tensor flip(const Tensor& x, const Shape& dims);
 /// Moved along dimensions by as many places as `shifts` says, what falls off one end coming in at
 /// the other. Without dimensions the tensor is one row, and there is one shift.
-Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims = {});
+EMBER_API Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims = {});
 /// Side by side as often as the numbers say, which are aligned at the last dimension. Error for
 /// fewer numbers than dimensions.
-Tensor repeat(const Tensor& x, const Shape& repeats);
+EMBER_API Tensor repeat(const Tensor& x, const Shape& repeats);
 /// Of the last two dimensions what is not above (tril) or below (triu) a diagonal, the others zero;
 /// diagonals count upwards from the main one.
-Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
-Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// A matrix with a vector on a diagonal, or the diagonal of a matrix.
-Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
 
 }  // namespace ember

@@ -1,6 +1,7 @@
 #include "ember/ops/run.h"
 
 #include "ember/base/error.h"
+#include "ember/ops/factories.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::ops {
@@ -9,7 +10,7 @@ namespace {
 /// The CPU touches its memory as it is.
 class CpuLaunch final : public driver::HostLaunch {
  public:
-  CpuLaunch() noexcept : HostLaunch(-1) {}
+  explicit CpuLaunch(const driver::Context* context) noexcept : HostLaunch(-1, context) {}
   ~CpuLaunch() = default;
 
  private:
@@ -28,18 +29,52 @@ cuda::Access access(const Tensor& tensor, bool writes) {
 
 }  // namespace
 
-void run(Device device, const driver::Kernel& kernel, const driver::Params& params,
+void refuse_epochs(Device device) {
+  throw AcceleratorError(Status(Code::context_is_destroyed,
+                                device.str() + " was reset while the operation was prepared"));
+}
+
+void run(const Site& site, const driver::Kernel& kernel, const driver::Params& params,
          std::span<const cuda::Access> accesses) {
-  if (device.is_cuda()) {
-    cuda::launch_on_current(device.index(), kernel, params, accesses);
+  if (site.device.is_cuda()) {
+    cuda::launch_on_current(site.device.index(), site.epoch, kernel, params, accesses);
     return;
   }
   const Status status = run_here(kernel, params);
-  if (!status.ok()) throw Error(std::string(kernel.name) + ": " + status.text());
+  if (!status.ok()) throw Error(std::string(kernel.name.c_str()) + ": " + status.text());
+}
+
+void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream) {
+  const Storage& here = target.device() == stream.device() ? *target.storage() : *source.storage();
+  cuda::copy_in_epoch(stream, here.epoch(), target.data_ptr(), source.data_ptr(), target.nbytes());
+}
+
+void copy_out(void* target, const Tensor& source) {
+  const cuda::Stream stream = cuda::current_stream(source.device());
+  cuda::copy_in_epoch(stream, source.storage()->epoch(), target, source.data_ptr(),
+                      source.element_size());
+  stream.synchronize();
 }
 
 Status run_here(const driver::Kernel& kernel, const driver::Params& params) {
-  return kernel.host(params, CpuLaunch());
+  return kernel.host.run(params, CpuLaunch(kernel.context.get()));
+}
+
+driver::KernelNeeds needs_of(Device device, const driver::Kernel& kernel,
+                             const driver::Params& params) {
+  driver::KernelNeeds needs;
+  const Status status = device.is_cuda() ? cuda::active_driver().launch_needs(kernel, params, needs)
+                                         : kernel.host.ask(params, needs);
+  if (!status.ok()) throw Error(status.text());
+  return needs;
+}
+
+Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver::Params& params) {
+  const std::size_t bytes = needs_of(site.device, kernel, params).scratch;
+  if (bytes == 0) return {};
+  Tensor scratch = empty({static_cast<std::int64_t>(bytes)}, {Dtype::uint8, site.device});
+  require_same_epoch(site, scratch);
+  return scratch;
 }
 
 cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }

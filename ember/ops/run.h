@@ -2,9 +2,11 @@
 // enqueued on the current stream.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 
+#include "ember/driver/handles.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/work.h"
@@ -12,20 +14,64 @@
 
 namespace ember::ops {
 
+/// Where a kernel runs: on a device, with memory of one of its epochs. If the device is reset
+/// before the kernel is enqueued, it is refused: the memory would be somebody else's.
+struct Site {
+  Device device;
+  std::uint32_t epoch = driver::kAnyEpoch;
+};
+
+[[noreturn]] void refuse_epochs(Device device);
+/// Throws unless the tensor lies elsewhere or is of the site's epoch.
+inline void require_same_epoch(const Site& site, const Tensor& tensor) {
+  const Storage& storage = *tensor.storage();
+  if (storage.epoch() != site.epoch && storage.device() == site.device) [[unlikely]]
+    refuse_epochs(site.device);
+}
+
+/// The site of a kernel that touches these tensors: the device of the first one, which the others
+/// may be peers of. AcceleratorError if some of one device are from different epochs.
+template <class... Tensors>
+Site at(const Tensor& first, const Tensors&... others) {
+  const Storage& storage = *first.storage();
+  const Site site{storage.device(), storage.epoch()};
+  (require_same_epoch(site, others), ...);
+  return site;
+}
+
 /// Runs a kernel on the CPU, or enqueues it on the current stream of an existing CUDA device.
 /// `accesses` is what observers see. Throws what the kernel reports (CPU), or what enqueueing does.
-void run(Device device, const driver::Kernel& kernel, const driver::Params& params,
+void run(const Site& site, const driver::Kernel& kernel, const driver::Params& params,
          std::span<const cuda::Access> accesses = {});
 
 template <class Args>
 requires(!std::is_same_v<Args, driver::Params>) void run(
-    Device device, const driver::Kernel& kernel, const Args& args,
+    const Site& site, const driver::Kernel& kernel, const Args& args,
     std::span<const cuda::Access> accesses = {}) {
-  run(device, kernel, driver::Params(args), accesses);
+  run(site, kernel, driver::Params(args), accesses);
 }
 
-/// Runs a kernel's host column on the CPU, and returns what it reports.
+/// Enqueues a copy of the bytes of a dense tensor to another one of the same size, on a stream of
+/// the device of either: refused if that device was reset since the tensor was made.
+void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream);
+/// Copies the first element of a tensor on a CUDA device to the host, and waits for it.
+void copy_out(void* target, const Tensor& source);
+
+/// Runs a kernel's host implementation on the CPU, and returns what it reports.
 Status run_here(const driver::Kernel& kernel, const driver::Params& params);
+
+/// What the kernel's implementation for the device asks for before it is launched with these
+/// arguments. Error if it cannot be launched with them.
+driver::KernelNeeds needs_of(Device device, const driver::Kernel& kernel,
+                             const driver::Params& params);
+/// The scratch memory of needs_of(); undefined if there is none. It may go once the kernel is
+/// launched on the current stream, like any memory. AcceleratorError if it is of another epoch.
+Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver::Params& params);
+template <class Args>
+requires(!std::is_same_v<Args, driver::Params>) Tensor
+    scratch_for(const Site& site, const driver::Kernel& kernel, const Args& args) {
+  return scratch_for(site, kernel, driver::Params(args));
+}
 
 /// All the memory that a tensor spans, as an access.
 cuda::Access reads(const Tensor& tensor);

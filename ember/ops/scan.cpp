@@ -7,40 +7,34 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 #include "ember/ops/scan_args.h"
-#include "ember/ops/scan_rows.h"
+#include "ember/ops/scan_kernels.h"
 
 namespace ember {
 namespace {
 
 using ops::ScanOp;
 
-bool on_hardware(const Tensor& x) { return x.is_cuda() && !cuda::is_simulated(); }
-
 /// Both contiguous, of the type that is computed in.
 void scan(ScanOp op, const Tensor& out, const Tensor& in, int along) {
   ops::ScanArgs args{in.data_ptr(), out.data_ptr(), nullptr, 1, 1, 1};
   for (int i = 0; i < in.dim(); ++i)
     (i < along ? args.outer : i == along ? args.n : args.inner) *= in.sizes()[i];
-  Tensor workspace;
-  if (on_hardware(in)) {
-    const std::size_t bytes =
-        ops::scan_plan(in.element_size(), args.outer, args.n, args.inner).bytes;
-    if (bytes > 0) {
-      workspace = empty({static_cast<std::int64_t>(bytes)}, {Dtype::uint8, in.device()});
-      args.workspace = workspace.data_ptr();
-    }
-  }
+  const driver::Kernel& kernel = *ops::scan_kernel(op, in.dtype());
+  const ops::Site site = ops::at(in, out);
+  const Tensor scratch = ops::scratch_for(site, kernel, args);
+  if (scratch.defined()) args.scratch = scratch.data_ptr();
   const std::array<cuda::Access, 2> accesses{ops::reads(in), ops::writes(out)};
-  ops::run(in.device(), *ops::scan_kernel(op, in.dtype()), args, accesses);
+  ops::run(site, kernel, args, accesses);
 }
 
 /// Whether a GPU is quicker with rows than with columns: if there are too few columns to read
 /// adjacent ones at once, or to keep all of the device busy.
 bool better_as_rows(const Tensor& x, int along) {
-  if (!on_hardware(x) || along + 1 >= x.dim()) return false;
+  if (!x.is_cuda() || along + 1 >= x.dim()) return false;
   std::int64_t inner = 1;
   for (int i = along + 1; i < x.dim(); ++i) inner *= x.sizes()[i];
   const std::int64_t n = x.sizes()[along];
+  if (n == 1) return false;
   const std::int64_t outer = x.numel() / (n * inner);
   return inner > 1 && (inner < 32 || (n > 4096 && outer * (inner / 32) < 128));
 }
@@ -59,6 +53,7 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
     ops::require_dtype(*out, result);
     ops::prepare_output(*out, x.device(), x.sizes(), result);
     ops::require_no_internal_overlap(*out);
+    ops::require_no_partial_overlap(*out, x);
   }
   const bool turn = x.numel() > 0 && better_as_rows(x, along);
   Tensor in = (turn ? x.transpose(along, -1) : x).to(computed).contiguous();

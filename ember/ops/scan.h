@@ -14,17 +14,19 @@
 
 #include <optional>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
 /// The sum of each element and those before it.
-Tensor cumsum(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
-Tensor& cumsum_out(Tensor& out, const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+EMBER_API Tensor cumsum(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+EMBER_API Tensor& cumsum_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                             std::optional<Dtype> dtype = {});
 
 /// The product of each element and those before it.
-Tensor cumprod(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
-Tensor& cumprod_out(Tensor& out, const Tensor& x, std::int64_t dim,
-                    std::optional<Dtype> dtype = {});
+EMBER_API Tensor cumprod(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+EMBER_API Tensor& cumprod_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                              std::optional<Dtype> dtype = {});
 
 }  // namespace ember

@@ -9,20 +9,20 @@ namespace ember::ops {
 struct ScanArgs {
   const void* in;  ///< contiguous, [outer, n, inner]; may be `out`
   void* out;
-  void* workspace;  ///< scan_plan() bytes for the CUDA column; null if there are none
+  void* scratch;  ///< what the implementation asked for
   std::int64_t outer, n, inner;
 };
 
 /// Few long rows are cut into tiles, of which each waits for the sum of those before it, and these
-/// into groups. Here is where a workspace keeps what, in bytes from its beginning: a ticket, then
-/// per row a word for each tile and each group, and a value for each word.
+/// into groups. Here is where scratch memory keeps what, in bytes from its beginning: a ticket,
+/// then per row a word for each tile and each group, and a value for each word.
 struct ScanPlan {
   std::int64_t tiles = 1;   ///< per row; 1: rows are not cut
   std::int64_t groups = 1;  ///< per row
   std::size_t words = 0;
   std::size_t zeroed = 0;  ///< so many bytes have to be zero in the beginning
   std::size_t values = 0;
-  std::size_t bytes = 0;  ///< 0: no workspace is needed
+  std::size_t bytes = 0;  ///< 0: none is needed
 };
 
 /// Elements of a tile, for elements of `item` bytes.

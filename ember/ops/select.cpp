@@ -55,7 +55,7 @@ std::int64_t count_true(const Byte* mask, std::int64_t count) {
   return sum;
 }
 
-Status count_column(const driver::Params& params, const driver::HostLaunch& on) {
+Status count_implementation(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::CountArgs>();
   const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
@@ -97,7 +97,7 @@ void move_chosen(const ops::SelectArgs& args, const Byte* mask, const std::byte*
   });
 }
 
-Status select_column(const driver::Params& params, const driver::HostLaunch& on) {
+Status select_implementation(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::SelectArgs>();
   const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
@@ -116,7 +116,7 @@ Status select_column(const driver::Params& params, const driver::HostLaunch& on)
   return {};
 }
 
-Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on) {
+Status nonzero_implementation(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<ops::SelectArgs>();
   const Byte* mask = mask_at(on, args.mask, args.count);
   if (mask == nullptr) return on.fault();
@@ -153,12 +153,12 @@ Status nonzero_column(const driver::Params& params, const driver::HostLaunch& on
   return {};
 }
 
-constinit driver::Kernel rows[] = {
-    {"count_chosen", &count_column, nullptr},
-    {"masked_select", &select_column, nullptr},
-    {"nonzero", &nonzero_column, nullptr},
+constinit driver::Kernel kernels[] = {
+    {"count_chosen", &count_implementation, nullptr},
+    {"masked_select", &select_implementation, nullptr},
+    {"nonzero", &nonzero_implementation, nullptr},
 };
-const driver::kernels::Table table(rows);
+const driver::kernels::Table table(kernels);
 
 /// How many elements of a mask are chosen, and where in the order those of each tile begin.
 struct Chosen {
@@ -174,7 +174,7 @@ Chosen count_chosen(const Tensor& mask) {
   made.before = empty({tiles + 1}, {Dtype::int64, mask.device()});
   const ops::CountArgs args{mask.data<bool>(), mask.numel(), made.before.data<std::int64_t>()};
   const std::array<cuda::Access, 2> accesses{ops::reads(mask), ops::writes(made.before)};
-  ops::run(mask.device(), rows[0], args, accesses);
+  ops::run(ops::at(mask, made.before), kernels[0], args, accesses);
   made.count = made.before.select(0, tiles).item<std::int64_t>();
   return made;
 }
@@ -198,6 +198,7 @@ Tensor nonzero_into(Tensor* out, const Tensor& x) {
   if (out != nullptr) {
     ops::require_dtype(*out, Dtype::int64);
     ops::require_same_device(x.device(), out->device());
+    ops::require_no_overlap(*out, x);
   }
   const Tensor mask = x.to(Dtype::bool_).contiguous();
   const Chosen chosen = count_chosen(mask);
@@ -216,7 +217,7 @@ Tensor nonzero_into(Tensor* out, const Tensor& x) {
   std::copy(x.sizes().begin(), x.sizes().end(), args.sizes);
   const std::array<cuda::Access, 3> accesses{ops::reads(mask), ops::reads(chosen.before),
                                              ops::writes(place)};
-  ops::run(x.device(), rows[2], args, accesses);
+  ops::run(ops::at(mask, chosen.before, place), kernels[2], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;
 }
@@ -227,6 +228,8 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
   if (out != nullptr) {
     ops::require_dtype(*out, x.dtype());
     ops::require_same_device(x.device(), out->device());
+    ops::require_no_overlap(*out, x);
+    ops::require_no_overlap(*out, mask);
   }
   const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());
   const Tensor where = mask.expand(sizes).contiguous();
@@ -246,7 +249,7 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
                              {}};
   const std::array<cuda::Access, 4> accesses{ops::reads(where), ops::reads(chosen.before),
                                              ops::reads(in), ops::writes(place)};
-  ops::run(x.device(), rows[1], args, accesses);
+  ops::run(ops::at(where, chosen.before, in, place), kernels[1], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;
 }

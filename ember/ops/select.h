@@ -4,6 +4,7 @@
 // wait for the current stream of the tensor's device. Results are in the order of the elements.
 #pragma once
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
@@ -12,13 +13,13 @@ namespace ember {
 /// The *_out form writes into a given int64 tensor: Error `Expected out tensor to have dtype int64,
 /// ...` unless it is one and on the same device; it gets the right shape if it has no elements, and
 /// must have it otherwise.
-Tensor nonzero(const Tensor& x);
-Tensor& nonzero_out(Tensor& out, const Tensor& x);
+EMBER_API Tensor nonzero(const Tensor& x);
+EMBER_API Tensor& nonzero_out(Tensor& out, const Tensor& x);
 
 /// The elements of x where the mask is true, in one dimension. Both are broadcast to one shape.
 /// Error `masked_select: expected BoolTensor for mask`, and those of broadcasting. The *_out form
 /// as above, with x's dtype.
-Tensor masked_select(const Tensor& x, const Tensor& mask);
-Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask);
+EMBER_API Tensor masked_select(const Tensor& x, const Tensor& mask);
+EMBER_API Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask);
 
 }  // namespace ember

@@ -91,7 +91,7 @@ void softmax_columns(const T* in, T* out, std::int64_t count, std::int64_t step,
 }
 
 template <class T>
-Status host_column(const driver::Params& params, const HostLaunch& on) {
+Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   const auto& args = params.as<SoftmaxArgs>();
   const std::int64_t all = args.outer * args.count * args.inner;
   const T* in = on.at(static_cast<const T*>(args.in), static_cast<std::size_t>(all));
@@ -113,13 +113,13 @@ Status host_column(const driver::Params& params, const HostLaunch& on) {
 }
 
 // From float16 on, in the order of Dtype.
-constinit driver::Kernel rows[] = {
-    {"softmax.float16", &host_column<Half>, nullptr},
-    {"softmax.bfloat16", &host_column<BFloat16>, nullptr},
-    {"softmax.float32", &host_column<float>, nullptr},
-    {"softmax.float64", &host_column<double>, nullptr},
+constinit driver::Kernel kernels[] = {
+    {"softmax.float16", &host_implementation<Half>, nullptr},
+    {"softmax.bfloat16", &host_implementation<BFloat16>, nullptr},
+    {"softmax.float32", &host_implementation<float>, nullptr},
+    {"softmax.float64", &host_implementation<double>, nullptr},
 };
-const driver::kernels::Table table(rows);
+const driver::kernels::Table table(kernels);
 
 Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
                   std::optional<Dtype> dtype, bool logarithm) {
@@ -142,8 +142,8 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
     for (int i = 0; i < x.dim(); ++i)
       (i < dim ? args.outer : i == dim ? args.count : args.inner) *= x.sizes()[i];
     const std::array<cuda::Access, 2> accesses{ops::reads(x), ops::writes(made)};
-    ops::run(x.device(), rows[static_cast<int>(type) - static_cast<int>(Dtype::float16)], args,
-             accesses);
+    ops::run(ops::at(x, made), kernels[static_cast<int>(type) - static_cast<int>(Dtype::float16)],
+             args, accesses);
   }
   if (out == nullptr) return made;
   if (!made.is(*out)) out->copy_(made);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
@@ -14,11 +15,11 @@ namespace ember {
 /// computed in float. Rows with NaN, with +inf, or of nothing but -inf become NaN. Nothing blocks
 /// on CUDA devices. Also as methods of Tensor; `name_out` writes into a given tensor of the
 /// result's dtype (Error `Expected out tensor to have dtype float32, but got float64 instead`).
-Tensor softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
-Tensor log_softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
-Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
-                    std::optional<Dtype> dtype = {});
-Tensor& log_softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
-                        std::optional<Dtype> dtype = {});
+EMBER_API Tensor softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+EMBER_API Tensor log_softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
+EMBER_API Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                              std::optional<Dtype> dtype = {});
+EMBER_API Tensor& log_softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                                  std::optional<Dtype> dtype = {});
 
 }  // namespace ember

@@ -8,7 +8,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 #include "ember/ops/sort_args.h"
-#include "ember/ops/sort_rows.h"
+#include "ember/ops/sort_kernels.h"
 
 namespace ember {
 namespace {
@@ -23,6 +23,7 @@ class Results {
       ops::require_dtype(*values, x.dtype());
       ops::require_dtype(*indices, Dtype::int64);
       ops::require_same_device(x.device(), indices->device());
+      ops::require_apart(*values, *indices);
       require_shape(*indices, sizes);
       ops::prepare_output(*values, x.device(), sizes, x.dtype());
       ops::prepare_output(*indices, x.device(), sizes, Dtype::int64);
@@ -76,12 +77,6 @@ Tensor in_rows(const Tensor& x, int dim) {
   return (dim + 1 >= x.dim() ? x : x.transpose(dim, -1)).contiguous();
 }
 
-bool on_hardware(const Tensor& x) { return x.is_cuda() && !cuda::is_simulated(); }
-
-Tensor bytes_for(std::size_t count, const Tensor& like) {
-  return empty({static_cast<std::int64_t>(count)}, {Dtype::uint8, like.device()});
-}
-
 /// Sorts contiguous rows of n elements.
 void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, std::int64_t n,
                bool descending) {
@@ -97,30 +92,25 @@ void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
   const driver::Kernel& kernel = *ops::sort_kernel(in.dtype());
   const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
                                              ops::writes(indices)};
-  if (!on_hardware(in) || n <= ops::kShortRow) {
-    ops::run(in.device(), kernel, args, accesses);
-    return;
-  }
-  if (n > ops::kMaxSorted)
-    throw Error("sort: rows have " + std::to_string(n) +
-                " elements, expected at most 2^32 - 1 on CUDA devices");
-  // As many rows at once as can be numbered.
-  const std::int64_t at_once = std::min(rows, ops::kMaxSorted / n);
-  const Tensor workspace = bytes_for(ops::sort_plan(width, at_once, n).bytes, in);
-  args.workspace = workspace.data_ptr();
+  // As many rows at once as one launch takes.
+  const std::int64_t at_once = std::clamp<std::int64_t>(ops::kMaxSorted / n, 1, rows);
+  args.rows = at_once;
+  const ops::Site site = ops::at(in, values, indices);
+  const Tensor scratch = ops::scratch_for(site, kernel, args);
+  if (scratch.defined()) args.scratch = scratch.data_ptr();
   for (std::int64_t first = 0; first < rows; first += at_once) {
     const auto offset = static_cast<std::size_t>(first * n);
     args.in = static_cast<const std::byte*>(in.data_ptr()) + offset * width;
     args.values = static_cast<std::byte*>(values.data_ptr()) + offset * width;
     args.indices = indices.data<std::int64_t>() + offset;
     args.rows = std::min(at_once, rows - first);
-    ops::run(in.device(), kernel, args, accesses);
+    ops::run(site, kernel, args, accesses);
   }
 }
 
 void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, std::int64_t n,
                std::int64_t k, bool largest) {
-  if (on_hardware(in) && k > ops::kMaxChosen) {
+  if (in.is_cuda() && k > ops::kMaxChosen) {
     const Tensor all_values = empty(in.sizes(), {in.dtype(), in.device()});
     const Tensor all_indices = empty(in.sizes(), {Dtype::int64, in.device()});
     sort_rows(all_values, all_indices, in, n, largest);
@@ -133,26 +123,17 @@ void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
                      values.data_ptr(),
                      indices.data<std::int64_t>(),
                      nullptr,
-                     nullptr,
                      rows,
                      n,
                      k,
-                     {1, n, k},
                      ops::key_order(in.dtype(), in.element_size(), largest)};
-  Tensor spare_values;
-  Tensor spare_indices;
-  if (on_hardware(in)) {
-    args.parts = ops::topk_parts(rows, n, k);
-    if (args.parts.count > 1) {
-      spare_values = empty({rows, args.parts.kept}, {in.dtype(), in.device()});
-      spare_indices = empty({rows, args.parts.kept}, {Dtype::int64, in.device()});
-      args.spare_values = spare_values.data_ptr();
-      args.spare_indices = spare_indices.data<std::int64_t>();
-    }
-  }
+  const driver::Kernel& kernel = *ops::topk_kernel(in.dtype());
+  const ops::Site site = ops::at(in, values, indices);
+  const Tensor scratch = ops::scratch_for(site, kernel, args);
+  if (scratch.defined()) args.scratch = scratch.data_ptr();
   const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
                                              ops::writes(indices)};
-  ops::run(in.device(), *ops::topk_kernel(in.dtype()), args, accesses);
+  ops::run(site, kernel, args, accesses);
 }
 
 std::pair<Tensor, Tensor> topk_into(Tensor* values, Tensor* indices, const Tensor& x,

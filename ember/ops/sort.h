@@ -14,26 +14,27 @@
 
 #include <utility>
 
+#include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
 
 /// The k largest (or smallest) elements and where they were, in order (whatever `sorted`). Error
 /// `selected index k out of range` unless 0 <= k <= size(dim).
-std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
-                               bool largest = true, bool sorted = true);
-void topk_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t k,
-              std::int64_t dim = -1, bool largest = true, bool sorted = true);
+EMBER_API std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
+                                         bool largest = true, bool sorted = true);
+EMBER_API void topk_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t k,
+                        std::int64_t dim = -1, bool largest = true, bool sorted = true);
 
 /// All elements in order, and where they were. It is always stable. Error `Sort does not support
 /// complex dtypes on CPU`. On CUDA devices rows have less than 2^32 elements.
-std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
-                               bool stable = false);
-void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim = -1,
-              bool descending = false, bool stable = false);
+EMBER_API std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim = -1,
+                                         bool descending = false, bool stable = false);
+EMBER_API void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim = -1,
+                        bool descending = false, bool stable = false);
 
 /// The indices of sort() alone.
-Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
-               bool stable = false);
+EMBER_API Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
+                         bool stable = false);
 
 }  // namespace ember

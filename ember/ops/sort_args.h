@@ -10,7 +10,7 @@ namespace ember::ops {
 
 // ---- topk
 
-/// The longest result that the CUDA column of topk chooses; longer ones are sorted instead.
+/// The longest result that the CUDA implementation of topk chooses; longer ones are sorted instead.
 inline constexpr std::int64_t kMaxChosen = 1024;
 
 /// How one row is divided among several blocks: each part gives its k first elements, and those are
@@ -44,10 +44,8 @@ struct TopkArgs {
   const void* in;
   void* values;           ///< rows of k elements, first ones first
   std::int64_t* indices;  ///< the same
-  void* spare_values;     ///< rows of parts.kept elements, where the CUDA column divides rows
-  std::int64_t* spare_indices;
+  void* scratch;          ///< what the implementation asked for
   std::int64_t rows, n, k;
-  TopkParts parts;
   KeyOrder order;
 };
 
@@ -57,19 +55,20 @@ struct SortArgs {
   const void* in;
   void* values;           ///< rows of n elements
   std::int64_t* indices;  ///< the same
-  void* workspace;        ///< sort_workspace() bytes, for the CUDA column
+  void* scratch;          ///< what the implementation asked for
   std::int64_t rows, n;
   KeyOrder order;
 };
 
-/// Rows of at most this many elements are sorted by one block, without a workspace.
+/// Rows of at most this many elements are sorted by one block, without scratch memory.
 inline constexpr std::int64_t kShortRow = 2048;
-/// The most elements that one launch of the CUDA column sorts: it numbers them in 32 bits.
+/// The most elements that one launch sorts, in as many whole rows: the CUDA implementation numbers
+/// them in 32 bits. A longer row it refuses.
 inline constexpr std::int64_t kMaxSorted = (std::int64_t{1} << 32) - 1;
 
-/// The CUDA column sorts long rows by eight bits of the keys at a time, from the lowest to the
-/// highest, and then by those of the rows' numbers: one pass over the data each. Here is where a
-/// workspace keeps what, in bytes from its beginning.
+/// The CUDA implementation sorts long rows by eight bits of the keys at a time, from the lowest to
+/// the highest, and then by those of the rows' numbers: one pass over the data each. Here is where
+/// scratch memory keeps what, in bytes from its beginning.
 struct SortPlan {
   int passes = 0;
   std::int64_t tile = 0;  ///< elements that one block moves in one pass

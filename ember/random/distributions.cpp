@@ -2,25 +2,19 @@
 
 #include <array>
 #include <cmath>
-#include <sstream>
 
 #include "ember/base/error.h"
+#include "ember/base/number_text.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
-#include "ember/random/draw_rows.h"
+#include "ember/random/draw_kernels.h"
 
 namespace ember {
 namespace {
 
 using random::DrawArgs;
 using random::DrawId;
-
-std::string text(double number) {
-  std::ostringstream out;
-  out << number;
-  return out.str();
-}
 
 /// Fills `self`, whose dtype the distribution must have.
 void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tensor* probabilities,
@@ -36,13 +30,13 @@ void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tenso
   args.count = out.numel();
   args.params = params;
   if (probabilities != nullptr) args.probabilities = probabilities->data<float>();
-  const PhiloxState state = generator.draw(
+  args.state = generator.draw(
       random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
-  args.seed = state.seed;
-  args.offset = state.offset;
   const std::array<cuda::Access, 2> accesses{
       ops::writes(out), probabilities != nullptr ? ops::reads(*probabilities) : cuda::Access{}};
-  ops::run(self.device(), *random::draw_kernel(draw, self.dtype()), args,
+  const ops::Site site = ops::at(out);
+  if (probabilities != nullptr) ops::require_same_epoch(site, *probabilities);
+  ops::run(site, *random::draw_kernel(draw, self.dtype()), args,
            std::span(accesses).first(probabilities != nullptr ? 2 : 1));
   if (!out.is(self)) Tensor(self).copy_(out);
 }
@@ -150,17 +144,18 @@ const Tensor& uniform_(const Tensor& self, double from, double to, const Generat
   const auto require_inside = [&](const char* name, double value) {
     if (!(std::abs(value) <= most))
       throw Error(std::string(name) + " is out of bounds for " + legacy_name(self.dtype()) +
-                  ": got " + text(value));
+                  ": got " + number_text(value));
   };
   require_inside("from", from);
   require_inside("to", to);
   if (from > to)
-    throw Error("uniform_ expects to return a [from, to) range, but found from=" + text(from) +
-                " > to=" + text(to));
+    throw Error("uniform_ expects to return a [from, to) range, but found from=" +
+                number_text(from) + " > to=" + number_text(to));
   if (to - from > most)
     throw Error("uniform_ expects to-from <= std::numeric_limits<" +
-                std::string(legacy_name(self.dtype())) + ">::max(), but found to=" + text(to) +
-                " and from=" + text(from) + " which result in to-from to exceed the limit");
+                std::string(legacy_name(self.dtype())) +
+                ">::max(), but found to=" + number_text(to) + " and from=" + number_text(from) +
+                " which result in to-from to exceed the limit");
   DrawParams params;
   params.a = from;
   params.b = to;
@@ -169,7 +164,7 @@ const Tensor& uniform_(const Tensor& self, double from, double to, const Generat
 }
 
 const Tensor& normal_(const Tensor& self, double mean, double std, const GeneratorArg& generator) {
-  if (!(std >= 0)) throw Error("normal expects std >= 0.0, but found std " + text(std));
+  if (!(std >= 0)) throw Error("normal expects std >= 0.0, but found std " + number_text(std));
   if (self.is_complex()) {
     // The imaginary part has no mean.
     normal_(self.view_as_real(), 0, std / std::sqrt(2.0), generator);
@@ -191,7 +186,7 @@ const Tensor& exponential_(const Tensor& self, double lambda, const GeneratorArg
                     "be a floating point but you specified ") +
         legacy_name(self.dtype()));
   if (!(lambda > 0))
-    throw Error("exponential_ expects lambda > 0.0, but found lambda=" + text(lambda));
+    throw Error("exponential_ expects lambda > 0.0, but found lambda=" + number_text(lambda));
   DrawParams params;
   params.a = 1 / lambda;
   fill(DrawId::exponential, self, params, nullptr, generator);
@@ -200,7 +195,7 @@ const Tensor& exponential_(const Tensor& self, double lambda, const GeneratorArg
 
 const Tensor& bernoulli_(const Tensor& self, double p, const GeneratorArg& generator) {
   if (!(p >= 0 && p <= 1))
-    throw Error("bernoulli_ expects p to be in [0, 1], but got p=" + text(p));
+    throw Error("bernoulli_ expects p to be in [0, 1], but got p=" + number_text(p));
   require_real(self, "bernoulli_scalar");
   DrawParams params;
   params.u = static_cast<std::uint64_t>(std::llround(p * 0x1p32));

@@ -5,7 +5,7 @@
 // found 'cpu'`). The numbers depend on the generator's seed and offset and on the index of the
 // element in the order of the dimensions, not on strides nor on the machine: Note [Which numbers an
 // element takes] in draw_args.h. 16-bit types are drawn as float and rounded. Tensors without
-// elements draw nothing. Nothing blocks but multinomial.
+// elements draw nothing. Nothing blocks but multinomial without replacement.
 //
 // Shapes, dtypes and devices of new tensors: see ops/factories.h. On an error nothing is drawn.
 #pragma once
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ember/base/export.h"
 #include "ember/random/generator.h"
 
 namespace ember {
@@ -21,7 +22,7 @@ using GeneratorArg = std::optional<Generator>;
 
 namespace random {
 /// The generator that an operation on an existing device draws from.
-Generator generator_for(Device device, const GeneratorArg& given);
+EMBER_API Generator generator_for(Device device, const GeneratorArg& given);
 }  // namespace random
 
 // ---- Filling a tensor. All return their first argument. (The members of Tensor of these names do
@@ -29,75 +30,82 @@ Generator generator_for(Device device, const GeneratorArg& given);
 
 /// From `from` to below `to`; floating and complex dtypes. Error `uniform_ expects to return a
 /// [from, to) range, but found from=1 > to=0`, and where from, to or to - from is beyond the dtype.
-const Tensor& uniform_(const Tensor& self, double from = 0, double to = 1,
-                       const GeneratorArg& generator = {});
+EMBER_API const Tensor& uniform_(const Tensor& self, double from = 0, double to = 1,
+                                 const GeneratorArg& generator = {});
 /// Floating and complex dtypes (of complex numbers each part has half the variance). Error `normal
 /// expects std >= 0.0, but found std -1`.
-const Tensor& normal_(const Tensor& self, double mean = 0, double std = 1,
-                      const GeneratorArg& generator = {});
+EMBER_API const Tensor& normal_(const Tensor& self, double mean = 0, double std = 1,
+                                const GeneratorArg& generator = {});
 /// With density lambda * exp(-lambda * x); never zero; floating dtypes. Error `exponential_ expects
 /// lambda > 0.0, but found lambda=0`.
-const Tensor& exponential_(const Tensor& self, double lambda = 1,
-                           const GeneratorArg& generator = {});
+EMBER_API const Tensor& exponential_(const Tensor& self, double lambda = 1,
+                                     const GeneratorArg& generator = {});
 /// One with probability p, else zero; any dtype but complex. Error `bernoulli_ expects p to be in
 /// [0, 1], but got p=2`.
-const Tensor& bernoulli_(const Tensor& self, double p = 0.5, const GeneratorArg& generator = {});
+EMBER_API const Tensor& bernoulli_(const Tensor& self, double p = 0.5,
+                                   const GeneratorArg& generator = {});
 /// The same with a floating-point tensor of probabilities, which is broadcast. One that is outside
 /// [0, 1] is a device assert on CUDA devices.
-const Tensor& bernoulli_(const Tensor& self, const Tensor& p, const GeneratorArg& generator = {});
+EMBER_API const Tensor& bernoulli_(const Tensor& self, const Tensor& p,
+                                   const GeneratorArg& generator = {});
 /// Whole numbers from `from` to below `to`, any dtype but complex; without `to`, to the largest of
 /// the dtype. Error `random_ expects 'from' to be less than 'to', but got from=5 >= to=5`, or where
 /// the dtype does not hold them all.
-const Tensor& random_(const Tensor& self, std::int64_t from, std::optional<std::int64_t> to,
-                      const GeneratorArg& generator = {});
+EMBER_API const Tensor& random_(const Tensor& self, std::int64_t from,
+                                std::optional<std::int64_t> to, const GeneratorArg& generator = {});
 inline const Tensor& random_(const Tensor& self, std::int64_t to,
                              const GeneratorArg& generator = {}) {
   return random_(self, 0, to, generator);
 }
 /// From zero to the largest of an integer dtype; of a floating one, to the largest number up to
 /// which it holds all whole numbers.
-const Tensor& random_(const Tensor& self, const GeneratorArg& generator = {});
+EMBER_API const Tensor& random_(const Tensor& self, const GeneratorArg& generator = {});
 
 // ---- New tensors.
 
 /// Uniform from 0 to below 1.
-Tensor rand(const Shape& sizes, const Options& options = {}, const GeneratorArg& generator = {});
-Tensor rand_like(const Tensor& other, const Options& options = {},
-                 const GeneratorArg& generator = {});
+EMBER_API Tensor rand(const Shape& sizes, const Options& options = {},
+                      const GeneratorArg& generator = {});
+EMBER_API Tensor rand_like(const Tensor& other, const Options& options = {},
+                           const GeneratorArg& generator = {});
 /// Standard normal.
-Tensor randn(const Shape& sizes, const Options& options = {}, const GeneratorArg& generator = {});
-Tensor randn_like(const Tensor& other, const Options& options = {},
-                  const GeneratorArg& generator = {});
+EMBER_API Tensor randn(const Shape& sizes, const Options& options = {},
+                       const GeneratorArg& generator = {});
+EMBER_API Tensor randn_like(const Tensor& other, const Options& options = {},
+                            const GeneratorArg& generator = {});
 /// Whole numbers from `low` to below `high`, int64 unless another dtype is given.
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& sizes, const Options& options = {},
-               const GeneratorArg& generator = {});
+EMBER_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& sizes,
+                         const Options& options = {}, const GeneratorArg& generator = {});
 inline Tensor randint(std::int64_t high, const Shape& sizes, const Options& options = {},
                       const GeneratorArg& generator = {}) {
   return randint(0, high, sizes, options, generator);
 }
-Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high,
-                    const Options& options = {}, const GeneratorArg& generator = {});
+EMBER_API Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high,
+                              const Options& options = {}, const GeneratorArg& generator = {});
 inline Tensor randint_like(const Tensor& other, std::int64_t high, const Options& options = {},
                            const GeneratorArg& generator = {}) {
   return randint_like(other, 0, high, options, generator);
 }
 /// 0, 1, ... n - 1 in random order, int64 unless another dtype is given. Error `n must be
 /// non-negative`, and `n is too large for result tensor type` if the dtype does not hold them all.
-Tensor randperm(std::int64_t n, const Options& options = {}, const GeneratorArg& generator = {});
+EMBER_API Tensor randperm(std::int64_t n, const Options& options = {},
+                          const GeneratorArg& generator = {});
 /// Normal with these parameters.
-Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
-              const GeneratorArg& generator = {});
+EMBER_API Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
+                        const GeneratorArg& generator = {});
 /// Ones and zeros of the shape and dtype of the probabilities `p`.
-Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
+EMBER_API Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
 /// Of the same shape and dtype, with one probability for all.
-Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator = {});
+EMBER_API Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator = {});
 /// The numbers of `count` categories (int64), drawn by the weights in `p` with or without putting
 /// back; `p` is one row of weights, or a matrix with a result for every row. Floating dtypes; at
 /// most 2^24 categories. Errors `prob_dist must be 1 or 2 dim`, `cannot sample n_sample >
 /// prob_dist.size(-1) samples without replacement`, `probability tensor contains either `inf`,
 /// `nan` or element < 0`, `invalid multinomial distribution (sum of probabilities <= 0)` and so on.
-/// Blocks until the weights are there, to look at them.
-Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement = false,
-                   const GeneratorArg& generator = {});
+/// With replacement it costs memory and time for the categories and for the samples, and does not
+/// block: on CUDA devices weights that make no sense are a fault, `device-side assert triggered`,
+/// that names multinomial. Without, it blocks until the weights are there, to look at them.
+EMBER_API Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement = false,
+                             const GeneratorArg& generator = {});
 
 }  // namespace ember

@@ -12,8 +12,7 @@ struct DrawArgs {
   void* out;                   ///< contiguous
   const float* probabilities;  ///< of every element, for draws that have them
   std::int64_t count;
-  std::uint64_t seed;
-  std::uint64_t offset;  ///< a multiple of four
+  PhiloxState state;
   DrawParams params;
 };
 

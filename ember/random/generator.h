@@ -5,20 +5,14 @@
 #include <cstdint>
 #include <mutex>
 
+#include "ember/base/export.h"
 #include "ember/base/mutex.h"
 #include "ember/base/ref.h"
 #include "ember/runtime/device.h"
+#include "ember/scalar/philox.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember {
-
-/// The seed and the offset that one operation draws with.
-struct PhiloxState {
-  std::uint64_t seed = 0;
-  std::uint64_t offset = 0;
-
-  friend bool operator==(const PhiloxState&, const PhiloxState&) = default;
-};
 
 namespace detail {
 
@@ -32,8 +26,8 @@ struct GeneratorState : RefCounted {
 struct GeneratorObject : RefCounted {
   explicit GeneratorObject(Device of) noexcept : device(of) {}
   const Device device;
-  std::recursive_mutex mutex;
-  Ref<GeneratorState> state;  // changed with the mutex held
+  std::recursive_mutex mutex;  // recursive: users hold it around members, which take it, too
+  Ref<GeneratorState> state;   // changed with the mutex held
 };
 
 }  // namespace detail
@@ -49,7 +43,7 @@ struct GeneratorObject : RefCounted {
 ///
 /// The numbers of an operation depend on the seed, the offset before it, and the element's index,
 /// and not on the machine: the CPU, simulated and real devices give the same bits.
-class Generator {
+class EMBER_API Generator {
  public:
   /// A new object starts here, at offset 0.
   static constexpr std::uint64_t kDefaultSeed = 67280421310721ULL;
@@ -57,6 +51,10 @@ class Generator {
   /// For tensors on `device`, which must exist; plain "cuda" is the current device. CUDA is
   /// initialised for CUDA devices.
   explicit Generator(Device device = Device(Device::Type::cpu));
+  // Moving copies: there is no generator that is none.
+  Generator(const Generator&) noexcept = default;
+  Generator& operator=(const Generator&) noexcept = default;
+  ~Generator() = default;
 
   Device device() const;
 
@@ -92,7 +90,7 @@ class Generator {
   std::recursive_mutex& mutex() const;
 
   /// Takes what one operation draws: the state before, with the offset moved on by `increment`,
-  /// rounded up to a multiple of four.
+  /// rounded up to a multiple of four. The one place where numbers are used up.
   PhiloxState draw(std::uint64_t increment) const;
   /// Goes back to a state that draw() gave.
   void restore(const PhiloxState& state);
@@ -112,12 +110,12 @@ class Generator {
 /// What operations on a device draw from unless told otherwise: always the same object, made at
 /// first need with a random seed. Plain "cuda" is the current device. For CUDA devices, initialises
 /// CUDA and runs what seeding calls left to do (random/seed.h).
-Generator default_generator(Device device = Device(Device::Type::cpu));
+EMBER_API Generator default_generator(Device device = Device(Device::Type::cpu));
 
 namespace random {
 
 /// 53 bits from the system's entropy source.
-std::uint64_t random_seed();
+EMBER_API std::uint64_t random_seed();
 
 }  // namespace random
 }  // namespace ember

@@ -1,5 +1,5 @@
-// Host columns come twice, for any x86-64 and for one with wide vectors and fused multiply-add:
-// the same operations in two encodings, so the results are equal by definition.
+// Host implementations come twice, for any x86-64 and for one with wide vectors and fused
+// multiply-add: the same operations in two encodings, so the results are equal by definition.
 #pragma once
 
 /// On a function whose callees are all EMBER_HD.

@@ -25,7 +25,7 @@ void order_keys(const PermutationArgs& args, T* out) {
   Entry entries[kRankedPermutation];
   const auto count = static_cast<std::size_t>(args.count);
   for (std::size_t i = 0; i < count; ++i)
-    entries[i] = {shuffle_key(args.seed, args.offset / 4, i), i};
+    entries[i] = {shuffle_key(args.state.seed, args.state.step(), i), i};
   std::sort(entries, entries + count,
             [](const Entry& a, const Entry& b) { return comes_before(a.key, a.i, b.key, b.i); });
   for (std::size_t i = 0; i < count; ++i)
@@ -38,7 +38,7 @@ EMBER_HD void permute_all(const PermutationArgs& args, T* out) {
   constexpr int kLanes = 64;
   FeistelKeys keys;
   for (int call = 0; call < FeistelKeys::kCalls; ++call)
-    keys.draw(args.seed, args.offset / 4, call);
+    keys.draw(args.state.seed, args.state.step(), call);
   const auto count = static_cast<std::uint64_t>(args.count);
   const Feistel feistel(count);
   // Many at once; those whose result is out of range stay for the next pass, and others join them.
@@ -75,7 +75,7 @@ void permute_plain(const PermutationArgs& args, T* out) {
 }
 
 template <class T>
-Status host_column(const driver::Params& params, const HostLaunch& on) {
+Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   const auto& args = params.as<PermutationArgs>();
   T* out = on.at(static_cast<T*>(args.out), static_cast<std::size_t>(args.count));
   if (out == nullptr) return on.fault();
@@ -90,14 +90,14 @@ Status host_column(const driver::Params& params, const HostLaunch& on) {
   return {};
 }
 
-constinit driver::Kernel rows[] = {
-#define EMBER_ROW(dtype, type) {"randperm." #dtype, &host_column<type>, nullptr},
-    EMBER_FOR_EACH_PERMUTED(EMBER_ROW)
-#undef EMBER_ROW
+constinit driver::Kernel kernels[] = {
+#define EMBER_KERNEL(dtype, type) {"randperm." #dtype, &host_implementation<type>, nullptr},
+    EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL)
+#undef EMBER_KERNEL
 };
-const driver::kernels::Table table(rows);
+const driver::kernels::Table table(kernels);
 
-/// A dtype's row, and how many numbers from zero on it holds.
+/// A dtype's kernel, and how many numbers from zero on it holds.
 struct Entry {
   Dtype dtype;
   std::int64_t most;
@@ -116,9 +116,9 @@ constexpr std::int64_t most_of() {
   }
 }
 constexpr Entry entries[] = {
-#define EMBER_ROW(dtype, type) {Dtype::dtype, most_of<type>()},
-    EMBER_FOR_EACH_PERMUTED(EMBER_ROW)
-#undef EMBER_ROW
+#define EMBER_KERNEL(dtype, type) {Dtype::dtype, most_of<type>()},
+    EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL)
+#undef EMBER_KERNEL
 };
 
 }  // namespace
@@ -128,21 +128,20 @@ Tensor randperm(std::int64_t n, const Options& options, const GeneratorArg& give
   if (n < 0) throw Error("n must be non-negative, got " + std::to_string(n));
   Options all = options;
   if (!all.dtype) all.dtype = int64;
-  int row = -1;
+  int kernel = -1;
   for (int i = 0; i < static_cast<int>(std::size(random::entries)); ++i)
-    if (random::entries[i].dtype == *all.dtype) row = i;
-  if (row < 0) ops::throw_not_implemented("randperm", *all.dtype);
-  if (n > random::entries[row].most)
+    if (random::entries[i].dtype == *all.dtype) kernel = i;
+  if (kernel < 0) ops::throw_not_implemented("randperm", *all.dtype);
+  if (n > random::entries[kernel].most)
     throw Error("n is too large for result tensor type: '" + std::string(legacy_name(*all.dtype)) +
-                "' holds the whole numbers below " + std::to_string(random::entries[row].most) +
+                "' holds the whole numbers below " + std::to_string(random::entries[kernel].most) +
                 ", n is " + std::to_string(n));
   Tensor made = empty({n}, all);
   const Generator generator = random::generator_for(made.device(), given);
   if (n == 0) return made;
-  const PhiloxState state = generator.draw(4);
-  const random::PermutationArgs args{made.data_ptr(), n, state.seed, state.offset};
+  const random::PermutationArgs args{made.data_ptr(), n, generator.draw(4)};
   const cuda::Access access = ops::writes(made);
-  ops::run(made.device(), random::rows[row], args, std::span(&access, 1));
+  ops::run(ops::at(made), random::kernels[kernel], args, std::span(&access, 1));
   return made;
 }
 

@@ -48,8 +48,8 @@ Defaults& defaults() {
 void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   // Threads that held the locks did not come along. A child of a process that used CUDA uses the
   // CPU's generator only.
-  new (&defaults().mutex) Mutex;
-  new (&defaults().running) std::recursive_mutex;
+  renew_in_child(defaults().mutex);
+  renew_in_child(defaults().running);
 }
 
 Generator& slot(std::optional<Generator>& of, Device device) {

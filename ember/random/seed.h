@@ -13,45 +13,46 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/random/generator.h"
 
 namespace ember {
 
 /// Seeds the default generators of the CPU and of all CUDA devices; returns the CPU's. Negative
 /// numbers wrap.
-Generator manual_seed(std::uint64_t seed);
+EMBER_API Generator manual_seed(std::uint64_t seed);
 /// The same with a random seed of 53 bits, which it returns.
-std::uint64_t seed();
+EMBER_API std::uint64_t seed();
 /// The seed in force on the CPU.
-std::uint64_t initial_seed();
+EMBER_API std::uint64_t initial_seed();
 /// State of the CPU's default generator: see Generator::get_state and set_state.
-Tensor get_rng_state();
-void set_rng_state(const Tensor& state);
+EMBER_API Tensor get_rng_state();
+EMBER_API void set_rng_state(const Tensor& state);
 
 namespace cuda {
 
 /// Seeds the current device's default generator.
-void manual_seed(std::uint64_t seed);
+EMBER_API void manual_seed(std::uint64_t seed);
 /// Seeds every device's.
-void manual_seed_all(std::uint64_t seed);
+EMBER_API void manual_seed_all(std::uint64_t seed);
 /// The same with a random seed, of all devices with the same one.
-void seed();
-void seed_all();
+EMBER_API void seed();
+EMBER_API void seed_all();
 /// The seed in force on the current device. Initialises.
-std::uint64_t initial_seed();
+EMBER_API std::uint64_t initial_seed();
 
 /// State of a device's default generator: see Generator::get_state. Initialises.
-Tensor get_rng_state(DeviceArg device = {});
-std::vector<Tensor> get_rng_state_all();
+EMBER_API Tensor get_rng_state(DeviceArg device = {});
+EMBER_API std::vector<Tensor> get_rng_state_all();
 /// See Generator::set_state for the errors. Before initialisation the state is copied and its form
 /// is checked then.
-void set_rng_state(const Tensor& state, DeviceArg device = {});
+EMBER_API void set_rng_state(const Tensor& state, DeviceArg device = {});
 /// In the order of the devices.
-void set_rng_state_all(const std::vector<Tensor>& states);
+EMBER_API void set_rng_state_all(const std::vector<Tensor>& states);
 
 /// The offset alone. Both initialise. Error `offset must be a multiple of 4`.
-std::uint64_t get_rng_state_offset(DeviceArg device = {});
-void set_rng_state_offset(std::uint64_t offset, DeviceArg device = {});
+EMBER_API std::uint64_t get_rng_state_offset(DeviceArg device = {});
+EMBER_API void set_rng_state_offset(std::uint64_t offset, DeviceArg device = {});
 
 }  // namespace cuda
 
@@ -59,7 +60,7 @@ namespace random {
 
 /// Saves the state of the CPU's default generator, and of those of some CUDA devices, and puts them
 /// back when it goes out of scope.
-class ForkRng {
+class EMBER_API ForkRng {
  public:
   /// All CUDA devices unless a list is given; initialises CUDA if there are any.
   explicit ForkRng(const std::optional<std::vector<cuda::DeviceArg>>& devices = {},

@@ -37,6 +37,12 @@ Device::Device(std::string_view text) : type_(Type::cpu), index_(-1) {
     throw Error("Invalid device string: " + quoted + "; expected a device number after the colon");
 }
 
+std::string_view Device::not_null(const char* text) {
+  if (text == nullptr)
+    throw Error("Invalid device string: got a null pointer; expected 'cpu', 'cuda' or 'cuda:N'");
+  return text;
+}
+
 std::string Device::str() const {
   std::string text = is_cuda() ? "cuda" : "cpu";
   if (has_index()) text += ":" + std::to_string(index_);
@@ -57,8 +63,9 @@ PropertyCache& property_cache() {
   return *cache;
 }
 
-/// Devices that were made ready; a few of a great many may be asked again, which does no harm.
-constinit std::array<std::atomic<bool>, 64> activated{};
+/// One more than the epoch in which a device was made ready last; a few of a great many may be
+/// asked again, which does no harm.
+constinit std::array<std::atomic<std::uint64_t>, 64> activated{};
 
 /// An index as it was given, checked the way the documents' AssertionErrors want it.
 int checked_id(DeviceArg device, bool required, const char* message) {
@@ -114,14 +121,11 @@ int detail::count_devices() { return active_driver().device_count(); }
 
 void detail::activate(int device) {
   const auto slot = static_cast<std::size_t>(device);
-  if (slot < activated.size() && activated[slot].load(std::memory_order_acquire)) return;
+  const std::uint64_t epoch = device_epoch(device);
+  if (slot < activated.size() && activated[slot].load(std::memory_order_acquire) == epoch + 1)
+    return;
   check(active_driver().device_activate(device));
-  if (slot < activated.size()) activated[slot].store(true, std::memory_order_release);
-}
-
-void detail::forget_activation(int device) noexcept {
-  if (const auto slot = static_cast<std::size_t>(device); slot < activated.size())
-    activated[slot].store(false, std::memory_order_release);
+  if (slot < activated.size()) activated[slot].store(epoch + 1, std::memory_order_release);
 }
 
 int current_device() { return detail::thread_state().device; }
@@ -156,7 +160,6 @@ std::pair<int, int> get_device_capability(DeviceArg device) {
 
 void synchronize(DeviceArg device) {
   const int index = device.existing();
-  detail::refuse_own_wait(index);
   check(active_driver().device_synchronize(index));
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/driver/choice.h"
 #include "ember/driver/properties.h"
 
@@ -19,14 +20,14 @@ namespace ember {
 /// A place where memory can be: the CPU, or a CUDA device by index. `cuda` without an index (-1)
 /// means the current device at the time of use. Whether the device exists is checked when it is
 /// used.
-class Device {
+class EMBER_API Device {
  public:
   enum class Type : std::uint8_t { cpu, cuda };
 
   constexpr Device(Type type, int index = -1) noexcept : type_(type), index_(index) {}
-  /// Parses "cpu", "cuda", "cuda:1". Throws Error `Invalid device string: '...'`.
+  /// Parses "cpu", "cuda", "cuda:1". Throws Error `Invalid device string: '...'`, also for null.
   Device(std::string_view text);  // NOLINT: device strings are devices
-  Device(const char* text) : Device(std::string_view(text)) {}
+  Device(const char* text) : Device(not_null(text)) {}
   // A bare number is no device: it does not say of which kind. Nor is a null pointer.
   Device(int) = delete;
   Device(std::nullptr_t) = delete;
@@ -41,6 +42,8 @@ class Device {
   friend bool operator==(const Device&, const Device&) = default;
 
  private:
+  static std::string_view not_null(const char* text);
+
   Type type_;
   int index_;
 };
@@ -52,7 +55,7 @@ using DeviceProperties = driver::DeviceProperties;
 
 /// A device argument, as the documents' functions take it: an index, a string such as "cuda:1", a
 /// Device, or nothing, which means the current device.
-class DeviceArg {
+class EMBER_API DeviceArg {
  public:
   DeviceArg() noexcept = default;
   /// Any integer, also one that is the index of no device: errors show it as it is.
@@ -88,7 +91,8 @@ class DeviceArg {
 /// Chooses simulated devices for this process, whatever EMBER_DEVICES says. Only before the first
 /// use of a device: Error afterwards. ValueError unless `count` is 1 to 64 and `memory_bytes` (of
 /// each) 2 MiB to 1 TiB.
-void simulate(int count, std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
+EMBER_API void simulate(int count,
+                        std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
 
 /// Makes the driver if that has not happened. Everything that needs a device calls it; thread-safe;
 /// may block for seconds the first time. Errors, after which a later call tries again:
@@ -103,10 +107,10 @@ void simulate(int count, std::uint64_t memory_bytes = driver::SimulatedSpec::kDe
 ///   Error           `Found no NVIDIA driver on your system. ...`,
 ///                   `The NVIDIA driver on your system is too old (found version N). ...`,
 ///                   `No CUDA GPUs are available`
-void init();
+EMBER_API void init();
 
 /// True when initialised, and not in a forked child.
-bool is_initialized() noexcept;
+EMBER_API bool is_initialized() noexcept;
 
 /// Whether there is at least one device: device_count() > 0, and all that is said there. Never
 /// throws. It is what the documents describe under PYTORCH_NVML_BASED_CUDA_CHECK=1: as long as NVML
@@ -114,7 +118,7 @@ bool is_initialized() noexcept;
 /// missing, or devices are cut into MIG instances), devices are initialised to count them. The
 /// documents' default, to initialise CUDA in any case, is not offered. True is no promise that
 /// init() succeeds: NVML counts the devices of a driver that is too old as well.
-bool is_available() noexcept;
+EMBER_API bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
 /// trouble: no CUDA object, no driver, a child in which init() is refused, a malformed
@@ -122,53 +126,53 @@ bool is_available() noexcept;
 /// driver that is too old and of errors of the driver. Does not initialise as long as NVML can
 /// tell, so that the process may still fork, but not while another thread is counting real devices:
 /// NVML and the loader are of no use in that child. The answer is constant once initialised.
-int device_count() noexcept;
+EMBER_API int device_count() noexcept;
 
 /// True when devices are simulated. Initialises.
-bool is_simulated();
+EMBER_API bool is_simulated();
 
 /// The calling thread's current device. Initialises. A new thread starts with device 0.
-int current_device();
+EMBER_API int current_device();
 
 /// Makes a device current for the calling thread. Negative: no effect. ValueError without an index,
 /// AcceleratorError `invalid device ordinal` for one that does not exist. Initialises, but does not
 /// touch the device.
-void set_device(DeviceArg device);
+EMBER_API void set_device(DeviceArg device);
 
 /// Properties, read once per device. AssertionError `Invalid device id` when there is no such
 /// device (also for negative numbers). Initialises.
-const DeviceProperties& get_device_properties(DeviceArg device = {});
-std::string get_device_name(DeviceArg device = {});
-std::pair<int, int> get_device_capability(DeviceArg device = {});
+EMBER_API const DeviceProperties& get_device_properties(DeviceArg device = {});
+EMBER_API std::string get_device_name(DeviceArg device = {});
+EMBER_API std::pair<int, int> get_device_capability(DeviceArg device = {});
 
 /// "sm_90", "compute_90": what this build's CUDA object was compiled for; empty without one.
-std::vector<std::string> get_arch_list();
+EMBER_API std::vector<std::string> get_arch_list();
 /// The same as flags: "-gencode compute=compute_90,code=sm_90 ..."; empty without a CUDA object.
-std::string get_gencode_flags();
+EMBER_API std::string get_gencode_flags();
 
 /// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted, and
 /// `operation not permitted` in a host function of that device, which would wait for itself.
 /// Not affected by the sync debug mode.
-void synchronize(DeviceArg device = {});
+EMBER_API void synchronize(DeviceArg device = {});
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
 /// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until
 /// work in progress has stopped. No other thread may be using the device. On real GPUs a fault
 /// cannot be cleared within the process: then the fault is thrown again, and nothing has changed.
-void reset_device(DeviceArg device = {});
+EMBER_API void reset_device(DeviceArg device = {});
 
 /// Whether `device` can be given access to memory of `peer`. AssertionError `Invalid device id` or
 /// `Invalid peer device id`; ValueError if `peer` has no index.
-bool can_device_access_peer(DeviceArg device, DeviceArg peer);
+EMBER_API bool can_device_access_peer(DeviceArg device, DeviceArg peer);
 
 /// Lets work on `device` touch memory of `peer`; repeating it has no effect. AcceleratorError 217
 /// when the two cannot be peers.
-void enable_peer_access(DeviceArg device, DeviceArg peer);
+EMBER_API void enable_peer_access(DeviceArg device, DeviceArg peer);
 /// The same both ways, at the first need of it: for copies between the two. Whether they can reach
 /// each other's memory; false for a device and itself. Costs two loads once it is known.
-bool use_peer_access(int device, int peer);
+EMBER_API bool use_peer_access(int device, int peer);
 /// Takes it back. AcceleratorError 705 when it was not enabled.
-void disable_peer_access(DeviceArg device, DeviceArg peer);
+EMBER_API void disable_peer_access(DeviceArg device, DeviceArg peer);
 
 }  // namespace cuda
 }  // namespace ember

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ember/base/export.h"
 #include "ember/driver/handles.h"
 #include "ember/runtime/stream.h"
 
@@ -12,7 +13,7 @@ namespace ember::cuda {
 /// An event. It is made on the device of the first stream that records it. Movable, not copyable.
 /// Members may be called from any thread, but not by two threads at once on one object, except the
 /// const ones.
-class Event {
+class EMBER_API Event {
  public:
   /// `enable_timing`: can be used with elapsed_time. `blocking`: synchronize() sleeps instead of
   /// spinning. `interprocess`: can be shared; ValueError together with timing. `external`: for
@@ -67,7 +68,7 @@ namespace ember {
 
 /// A device-neutral event: the CUDA event with default flags, for code that is told the kind of
 /// device at run time. Error when made for a kind of device that has no streams.
-class GenericEvent {
+class EMBER_API GenericEvent {
  public:
   explicit GenericEvent(Device::Type type);
   Device::Type device_type() const noexcept { return Device::Type::cuda; }

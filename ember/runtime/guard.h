@@ -8,16 +8,17 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/runtime/stream.h"
 
 namespace ember::cuda {
 
 /// Makes a device current; only the device changes, streams stay. Entering makes the device ready
 /// for use (on CUDA: its context). CUDA's own current device is another matter: ember sets it while
-/// it calls CUDA, and for CUDA columns, and puts it back; code beside ember that calls CUDA sets it
-/// itself. A negative index changes nothing. ValueError for a device of another kind,
+/// it calls CUDA, and for CUDA implementations, and puts it back; code beside ember that calls CUDA
+/// sets it itself. A negative index changes nothing. ValueError for a device of another kind,
 /// AcceleratorError for one that does not exist.
-class DeviceGuard {
+class EMBER_API DeviceGuard {
  public:
   explicit DeviceGuard(DeviceArg device);
   ~DeviceGuard();
@@ -69,7 +70,7 @@ class OptionalDeviceGuard {
 
 /// Makes a stream current on its device, and that device current. Leaving restores the stream of
 /// that device first, then the stream that was current before, on its device, then the device.
-class StreamGuard {
+class EMBER_API StreamGuard {
  public:
   explicit StreamGuard(const Stream& stream) { enter(stream); }
   ~StreamGuard() { leave(); }
@@ -122,7 +123,7 @@ class OptionalStreamGuard {
 };
 
 /// Makes each stream current on its own device. The current device does not change.
-class MultiStreamGuard {
+class EMBER_API MultiStreamGuard {
  public:
   explicit MultiStreamGuard(std::span<const Stream> streams);
   MultiStreamGuard(std::initializer_list<Stream> streams)

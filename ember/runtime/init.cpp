@@ -2,9 +2,8 @@
 
 #include <pthread.h>
 
-#include <iterator>
+#include <algorithm>
 #include <mutex>
-#include <sstream>
 #include <vector>
 
 #include "ember/base/embedding.h"
@@ -29,7 +28,6 @@ struct Init {
   Mutex mutex;
   std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);  // by simulate()
   std::vector<void (*)()> made_hooks EMBER_GUARDED_BY(mutex);
-  std::vector<void (*)(int)> reset_hooks EMBER_GUARDED_BY(mutex);
 };
 
 void after_fork_in_child();
@@ -197,11 +195,6 @@ void on_initialized(void (*hook)()) {
   if (driver_if_made() == nullptr) state().made_hooks.push_back(hook);
 }
 
-void on_device_reset(void (*hook)(int device)) {
-  const MutexLock lock(state().mutex);
-  state().reset_hooks.push_back(hook);
-}
-
 void simulate(int count, std::uint64_t memory_bytes) {
   driver::Choice choice;
   choice.kind = driver::Choice::Kind::simulated;
@@ -259,14 +252,20 @@ bool is_available() noexcept { return device_count() > 0; }
 bool is_simulated() { return active_driver().simulated(); }
 
 std::vector<std::string> get_arch_list() {
-  std::istringstream words;
+  std::string words;
   {
     const MutexLock lock(state().mutex);
     if (forked_in_pieces) return {};  // the CUDA object cannot be loaded any more
     const InPieces while_loading(!driver::cuda_object_is_known());
-    words.str(driver::compiled_architectures());
+    words = driver::compiled_architectures();
   }
-  return {std::istream_iterator<std::string>(words), {}};
+  std::vector<std::string> made;
+  for (std::size_t start = 0; (start = words.find_first_not_of(' ', start)) != std::string::npos;) {
+    const std::size_t end = std::min(words.find(' ', start), words.size());
+    made.push_back(words.substr(start, end - start));
+    start = end;
+  }
+  return made;
 }
 
 std::string get_gencode_flags() {
@@ -282,15 +281,6 @@ std::string get_gencode_flags() {
 void reset_device(DeviceArg device) {
   const int index = device.existing();
   check(active_driver().device_reset(index));
-  detail::forget_activation(index);
-  detail::forget_streams(index);
-  detail::forget_host_functions(index);
-  std::vector<void (*)(int)> hooks;
-  {
-    const MutexLock lock(state().mutex);
-    hooks = state().reset_hooks;
-  }
-  for (void (*hook)(int) : hooks) hook(index);
   notify({.kind = Activity::Kind::device_reset, .device = index});
 }
 

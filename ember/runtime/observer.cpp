@@ -6,6 +6,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
+#include "ember/runtime/runtime.h"
 
 namespace ember::cuda {
 namespace detail {
@@ -15,33 +16,36 @@ std::atomic<Observer*> observer_slot{nullptr};
 namespace {
 
 /// Held shared while an observer is told something, exclusively while it is exchanged: so nobody is
-/// inside an observer that has left the slot.
+/// inside an observer that has left the slot. Shared, since an observer may wait for a thread that
+/// is telling it something (for Python's lock, say).
 /// It needs no making, which a fork could interrupt, and no destroying.
 constinit std::shared_mutex telling;
 static_assert(std::is_trivially_destructible_v<std::shared_mutex>);
 
 /// What an observer does through ember is not reported to it.
-thread_local bool inside_notice = false;
+thread_local constinit bool noticing = false;
 
 }  // namespace
 
 void detail::renew_observer_lock() noexcept { renew_in_child(telling); }
 
 void detail::notify_slow(const Activity& activity) noexcept {
-  if (inside_notice) return;
+  if (noticing) return;
   const std::shared_lock lock(telling);
   Observer* observer = observer_slot.load(std::memory_order_acquire);
   if (observer == nullptr) return;
-  inside_notice = true;
+  noticing = true;
   observer->notice(activity);
-  inside_notice = false;
+  noticing = false;
 }
 
 Observer* set_observer(Observer* observer) {
-  if (inside_notice) throw Error("set_observer: must not be called from within notice()");
+  if (noticing) throw Error("set_observer: must not be called from within notice()");
   const std::unique_lock lock(telling);
   return detail::observer_slot.exchange(observer, std::memory_order_acq_rel);
 }
+
+bool inside_notice() noexcept { return noticing; }
 
 const char* activity_name(Activity::Kind kind) noexcept {
   using Kind = Activity::Kind;

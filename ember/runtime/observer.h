@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "ember/base/export.h"
+
 namespace ember::cuda {
 
 /// Memory that a kernel reads or writes: from the first to the last byte that it may touch.
@@ -52,7 +54,7 @@ struct Activity {
   const void* stream = nullptr;  ///< native handle; null is the default stream
   std::int64_t stream_id = 0;
   const void* event = nullptr;  ///< native handle
-  const char* name = nullptr;
+  const char* name = nullptr;   ///< lives as long as the program
   const void* address = nullptr;
   const void* source = nullptr;
   std::size_t bytes = 0;
@@ -63,9 +65,9 @@ struct Activity {
 };
 
 /// The text of a kind: "kernel_launched".
-const char* activity_name(Activity::Kind kind) noexcept;
+EMBER_API const char* activity_name(Activity::Kind kind) noexcept;
 
-class Observer {
+class EMBER_API Observer {
  public:
   virtual ~Observer() = default;
   /// Called after the thing was done, on the thread that did it; several threads may call at once.
@@ -76,11 +78,11 @@ class Observer {
 /// Fills the slot (null empties it) and returns the previous observer. When the call returns, no
 /// notification to the previous observer is in progress: it may be destroyed. Error from within
 /// notice().
-Observer* set_observer(Observer* observer);
+EMBER_API Observer* set_observer(Observer* observer);
 
 namespace detail {
-extern std::atomic<Observer*> observer_slot;
-void notify_slow(const Activity& activity) noexcept;
+extern EMBER_API std::atomic<Observer*> observer_slot;
+EMBER_API void notify_slow(const Activity& activity) noexcept;
 /// For the child of a fork.
 void renew_observer_lock() noexcept;
 }  // namespace detail

@@ -9,20 +9,29 @@
 namespace ember::cuda {
 namespace {
 
-enum class Peers : std::uint8_t { unknown, usable, impossible };
+/// What was found out about two devices, and in which epochs of theirs: a reset takes access away.
+class Verdict {
+ public:
+  constexpr Verdict() = default;
+  Verdict(bool usable, std::uint32_t epoch, std::uint32_t peer_epoch) noexcept
+      : bits_(std::uint64_t{epoch} << 32 | (std::uint64_t{peer_epoch} << 2 & 0xffffffff) |
+              (usable ? kUsable : kImpossible)) {}
+  bool usable() const noexcept { return (bits_ & 3) == kUsable; }
+  /// Whether it is the one that would be reached now.
+  bool holds(std::uint32_t epoch, std::uint32_t peer_epoch) const noexcept {
+    return (bits_ & 3) != 0 && bits_ == Verdict(usable(), epoch, peer_epoch).bits_;
+  }
+
+ private:
+  static constexpr std::uint64_t kUsable = 1;
+  static constexpr std::uint64_t kImpossible = 2;
+  std::uint64_t bits_ = 0;  // zero: nothing is known
+};
 
 // As many as EMBER_DEVICES allows and more than a machine has; beyond, the driver is asked each
 // time.
 constexpr int kMost = 64;
-constinit std::atomic<Peers> known[kMost][kMost] = {};
-
-void forget_device(int device) {
-  if (device >= kMost) return;
-  for (int other = 0; other < kMost; ++other) {
-    known[device][other].store(Peers::unknown, std::memory_order_relaxed);
-    known[other][device].store(Peers::unknown, std::memory_order_relaxed);
-  }
-}
+constinit std::atomic<Verdict> known[kMost][kMost] = {};
 
 bool enable(int device, int peer) {
   driver::Driver& machine = active_driver();
@@ -38,25 +47,25 @@ bool enable(int device, int peer) {
 
 void detail::forget_peer(int device, int peer) noexcept {
   if (device >= kMost || peer >= kMost) return;
-  known[device][peer].store(Peers::unknown, std::memory_order_relaxed);
-  known[peer][device].store(Peers::unknown, std::memory_order_relaxed);
+  known[device][peer].store({}, std::memory_order_relaxed);
+  known[peer][device].store({}, std::memory_order_relaxed);
 }
 
 bool use_peer_access(int device, int peer) {
   if (device == peer) return false;
   const bool noted = device < kMost && peer < kMost;
+  // Asked before access is: should a reset come in between, the verdict is an old one.
+  const std::uint32_t epoch = device_epoch(device);
+  const std::uint32_t peer_epoch = device_epoch(peer);
   if (noted) {
-    const Peers state = known[device][peer].load(std::memory_order_relaxed);
-    if (state != Peers::unknown) [[likely]]
-      return state == Peers::usable;
+    const Verdict verdict = known[device][peer].load(std::memory_order_relaxed);
+    if (verdict.holds(epoch, peer_epoch)) [[likely]]
+      return verdict.usable();
   }
-  static const bool hooked = (on_device_reset(&forget_device), true);
-  static_cast<void>(hooked);
   const bool usable = enable(device, peer) && enable(peer, device);
   if (noted) {
-    const Peers state = usable ? Peers::usable : Peers::impossible;
-    known[device][peer].store(state, std::memory_order_relaxed);
-    known[peer][device].store(state, std::memory_order_relaxed);
+    known[device][peer].store({usable, epoch, peer_epoch}, std::memory_order_relaxed);
+    known[peer][device].store({usable, peer_epoch, epoch}, std::memory_order_relaxed);
   }
   return usable;
 }

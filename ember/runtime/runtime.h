@@ -5,14 +5,16 @@
 #include <memory>
 #include <span>
 
+#include "ember/base/export.h"
 #include "ember/driver/driver.h"
 #include "ember/runtime/observer.h"
+#include "ember/runtime/stream.h"
 
 namespace ember::cuda {
 
 namespace detail {
-extern std::atomic<driver::Driver*> the_driver;
-driver::Driver& initialize();
+extern EMBER_TEST_API std::atomic<driver::Driver*> the_driver;
+EMBER_TEST_API driver::Driver& initialize();
 }  // namespace detail
 
 /// The driver; made at the first call (see init() for the errors).
@@ -28,25 +30,34 @@ inline driver::Driver* driver_if_made() noexcept {
   return detail::the_driver.load(std::memory_order_acquire);
 }
 
-/// launch() on the calling thread's current stream of an existing device. Looks at the stream where
+/// How often an existing device was reset: what is kept for a device is kept with its epoch, and
+/// good for nothing once that has passed.
+inline std::uint32_t device_epoch(int device) { return active_driver().device_epoch(device); }
+
+/// launch() on the calling thread's current stream of an existing device, with memory of one of its
+/// epochs (or kAnyEpoch, if there is none): refused if that has passed. Looks at the stream where
 /// it is, where launch(current_stream(device), ...) would make an owner of it.
-void launch_on_current(int device, const driver::Kernel& kernel, const driver::Params& params,
-                       std::span<const Access> accesses);
+void launch_on_current(int device, std::uint32_t epoch, const driver::Kernel& kernel,
+                       const driver::Params& params, std::span<const Access> accesses);
+
+/// copy_async() with memory of one epoch of the stream's device: refused if that has passed.
+void copy_in_epoch(const Stream& stream, std::uint32_t epoch, void* target, const void* source,
+                   std::size_t bytes);
 
 /// The native handle of the calling thread's current stream on an existing device, without owning
 /// the stream: null is the default one.
 void* current_native_stream(int device);
 
+/// Whether the calling thread is inside Observer::notice(): what it does there is not reported.
+bool inside_notice() noexcept;
+
 /// Makes `driver` the process's driver, in place of what EMBER_DEVICES asks for: for tests that
 /// wrap one. Only before the first use.
-void install_driver(std::unique_ptr<driver::Driver> driver);
+EMBER_TEST_API void install_driver(std::unique_ptr<driver::Driver> driver);
 
 /// Calls `hook()` once, on the thread that makes the driver, right after it was made; never if
 /// there is a driver already. What it throws is thrown to whoever asked for the driver, which
 /// stays; init() then calls it again, until it does not throw.
 void on_initialized(void (*hook)());
-
-/// Calls `hook(device)` whenever a device is reset, after the driver has dropped what it held.
-void on_device_reset(void (*hook)(int device));
 
 }  // namespace ember::cuda

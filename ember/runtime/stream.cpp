@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "ember/base/error.h"
+#include "ember/base/thread_exit.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -14,27 +15,11 @@ namespace detail {
 thread_local constinit ThreadState* this_thread = nullptr;
 
 ThreadState& make_thread_state() {
-  const auto devices = static_cast<std::size_t>(count_devices());
-  // Destructors of the thread's and of static objects may run after the owner's: they get a state
-  // that is not destroyed any more.
-  static thread_local constinit bool owner_is_gone = false;
-  struct Owner {
-    ThreadState state;
-    ~Owner() {
-      this_thread = nullptr;
-      owner_is_gone = true;
-    }
-  };
-  ThreadState* state = nullptr;
-  if (owner_is_gone) {
-    state = new ThreadState;  // deliberately leaked; a few dozen bytes at the end of a thread
-  } else {
-    thread_local Owner owner;
-    state = &owner.state;
-  }
-  state->streams.resize(devices);
-  this_thread = state;
-  return *state;
+  const int devices = count_devices();
+  ThreadState& state = PerThread<ThreadState>::get();
+  state.streams.resize(static_cast<std::size_t>(devices));
+  this_thread = &state;
+  return state;
 }
 
 Ref<StreamState> exchange_current(int device, Ref<StreamState> stream) {
@@ -68,7 +53,6 @@ bool Stream::query() const {
 }
 
 void Stream::synchronize() const {
-  detail::refuse_own_wait(handle());
   check(active_driver().stream_synchronize(handle()));
   notify({.kind = Activity::Kind::stream_synchronized,
           .device = device_index(),
@@ -94,7 +78,7 @@ namespace {
 Ref<detail::StreamState> external_state(void* native, int device) {
   if (native == nullptr) return detail::default_state(device);
   Ref<detail::StreamState> state = make_ref<detail::StreamState>();
-  state->handle = {native, device, detail::epoch(device)};
+  state->handle = {native, device, device_epoch(device)};
   state->id = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(native));
   return state;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ember/base/export.h"
 #include "ember/base/ref.h"
 #include "ember/driver/handles.h"
 #include "ember/runtime/device.h"
@@ -17,7 +18,7 @@ class Event;
 namespace detail {
 
 /// What the Stream values of one stream share. Lives in the stream pool (stream_pool.cpp).
-struct StreamState : FindableRefCounted {
+struct EMBER_API StreamState : FindableRefCounted {
   driver::StreamHandle handle;
   std::int64_t id = 0;
   int priority = 0;
@@ -33,7 +34,7 @@ struct StreamState : FindableRefCounted {
 /// other stream that is alive; when its last value dies, its queue is used again for a later one.
 /// Work that is still queued then is done all the same. All members are thread-safe and, unless
 /// they say otherwise, do not block.
-class Stream {
+class EMBER_API Stream {
  public:
   /// A stream of `device` (nothing or negative: the current device). `priority`: 0 is the least,
   /// smaller numbers are more urgent; numbers outside priority_range() are moved to its nearest
@@ -60,7 +61,7 @@ class Stream {
   /// Whether all work enqueued so far is done. Throws AcceleratorError if the device has faulted.
   bool query() const;
   /// Blocks until all work enqueued so far is done. Throws AcceleratorError if some of it faulted,
-  /// and `operation not permitted` in a host function of this stream, which would wait for itself.
+  /// and `operation not permitted` in a host function or a kernel's host implementation.
   void synchronize() const;
   /// Whether its work is being captured into a graph. There are no graphs yet: false.
   bool is_capturing() const noexcept { return false; }
@@ -96,20 +97,20 @@ class Stream {
 
 /// A foreign handle (a cudaStream_t made elsewhere) as a stream. The owner keeps it alive and valid
 /// for `device`; nothing is checked here. Otherwise a stream like any other.
-class ExternalStream : public Stream {
+class EMBER_API ExternalStream : public Stream {
  public:
   explicit ExternalStream(void* native, DeviceArg device = {});
 };
 
 /// The calling thread's current stream on a device (nothing or negative: the current device). A new
 /// thread starts on the default streams. Initialises.
-Stream current_stream(DeviceArg device = {});
+EMBER_API Stream current_stream(DeviceArg device = {});
 
 /// The default stream of a device. Initialises.
-Stream default_stream(DeviceArg device = {});
+EMBER_API Stream default_stream(DeviceArg device = {});
 
 /// Makes a stream current on its device, and that device current, for the calling thread.
-void set_stream(const Stream& stream);
+EMBER_API void set_stream(const Stream& stream);
 
 }  // namespace ember::cuda
 

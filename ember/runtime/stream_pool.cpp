@@ -33,8 +33,8 @@ std::int64_t pool_id(std::size_t position, int priority) {
 
 struct DevicePool {
   std::deque<StreamState> streams[kLevels];  // by level; addresses are stable
-  std::vector<StreamState*> idle[kLevels];   // without owners
-  std::uint32_t epoch = 0;
+  std::vector<StreamState*> idle[kLevels];   // of the epoch, without owners
+  std::uint32_t epoch = 0;                   // of the device, when it was last looked at
 };
 
 struct Pools {
@@ -66,7 +66,12 @@ Pools& pools() {
 }
 
 DevicePool& pool_of(int device) EMBER_REQUIRES(pools().mutex) {
-  return pools().devices[static_cast<std::size_t>(device)];
+  DevicePool& pool = pools().devices[static_cast<std::size_t>(device)];
+  if (const std::uint32_t epoch = device_epoch(device); epoch != pool.epoch) {
+    for (auto& idle : pool.idle) idle.clear();
+    pool.epoch = epoch;
+  }
+  return pool;
 }
 
 }  // namespace
@@ -140,18 +145,6 @@ Ref<StreamState> find_stream(int device, std::int64_t id) {
 
 Ref<StreamState> default_state(int device) {
   return pools().defaults[static_cast<std::size_t>(device)];
-}
-
-void forget_streams(int device) noexcept {
-  const MutexLock lock(pools().mutex);
-  DevicePool& pool = pool_of(device);
-  ++pool.epoch;
-  for (auto& idle : pool.idle) idle.clear();
-}
-
-std::uint32_t epoch(int device) noexcept {
-  const MutexLock lock(pools().mutex);
-  return pool_of(device).epoch;
 }
 
 }  // namespace ember::cuda::detail

@@ -9,6 +9,11 @@
 namespace ember::cuda::detail {
 
 struct ThreadState {
+  ThreadState() = default;
+  ThreadState(const ThreadState&) = delete;
+  ThreadState& operator=(const ThreadState&) = delete;
+  ~ThreadState();
+
   int device = 0;
   /// By device; null is the default stream.
   std::vector<Ref<StreamState>> streams;
@@ -18,6 +23,7 @@ struct ThreadState {
 /// is thread-local, so that looking costs one load.
 extern thread_local constinit ThreadState* this_thread [[gnu::tls_model("initial-exec")]];
 ThreadState& make_thread_state();
+inline ThreadState::~ThreadState() { this_thread = nullptr; }
 inline ThreadState& thread_state() {
   ThreadState* state = this_thread;
   return state != nullptr ? *state : make_thread_state();
@@ -26,9 +32,8 @@ inline ThreadState& thread_state() {
 /// Number of devices; initialises.
 int count_devices();
 
-/// Makes a device ready, once; again after forget_activation.
+/// Makes a device ready, once in each of its epochs.
 void activate(int device);
-void forget_activation(int device) noexcept;
 
 /// For the child of a fork: whatever was current belonged to the parent.
 inline void forget_thread_state() noexcept { this_thread = nullptr; }
@@ -54,20 +59,6 @@ driver::PriorityRange priority_range(int device);
 
 /// Access of `device` to `peer` was taken back: the next use_peer_access asks again.
 void forget_peer(int device, int peer) noexcept;
-
-/// Forgets the pooled streams of a device that was reset.
-void forget_streams(int device) noexcept;
-
-/// How often a device was reset, as the driver counts it.
-std::uint32_t epoch(int device) noexcept;
-
-/// Destroys host functions that a reset device will never call.
-void forget_host_functions(int device) noexcept;
-
-/// Throws in a host function of the device, or of that stream of it: waiting for all their work
-/// would be waiting for itself.
-void refuse_own_wait(int device);
-void refuse_own_wait(const driver::StreamHandle& stream);
 
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;

@@ -10,29 +10,33 @@
 #include <string>
 #include <type_traits>
 
+#include "ember/base/export.h"
 #include "ember/driver/kernel.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
 namespace ember::cuda {
 
+using driver::Context;
 using driver::CudaLaunch;
 using driver::HostLaunch;
 using driver::Kernel;
+using driver::Name;
 using driver::Params;
 
-/// Enqueues a kernel on a stream. `args` is any trivially copyable struct of at most 256 bytes; the
-/// columns read it back with `params.as<Args>()`. Does not block, and allocates nothing on a warm
-/// stream. AcceleratorError if the kernel has no column for this kind of device. With
-/// CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault. ValueError for a kernel
-/// without a name.
-void launch(const Stream& stream, const Kernel& kernel, const Params& params);
+/// Enqueues a kernel on a stream. `args` is any trivially copyable struct of at most 4 KiB; the
+/// implementations read it back with `params.as<Args>()`. The kernel's context is owned until it is
+/// done, as driver::Context says. Does not block, and allocates nothing on
+/// a warm stream. AcceleratorError if the kernel has no implementation for this kind of device.
+/// With CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault. ValueError for a
+/// kernel without a name.
+EMBER_API void launch(const Stream& stream, const Kernel& kernel, const Params& params);
 /// The same for a kernel whose accesses are known: observers see them.
-void launch(const Stream& stream, const Kernel& kernel, const Params& params,
-            std::span<const Access> accesses);
+EMBER_API void launch(const Stream& stream, const Kernel& kernel, const Params& params,
+                      std::span<const Access> accesses);
 
 template <class Args>
-requires(!std::is_same_v<Args, Params> && std::is_trivially_copyable_v<Args> &&
+requires(!std::is_same_v<Args, Params> && driver::KernelArguments<Args> &&
          !std::is_invocable_v<const Args&, const HostLaunch&>) void launch(const Stream& stream,
                                                                            const Kernel& kernel,
                                                                            const Args& args) {
@@ -41,7 +45,7 @@ requires(!std::is_same_v<Args, Params> && std::is_trivially_copyable_v<Args> &&
 
 namespace detail {
 
-bool runs_host_column();
+EMBER_API bool runs_host_implementation();
 
 template <class Host>
 Status call_host(const Params& params, const HostLaunch& on) {
@@ -80,24 +84,26 @@ Status call_cuda(const Params& params, const CudaLaunch& on) {
 ///              for (std::size_t i = 0; i < n; ++i) x[i] *= 2;
 ///              return Status();
 ///            },
-///            [=](const CudaLaunch& on) {          // real devices: enqueues on on.stream, now
-///              scale<<<blocks, threads, 0, on.stream>>>(data, n);
+///            [=](const CudaLaunch& on) {          // real devices: enqueues, now
+///              scale<<<blocks, threads, 0, on.stream()>>>(data, n);
 ///            });
 ///
-/// Both capture by value, at most 256 bytes, trivially copyable; they may return Status or nothing.
-/// An exception out of the first becomes a fault that names the kernel. `name` must be a literal.
+/// Both capture by value, at most 4 KiB, trivially copyable; they may return Status or nothing. An
+/// exception out of the first becomes a fault that names the kernel. `name` is a literal, or text
+/// that Name::intern() keeps.
 template <class Host, class Cuda>
 requires std::is_invocable_v<const Host&, const HostLaunch&> &&
-    std::is_invocable_v<const Cuda&, const CudaLaunch&>
-void launch(const Stream& stream, const char* name, const Host& host, const Cuda& cuda) {
+    std::is_invocable_v<const Cuda&, const CudaLaunch&> && driver::KernelArguments<Host> &&
+    driver::KernelArguments<Cuda>
+void launch(const Stream& stream, Name name, const Host& host, const Cuda& cuda) {
   const Kernel kernel{name, &detail::call_host<Host>, &detail::call_cuda<Cuda>};
-  launch(stream, kernel, detail::runs_host_column() ? Params(host) : Params(cuda));
+  launch(stream, kernel, detail::runs_host_implementation() ? Params(host) : Params(cuda));
 }
 
 /// The same for simulated devices only.
 template <class Host>
-requires std::is_invocable_v<const Host&, const HostLaunch&>
-void launch(const Stream& stream, const char* name, const Host& host) {
+requires std::is_invocable_v<const Host&, const HostLaunch&> && driver::KernelArguments<Host>
+void launch(const Stream& stream, Name name, const Host& host) {
   launch(stream, Kernel{name, &detail::call_host<Host>, nullptr}, Params(host));
 }
 
@@ -105,27 +111,30 @@ void launch(const Stream& stream, const char* name, const Host& host) {
 /// ordinary host memory. Never blocks if the host side is pinned; with ordinary host memory it may
 /// block until the copy is done. AcceleratorError for null, and for device addresses outside any
 /// allocation.
-void copy_async(void* target, const void* source, std::size_t bytes,
-                const Stream& stream = current_stream());
+EMBER_API void copy_async(void* target, const void* source, std::size_t bytes,
+                          const Stream& stream = current_stream());
 
 /// The same, and blocks until the copy is done.
-void copy(void* target, const void* source, std::size_t bytes,
-          const Stream& stream = current_stream());
+EMBER_API void copy(void* target, const void* source, std::size_t bytes,
+                    const Stream& stream = current_stream());
 
 /// Enqueues filling device memory with one byte value.
-void fill_async(void* target, std::uint8_t value, std::size_t bytes,
-                const Stream& stream = current_stream());
+EMBER_API void fill_async(void* target, std::uint8_t value, std::size_t bytes,
+                          const Stream& stream = current_stream());
 
 /// Enqueues a call of a function on the host, in the stream's order, on a thread of the driver's.
-/// It must not call anything of ember; an exception out of it ends the process. What it captured is
-/// destroyed after the call, or when the device is reset before it could be made.
-void host_function(std::function<void()> function, const Stream& stream = current_stream());
+/// It must not wait for a device: calls of ember that would are refused with AcceleratorError
+/// `operation not permitted` (on CUDA it must not enqueue work either, as CUDA asks); an exception
+/// out of it ends the process. What it captured is destroyed after the call, or when the call is
+/// dropped by a fault or a reset.
+EMBER_API void host_function(std::function<void()> function,
+                             const Stream& stream = current_stream());
 
 /// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a
 /// nanosecond on simulated devices.
-void sleep_cycles(std::uint64_t cycles, const Stream& stream = current_stream());
+EMBER_API void sleep_cycles(std::uint64_t cycles, const Stream& stream = current_stream());
 
 /// The device that owns an address. Error for host memory, naming the address.
-int device_of_pointer(const void* pointer);
+EMBER_API int device_of_pointer(const void* pointer);
 
 }  // namespace ember::cuda

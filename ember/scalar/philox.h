@@ -8,6 +8,19 @@
 
 namespace ember {
 
+/// The seed and the offset that one operation draws with, as its kernel gets them: by value, so a
+/// launch freezes them, and done again it would draw the same numbers. For a launch that is
+/// captured this is where they are to be read from device memory instead, which every replay moves
+/// on.
+struct PhiloxState {
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;  ///< a multiple of four
+
+  /// The first step of a draw.
+  EMBER_HD std::uint64_t step() const { return offset / 4; }
+  friend bool operator==(const PhiloxState&, const PhiloxState&) = default;
+};
+
 /// What one call gives: 128 bits.
 struct PhiloxWords {
   std::uint32_t w[4];

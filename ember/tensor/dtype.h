@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "ember/base/export.h"
 #include "ember/scalar/elementwise.h"
 
 namespace ember {
@@ -12,13 +13,13 @@ namespace ember {
 using enum Dtype;
 
 /// Bytes of one element.
-std::size_t item_size(Dtype dtype) noexcept;
+EMBER_API std::size_t item_size(Dtype dtype) noexcept;
 /// Bytes of so many elements. ValueError if that is 2^64 or more.
-std::size_t byte_count(std::int64_t elements, Dtype dtype);
+EMBER_API std::size_t byte_count(std::int64_t elements, Dtype dtype);
 /// "float32".
-const char* dtype_name(Dtype dtype) noexcept;
+EMBER_API const char* dtype_name(Dtype dtype) noexcept;
 /// The name in error texts, as torch has it: "Float", "ComplexDouble".
-const char* legacy_name(Dtype dtype) noexcept;
+EMBER_API const char* legacy_name(Dtype dtype) noexcept;
 
 constexpr bool is_floating_point(Dtype dtype) noexcept { return contains(dtypes::floating, dtype); }
 constexpr bool is_complex_dtype(Dtype dtype) noexcept { return contains(dtypes::complex, dtype); }
@@ -26,19 +27,19 @@ constexpr bool is_integral(Dtype dtype, bool with_bool = true) noexcept {
   return contains(with_bool ? dtypes::integer_or_bool : dtypes::integer, dtype);
 }
 /// complex64 -> float32, complex128 -> float64; anything else as it is.
-Dtype real_dtype(Dtype dtype) noexcept;
+EMBER_API Dtype real_dtype(Dtype dtype) noexcept;
 /// float32 -> complex64 and so on.
-Dtype complex_dtype(Dtype dtype) noexcept;
+EMBER_API Dtype complex_dtype(Dtype dtype) noexcept;
 
 /// The smallest type that holds both, by torch's table: uint8 and int8 give int16, float16 and
 /// bfloat16 give float32, an integer and a floating type give the floating type.
-Dtype promote_types(Dtype a, Dtype b) noexcept;
+EMBER_API Dtype promote_types(Dtype a, Dtype b) noexcept;
 /// Whether a result of type `from` may be stored in a tensor of type `to`: no step down from
 /// complex to real, floating to integer, or number to bool.
-bool can_cast(Dtype from, Dtype to) noexcept;
+EMBER_API bool can_cast(Dtype from, Dtype to) noexcept;
 
 /// The floating type that numbers without a type become: float32.
-Dtype default_dtype() noexcept;
+EMBER_API Dtype default_dtype() noexcept;
 
 /// Calls `use.template operator()<T>()` with the C++ type of `dtype`.
 template <class Use>

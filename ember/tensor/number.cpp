@@ -1,12 +1,12 @@
 #include "ember/tensor/number.h"
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <type_traits>
 
 #include "ember/base/error.h"
+#include "ember/base/number_text.h"
 
 namespace ember {
 namespace {
@@ -41,14 +41,11 @@ bool holds(double value) noexcept {
 }
 
 std::string text_of(const Scalar& number) {
+  if (number.beyond_int64()) return std::to_string(number.to<std::uint64_t>());
   if (is_integral(number.dtype())) return std::to_string(number.to<std::int64_t>());
   const auto value = number.to<Complex<double>>();
-  char text[80];
-  if (is_complex_dtype(number.dtype()))
-    std::snprintf(text, sizeof text, "%g%+gj", value.re, value.im);
-  else
-    std::snprintf(text, sizeof text, "%g", value.re);
-  return text;
+  if (!is_complex_dtype(number.dtype())) return number_text(value.re);
+  return number_text(value.re) + (std::signbit(value.im) ? "" : "+") + number_text(value.im) + "j";
 }
 
 }  // namespace
@@ -56,6 +53,7 @@ std::string text_of(const Scalar& number) {
 bool fits(const Scalar& number, Dtype dtype) noexcept {
   if (dtype == Dtype::bool_) return true;
   return with_type(dtype, [&]<class T>() {
+    if (number.beyond_int64()) return !std::is_integral_v<T> && holds<Real<T>>(number.to<double>());
     if (is_integral(number.dtype())) return holds<Real<T>>(number.to<std::int64_t>());
     const auto value = number.to<Complex<double>>();
     return holds<Real<T>>(value.re) && (is_complex<T> ? holds<Real<T>>(value.im) : value.im == 0);

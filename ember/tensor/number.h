@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "ember/base/export.h"
 #include "ember/tensor/dtype.h"
 
 namespace ember {
@@ -17,6 +18,8 @@ class Scalar {
   template <std::integral T>
   Scalar(T value) noexcept
       : dtype_(std::is_same_v<T, bool> ? Dtype::bool_ : Dtype::int64),
+        beyond_int64_(!std::is_same_v<T, bool> && value > static_cast<T>(0) &&
+                      static_cast<std::uint64_t>(value) > INT64_MAX),
         integer_(static_cast<std::int64_t>(value)) {}
   template <std::floating_point T>
   Scalar(T value) noexcept : dtype_(Dtype::float64), complex_(static_cast<double>(value)) {}
@@ -31,6 +34,9 @@ class Scalar {
 
   /// bool_, int64, float64 or complex128.
   Dtype dtype() const noexcept { return dtype_; }
+  /// Whether it is an integer from 2^63 to 2^64 - 1, which no integer dtype holds: operations on
+  /// integers refuse it, others take it as it is.
+  bool beyond_int64() const noexcept { return beyond_int64_; }
 
   /// The number as T, by convert(); std::complex like Complex.
   template <class T>
@@ -40,6 +46,8 @@ class Scalar {
       const auto number = to<Complex<typename T::value_type>>();
       return T(number.re, number.im);
     } else {
+      if (beyond_int64_) [[unlikely]]
+        return convert<T>(static_cast<std::uint64_t>(integer_));
       if (is_integral(dtype_)) return convert<T>(integer_);
       if (is_complex_dtype(dtype_)) return convert<T>(complex_);
       return convert<T>(complex_.re);
@@ -48,7 +56,8 @@ class Scalar {
 
  private:
   Dtype dtype_ = Dtype::int64;
-  std::int64_t integer_ = 0;
+  bool beyond_int64_ = false;
+  std::int64_t integer_ = 0;  ///< modulo 2^64
   Complex<double> complex_{0.0};
 };
 
@@ -56,10 +65,10 @@ class Scalar {
 /// 300, NaN or 1j. Unsigned types take the opposites of their numbers, too, which wrap around;
 /// floating- point types take infinity, but no finite number beyond their largest. Everything fits
 /// bool.
-bool fits(const Scalar& number, Dtype dtype) noexcept;
+EMBER_API bool fits(const Scalar& number, Dtype dtype) noexcept;
 
 /// `value cannot be converted to type uint8 without overflow: 300`
-[[noreturn]] void refuse_number(const Scalar& number, Dtype dtype);
+[[noreturn]] EMBER_API void refuse_number(const Scalar& number, Dtype dtype);
 inline void require_fits(const Scalar& number, Dtype dtype) {
   if (!fits(number, dtype)) [[unlikely]]
     refuse_number(number, dtype);

@@ -3,14 +3,12 @@
 #include "ember/tensor/print.h"
 
 #include <algorithm>
-#include <array>
-#include <cinttypes>
 #include <cmath>
-#include <cstdio>
-#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "ember/base/number_text.h"
 
 namespace ember {
 namespace {
@@ -19,13 +17,6 @@ constexpr int kPrecision = 4;
 constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdge = 3;
 constexpr int kLineWidth = 80;
-
-std::string with_precision(const char* format, int precision, double value) {
-  if (std::isnan(value)) return "nan";  // never "-nan"
-  std::array<char, 400> text;
-  const int length = std::snprintf(text.data(), text.size(), format, precision, value);
-  return {text.data(), static_cast<std::size_t>(length)};
-}
 
 /// How the elements of one tensor are written: all alike.
 class Formatter {
@@ -59,9 +50,10 @@ class Formatter {
     return std::string(width_ > text.size() ? width_ - text.size() : 0, ' ') + text;
   }
   std::string number(double value) const {
-    if (scientific_) return with_precision("%.*e", kPrecision, value);
-    if (!whole_) return with_precision("%.*f", kPrecision, value);
-    return with_precision("%.*f", 0, value) + (std::isfinite(value) ? "." : "");
+    if (std::isnan(value)) return "nan";  // never "-nan"
+    if (scientific_) return scientific_text(value, kPrecision);
+    if (!whole_) return fixed_text(value, kPrecision);
+    return fixed_text(value, 0) + (std::isfinite(value) ? "." : "");
   }
 
  private:
@@ -255,10 +247,6 @@ std::string Tensor::str() const {
     }
   }
   return text + ")";
-}
-
-std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
-  return stream << tensor.str();
 }
 
 }  // namespace ember

@@ -8,7 +8,12 @@
 namespace ember {
 
 /// Writes what Tensor::str() returns; like it, blocks until the elements are there. Errors are
-/// those of reading the elements (asynchronous faults among them).
-std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
+/// those of reading the elements (asynchronous faults among them). A template, so that it is
+/// compiled by whoever has the stream: the library itself uses none (base/number_text.h says why).
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
+                                             const Tensor& tensor) {
+  return stream << tensor.str();
+}
 
 }  // namespace ember

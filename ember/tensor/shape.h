@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/export.h"
+
 namespace ember {
 
 /// The most dimensions that a tensor can have.
@@ -17,7 +19,7 @@ inline constexpr int kMaxDims = 16;
 
 /// Up to kMaxDims numbers: the sizes of a tensor, its strides, or a list of dimensions. More are
 /// refused with ValueError.
-class Shape {
+class EMBER_API Shape {
  public:
   Shape() noexcept = default;
   Shape(std::initializer_list<std::int64_t> values)
@@ -91,9 +93,9 @@ class DimList {
 };
 
 /// The product; 1 for no dimensions. ValueError for negative sizes, and for a product beyond 2^63.
-std::int64_t element_count(const Shape& sizes);
+EMBER_API std::int64_t element_count(const Shape& sizes);
 /// Strides of a tensor without gaps, last dimension fastest.
-void contiguous_strides(const Shape& sizes, Shape& strides) noexcept;
+EMBER_API void contiguous_strides(const Shape& sizes, Shape& strides) noexcept;
 inline Shape contiguous_strides(const Shape& sizes) noexcept {
   Shape strides;
   contiguous_strides(sizes, strides);
@@ -101,9 +103,9 @@ inline Shape contiguous_strides(const Shape& sizes) noexcept {
 }
 /// `dim` counted from the front, from -dims to dims - 1 (a tensor without dimensions has one here).
 /// IndexError `Dimension out of range (expected to be in range of [-2, 1], but got 2)`.
-int wrap_dim(std::int64_t dim, int dims);
+EMBER_API int wrap_dim(std::int64_t dim, int dims);
 /// The common shape of two, aligned at the last dimension, where sizes agree or are one. Error `The
 /// size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0`.
-Shape broadcast_shapes(const Shape& a, const Shape& b);
+EMBER_API Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace ember

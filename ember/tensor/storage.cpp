@@ -7,6 +7,7 @@
 #include "ember/base/error.h"
 #include "ember/base/huge_pages.h"
 #include "ember/base/recycled.h"
+#include "ember/runtime/runtime.h"
 
 namespace ember {
 namespace {
@@ -47,7 +48,11 @@ Ref<Storage> Storage::allocate(Device device, std::size_t bytes, bool pinned) {
     if (pinned)
       throw ValueError("pinned memory on " + device.str() +
                        ": Only dense CPU tensors can be pinned");
-    return make(device, bytes, cuda::current_stream(device));
+    // Asked first: should a reset come in between, the storage is an old one.
+    const std::uint32_t epoch = cuda::device_epoch(device.index());
+    Ref<Storage> made = make(device, bytes, cuda::current_stream(device));
+    made->epoch_ = epoch;
+    return made;
   }
   if (pinned) return make(device, bytes, cuda::allocate_pinned(bytes));
   Ref<Storage> made = make(device, bytes);
@@ -58,8 +63,11 @@ Ref<Storage> Storage::allocate(Device device, std::size_t bytes, bool pinned) {
 
 Ref<Storage> Storage::adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release) {
+  if (data == nullptr && bytes > 0)
+    throw ValueError("Storage: data is null, expected " + std::to_string(bytes) + " bytes");
   Ref<Storage> made = make(device, bytes);
   made->data_ = data;
+  if (device.is_cuda()) made->epoch_ = cuda::device_epoch(device.index());
   if (release) made->release_ = std::make_unique<std::function<void()>>(std::move(release));
   return made;
 }
@@ -67,6 +75,16 @@ Ref<Storage> Storage::adopt(Device device, void* data, std::size_t bytes,
 Storage::~Storage() {
   if (from_malloc_) std::free(data_);
   if (release_) (*release_)();
+}
+
+void Storage::require_epoch() const {
+  // In a forked child there is no driver, and nothing that the memory could be used for.
+  driver::Driver* const driver = cuda::driver_if_made();
+  if (driver == nullptr || driver->device_epoch(device_.index()) == epoch_) [[likely]]
+    return;
+  throw AcceleratorError(Status(
+      Code::context_is_destroyed,
+      "the tensor's memory went with the reset of " + device_.str() + "; make the tensor anew"));
 }
 
 void Storage::record_stream(const cuda::Stream& stream) const {

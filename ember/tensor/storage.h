@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "ember/base/export.h"
 #include "ember/base/ref.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/device.h"
@@ -13,13 +15,14 @@
 namespace ember {
 
 /// Owns, or shares with a foreign owner, the bytes of one or more tensors. Never moves.
-class Storage : public RefCounted {
+class EMBER_API Storage : public RefCounted {
  public:
   /// Uninitialised memory on an existing device (`cuda` must have an index); device memory belongs
   /// to the device's current stream. `pinned` for page-locked memory of the CPU: ValueError
   /// elsewhere. May block as allocate() does. OutOfMemoryError; Error for 2^60 bytes and more.
   static Ref<Storage> allocate(Device device, std::size_t bytes, bool pinned = false);
-  /// Memory of somebody else; `release` is called when the last tensor goes.
+  /// Memory of somebody else on an existing device; `release` is called when the last tensor goes,
+  /// and never if this throws. ValueError for null where there are bytes.
   static Ref<Storage> adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release);
   static void dispose(Storage* storage) noexcept;
@@ -28,6 +31,13 @@ class Storage : public RefCounted {
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
   Device device() const noexcept { return device_; }
+  /// In which epoch of its device it was made (runtime.h); zero on the CPU.
+  std::uint32_t epoch() const noexcept { return epoch_; }
+  /// AcceleratorError `context is destroyed` if the device was reset since: the memory is gone, and
+  /// others' may lie there. Blocks nothing.
+  void require_alive() const {
+    if (device_.is_cuda()) require_epoch();
+  }
   /// Whether this is memory from the caching pinned allocator.
   bool from_pinned_allocator() const noexcept { return pinned_.data() != nullptr; }
   /// Work on a stream uses the memory: see cuda::record_stream and cuda::pinned_record_event.
@@ -45,9 +55,11 @@ class Storage : public RefCounted {
   ~Storage();
   template <class... Args>
   static Ref<Storage> make(Args&&... args);
+  void require_epoch() const;
 
   Device device_;
   bool from_malloc_ = false;
+  std::uint32_t epoch_ = 0;
   std::size_t bytes_ = 0;
   cuda::DeviceBuffer buffer_;
   cuda::PinnedBuffer pinned_;

@@ -95,6 +95,7 @@ bool is_dense(const Shape& sizes, const Shape& strides) noexcept {
 
 Tensor::Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
                std::int64_t offset) {
+  if (!storage) throw ValueError("Tensor: storage is null, expected one that exists");
   if (sizes.size() != strides.size())
     throw Error("mismatch in length of strides and shape: " + strides.str() + " and " +
                 sizes.str());

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/base/ref.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/stream.h"
@@ -43,7 +44,7 @@ struct Options {
 };
 
 /// What the views of one tensor do not share. Internal: use Tensor.
-struct TensorState : RefCounted {
+struct EMBER_API TensorState : RefCounted {
   Ref<Storage> storage;
   void* data = nullptr;  ///< of the first element
   std::int64_t offset = 0;
@@ -64,12 +65,12 @@ struct ValuesAndIndices;
 /// What div does with a quotient: nothing, round it towards zero, or down.
 enum class Rounding : std::uint8_t { none, trunc, floor };
 
-class Tensor {
+class EMBER_API Tensor {
  public:
   /// No tensor at all; only defined() and assignment work.
   Tensor() noexcept = default;
   /// A strided view of a storage, from `offset` elements on. Error if it reaches beyond the storage
-  /// or a stride is negative.
+  /// or a stride is negative; ValueError for a null storage.
   Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
          std::int64_t offset = 0);
   /// Internal: new memory on an existing device, contents undefined; strides leave no gaps, and are
@@ -104,7 +105,11 @@ class Tensor {
   bool is_pinned() const;
   const Ref<Storage>& storage() const { return state().storage; }
   /// The address of the first element; null if there is none. On a CUDA device it is the device's.
-  void* data_ptr() const { return state().data; }
+  /// AcceleratorError if that device was reset since the tensor was made.
+  void* data_ptr() const {
+    state().storage->require_alive();
+    return state().data;
+  }
   /// The same as elements. TypeError if T is not the element type; const types are allowed.
   template <class T>
   T* data() const {
@@ -255,7 +260,7 @@ class Tensor {
   Tensor& operator*=(const Operand& other);
   Tensor& operator/=(const Operand& other);
 
-  // ---- Reductions: what the arguments mean stands in ops/reduce.h.
+  // ---- Reductions: what the arguments mean stands in reduce/reduce.h.
   Tensor sum(const DimList& dims = {}, bool keepdim = false, std::optional<Dtype> dtype = {}) const;
   Tensor prod(const DimList& dims = {}, bool keepdim = false,
               std::optional<Dtype> dtype = {}) const;
@@ -396,8 +401,8 @@ class Operand {
 };
 
 /// Whether elements of the view lie in one row without gaps, in the order of the dimensions.
-bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept;
+EMBER_API bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept;
 /// Whether the elements lie without gaps and overlaps in some order of the dimensions.
-bool is_dense(const Shape& sizes, const Shape& strides) noexcept;
+EMBER_API bool is_dense(const Shape& sizes, const Shape& strides) noexcept;
 
 }  // namespace ember

@@ -12,13 +12,13 @@ using ember::driver::HostLaunch;
 using ember::driver::Kernel;
 using ember::driver::Params;
 
-// A build without nvcc has no CUDA column.
+// A build without nvcc has no CUDA implementation.
 #if OVERLAP_CUDA
 Status histogram_cuda(const Params&, const ember::driver::CudaLaunch&);
 Status crc_cuda(const Params&, const ember::driver::CudaLaunch&);
 #else
-constexpr ember::driver::CudaColumn histogram_cuda = nullptr;
-constexpr ember::driver::CudaColumn crc_cuda = nullptr;
+constexpr ember::driver::CudaImplementation histogram_cuda = nullptr;
+constexpr ember::driver::CudaImplementation crc_cuda = nullptr;
 #endif
 
 namespace {

@@ -1,4 +1,4 @@
-// The CUDA columns: ordinary CUDA, launched on the stream that ember hands over.
+// The CUDA implementations: ordinary CUDA, launched on the stream that ember hands over.
 #include <cuda_runtime.h>
 
 #include "crc32.h"
@@ -155,18 +155,18 @@ Status launched() { return static_cast<Code>(cudaGetLastError()); }
 
 Status histogram_cuda(const Params& params, const CudaLaunch& on) {
   const auto& args = params.as<ChunkArgs>();
-  const unsigned blocks = blocks_for(divide_up(args.bytes, 4 * kRowBytes), on.device);
-  histogram<<<blocks, kThreads, 0, on.stream>>>(args);
+  const unsigned blocks = blocks_for(divide_up(args.bytes, 4 * kRowBytes), on.device());
+  histogram<<<blocks, kThreads, 0, on.stream()>>>(args);
   return launched();
 }
 
 Status crc_cuda(const Params& params, const CudaLaunch& on) {
   const auto& args = params.as<ChunkArgs>();
   const unsigned rows = divide_up(args.bytes, kRowBytes);
-  const unsigned rows_per_block = divide_up(rows, blocks_for(divide_up(rows, 4), on.device));
+  const unsigned rows_per_block = divide_up(rows, blocks_for(divide_up(rows, 4), on.device()));
   const unsigned blocks = rows == 0 ? 1 : divide_up(rows, rows_per_block);
-  crc<<<blocks, kThreads, 0, on.stream>>>(args, rows_per_block,
-                                          crc_shift(kCrcStart, args.bytes) ^ kCrcStart);
+  crc<<<blocks, kThreads, 0, on.stream()>>>(args, rows_per_block,
+                                            crc_shift(kCrcStart, args.bytes) ^ kCrcStart);
   return launched();
 }
 

@@ -1,4 +1,5 @@
-// The two kernels, each with a host column (simulated devices) and a CUDA column (real ones).
+// The two kernels, each with a host implementation (simulated devices) and a CUDA implementation
+// (real ones).
 #pragma once
 
 #include <cstdint>

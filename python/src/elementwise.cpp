@@ -2,6 +2,7 @@
 // becomes a function, a method, a method in place and, for some, an operator. What torch's
 // signatures add to the rows stands here as a table.
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -348,13 +349,20 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::sig("def where(self, condition: Tensor, other: Tensor | complex) -> Tensor"), doc);
 }
 
-/// clamp with one bound is maximum or minimum: they treat NaN alike.
+/// A number that is NaN bounds nothing where it is the only bound, and a tensor's NaN does: so
+/// torch has it. fmax and fmin know the difference.
+OpId clamp_by(const Operand& bound, OpId op, OpId past_nan) {
+  const bool nan = bound.tensor() == nullptr && std::isnan(bound.number().to<double>());
+  return nan ? past_nan : op;
+}
+
+/// clamp with one bound is maximum or minimum.
 template <class Compute>
 auto clamp(const Operand& x, const std::optional<Operand>& least,
            const std::optional<Operand>& most, Compute&& use) {
   if (least && most) return use(OpId::clamp, x, *least, *most);
-  if (least) return use(OpId::maximum, x, *least);
-  if (most) return use(OpId::minimum, x, *most);
+  if (least) return use(clamp_by(*least, OpId::maximum, OpId::fmax), x, *least);
+  if (most) return use(clamp_by(*most, OpId::minimum, OpId::fmin), x, *most);
   throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
 }
 

@@ -3,9 +3,11 @@
 #include "ember/base/embedding.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "python.h"
@@ -77,7 +79,21 @@ void take_lock_again(void* thread) noexcept {
   if (thread != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(thread));
 }
 
-constexpr Embedding kPython{&warn_in_python, &stack_of_python, &give_lock_back, &take_lock_again};
+/// What a signal handler raised in a wait, until the wait has been left.
+thread_local std::optional<nb::python_error> interruption;
+
+// Python runs the handlers of signals on its main thread only.
+bool raised_by_signal() noexcept {
+  if (interruption) return true;
+  if (getpid() != gettid()) return false;
+  const LockFromAnywhere lock;
+  if (!lock || PyErr_CheckSignals() == 0) return false;
+  interruption.emplace();
+  return true;
+}
+
+constexpr Embedding kPython{&warn_in_python, &stack_of_python, &give_lock_back, &take_lock_again,
+                            &raised_by_signal};
 
 }  // namespace
 
@@ -101,6 +117,13 @@ LockFromAnywhere::~LockFromAnywhere() {
   taken_.reset();
   --own;
   foreign.fetch_sub(1);
+}
+
+bool raise_interruption() {
+  if (!interruption) return false;
+  interruption->restore();
+  interruption.reset();
+  return true;
 }
 
 WarningsRaised::WarningsRaised() noexcept : outer_(std::exchange(raising, this)) {}

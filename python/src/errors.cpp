@@ -26,6 +26,7 @@ void raise_accelerator_error(const AcceleratorError& error) {
 
 void translate(const std::exception_ptr& thrown, void*) {
   try {
+    if (raise_interruption()) return;  // whatever became of the call that waited
     std::rethrow_exception(thrown);
   } catch (const AcceleratorError& error) {
     raise_accelerator_error(error);

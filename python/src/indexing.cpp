@@ -28,6 +28,8 @@ nb::object signed_array(nb::handle object) {
   const nb::object kind = nb::getattr(type, "kind", nb::none());
   if (kind.is_none() || !kind.equal(nb::str("u")) || type.attr("itemsize").equal(nb::int_(1)))
     return nb::borrow(object);
+  if (!object.attr("size").equal(nb::int_(0)) && is_beyond_64_bits(object.attr("max")()))
+    throw IndexError("index: overflow, an integer beyond 64 bits");
   return object.attr("astype")("int64");
 }
 

@@ -71,6 +71,10 @@ class LockFromAnywhere {
   std::optional<nb::gil_scoped_acquire> taken_;
 };
 
+/// Raises what a signal handler raised while the thread waited for a device, such as
+/// KeyboardInterrupt; false if there is nothing.
+bool raise_interruption();
+
 /// While it lives, a warning of the core that was made an error is kept, for raise(). Elsewhere
 /// such an error is only written to stderr: the core warns where it cannot fail.
 class WarningsRaised {

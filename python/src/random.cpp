@@ -200,8 +200,8 @@ void define_multinomial(nb::class_<Tensor>& tensor, nb::module_& m) {
       [](const Tensor& input, std::int64_t count, bool replacement, GeneratorArg generator) {
         return unlocked([&] { return multinomial(input, count, replacement, generator); });
       },
-      "Numbers of categories, drawn by weights in one row or in every row of a matrix. Waits for a "
-      "device.",
+      "Numbers of categories, drawn by weights in one row or in every row of a matrix. Without "
+      "replacement it waits for a device.",
       nb::arg("num_samples"), nb::arg("replacement") = false, nb::kw_only(),
       nb::arg("generator") = nb::none());
 }

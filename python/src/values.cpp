@@ -68,6 +68,10 @@ bool is_sequence(nb::handle object) {
 
 const char* kind_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
+[[noreturn]] void throw_too_deep(nb::handle level) {
+  throw ValueError(std::string("too many dimensions '") + kind_name(level) + "'");
+}
+
 /// Sizes by the first element of each level; whether the others agree is seen when they are read.
 Shape sizes_of(nb::handle data) {
   Shape sizes;
@@ -76,7 +80,7 @@ Shape sizes_of(nb::handle data) {
     const Py_ssize_t length = PySequence_Size(level.ptr());
     if (length < 0) throw nb::python_error();
     if (PyUnicode_Check(level.ptr()) || PyBytes_Check(level.ptr()) || sizes.size() == kMaxDims)
-      throw ValueError(std::string("too many dimensions '") + kind_name(level) + "'");
+      throw_too_deep(level);
     sizes.push_back(length);
     if (length == 0) break;
     nb::object first = nb::steal(PySequence_GetItem(level.ptr(), 0));
@@ -91,18 +95,20 @@ std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) {
 }
 
 /// The dtype of all elements together: tensors and NumPy's scalars have one, numbers of Python's
-/// are bool, int64, float32 or complex64, and so is a sequence of nothing float32.
-void join_dtypes(nb::handle data, std::optional<Dtype>& dtype) {
+/// are bool, int64, float32 or complex64, and so is a sequence of nothing float32. `levels`: how
+/// many may lie in each other, for a list may contain itself.
+void join_dtypes(nb::handle data, std::optional<Dtype>& dtype, int levels = kMaxDims) {
   if (nb::isinstance<Tensor>(data)) {
     dtype = joined(dtype, nb::cast<const Tensor&>(data).dtype());
     return;
   }
   if (is_sequence(data) && !PyUnicode_Check(data.ptr())) {
+    if (levels == 0) throw_too_deep(data);
     const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
     if (!items.is_valid()) throw nb::python_error();
     if (PySequence_Fast_GET_SIZE(items.ptr()) == 0) dtype = joined(dtype, default_dtype());
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i)
-      join_dtypes(PySequence_Fast_GET_ITEM(items.ptr(), i), dtype);
+      join_dtypes(nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i)), dtype, levels - 1);
     return;
   }
   if (PyUnicode_Check(data.ptr())) throw TypeError("new(): invalid data type 'str'");
@@ -153,8 +159,12 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
     throw ValueError("expected sequence of length " + std::to_string(into.sizes()[dim]) +
                      " at dim " + std::to_string(dim) + " (got " + std::to_string(size) + ")");
   const std::int64_t step = into.strides()[dim] * static_cast<std::int64_t>(into.element_size());
-  for (Py_ssize_t i = 0; i < size; ++i)
-    store(into, at + i * step, dim + 1, PySequence_Fast_GET_ITEM(items.ptr(), i));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    // Reading an element may call Python, and a list be another one afterwards.
+    if (PySequence_Fast_GET_SIZE(items.ptr()) != size)
+      throw ValueError("the sequence at dim " + std::to_string(dim) + " changed while it was read");
+    store(into, at + i * step, dim + 1, nb::borrow(PySequence_Fast_GET_ITEM(items.ptr(), i)));
+  }
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST_P(Broadcast, EveryDeviceGetsTheTensor) {
     }
 }
 
+// From ordinary, pinned and device memory, every dtype arrives unchanged on every device.
 TEST_P(Broadcast, AllDtypesAndTheCpu) {
   for (const Dtype dtype : all_dtypes())
     for (const bool pinned : {false, true}) {
@@ -37,6 +38,7 @@ TEST_P(Broadcast, AllDtypesAndTheCpu) {
     }
 }
 
+// Copies have the strides of a dense source, and the shape and values of any other.
 TEST_P(Broadcast, MemoryFormatIsKept) {
   const Tensor packed = numbers({2, 4, 5, 3}, float32, cuda_device(0), 1);
   const Tensor channels_last = packed.permute({0, 3, 1, 2});
@@ -58,6 +60,7 @@ TEST_P(Broadcast, MemoryFormatIsKept) {
   }
 }
 
+// Given outputs are what comes back, whatever their strides.
 TEST_P(Broadcast, IntoOutputs) {
   for (const std::int64_t size : {std::int64_t{40}, kLarge * 2}) {
     const Tensor source = numbers({2, size / 2}, float32, cuda_device(0), 1);
@@ -84,6 +87,7 @@ TEST_P(Broadcast, DevicesMayRepeat) {
   for (const Tensor& copy : copies) expect_equal(copy, source, "repeated");
 }
 
+// Many tensors of mixed dtypes and shapes are the same whatever the size of the buffer.
 TEST_P(Broadcast, Coalesced) {
   std::vector<Tensor> tensors;
   for (int i = 0; i < 60; ++i) {
@@ -110,7 +114,9 @@ TEST_P(Broadcast, Coalesced) {
             static_cast<std::size_t>(count()));
 }
 
+// 500 small tensors take one packing kernel and a copy for each target, not 500.
 TEST_P(Broadcast, SmallTensorsTravelTogether) {
+  NEEDS_CACHING();
   if (count() < 2) GTEST_SKIP() << "nothing to send to one device";
   std::vector<Tensor> tensors;
   for (int i = 0; i < 500; ++i) tensors.push_back(numbers({1000 + i}, float32, cuda_device(0), i));
@@ -131,6 +137,7 @@ TEST_P(Broadcast, SmallTensorsTravelTogether) {
 }
 
 TEST_P(Broadcast, OfOneSmallTensorIsOneKernelPerTarget) {
+  NEEDS_CACHING();
   if (count() < 2) GTEST_SKIP() << "nothing to send to one device";
   const Tensor source = numbers({1000}, float32, cuda_device(0), 1);
   auto copies = comm::broadcast(source, first_devices(count()));

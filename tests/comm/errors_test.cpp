@@ -4,6 +4,7 @@
 namespace ember::test {
 namespace {
 
+// Each refused call has torch's text and exception.
 TEST(BroadcastErrors, Words) {
   NEEDS_DEVICES(1);
   const Tensor t = ones({2, 3}, "cuda:0");
@@ -33,6 +34,7 @@ TEST(BroadcastErrors, Words) {
                "device 1099511627776 was asked for");
 }
 
+// Each refused call has torch's text and exception.
 TEST(ReduceAddErrors, Words) {
   NEEDS_DEVICES(1);
   const Tensor t = ones({2, 3}, "cuda:0");
@@ -47,6 +49,7 @@ TEST(ReduceAddErrors, Words) {
                "reduce_add expects destination to be on the same GPU with one of the tensors");
 }
 
+// Each refused call has torch's text and exception.
 TEST(ScatterErrors, Words) {
   NEEDS_DEVICES(1);
   const Tensor t = ones({4, 3}, "cuda:0");
@@ -83,6 +86,9 @@ TEST(ScatterErrors, Words) {
       comm::scatter(t, {}, {}, 0, {}, std::vector<Tensor>{ones({3, 3}, "cuda:0")}), Error,
       "Total size for output tensors along scatter dim 0 does not match the source tensor size at "
       "dim 0. Expected 4, but got total size 3");
+  const Tensor half = ones({2, 3}, "cuda:0");
+  EXPECT_ERROR(comm::scatter(t, {}, {}, 0, {}, std::vector<Tensor>{half, half}), Error,
+               "some elements of two outputs refer to a single memory location");
   NEEDS_DEVICES(2);
   const comm::Streams streams{{}, cuda::Stream(0)};
   EXPECT_ERROR(comm::scatter(t, {0, 1}, {}, 0, streams), Error,
@@ -90,6 +96,7 @@ TEST(ScatterErrors, Words) {
                "device supplied at that index (expected 1)");
 }
 
+// Each refused call has torch's text and exception.
 TEST(GatherErrors, Words) {
   NEEDS_DEVICES(1);
   const Tensor t = ones({4, 3}, "cuda:0");

@@ -15,6 +15,7 @@ class CommOrder : public OnDevices {
  protected:
   void SetUp() override {
     NEEDS_DEVICES(GetParam());
+    NEEDS_CACHING();
     for (int i = 0; i < count(); ++i) streams_.emplace_back(i);
     warm_up();
   }
@@ -56,6 +57,7 @@ TEST_P(CommOrder, BroadcastWaitsForItsSource) {
   }
 }
 
+// What the source's stream writes after the broadcast is not in the copies.
 TEST_P(CommOrder, TheSourceMayChangeAfterwards) {
   const cuda::MultiStreamGuard guard(streams());
   for (const std::int64_t size : kSizes) {
@@ -70,6 +72,7 @@ TEST_P(CommOrder, TheSourceMayChangeAfterwards) {
   }
 }
 
+// Copies that are dropped while they are still to be made write into nobody else's memory.
 TEST_P(CommOrder, CopiesMayGoAtOnce) {
   const cuda::MultiStreamGuard guard(streams());
   for (const std::int64_t size : kSizes) {
@@ -100,6 +103,7 @@ TEST_P(CommOrder, SumsWaitForEveryInput) {
     }
 }
 
+// The same for sums so large that they are made piece by piece.
 TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
   if (count() != 2) GTEST_SKIP() << "two devices show it, and more would need much memory";
   const cuda::MultiStreamGuard guard(streams());
@@ -157,6 +161,7 @@ TEST_P(CommOrder, ScatterUsesTheGivenStreams) {
   for (int i = 1; i < count(); ++i) cuda::synchronize(i);
 }
 
+// Work on streams that are not current is not waited for.
 TEST_P(CommOrder, OtherStreamsDoNotMatter) {
   std::vector<cuda::Stream> busy;
   std::vector<std::unique_ptr<Gate>> gates;
@@ -175,6 +180,7 @@ TEST_P(CommOrder, OtherStreamsDoNotMatter) {
   for (auto& gate : gates) gate->open();
 }
 
+// Threads with streams of their own get their own results.
 TEST_P(CommOrder, ManyThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
@@ -197,6 +203,7 @@ TEST_P(CommOrder, ManyThreadsAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, CommOrder, ::testing::Range(1, 5));
 
+// After a reset of every device the streams and events that were kept are made anew.
 TEST(CommReset, WorksAgain) {
   NEEDS_DEVICES(3);
   if (!cuda::is_simulated()) GTEST_SKIP() << "other tests' tensors live on real devices";

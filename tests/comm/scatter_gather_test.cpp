@@ -6,6 +6,7 @@ namespace {
 using Scatter = OnDevices;
 using Gather = OnDevices;
 
+// Without sizes pieces are those of chunk(), along every dimension and from every kind of memory.
 TEST_P(Scatter, EqualPieces) {
   for (const std::string from : {"cpu", "pinned", "cuda:0"})
     for (const std::int64_t dim : {0, 1, -1})
@@ -26,6 +27,7 @@ TEST_P(Scatter, EqualPieces) {
       }
 }
 
+// Pieces have the sizes that were given, and are there when the streams that were given are done.
 TEST_P(Scatter, GivenSizesAndStreams) {
   const Tensor source = numbers({4 + count(), 3}, int64, cuda_device(0), 2);
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count()), 1);
@@ -41,6 +43,7 @@ TEST_P(Scatter, GivenSizesAndStreams) {
     expect_equal(pieces[i], expected[i], "piece " + std::to_string(i));
 }
 
+// Outputs say how large the pieces are, and are what comes back.
 TEST_P(Scatter, IntoOutputs) {
   for (const bool on_device : {false, true}) {
     const Tensor plain = numbers({3, 2 * count() + 1}, float32, Device::Type::cpu, 3);
@@ -85,6 +88,7 @@ TEST_P(Gather, PutsPiecesTogether) {
     }
 }
 
+// Large pieces arrive; the result has the pieces' memory format if it is one, else the usual.
 TEST_P(Gather, LargePiecesAndMemoryFormat) {
   std::vector<Tensor> pieces;
   std::vector<Tensor> images;

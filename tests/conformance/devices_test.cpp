@@ -26,6 +26,18 @@ TEST(Device, RefusesStringsThatDoNotParse) {
   }
 }
 
+TEST(Device, RefusesANullPointerAsAString) {
+  // Whatever takes a device string takes a `const char*`.
+  const char* const none = nullptr;
+  const char* const text = "Invalid device string: got a null pointer";
+  EXPECT_ERROR(Device{none}, Error, text);
+  EXPECT_ERROR(DeviceArg{none}, Error, text);
+  EXPECT_ERROR(set_device(none), Error, text);
+  EXPECT_ERROR(get_device_properties(none), Error, text);
+  EXPECT_ERROR(Stream{none}, Error, text);
+  EXPECT_ERROR(Device{std::string_view()}, Error, "Invalid device string: ''");
+}
+
 TEST(DeviceArgument, AcceptsIndexStringDeviceAndNothing) {
   EXPECT_EQ(DeviceArg(0).index(), 0);
   EXPECT_EQ(DeviceArg(-3).index(), -3);
@@ -139,6 +151,7 @@ TEST(Properties, HaveAText) {
                 ")");
 }
 
+// Every architecture of the list has its flag.
 TEST(ArchList, AgreesWithTheFlags) {
   const std::vector<std::string> list = get_arch_list();
   const std::string flags = get_gencode_flags();
@@ -155,6 +168,7 @@ TEST(Properties, TellDevicesApart) {
   EXPECT_NE(get_device_properties(0).uuid, get_device_properties(1).uuid);
 }
 
+// An address tells the device that allocated it.
 TEST(PointerDevice, IsTheOwner) {
   const int last = device_count() - 1;
   test::Words<int> here(16, last);
@@ -189,6 +203,7 @@ namespace user {
 using namespace ember;        // NOLINT(google-build-using-namespace): that is what is tested
 using namespace ember::cuda;  // NOLINT(google-build-using-namespace)
 
+// using namespace of both leaves `driver` and `properties` unambiguous.
 TEST(Namespaces, CanBeUsedTogether) {
   const driver::Driver& active = active_driver();
   EXPECT_EQ(&active, driver_if_made());

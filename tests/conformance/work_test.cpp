@@ -101,7 +101,7 @@ TEST(Launch, FromManyThreadsToOneStreamLosesNothing) {
   EXPECT_EQ(data.read()[0], 1000u);
 }
 
-TEST(Launch, WithoutAColumnNamesTheKernel) {
+TEST(Launch, WithoutAnImplementationNamesTheKernel) {
   static constexpr Kernel kNowhere{"nowhere", nullptr, nullptr};
   EXPECT_ERROR(launch(Stream(), kNowhere, Params(test::NopArgs{})), AcceleratorError,
                "kernel 'nowhere' has no ");
@@ -110,8 +110,8 @@ TEST(Launch, WithoutAColumnNamesTheKernel) {
 }
 
 TEST(Launch, NeedsAName) {
-  EXPECT_ERROR(launch(Stream(), Kernel{nullptr}, Params(test::NopArgs{})), ValueError,
-               "kernel.name is null");
+  EXPECT_ERROR(launch(Stream(), Kernel{}, Params(test::NopArgs{})), ValueError,
+               "the kernel has no name");
 }
 
 TEST(Launch, OfALambdaRunsOnItsKindOfDevice) {
@@ -129,7 +129,7 @@ TEST(Launch, OfALambdaRunsOnItsKindOfDevice) {
       [=](const CudaLaunch& on) {
         return test::affine_kernel.cuda == nullptr
                    ? Status(Code::not_supported)
-                   : test::affine_kernel.cuda(Params(AffineArgs{word, 1, 0, 11}), on);
+                   : test::affine_kernel.cuda.run(Params(AffineArgs{word, 1, 0, 11}), on);
       });
   EXPECT_EQ(data.read()[0], 11u);
 }

@@ -14,6 +14,7 @@
 namespace ember::driver::cuda {
 namespace {
 
+// Sizes around the pieces that threads share, at odd addresses.
 TEST(CopyTeam, CopiesEveryByteAndNoMore) {
   for (const std::size_t bytes : {0UL, 1UL, 255UL, 256UL << 10, (256UL << 10) + 1, 3UL << 20}) {
     std::vector<unsigned char> source(bytes + 2);

@@ -7,6 +7,10 @@
 #   - files directly in ember/ are for users: they may include everything, and no folder may include
 #     them, except ember/version.h;
 #   - CUDA's headers belong to driver/cuda alone;
+#   - no streams, locales or regular expressions of the standard library, neither in ember/ nor in
+#     python/src: ember/base/number_text.h says why (<iosfwd> only names them);
+#   - above the seam there is one implementation: only driver/ and runtime/ may ask whether devices
+#     are simulated (is_simulated); what kernels need, they say themselves (KernelNeeds);
 #   - a folder with sources must have a row.
 
 cmake_minimum_required(VERSION 3.25)
@@ -49,16 +53,30 @@ endfunction()
 
 # "file:line" of the first place where a text stands.
 function(place file text result)
-  file(READ ${ROOT}/ember/${file} content)
+  file(READ ${ROOT}/${file} content)
   string(FIND "${content}" "${text}" at)
   string(SUBSTRING "${content}" 0 ${at} before)
   string(REGEX REPLACE "[^\n]" "" newlines "${before}")
   string(LENGTH "${newlines}" line)
   math(EXPR line "${line} + 1")
-  set(${result} "ember/${file}:${line}" PARENT_SCOPE)
+  set(${result} "${file}:${line}" PARENT_SCOPE)
 endfunction()
 
+set(stream_header "(fstream|iomanip|ios|iostream|istream|locale|ostream|regex|spanstream|\
+sstream|streambuf|strstream|syncstream|filesystem|format|print|codecvt)")
 set(cuda_header "(cu(da|blas|fft|rand|solver|sparse|pti|b/)|nccl|nvml|nvrtc|nvtx|nvJitLink)")
+
+# The objects behind these headers exist once per C++ runtime, and a library whose runtime is linked
+# statically meets those of another one in the same process.
+function(refuse_streams file include)
+  if(include MATCHES "<(${stream_header})>")
+    set(header ${CMAKE_MATCH_1})
+    place(${file} "${include}" at)
+    violation("${at}: <${header}>: numbers become text in ember/base/number_text.h")
+    set(violations TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
 read_table()
 file(GLOB_RECURSE files RELATIVE ${ROOT}/ember
   ${ROOT}/ember/*.h ${ROOT}/ember/*.inc ${ROOT}/ember/*.cpp ${ROOT}/ember/*.cu ${ROOT}/ember/*.cuh)
@@ -76,9 +94,18 @@ foreach(file IN LISTS files)
     continue()
   endif()
 
+  if(NOT directory MATCHES "^(driver|runtime)(/|$)")
+    file(STRINGS ${ROOT}/ember/${file} asking REGEX "(is_simulated|[.>]simulated)\\(")
+    foreach(line IN LISTS asking)
+      place(ember/${file} "${line}" at)
+      violation("${at}: ${directory} may not ask whether devices are simulated")
+    endforeach()
+  endif()
+
   file(STRINGS ${ROOT}/ember/${file} includes REGEX "^[ \t]*#[ \t]*include")
   foreach(include IN LISTS includes)
     math(EXPR count "${count} + 1")
+    refuse_streams(ember/${file} "${include}")
     if(include MATCHES "\"ember/([^\"]*)\"")
       set(included ${CMAKE_MATCH_1})
       folder_of(${included} target)
@@ -89,16 +116,25 @@ foreach(file IN LISTS files)
       if(target STREQUAL "")
         set(target "a header for users")
       endif()
-      place(${file} "${include}" at)
+      place(ember/${file} "${include}" at)
       violation("${at}: ${directory} may not include ember/${included} (${target})")
     elseif(include MATCHES "\"([^\"]*)\"")
-      place(${file} "${include}" at)
+      place(ember/${file} "${include}" at)
       violation("${at}: write \"ember/...\" instead of \"${CMAKE_MATCH_1}\"")
     elseif(include MATCHES "<(${cuda_header}[^>]*)>"
         AND NOT directory STREQUAL "driver/cuda")
-      place(${file} "${include}" at)
+      place(ember/${file} "${include}" at)
       violation("${at}: <${CMAKE_MATCH_1}> belongs to driver/cuda")
     endif()
+  endforeach()
+endforeach()
+
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/python/src/*.h ${ROOT}/python/src/*.cpp)
+foreach(file IN LISTS files)
+  file(STRINGS ${ROOT}/${file} includes REGEX "^[ \t]*#[ \t]*include")
+  foreach(include IN LISTS includes)
+    math(EXPR count "${count} + 1")
+    refuse_streams(${file} "${include}")
   endforeach()
 endforeach()
 

@@ -15,6 +15,7 @@ class ProductErrors : public ::testing::TestWithParam<const char*> {
   }
 };
 
+// Each mismatch of shapes is refused in torch's words.
 TEST_P(ProductErrors, Shapes) {
   EXPECT_ERROR(mm(some({2, 3}), some({4, 5})), Error,
                "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
@@ -57,6 +58,7 @@ TEST_P(ProductErrors, Shapes) {
                "mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)");
 }
 
+// Factors of different dtypes are refused, named as torch names them.
 TEST_P(ProductErrors, Dtypes) {
   EXPECT_ERROR(mm(some({2, 2}), some({2, 2}, float64)), Error,
                "expected m1 and m2 to have the same dtype, but got: float != double");
@@ -83,6 +85,7 @@ TEST_P(ProductErrors, Dtypes) {
                "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
+// Outputs of another dtype or shape, or of elements that share memory, are refused unchanged.
 TEST_P(ProductErrors, Outputs) {
   Tensor wrong = full({2, 2}, 5, {float64, GetParam()});
   EXPECT_ERROR(mm_out(wrong, some({2, 2}), some({2, 2})), Error,

@@ -1,4 +1,5 @@
 // Products of matrices: right by the definition, and the same bits on the CPU and on the device.
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -24,8 +25,35 @@ constexpr Size kSizes[] = {{0, 3, 2},     {3, 0, 2},     {2, 3, 0},    {1, 1, 1}
                            {5, 7, 1},     {1, 9, 6},     {1, 300, 1},  {17, 33, 9}, {64, 64, 64},
                            {97, 129, 65}, {401, 11, 13}, {7, 600, 390}};
 
+/// Works when its thread's variables are destroyed. Made first, so that it dies last.
+struct WorksAtTheEnd {
+  std::function<void()> work;
+  ~WorksAtTheEnd() { work(); }
+};
+/// What is kept for a thread has gone by then: the memory of own loops (linalg.own_loops), and
+/// cuBLASLt's last plans.
+void expect_products_at_the_end(Device device) {
+  const Tensor a = matrix(Dtype::float32, {33, 65}, 1).to(device);
+  const Tensor b = matrix(Dtype::float32, {65, 17}, 2).to(device);
+  Tensor early;
+  Tensor late;
+  std::thread([&] {
+    thread_local WorksAtTheEnd last;
+    early = mm(a, b);
+    last.work = [&] { late = mm(a, b); };
+  }).join();
+  ASSERT_TRUE(late.defined());
+  expect_same(late, early.cpu(), 0, "late");
+}
+TEST(Products, MayBeComputedInTheLastDestructorsOfAThread) {
+  expect_products_at_the_end(Device(Device::Type::cpu));
+  NEEDS_DEVICES(1);
+  expect_products_at_the_end(Device(kDevice));
+}
+
 class Matmul : public ::testing::TestWithParam<Dtype> {};
 
+// Against sums of products in higher precision, by shape and dtype.
 TEST_P(Matmul, FollowsTheDefinition) {
   for (const auto& [n, k, m] : kSizes) {
     const Tensor a = matrix(GetParam(), {n, k}, 1);
@@ -83,6 +111,7 @@ std::vector<std::pair<std::string, Tensor>> layouts(const Tensor& plain) {
 /// Devices compute small products by a kernel of ember's, and others by a library.
 constexpr std::int64_t kSmallAndLarge[] = {6, 70};
 
+// Transposed, sliced and expanded factors give what dense ones give.
 TEST_P(Matmul, TakesEveryLayout) {
   for (const std::int64_t n : kSmallAndLarge) {
     const std::vector<std::string> places = is_integral(GetParam()) || cuda::device_count() == 0
@@ -106,6 +135,7 @@ TEST_P(Matmul, TakesEveryLayout) {
   }
 }
 
+// addmm and baddbmm: beta and alpha, and inputs that are broadcast.
 TEST_P(Matmul, AddsToAnInput) {
   const bool integral = is_integral(GetParam());
   for (const std::string place : {"cpu", kDevice}) {
@@ -175,6 +205,7 @@ TEST(Products, BetaZeroDoesNotLookAtTheInput) {
   }
 }
 
+// NaN and infinity stay in their rows, and reach no other.
 TEST(Products, NansAndInfinitiesPass) {
   for (const std::string place : {"cpu", kDevice}) {
     if (place != "cpu" && cuda::device_count() == 0) continue;
@@ -205,6 +236,7 @@ TEST(Products, SixteenBitsAddUpAsFloat) {
   }
 }
 
+// matmul of vectors, matrices and batches: the shapes that torch gives, and the values.
 TEST(Products, VectorsAndBroadcasting) {
   for (const std::string place : {"cpu", kDevice}) {
     if (place != "cpu" && cuda::device_count() == 0) continue;
@@ -308,6 +340,7 @@ TEST(Products, OutMayBeAnInput) {
   }
 }
 
+// Complex alpha and beta.
 TEST(Products, ComplexFactors) {
   for (const std::string place : {"cpu", kDevice}) {
     if (place != "cpu" && cuda::device_count() == 0) continue;
@@ -325,6 +358,7 @@ TEST(Products, ComplexFactors) {
   }
 }
 
+// Threads that multiply at once get their own results.
 TEST(Products, FromSeveralThreads) {
   NEEDS_DEVICES(1);
   const Tensor a = matrix(float32, {130, 70}, 16);
@@ -346,6 +380,7 @@ TEST(Products, FromSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// CUBLAS_WORKSPACE_CONFIG: sizes times counts, and zero for what cannot be read.
 TEST(Workspace, Config) {
   EXPECT_EQ(linalg::parse_workspace_config(":4096:2:16:8"), (4096U * 2 + 16 * 8) * 1024);
   EXPECT_EQ(linalg::parse_workspace_config(":16:8"), 128U * 1024);
@@ -355,7 +390,9 @@ TEST(Workspace, Config) {
   EXPECT_EQ(linalg::parse_workspace_config(""), 0U);
 }
 
+// clear_blas_workspaces() leaves nothing of it; simulated devices take none for a product.
 TEST(Workspace, ComesFromTheAllocatorOnRealDevices) {
+  NEEDS_CACHING();
   NEEDS_DEVICES(1);
   cuda::clear_blas_workspaces();
   const Tensor a = ones({300, 300}, kDevice);

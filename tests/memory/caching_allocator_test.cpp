@@ -1,7 +1,5 @@
 // Single behaviours of the caching allocator that the model does not speak of: errors, texts,
 // notifications, resets.
-#include "ember/memory/caching_allocator.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +15,6 @@ namespace {
 
 using cuda::Activity;
 using memory::Block;
-using memory::CachingAllocator;
 
 constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
@@ -36,7 +33,7 @@ class CachingAllocatorTest : public testing::Test {
     }
   }
   static constexpr int kDevice = 3;
-  FakeDevice device_{kCapacity};
+  FakeDevice device_{kCapacity, kDevice};
   CachingAllocator allocator_{kDevice, device_};
 };
 
@@ -180,7 +177,6 @@ TEST_F(CachingAllocatorTest, AFaultOfAnotherDeviceIsItsOwnAffair) {
   expect_out_of_memory(kCapacity, "CUDA out of memory. ");  // what is parked stays ...
   EXPECT_EQ(allocator_.counters().active.all.current, 2);
   device_.reset(kOther);
-  allocator_.forget_device(kOther);
   EXPECT_EQ(allocate(kKiB)->address(), pointer);  // ... until the reset
   EXPECT_EQ(allocator_.counters().active.all.current, 1);
 }
@@ -221,15 +217,19 @@ TEST_F(CachingAllocatorTest, AResetLeavesNoEventsBehind) {
   EXPECT_EQ(allocate(kKiB)->address(), pointer);
   EXPECT_EQ(device_.events_alive(), 2U);  // kept for later
   device_.reset(kOther);
-  allocator_.forget_device(kOther);
   EXPECT_EQ(device_.events_alive(), 1U);
   EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(12, kThird)));
   EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(13, kThird)));
   EXPECT_TRUE(allocator_.free(pointer));
   EXPECT_EQ(device_.events_alive(), 2U);  // pending
   device_.reset(kDevice);
-  allocator_.forget();  // those of the healthy device, too
-  EXPECT_EQ(device_.events_alive(), 0U);
+  EXPECT_EQ(allocator_.counters().active.all.current, 0);
+  for (const int number : {12, 13}) device_.complete(stream_handle(number, kThird));
+  Block* next = allocate(kKiB);  // what was parked is found to be gone
+  EXPECT_EQ(allocator_.counters().active.all.current, 1);
+  EXPECT_TRUE(allocator_.record_stream(next->address(), stream_handle(12, kThird)));
+  EXPECT_TRUE(allocator_.free(next->address()));
+  EXPECT_EQ(device_.events_alive(), 2U);  // used again
 }
 
 TEST_F(CachingAllocatorTest, AnotherDeviceMayBeResetAtAnyTime) {
@@ -252,7 +252,6 @@ TEST_F(CachingAllocatorTest, AnotherDeviceMayBeResetAtAnyTime) {
   });
   while (!done) {
     device_.reset(kOther);
-    allocator_.forget_device(kOther);
   }
   user.join();
   EXPECT_TRUE(allocator_.empty_cache().ok());
@@ -282,7 +281,6 @@ TEST_F(CachingAllocatorTest, AStreamThatIsGoneIsSettledWithItsDevice) {
   EXPECT_EQ(device_.devices_synchronized(), 1);  // once for all of them
   EXPECT_EQ(allocator_.counters().active.all.current, 1);
   device_.reset(kOther);
-  allocator_.forget_device(kOther);
   EXPECT_EQ(allocate(kKiB)->address(), pointers[0]);
   EXPECT_EQ(allocator_.counters().active.all.current, 1);
   EXPECT_EQ(device_.devices_synchronized(), 1);
@@ -339,7 +337,7 @@ TEST_F(CachingAllocatorTest, ASegmentThatCannotBeGivenBackStays) {
   EXPECT_EQ(allocate(kKiB, 1)->address(), address);
 }
 
-TEST_F(CachingAllocatorTest, AResetForgetsEverything) {
+TEST_F(CachingAllocatorTest, AResetOfTheDeviceForgetsEverything) {
   Block* kept = allocate(kKiB);
   void* const pointer = kept->address();
   Block* recorded = allocate(kKiB);
@@ -348,7 +346,7 @@ TEST_F(CachingAllocatorTest, AResetForgetsEverything) {
   EXPECT_TRUE(allocator_.record_stream(parked->address(), stream_handle(2)));
   EXPECT_TRUE(allocator_.free(parked->address()));
   const std::uint64_t serial = kept->serial;
-  allocator_.forget();
+  device_.reset(kDevice);
   EXPECT_FALSE(allocator_.free(pointer));
   EXPECT_FALSE(allocator_.free(kept, pointer, serial));
   const auto counters = allocator_.counters();

@@ -4,14 +4,10 @@
 #include <vector>
 
 #include "ember/base/error.h"
-#include "ember/memory/caching_allocator.h"
-#include "ember/memory/pinned_allocator.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
 namespace {
-
-using memory::CachingAllocator;
 
 constexpr std::size_t kMiB = 1 << 20;
 
@@ -83,7 +79,7 @@ TEST(FailingSource, EveryCallForPinnedMemoryMayFail) {
     ASSERT_LT(k, 1000);
     FakePinned host(8 * kMiB);
     {
-      memory::PinnedAllocator allocator(host);
+      PinnedAllocator allocator(host);
       const auto scenario = [&] {
         std::vector<void*> live;
         for (const std::size_t bytes : {std::size_t{1}, kMiB, 4 * kMiB, 5 * kMiB}) {

@@ -2,6 +2,7 @@
 // test says so, and calls that fail when the test says so. Thread-safe.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <iterator>
@@ -10,6 +11,10 @@
 #include <mutex>
 #include <set>
 
+#include "ember/memory/caching.h"
+#include "ember/memory/device_allocator.h"
+#include "ember/memory/direct.h"
+#include "ember/memory/pinned_allocator.h"
 #include "ember/memory/segment_source.h"
 
 namespace ember::test {
@@ -42,12 +47,25 @@ class FakeSource : public Base {
     const std::lock_guard lock(mutex_);
     faults_[device] = code;
   }
-  /// Handles from before are refused from now on.
+  /// The device's events are gone, and its memory; handles from before are refused.
   void reset(int device) {
     const std::lock_guard lock(mutex_);
     faults_.erase(device);
-    ++epochs_[device];
+    ++epochs_[static_cast<std::size_t>(device)];
+    std::erase_if(events_, [device](const auto& event) { return event.second->device == device; });
+    if (device != memory_of_) return;
+    segments_.clear();
+    held_ = 0;
   }
+  std::uint32_t device_epoch(int device) noexcept override {
+    return epochs_[static_cast<std::size_t>(device)];
+  }
+  /// On the calling thread nothing may wait: as in a host function.
+  static bool& on_worker() {
+    static thread_local bool worker = false;
+    return worker;
+  }
+  bool may_wait() noexcept override { return !on_worker(); }
   /// How often somebody waited for all work of a device.
   int devices_synchronized() const { return devices_synchronized_; }
 
@@ -73,8 +91,10 @@ class FakeSource : public Base {
     return events_.size();
   }
 
-  Status allocate(std::size_t bytes, void*& out) noexcept override {
+  static constexpr std::uint32_t kAnyEpoch = ~std::uint32_t{0};
+  Status obtain(std::size_t bytes, void*& out, std::uint32_t epoch = kAnyEpoch) noexcept {
     const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
     if (Status status = next_call(); !status.ok()) return status;
     if (bytes > capacity_ - held_) return Code::out_of_memory;
     std::uintptr_t address = kStart;  // the lowest gap: the same calls give the same addresses
@@ -87,8 +107,10 @@ class FakeSource : public Base {
     out = reinterpret_cast<void*>(address);
     return {};
   }
-  Status free(void* pointer) noexcept override {
+  Status give_back(void* pointer, std::uint32_t epoch = kAnyEpoch) noexcept {
+    if (on_worker()) return Code::not_permitted;
     const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
     const auto found = segments_.find(reinterpret_cast<std::uintptr_t>(pointer));
     if (found == segments_.end()) return Code::invalid_value;
     if (Status status = next_call(); !status.ok()) return status;
@@ -99,37 +121,43 @@ class FakeSource : public Base {
   Status event_create(int device, driver::EventHandle& out) noexcept override {
     const std::lock_guard lock(mutex_);
     if (Status status = next_call(device); !status.ok()) return status;
-    auto event = std::make_unique<Event>();
-    out = {event.get(), device, epochs_[device]};
+    auto event = std::make_unique<Event>(Event{nullptr, 0, device});
+    out = {event.get(), device, epochs_[static_cast<std::size_t>(device)]};
     events_[event.get()] = std::move(event);
     return {};
   }
   Status event_destroy(driver::EventHandle event) noexcept override {
     const std::lock_guard lock(mutex_);
+    if (event.epoch != device_epoch(event.device)) return Code::context_is_destroyed;
     return events_.erase(event.native) == 1 ? Status() : Status(Code::invalid_handle);
   }
   Status event_record(driver::EventHandle handle, driver::StreamHandle stream) noexcept override {
     const std::lock_guard lock(mutex_);
     if (Status status = next_call(stream.device); !status.ok()) return status;
-    if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
-    if (stream.epoch != epochs_[stream.device]) return Code::context_is_destroyed;
+    if (handle.epoch != epochs_[static_cast<std::size_t>(handle.device)])
+      return Code::context_is_destroyed;
+    if (stream.epoch != epochs_[static_cast<std::size_t>(stream.device)])
+      return Code::context_is_destroyed;
     if (destroyed_.contains(stream.native)) return Code::invalid_handle;
-    *events_.at(handle.native) = {stream.native, ++recorded_[stream.native]};
+    *events_.at(handle.native) = {stream.native, ++recorded_[stream.native], handle.device};
     return {};
   }
   Status event_query(driver::EventHandle handle) noexcept override {
     const std::lock_guard lock(mutex_);
     if (Status status = next_call(handle.device); !status.ok()) return status;
-    if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
+    if (handle.epoch != epochs_[static_cast<std::size_t>(handle.device)])
+      return Code::context_is_destroyed;
     const Event& event = *events_.at(handle.native);
     return done_[event.stream] >= event.number ? Code::ok : Code::not_ready;
   }
   Status event_synchronize(driver::EventHandle handle) noexcept override {
+    if (on_worker()) return Code::not_permitted;
     Event event;
     {
       const std::lock_guard lock(mutex_);
       if (Status status = next_call(handle.device); !status.ok()) return status;
-      if (handle.epoch != epochs_[handle.device]) return Code::context_is_destroyed;
+      if (handle.epoch != epochs_[static_cast<std::size_t>(handle.device)])
+        return Code::context_is_destroyed;
       event = *events_.at(handle.native);
       if (done_[event.stream] >= event.number) return {};
     }
@@ -137,6 +165,7 @@ class FakeSource : public Base {
     return {};
   }
   Status device_synchronize(int device) noexcept override {
+    if (on_worker()) return Code::not_permitted;
     const std::lock_guard lock(mutex_);
     if (Status status = next_call(device); !status.ok()) return status;
     ++devices_synchronized_;
@@ -147,6 +176,7 @@ class FakeSource : public Base {
   struct Event {
     void* stream = nullptr;
     std::uint64_t number = 0;
+    int device = 0;
   };
   /// Who waits makes the stream's work happen.
   virtual void wait_for(void* stream, std::uint64_t number) noexcept {
@@ -155,8 +185,12 @@ class FakeSource : public Base {
   }
 
   std::size_t capacity_;
+  int memory_of_ = -1;  // the device; none: the host
 
  private:
+  bool passed(std::uint32_t epoch) noexcept {
+    return epoch != kAnyEpoch && epoch != device_epoch(memory_of_);
+  }
   Status next_call() noexcept {
     ++calls_;
     if (countdown_ > 0 && --countdown_ == 0) return Status(failure_, "injected");
@@ -171,7 +205,7 @@ class FakeSource : public Base {
 
   std::mutex mutex_;
   std::map<int, Code> faults_;
-  std::map<int, std::uint32_t> epochs_;
+  std::array<std::atomic<std::uint32_t>, 8> epochs_{};
   std::set<void*> destroyed_;
   std::atomic<int> devices_synchronized_{0};
   std::atomic<int> countdown_{-1}, calls_{0};
@@ -184,7 +218,16 @@ class FakeSource : public Base {
 
 class FakeDevice : public FakeSource<memory::SegmentSource> {
  public:
-  using FakeSource::FakeSource;
+  explicit FakeDevice(std::size_t capacity, int device = 0) : FakeSource(capacity) {
+    memory_of_ = device;
+  }
+  std::uint32_t epoch() noexcept override { return device_epoch(memory_of_); }
+  Status allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override {
+    return obtain(bytes, out, epoch);
+  }
+  Status free(std::uint32_t epoch, void* pointer) noexcept override {
+    return give_back(pointer, epoch);
+  }
   Status memory_info(driver::MemoryInfo& out) noexcept override {
     out.total = capacity_;
     out.free = capacity_ - bytes_held();
@@ -192,6 +235,32 @@ class FakeDevice : public FakeSource<memory::SegmentSource> {
   }
 };
 
-using FakePinned = FakeSource<memory::PinnedSource>;
+class FakePinned : public FakeSource<memory::PinnedSource> {
+ public:
+  using FakeSource::FakeSource;
+  std::uint32_t epoch() noexcept override { return device_epoch(0) + device_epoch(1); }
+  Status allocate(std::size_t bytes, void*& out) noexcept override { return obtain(bytes, out); }
+  Status free(void* pointer) noexcept override { return give_back(pointer); }
+};
+
+/// Allocators with a pool of events of their own.
+struct OwnEvents {
+  memory::EventPool events;
+};
+template <class BackEnd>
+class AllocatorOf : private OwnEvents, public memory::DeviceAllocator {
+ public:
+  AllocatorOf(int device, memory::SegmentSource& source)
+      : OwnEvents{memory::EventPool(source)},
+        DeviceAllocator(device, source, events, std::make_unique<BackEnd>()) {}
+};
+using CachingAllocator = AllocatorOf<memory::CachingBackEnd>;
+using DirectAllocator = AllocatorOf<memory::DirectBackEnd>;
+
+class PinnedAllocator : private OwnEvents, public memory::PinnedAllocator {
+ public:
+  explicit PinnedAllocator(memory::PinnedSource& source)
+      : OwnEvents{memory::EventPool(source)}, memory::PinnedAllocator(source, events) {}
+};
 
 }  // namespace ember::test

@@ -3,10 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "ember/base/error.h"
 #include "ember/memory/memory.h"
+#include "ember/runtime/observer.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 
@@ -50,6 +54,117 @@ TEST(MemoryProcess, AResetTakesTheMemory) {
     fill_async(next.data(), 1, kMiB, default_stream(0));
     synchronize(0);
   });
+}
+
+TEST(MemoryProcess, ABufferFromBeforeAResetIsRefused) {
+  IN_CHILD({
+    const Stream stream(0);
+    DeviceBuffer old = allocate(kMiB, default_stream(0));
+    const DeviceBuffer empty = allocate(0, default_stream(0));
+    EXPECT_NE(old.as<char>(), nullptr);
+    reset_device(0);
+    const std::string text = "context is destroyed";
+    EXPECT_ERROR((void)old.data(), AcceleratorError, text);
+    EXPECT_ERROR((void)old.as<float>(), AcceleratorError,
+                 "was allocated on cuda:0 before it was reset");
+    EXPECT_ERROR((void)clone(old, default_stream(0)), AcceleratorError, "Allocate a new buffer");
+    EXPECT_ERROR(record_stream(old, default_stream(0)), AcceleratorError, text);
+    EXPECT_EQ(memory_allocated(0), 0U) << "a refused clone leaves nothing behind";
+    EXPECT_EQ(old.size(), kMiB);
+    EXPECT_EQ(old.device(), Device("cuda:0"));
+    EXPECT_EQ(empty.data(), nullptr);  // there is nothing to refuse
+    DeviceBuffer moved = std::move(old);
+    EXPECT_ERROR((void)moved.data(), AcceleratorError, text);
+    moved = allocate(kMiB, default_stream(0));  // the old one goes silently
+    EXPECT_NE(moved.data(), nullptr);
+    EXPECT_EQ(memory_allocated(0), kMiB);
+  });
+  if (device_count() < 2) return;
+  IN_CHILD({
+    const DeviceBuffer other = allocate(kMiB, default_stream(1));
+    reset_device(0);
+    EXPECT_NE(other.data(), nullptr);
+  });
+}
+
+TEST(MemoryProcess, EmptyingIsCountedFromTheStart) {
+  IN_CHILD({
+    init();
+    empty_cache();
+    for (int device = 0; device < device_count(); ++device)
+      EXPECT_EQ(memory_counters(device).num_sync_all_streams, 1) << device;
+    EXPECT_EQ(memory_counters(0).num_device_alloc, 0);
+  });
+}
+
+/// Ends a child that hangs.
+void within_a_minute() { alarm(60); }
+
+class Silent : public Observer {
+  void notice(const Activity&) noexcept override {}
+};
+
+// A host function frees what it owns when it has run, on a thread of the driver's; whoever waits
+// for the stream must not keep it from that.
+TEST(MemoryProcess, HostFunctionsMayOwnMemoryThatSomebodyWaitsFor) {
+  for (const bool caching : {true, false}) {
+    for (const bool watched : {false, true}) {
+      IN_CHILD({
+        within_a_minute();
+        if (!caching) setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+        Silent observer;
+        if (watched) set_observer(&observer);
+        {
+          const Stream stream(0);
+          test::Gate gate(stream);
+          auto owned = std::make_shared<DeviceBuffer>(allocate(kMiB, stream));
+          DeviceBuffer used = allocate(kMiB, default_stream(0));
+          host_function([owned = std::move(owned)]() mutable { owned.reset(); }, stream);
+          record_stream(used, stream);
+          used.reset();  // free when the host function is done
+          std::thread opener([&] { gate.open(); });
+          empty_cache();
+          opener.join();
+          stream.synchronize();
+        }
+        empty_cache();
+        EXPECT_EQ(memory_reserved(0), 0U);
+        EXPECT_EQ(memory_counters(0).active.all.current, 0);
+        if (watched) set_observer(nullptr);
+      });
+    }
+  }
+}
+
+TEST(MemoryProcess, HostFunctionsThatWouldWaitForThemselvesAreTold) {
+  for (const bool caching : {true, false}) {
+    IN_CHILD({
+      within_a_minute();
+      if (!caching) setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+      const Stream stream(0);
+      const std::size_t most = mem_get_info(0).first / 4 * 3;
+      DeviceBuffer large = allocate(most, stream);
+      bool ran = false;
+      host_function(
+          [&] {
+            large.reset();
+            EXPECT_ERROR(empty_cache(), AcceleratorError, "operation not permitted");
+            try {  // CUDA permits no call at all
+              (void)allocate(most + most / 4, default_stream(0));
+              ADD_FAILURE() << "allocated by waiting for itself";
+            } catch (const OutOfMemoryError& error) {
+              EXPECT_NE(std::string(error.what()).find("host function"), std::string::npos);
+            } catch (const AcceleratorError& error) {
+              EXPECT_EQ(error.error_code(), static_cast<int>(Code::not_permitted));
+            }
+            ran = true;
+          },
+          stream);
+      stream.synchronize();
+      EXPECT_TRUE(ran);
+      EXPECT_NE(allocate(most, default_stream(0)).data(), nullptr);
+    });
+  }
 }
 
 TEST(MemoryProcess, PinnedMemoryWakesTheCurrentDeviceOrNone) {

@@ -2,18 +2,18 @@
 // same blocks and the same counters.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <mutex>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "ember/base/error.h"
-#include "ember/memory/caching_allocator.h"
 #include "tests/memory/fake_source.h"
 #include "tests/memory/reference_model.h"
 
 namespace ember::test {
 namespace {
-
-using memory::CachingAllocator;
 
 constexpr std::size_t kMiB = 1 << 20;
 
@@ -203,11 +203,17 @@ class Pair {
   int ooms_ = 0;
 };
 
-TEST(Model, OneMillionRandomOperations) {
+/// EMBER_TEST_OPERATIONS: how many operations each of the two tests does.
+int operations() {
+  const char* text = std::getenv("EMBER_TEST_OPERATIONS");
+  return text != nullptr ? std::atoi(text) : 1'000'000;
+}
+
+TEST(Model, RandomOperationsOfOneThread) {
   int ooms = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
     Pair pair(seed % 2 == 0 ? 512 * kMiB : 160 * kMiB, seed);
-    for (int i = 0; i < 101'000; ++i) {
+    for (int i = 0; i < operations() / 20; ++i) {
       pair.step();
       if (i % 64 == 0) pair.compare();
       if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << ", operation " << i;
@@ -216,6 +222,28 @@ TEST(Model, OneMillionRandomOperations) {
     ooms += pair.out_of_memory();
   }
   EXPECT_GT(ooms, 100) << "the test no longer reaches the out-of-memory path";
+}
+
+// Eight threads on one allocator, in turns, so that the model knows the order: what one allocates
+// another one frees, and it makes no difference who does what.
+TEST(Model, RandomOperationsOfEightThreadsInTurns) {
+  constexpr int kThreads = 8;
+  for (unsigned seed = 20; seed < 22; ++seed) {
+    Pair pair(seed % 2 == 0 ? 512 * kMiB : 160 * kMiB, seed);
+    std::mutex turn;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread)
+      threads.emplace_back([&] {
+        for (int i = 0; i < operations() / 4 / kThreads; i += 16) {
+          const std::lock_guard mine(turn);
+          for (int k = 0; k < 16 && !testing::Test::HasFatalFailure(); ++k) pair.step();
+          if (i % 64 == 0) pair.compare();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_FALSE(testing::Test::HasFatalFailure()) << "seed " << seed;
+    pair.finish();
+  }
 }
 
 }  // namespace

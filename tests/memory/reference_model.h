@@ -82,7 +82,7 @@ class ReferenceModel {
       add(counters.reserved_bytes, block.small, -static_cast<std::int64_t>(size));
       ++counters.num_device_free;
       free_[{block.small, block.stream}].erase({size, address});
-      (void)device_.free(reinterpret_cast<void*>(address));
+      (void)device_.give_back(reinterpret_cast<void*>(address));
       blocks.erase(address);
       it = segments.erase(it);
     }
@@ -138,7 +138,7 @@ class ReferenceModel {
     const auto reserved = static_cast<std::size_t>(counters.reserved_bytes.all.current);
     if (limit && reserved + segment > *limit) return std::nullopt;
     void* pointer = nullptr;
-    if (!device_.allocate(segment, pointer).ok()) return std::nullopt;
+    if (!device_.obtain(segment, pointer).ok()) return std::nullopt;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     segments[address] = segment;
     blocks[address] = {segment, 0, address, small, stream, State::free, {}, 0};

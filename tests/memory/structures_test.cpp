@@ -10,15 +10,16 @@
 
 #include "ember/memory/block.h"
 #include "ember/memory/block_map.h"
+#include "ember/memory/caching.h"
 #include "ember/memory/free_list.h"
-#include "ember/memory/thread_caches.h"
+#include "ember/memory/shards.h"
 
 namespace ember::memory {
 namespace {
 
 TEST(FreeList, FindsWhatAnOrderedSetFinds) {
   std::mt19937_64 random(1);
-  FreeList list(nullptr, true);
+  FreeList list;
   BlockPool pool;
   std::set<std::pair<std::size_t, Block*>> model;  // ordered by address through position below
   const auto order = [](const Block* a, const Block* b) {
@@ -67,7 +68,7 @@ TEST(FreeList, FindsWhatAnOrderedSetFinds) {
 }
 
 TEST(FreeList, EmptyHasNothing) {
-  FreeList list(nullptr, false);
+  FreeList list;
   EXPECT_EQ(list.best_fit(512), nullptr);
   EXPECT_EQ(list.best_fit(std::size_t{1} << 59), nullptr);
   EXPECT_EQ(list.largest(), nullptr);
@@ -143,43 +144,100 @@ TEST(BlockMap, ReadersClaimOnlyWhatTheyAskedFor) {
   EXPECT_GT(claimed, 100'000);
 }
 
-class NoHome final : public ThreadCacheHome {
-  void retire(ThreadCache&) noexcept override {}
+/// A segment of blocks in use, for shards alone.
+class ShardsTest : public testing::Test {
+ protected:
+  ShardsTest() {
+    segment_.pool = &pool_;
+    segment_.small = true;
+  }
+  Block* block_in_hand(std::size_t size) {
+    Block* block = records_.take();
+    block->set(512 * ++count_, Block::claimed);
+    block->size = size;
+    block->requested = size;
+    block->segment = &segment_;
+    count(size);
+    return block;
+  }
+  void count(std::size_t size) {
+    const auto bytes = static_cast<std::int64_t>(size);
+    stats_.apply(AllocEvent::Kind::allocated, true, {1, bytes, bytes});
+  }
+  Request request(std::size_t size) { return {size, size, nullptr, &pool_}; }
+
+  CachingBackEnd back_end_;
+  Pool pool_{0, back_end_};
+  Segment segment_;
+  BlockPool records_;
+  std::size_t count_ = 0;
+  Stats stats_;
+  Shards shards_;
 };
 
-TEST(ThreadCaches, NoCacheTakesMoreThanItMayKeep) {
-  NoHome home;
-  ThreadCaches caches(home);
-  Stats stats;
-  BlockPool pool;
-  const auto fill = [&](std::size_t size, std::size_t most) {  // the calling thread's
-    std::size_t count = 0;
-    for (; count < most; ++count) {
-      Block* block = pool.take();
-      block->set(512 * (count + 1), Block::cached);
-      block->size = size;
-      const ThreadCache::Put put = caches.mine()->put(block);
-      if (put == ThreadCache::Put::full) break;
-      EXPECT_EQ(put, ThreadCache::Put::kept);
-    }
-    return count;
-  };
-  caches.join();
-  const std::size_t limit = fill(512, 100'000);
-  ASSERT_LT(limit, 100'000U);
+TEST_F(ShardsTest, ClosedTheyKeepNothing) {
+  EXPECT_FALSE(shards_.put(block_in_hand(512)));
+  EXPECT_EQ(shards_.take(request(512)), nullptr);
+  EXPECT_EQ(shards_.close(stats_), nullptr);
+}
+
+TEST_F(ShardsTest, AShardGivesExactlyWhatWasPutThere) {
+  shards_.contended();
+  Block* block = block_in_hand(1024);
+  ASSERT_TRUE(shards_.put(block));
+  EXPECT_EQ(shards_.take(request(512)), nullptr);
+  Request other = request(1024);
+  other.stream = this;
+  EXPECT_EQ(shards_.take(other), nullptr);
+  other = request(1024);
+  other.pool = nullptr;
+  EXPECT_EQ(shards_.take(other), nullptr);
+  EXPECT_EQ(shards_.take(request(1024)), block);
+  EXPECT_EQ(shards_.take(request(1024)), nullptr);
+  shards_.settle(stats_);
+  EXPECT_EQ(stats_.allocated(), 1024);
+  EXPECT_EQ(stats_.max_allocated(), 1024);
+}
+
+TEST_F(ShardsTest, WithoutQuotaABlockIsCountedByTheLedger) {
+  shards_.contended();
+  Block* block = block_in_hand(1024);
+  ASSERT_TRUE(shards_.put(block));
+  shards_.settle(stats_);  // takes the quota back
+  EXPECT_EQ(stats_.allocated(), 0);
+  EXPECT_EQ(shards_.take(request(1024)), nullptr);
+  EXPECT_EQ(shards_.find(request(1024), Shards::Where::mine), block);
+  shards_.make_room(stats_, true, {1, 1024, 1024});
+  count(1024);
+  EXPECT_EQ(stats_.max_allocated(), 1024);
+}
+
+TEST_F(ShardsTest, AnotherThreadsBlocksAreFoundAndNoShardKeepsTooMuch) {
+  shards_.contended();
+  std::size_t kept = 0;
+  while (shards_.put(block_in_hand(512))) ++kept;
+  EXPECT_GT(kept, 100U);
+  EXPECT_LT(kept, 10'000U);
+  EXPECT_FALSE(shards_.put(block_in_hand(std::size_t{1} << 30)));
   std::thread([&] {
-    caches.join();
-    ThreadCache& mine = *caches.mine();
-    EXPECT_EQ(fill(1024, limit - 10), limit - 10);
-    while (caches.steal_for(mine, nullptr, 512)) {
-    }
-    EXPECT_EQ(fill(1024, 1), 0U);
-    std::size_t kept = 0;
-    for (Block* block = caches.drain(mine, stats, true); block != nullptr; block = block->link)
-      ++kept;
-    EXPECT_EQ(kept, limit);
+    EXPECT_EQ(shards_.take(request(512)), nullptr);
+    EXPECT_EQ(shards_.find(request(512), Shards::Where::mine), nullptr);
+    EXPECT_NE(shards_.find(request(512), Shards::Where::any), nullptr);
   }).join();
-  (void)caches.drain(stats);
+  std::size_t closed = 0;
+  for (Block* block = shards_.close(stats_); block != nullptr; block = block->link) ++closed;
+  EXPECT_EQ(closed, kept - 1);
+}
+
+TEST_F(ShardsTest, AfterManyOperationsItIsTimeToClose) {
+  shards_.contended();
+  Block* block = block_in_hand(512);
+  int operations = 0;
+  for (; shards_.put(block); ++operations) ASSERT_EQ(shards_.take(request(512)), block);
+  EXPECT_TRUE(shards_.expired());
+  EXPECT_GT(operations, 1000);
+  (void)shards_.close(stats_);
+  EXPECT_FALSE(shards_.expired());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Operations that were run before ask the heap for nothing: what they need is recycled.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -38,6 +39,7 @@ long allocations_of(const Call& call) {
   return after - before;
 }
 
+// The counter itself works: an allocation is seen.
 TEST(Allocations, AreCountedHere) {
   long* made = nullptr;
   EXPECT_EQ(allocations_of([&] { delete std::exchange(made, new long(1)); }), 1);
@@ -45,6 +47,7 @@ TEST(Allocations, AreCountedHere) {
 }
 
 TEST(Allocations, OperationsMakeNoneOnceWarm) {
+  NEEDS_CACHING();
   const Device device("cuda:0");
   const Tensor a = ones({8, 8}, device);
   const Tensor b = ones({8, 8}, device);
@@ -62,11 +65,28 @@ TEST(Allocations, OperationsMakeNoneOnceWarm) {
 }
 
 TEST(Allocations, OtherStreamsMakeNoneEither) {
+  NEEDS_CACHING();
   const cuda::StreamGuard guard{cuda::Stream(0)};
   const Tensor a = ones({8, 8}, "cuda:0");
   Tensor out = empty({8, 8}, "cuda:0");
   EXPECT_EQ(allocations_of([&] { add_out(out, a, a); }), 0);
   EXPECT_EQ(allocations_of([&] { const Tensor sum = a + a; }), 0);
+}
+
+TEST(Allocations, LaunchesWithAnyArgumentsMakeNoneEither) {
+  const cuda::Stream stream(0);
+  const cuda::Kernel kernel{"nothing",
+                            [](const cuda::Params&, const cuda::HostLaunch&) { return Status(); },
+                            [](const cuda::Params&, const cuda::CudaLaunch&) { return Status(); }};
+  const std::array<std::byte, cuda::Params::kCapacity> bytes{};
+  for (const std::size_t size : {0, 8, 256, 257, 4096})
+    EXPECT_EQ(allocations_of([&] {
+                // As many as fill several chunks of a simulated stream's queue.
+                for (int i = 0; i < 7; ++i) cuda::launch(stream, kernel, {bytes.data(), size});
+                stream.synchronize();
+              }),
+              0)
+        << size;
 }
 
 }  // namespace

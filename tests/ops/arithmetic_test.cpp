@@ -7,6 +7,7 @@
 namespace ember::test {
 namespace {
 
+// add and sub with alpha.
 TEST(Arithmetic, SumsWithAFactor) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -42,6 +43,45 @@ TEST(Arithmetic, SumsWithAFactor) {
   }
 }
 
+TEST(Arithmetic, AFactorChangesNoShapeDtypeOrDevice) {
+  NEEDS_DEVICES(1);
+  // Some factors are special cases; what comes out has the shape of x + y for all of them.
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{1}, {3}}, {{}, {2, 2}}, {{2, 1}, {3}}, {{1, 1, 1}, {4}}, {{0}, {1}}, {{3}, {}}};
+  for (const char* place : {"cpu", kDevice}) {
+    for (const Dtype dtype : all_dtypes()) {
+      for (const auto& [a, b] : shapes) {
+        const Tensor x = ones(a, Options(dtype, Device(place)));
+        const Tensor y = ones(b, Options(dtype, Device(place)));
+        const Tensor plain = x + y;
+        for (const int factor : {0, 1, 2, -1}) {
+          const Scalar alpha = dtype == bool_ ? Scalar(factor != 0) : Scalar(factor);
+          const std::string what = std::string(dtype_name(dtype)) + a.str() + b.str() + place;
+          const Tensor sum = add(x, y, alpha);
+          EXPECT_EQ(sum.sizes().str(), plain.sizes().str()) << what << " alpha " << factor;
+          EXPECT_EQ(sum.dtype(), dtype) << what;
+          EXPECT_EQ(sum.device(), x.device()) << what;
+          const double expected = dtype == bool_                 ? 1
+                                  : dtype == uint8 && factor < 0 ? 0
+                                                                 : 1 + factor;
+          for (const double element : values<double>(sum)) EXPECT_EQ(element, expected) << what;
+          Tensor out = empty({0}, Options(dtype, Device(place)));
+          EXPECT_EQ(add_out(out, x, y, alpha).sizes().str(), plain.sizes().str()) << what;
+          if (dtype == bool_) continue;
+          EXPECT_EQ(sub(x, y, alpha).sizes().str(), plain.sizes().str()) << what;
+          EXPECT_EQ(addcmul(x, y, y, alpha).sizes().str(), plain.sizes().str()) << what;
+        }
+      }
+    }
+    Tensor x = ones({1}, Options(bool_, Device(place)));
+    const Tensor y = ones({3}, Options(bool_, Device(place)));
+    EXPECT_ERROR(x.add_(y, false), Error, "doesn't match the broadcast shape");
+    EXPECT_ERROR(add(ones({2}, bool_), y.cpu(), false), Error, "must match");
+  }
+  EXPECT_ERROR(add(ones({2}, bool_), ones({2}, Options(bool_, Device(kDevice))), false), Error,
+               "on the same device");
+}
+
 TEST(Arithmetic, FactorsThatTheResultCannotHave) {
   const Tensor whole = ones({2}, int32);
   EXPECT_ERROR(add(whole, whole, 1.5), Error,
@@ -56,6 +96,7 @@ TEST(Arithmetic, FactorsThatTheResultCannotHave) {
             Complex<float>(1, 2));
 }
 
+// addcmul and addcdiv with value.
 TEST(Arithmetic, ProductsWithAFactor) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -86,6 +127,7 @@ TEST(Arithmetic, ProductsWithAFactor) {
   }
 }
 
+// round with decimals, also before the point.
 TEST(Arithmetic, RoundsToDigits) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -102,6 +144,7 @@ TEST(Arithmetic, RoundsToDigits) {
   }
 }
 
+// div with a rounding: towards zero and down, for every sign and dtype.
 TEST(Arithmetic, RoundedQuotients) {
   NEEDS_DEVICES(1);
   const std::vector<double> above = {7, -7, 7, -7, 6, -6, 0.5, -0.5};

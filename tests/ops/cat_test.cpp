@@ -118,6 +118,7 @@ TEST(Cat, OfAnyNumberOfTensors) {
   }
 }
 
+// Long rows, many rows, aligned and not.
 TEST(Cat, OfLargeTensors) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : {Dtype::uint8, Dtype::float32, Dtype::complex128}) {
@@ -128,6 +129,7 @@ TEST(Cat, OfLargeTensors) {
   }
 }
 
+// Parts that are transposed, sliced, expanded or offset.
 TEST(Cat, TakesViews) {
   NEEDS_DEVICES(1);
   const Tensor base = numbered({6, 8}, Dtype::float32, 0);
@@ -171,6 +173,7 @@ TEST(Cat, LeavesOutEmptyVectors) {
   }
 }
 
+// Any dtype that can hold the result, any strides, or none yet.
 TEST(Cat, IntoAnOutput) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -202,6 +205,7 @@ TEST(Cat, IntoAnOutput) {
   }
 }
 
+// Mismatches are refused in torch's words.
 TEST(Cat, Errors) {
   NEEDS_DEVICES(1);
   const std::vector<Tensor> none;
@@ -219,6 +223,7 @@ TEST(Cat, Errors) {
                "and cuda:0!");
 }
 
+// What comm packs small tensors with.
 TEST(FlatCat, IsCatOfFlattenedTensors) {
   for (const Device& place : {Device(Device::Type::cpu), Device("cuda:0")}) {
     for (const Dtype dtype : {Dtype::float32, Dtype::int8, Dtype::complex64}) {
@@ -254,6 +259,7 @@ TEST(FlatCat, Errors) {
   EXPECT_ERROR(ops::flat_cat(std::array{&a, &c}), Error, "same device");
 }
 
+// Exactly the bytes that were asked for are written, and no neighbour.
 TEST(MoveBytes, OfAnySizeAndAlignment) {
   const Tensor source = numbered({4000}, Dtype::uint8, 1).to("cuda:0");
   for (const int begin : {0, 1, 2, 4, 16})

@@ -66,6 +66,7 @@ std::vector<double> elements(const Tensor& x) {
 
 class EveryDirection : public ::testing::TestWithParam<std::tuple<int, int>> {};
 
+// CPU, pinned, device and another device, with and without conversion, for every pair of layouts.
 TEST_P(EveryDirection, BringsTheElements) {
   const auto from = static_cast<Place>(std::get<0>(GetParam()));
   const auto to = static_cast<Place>(std::get<1>(GetParam()));
@@ -125,6 +126,7 @@ TEST(Copies, ConvertEveryTypeToEveryOther) {
   }
 }
 
+// Shapes that are no multiple of a tile, for every size of element.
 TEST(Copies, TransposeByTiles) {
   for (const char* place : {"cpu", kDevice}) {
     if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
@@ -227,6 +229,7 @@ TEST(To, FollowsTheCurrentDevice) {
   EXPECT_EQ(stays.new_zeros({2}).device().str(), "cuda:0");
 }
 
+// pin_memory, its views, and what non_blocking copies to the CPU come in.
 TEST(PinnedMemory, IsWhereItIsPromised) {
   NEEDS_DEVICES(1);
   const Tensor x = arange(6, float32).view({2, 3}).t();
@@ -247,6 +250,7 @@ TEST(PinnedMemory, IsWhereItIsPromised) {
   EXPECT_TRUE(empty({3}, Options(int8, "cpu", true)).is_pinned());
 }
 
+// Every dtype, from every device; anything but one element is refused.
 TEST(Item, BringsOneElement) {
   for (const Dtype dtype : all_dtypes()) {
     EXPECT_EQ(full({1, 1}, 1, dtype).item<double>(), 1);
@@ -287,6 +291,7 @@ TEST(BlockingCopies, WaitForTheirStream) {
   NEEDS_DEVICES(1);
   Tensor there = zeros({1000}, kDevice);
   const cuda::Stream stream(0);
+  stream.wait_stream(cuda::current_stream(0));
   const StreamGuard on(stream);
   Gate gate(stream);
   gate.await_running();
@@ -321,6 +326,7 @@ TEST(AsynchronousCopies, KeepTheirPinnedMemory) {
 
 // A copy between devices runs on the source's current stream and waits for the target's.
 TEST(CopiesBetweenDevices, WaitForTheTargetsStream) {
+  NEEDS_CACHING();
   NEEDS_PEERS();
   for (const bool converts : {false, true}) {
     const cuda::Stream from(0);
@@ -342,6 +348,7 @@ TEST(CopiesBetweenDevices, WaitForTheTargetsStream) {
 }
 
 TEST(CopiesBetweenDevices, HoldUpTheTargetsStream) {
+  NEEDS_CACHING();
   NEEDS_PEERS();
   for (const bool converts : {false, true}) {
     const cuda::Stream from(0);

@@ -1,7 +1,7 @@
 // Element-wise operations: the device's results are the CPU's, whatever shapes and strides.
 #include <numeric>
 
-#include "ember/ops/rows.h"
+#include "ember/ops/elementwise_kernels.h"
 #include "tests/ops/support.h"
 
 namespace ember::test {

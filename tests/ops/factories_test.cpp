@@ -28,6 +28,7 @@ TEST(Factories, FillEveryType) {
       }
 }
 
+// Without a dtype the value's kind decides, as in torch.
 TEST(Factories, ChooseTheirTypes) {
   EXPECT_EQ(zeros({1}).dtype(), float32);
   EXPECT_EQ(full({1}, 2).dtype(), int64);
@@ -43,6 +44,7 @@ TEST(Factories, ChooseTheirTypes) {
       Shape({0}));
 }
 
+// *_like and new_*: dtype, device and, where it is dense, layout.
 TEST(Factories, FollowAnotherTensor) {
   for (const char* place : devices()) {
     const Tensor x = zeros({2, 3}, Options(float64, place)).t();
@@ -99,6 +101,134 @@ TEST(Arange, CountsAsTorchDoes) {
   EXPECT_ERROR(arange(0, 1e30), Error, "invalid size, possible overflow?");
   EXPECT_ERROR(arange(3, Options(bool_)), NotImplementedError,
                "\"arange\" not implemented for 'Bool'");
+}
+
+TEST(Arange, OfIntegersCountsBetweenIntegers) {
+  // What torch 2.11 gives: int64 counts between numbers that are cut off, others between these.
+  struct Row {
+    double start, end, step;
+    std::vector<double> int64s, int32s, float64s;
+  };
+  const std::vector<Row> rows = {
+      {0, 2.5, 1, {0, 1}, {0, 1, 2}, {0, 1, 2}},
+      {0, 0.9, 1, {}, {0}, {0}},
+      {-0.5, 2.5, 1, {0, 1}, {0, 1, 2}, {-0.5, 0.5, 1.5}},
+      {0.5, 3.5, 1, {0, 1, 2}, {0, 1, 2}, {0.5, 1.5, 2.5}},
+      {5.75, 0, -1, {5, 4, 3, 2, 1}, {5, 4, 3, 2, 1, 0}, {5.75, 4.75, 3.75, 2.75, 1.75, 0.75}},
+      {5, 1, -1.5, {5, 4, 3, 2}, {5, 4, 3}, {5, 3.5, 2}},
+      {5, 1, -2.5, {5, 3}, {5, 3}, {5, 2.5}},
+      {0, -2.5, -1, {0, -1}, {0, -1, -2}, {0, -1, -2}},
+      {3, 3, -1, {}, {}, {}},
+  };
+  for (const char* place : devices()) {
+    for (const auto& [start, end, step, int64s, int32s, float64s] : rows) {
+      const std::string what = std::to_string(start) + " to " + std::to_string(end);
+      EXPECT_EQ(values<double>(arange(start, end, step, Options(int64, place))), int64s) << what;
+      EXPECT_EQ(values<double>(arange(start, end, step, Options(int32, place))), int32s) << what;
+      EXPECT_EQ(values<double>(arange(start, end, step, Options(float64, place))), float64s)
+          << what;
+    }
+    EXPECT_EQ(arange(2.5, Options(int64, place)).numel(), 2);
+  }
+  EXPECT_ERROR(arange(0, 5, 0.5, int64), Error, "step must be nonzero");
+  EXPECT_ERROR(arange(0, -2.5, 1, int64), Error, "bound inconsistent with step sign");
+  EXPECT_ERROR(arange(0, 1e19, 1e18, int64), Error, "value cannot be converted to type int64");
+  EXPECT_ERROR(arange(1e19, 2e19, 1e18, int32), Error, "value cannot be converted to type int64");
+  constexpr std::uint64_t kBeyond = std::uint64_t{1} << 63;
+  EXPECT_ERROR(arange(kBeyond), Error, "9223372036854775808");
+  EXPECT_ERROR(arange(0, kBeyond, 1 << 30), Error, "9223372036854775808");
+  EXPECT_EQ(
+      values<double>(arange(kBeyond, std::uint64_t{0xc000000000000000}, kBeyond / 4, float64)),
+      (std::vector<double>{0x1p63, 0x1.4p63}));
+}
+
+TEST(Tensors, OfNumbersThatTheDtypeHolds) {
+  // As full does; floating types round.
+  EXPECT_ERROR(tensor({300}, int8), Error,
+               "value cannot be converted to type int8 without overflow");
+  EXPECT_ERROR(tensor({1, -129}, int8), Error, "-129");
+  EXPECT_ERROR(tensor<std::int64_t>({std::int64_t{1} << 40}, int32), Error, "type int32");
+  EXPECT_ERROR(tensor({1e10}, int32), Error, "type int32");
+  EXPECT_ERROR(tensor({NAN}, int64), Error, "type int64");
+  EXPECT_ERROR(tensor({std::complex<double>(1, 2)}, int64), Error, "type int64");
+  EXPECT_ERROR(tensor({std::complex<float>(1, 2)}, float32), Error, "type float32");
+  EXPECT_ERROR(tensor(std::vector<int>{0, 256}, uint8), Error, "type uint8");
+  for (const char* place : devices()) {
+    EXPECT_EQ(values<int>(tensor({127, -128}, Options(int8, place))),
+              (std::vector<int>{127, -128}));
+    EXPECT_EQ(values<int>(tensor({1.5, -1.5}, Options(int8, place))), (std::vector<int>{1, -1}));
+    EXPECT_EQ(values<int>(tensor({3, 0}, Options(bool_, place))), (std::vector<int>{1, 0}));
+    EXPECT_EQ(values<float>(tensor({1e6}, Options(float16, place)))[0], INFINITY);
+    EXPECT_EQ(values<double>(tensor({std::complex<double>(1.5, 0)}, Options(float64, place)))[0],
+              1.5);
+    EXPECT_EQ(tensor(std::initializer_list<int>{}, Options(int8, place)).numel(), 0);
+  }
+}
+
+TEST(Numbers, Unsigned) {
+  constexpr std::uint64_t kNumber = std::uint64_t{1} << 63;
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  const std::vector<Dtype> wide = {float32, float64, bfloat16, complex64, complex128};
+  for (const char* place : devices()) {
+    for (const Dtype dtype : wide) {
+      const Options options(dtype, place);
+      const Tensor one = ones({2}, options);
+      const char* const what = dtype_name(dtype);
+      EXPECT_EQ(values<double>(full({2}, kNumber, options)[0])[0], 0x1p63) << what;
+      EXPECT_EQ(values<double>(full({2}, kMost, options)[0])[0], 0x1p64) << what;
+      EXPECT_EQ(values<double>((one + kNumber)[0])[0], 0x1p63) << what;
+      EXPECT_EQ(values<double>((one * kMost)[0])[0], 0x1p64) << what;
+      EXPECT_EQ(values<double>(add(one, one, kNumber)[0])[0], 0x1p63) << what;
+      EXPECT_EQ(values<double>(sub(one, one, kNumber)[0])[0], -0x1p63) << what;
+      EXPECT_EQ(values<double>(addcmul(one, one, one, kNumber)[0])[0], 0x1p63) << what;
+      EXPECT_TRUE(one.ne(kNumber).all().item<bool>()) << what;
+      Tensor x = one.clone();
+      x.index_put_({0}, kNumber);
+      x[1].fill_(kMost);
+      EXPECT_EQ(values<double>(x), (std::vector<double>{0x1p63, 0x1p64})) << what;
+      x.index_put_({arange(1)}, kMost);
+      x.masked_fill_(tensor({0, 1}).to(bool_).to(Device(place)), kNumber);
+      EXPECT_EQ(values<double>(x), (std::vector<double>{0x1p64, 0x1p63})) << what;
+      if (is_complex_dtype(dtype)) continue;
+      EXPECT_TRUE(one.lt(kNumber).all().item<bool>()) << what;
+      EXPECT_FALSE(one.gt(kMost).any().item<bool>()) << what;
+      EXPECT_EQ(values<double>(clamp(one, 0, kNumber)), (std::vector<double>{1, 1})) << what;
+    }
+    // No integer type holds it, so that none may turn it into a negative number.
+    for (const Dtype dtype : dtypes_in(dtypes::integer)) {
+      const Options options(dtype, place);
+      const Tensor one = ones({2}, options);
+      const Tensor two = ones({2, 2}, options).t();
+      const std::string text = "value cannot be converted to type ";
+      EXPECT_ERROR(full({2}, kNumber, options), Error, text + dtype_name(dtype));
+      EXPECT_ERROR(one + kNumber, Error, text);
+      EXPECT_ERROR(two + kMost, Error, text);
+      EXPECT_ERROR(kMost - one, Error, text);
+      EXPECT_ERROR(one.lt(kNumber), Error, text);
+      EXPECT_ERROR(two.ge(kMost), Error, text);
+      EXPECT_ERROR(one.eq(kMost), Error, text);
+      EXPECT_ERROR(one.pow(kMost), Error, text);
+      EXPECT_ERROR(one.bitwise_and(kMost), Error, text);
+      EXPECT_ERROR(add(one, one, kNumber), Error, text);
+      EXPECT_ERROR(where(one.gt(0), one, kNumber), Error, text);
+      Tensor x = one.clone();
+      EXPECT_ERROR(x.fill_(kNumber), Error, text);
+      EXPECT_ERROR(x.index_put_({0}, kNumber), Error, text);
+      EXPECT_ERROR(x.masked_fill_(x.gt(0), kNumber), Error, text);
+      EXPECT_ERROR(x.index_fill_(0, arange(1, Device(place)), kNumber), Error, text);
+      EXPECT_ERROR(x.add_(kNumber), Error, text);
+      EXPECT_ERROR(x.index_add_(0, arange(2, Device(place)), one, kNumber), Error, text);
+      EXPECT_EQ(values<int>(x), (std::vector<int>{1, 1}));
+    }
+    EXPECT_TRUE(full({1}, kNumber, Options(bool_, place)).item<bool>());
+    EXPECT_ERROR(full({1}, kNumber, Options(place)), Error, "9223372036854775808");
+    EXPECT_ERROR(full({1}, kNumber, Options(float16, place)), Error, "type float16");
+  }
+  EXPECT_EQ(Scalar(kMost).to<double>(), 0x1p64);
+  EXPECT_EQ(Scalar(kMost).to<std::uint64_t>(), kMost);
+  EXPECT_EQ(Scalar(kNumber - 1).to<std::int64_t>(), INT64_MAX);
+  EXPECT_TRUE(fits(kNumber - 1, int64));
+  EXPECT_FALSE(fits(kNumber, int64));
 }
 
 }  // namespace

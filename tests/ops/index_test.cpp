@@ -84,6 +84,7 @@ class IndexDtypes : public ::testing::TestWithParam<int> {
   Dtype dtype() const { return static_cast<Dtype>(GetParam()); }
 };
 
+// Every dtype, shape and dimension against a loop over places.
 TEST_P(IndexDtypes, IndexSelect) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
@@ -105,6 +106,7 @@ TEST_P(IndexDtypes, IndexSelect) {
   }
 }
 
+// Every dtype, shape and dimension against a loop over places; the index may be smaller.
 TEST_P(IndexDtypes, Gather) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
@@ -127,6 +129,7 @@ TEST_P(IndexDtypes, Gather) {
   }
 }
 
+// Every dtype, shape and dimension against a loop over places, with tensors and numbers.
 TEST_P(IndexDtypes, Scatter) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
@@ -171,6 +174,7 @@ double sum_as(Dtype dtype, double x, double y) {
   });
 }
 
+// scatter_add and index_add: places that come up several times add up.
 TEST_P(IndexDtypes, Additions) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
@@ -202,6 +206,7 @@ TEST_P(IndexDtypes, Additions) {
   }
 }
 
+// index_copy and index_fill against a loop over places.
 TEST_P(IndexDtypes, CopiesAndFills) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
@@ -230,6 +235,7 @@ TEST_P(IndexDtypes, CopiesAndFills) {
   }
 }
 
+// Flat positions, negative ones too, also of transposed tensors.
 TEST_P(IndexDtypes, TakeAndPut) {
   NEEDS_DEVICES(1);
   const Tensor x = numbers({6, 7}, dtype());
@@ -266,7 +272,7 @@ TEST(Index, SelectsFromViews) {
       const Tensor index = indices({9}, view.sizes()[dim], 2);
       const Tensor expected = index_select(dense, dim, index);
       expect_same(index_select(view, dim, index), expected, 0, "a view");
-      expect_same(index_select(there, dim, index), expected, 0, "a view there");
+      expect_same(index_select(there, dim, index.to(kDevice)), expected, 0, "a view there");
       const Tensor wide = index.to(kDevice).view({9, 1}).expand({9, 2}).select(1, 1);
       expect_same(index_select(there, dim, wide), expected, 0, "with a strided index");
       const Shape grid = with(view.sizes(), dim, 9);
@@ -275,7 +281,7 @@ TEST(Index, SelectsFromViews) {
       const Tensor spread = index.to(kDevice).view(one).expand(grid);
       expect_same(gather(there, dim, spread), expected, 0, "gather with an expanded index");
       Tensor out = empty({10, 20, 30}, kDevice).as_strided(grid, contiguous_strides(grid), 3);
-      index_select_out(out, there, dim, index);
+      index_select_out(out, there, dim, index.to(kDevice));
       expect_same(out, expected, 0, "into a part of a tensor");
       Tensor other = empty(grid, {Dtype::float64, Device(kDevice)});
       gather_out(other, there, dim, spread);
@@ -284,6 +290,7 @@ TEST(Index, SelectsFromViews) {
   }
 }
 
+// Nine dimensions in a mixed order: more than a launch takes.
 TEST(Index, OfManyDimensions) {
   NEEDS_DEVICES(1);
   const Shape sizes = Shape::repeat(9, 2);
@@ -301,10 +308,11 @@ TEST(Index, OfManyDimensions) {
       expected.push_back(in(with(p, dim, static_cast<std::int64_t>(at(p)))));
     });
     expect_elements(gather(turned, dim, index), sizes, expected, "gather");
-    expect_elements(gather(there, dim, index), sizes, expected, "gather there");
+    expect_elements(gather(there, dim, index.to(kDevice)), sizes, expected, "gather there");
   }
 }
 
+// Row lengths on both sides of where the CUDA kernels change over.
 TEST(Index, WideRowsAndLongRows) {
   NEEDS_DEVICES(1);
   for (const std::int64_t columns : {1000, 1024, 16384, 40001}) {
@@ -327,18 +335,116 @@ TEST(Index, WideRowsAndLongRows) {
   }
 }
 
-TEST(Index, TakesIndicesFromTheCpuAndOf32Bits) {
+TEST(Index, Of32Bits) {
   NEEDS_DEVICES(1);
   const Tensor there = numbers({5, 4}, Dtype::float32).to(kDevice);
-  const Tensor index = tensor({3, 1, 1});
-  const Tensor expected = index_select(there, 0, index.to(kDevice)).cpu();
-  expect_same(index_select(there, 0, index), expected, 0, "an index on the CPU");
+  const Tensor index = tensor({3, 1, 1}).to(kDevice);
+  const Tensor expected = index_select(there, 0, index).cpu();
   expect_same(index_select(there, 0, index.to(Dtype::int32)), expected, 0, "int32");
-  EXPECT_ERROR(index_select(there.cpu(), 0, index.to(kDevice)), Error, "on the same device");
   EXPECT_ERROR(index_select(there, 0, index.to(Dtype::float32)), IndexError,
                "index_select(): Expected dtype int32/int64 for index, but got Float");
 }
 
+TEST(Index, MustBeOnTheTensorsDevice) {
+  NEEDS_DEVICES(1);
+  const Tensor here = numbers({5, 4}, Dtype::float32);
+  const Tensor there = here.to(kDevice);
+  const auto refused = [](const Tensor& x, const Tensor& row) {
+    const Tensor grid = row.view({-1, 1}).expand({-1, 4});
+    const Tensor source = ones({3, 4}, x.device());
+    const char* const text = "Expected all tensors to be on the same device";
+    Tensor y = x.clone();
+    Tensor out = empty({0}, x.device());
+    EXPECT_ERROR(index_select(x, 0, row), Error, text);
+    EXPECT_ERROR(index_select_out(out, x, 0, row), Error, text);
+    EXPECT_ERROR(gather(x, 0, grid), Error, text);
+    EXPECT_ERROR(gather_out(out, x, 0, grid), Error, text);
+    EXPECT_ERROR(take(x, row), Error, text);
+    EXPECT_ERROR(y.scatter_(0, grid, source), Error, text);
+    EXPECT_ERROR(y.scatter_(0, grid, 2), Error, text);
+    EXPECT_ERROR(y.scatter_add_(0, grid, source), Error, text);
+    EXPECT_ERROR(y.index_add_(0, row, source), Error, text);
+    EXPECT_ERROR(y.index_copy_(0, row, source), Error, text);
+    EXPECT_ERROR(y.index_fill_(0, row, 2), Error, text);
+    EXPECT_ERROR(y.put_(row, ones({3}, x.device())), Error, text);
+    EXPECT_ERROR(y.masked_fill_(row.ge(0).view({-1, 1}), 2), Error, text);
+    EXPECT_ERROR(masked_select(x, row.ge(2)[0].expand({5, 4})), Error, text);
+    EXPECT_EQ(values<float>(y), values<float>(x));
+  };
+  const Tensor row = tensor<std::int64_t>({3, 1, 1});
+  refused(there, row);
+  refused(there, row.to(Dtype::int64));
+  refused(here, row.to(kDevice));
+  // Of indices only those of x.index() and x.index_put_() come from the CPU.
+  expect_same(there.index({row}), here.index({row}), 0, "index");
+  Tensor x = there.clone();
+  x.index_put_({row}, 7);
+  EXPECT_EQ(x[1].sum().item<float>(), 28);
+}
+
+TEST(Index, OfAnyFlattening) {
+  NEEDS_DEVICES(1);
+  // Views of which one row is a view again, and views that have to be copied for it: take and put_
+  // see their elements in order.
+  const Tensor base = numbers({6, 6}, Dtype::int32);
+  const std::vector<std::pair<std::string, Tensor>> views = {
+      {"every second", base.view({36}).slice(0, {}, {}, 2)},
+      {"from the fourth", base.view({36}).slice(0, 4)},
+      {"column", base.select(1, 3)},
+      {"row", base.select(0, 5)},
+      {"diagonal", base.diagonal()},
+      {"expanded", base.select(0, 1).narrow(0, 2, 1).expand({7})},
+      {"expanded rows", base.select(0, 1).expand({3, 6})},
+      {"a number expanded", base[2][3].expand({2, 3})},
+      {"every third column", base.slice(1, 1, {}, 3)},
+      {"every second row", base.slice(0, {}, {}, 2)},
+      {"column as a matrix", base.narrow(1, 2, 1)},
+      {"transposed", base.t()},
+      {"overlapping", base.as_strided({4, 3}, {2, 1})},
+      {"one", base.narrow(0, 1, 1).narrow(1, 1, 1)},
+      {"a number", base[1][2]},
+  };
+  for (const char* place : {"cpu", kDevice}) {
+    for (const auto& [what, here] : views) {
+      // The view of a copy of the whole memory.
+      const Tensor x = base.to(place, false, true)
+                           .as_strided(here.sizes(), here.strides(), here.storage_offset());
+      const std::vector<double> flat = values<double>(here);
+      const auto count = static_cast<std::int64_t>(flat.size());
+      const Tensor at = indices({2, 5}, count, 3).sub(count / 2).to(place);
+      const std::vector<double> wanted = values<double>(at);
+      std::vector<double> expected;
+      for (const double i : wanted)
+        expected.push_back(
+            flat[static_cast<std::size_t>(i < 0 ? i + static_cast<double>(count) : i)]);
+      expect_elements(take(x, at), {2, 5}, expected, what + " on " + place);
+      expect_elements(take(x, at.t()).t(), {2, 5}, expected, what + ", places turned, " + place);
+      if (what.find("expanded") == 0 || what == "overlapping" || what == "a number expanded")
+        continue;
+      Tensor y = base.to(place, false, true)
+                     .as_strided(here.sizes(), here.strides(), here.storage_offset());
+      const Tensor place_of = arange(count, Device(place)).slice(0, 0, {}, 2);
+      const Tensor source = ones({place_of.numel(), 2}, Options(int32, Device(place))).select(1, 0);
+      y.put_(place_of, source);
+      std::vector<double> changed = flat;
+      for (std::size_t i = 0; i < changed.size(); i += 2) changed[i] = 1;
+      expect_elements(y, here.sizes(), changed, "put_ into " + what + " on " + place);
+      y.put_(place_of, source, true);
+      for (std::size_t i = 0; i < changed.size(); i += 2) changed[i] = 2;
+      expect_elements(y, here.sizes(), changed, "put_ onto " + what + " on " + place);
+      expect_elements(
+          roll(x, {1}), here.sizes(),
+          [&] {
+            std::vector<double> moved = flat;
+            std::rotate(moved.begin(), moved.end() - 1, moved.end());
+            return moved;
+          }(),
+          "roll of " + what + " on " + place);
+    }
+  }
+}
+
+// A tensor without dimensions counts as one element.
 TEST(Index, WithoutDimensions) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -359,6 +465,7 @@ TEST(Index, WithoutDimensions) {
   }
 }
 
+// No indices, or nothing to index: the right shapes, and nothing written.
 TEST(Index, Empty) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -380,6 +487,7 @@ TEST(Index, Empty) {
   }
 }
 
+// Of several writes to one place the last one stays, where the order is defined.
 TEST(Index, LaterWritesWin) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -412,6 +520,7 @@ TEST(Index, SumsOfHalvesAreMadeInFloat) {
   }
 }
 
+// Masks are broadcast; what the dtype cannot hold is refused.
 TEST(Index, MaskedFill) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -601,21 +710,24 @@ TEST(Index, AfterAFaultASimulatedDeviceCanBeReset) {
   NEEDS_DEVICES(2);
   if (!cuda::is_simulated()) GTEST_SKIP() << "CUDA ends every device of the process";
   IN_CHILD({
-    const Tensor bad = tensor({0, 5});
     for (int i = 0; i < 2; ++i) {
       {
         const Tensor x = zeros({3}, kDevice);
+        const Tensor bad = tensor({0, 5}).to(kDevice);
         expect_assert("gather", [&] { (void)gather(x, 0, bad); });
         const Tensor other = arange(3, "cuda:1");
-        EXPECT_EQ(values<double>(gather(other, 0, tensor({2, 1}))), (std::vector<double>{2, 1}));
+        EXPECT_EQ(values<double>(gather(other, 0, tensor({2, 1}).to("cuda:1"))),
+                  (std::vector<double>{2, 1}));
       }
       cuda::reset_device(0);
       const Tensor x = arange(3, kDevice);
-      EXPECT_EQ(values<double>(gather(x, 0, tensor({2, 0}))), (std::vector<double>{2, 0}));
+      EXPECT_EQ(values<double>(gather(x, 0, tensor({2, 0}).to(kDevice))),
+                (std::vector<double>{2, 0}));
     }
   });
 }
 
+// Kernels, allocator and streams come back after each of several resets.
 TEST(Operations, WorkAgainAfterAReset) {
   NEEDS_DEVICES(1);
   IN_CHILD({

@@ -87,6 +87,7 @@ std::vector<std::size_t> reference(const Shape& sizes, const std::vector<Choice>
   return offsets;
 }
 
+// 400 random mixtures, read and written, against a loop over places.
 TEST(Indexing, AnyMixtureOfTensorsAndWholeDimensions) {
   NEEDS_DEVICES(1);
   std::mt19937 random(7);
@@ -195,6 +196,7 @@ TEST_P(IndexingOn, TensorsBesideIntegersSlicesAndNewDimensions) {
   EXPECT_EQ(x.transpose(0, 2).index({index}).sizes().str(), "[2, 3, 2]");
 }
 
+// Masks of the whole shape, of one dimension, and beside other indices.
 TEST_P(IndexingOn, Masks) {
   const Tensor x = grid({2, 3});
   EXPECT_EQ(values<int>(x.index({x.remainder(2).eq(1)})), (std::vector<int>{1, 3, 5}));
@@ -213,6 +215,7 @@ TEST_P(IndexingOn, Masks) {
                "tensor [2, 3] at index 0");
 }
 
+// where(condition): one tensor of places for each dimension.
 TEST_P(IndexingOn, PlacesOfWhatIsTrue) {
   const Tensor x = grid({2, 3});
   const std::vector<Tensor> places = where(x.remainder(2).eq(1));
@@ -223,6 +226,7 @@ TEST_P(IndexingOn, PlacesOfWhatIsTrue) {
   EXPECT_EQ(where(on(scalar_tensor(true))).size(), 1u);
 }
 
+// index_put_ with numbers, tensors that are broadcast, masks, and sums.
 TEST_P(IndexingOn, Writes) {
   Tensor x = grid({2, 3});
   x.index_put_({0}, 9);
@@ -295,6 +299,7 @@ TEST_P(IndexingOn, SmallIntegersAndFurtherEllipses) {
   EXPECT_EQ(x.index({Ellipsis, 0, Ellipsis, 1}).item<int>(), 1);
 }
 
+// Too many indices, ranges and shapes: refused in torch's words.
 TEST_P(IndexingOn, Errors) {
   Tensor x = grid({2, 3});
   const Tensor two = on(tensor({0, 1}));
@@ -320,6 +325,15 @@ TEST_P(IndexingOn, Errors) {
   EXPECT_EQ(values<int>(x), (std::vector<int>{0, 1, 2, 3, 4, 5}));
   EXPECT_ERROR(grid({2}).cpu().index({two.to(kDevice)}), Error,
                "indices should be either on cpu or on the same device as the indexed tensor (cpu)");
+}
+
+TEST(Indexing, UnsignedIntegersAreNotNegative) {
+  const Tensor x = arange(3);
+  for (const std::uint64_t index : {~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{3}}) {
+    EXPECT_ERROR(x.index({index}), IndexError, "is out of bounds for dimension 0 with size 3");
+    EXPECT_ERROR(Tensor(x).index_put_({index}, 1), IndexError, "is out of bounds for dimension 0");
+  }
+  EXPECT_EQ(x.index({std::size_t{2}}).item<int>(), 2);
 }
 
 TEST(Indexing, OutOfBoundsOnTheCpu) {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ember/ops/rows.h"
+#include "ember/ops/elementwise_kernels.h"
 #include "tests/ops/support.h"
 
 namespace ember::test {

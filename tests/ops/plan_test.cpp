@@ -69,6 +69,7 @@ std::multiset<std::vector<std::int64_t>> offsets(int dims, std::size_t operands,
   }
 }
 
+// Random layouts: the merged loop meets the same tuples of offsets, each once.
 TEST(Merging, KeepsTheElements) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {

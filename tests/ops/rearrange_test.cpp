@@ -74,6 +74,78 @@ TEST_P(Rearrange, FlipsAndRolls) {
       "roll 0 and 2");
 }
 
+TEST_P(Rearrange, FlipsOfViews) {
+  NEEDS_DEVICES(1);
+  const Tensor base = numbers({8, 6, 16}, dtype());
+  const auto views = [](const Tensor& x) -> std::vector<Tensor> {
+    return {x,
+            x.slice(0, 1, {}, 2).slice(2, 3, {}, 5),
+            x.permute({2, 0, 1}),
+            x.transpose(1, 2).slice(1, 2),
+            x.select(1, 2),
+            x.select(2, 5).t(),
+            x.diagonal(),
+            x.narrow(1, 3, 1).expand({8, 4, 16}),
+            x.select(0, 3).expand({2, 6, 16}),
+            x.narrow(2, 4, 8),
+            x.narrow(0, 2, 1).narrow(2, 7, 1),
+            x.view({2, 2, 2, 2, 3, 2, 2, 2, 2}).permute({8, 1, 6, 3, 4, 5, 2, 7, 0}),
+            x.as_strided({5, 4}, {1, 2}, 3)};
+  };
+  const std::vector<Tensor> here = views(base);
+  const std::vector<Tensor> there = views(base.to(kDevice));
+  for (std::size_t v = 0; v < here.size(); ++v) {
+    const Tensor& x = here[v];
+    const std::vector<double> in = values<double>(x);
+    const Shape steps = contiguous_strides(x.sizes());
+    const int subsets = std::min(1 << x.dim(), 40);
+    for (int subset = 0; subset < subsets; ++subset) {
+      Shape dims;
+      for (int d = 0; d < x.dim(); ++d)
+        if ((subset >> d & 1) != 0) dims.push_back(d);
+      std::vector<double> expected;
+      for (std::int64_t n = 0; n < x.numel(); ++n) {
+        std::int64_t rest = n;
+        std::int64_t from = 0;
+        for (int d = 0; d < x.dim(); ++d) {
+          const std::int64_t at = rest / steps[d];
+          rest %= steps[d];
+          from += ((subset >> d & 1) != 0 ? x.sizes()[d] - 1 - at : at) * steps[d];
+        }
+        expected.push_back(in[static_cast<std::size_t>(from)]);
+      }
+      const std::string what = "view " + std::to_string(v) + " flipped along " + dims.str();
+      const Tensor made = x.flip(dims);
+      ASSERT_EQ(values<double>(made), expected) << what;
+      // As torch: the strides of a view without gaps stay.
+      EXPECT_EQ(made.strides().str(), empty_like(x).strides().str()) << what;
+      expect_same(there[v].flip(dims), made, 0, what);
+    }
+  }
+}
+
+TEST(Rearranged, NeedMemoryForTheResultOnly) {
+  NEEDS_DEVICES(1);
+  const Tensor x = ones({1 << 20}, Options(uint8, Device("cuda:0")));
+  const Tensor grid = x.view({1024, 1024});
+  if (cuda::memory_allocated(0) == 0) GTEST_SKIP() << "nothing is counted without caching";
+  const auto peak_of = [](const auto& call) {
+    cuda::reset_peak_memory_stats(0);
+    const std::size_t before = cuda::memory_allocated(0);
+    const Tensor made = call();
+    EXPECT_EQ(made.numel(), 1 << 20);
+    return cuda::max_memory_allocated(0) - before;
+  };
+  const std::size_t result = 1 << 20;
+  EXPECT_EQ(peak_of([&] { return x.flip({0}); }), result);
+  EXPECT_EQ(peak_of([&] { return grid.flip({0, 1}); }), result);
+  EXPECT_EQ(peak_of([&] { return grid.t().flip({1}); }), result);
+  EXPECT_EQ(peak_of([&] { return x.roll({5}, {0}); }), result);
+  EXPECT_EQ(peak_of([&] { return grid.roll({5}); }), result);
+  EXPECT_LE(peak_of([&] { return grid.roll({5, 3}, {0, 1}); }), 2 * result);
+}
+
+// More repetitions than dimensions add dimensions in front.
 TEST_P(Rearrange, Repeats) {
   NEEDS_DEVICES(1);
   const Tensor x = numbers({3, 4}, dtype());
@@ -97,6 +169,7 @@ TEST_P(Rearrange, Repeats) {
       [](const Shape& at) { return at[0] * 3 + at[1] % 3; }, "of a view");
 }
 
+// tril and triu: every diagonal, also far outside, and batches.
 TEST_P(Rearrange, Triangles) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : {Shape{4, 4}, Shape{3, 5}, Shape{5, 2}, Shape{2, 3, 4}}) {
@@ -121,6 +194,7 @@ TEST_P(Rearrange, Triangles) {
   }
 }
 
+// diag: from vectors to matrices and back.
 TEST_P(Rearrange, Diagonals) {
   NEEDS_DEVICES(1);
   const Tensor vector = numbers({3}, dtype());
@@ -138,6 +212,7 @@ TEST_P(Rearrange, Diagonals) {
       [](const Shape& at) { return at[0] * 5 + at[0] + 1; }, "of a matrix");
 }
 
+// Never views, even where nothing moves.
 TEST(Rearranged, AreNewTensors) {
   Tensor x = tensor({1, 2});
   for (const Tensor& made : {x.flip({}), x.flip({0}).flip({0}), x.roll({0}), x.roll({2}, {0}),

@@ -40,6 +40,7 @@ TEST(Promotion, IsTorchs) {
     }
 }
 
+// What is computed of which types: floating results of integers, booleans, moduli.
 TEST(Promotion, OfResults) {
   EXPECT_EQ(exp(dims(int64)).dtype(), float32);
   EXPECT_EQ(exp(dims(bool_)).dtype(), float32);
@@ -122,6 +123,7 @@ TEST(Shapes, AreBroadcast) {
   EXPECT_ERROR(wide.view({1, -1}) + wide.view({-1, 1}), ValueError, "more than 2^64 bytes");
 }
 
+// Results have the strides of inputs that all lie alike without gaps.
 TEST(Layouts, AreKeptWhereInputsAgree) {
   const Tensor x = arange(6, float32).view({2, 3}).t();
   EXPECT_EQ((x + x).strides(), x.strides());
@@ -177,6 +179,7 @@ TEST(Layouts, DoNotMatter) {
   }
 }
 
+// Outputs keep their memory and may be wider or strided; an empty one gets the shape.
 TEST(Outputs, TakeTheResult) {
   const Tensor x = arange(3, float32);
   Tensor out = empty({3});
@@ -312,6 +315,7 @@ TEST(Devices, MustBeOne) {
   EXPECT_EQ((there * 2 + there).device().str(), kDevice);
 }
 
+// It copies elements: NaN that is not chosen does not show; numbers decide the type.
 TEST(Where, Chooses) {
   const Tensor condition = tensor<bool>({true, false, true});
   const Tensor x = tensor<float>({1, NAN, 3});
@@ -328,6 +332,7 @@ TEST(Where, Chooses) {
               std::vector<double>({1, 0, 1}));
 }
 
+// As the left operand, as bounds, and as all operands.
 TEST(Numbers, MayStandAnywhere) {
   const Tensor x = tensor<float>({-3, 0, 3});
   EXPECT_EQ(values<float>(1 - x), std::vector<float>({4, 1, -2}));

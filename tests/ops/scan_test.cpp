@@ -176,6 +176,7 @@ TEST(Scan, HalvesAreSummedInFloat) {
                 4096.F);
 }
 
+// Infinities and NaN go on from where they are.
 TEST(Scan, SpecialValues) {
   NEEDS_DEVICES(1);
   for (const char* device : {"cpu", kDevice}) {

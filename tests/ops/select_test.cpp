@@ -38,6 +38,7 @@ const std::vector<Shape> kShapes = {{0},        {1},       {17},    {4096},
                                     {4097},     {3, 0, 2}, {5, 7},  {2, 3, 4, 5},
                                     {100, 330}, {1, 1},    {70001}, {33, 1, 1001}};
 
+// Against a loop, from no element that is true to all of them.
 TEST(Nonzero, ShapesAndDensities) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : kShapes)
@@ -83,6 +84,7 @@ TEST(Nonzero, AnyByteButZeroIsTrueInAMask) {
   }
 }
 
+// NaN counts, both zeros do not.
 TEST(Nonzero, AllTypesAndSpecialValues) {
   NEEDS_DEVICES(1);
   for (const char* name : {"cpu", kDevice})
@@ -146,6 +148,7 @@ TEST(MaskedSelect, AllTypesShapesAndDensities) {
       }
 }
 
+// Tensor and mask may each be the smaller one.
 TEST(MaskedSelect, BroadcastsBoth) {
   NEEDS_DEVICES(1);
   for (const char* name : {"cpu", kDevice}) {
@@ -173,7 +176,11 @@ TEST(MaskedSelect, BroadcastsBoth) {
     masked_select_out(out, x, columns);
     EXPECT_EQ(values<std::int64_t>(out), (std::vector<std::int64_t>{0, 2, 3, 5}));
     Tensor own = x.flatten().slice(0, 0, 4);
-    masked_select_out(own, x, columns);
+    EXPECT_ERROR(masked_select_out(own, x, columns), Error, "refer to a single memory location");
+    EXPECT_EQ(values<std::int64_t>(own), (std::vector<std::int64_t>{0, 1, 2, 3}));
+    Tensor beside = arange(10, device);
+    own = beside.narrow(0, 6, 4);
+    masked_select_out(own, beside.narrow(0, 0, 6).view({2, 3}), columns);
     EXPECT_EQ(values<std::int64_t>(own), (std::vector<std::int64_t>{0, 2, 3, 5}));
     Tensor wrong = empty({0}, {Dtype::float32, device});
     EXPECT_ERROR(masked_select_out(wrong, x, columns), Error,

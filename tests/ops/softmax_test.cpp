@@ -43,6 +43,7 @@ void expect_softmax(const Tensor& x, const Tensor& place, int dim, const std::st
   }
 }
 
+// Rows of every length and columns, against sums in double.
 TEST(Softmax, OfAllShapes) {
   NEEDS_DEVICES(1);
   struct Case {
@@ -82,6 +83,7 @@ TEST(Softmax, OfAllShapes) {
     }
 }
 
+// Transposed, sliced and expanded inputs.
 TEST(Softmax, OfViews) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -97,6 +99,7 @@ TEST(Softmax, OfViews) {
   }
 }
 
+// Infinities and NaN, in rows and columns short and long; large inputs do not overflow.
 TEST(Softmax, SpecialValues) {
   NEEDS_DEVICES(1);
   const float inf = INFINITY;

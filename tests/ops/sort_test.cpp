@@ -142,6 +142,7 @@ TEST(Topk, LongRowsInParts) {
     }
 }
 
+// Sorted, equal and NaN rows, which a selection by digits likes least.
 TEST(Topk, HardRows) {
   NEEDS_DEVICES(1);
   const std::int64_t n = 50000;
@@ -193,6 +194,7 @@ TEST(Topk, StridedInputs) {
   }
 }
 
+// Empty, strided and wrong outputs.
 TEST(Topk, Outputs) {
   NEEDS_DEVICES(1);
   for (const char* name : {"cpu", kDevice}) {
@@ -234,6 +236,72 @@ TEST(Topk, Outputs) {
   EXPECT_EQ(values.numel(), 0);
 }
 
+TEST(Outputs, OfOneOperationLieApart) {
+  NEEDS_DEVICES(1);
+  const char* const text = "some elements of two outputs refer to a single memory location";
+  for (const char* place : {"cpu", kDevice}) {
+    const Options whole(int64, place);
+    const Tensor x = arange(12, Device(place)).view({3, 4});
+    const auto refused = [&](Tensor& values, Tensor& indices, const Tensor& in, std::int64_t k) {
+      const auto before = values.numel() > 0 ? test::values<std::int64_t>(values.view({-1}))
+                                             : std::vector<std::int64_t>();
+      EXPECT_ERROR(sort_out(values, indices, in), Error, text);
+      EXPECT_ERROR(topk_out(values, indices, in, k), Error, text);
+      EXPECT_ERROR(max_out(values, indices, in, 1), Error, text);
+      EXPECT_ERROR(min_out(values, indices, in, 1, true), Error, text);
+      if (!before.empty()) {
+        EXPECT_EQ(test::values<std::int64_t>(values.view({-1})), before);
+      }
+    };
+    Tensor v = ones({3, 4}, whole);
+    refused(v, v, x, 4);
+    Tensor other = v.alias();
+    refused(v, other, x, 4);
+    Tensor nothing = empty({0}, whole);
+    refused(nothing, nothing, x, 4);
+    EXPECT_EQ(nothing.numel(), 0);
+    const Tensor base = ones({24}, whole);
+    Tensor first = base.narrow(0, 0, 12).view({3, 4});
+    Tensor partly = base.narrow(0, 8, 12).view({3, 4});
+    refused(first, partly, x, 4);
+    // The same bytes as elements of another type.
+    Tensor floats = empty({3, 4}, Options(float64, place));
+    Tensor bits = floats.view(int64);
+    refused(bits, bits, x, 4);
+    EXPECT_ERROR(sort_out(floats, bits, x.to(float64)), Error, text);
+    // Parts of one storage that lie apart are no conflict, nor is the input.
+    Tensor second = base.narrow(0, 12, 12).view({3, 4});
+    sort_out(first, second, x, 1, true);
+    EXPECT_EQ(first[2][0].item<int>(), 11);
+    EXPECT_EQ(second[2][0].item<int>(), 3);
+    const Tensor pairs = empty({3, 4, 2}, whole);
+    Tensor even = pairs.select(2, 0);
+    Tensor odd = pairs.select(2, 1);
+    topk_out(even, odd, x, 4);
+    EXPECT_EQ(test::values<int>(pairs[1]), (std::vector<int>{7, 3, 6, 2, 5, 1, 4, 0}));
+  }
+}
+
+TEST(Outputs, AreNoOtherPartOfTheInput) {
+  NEEDS_DEVICES(1);
+  const char* const text = "some elements of the input tensor and the written-to tensor refer";
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor memory = arange(9, Device(place));
+    const Tensor x = memory.narrow(0, 0, 6);
+    Tensor shifted = memory.narrow(0, 1, 6);
+    Tensor three = memory.narrow(0, 2, 3);
+    Tensor column = memory.narrow(0, 0, 6).view({6, 1});
+    EXPECT_ERROR(cumsum_out(shifted, x, 0), Error, text);
+    EXPECT_ERROR(cumprod_out(shifted, x, 0), Error, text);
+    EXPECT_ERROR(masked_select_out(three, x, x.gt(2)), Error, text);
+    EXPECT_ERROR(nonzero_out(column, x), Error, text);
+    EXPECT_EQ(test::values<int>(memory), (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+    Tensor same = x;
+    EXPECT_EQ(test::values<int>(cumsum_out(same, x, 0)), (std::vector<int>{0, 1, 3, 6, 10, 15}));
+  }
+}
+
+// k and dim out of range, in torch's words.
 TEST(Topk, Errors) {
   NEEDS_DEVICES(1);
   for (const char* name : {"cpu", kDevice}) {
@@ -289,6 +357,7 @@ TEST(Sort, LongRows) {
     }
 }
 
+// Both ends of the integers, and floats of any bits: subnormal ones, NaN with payloads.
 TEST(Sort, WholeRangesOfIntegersAndBits) {
   NEEDS_DEVICES(1);
   std::mt19937_64 random(5);

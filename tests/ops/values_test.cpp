@@ -112,6 +112,7 @@ void integers(Dtype dtype) {
     });
   }
 }
+// Against 128-bit arithmetic, at the borders of the type: wrap-around, division, shifts.
 TEST(Integers, Int8) { integers<std::int8_t>(int8); }
 TEST(Integers, UInt8) { integers<std::uint8_t>(uint8); }
 TEST(Integers, Int16) { integers<std::int16_t>(int16); }
@@ -139,6 +140,7 @@ TEST(Bools, ComputeAsLogic) {
   }
 }
 
+// NaN, infinities and signed zeros in every comparison and division.
 TEST(Floats, SpecialValues) {
   const std::vector<double> a{kNaN, 1, kNaN, 0.0, -0.0, kInf, -kInf, kInf, 5, -5, 5, -5, 0};
   const std::vector<double> b{1, kNaN, kNaN, -0.0, 0.0, kInf, kInf, -kInf, -3, 3, 0, 0, 0};
@@ -191,6 +193,7 @@ TEST(Floats, SpecialValues) {
   EXPECT_TRUE(std::isnan(tensor<float>({static_cast<float>(kNaN)}).relu().item<double>()));
 }
 
+// Halves go to even; infinities, NaN and large numbers stay.
 TEST(Floats, RoundAsIeeeSays) {
   const std::vector<double> a{-2.5, -1.5, -0.5, -0.2, 0.5, 1.5, 2.5, kInf, kNaN, 1e30};
   for (const Tensor& x : places(tensor(a))) {
@@ -285,6 +288,7 @@ TEST(ComplexNumbers, FunctionsAreThoseOfMathematics) {
   both("sigmoid", &ember::sigmoid, 16, [](LongZ z) { return 1.0L / (1.0L + std::exp(-z)); });
 }
 
+// What C99's Annex G says of infinities and branch cuts.
 TEST(ComplexNumbers, AtTheEdges) {
   struct Case {
     Tensor (*operation)(const Tensor&);
@@ -333,6 +337,7 @@ TEST(ComplexNumbers, AtTheEdges) {
   EXPECT_EQ(tensor<Z>({{3, -4}}).abs().dtype(), float64);
 }
 
+// Products and quotients, also where naive formulas overflow.
 TEST(ComplexNumbers, Arithmetic) {
   const Tensor x = tensor<Z>({{1, 2}, {3, -4}, {0, 1}, {1e300, 1e300}, {1, 1}});
   const Tensor y = tensor<Z>({{5, -1}, {0, 2}, {0, 1}, {1e300, 1e300}, {0, 0}});

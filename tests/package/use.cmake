@@ -1,5 +1,6 @@
-# cmake -DHOW=installed|static|subdirectory|fetched -DEMBER=<sources> -DEMBER_BUILD=<build folder>
-#       -DWORK=<scratch folder> -DGENERATOR=... -DCOMPILER=... [-DCACHE=ccache] -P use.cmake
+# cmake -DHOW=installed|static|static_runtime|subdirectory|fetched -DEMBER=<sources>
+#       -DEMBER_BUILD=<build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCOMPILER=...
+#       [-DCACHE=ccache] [-DPYTHON=<interpreter>] -P use.cmake
 #
 # Configures, builds and runs the project in consumer/ against ember.
 
@@ -30,6 +31,20 @@ elseif(HOW STREQUAL "static")
     -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF -DEMBER_BENCH=OFF)
   run(${CMAKE_COMMAND} --build ${WORK}/ember)
   run(${CMAKE_COMMAND} --install ${WORK}/ember --prefix ${prefix})
+elseif(HOW STREQUAL "static_runtime")
+  run(${configure} -S ${EMBER} -B ${WORK}/ember -DEMBER_STATIC_RUNTIME=ON -DEMBER_CUDA=OFF -DEMBER_PYTHON=ON
+    -DPython_EXECUTABLE=${PYTHON} -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF -DEMBER_BENCH=OFF)
+  run(${CMAKE_COMMAND} --build ${WORK}/ember --target ember ember_python)
+  run(${CMAKE_COMMAND} --install ${WORK}/ember --prefix ${prefix})
+  file(GLOB module ${WORK}/ember/python/ember/_C.*.so)
+  run(${CMAKE_CURRENT_LIST_DIR}/exports.sh ${WORK}/ember/lib/libember.so ${EMBER})
+  run(${CMAKE_CURRENT_LIST_DIR}/exports.sh ${module} ${EMBER} PyInit__C)
+  # Other packages bring a runtime of their own into the process.
+  foreach(order before after)
+    run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/ember/python EMBER_DEVICES=sim:2
+      ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/static_runtime.py ${module} ${order} numpy)
+    message(STATUS "${output}")
+  endforeach()
 endif()
 
 # Installed are the headers that lie in ember/ itself, what they include, and what that includes,
@@ -63,6 +78,27 @@ function(expect_public_headers_only include)
 endfunction()
 if(HOW MATCHES "^(installed|static)$")
   expect_public_headers_only(${prefix}/include)
+endif()
+
+# Nothing that is installed knows where it was built: neither to look for something there, nor in
+# what it tells CMake. (Debug information, which names sources, is left aside.)
+function(expect_no_build_path)
+  file(GLOB_RECURSE libraries ${prefix}/lib*/*.so ${prefix}/lib*/*.a)
+  if(NOT libraries)
+    message(FATAL_ERROR "no library was installed in ${prefix}")
+  endif()
+  foreach(library ${libraries})
+    run(${STRIP} --strip-debug ${library})
+  endforeach()
+  foreach(path ${EMBER_BUILD} ${EMBER}/ember ${WORK}/ember)
+    execute_process(COMMAND grep -rlF ${path} ${prefix} OUTPUT_VARIABLE found)
+    if(found)
+      message(FATAL_ERROR "${path} stands in\n${found}")
+    endif()
+  endforeach()
+endfunction()
+if(HOW MATCHES "^(installed|static|static_runtime)$")
+  expect_no_build_path()
 endif()
 
 run(${configure} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/consumer

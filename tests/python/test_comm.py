@@ -9,6 +9,7 @@ pytestmark = pytest.mark.usefixtures("three_devices")
 
 
 def test_broadcast():
+    """Devices in every form, outputs, and the source itself where it already is."""
     x = torch.arange(6.0).view(2, 3)
     copies = comm.broadcast(x, [0, 1, "cuda:2"])
     assert isinstance(copies, tuple)
@@ -57,6 +58,7 @@ def test_reduce_add():
 
 
 def test_scatter():
+    """Pieces by chunk(), by sizes and by outputs; the source may be anywhere."""
     x = torch.arange(10.0)
     pieces = comm.scatter(x, [0, 1, 2])
     assert [t.shape[0] for t in pieces] == [4, 4, 2]
@@ -75,6 +77,7 @@ def test_scatter():
 
 
 def test_gather():
+    """Destination, dimension and output; -1 for the CPU warns."""
     pieces = [torch.full((2, 1), float(i), device=i) for i in range(3)]
     assert comm.gather(pieces).device == torch.device("cuda:0")
     wide = comm.gather(pieces, dim=1, destination="cpu")

@@ -56,6 +56,7 @@ def test_properties():
 
 
 def test_peers(three_devices):
+    """Questions about pairs of devices, and torch's errors for devices that are not there."""
     assert isinstance(cuda.can_device_access_peer(0, 1), bool)
     with pytest.raises(AssertionError, match="Invalid peer device id"):
         cuda.can_device_access_peer(0, 99)
@@ -104,6 +105,7 @@ def test_device_context(three_devices):
 
 
 def test_device_of(three_devices):
+    """A tensor's device is current inside; a CPU tensor changes nothing."""
     with cuda.device_of(torch.ones(1, device="cuda:2")) as context:
         assert cuda.current_device() == 2 and isinstance(context, cuda.device)
     with cuda.device_of(torch.ones(1)):
@@ -153,6 +155,7 @@ def test_external_streams():
 
 
 def test_current_streams(three_devices):
+    """A stream is current on its own device, and None changes nothing."""
     default = cuda.default_stream()
     assert cuda.current_stream() == default and default.cuda_stream == 0
     s, other = cuda.Stream(), cuda.Stream(device=1)
@@ -181,6 +184,7 @@ def test_current_streams(three_devices):
 
 
 def test_streams_wait():
+    """What was recorded on a busy stream is seen by the stream that waited for it."""
     s = cuda.Stream()
     with cuda.stream(s):
         cuda._sleep(2_000_000)
@@ -232,6 +236,7 @@ def test_events_of_another_device(three_devices):
 
 
 def test_simulate():
+    """Devices can be chosen before first use, and not after it."""
     text = fresh("""
 import ember
 ember.cuda.simulate(2, 64 << 20)
@@ -260,6 +265,7 @@ except RuntimeError as error:
 
 
 def test_forks():
+    """A child of a process that used CUDA is refused in the documented words."""
     assert fresh("""
 import os, ember
 ember.cuda.init()

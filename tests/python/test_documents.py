@@ -153,7 +153,7 @@ def test_wait_stream():
     assert B.item() == pytest.approx(A.cpu().double().sum().item(), abs=1e-2)
 
 
-def test_memory_management():
+def test_memory_management(caching):
     x = torch.ones(1 << 20, device='cuda')
     assert torch.cuda.memory_allocated() >= 4 << 20
     assert torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated()

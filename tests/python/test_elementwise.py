@@ -93,6 +93,7 @@ EPSILON = {ember.float16: 2.0 ** -10, ember.bfloat16: 2.0 ** -7, ember.float32: 
 
 
 def test_every_row_has_a_reference():
+    """No operation of the list goes without a NumPy reference here."""
     assert set(REFERENCE) == set(ROWS)
 
 
@@ -164,6 +165,7 @@ def operands(name, dtype, place):
 
 @pytest.mark.parametrize("name, dtype", CASES, ids=lambda x: str(x).replace("torch.", ""))
 def test_against_numpy(name, dtype):
+    """Each operation, dtype, layout and device."""
     function, row = getattr(ember, name), ROWS[name]
     whole = operands(name, dtype, "cpu")
     for layout in LAYOUTS:
@@ -193,6 +195,7 @@ def test_device_equals_cpu(name, dtype):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_methods_in_place_and_out(name, device):
+    """x.f(), x.f_() and out= give what the function gives."""
     row = ROWS[name]
     dtype = ember.float32 if ember.float32 in row["dtypes"] else ember.int64
     inputs = operands(name, dtype, device)
@@ -216,6 +219,7 @@ def test_methods_in_place_and_out(name, device):
 
 @pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row["operands"] == 2])
 def test_broadcast_and_numbers(name, device):
+    """Rows against columns, and numbers on either side."""
     row = ROWS[name]
     dtype = ember.float32 if ember.float32 in row["dtypes"] else ember.int64
     x, y = operands(name, dtype, device)
@@ -241,6 +245,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operators(symbol, device):
+    """Each operator with tensors and numbers on both sides, against NumPy."""
     use = OPERATORS[symbol]
     values = np.array([1, 2, 3, 5])
     x = ember.tensor(values, device=device)
@@ -292,6 +297,7 @@ def test_clamp_with_one_bound(device):
 
 
 def test_alpha(device):
+    """add and sub with a factor, and the factors that are refused."""
     values, others = np.array([1.0, -2.5, 3.0]), np.array([4.0, 0.5, -1.0])
     x, y = ember.tensor(values, device=device), ember.tensor(others, device=device)
     assert ember.add(x, y, alpha=2).tolist() == (values + 2 * others).tolist()
@@ -309,6 +315,7 @@ def test_alpha(device):
 @pytest.mark.parametrize("mode, reference", [
     (None, np.true_divide), ("floor", np.floor_divide), ("trunc", lambda x, y: np.trunc(x / y))])
 def test_rounding_mode(mode, reference, device):
+    """Quotients rounded towards zero and down, against NumPy."""
     values, others = np.array([7, -7, 7, -7, 1, 0]), np.array([2, 2, -2, -2, 3, 5])
     for dtype in (ember.int64, ember.float64):
         x, y = (ember.tensor(v, device=device).to(dtype) for v in (values, others))
@@ -326,6 +333,7 @@ def test_rounding_mode(mode, reference, device):
 
 
 def test_promotion():
+    """Dtypes of mixed operands, by torch's rules."""
     i, f = ember.tensor([1, 2]), ember.tensor([1.5, 2.5])
     assert (i + f).dtype == ember.float32
     assert (i + 2).dtype == ember.int64
@@ -351,3 +359,26 @@ def test_errors(device):
     with pytest.raises(RuntimeError, match="on a bool tensor is not supported"):
         -ember.tensor([True], device=device)
     assert x.tolist() == [1.0] * 3
+
+
+def test_clamp_by_nan(device):
+    # As torch 2.11: one number that is NaN bounds nothing, one of two numbers and a tensor's NaN do.
+    nan = math.nan
+    for dtype in ember.float16, ember.bfloat16, ember.float32, ember.float64, ember.int64, ember.int8:
+        data = [1, -2, 5] if not dtype.is_floating_point else [1.0, -2.0, nan, 5.0]
+        x = ember.tensor(data, dtype=dtype, device=device)
+        floating = dtype if dtype.is_floating_point else ember.float32
+        for one in (x.clamp(min=nan), x.clamp(max=nan), ember.clip(x, nan), ember.clamp(x, max=nan)):
+            assert one.dtype == floating
+            assert str(one.tolist()) == str(ember.tensor(data, dtype=floating).tolist())
+        tensor = ember.tensor(nan, device=device)
+        each = ember.full((len(data),), nan, device=device)
+        for all_nan in (x.clamp(nan, 3), x.clamp(0, nan), x.clamp(nan, nan), x.clamp(tensor), x.clamp(max=tensor),
+                        x.clamp(each), x.clamp(max=each), x.clamp(tensor, tensor), x.clamp(each, each)):
+            assert all(math.isnan(number) for number in all_nan.tolist())
+        if dtype.is_floating_point:
+            assert str(x.clone().clamp_(min=nan).tolist()) == str(x.tolist())
+        else:
+            with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+                x.clamp_(min=nan)
+        assert x.clamp(max=math.inf).dtype == floating

@@ -32,6 +32,7 @@ def plain(index):
 
 @pytest.mark.parametrize("name", INDICES)
 def test_reading(name, device):
+    """x[index] against NumPy, for every kind of index and mixture."""
     x = torch.tensor(ARRAY, device=device)
     index = INDICES[name]
     expected = ARRAY[index if isinstance(index, np.ndarray) else plain(index)]
@@ -41,6 +42,7 @@ def test_reading(name, device):
 
 @pytest.mark.parametrize("name", INDICES)
 def test_writing(name, device):
+    """x[index] = number against NumPy, for the same."""
     array = ARRAY.copy()
     x = torch.tensor(array, device=device)
     index = INDICES[name]
@@ -71,6 +73,7 @@ def test_errors(device):
 
 
 def test_functions(device):
+    """Reading and writing by index as functions, against NumPy."""
     x = torch.tensor(ARRAY, device=device)
     index = torch.tensor([2, 0], device=device)
     assert x.index_select(1, index).tolist() == ARRAY[:, [2, 0]].tolist()
@@ -96,6 +99,7 @@ def test_functions(device):
 
 
 def test_copies_with_changes(device):
+    """index_add, index_copy and index_fill return a new tensor; put_ changes its own."""
     values = np.arange(12.0).reshape(4, 3)
     x = torch.tensor(values, device=device)
     index, source = torch.tensor([3, 0], device=device), torch.ones(2, 3, dtype=x.dtype)
@@ -118,6 +122,7 @@ def test_copies_with_changes(device):
 
 
 def test_rearranging(device):
+    """flip, roll, repeat, tril, triu and diag against NumPy."""
     x = torch.tensor(ARRAY, device=device)
     assert x.flip(0).tolist() == np.flip(ARRAY, 0).tolist()
     assert torch.flip(x, (0, 2)).tolist() == np.flip(ARRAY, (0, 2)).tolist()

@@ -43,6 +43,7 @@ def square():
 
 
 def test_elementwise():
+    """Elements beyond 2^31 are reached."""
     x = zeros()
     x.add_(3)
     y = x * 2
@@ -65,6 +66,7 @@ def test_broadcasting_and_transposition():
 
 
 def test_reductions():
+    """Positions beyond 2^31, and sums that need 64 bits."""
     x = marked()
     assert x.argmax().item() == FAR
     assert x.max().item() == 7 and x.min().item() == 0
@@ -78,6 +80,7 @@ def test_reductions():
 
 
 def test_scan():
+    """Sums go on past 2^31."""
     total = ember.cumsum(zeros(ember.uint8).add_(1), 0)
     assert total[[0, 2**31 - 1, 2**31, N - 1]].tolist() == [1, 2**31, 2**31 + 1, N]
 
@@ -90,6 +93,7 @@ def test_where_the_true_ones_are():
 
 
 def test_indexing():
+    """Indices beyond 2^31."""
     x = marked()
     assert ember.index_select(x, 0, numbers(0, FAR, N - 1)).tolist() == [0, 7, 0]
     assert ember.gather(x, 0, numbers(FAR, 1)).tolist() == [7, 0]
@@ -112,6 +116,7 @@ def test_side_by_side():
 
 
 def test_sorting():
+    """Positions beyond 2^31 come back."""
     x = marked()
     values, places = ember.topk(x, 3)
     assert values.tolist() == [7, 0, 0] and places.tolist() == [FAR, 0, 1]
@@ -122,6 +127,7 @@ def test_sorting():
 
 
 def test_random_numbers():
+    """Elements 2^31 apart do not get the same numbers."""
     ember.manual_seed(7)
     x = ember.empty(N, dtype=ember.float16, device="cuda").uniform_()
     size = 4000
@@ -133,6 +139,7 @@ def test_random_numbers():
 
 
 def test_copies():
+    """More than 2^31 bytes to the host, back, and to another device."""
     x = marked()
     host = ember.empty(N, dtype=ember.int8)
     host.copy_(x)

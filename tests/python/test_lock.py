@@ -51,11 +51,13 @@ def test_event_synchronize():
     lambda x: x.to("cpu", torch.float64),
 ])
 def test_reading(read):
+    """Whatever waits for a device's values lets other Python threads run."""
     x = torch.tensor(1.0, device="cuda")
     while_waiting(lambda: read(x))
 
 
 def test_copies_from_the_host():
+    """A copy that waits for its stream lets other Python threads run."""
     x = torch.ones(10)
     while_waiting(lambda: x.cuda())
 

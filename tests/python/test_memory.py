@@ -17,7 +17,8 @@ def clean():
     cuda.reset_peak_memory_stats()
 
 
-def test_counters():
+def test_counters(caching):
+    """allocated, reserved and their peaks follow one tensor through its life."""
     before = cuda.memory_allocated()
     x = torch.empty(MIB, dtype=torch.uint8, device="cuda")
     assert cuda.memory_allocated() == before + MIB
@@ -35,7 +36,8 @@ def test_counters():
         cuda.memory_allocated(99)
 
 
-def test_stats():
+def test_stats(caching):
+    """Names, order and number of the statistics are the documented ones."""
     before = cuda.memory_stats()
     x = torch.empty(1000, dtype=torch.uint8, device="cuda")
     stats = cuda.memory_stats()
@@ -68,7 +70,7 @@ def test_old_names_warn(old, new, words):
             getattr(cuda, old)()
 
 
-def test_out_of_memory_is_no_catastrophe():
+def test_out_of_memory_is_no_catastrophe(caching):
     free, total = cuda.mem_get_info()
     assert 0 < free <= total
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory. Tried to allocate") as caught:
@@ -78,7 +80,8 @@ def test_out_of_memory_is_no_catastrophe():
     assert cuda.memory_stats()["num_ooms"] >= 1
 
 
-def test_fraction():
+def test_fraction(caching):
+    """A limit holds, as out-of-memory, and can be lifted."""
     assert cuda.get_per_process_memory_fraction() == 1.0
     total = cuda.mem_get_info()[1]
     cuda.set_per_process_memory_fraction(0.1)
@@ -94,7 +97,8 @@ def test_fraction():
         cuda.set_per_process_memory_fraction(1.5)
 
 
-def test_addresses():
+def test_addresses(caching):
+    """Memory by address, with a stream in each of its forms."""
     before = cuda.memory_allocated()
     address = cuda.caching_allocator_alloc(1000)
     assert address != 0 and cuda.memory_allocated() == before + 1024
@@ -112,7 +116,8 @@ def test_addresses():
     assert cuda.get_allocator_backend() == "native"
 
 
-def test_record_stream():
+def test_record_stream(caching):
+    """Freed memory that another stream still reads is not given out again."""
     s = cuda.Stream()
     x = torch.ones(MIB, device="cuda")
     address = x.data_ptr()

@@ -45,6 +45,7 @@ def test_memory_lives_as_long_as_needed():
 
 
 def test_special_shapes():
+    """No dimensions, no elements, and broadcast arrays."""
     for shape in [(), (0,), (2, 0, 3), (1, 1), (1,)]:
         array = np.zeros(shape, np.float32)
         tensor = torch.from_numpy(array)
@@ -84,6 +85,7 @@ def test_cuda_tensors_have_no_array():
 
 
 def test_tensors_as_arrays():
+    """NumPy functions take tensors, without a copy where they can."""
     x = torch.arange(4.0)
     assert np.shares_memory(np.asarray(x), x.numpy())
     assert not np.shares_memory(np.array(x), x.numpy())
@@ -153,6 +155,28 @@ def test_lists_of_scalars():
         torch.tensor(np.uint64(2 ** 63))
 
 
+def test_a_list_that_changes_while_it_is_read():
+    class Number(np.float32):
+        def item(self):
+            data.clear()
+            return 1.0
+
+    Number.__name__ = "numpy.odd"
+    data = [Number(1), Number(2), Number(3)]
+    with pytest.raises(ValueError, match="the sequence at dim 0 changed while it was read"):
+        torch.tensor(data, dtype=torch.float32)
+
+
+def test_indices_beyond_64_bits():
+    x = torch.arange(3)
+    for index in (np.array([2 ** 64 - 1], dtype=np.uint64), np.uint64(2 ** 63), [np.uint64(2 ** 64 - 1)]):
+        with pytest.raises((IndexError, ValueError), match="beyond 64 bits|outside the range of int64"):
+            x[index]
+    assert x[np.array([2, 0], dtype=np.uint64)].tolist() == [2, 0]
+    assert x[np.array([], dtype=np.uint64)].tolist() == []
+    assert x[np.uint64(1)].item() == 1
+
+
 def test_integers_as_devices():
     assert torch.ones(1, device=np.int64(0)).device == torch.device(np.int32(0)) == torch.device("cuda:0")
     assert torch.ones(1).to(np.int64(0)).device == torch.device("cuda", np.int64(0))
@@ -181,6 +205,7 @@ def test_read_only_arrays_warn_once():
 
 
 def test_as_tensor():
+    """It shares or converts, as torch says which."""
     array = np.arange(3.0)
     assert np.shares_memory(torch.as_tensor(array).numpy(), array)
     x = torch.ones(2)
@@ -225,6 +250,7 @@ def test_dlpack_round_trip(device):
 
 
 def test_dlpack_devices():
+    """Which kind of device is announced, and which stream may be asked for."""
     assert torch.ones(1).__dlpack_device__() == (1, 0)
     kind = 12 if torch.cuda.is_simulated() else 2
     assert torch.ones(1, device="cuda:0").__dlpack_device__() == (kind, 0)
@@ -235,6 +261,7 @@ def test_dlpack_devices():
 
 
 def test_cuda_array_interface():
+    """The dictionary that CuPy and Numba read."""
     x = torch.ones(2, 3, device="cuda:0")
     about = x.__cuda_array_interface__
     assert about["version"] == 3 and about["shape"] == (2, 3) and about["typestr"] == "<f4"

@@ -17,6 +17,7 @@ def values():
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 2), [1]])
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "amax", "amin", "var", "std"])
 def test_reductions(name, dim, values, device):
+    """Against NumPy, with dim, several dims and keepdim."""
     x = torch.tensor(values, device=device)
     axis = tuple(dim) if isinstance(dim, list) else dim
     options = {"ddof": 1} if name in ("var", "std") else {}
@@ -30,6 +31,7 @@ def test_reductions(name, dim, values, device):
 
 
 def test_positions(values, device):
+    """argmax, argmin and the indices of max and min, against NumPy."""
     x = torch.tensor(values, device=device)
     assert x.argmax().item() == values.argmax()
     assert torch.argmin(x, dim=1).tolist() == values.argmin(axis=1).tolist()
@@ -46,6 +48,7 @@ def test_positions(values, device):
 
 
 def test_truth(device):
+    """any, all and count_nonzero."""
     x = torch.tensor([[0, 1], [2, 3]], device=device)
     assert x.any().item() is True and x.all().item() is False
     assert x.all(dim=1).tolist() == [False, True]
@@ -64,6 +67,7 @@ def test_truth(device):
 
 
 def test_norm(values, device):
+    """p as a number or "fro", against NumPy."""
     x = torch.tensor(values, device=device)
     for p, order in [("fro", 2), (1, 1), (math.inf, np.inf)]:
         np.testing.assert_allclose(x.norm(p).item(), np.linalg.norm(values.reshape(-1), order),
@@ -73,6 +77,7 @@ def test_norm(values, device):
 
 
 def test_order(values, device):
+    """sort, argsort and topk against NumPy."""
     x = torch.tensor(values, device=device)
     ordered = torch.sort(x, dim=1, descending=True)
     assert ordered.values.tolist() == (-np.sort(-values, axis=1)).tolist()
@@ -88,6 +93,7 @@ def test_order(values, device):
 
 
 def test_products(device):
+    """mm, matmul and their relatives against NumPy."""
     random = np.random.default_rng(1)
     a, b = random.normal(size=(3, 4)), random.normal(size=(4, 5))
     x, y = torch.tensor(a, device=device), torch.tensor(b, device=device)
@@ -109,6 +115,7 @@ def test_products(device):
 
 
 def test_joining(device):
+    """cat, stack and concat, and shapes that do not fit."""
     x = torch.ones(2, 3, device=device)
     assert torch.cat([x, x * 2]).tolist() == [[1.0] * 3] * 2 + [[2.0] * 3] * 2
     assert torch.cat((x, x), dim=-1).shape == (2, 6)
@@ -149,6 +156,7 @@ def test_unbiased_forms(values, device):
     ("unsqueeze", {}), ("unbind", {}), ("chunk", {"chunks": 2}), ("select", {"index": 0}),
     ("narrow", {"start": 1, "length": 2}), ("index_select", {"index": torch.tensor([2, 0])})])
 def test_names_of_numpy(name, rest, values):
+    """axis= and keepdims= wherever dim= and keepdim= are."""
     x = torch.tensor(values)
     kept = name in ("sum prod mean var std amax amin argmax argmin any all max min norm").split()
     for call in (getattr(x, name), lambda *a, **k: getattr(torch, name)(x, *a, **k)):
@@ -166,6 +174,7 @@ def test_names_of_numpy(name, rest, values):
 
 
 def test_no_dimension(device):
+    """dim=() reduces nothing."""
     x = torch.tensor([[0.0, 1, 2], [3, 0, 5]], device=device)
     for call in (torch.any, torch.all):
         for kept in (False, True):
@@ -178,6 +187,7 @@ def test_no_dimension(device):
 
 
 def test_outputs(device):
+    """out= of several results takes a tuple or a list of the right tensors."""
     x = torch.tensor([[0.0, 1, 2], [3, 4, 5]], device=device)
     values = torch.empty(2, device=device)
     indices = torch.empty(2, dtype=torch.int64, device=device)
@@ -207,6 +217,7 @@ def test_arguments_of_other_kinds():
 
 
 def test_factors(device):
+    """alpha, beta and value as numbers or tensors without dimensions."""
     x = torch.tensor([1.0, 2], device=device)
     y = torch.tensor([3.0, 4], device=device)
     for two in (2, 2.0, torch.tensor(2), torch.tensor(2.0, device=device)):

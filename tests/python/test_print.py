@@ -33,6 +33,7 @@ import ember as torch
      "tensor([[[1.],\n         [2.]],\n\n        [[3.],\n         [4.]]])"),
 ])
 def test_text(data, text):
+    """Texts as torch prints them."""
     assert str(torch.tensor(data)) == text
     assert repr(torch.tensor(data)) == text
 
@@ -60,6 +61,7 @@ def test_large_ones_are_summarised():
 
 
 def test_suffixes():
+    """size, dtype and device are said where they cannot be seen."""
     assert str(torch.empty(0)) == "tensor([])"
     assert str(torch.empty(2, 0)) == "tensor([], size=(2, 0))"
     assert str(torch.empty(0, dtype=torch.int64)) == "tensor([], dtype=torch.int64)"
@@ -90,6 +92,7 @@ def test_devices_print_alike(device):
 
 
 def test_small_objects():
+    """dtypes, sizes and devices."""
     assert repr(torch.float32) == str(torch.float32) == "torch.float32"
     assert repr(torch.bool) == "torch.bool"
     assert repr(torch.Size([2, 3])) == "torch.Size([2, 3])"

@@ -12,6 +12,7 @@ def seeded():
 
 
 def test_seeds():
+    """manual_seed, seed and initial_seed, of the CPU, of one device and of all."""
     torch.manual_seed(7)
     assert torch.initial_seed() == cuda.initial_seed() == 7
     cuda.manual_seed(8)
@@ -26,6 +27,7 @@ def test_seeds():
 
 
 def test_states():
+    """A state that is put back gives the same numbers again."""
     state = cuda.get_rng_state()
     assert state.dtype == torch.uint8 and state.shape == (16,) and not state.is_cuda
     x = torch.randn(100, device="cuda")
@@ -70,6 +72,7 @@ def test_same_numbers_on_every_device(name):
 
 
 def test_generators(device):
+    """Generators of one's own: seeds, clones and states."""
     g = torch.Generator(device=device)
     assert g.initial_seed() == 67280421310721 and g.device == torch.device(device)
     assert g.manual_seed(5) is g
@@ -85,6 +88,7 @@ def test_generators(device):
 
 
 def test_fork_rng():
+    """What is drawn inside leaves no trace."""
     x = torch.rand(3)
     torch.manual_seed(0)
     with torch.random.fork_rng():
@@ -94,6 +98,7 @@ def test_fork_rng():
 
 
 def test_ranges(device):
+    """Each distribution stays within its range."""
     x = torch.rand(1000, device=device)
     assert 0 <= min(x.tolist()) and max(x.tolist()) < 1
     assert sorted(torch.randperm(100, device=device).tolist()) == list(range(100))

@@ -47,6 +47,57 @@ def test_what_is_no_tensor():
         torch.tensor([1j], dtype=torch.float32)
 
 
+def test_sequences_in_themselves():
+    class Endless:  # every element is as long as the whole
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, at):
+            if at >= 2:
+                raise IndexError
+            return self if at else 0
+
+    first, last, both, wide = [0], [], [0], [1]
+    first.append(first)
+    last.append(last)
+    other = [1, both]
+    both.append(other)
+    wide += [wide, wide, wide]
+    deep = 0
+    for _ in range(100000):
+        deep = [0, deep]
+    x = torch.ones(4, 4)
+    for nest in first, last, both, wide, deep, (0, first), Endless():
+        for call in (torch.tensor, lambda n: torch.tensor([1, n]), x.new_tensor, lambda n: x[[0, 1], n],
+                     lambda n: torch.tensor(n, dtype=torch.int64), lambda n: x.__setitem__(0, n)):
+            with pytest.raises((ValueError, TypeError, IndexError),
+                               match="too many dimensions|must be real number, not|not a sequence|"
+                                     "expected sequence of length|only integers, slices"):
+                call(nest)
+        if nest is not deep and not isinstance(nest, Endless):
+            with pytest.raises((ValueError, IndexError), match="too many|valid indices"):
+                x[nest]
+    for nest in first, both, wide, deep:
+        with pytest.raises(ValueError, match="too many dimensions 'list'"):
+            torch.tensor(nest)
+    nest = 0
+    for _ in range(16):  # as many as a tensor has at most
+        nest = [nest]
+    assert torch.tensor(nest).dim() == 16
+
+
+def test_numbers_that_the_dtype_cannot_hold(device):
+    for dtype, number in ((torch.int8, 300), (torch.int8, -129), (torch.uint8, 256), (torch.int32, 2 ** 31),
+                          (torch.int16, 1e6), (torch.int64, float("nan"))):
+        for call in (lambda: torch.tensor([number], dtype=dtype, device=device),
+                     lambda: torch.tensor(number, dtype=dtype),
+                     lambda: torch.ones(1, dtype=dtype, device=device).new_tensor([[number]]),
+                     lambda: torch.full((2,), number, dtype=dtype, device=device)):
+            with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+                call()
+    assert torch.tensor([1e6], dtype=torch.float16).tolist() == [float("inf")]
+
+
 def test_ints_beyond_64_bits():
     assert torch.tensor(2 ** 63, dtype=torch.float64).item() == 2.0 ** 63
     assert torch.tensor([2 ** 70], dtype=torch.float32).tolist() == [2.0 ** 70]
@@ -79,6 +130,7 @@ def test_ints_beyond_64_bits():
 
 
 def test_what_it_is(device):
+    """Shape, strides, sizes and kinds."""
     x = torch.empty(2, 3, device=device)
     assert x.shape == torch.Size([2, 3]) == x.size() == (2, 3)
     assert isinstance(x.shape, tuple)
@@ -100,6 +152,7 @@ def test_what_it_is(device):
 
 
 def test_size():
+    """Size is a tuple of ints with numel()."""
     size = torch.Size([2, 3, 4])
     assert size.numel() == 24
     assert repr(size[1:]) == "torch.Size([3, 4])"
@@ -159,6 +212,7 @@ def test_devices():
 
 
 def test_factories(device):
+    """Shapes as arguments, tuples and lists; values decide dtypes."""
     on = {"device": device}
     assert torch.zeros(2, 3, **on).tolist() == [[0.0] * 3] * 2
     assert torch.ones((2,), dtype=torch.int32, **on).tolist() == [1, 1]
@@ -250,6 +304,7 @@ def test_squeeze_several(device):
 
 
 def test_type():
+    """type() names and converts, by dtype and by legacy name."""
     x = torch.ones(2)
     assert x.type(None) == x.type() == "torch.FloatTensor"
     assert x.type(torch.float32) is x and x.type("torch.FloatTensor") is x
@@ -298,6 +353,7 @@ def test_indexing(device):
 
 
 def test_numbers(device):
+    """item, float, int, bool and complex of one element; of several they are refused."""
     x = torch.tensor(3.5, device=device)
     assert (x.item(), float(x), int(x), bool(x), complex(x)) == (3.5, 3.5, 3, True, 3.5 + 0j)
     i = torch.tensor(2, device=device)
@@ -336,6 +392,7 @@ def test_format():
 
 
 def test_contains(device):
+    """`in` compares with numbers and tensors."""
     x = torch.arange(3, device=device)
     assert 1 in x and 5 not in x and 1.5 not in x and True in x and 1j not in x
     assert x[1] in x and torch.tensor([7, 1, 7], device=device) in x
@@ -445,6 +502,7 @@ def test_pinned():
 
 
 def test_objects():
+    """Attributes, hashing, set_ and detach."""
     x = torch.ones(2)
     x.note = "mine"
     assert x.note == "mine" and x in {x: 1}

@@ -2,12 +2,15 @@
 // Properties D1, D2 and D4.
 #include "ember/random/distributions.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
 #include "ember/random/draw_args.h"
 #include "tests/ops/support.h"
 #include "tests/random/statistics.h"
+#include "tests/support/child.h"
+#include "tests/support/gate.h"
 
 namespace ember::test {
 namespace {
@@ -218,6 +221,7 @@ TEST(DrawsEverywhere, AreTheSameBits) {
       }
 }
 
+// An element takes the number of its index, however the tensor lies.
 TEST_P(Draws, StridesDoNotMatter) {
   for (const Filler& filler : fillers())
     for (const Dtype dtype : dtypes_in(filler.dtypes)) {
@@ -236,6 +240,7 @@ TEST_P(Draws, StridesDoNotMatter) {
     }
 }
 
+// multinomial with replacement: shares within their standard error.
 TEST_P(Draws, CategoriesByTheirWeights) {
   const std::vector<double> weights = {1, 2, 0, 5};
   const Tensor p = tensor(weights).to(Options(float32, Device(place())));
@@ -270,6 +275,7 @@ TEST_P(Draws, CategoriesByTheirWeights) {
   EXPECT_EQ(generator.get_offset(), before + 4);
 }
 
+// Weights near the largest and the smallest float, beside each other too.
 TEST_P(Draws, WeightsOfAnySize) {
   Generator generator = generator_at(place(), 7);
   const Tensor large = full({2}, 1e38, Options(float32, Device(place())));
@@ -284,6 +290,140 @@ TEST_P(Draws, WeightsOfAnySize) {
   EXPECT_TRUE((multinomial(apart, 2, false, generator) > 0).all().item<bool>());
 }
 
+TEST_P(Draws, WithReplacementWeightsOfAnySize) {
+  Generator generator = generator_at(place(), 8);
+  const auto drawn = [&](const Tensor& weights, std::int64_t count) {
+    return values<std::int64_t>(multinomial(weights.to(Device(place())), count, true, generator));
+  };
+  const auto share_of = [](const std::vector<std::int64_t>& made, std::int64_t category) {
+    return static_cast<double>(std::count(made.begin(), made.end(), category)) /
+           static_cast<double>(made.size());
+  };
+  // Their sum is no number, or all of them are the smallest there are.
+  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kLeast = std::numeric_limits<double>::denorm_min();
+  constexpr float kSmall = std::numeric_limits<float>::denorm_min();
+  for (const Tensor& weights :
+       {tensor({kMost, 0.0, kMost}), tensor({kLeast, 0.0, kLeast}), tensor({kSmall, 0.0F, kSmall}),
+        tensor({1.0F, 0.0F, 1.0F}).to(float16), tensor({1.0F, 0.0F, 1.0F}).to(bfloat16)}) {
+    const auto made = drawn(weights, 20000);
+    EXPECT_EQ(share_of(made, 1), 0) << dtype_name(weights.dtype());
+    EXPECT_LE(std::abs(share_of(made, 0) - 0.5), kNormalLimit * std::sqrt(0.25 / 20000));
+  }
+  // One category of many, at either end, and alone.
+  for (const std::int64_t at : {0, 1, 4999, 9999}) {
+    Tensor one = zeros({10000});
+    one[at].fill_(1e-30);
+    for (const std::int64_t category : drawn(one, 100)) EXPECT_EQ(category, at);
+  }
+  EXPECT_EQ(drawn(tensor({3.0F}), 3), (std::vector<std::int64_t>{0, 0, 0}));
+  EXPECT_EQ(drawn(tensor({kMost, kLeast}), 1000), std::vector<std::int64_t>(1000, 0));
+  // Rows are drawn for themselves, whatever the strides.
+  const Tensor rows = tensor({1.0F, 0.0F, 0.0F, 0.0F, 0.0F, 1.0F, 0.0F, 5.0F, 0.0F}).view({3, 3});
+  EXPECT_EQ(drawn(rows, 2), (std::vector<std::int64_t>{0, 0, 2, 2, 1, 1}));
+  EXPECT_EQ(drawn(rows.t(), 2), (std::vector<std::int64_t>{0, 0, 2, 2, 1, 1}));
+  EXPECT_EQ(drawn(rows.select(0, 2).expand({2, 3}), 1), (std::vector<std::int64_t>{1, 1}));
+  EXPECT_EQ(drawn(rows.select(1, 1), 2), (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST_P(Draws, WithReplacementManyCategoriesInTheirShares) {
+  // Shares of 1 to 1000 parts, in 64 classes: chi-squared, of a row and of many.
+  const std::int64_t categories = 3000;
+  const Tensor weights = arange(categories).remainder(1000).add(1).to(float64);
+  for (const std::int64_t rows : {1, 50}) {
+    Generator generator = generator_at(place(), 9);
+    const Tensor p = weights.to(Device(place())).expand({rows, categories});
+    const auto made = values<std::int64_t>(multinomial(p, 200000 / rows, true, generator));
+    std::vector<double> counts(64);
+    std::vector<double> expected(64);
+    const auto each = values<double>(weights);
+    double sum = 0;
+    for (const double weight : each) sum += weight;
+    for (std::size_t i = 0; i < each.size(); ++i) expected[i % 64] += each[i] / sum * 200000;
+    for (const std::int64_t category : made)
+      counts.at(static_cast<std::size_t>(category % 64)) += 1;
+    double chi = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      chi += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
+    EXPECT_LT(std::abs(chi - 63) / std::sqrt(2 * 63.0), kNormalLimit) << rows;
+  }
+}
+
+TEST(Categories, AreTheSameOnEveryDevice) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {float16, float32, float64}) {
+    for (const std::int64_t categories : {1, 2, 31, 1000, 100003}) {
+      const Tensor weights =
+          rand({2, categories}, float32, generator_at("cpu", 21)).to(dtype) + 0.001;
+      const Tensor here = multinomial(weights, 3000, true, generator_at("cpu", 22));
+      const Tensor there = multinomial(weights.to(kDevice), 3000, true, generator_at(kDevice, 22));
+      expect_same(there, here, 0,
+                  std::string(dtype_name(dtype)) + " " + std::to_string(categories));
+    }
+  }
+}
+
+TEST(Categories, WithReplacementCostNoWaitAndLittleMemory) {
+  NEEDS_DEVICES(1);
+  const Tensor weights = ones({4096}, kDevice);
+  multinomial(weights, 2, true);  // whatever is made at the first use
+  cuda::synchronize(0);
+  if (cuda::memory_allocated(0) == 0) GTEST_SKIP() << "without caching every free waits";
+  cuda::reset_peak_memory_stats(0);
+  const std::size_t before = cuda::memory_allocated(0);
+  const cuda::Stream side(0);
+  Tensor drawn;
+  {
+    const cuda::StreamGuard guard(side);
+    Gate gate(side);
+    drawn = multinomial(weights, 65536, true);  // returns while nothing of it can have been done
+    EXPECT_FALSE(side.query());
+  }
+  side.synchronize();
+  EXPECT_TRUE(((drawn >= 0) & (drawn < 4096)).all().item<bool>());
+  EXPECT_LE(cuda::max_memory_allocated(0) - before, 2U << 20);
+}
+
+/// Expects drawing by these weights to fault device 0, with a text that names multinomial.
+void expect_fault(const Tensor& weights, const char* text) {
+  const Tensor there = weights.to(kDevice);
+  try {
+    multinomial(there, 3, true);
+    cuda::synchronize(0);
+    ADD_FAILURE() << "expected a fault: " << text;
+  } catch (const AcceleratorError& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(error.error_code(), 710) << what;
+    EXPECT_NE(what.find("device-side assert triggered"), std::string::npos) << what;
+    EXPECT_NE(what.find("multinomial"), std::string::npos) << what;
+    if (cuda::is_simulated()) {
+      EXPECT_NE(what.find(text), std::string::npos) << what;
+    }
+  }
+}
+
+TEST(Categories, WithReplacementBadWeightsAreRefused) {
+  NEEDS_DEVICES(1);
+  const char* const element = "probability tensor contains either `inf`, `nan` or element < 0";
+  const char* const sum = "invalid multinomial distribution (sum of probabilities <= 0)";
+  const auto refused = [](const Tensor& weights, const char* text) {
+    const Generator generator = generator_at("cpu", 3);
+    EXPECT_ERROR(multinomial(weights, 3, true, generator), Error, text);
+    EXPECT_EQ(generator.get_offset(), 0U);  // nothing was drawn
+  };
+  refused(tensor({1.0F, -1.0F, 2.0F}), element);
+  refused(tensor<double>({1.0, NAN}), element);
+  refused(tensor({INFINITY, 1.0F}), element);
+  refused(tensor({1.0F, INFINITY}).to(float16), element);
+  refused(zeros({3}), sum);
+  refused(tensor({1.0F, 0.0F, 0.0F, 0.0F}).view({2, 2}), sum);
+  IN_CHILD(expect_fault(tensor({1.0F, -1.0F, 2.0F}), element));
+  IN_CHILD(expect_fault(tensor<double>({1.0, NAN}), element));
+  IN_CHILD(expect_fault(tensor({1.0F, INFINITY}), element));
+  IN_CHILD(expect_fault(tensor({1.0F, 0.0F, 0.0F, 0.0F}).view({2, 2}), sum));
+}
+
+// Shapes, dtypes and weights that multinomial refuses.
 TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
   const Tensor p = tensor({1.0F, 0.0F, 2.0F}, place());
   EXPECT_ERROR(multinomial(p.view({1, 1, 3}), 1), Error, "prob_dist must be 1 or 2 dim");
@@ -301,6 +441,7 @@ TEST_P(Draws, WeightsThatNothingCanBeDrawnBy) {
   EXPECT_EQ(multinomial(zeros({0, 3}, place()), 2).sizes(), Shape({0, 2}));
 }
 
+// Shape, dtype and device of every factory and its *_like; each call draws other numbers.
 TEST_P(Draws, FactoriesMakeWhatTheySay) {
   const Tensor a = rand({2, 3}, {float64, place()});
   EXPECT_EQ(a.sizes(), (Shape{2, 3}));
@@ -321,6 +462,7 @@ TEST_P(Draws, FactoriesMakeWhatTheySay) {
   EXPECT_NE(values<float>(rand({9}, place())), values<float>(rand({9}, place())));
 }
 
+// x.uniform_() and the others draw what the functions draw.
 TEST_P(Draws, MembersDoTheSame) {
   const Generator g = generator_at(place(), 31);
   const Tensor start = zeros({50}, place());
@@ -386,6 +528,7 @@ void expect_uniform(const std::vector<double>& numbers, const std::string& what)
   EXPECT_LT(std::abs(chi_square(pairs)), kNormalLimit) << what;
 }
 
+// Kolmogorov and Smirnov, moments, and correlation of neighbours.
 TEST(Statistics, Uniform) {
   for (const Dtype dtype : {float32, float64})
     for (const std::uint64_t seed : {0U, 1U, 123U})
@@ -418,6 +561,7 @@ TEST(Statistics, UniformStaysInItsRange) {
   }
 }
 
+// Kolmogorov and Smirnov, moments and tails.
 TEST(Statistics, Normal) {
   const auto cumulative = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
   for (const Dtype dtype : {float32, float64})
@@ -451,6 +595,7 @@ TEST(Statistics, Normal) {
             kKolmogorovLimit);
 }
 
+// The mean is real, and each part has half of the variance.
 TEST(Statistics, ComplexNormal) {
   const Tensor made = normal(2, 3, {kMany / 2}, complex64, generator_at("cpu", 8));
   const auto real = values<double>(made.real());
@@ -461,6 +606,7 @@ TEST(Statistics, ComplexNormal) {
   EXPECT_NEAR(moment(imaginary, 2), 4.5, 0.05);
 }
 
+// Kolmogorov and Smirnov, the mean, and no zero.
 TEST(Statistics, Exponential) {
   for (const Dtype dtype : {float32, float64}) {
     Tensor made = empty({kMany}, dtype);
@@ -473,6 +619,7 @@ TEST(Statistics, Exponential) {
   }
 }
 
+// The share of ones within its standard error, also for one probability each.
 TEST(Statistics, Bernoulli) {
   for (const double p : {0.0, 1e-4, 0.25, 0.5, 0.9, 1.0}) {
     Tensor one = empty({kMany}, float32);
@@ -493,6 +640,7 @@ TEST(Statistics, Bernoulli) {
   EXPECT_LT(std::abs(difference), kNormalLimit * std::sqrt(kMany / 6.0));
 }
 
+// Chi squared over all numbers of a range.
 TEST(Statistics, Integers) {
   for (const std::int64_t range : {2, 3, 10, 1000, 65536, 65537, 1000003}) {
     const auto numbers =
@@ -520,6 +668,7 @@ TEST(Statistics, Integers) {
   }
 }
 
+// Each bit that random_ may set is set in half of the numbers.
 TEST(Statistics, EveryBitOfIntegers) {
   for (const Dtype dtype : dtypes_in(dtypes::integer_or_bool)) {
     Tensor made = empty({100000}, dtype);

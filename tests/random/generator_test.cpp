@@ -91,6 +91,7 @@ TEST_P(OnEachDevice, R8ACloneReproducesTheFollowingNormalNumbers) {
   EXPECT_EQ(values<float>(randn({1000}, GetParam(), fork)), expected);
 }
 
+// Every member from many threads at once: nothing is torn or lost.
 TEST_P(OnEachDevice, R9AThousandThreads) {
   const Generator shared{Device(GetParam())};
   std::vector<std::thread> threads;
@@ -297,6 +298,7 @@ class BeforeInitialisation : public ::testing::Test {
   [[noreturn]] static void end(bool good) { std::_Exit(good ? 0 : 1); }
 };
 
+// Seeds for CUDA do not initialise it, and hold as soon as it is.
 TEST_F(BeforeInitialisation, SeedsWait) {
   EXPECT_EXIT(
       {

@@ -40,6 +40,7 @@ TEST(Randperm, HasEveryNumberOnceAndIsTheSameEverywhere) {
   }
 }
 
+// As far as a dtype can count exactly.
 TEST(Randperm, EveryDtype) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : dtypes_in(dtypes::real_number))
@@ -223,6 +224,7 @@ void expect_random(std::int64_t n, int repeats) {
   }
 }
 
+// Fixed points, neighbours, ascents, cycles, signs and cells, on both sides of each algorithm.
 TEST(Statistics, Permutations) {
   expect_random(100, 4000);
   expect_random(2048, 400);

@@ -209,7 +209,7 @@ TEST(FaultSimulated, KernelExceptionsNameTheKernel) {
 }
 
 TEST(FaultSimulated, CodesThatAreNoFaultsBecomeOne) {
-  if (!is_simulated()) GTEST_SKIP() << "CUDA columns report at the launch";
+  if (!is_simulated()) GTEST_SKIP() << "CUDA implementations report at the launch";
   IN_CHILD({
     const Stream stream;
     launch(stream, "undecided", [](const HostLaunch&) { return Status(Code::not_ready); });

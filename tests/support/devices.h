@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,14 @@
     NEEDS_DEVICES(2);                                                                             \
     if (!ember::cuda::can_device_access_peer(0, 1) || !ember::cuda::can_device_access_peer(1, 0)) \
       GTEST_SKIP() << "needs devices 0 and 1 to be peers";                                        \
+  } while (false)
+
+/// For tests of what the caching allocator does: what is counted and observed of it, and memory
+/// that is freed while its device is held, which without caching waits for the device.
+#define NEEDS_CACHING()                                                           \
+  do {                                                                            \
+    if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr)                 \
+      GTEST_SKIP() << "needs caching, and PYTORCH_NO_CUDA_MEMORY_CACHING is set"; \
   } while (false)
 
 /// Expects `statement` to throw exactly an `Exception` whose text contains `text`.

@@ -15,19 +15,16 @@ constexpr std::size_t kBlock = 1024;
 std::mutex mutex;
 GateFlags* block = nullptr;
 std::size_t used = kBlock;
-
-/// Memory that was pinned before a reset may not be pinned any more.
-void forget_block(int) {
-  const std::lock_guard lock(mutex);
-  used = kBlock;
-}
+std::uint64_t resets_before = 0;
 
 /// Flags are never freed: the kernel may look at them after the gate is gone.
 GateFlags* new_flags() {
-  static const bool hooked = (cuda::on_device_reset(&forget_block), true);
-  (void)hooked;
   const std::lock_guard lock(mutex);
-  if (used == kBlock) {
+  // Memory that was pinned before a reset may not be pinned any more.
+  std::uint64_t resets = 0;
+  for (int i = 0; i < cuda::device_count(); ++i) resets += cuda::device_epoch(i);
+  if (used == kBlock || resets != resets_before) {
+    resets_before = resets;
     void* memory = nullptr;
     check(cuda::active_driver().pinned_malloc(kBlock * sizeof(GateFlags), memory));
     block = static_cast<GateFlags*>(memory);

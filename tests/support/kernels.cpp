@@ -11,10 +11,10 @@ using driver::Kernel;
 using driver::Params;
 
 #if EMBER_TEST_CUDA
-#define EMBER_COLUMN(name) &name
+#define EMBER_IMPLEMENTATION(name) &name
 #define EMBER_DECLARE(name) Status name(const Params&, const driver::CudaLaunch&);
 #else
-#define EMBER_COLUMN(name) nullptr
+#define EMBER_IMPLEMENTATION(name) nullptr
 #define EMBER_DECLARE(name)
 #endif
 EMBER_DECLARE(gate_cuda)
@@ -87,12 +87,13 @@ Status nop_host(const Params&, const HostLaunch&) { return {}; }
 
 }  // namespace
 
-const Kernel gate_kernel{"gate", &gate_host, EMBER_COLUMN(gate_cuda)};
-const Kernel affine_kernel{"affine", &affine_host, EMBER_COLUMN(affine_cuda)};
-const Kernel log_kernel{"log", &log_host, EMBER_COLUMN(log_cuda)};
-const Kernel busy_kernel{"busy", &busy_host, EMBER_COLUMN(busy_cuda)};
-const Kernel move_kernel{"move", &move_host, EMBER_COLUMN(move_cuda)};
-const Kernel bad_access_kernel{"bad_access", &bad_access_host, EMBER_COLUMN(bad_access_cuda)};
-const Kernel nop_kernel{"nop", &nop_host, EMBER_COLUMN(nop_cuda)};
+const Kernel gate_kernel{"gate", &gate_host, EMBER_IMPLEMENTATION(gate_cuda)};
+const Kernel affine_kernel{"affine", &affine_host, EMBER_IMPLEMENTATION(affine_cuda)};
+const Kernel log_kernel{"log", &log_host, EMBER_IMPLEMENTATION(log_cuda)};
+const Kernel busy_kernel{"busy", &busy_host, EMBER_IMPLEMENTATION(busy_cuda)};
+const Kernel move_kernel{"move", &move_host, EMBER_IMPLEMENTATION(move_cuda)};
+const Kernel bad_access_kernel{"bad_access", &bad_access_host,
+                               EMBER_IMPLEMENTATION(bad_access_cuda)};
+const Kernel nop_kernel{"nop", &nop_host, EMBER_IMPLEMENTATION(nop_cuda)};
 
 }  // namespace ember::test

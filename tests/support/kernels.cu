@@ -1,4 +1,4 @@
-// The CUDA columns of the test kernels, written as a user of ember would write them.
+// The CUDA implementations of the test kernels, written as a user of ember would write them.
 #include <cuda_runtime.h>
 
 #include "tests/support/kernels.h"
@@ -56,18 +56,18 @@ unsigned blocks(std::size_t count) {
 }  // namespace
 
 Status gate_cuda(const Params& params, const CudaLaunch& on) {
-  gate<<<1, 1, 0, on.stream>>>(params.as<GateArgs>().flags);
+  gate<<<1, 1, 0, on.stream()>>>(params.as<GateArgs>().flags);
   return launched();
 }
 
 Status affine_cuda(const Params& params, const CudaLaunch& on) {
   const auto& args = params.as<AffineArgs>();
-  affine<<<blocks(args.count), 256, 0, on.stream>>>(args);
+  affine<<<blocks(args.count), 256, 0, on.stream()>>>(args);
   return launched();
 }
 
 Status log_cuda(const Params& params, const CudaLaunch& on) {
-  log_once<<<1, 1, 0, on.stream>>>(params.as<LogArgs>());
+  log_once<<<1, 1, 0, on.stream()>>>(params.as<LogArgs>());
   return launched();
 }
 
@@ -77,23 +77,23 @@ Status busy_cuda(const Params& params, const CudaLaunch& on) {
   cudaGetDevice(&device);
   int processors = 0;
   cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  busy<<<static_cast<unsigned>(processors) * 2, 1024, 0, on.stream>>>(params.as<BusyArgs>());
+  busy<<<static_cast<unsigned>(processors) * 2, 1024, 0, on.stream()>>>(params.as<BusyArgs>());
   return launched();
 }
 
 Status move_cuda(const Params& params, const CudaLaunch& on) {
   const auto& args = params.as<MoveArgs>();
-  move<<<blocks(args.count), 256, 0, on.stream>>>(args);
+  move<<<blocks(args.count), 256, 0, on.stream()>>>(args);
   return launched();
 }
 
 Status bad_access_cuda(const Params& params, const CudaLaunch& on) {
-  bad_access<<<1, 1, 0, on.stream>>>(params.as<BadAccessArgs>());
+  bad_access<<<1, 1, 0, on.stream()>>>(params.as<BadAccessArgs>());
   return launched();
 }
 
 Status nop_cuda(const Params&, const CudaLaunch& on) {
-  nop<<<1, 1, 0, on.stream>>>();
+  nop<<<1, 1, 0, on.stream()>>>();
   return launched();
 }
 

@@ -1,4 +1,5 @@
-// Kernels for tests, each with a host column and (where nvcc was there) a CUDA column.
+// Kernels for tests, each with a host implementation and (where nvcc was there) a CUDA
+// implementation.
 #pragma once
 
 #include <cstddef>

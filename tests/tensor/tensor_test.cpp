@@ -1,4 +1,5 @@
 // Shapes, storages, and tensors as objects.
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -161,6 +162,78 @@ TEST(Storages, AreReleasedOnce) {
   EXPECT_EQ(from_blob(nullptr, {0}).numel(), 0);
 }
 
+TEST(Storages, ThatAreNone) {
+  EXPECT_ERROR(Tensor(Ref<Storage>(), float32, {2}, {1}), ValueError, "storage is null");
+  EXPECT_ERROR(Tensor(Ref<Storage>(), float32, {0}, {1}), ValueError, "storage is null");
+  Ref<Storage> storage = Storage::allocate(Device("cpu"), 16);
+  const Ref<Storage> taken = std::move(storage);
+  EXPECT_ERROR(Tensor(storage, float32, {2}, {1}), ValueError, "storage is null");
+  EXPECT_EQ(Tensor(taken, float32, {2}, {1}).numel(), 2);
+  bool released = false;
+  EXPECT_ERROR(Storage::adopt(Device("cpu"), nullptr, 8, [&] { released = true; }), ValueError,
+               "data is null, expected 8 bytes");
+  EXPECT_FALSE(released);
+  EXPECT_EQ(Storage::adopt(Device("cpu"), nullptr, 0, {})->data(), nullptr);
+}
+
+TEST(Tensors, FromNullDeviceStringsAreRefused) {
+  const char* const none = nullptr;
+  EXPECT_ERROR(empty({2}, none), Error, "Invalid device string: got a null pointer");
+  EXPECT_ERROR(ones({2}).to(none), Error, "Invalid device string: got a null pointer");
+  EXPECT_ERROR(ones({2}).cuda(none), Error, "Invalid device string: got a null pointer");
+}
+
+TEST(Objects, ThatWereMovedFromSayOrAreEmpty) {
+  NEEDS_DEVICES(1);
+  // Every type of the interface that can be moved.
+  Tensor x = ones({2});
+  const Tensor y = std::move(x);
+  EXPECT_FALSE(x.defined());  // NOLINT(bugprone-use-after-move): what is asked here
+  EXPECT_ERROR(x.sizes(), Error, "this Tensor is undefined");
+  EXPECT_ERROR(x + y, Error, "this Tensor is undefined");
+  EXPECT_ERROR(y.index({x}), Error, "this Tensor is undefined");
+  EXPECT_ERROR(cat({y, x}), Error, "this Tensor is undefined");
+  cuda::Stream stream;
+  const cuda::Stream same = std::move(stream);
+  EXPECT_EQ(stream, same);
+  stream.synchronize();
+  cuda::Event event(true);
+  event.record(stream);
+  cuda::Event other = std::move(event);
+  EXPECT_FALSE(event.is_created());
+  EXPECT_TRUE(event.query());
+  event.synchronize();
+  event.wait(stream);
+  EXPECT_ERROR(event.elapsed_time(other), ValueError, "must be recorded");
+  event.record(stream);
+  event.synchronize();
+  cuda::DeviceBuffer buffer = cuda::allocate(64);
+  const cuda::DeviceBuffer bytes = std::move(buffer);
+  EXPECT_EQ(buffer.data(), nullptr);
+  EXPECT_EQ(buffer.size(), 0U);
+  EXPECT_FALSE(buffer.stream());
+  EXPECT_EQ(buffer.device().str(), "cuda");
+  cuda::record_stream(buffer, same);
+  EXPECT_EQ(cuda::clone(buffer).size(), 0U);
+  buffer.reset();
+  cuda::PinnedBuffer pinned = cuda::allocate_pinned(64);
+  const cuda::PinnedBuffer page = std::move(pinned);
+  EXPECT_EQ(pinned.data(), nullptr);
+  EXPECT_FALSE(cuda::pinned_record_event(pinned, same));
+  pinned.reset();
+  Generator generator;
+  generator.manual_seed(5);
+  const Generator moved = std::move(generator);
+  EXPECT_EQ(generator, moved);
+  EXPECT_EQ(generator.initial_seed(), 5U);
+  EXPECT_EQ(generator.device().str(), "cpu");
+  rand({2}, {}, generator);
+  EXPECT_EQ(moved.get_offset(), 4U);
+  Index index(ones({2}));
+  const Index item = std::move(index);
+  EXPECT_ERROR(y.index({index}), Error, "this Tensor is undefined");
+}
+
 TEST(Storages, RefuseWhatIsTooLarge) {
   EXPECT_ERROR(empty({std::int64_t{1} << 61}, uint8), Error,
                "DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -192,12 +265,37 @@ TEST(Tensors, GoFromThreadToThread) {
 struct Last {
   Tensor tensor;
 };
+// A thread_local tensor outlives the lists that its memory would go to.
 TEST(Tensors, MayDieWithTheirThread) {
   std::thread([] {
     thread_local Last last;
     last.tensor = arange(5).t();
     last.tensor = last.tensor.alias();
   }).join();
+}
+
+/// Works when its thread's variables are destroyed. Made first, so that it dies last.
+struct WorksAtTheEnd {
+  std::function<void()> work;
+  ~WorksAtTheEnd() { work(); }
+};
+// What the library keeps for a thread has gone by then: lists of freed tensors, current streams,
+// the events that copies between devices are ordered with.
+TEST(Tensors, MayBeComputedInTheLastDestructorsOfAThread) {
+  NEEDS_DEVICES(2);
+  Tensor result;
+  std::thread([&] {
+    thread_local WorksAtTheEnd last;
+    const auto work = [&] {
+      const Tensor here = arange(4, {float32, kDevice}) + 1;
+      result = (here.to(Device(Device::Type::cuda, 1)) * 2).to(Device(Device::Type::cpu));
+    };
+    work();  // so that everything has been made
+    result = Tensor();
+    last.work = work;
+  }).join();
+  ASSERT_TRUE(result.defined());
+  EXPECT_EQ(values<float>(result), (std::vector<float>{2, 4, 6, 8}));
 }
 
 TEST(Tensors, GoIntoStreams) {

@@ -65,6 +65,7 @@ TEST(Views, Permute) {
   EXPECT_EQ(scalar_tensor(1).permute({}).dim(), 0);
 }
 
+// view() only where no copy is needed; reshape() copies elsewhere.
 TEST(Views, ViewAndReshape) {
   const Tensor x = numbered({2, 3});
   expect_view(x.view({3, -1}), x, {3, 2}, {0, 1, 2, 3, 4, 5});
@@ -228,6 +229,7 @@ TEST(Views, SplitChunkAndUnbind) {
   EXPECT_ERROR(scalar_tensor(1).unbind(), Error, "unbind expects at least a 1-dimensional tensor");
 }
 
+// Real and imaginary parts share memory with the tensor, and with its view as pairs.
 TEST(Views, Complex) {
   const Tensor z = tensor<std::complex<float>>({{1, 2}, {3, 4}, {5, 6}});
   EXPECT_EQ(values<float>(z.view_as_real()), std::vector<float>({1, 2, 3, 4, 5, 6}));
@@ -269,6 +271,7 @@ TEST(Views, Diagonal) {
   EXPECT_ERROR(x.diagonal(0, 1, -1), Error, "diagonal dimensions cannot be identical 1, -1");
 }
 
+// Overlapping rows, offsets, and nothing beyond the storage.
 TEST(Views, AsStrided) {
   const Tensor x = numbered({8});
   expect_view(x.as_strided({3, 3}, {2, 1}), x, {3, 3}, {0, 1, 2, 2, 3, 4, 4, 5, 6});

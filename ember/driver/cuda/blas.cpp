@@ -18,8 +18,8 @@
 #include "ember/base/env.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/base/thread_exit.h"
 #include "ember/driver/cuda/api.h"
-#include "ember/driver/cuda/columns.h"
 
 namespace ember::driver::cuda {
 namespace {
@@ -101,7 +101,7 @@ const LoadedLt& lt() {
 
 Status failure(cublasStatus_t status, const CudaLaunch& on, const char* what) {
   // Faults of earlier work surface in whichever call comes next.
-  const CUresult stream = api.cuStreamQuery(on.stream);
+  const CUresult stream = api.cuStreamQuery(on.stream());
   if (stream != CUDA_SUCCESS && stream != CUDA_ERROR_NOT_READY) return cuda::failure(stream, what);
   Code code = Code::unknown;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) code = Code::out_of_memory;
@@ -322,7 +322,7 @@ Status make_plan(Element element, const GemmArgs& args, const PlanKey& key, cons
 }
 
 Status find_handle(const CudaLaunch& on, cublasLtHandle_t& out) EMBER_REQUIRES(cache().mutex) {
-  cublasLtHandle_t& handle = cache().handles[on.device];
+  cublasLtHandle_t& handle = cache().handles[on.device()];
   if (handle == nullptr) {
     if (const cublasStatus_t status = lt().lt.cublasLtCreate(&handle);
         status != CUBLAS_STATUS_SUCCESS) {
@@ -367,8 +367,8 @@ struct Recent {
 }  // namespace
 
 Status gemm(Element element, const GemmArgs& args, const CudaLaunch& on) noexcept {
-  const PlanKey key = key_of(element, args, on.device);
-  thread_local Recent recent;
+  const PlanKey key = key_of(element, args, on.device());
+  Recent& recent = PerThread<Recent>::get();
   const std::uint64_t generation = cache().generation.load(std::memory_order_acquire);
   if (recent.generation != generation) [[unlikely]] {
     recent.slots = {};
@@ -395,7 +395,7 @@ Status gemm(Element element, const GemmArgs& args, const CudaLaunch& on) noexcep
   const void* beta = wide ? static_cast<const void*>(args.beta) : narrow[1];
   const cublasStatus_t status = lt().lt.cublasLtMatmul(
       plan.handle, plan.description, alpha, args.a, plan.a, args.b, plan.b, beta, args.c, plan.c,
-      args.c, plan.c, &plan.algorithm, args.workspace, plan.workspace, on.stream);
+      args.c, plan.c, &plan.algorithm, args.workspace, plan.workspace, on.stream());
   if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
     return {};
   return failure(status, on, ("cublasLtMatmul of " + describe(args)).c_str());
@@ -410,19 +410,4 @@ void forget_blas(int device) noexcept {
   shared.generation.fetch_add(1, std::memory_order_acq_rel);
 }
 
-namespace {
-
-template <Element kElement>
-Status column(const Params& params, const CudaLaunch& on) {
-  return gemm(kElement, params.as<GemmArgs>(), on);
-}
-
-constexpr NamedColumn kColumns[] = {
-    {"matmul.float16", &column<Element::f16>},   {"matmul.bfloat16", &column<Element::bf16>},
-    {"matmul.float32", &column<Element::f32>},   {"matmul.float64", &column<Element::f64>},
-    {"matmul.complex64", &column<Element::c64>}, {"matmul.complex128", &column<Element::c128>},
-};
-const Columns columns(kColumns);
-
-}  // namespace
 }  // namespace ember::driver::cuda

@@ -1,11 +1,15 @@
-// cuBLASLt as a table of function pointers, and the CUDA column of matrix products.
+// cuBLASLt as a table of function pointers, and matrix products by it.
 #pragma once
 
+#include <cstdint>
+
 #include "ember/base/status.h"
-#include "ember/driver/capabilities.h"
 #include "ember/driver/gemm.h"
 
 namespace ember::driver::cuda {
+
+/// Element types that the library knows.
+enum class Element : std::uint8_t { f16, bf16, f32, f64, c64, c128 };
 
 /// Computes `args` on the launch's stream; the device is current. Opens the library at the first
 /// call, which may block for a second; not_supported, naming the library and where it was looked

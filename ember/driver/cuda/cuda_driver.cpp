@@ -51,21 +51,29 @@ bool CudaDriver::device_active(int device) noexcept {
 }
 
 Status CudaDriver::device_activate(int device) noexcept {
-  Visit on;
+  ContextGuard on;
   return enter(device, on);
 }
 
 Status CudaDriver::device_synchronize(int device) noexcept {
   Device* on = nullptr;
   EMBER_TRY(find(device, on));
+  ContextGuard guard;
+  EMBER_TRY(on->admit(guard));
   if (!on->active()) return {};  // nothing was ever enqueued, and waiting must not wake the device
-  Visit visit;
-  EMBER_TRY(on->enter(visit));
+  EMBER_TRY(on->enter(guard));
   const RecentWork::Number newest = on->recent().newest();
   EMBER_TRY(
       on->outcome(api.cuCtxSynchronize(), [&] { return "synchronizing " + device_text(device); }));
   on->recent().finished(newest);
   return {};
+}
+
+bool CudaDriver::may_wait() noexcept { return !in_host_call(); }
+
+std::uint32_t CudaDriver::device_epoch(int device) noexcept {
+  Device* on = nullptr;
+  return find(device, on).ok() ? on->epoch() : 0;
 }
 
 Status CudaDriver::device_reset(int device) noexcept {
@@ -86,6 +94,8 @@ Status CudaDriver::peer_possible(int device, int peer, bool& out) noexcept {
   EMBER_TRY(find(device, on));
   EMBER_TRY(find(peer, other, "peer"));
   int possible = 0;
+  ContextGuard guard;
+  EMBER_TRY(on->admit(guard));
   if (on != other)
     EMBER_TRY(on->outcome(api.cuDeviceCanAccessPeer(&possible, on->id(), other->id()), [&] {
       return "asking whether " + device_text(device) + " can access " + device_text(peer);
@@ -102,10 +112,12 @@ Status CudaDriver::peer_enable(int device, int peer) noexcept {
   if (on == other)
     return Status(Code::invalid_device,
                   "peer is " + std::to_string(peer) + ", expected another device than `device`");
+  ContextGuard of_peer;
+  ContextGuard guard;
+  EMBER_TRY(other->admit(of_peer));
   CUcontext context = nullptr;
   EMBER_TRY(other->context(context));
-  Visit visit;
-  EMBER_TRY(on->enter(visit));
+  EMBER_TRY(on->enter(guard));
   const CUresult result = api.cuCtxEnablePeerAccess(context, 0);
   if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
   return on->outcome(result, [&] {
@@ -120,11 +132,14 @@ Status CudaDriver::peer_disable(int device, int peer) noexcept {
   EMBER_TRY(find(peer, other, "peer"));
   // What was never enabled must not wake a device to be told so.
   CUresult result = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  ContextGuard of_peer;
+  ContextGuard guard;
+  EMBER_TRY(other->admit(of_peer));
+  EMBER_TRY(on->admit(guard));
   if (on != other && on->active() && other->active()) {
     CUcontext context = nullptr;
     EMBER_TRY(other->context(context));
-    Visit visit;
-    EMBER_TRY(on->enter(visit));
+    EMBER_TRY(on->enter(guard));
     result = api.cuCtxDisablePeerAccess(context);
   }
   return on->outcome(result, [&] {

@@ -28,10 +28,14 @@ class CudaDriver final : public Driver {
   bool device_active(int device) noexcept override;
   Status device_activate(int device) noexcept override;
   Status device_synchronize(int device) noexcept override;
+  bool may_wait() noexcept override;
+  std::uint32_t device_epoch(int device) noexcept override;
   Status device_reset(int device) noexcept override;
 
-  Status malloc(int device, std::size_t bytes, void*& out) noexcept override;
-  Status free(int device, void* pointer) noexcept override;
+  using Driver::free;
+  using Driver::malloc;
+  Status malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
+  Status free(int device, std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(int device, MemoryInfo& out) noexcept override;
   Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
   Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
@@ -54,13 +58,15 @@ class CudaDriver final : public Driver {
   Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
 
   Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status launch_needs(const Kernel& kernel, const Params& params,
+                      KernelNeeds& out) noexcept override;
   Status copy(StreamHandle stream, void* target, const void* source,
               std::size_t bytes) noexcept override;
   Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
                    int source_device, std::size_t bytes) noexcept override;
   Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
               std::size_t count) noexcept override;
-  Status host_function(StreamHandle stream, void (*function)(void*),
+  Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                        void* argument) noexcept override;
 
   Status peer_possible(int device, int peer, bool& out) noexcept override;
@@ -78,36 +84,40 @@ class CudaDriver final : public Driver {
   }
   Status refuse_number(int device, const char* argument) const noexcept;
 
-  /// All that must be true of a handle before CUDA may see it. `kind`: "stream" or "event".
-  template <class Handle>
-  Status check(const Handle& handle, const char* kind, Device*& out) noexcept {
-    EMBER_TRY(find(handle.device, out));
-    if (handle.epoch != out->epoch()) [[unlikely]]
-      return refuse_old(handle.device, kind);
-    return {};
+  /// The first half of a call with a handle: finds its device, passes the gate and refuses what is
+  /// from before a reset, or cannot be a handle.
+  Status admit(const StreamHandle& stream, ContextGuard& out) noexcept {
+    EMBER_TRY(admit(stream.device, out));
+    return check_epoch(stream, *out);
   }
-  Status check(const StreamHandle& stream, Device*& out) noexcept {
-    if (stream.native == nullptr) return find(stream.device, out);  // the default one is ageless
-    return check(stream, "stream", out);
-  }
-  Status check(const EventHandle& event, Device*& out) noexcept {
+  Status admit(const EventHandle& event, ContextGuard& out) noexcept {
     if (event.native == nullptr) [[unlikely]]
       return refuse_null_event(event.device);
-    return check(event, "event", out);
+    EMBER_TRY(admit(event.device, out));
+    if (event.epoch != out->epoch()) [[unlikely]]
+      return refuse_old(event.device, "event");
+    return {};
+  }
+  static Status check_epoch(const StreamHandle& stream, const Device& on) noexcept {
+    const bool ageless = stream.native == nullptr && stream.epoch == kAnyEpoch;
+    if (stream.epoch != on.epoch() && !ageless) [[unlikely]]
+      return refuse_old(stream.device, "stream");
+    return {};
+  }
+  Status admit(int number, ContextGuard& out) noexcept {
+    Device* on = nullptr;
+    EMBER_TRY(find(number, on));
+    return on->admit(out);
   }
   static Status refuse_old(int device, const char* kind) noexcept;
   static Status refuse_null_event(int device) noexcept;
 
-  /// How a call with a stream, an event or a device number begins: checked, not in a fault,
+  /// How most calls with a stream, an event or a device number begin: admitted, not in a fault,
   /// current.
   template <class HandleOrNumber>
-  Status enter(const HandleOrNumber& which, Visit& out) noexcept {
-    Device* on = nullptr;
-    if constexpr (std::is_same_v<HandleOrNumber, int>)
-      EMBER_TRY(find(which, on));
-    else
-      EMBER_TRY(check(which, on));
-    return on->enter(out);
+  Status enter(const HandleOrNumber& which, ContextGuard& out) noexcept {
+    EMBER_TRY(admit(which, out));
+    return out->enter(out);
   }
 
   /// After a launch that was noted under `number` and failed.
@@ -116,7 +126,7 @@ class CudaDriver final : public Driver {
 
   /// For work that needs a context and does not care whose: enters a device that has one, device 0
   /// only if none has.
-  Status enter_any(Visit& out) noexcept;
+  Status enter_any(ContextGuard& out) noexcept;
   Device* any_active() noexcept;
 
   /// Page-locks host memory in the context of a device that was entered, and notes it.
@@ -127,6 +137,10 @@ class CudaDriver final : public Driver {
 
   std::vector<std::unique_ptr<Device>> devices_;  ///< constant once made
   Allocations allocations_;
+
+  void destroy_left_events(Device& on) noexcept;
+  Mutex left_mutex_;
+  std::vector<EventHandle> left_events_ EMBER_GUARDED_BY(left_mutex_);
 };
 
 }  // namespace ember::driver::cuda

@@ -30,23 +30,31 @@ Status Device::retain(CUcontext& out) noexcept {
   return {};
 }
 
-Status Device::change_current(Visit& visit) noexcept {
+Status Device::change_current(ContextGuard& guard) noexcept {
   CUcontext wanted = nullptr;
   EMBER_TRY(retain(wanted));
+  guard.calls_->had_context = true;
   CUcontext current = nullptr;
   if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted) return {};
   // A context that was destroyed is nothing to come back to; only in a living one this succeeds.
+  // Without any it is an error, which tools that watch the calls of a program would show.
   CUdevice device = 0;
-  if (api.cuCtxGetDevice(&device) != CUDA_SUCCESS) current = nullptr;
+  if (current != nullptr && api.cuCtxGetDevice(&device) != CUDA_SUCCESS) current = nullptr;
   EMBER_TRY(outcome(api.cuCtxSetCurrent(wanted),
                     [&] { return "making " + device_text(index_) + " current"; }));
-  visit.came_with_ = current;
+  guard.came_with_ = current;
   return {};
 }
 
 void Device::refused(RecentWork::Number number, Code code) noexcept {
   static const bool calls_block = env::flag("CUDA_LAUNCH_BLOCKING");
   if (!calls_block || !is_sticky(code)) recent_.retract(number);
+}
+
+Status Device::refuse_in_host_call() noexcept {
+  return Status(Code::not_permitted,
+                "called from a host function, in which CUDA permits no calls and a wait would wait "
+                "for itself");
 }
 
 Status Device::fault() noexcept {
@@ -94,7 +102,6 @@ Status Device::destroy_context() noexcept {
                                    "; a reset cannot clear it: CUDA lets no process use "
                                    "a device again after such a fault, restart it");
   }
-  // From here on a thread that needs the context waits for the mutex, and then makes a new one.
   const CUcontext old = context_.exchange(nullptr, std::memory_order_acq_rel);
   if (old != nullptr || active()) {
     if (const CUresult result = api.cuDevicePrimaryCtxReset_v2(device_); result != CUDA_SUCCESS) {

@@ -14,7 +14,9 @@
 #include "ember/base/mutex.h"
 #include "ember/base/status.h"
 #include "ember/driver/cuda/api.h"
-#include "ember/driver/cuda/peer_lane.h"
+#include "ember/driver/cuda/call_gate.h"
+#include "ember/driver/cuda/host_calls.h"
+#include "ember/driver/cuda/peer_stream.h"
 #include "ember/driver/cuda/recent_work.h"
 #include "ember/driver/cuda/staging.h"
 #include "ember/driver/properties.h"
@@ -23,18 +25,20 @@ namespace ember::driver::cuda {
 
 class Device;
 
-/// One call's stay on a device, whose context is the thread's current one meanwhile. At the end the
-/// thread has the context again that it came with: the current device of CUDA's runtime, and with
-/// it of other libraries in the process, is the one whose context is current. A thread that came
-/// without a context keeps the device's, so that it need not be set in every call.
-class Visit {
+/// One call on a device: it passes the device's gate and, if it needs to, has the device's context
+/// as the thread's current one meanwhile. At the end the thread has the context again that it came
+/// with: the current device of CUDA's runtime, and with it of other libraries in the process, is
+/// the one whose context is current. A thread that came without a context keeps the device's, so
+/// that it need not be set in every call.
+class ContextGuard {
  public:
-  Visit() = default;
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  ~Visit() {
+  ContextGuard() = default;
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
+  ~ContextGuard() {
     if (came_with_ != nullptr) [[unlikely]]
       api.cuCtxSetCurrent(came_with_);
+    if (gate_ != nullptr) gate_->leave(*calls_);
   }
 
   Device* operator->() const noexcept { return device_; }
@@ -43,7 +47,9 @@ class Visit {
  private:
   friend class Device;
   Device* device_ = nullptr;
-  CUcontext came_with_ = nullptr;  ///< null when there is nothing to put back
+  CallsOfThread* calls_ = nullptr;  ///< the thread's
+  CallGate* gate_ = nullptr;        ///< null when an outer call has passed it
+  CUcontext came_with_ = nullptr;   ///< null when there is nothing to put back
 };
 
 class Device {
@@ -51,7 +57,7 @@ class Device {
   /// All devices of the driver, this one included.
   using Siblings = std::vector<std::unique_ptr<Device>>;
   Device(int index, CUdevice device, const Siblings& siblings)
-      : index_(index), device_(device), siblings_(siblings) {}
+      : index_(index), device_(device), siblings_(siblings), gate_(index) {}
 
   int index() const noexcept { return index_; }
   CUdevice id() const noexcept { return device_; }
@@ -60,7 +66,8 @@ class Device {
   bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
   RecentWork& recent() noexcept { return recent_; }
   Staging& staging() noexcept { return staging_; }
-  PeerLane& peer_lane() noexcept { return peer_lane_; }
+  PeerStream& peer_stream() noexcept { return peer_stream_; }
+  HostCalls& host_calls() noexcept { return host_calls_; }
 
   Status properties(DeviceProperties& out) noexcept;
 
@@ -77,12 +84,26 @@ class Device {
     return retain(out);
   }
 
-  /// What every call on the device starts with: refuses while the device is in a fault, otherwise
-  /// makes its context the calling thread's current one for the length of the visit.
-  Status enter(Visit& visit) noexcept {
+  /// What every call on the device starts with: passes the gate, so that no reset comes in between
+  /// while the guard lives. From here on the epoch stays what it is. Code::not_permitted in a host
+  /// function, where CUDA permits no calls. Doing it again with one guard does nothing.
+  Status admit(ContextGuard& guard) noexcept {
+    if (guard.device_ != nullptr) return {};
+    CallsOfThread& calls = CallsOfThread::mine();
+    if (calls.in_host_function) [[unlikely]]
+      return refuse_in_host_call();
+    guard.device_ = this;
+    guard.calls_ = &calls;
+    if (gate_.enter(calls)) guard.gate_ = &gate_;
+    return {};
+  }
+  /// For calls that need a context: admits, refuses while the device is in a fault, and makes its
+  /// context the calling thread's current one for the length of the guard.
+  Status enter(ContextGuard& guard) noexcept {
+    EMBER_TRY(admit(guard));
     if (faulted()) [[unlikely]]
       return fault();
-    return make_current(visit);
+    return make_current(guard);
   }
 
   /// What every call ends with: turns CUDA's answer into a Status. `describe` says what was tried,
@@ -95,18 +116,19 @@ class Device {
     return failure(result, describe());
   }
 
-  /// For calls on a stream that look at nothing else of the context. The stream knows its own; only
-  /// the default stream, and a thread that has no context yet, need a current one. Asking CUDA for
-  /// it would be a quarter of what recording an event costs.
+  /// For calls on a stream that look at nothing else of the context; the guard was admitted. The
+  /// stream knows its own; only the default stream, and a thread that never had a context from
+  /// here, need a current one. Asking CUDA for it would be a quarter of what recording an event
+  /// costs.
   template <class Call, class Describe>
-  Status on_stream(CUstream stream, const Call& call, const Describe& describe) noexcept {
+  Status on_stream(ContextGuard& guard, CUstream stream, const Call& call,
+                   const Describe& describe) noexcept {
     if (faulted()) [[unlikely]]
       return fault();
-    Visit visit;
-    if (stream == nullptr) EMBER_TRY(make_current(visit));
+    if (stream == nullptr || !guard.calls_->had_context) EMBER_TRY(make_current(guard));
     CUresult result = call();
     if (result == CUDA_ERROR_INVALID_CONTEXT && stream != nullptr) [[unlikely]] {
-      EMBER_TRY(make_current(visit));
+      EMBER_TRY(make_current(guard));
       result = call();
     }
     return outcome(result, describe);
@@ -130,9 +152,9 @@ class Device {
   /// For calls that give something back, which work in a fault too: then CUDA only repeats the
   /// fault, and what was to be released ends with the process.
   template <class Call, class Describe>
-  Status release(Call&& call, Describe&& describe) noexcept {
-    Visit visit;
-    Status status = make_current(visit);
+  Status release(ContextGuard& guard, Call&& call, Describe&& describe) noexcept {
+    EMBER_TRY(admit(guard));
+    Status status = make_current(guard);
     if (status.ok()) status = outcome(call(), describe);
     return faulted() ? Status() : std::move(status);
   }
@@ -141,37 +163,51 @@ class Device {
   /// the operations in the detail that may have caused it.
   Status enter_fault(Code code) noexcept;
 
-  /// Destroys the context with everything in it; `forget` is called when nothing made before can be
-  /// used any more. Changes nothing if it fails, as it does when the device is in a fault.
+  /// Destroys the context with everything in it, once no call is in progress; `forget` is called
+  /// before the next one begins. Changes nothing if it fails, as it does when the device is in a
+  /// fault.
   template <class Forget>
   Status reset(Forget&& forget) noexcept {
-    MutexLock lock(mutex_);
-    EMBER_TRY(destroy_context());
-    staging_.forget();
-    peer_lane_.forget();
-    forget();
-    return {};
+    if (in_host_call()) return refuse_in_host_call();
+    Status status;
+    {
+      const MutexLock one_at_a_time(reset_mutex_);
+      // First the host functions: one that is running may wait for a thread that calls.
+      host_calls_.begin_reset();
+      gate_.close();
+      status = destroy_context();
+      if (status.ok()) {
+        staging_.forget();
+        peer_stream_.forget();
+        forget();
+      }
+      host_calls_.end_reset(status.ok());
+      gate_.open();
+    }
+    // What the user's destructors do may be calls on this device.
+    if (status.ok()) host_calls_.destroy_dropped();
+    return status;
   }
 
  private:
   Status retain(CUcontext& out) noexcept;
   // Which context is current is asked of CUDA in every call (cuCtxGetCurrent reads a thread-local
   // variable, some 15 ns): others change it behind our back, such as torch, cudaSetDevice in a
-  // user's code, or a kernel's own CUDA column. Remembering what was set last would need their
-  // cooperation.
-  Status make_current(Visit& visit) noexcept {
-    visit.device_ = this;
+  // user's code, or a kernel's own CUDA implementation. Remembering what was set last would need
+  // their cooperation.
+  Status make_current(ContextGuard& guard) noexcept {
     const CUcontext wanted = context_.load(std::memory_order_acquire);
     CUcontext current = nullptr;
     if (wanted != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
         [[likely]]
       return {};
-    return change_current(visit);
+    return change_current(guard);
   }
   /// The same where the context is another one, or is yet to be made.
-  Status change_current(Visit& visit) noexcept;
+  Status change_current(ContextGuard& guard) noexcept;
   Status fault() noexcept;
-  Status destroy_context() noexcept EMBER_REQUIRES(mutex_);
+  Status destroy_context() noexcept EMBER_EXCLUDES(mutex_);
+  static Status refuse_in_host_call() noexcept;
 
   const int index_;
   const CUdevice device_;
@@ -182,8 +218,11 @@ class Device {
   std::atomic<CUcontext> context_{nullptr};
   RecentWork recent_;
   Staging staging_;
-  PeerLane peer_lane_;
+  PeerStream peer_stream_;
+  HostCalls host_calls_;
+  CallGate gate_;
 
+  Mutex reset_mutex_;  ///< held for the length of a reset
   Mutex mutex_;
   Mutex fault_mutex_;  ///< may be taken while mutex_ is held, not the other way round
   Status fault_ EMBER_GUARDED_BY(fault_mutex_);

@@ -39,7 +39,7 @@ Device* CudaDriver::any_active() noexcept {
   return nullptr;
 }
 
-Status CudaDriver::enter_any(Visit& out) noexcept {
+Status CudaDriver::enter_any(ContextGuard& out) noexcept {
   Device* on = any_active();
   if (on == nullptr) on = devices_[0].get();
   return on->enter(out);
@@ -56,19 +56,21 @@ Status CudaDriver::register_with(Device& device, void* pointer, std::size_t byte
 
 Status CudaDriver::unregister(void* pointer, const Allocations::Entry& entry) noexcept {
   if (entry.device == Allocations::kNoDevice) return {};  // ended with its context
-  Device* on = nullptr;
-  EMBER_TRY(find(entry.device, on));
+  ContextGuard on;
+  EMBER_TRY(admit(entry.device, on));
   // Every device can reach it, so each may have a copy in flight.
   for (const auto& device : devices_)
-    if (Visit visit; device->active() && device->enter(visit).ok())
+    if (ContextGuard guard;
+        device->admit(guard).ok() && device->active() && device->enter(guard).ok())
       (void)device->outcome(api.cuCtxSynchronize(), [] { return std::string("waiting"); });
-  return on->release([&] { return api.cuMemHostUnregister(pointer); },
-                     [&] { return "giving back " + address_text(pointer); });
+  return on->release(
+      on, [&] { return api.cuMemHostUnregister(pointer); },
+      [&] { return "giving back " + address_text(pointer); });
 }
 
 Status CudaDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
   if (bytes == 0) return refuse_zero_bytes();
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter_any(on));
   void* pages = map_pages(bytes);
   if (pages == nullptr)
@@ -100,7 +102,7 @@ Status CudaDriver::host_register(void* pointer, std::size_t bytes) noexcept {
   if (bytes == 0) return refuse_zero_bytes();
   if (pointer == nullptr)
     return Status(Code::invalid_value, "pointer is null, expected host memory of the caller");
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter_any(on));
   return register_with(*on, pointer, bytes, Kind::registered);
 }

@@ -1,4 +1,4 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/driver/kernels.h"
 
@@ -11,14 +11,14 @@ __global__ void sleep_kernel(std::uint64_t cycles) {
   }
 }
 
-Status sleep_column(const Params& params, const CudaLaunch& on) {
+Status sleep_implementation(const Params& params, const CudaLaunch& on) {
   return start<&sleep_kernel>(on, Grid{}, params.as<kernels::SleepArgs>().cycles);
 }
 
-constexpr NamedColumn kColumns[] = {
-    {"sleep", &sleep_column},
+constexpr NamedImplementation kImplementations[] = {
+    {"sleep", &sleep_implementation},
 };
-const Columns table(kColumns);
+const Implementations table(kImplementations);
 
 }  // namespace
 }  // namespace ember::driver::cuda

@@ -1,4 +1,4 @@
-// How a CUDA column starts its kernel. For .cu files of this object.
+// How a CUDA implementation starts its kernel. For .cu files of this object.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,8 +28,29 @@ struct Grid {
   }
 };
 
-/// kKernel<<<grid>>>(arguments...) on the launch's stream. The arguments must have exactly the
-/// types of the kernel's parameters; they are copied.
+/// Makes a kernel part of a launch. Every kernel of this object comes through here, so that a
+/// launch may be something else than a stream.
+inline Status enqueue(const CudaLaunch& on, CUfunction function, const Grid& grid,
+                      void** arguments) noexcept {
+  const CUresult result = api.cuLaunchKernel(function, grid.blocks.x, grid.blocks.y, grid.blocks.z,
+                                             grid.threads.x, grid.threads.y, grid.threads.z,
+                                             grid.shared_bytes, on.stream(), arguments, nullptr);
+  if (result == CUDA_SUCCESS) [[likely]]
+    return {};
+  return failure(result, grid.text());
+}
+
+/// The same for setting memory to zero.
+inline Status zero(const CudaLaunch& on, void* data, std::size_t bytes) noexcept {
+  const CUresult result =
+      api.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(data), 0, bytes, on.stream());
+  if (result == CUDA_SUCCESS) [[likely]]
+    return {};
+  return failure(result, "setting scratch memory to zero");
+}
+
+/// kKernel<<<grid>>>(arguments...) in a launch. The arguments must have exactly the types of the
+/// kernel's parameters; they are copied.
 ///
 /// It goes past cudart because `<<<>>>` looks the kernel and the context up in every launch.
 template <auto kKernel, class... Arguments>
@@ -38,14 +59,9 @@ Status start(const CudaLaunch& on, const Grid& grid, const Arguments&... argumen
                 "the arguments must have exactly the types of the kernel's parameters");
   static constinit Functions functions;
   CUfunction function = nullptr;
-  EMBER_TRY(functions.get(reinterpret_cast<const void*>(kKernel), on.device, function));
+  EMBER_TRY(functions.get(reinterpret_cast<const void*>(kKernel), on.device(), function));
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-  const CUresult result = api.cuLaunchKernel(function, grid.blocks.x, grid.blocks.y, grid.blocks.z,
-                                             grid.threads.x, grid.threads.y, grid.threads.z,
-                                             grid.shared_bytes, on.stream, pointers, nullptr);
-  if (result == CUDA_SUCCESS) [[likely]]
-    return {};
-  return failure(result, grid.text());
+  return enqueue(on, function, grid, pointers);
 }
 
 }  // namespace ember::driver::cuda

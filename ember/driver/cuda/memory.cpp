@@ -16,9 +16,11 @@ Status refuse_zero_bytes() {
 
 }  // namespace
 
-Status CudaDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
-  Visit on;
-  EMBER_TRY(enter(device, on));
+Status CudaDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "epoch of the memory");
+  EMBER_TRY(on->enter(on));
   if (bytes == 0) return refuse_zero_bytes();
   CUdeviceptr made = 0;
   EMBER_TRY(on->outcome(api.cuMemAlloc_v2(&made, bytes), [&] {
@@ -30,22 +32,24 @@ Status CudaDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
 }
 
 // cuMemFree waits for the device's work, as the seam asks for.
-Status CudaDriver::free(int device, void* pointer) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(find(device, on));
+Status CudaDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "memory");
   const auto entry = allocations_.take(pointer, Kind::device, device);
   if (!entry)
     return Status(Code::invalid_value, "pointer is " + address_text(pointer) +
                                            ", expected the start of an allocation of " +
                                            device_text(device) + " that was not freed yet");
-  Status status = on->release([&] { return api.cuMemFree_v2(to_cuda(pointer)); },
-                              [&] { return "freeing " + address_text(pointer); });
+  Status status = on->release(
+      on, [&] { return api.cuMemFree_v2(to_cuda(pointer)); },
+      [&] { return "freeing " + address_text(pointer); });
   if (!status.ok()) allocations_.add(pointer, *entry);
   return status;
 }
 
 Status CudaDriver::memory_info(int device, MemoryInfo& out) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(device, on));
   MemoryInfo info;
   EMBER_TRY(on->outcome(api.cuMemGetInfo_v2(&info.free, &info.total),
@@ -68,8 +72,8 @@ Status CudaDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept 
   // any context. If it does not know the pointer it succeeds and leaves zeros.
   out = PointerInfo();
   Device* on = any_active();
-  Visit visit;
-  if (on == nullptr || !on->enter(visit).ok()) return {};
+  ContextGuard guard;
+  if (on == nullptr || !on->enter(guard).ok()) return {};
   CUmemorytype type{};
   int ordinal = -1;
   CUdeviceptr base = 0;

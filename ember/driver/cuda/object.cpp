@@ -1,7 +1,7 @@
 // The one symbol that this shared object exports (driver/cuda_object.h).
 #include "ember/driver/cuda/api.h"
-#include "ember/driver/cuda/columns.h"
 #include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/nvml.h"
 #include "ember/driver/cuda_object.h"
 
@@ -20,7 +20,7 @@ constexpr CudaObject kObject{
     .count_without_cuda = &count_without_cuda,
     .devices_are_known = &devices_are_known,
     .open = &open,
-    .column = &column,
+    .implementation = &implementation,
     .architectures = EMBER_CUDA_ARCHITECTURES,
 };
 

@@ -20,7 +20,7 @@ std::string text(const EventHandle& event) {
 // ---- Streams
 
 Status CudaDriver::stream_priorities(int device, PriorityRange& out) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(device, on));
   PriorityRange range;
   EMBER_TRY(on->outcome(api.cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
@@ -30,12 +30,8 @@ Status CudaDriver::stream_priorities(int device, PriorityRange& out) noexcept {
 }
 
 Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(find(device, on));
-  // Read first: should the device be reset meanwhile, the handle is already an old one.
-  const std::uint32_t epoch = on->epoch();
-  Visit visit;
-  EMBER_TRY(on->enter(visit));
+  ContextGuard on;
+  EMBER_TRY(enter(device, on));
   CUstream made = nullptr;
   // CUDA clamps the priority to the device's range itself.
   EMBER_TRY(
@@ -43,21 +39,22 @@ Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) no
         return "making a stream of priority " + std::to_string(priority) + " on " +
                device_text(device);
       }));
-  out = {made, device, epoch};
+  out = {made, device, on->epoch()};
   return {};
 }
 
 Status CudaDriver::stream_destroy(StreamHandle stream) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(check(stream, on));
+  ContextGuard on;
+  EMBER_TRY(admit(stream, on));
   if (stream.native == nullptr)
     return Status(Code::invalid_handle, text(stream) + " cannot be destroyed");
-  return on->release([&] { return api.cuStreamDestroy_v2(to_cuda(stream)); },
-                     [&] { return "destroying " + text(stream); });
+  return on->release(
+      on, [&] { return api.cuStreamDestroy_v2(to_cuda(stream)); },
+      [&] { return "destroying " + text(stream); });
 }
 
 Status CudaDriver::stream_query(StreamHandle stream) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
   const RecentWork::Number newest = on->recent().newest();
   const CUresult result = api.cuStreamQuery(to_cuda(stream));
@@ -68,7 +65,7 @@ Status CudaDriver::stream_query(StreamHandle stream) noexcept {
 }
 
 Status CudaDriver::stream_synchronize(StreamHandle stream) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
   const RecentWork::Number newest = on->recent().newest();
   EMBER_TRY(on->outcome(api.cuStreamSynchronize(to_cuda(stream)),
@@ -80,14 +77,13 @@ Status CudaDriver::stream_synchronize(StreamHandle stream) noexcept {
 // ---- Events
 
 Status CudaDriver::event_create(int device, EventOptions options, EventHandle& out) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(find(device, on));
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
   if (options.interprocess && options.timing)
     return Status(Code::invalid_value,
                   "options ask for interprocess and timing, expected at most one of them");
-  const std::uint32_t epoch = on->epoch();  // read first, as in stream_create
-  Visit visit;
-  EMBER_TRY(on->enter(visit));
+  EMBER_TRY(on->enter(on));
+  destroy_left_events(*on);
   unsigned flags = CU_EVENT_DEFAULT;
   if (!options.timing) flags |= CU_EVENT_DISABLE_TIMING;
   if (options.blocking) flags |= CU_EVENT_BLOCKING_SYNC;
@@ -95,44 +91,64 @@ Status CudaDriver::event_create(int device, EventOptions options, EventHandle& o
   CUevent made = nullptr;
   EMBER_TRY(on->outcome(api.cuEventCreate(&made, flags),
                         [&] { return "making an event on " + device_text(device); }));
-  out = {made, device, epoch};
+  out = {made, device, on->epoch()};
   return {};
 }
 
+// Events whose last owner was a host function.
+void CudaDriver::destroy_left_events(Device& on) noexcept {
+  const MutexLock lock(left_mutex_);
+  for (auto left = left_events_.begin(); left != left_events_.end();) {
+    if (left->device != on.index()) {
+      ++left;
+      continue;
+    }
+    if (left->epoch == on.epoch()) (void)api.cuEventDestroy_v2(to_cuda(*left));
+    left = left_events_.erase(left);
+  }
+}
+
 Status CudaDriver::event_destroy(EventHandle event) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(check(event, on));
-  return on->release([&] { return api.cuEventDestroy_v2(to_cuda(event)); },
-                     [&] { return "destroying " + text(event); });
+  if (in_host_call()) {
+    const MutexLock lock(left_mutex_);
+    left_events_.push_back(event);
+    return {};
+  }
+  ContextGuard on;
+  EMBER_TRY(admit(event, on));
+  return on->release(
+      on, [&] { return api.cuEventDestroy_v2(to_cuda(event)); },
+      [&] { return "destroying " + text(event); });
 }
 
 Status CudaDriver::event_record(EventHandle event, StreamHandle stream, EventScope scope) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(check(event, on));
+  ContextGuard on;
+  EMBER_TRY(admit(event, on));
   if (event.device != stream.device) [[unlikely]]
     return Status(Code::invalid_handle, text(event) + " cannot be recorded on " + text(stream) +
                                             ", expected a stream of the event's device");
-  EMBER_TRY(check(stream, on));
+  EMBER_TRY(check_epoch(stream, *on));
   const unsigned flags = scope == EventScope::external ? CU_EVENT_RECORD_EXTERNAL : 0;
   return on->on_stream(
-      to_cuda(stream),
+      on, to_cuda(stream),
       [&] { return api.cuEventRecordWithFlags(to_cuda(event), to_cuda(stream), flags); },
       [&] { return "recording " + text(event) + " on " + text(stream); });
 }
 
 Status CudaDriver::event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(check(event, on));
-  EMBER_TRY(check(stream, on));
+  ContextGuard of_event;
+  EMBER_TRY(admit(event, of_event));
+  ContextGuard on;
+  EMBER_TRY(admit(stream, on));
   const unsigned flags = scope == EventScope::external ? CU_EVENT_WAIT_EXTERNAL : 0;
   return on->on_stream(
-      to_cuda(stream),
+      on, to_cuda(stream),
       [&] { return api.cuStreamWaitEvent(to_cuda(stream), to_cuda(event), flags); },
       [&] { return "letting " + text(stream) + " wait for " + text(event); });
 }
 
 Status CudaDriver::event_query(EventHandle event) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(event, on));
   const CUresult result = api.cuEventQuery(to_cuda(event));
   if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
@@ -140,19 +156,19 @@ Status CudaDriver::event_query(EventHandle event) noexcept {
 }
 
 Status CudaDriver::event_synchronize(EventHandle event) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(event, on));
   return on->outcome(api.cuEventSynchronize(to_cuda(event)),
                      [&] { return "synchronizing " + text(event); });
 }
 
 Status CudaDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {
-  Device* ends_on = nullptr;
-  EMBER_TRY(check(end, ends_on));
+  ContextGuard ends_on;
+  EMBER_TRY(admit(end, ends_on));
   if (start.device != end.device)
     return Status(Code::invalid_handle, "start is " + text(start) + " and end is " + text(end) +
                                             ", expected events of one device");
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(start, on));
   float between = 0;
   const CUresult result = api.cuEventElapsedTime(&between, to_cuda(start), to_cuda(end));

@@ -34,16 +34,24 @@ bool is_elsewhere(int device, const void* pointer) noexcept {
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
                           const Params& params) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
+  if (params.size() > Params::kCapacity) [[unlikely]]
+    return too_large(params);
   if (kernel.cuda == nullptr) [[unlikely]]
     return Status(Code::not_supported,
-                  "kernel '" + std::string(kernel.name) + "' has no CUDA column");
-  const RecentWork::Number number = on->recent().add({kernel.name, stream.native, 0, true});
-  Status status = kernel.cuda(params, {to_cuda(stream), stream.device});
+                  "kernel '" + std::string(kernel.name.c_str()) + "' has no CUDA implementation");
+  const RecentWork::Number number = on->recent().add({kernel.name.c_str(), stream.native, 0, true});
+  Status status =
+      kernel.cuda.run(params, CudaLaunch(to_cuda(stream), stream.device, kernel.context.get()));
   if (!status.ok()) [[unlikely]]
     status = launch_failed(*on, number, kernel, status);
   return status;
+}
+
+Status CudaDriver::launch_needs(const Kernel& kernel, const Params& params,
+                                KernelNeeds& out) noexcept {
+  return kernel.cuda.ask(params, out);
 }
 
 Status CudaDriver::launch_failed(Device& device, RecentWork::Number number, const Kernel& kernel,
@@ -51,13 +59,13 @@ Status CudaDriver::launch_failed(Device& device, RecentWork::Number number, cons
   device.refused(number, status.code());
   if (is_sticky(status.code())) return device.enter_fault(status.code());
   const std::string detail = status.detail();
-  return Status(status.code(), "launching kernel '" + std::string(kernel.name) + "'" +
+  return Status(status.code(), "launching kernel '" + std::string(kernel.name.c_str()) + "'" +
                                    (detail.empty() ? "" : ": " + detail));
 }
 
 Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
                         std::size_t bytes) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
   if (bytes == 0) return {};
   // Unified addressing: CUDA sees from the addresses which way to copy.
@@ -73,7 +81,7 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
         };
         if (stream.native == nullptr && devices_.size() > 1 &&
             (is_elsewhere(stream.device, target) || is_elsewhere(stream.device, source)))
-          return on->peer_lane().run(copy);
+          return on->peer_stream().run(copy);
         return copy(to_cuda(stream));
       },
       [&] { return copy_text(target, source, bytes); });
@@ -81,18 +89,21 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
 
 Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_device,
                              const void* source, int source_device, std::size_t bytes) noexcept {
-  Device* on = nullptr;
   Device* to = nullptr;
   Device* from = nullptr;
-  EMBER_TRY(check(stream, on));
+  ContextGuard on;
+  ContextGuard of_target;
+  ContextGuard of_source;
+  EMBER_TRY(admit(stream, on));
   EMBER_TRY(find(target_device, to, "target_device"));
   EMBER_TRY(find(source_device, from, "source_device"));
+  EMBER_TRY(to->admit(of_target));
+  EMBER_TRY(from->admit(of_source));
   CUcontext to_context = nullptr;
   CUcontext from_context = nullptr;
   EMBER_TRY(to->context(to_context));
   EMBER_TRY(from->context(from_context));
-  Visit visit;
-  EMBER_TRY(on->enter(visit));
+  EMBER_TRY(on->enter(on));
   if (bytes == 0) return {};
   return on->enqueue(
       {"peer copy", stream.native, bytes},
@@ -101,7 +112,8 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
           return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
                                        bytes, on_stream);
         };
-        if (stream.native == nullptr && (to != on || from != on)) return on->peer_lane().run(copy);
+        if (stream.native == nullptr && (to != &*on || from != &*on))
+          return on->peer_stream().run(copy);
         return copy(to_cuda(stream));
       },
       [&] {
@@ -112,7 +124,7 @@ Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_devic
 
 Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
                         std::size_t count) noexcept {
-  Visit on;
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
   if (width != 1 && width != 2 && width != 4)
     return Status(Code::invalid_value,
@@ -143,14 +155,14 @@ Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern
 }
 
 Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
-                                 void* argument) noexcept {
-  Visit on;
+                                 void (*destroy)(void*), void* argument) noexcept {
+  ContextGuard on;
   EMBER_TRY(enter(stream, on));
-  if (function == nullptr)
+  if (function == nullptr || destroy == nullptr)
     return Status(Code::invalid_value, "function is null, expected a function to call");
   return on->enqueue(
       {"host function", stream.native},
-      [&] { return api.cuLaunchHostFunc(to_cuda(stream), function, argument); },
+      [&] { return on->host_calls().enqueue(to_cuda(stream), function, destroy, argument); },
       [&] { return std::string("enqueuing a host function"); });
 }
 

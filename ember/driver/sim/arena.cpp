@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -24,6 +26,11 @@ std::string system_error(const char* what) {
   return std::string(what) + " failed: " + std::strerror(errno);
 }
 
+Status from_earlier_epoch(int device) {
+  return Status(Code::context_is_destroyed,
+                "cuda:" + std::to_string(device) + " was reset since the memory was asked for");
+}
+
 }  // namespace
 
 Arena::Arena(int devices, std::size_t bytes) : bytes_(bytes), stride_(round_up(bytes, kPage)) {
@@ -34,7 +41,8 @@ Arena::Arena(int devices, std::size_t bytes) : bytes_(bytes), stride_(round_up(b
   distance_ = static_cast<std::ptrdiff_t>(total);
   for (int i = 0; i < devices; ++i) {
     memories_.push_back(std::make_unique<Memory>());
-    memories_.back()->free_ranges.emplace(0, bytes_ / kAlignment * kAlignment);
+    const std::size_t usable = bytes_ - context_bytes(bytes_);
+    memories_.back()->free_ranges.emplace(0, usable / kAlignment * kAlignment);
   }
 }
 
@@ -59,16 +67,22 @@ Status Arena::make_backing(int device, Memory& memory) {
   return {};
 }
 
-Status Arena::allocate(int device, std::size_t bytes, void*& out) {
+std::size_t Arena::context_bytes(std::size_t total) noexcept {
+  return std::min(total / 192, std::size_t{512} << 20) / kAlignment * kAlignment;
+}
+
+Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*& out) {
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
+  if (epoch != memory.epoch) return from_earlier_epoch(device);
   if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
-  if (bytes <= bytes_) {
+  const std::size_t most = bytes_ - context_bytes(bytes_);
+  if (bytes <= most) {
     const std::size_t wanted = round_up(bytes, kAlignment);
     for (auto range = memory.free_ranges.begin(); range != memory.free_ranges.end(); ++range) {
       if (range->second < wanted) continue;
       const auto [offset, length] = *range;
-      memory.allocations.emplace(offset, bytes);
+      memory.allocations.emplace(offset, Allocation{bytes, epoch});
       memory.free_ranges.erase(range);
       if (length > wanted) memory.free_ranges.emplace(offset + wanted, length - wanted);
       memory.used += wanted;
@@ -78,7 +92,7 @@ Status Arena::allocate(int device, std::size_t bytes, void*& out) {
   }
   return Status(Code::out_of_memory, "cuda:" + std::to_string(device) + " has no free range of " +
                                          format_bytes(bytes) + " (" + format_bytes(memory.used) +
-                                         " of " + format_bytes(bytes_) + " in use)");
+                                         " of " + format_bytes(most) + " in use)");
 }
 
 void Arena::release(Memory& memory, int device, std::size_t offset, std::size_t bytes) {
@@ -100,40 +114,65 @@ void Arena::release(Memory& memory, int device, std::size_t offset, std::size_t 
   }
 }
 
-Status Arena::free(int device, void* pointer) {
+Status Arena::find_to_free(int device, const Memory& memory, std::uint32_t epoch,
+                           const void* pointer,
+                           std::map<std::size_t, Allocation>::const_iterator& out) const {
+  if (epoch != memory.epoch) return from_earlier_epoch(device);
+  out = owner(pointer) == device ? memory.allocations.find(static_cast<std::size_t>(
+                                       static_cast<const std::byte*>(pointer) - start_of(device)))
+                                 : memory.allocations.end();
+  if (out != memory.allocations.end() && out->second.epoch == epoch) return {};
+  char text[96];
+  std::snprintf(text, sizeof text, "free of %p: no allocation of cuda:%d starts there", pointer,
+                device);
+  return Status(Code::invalid_value, text);
+}
+
+Status Arena::check_free(int device, std::uint32_t epoch, const void* pointer) const {
+  const Memory& memory = memory_of(device);
+  const std::shared_lock lock(memory.mutex);
+  std::map<std::size_t, Allocation>::const_iterator found;
+  return find_to_free(device, memory, epoch, pointer, found);
+}
+
+Status Arena::free(int device, std::uint32_t epoch, void* pointer) {
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
-  const auto found = owner(pointer) == device
-                         ? memory.allocations.find(static_cast<std::size_t>(
-                               static_cast<std::byte*>(pointer) - start_of(device)))
-                         : memory.allocations.end();
-  if (found == memory.allocations.end()) {
-    char text[96];
-    std::snprintf(text, sizeof text, "free of %p: no allocation of cuda:%d starts there", pointer,
-                  device);
-    return Status(Code::invalid_value, text);
-  }
+  std::map<std::size_t, Allocation>::const_iterator found;
+  EMBER_TRY(find_to_free(device, memory, epoch, pointer, found));
   const std::size_t offset = found->first;
-  const std::size_t bytes = round_up(found->second, kAlignment);
+  const std::size_t bytes = round_up(found->second.bytes, kAlignment);
   memory.allocations.erase(found);
   memory.used -= bytes;
   release(memory, device, offset, bytes);
   return {};
 }
 
-void Arena::clear(int device) {
+void Arena::begin_epoch(int device, std::uint32_t epoch) {
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
-  for (const auto& [offset, bytes] : memory.allocations)
-    release(memory, device, offset, round_up(bytes, kAlignment));
-  memory.allocations.clear();
-  memory.used = 0;
+  memory.epoch = epoch;
+}
+
+void Arena::clear_earlier_epochs(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  for (auto each = memory.allocations.begin(); each != memory.allocations.end();) {
+    if (each->second.epoch == memory.epoch) {
+      ++each;
+      continue;
+    }
+    const std::size_t bytes = round_up(each->second.bytes, kAlignment);
+    memory.used -= bytes;
+    release(memory, device, each->first, bytes);
+    each = memory.allocations.erase(each);
+  }
 }
 
 MemoryInfo Arena::info(int device) const {
   const Memory& memory = memory_of(device);
   const std::shared_lock lock(memory.mutex);
-  return {bytes_ - memory.used, bytes_};
+  return {bytes_ - context_bytes(bytes_) - memory.used, bytes_};
 }
 
 int Arena::owner(const void* pointer) const noexcept {
@@ -152,9 +191,9 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start);
   auto next = memory.allocations.upper_bound(offset);
   if (next == memory.allocations.begin()) return false;
-  const auto [at, bytes] = *std::prev(next);
-  if (offset >= at + bytes) return false;
-  out = {PointerInfo::Kind::device, device, start + at, bytes};
+  const auto& [at, allocation] = *std::prev(next);
+  if (offset >= at + allocation.bytes) return false;
+  out = {PointerInfo::Kind::device, device, start + at, allocation.bytes};
   return true;
 }
 

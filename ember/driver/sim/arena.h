@@ -24,11 +24,19 @@ class Arena {
   /// Reserves addresses for `devices` of `bytes` each; no memory yet.
   Arena(int devices, std::size_t bytes);
 
-  /// See Driver::malloc and free; the limit of `bytes` per device is what gives out_of_memory.
-  Status allocate(int device, std::size_t bytes, void*& out);
-  Status free(int device, void* pointer);
-  /// Frees everything of a device.
-  void clear(int device);
+  /// What a context takes of a device's memory: some 0.5 %, as on hardware, at most 512 MiB.
+  static std::size_t context_bytes(std::size_t total) noexcept;
+
+  /// See Driver::malloc and free; what the limit of `bytes` per device leaves beside the context is
+  /// what gives out_of_memory.
+  Status allocate(int device, std::uint32_t epoch, std::size_t bytes, void*& out);
+  Status free(int device, std::uint32_t epoch, void* pointer);
+  /// Whether free() would find the allocation.
+  Status check_free(int device, std::uint32_t epoch, const void* pointer) const;
+  /// From now on allocations are made in that epoch of a device, and in no earlier one.
+  void begin_epoch(int device, std::uint32_t epoch);
+  /// Frees everything of a device that was allocated in earlier epochs.
+  void clear_earlier_epochs(int device);
   MemoryInfo info(int device) const;
 
   /// The owner of a device address; -1 for every other address.
@@ -45,18 +53,25 @@ class Arena {
  private:
   static constexpr std::size_t kAlignment = 512;
 
+  struct Allocation {
+    std::size_t bytes = 0;  // as asked for
+    std::uint32_t epoch = 0;
+  };
   struct Memory {
-    mutable std::shared_mutex mutex;
-    int file = -1;                                   // made at the first allocation
+    mutable std::shared_mutex mutex;  // shared: every access of every worker is checked under it
+    int file = -1;                    // made at the first allocation
     std::map<std::size_t, std::size_t> free_ranges;  // by offset
-    std::map<std::size_t, std::size_t> allocations;  // by offset; bytes as asked for
+    std::map<std::size_t, Allocation> allocations;   // by offset
     std::size_t used = 0;
+    std::uint32_t epoch = 0;
   };
 
   Memory& memory_of(int device) const { return *memories_[static_cast<std::size_t>(device)]; }
   std::byte* start_of(int device) const {
     return base_ + static_cast<std::size_t>(device) * stride_;
   }
+  Status find_to_free(int device, const Memory& memory, std::uint32_t epoch, const void* pointer,
+                      std::map<std::size_t, Allocation>::const_iterator& out) const;
   Status make_backing(int device, Memory& memory);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
 

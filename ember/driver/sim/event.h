@@ -22,9 +22,10 @@ class Event {
   };
 
   /// Begins a new life; what the last one left behind is forgotten.
-  void open(int device, EventOptions options) {
+  void open(int device, std::uint32_t epoch, EventOptions options) {
     const MutexLock lock(mutex_);
     device_ = device;
+    epoch_ = epoch;
     options_ = options;
     record_ = {};
     ++serial_;
@@ -34,6 +35,11 @@ class Event {
   int device() const {
     const MutexLock lock(mutex_);
     return device_;
+  }
+  /// Of the device, when the event was handed out.
+  std::uint32_t epoch() const {
+    const MutexLock lock(mutex_);
+    return epoch_;
   }
   EventOptions options() const {
     const MutexLock lock(mutex_);
@@ -57,6 +63,7 @@ class Event {
   }
   /// Called by the worker that reaches the record. A stamp of an earlier record comes too late.
   void stamp(std::uint64_t serial) {
+    const Unseen stamping;  // who looks at the event learns nothing of the stream's work by it
     const MutexLock lock(mutex_);
     if (serial == serial_) record_.stamp = Clock::now();
   }
@@ -68,6 +75,7 @@ class Event {
  private:
   mutable Mutex mutex_;
   int device_ EMBER_GUARDED_BY(mutex_) = 0;
+  std::uint32_t epoch_ EMBER_GUARDED_BY(mutex_) = 0;
   EventOptions options_ EMBER_GUARDED_BY(mutex_);
   Record record_ EMBER_GUARDED_BY(mutex_);
   std::uint64_t serial_ EMBER_GUARDED_BY(mutex_) = 0;

@@ -29,7 +29,7 @@ class PinnedMemory {
   Status insert(void* pointer, Range range);
   Status erase(void* pointer, bool owned);
 
-  mutable std::shared_mutex mutex_;
+  mutable std::shared_mutex mutex_;  // shared: every access of every worker is checked under it
   std::map<std::uintptr_t, Range> ranges_;
 };
 

@@ -127,61 +127,91 @@ std::vector<Stream*> SimDriver::streams_of(int device) {
 }
 
 Status SimDriver::drain(int device) noexcept {
-  std::vector<Point> tails;
-  for (Stream* stream : streams_of(device)) tails.push_back(stream->tail());
-  for (const Point& tail : tails)
-    if (!tail.timeline->wait(tail.value)) return Code::shutting_down;
+  for (Stream* stream : streams_of(device)) {
+    const Point tail = stream->tail();
+    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+  }
   return {};
 }
 
 Status SimDriver::await(Point point, int device) noexcept {
-  if (point.timeline != nullptr && !point.timeline->wait(point.value)) return Code::shutting_down;
+  if (point.timeline != nullptr) {
+    const Timeline::Waited waited = point.timeline->wait_interruptibly(point.value);
+    if (waited == Timeline::Waited::interrupted)
+      return Status(Code::interrupted, "a wait for cuda:" + std::to_string(device));
+    if (waited != Timeline::Waited::reached) return Code::shutting_down;
+  }
   return machine_.health_of(device).fault();
 }
 
 Status SimDriver::device_synchronize(int device) noexcept {
   EMBER_TRY(check_device(device));
-  EMBER_TRY(drain(device));
+  EMBER_TRY(refuse_on_worker("synchronizing a device"));
+  std::vector<Point> tails;
+  for (Stream* stream : streams_of(device)) tails.push_back(stream->tail());
+  for (const Point& tail : tails) {
+    Status status = await(tail, device);
+    if (status.code() == Code::interrupted || status.code() == Code::shutting_down) return status;
+  }
   return machine_.health_of(device).fault();
+}
+
+bool SimDriver::may_wait() noexcept { return !on_worker(); }
+
+std::uint32_t SimDriver::device_epoch(int device) noexcept {
+  return check_device(device).ok() ? machine_.health_of(device).epoch() : 0;
 }
 
 Status SimDriver::device_reset(int device) noexcept {
   EMBER_TRY(check_device(device));
-  Health& health = machine_.health_of(device);
-  health.begin_reset();
-  if (Status status = drain(device); !status.ok()) return status;
-  ++at(device).epoch;
-  const auto of_device = [device](auto& table) {
+  EMBER_TRY(refuse_on_worker("resetting a device"));
+  DeviceState& state = at(device);
+  const MutexLock one_at_a_time(state.reset_mutex);
+  std::uint32_t epoch = 0;
+  {
+    // Access that is granted from here on is the new epoch's.
+    const MutexLock lock(machine_.peers_mutex);
+    epoch = machine_.health_of(device).begin_epoch();
+    for (std::size_t other = 0; other < devices_.size(); ++other) {
+      machine_.peers[static_cast<std::size_t>(device)].allowed[other] = false;
+      machine_.peers[other].allowed[device] = false;
+    }
+    state.active = false;
+  }
+  machine_.arena.begin_epoch(device, epoch);
+  // Work of the new epoch may be queued behind these tails already. What waits for other streams
+  // gives up.
+  std::vector<Point> tails;
+  for (Stream* stream : streams_of(device)) tails.push_back(stream->settled_tail());
+  for (int other = 0; other < device_count(); ++other)
+    for (Stream* stream : streams_of(other)) stream->timeline().wake();
+  for (const Point& tail : tails)
+    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+  const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;
     table.for_each([&](void* native, auto& object) {
-      if (object.device() == device) natives.push_back(native);
+      if (object.device() == device && object.epoch() != epoch) natives.push_back(native);
     });
     for (void* native : natives) table.release(native);
   };
-  of_device(streams_);
-  of_device(events_);
-  machine_.arena.clear(device);
-  for (std::size_t other = 0; other < devices_.size(); ++other) {
-    machine_.peers[static_cast<std::size_t>(device)].allowed[other] = false;
-    machine_.peers[other].allowed[device] = false;
-  }
-  at(device).active = false;
-  health.end_reset();
+  end_lives(streams_);
+  end_lives(events_);
+  machine_.arena.clear_earlier_epochs(device);
   return {};
 }
 
-Status SimDriver::malloc(int device, std::size_t bytes, void*& out) noexcept {
+Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept {
   EMBER_TRY(enter(device));
   if (bytes == 0) return Status(Code::invalid_value, "malloc of 0 bytes, expected a positive size");
-  return machine_.arena.allocate(device, bytes, out);
+  return machine_.arena.allocate(device, epoch, bytes, out);
 }
 
-Status SimDriver::free(int device, void* pointer) noexcept {
+Status SimDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
   EMBER_TRY(check_device(device));
-  PointerInfo info;
-  if (machine_.arena.find(pointer, info))
-    (void)drain(device);  // when exiting, nothing runs any more
-  return machine_.arena.free(device, pointer);
+  EMBER_TRY(machine_.arena.check_free(device, epoch, pointer));
+  EMBER_TRY(refuse_on_worker("freeing device memory"));
+  (void)drain(device);  // when exiting, nothing runs any more
+  return machine_.arena.free(device, epoch, pointer);
 }
 
 Status SimDriver::memory_info(int device, MemoryInfo& out) noexcept {
@@ -204,6 +234,7 @@ Status SimDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
 }
 
 Status SimDriver::pinned_free(void* pointer) noexcept {
+  EMBER_TRY(refuse_on_worker("freeing pinned memory"));
   if (PointerInfo info; machine_.pinned.find(pointer, info))
     for (int i = 0; i < device_count(); ++i) (void)drain(i);
   return machine_.pinned.free(pointer);
@@ -230,6 +261,7 @@ Status SimDriver::peer_enable(int device, int peer) noexcept {
   if (device == peer)
     return Status(Code::invalid_device,
                   "device " + std::to_string(device) + " is not a peer of its own");
+  const MutexLock lock(machine_.peers_mutex);
   machine_.peers[static_cast<std::size_t>(device)].allowed[peer] = true;
   return {};
 }

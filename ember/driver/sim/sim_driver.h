@@ -25,10 +25,14 @@ class SimDriver final : public Driver {
   bool device_active(int device) noexcept override;
   Status device_activate(int device) noexcept override;
   Status device_synchronize(int device) noexcept override;
+  bool may_wait() noexcept override;
+  std::uint32_t device_epoch(int device) noexcept override;
   Status device_reset(int device) noexcept override;
 
-  Status malloc(int device, std::size_t bytes, void*& out) noexcept override;
-  Status free(int device, void* pointer) noexcept override;
+  using Driver::free;
+  using Driver::malloc;
+  Status malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
+  Status free(int device, std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(int device, MemoryInfo& out) noexcept override;
   Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
   Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
@@ -51,13 +55,15 @@ class SimDriver final : public Driver {
   Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
 
   Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status launch_needs(const Kernel& kernel, const Params& params,
+                      KernelNeeds& out) noexcept override;
   Status copy(StreamHandle stream, void* target, const void* source,
               std::size_t bytes) noexcept override;
   Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
                    int source_device, std::size_t bytes) noexcept override;
   Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
               std::size_t count) noexcept override;
-  Status host_function(StreamHandle stream, void (*function)(void*),
+  Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                        void* argument) noexcept override;
 
   Status peer_possible(int device, int peer, bool& out) noexcept override;
@@ -73,8 +79,8 @@ class SimDriver final : public Driver {
         : ordinal(position), default_stream(machine, index) {}
     const int ordinal;  // among all devices of the machine, before CUDA_VISIBLE_DEVICES
     std::atomic<bool> active{false};
-    std::atomic<std::uint32_t> epoch{0};
     Stream default_stream;
+    Mutex reset_mutex;  // held for the length of a reset
     Mutex mutex;
     std::vector<Stream*> streams EMBER_GUARDED_BY(mutex);  // all ever made, the default one first
   };
@@ -90,11 +96,19 @@ class SimDriver final : public Driver {
   Status find(EventHandle handle, Event*& out) noexcept;
   Status enter(EventHandle handle, Event*& out) noexcept;
   /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that
-  /// will not happen any more.
+  /// will not happen any more. For calls that give something back: the user cannot interrupt it.
   Status drain(int device) noexcept;
-  /// Blocks until a point on a stream of a device is reached; then reports the device's fault.
+  /// Blocks until a point on a stream of a device is reached; then reports the device's fault. The
+  /// user may interrupt it.
   Status await(Point point, int device) noexcept;
   std::vector<Stream*> streams_of(int device);
+  Status in_epoch(const char* what, const StreamHandle& handle, Status status) noexcept;
+  template <class Handle>
+  Status not_found(const char* what, const Handle& handle) noexcept;
+  /// What creating a handle ends with.
+  template <class Table, class Handle>
+  Status keep_unless_reset(const char* what, Table& table, const Handle& made,
+                           Handle& out) noexcept;
   /// Where one end of a copy lies; a device address must lie in an allocation.
   Status classify(const char* argument, const void* pointer, std::size_t bytes,
                   PointerInfo::Kind& out) const;

@@ -27,18 +27,26 @@ Status from_before_reset(const char* what, int device) {
 
 }  // namespace
 
+// A reset in this very moment has taken the handle out of its table.
+template <class Handle>
+Status SimDriver::not_found(const char* what, const Handle& handle) noexcept {
+  return handle.epoch != device_epoch(handle.device) ? from_before_reset(what, handle.device)
+                                                     : foreign(what, handle.native, handle.device);
+}
+
 Status SimDriver::find(StreamHandle handle, Stream*& out) noexcept {
   EMBER_TRY(check_device(handle.device));
   DeviceState& device = at(handle.device);
-  if (handle.native == nullptr) {
+  const bool is_default = handle.native == nullptr;
+  if (handle.epoch != machine_.health_of(handle.device).epoch() &&
+      !(is_default && handle.epoch == kAnyEpoch))
+    return from_before_reset("stream", handle.device);
+  if (is_default) {
     out = &device.default_stream;
     return {};
   }
-  if (handle.epoch != device.epoch.load(std::memory_order_relaxed))
-    return from_before_reset("stream", handle.device);
   Stream* stream = streams_.find(handle.native);
-  if (stream == nullptr || stream->device() != handle.device)
-    return foreign("stream", handle.native, handle.device);
+  if (stream == nullptr || stream->device() != handle.device) return not_found("stream", handle);
   out = stream;
   return {};
 }
@@ -50,11 +58,10 @@ Status SimDriver::enter(StreamHandle handle, Stream*& out) noexcept {
 
 Status SimDriver::find(EventHandle handle, Event*& out) noexcept {
   EMBER_TRY(check_device(handle.device));
-  if (handle.epoch != at(handle.device).epoch.load(std::memory_order_relaxed))
+  if (handle.epoch != machine_.health_of(handle.device).epoch())
     return from_before_reset("event", handle.device);
   Event* event = events_.find(handle.native);
-  if (event == nullptr || event->device() != handle.device)
-    return foreign("event", handle.native, handle.device);
+  if (event == nullptr || event->device() != handle.device) return not_found("event", handle);
   out = event;
   return {};
 }
@@ -62,6 +69,18 @@ Status SimDriver::find(EventHandle handle, Event*& out) noexcept {
 Status SimDriver::enter(EventHandle handle, Event*& out) noexcept {
   EMBER_TRY(find(handle, out));
   return enter(handle.device);
+}
+
+// A reset that came while the handle was made may not have found it.
+template <class Table, class Handle>
+Status SimDriver::keep_unless_reset(const char* what, Table& table, const Handle& made,
+                                    Handle& out) noexcept {
+  if (device_epoch(made.device) != made.epoch) {
+    table.release(made.native);
+    return from_before_reset(what, made.device);
+  }
+  out = made;
+  return {};
 }
 
 Status SimDriver::stream_priorities(int device, PriorityRange& out) noexcept {
@@ -75,21 +94,21 @@ Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noe
   DeviceState& state = at(device);
   void* native = nullptr;
   bool is_new = false;
+  const std::uint32_t epoch = device_epoch(device);
   Stream* stream = streams_.acquire(
       native, [&](const Stream& idle) { return idle.device() == device; },
       [&] {
         is_new = true;
         return std::make_unique<Stream>(machine_, device);
       },
-      [&](Stream& chosen) { chosen.set_priority(std::clamp(priority, -5, 0)); });
+      [&](Stream& chosen) { chosen.begin_life(epoch, std::clamp(priority, -5, 0)); });
   if (stream == nullptr)
     return Status(Code::launch_out_of_resources, "too many streams in the process");
   if (is_new) {
     const MutexLock lock(state.mutex);
     state.streams.push_back(stream);
   }
-  out = {native, device, state.epoch};
-  return {};
+  return keep_unless_reset("stream", streams_, StreamHandle{native, device, epoch}, out);
 }
 
 Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
@@ -112,6 +131,7 @@ Status SimDriver::stream_query(StreamHandle handle) noexcept {
 Status SimDriver::stream_synchronize(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(refuse_on_worker("synchronizing a stream"));
   return await(stream->tail(), handle.device);
 }
 
@@ -120,13 +140,13 @@ Status SimDriver::event_create(int device, EventOptions options, EventHandle& ou
   if (options.interprocess && options.timing)
     return Status(Code::invalid_value, "an interprocess event cannot have timing");
   void* native = nullptr;
+  const std::uint32_t epoch = device_epoch(device);
   Event* event = events_.acquire(
       native, [](const Event&) { return true; }, [] { return std::make_unique<Event>(); },
-      [&](Event& chosen) { chosen.open(device, options); });
+      [&](Event& chosen) { chosen.open(device, epoch, options); });
   if (event == nullptr)
     return Status(Code::launch_out_of_resources, "too many events in the process");
-  out = {native, device, at(device).epoch};
-  return {};
+  return keep_unless_reset("event", events_, EventHandle{native, device, epoch}, out);
 }
 
 Status SimDriver::event_destroy(EventHandle handle) noexcept {
@@ -149,14 +169,15 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
     event->set(stream->tail());
     return {};
   }
-  std::uint64_t number = 0;
+  Point done;
   const StampArgs stamp{event, event->next_serial()};
-  if (Status status = stream->submit(Task::Kind::stamp, {"event record"}, Params(stamp), number);
+  if (Status status =
+          stream->submit(on.epoch, Task::Kind::stamp, {"event record"}, Params(stamp), done);
       !status.ok()) {
     event->withdraw(stamp.serial);
     return status;
   }
-  event->set({&stream->timeline(), number});
+  event->set(done);
   return {};
 }
 
@@ -166,9 +187,14 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(enter(on, event));
   const Point point = event->record().point;
-  if (point.reached() || point.timeline == &stream->timeline()) return {};
-  std::uint64_t number = 0;
-  return stream->submit(Task::Kind::wait, {"event wait"}, Params(point), number);
+  if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
+  // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
+  // wait is to pass on that it was not done but dropped.
+  if (!kThreadSanitizer && point.reached() &&
+      !point.timeline->was_dropped(point.value, point.epoch))
+    return {};
+  Point done;
+  return stream->submit(handle.epoch, Task::Kind::wait, {"event wait"}, Params(point), done);
 }
 
 Status SimDriver::event_query(EventHandle handle) noexcept {
@@ -181,6 +207,7 @@ Status SimDriver::event_query(EventHandle handle) noexcept {
 Status SimDriver::event_synchronize(EventHandle handle) noexcept {
   Event* event = nullptr;
   EMBER_TRY(enter(handle, event));
+  EMBER_TRY(refuse_on_worker("synchronizing an event"));
   return await(event->record().point, handle.device);
 }
 
@@ -204,11 +231,18 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
 Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params& params) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
+  if (params.size() > Params::kCapacity) return too_large(params);
   if (kernel.host == nullptr)
-    return Status(Code::not_supported, "kernel '" + std::string(kernel.name) +
-                                           "' has no host column, which simulated devices run");
-  std::uint64_t number = 0;
-  return stream->submit(Task::Kind::kernel, kernel, params, number);
+    return Status(Code::not_supported,
+                  "kernel '" + std::string(kernel.name.c_str()) +
+                      "' has no host implementation, which simulated devices run");
+  Point done;
+  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done);
+}
+
+Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
+                               KernelNeeds& out) noexcept {
+  return kernel.host.ask(params, out);
 }
 
 Status SimDriver::classify(const char* argument, const void* pointer, std::size_t bytes,
@@ -226,6 +260,13 @@ Status SimDriver::classify(const char* argument, const void* pointer, std::size_
   return {};
 }
 
+// A reset in this very moment has taken the memory away, which was there in the handle's epoch.
+Status SimDriver::in_epoch(const char* what, const StreamHandle& handle, Status status) noexcept {
+  if (!status.ok() && handle.epoch != kAnyEpoch && handle.epoch != device_epoch(handle.device))
+    return from_before_reset(what, handle.device);
+  return status;
+}
+
 Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
                        std::size_t bytes) noexcept {
   Stream* stream = nullptr;
@@ -233,16 +274,26 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
   if (bytes == 0) return {};
   PointerInfo::Kind to{};
   PointerInfo::Kind from{};
-  EMBER_TRY(classify("copy target", target, bytes, to));
-  EMBER_TRY(classify("copy source", source, bytes, from));
-  std::uint64_t number = 0;
-  EMBER_TRY(
-      stream->submit(Task::Kind::copy, {"copy"}, Params(CopyArgs{target, source, bytes}), number));
+  EMBER_TRY(in_epoch("copy", handle, classify("copy target", target, bytes, to)));
+  EMBER_TRY(in_epoch("copy", handle, classify("copy source", source, bytes, from)));
   // Ordinary memory may be gone or changed once the caller goes on.
-  if (to == PointerInfo::Kind::unregistered || from == PointerInfo::Kind::unregistered) {
-    return await({&stream->timeline(), number}, handle.device);
+  const bool waits =
+      to == PointerInfo::Kind::unregistered || from == PointerInfo::Kind::unregistered;
+  if (waits) {
+    EMBER_TRY(refuse_on_worker("a copy from or to memory that is not pinned"));
+    // The long part of the wait comes first, since the user may interrupt it; the copy itself is
+    // not to be left behind with memory that the caller gives back.
+    EMBER_TRY(await(stream->tail(), handle.device));
   }
-  return {};
+  Point done;
+  EMBER_TRY(stream->submit(handle.epoch, Task::Kind::copy, {"copy"},
+                           Params(CopyArgs{target, source, bytes}), done));
+  if (!waits) return {};
+  if (done.timeline->wait(done.value) != Timeline::Waited::reached) return Code::shutting_down;
+  if (done.timeline->was_dropped(done.value, done.epoch) &&
+      device_epoch(handle.device) != done.epoch)
+    return from_before_reset("copy", handle.device);
+  return machine_.health_of(handle.device).fault();
 }
 
 Status SimDriver::copy_peer(StreamHandle handle, void* target, int target_device,
@@ -278,27 +329,27 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
   if (count > (std::size_t{1} << 60))
     return Status(Code::invalid_value,
                   "fill count is " + std::to_string(count) + ", expected at most 2^60");
-  EMBER_TRY(classify("fill target", target, count * width, kind));
+  EMBER_TRY(in_epoch("fill", handle, classify("fill target", target, count * width, kind)));
   if (kind == PointerInfo::Kind::unregistered) {
     char text[96];
     std::snprintf(text, sizeof text, "fill target %p is not memory that a device can reach",
                   target);
     return Status(Code::invalid_value, text);
   }
-  std::uint64_t number = 0;
-  return stream->submit(Task::Kind::fill, {"fill"}, Params(FillArgs{target, pattern, width, count}),
-                        number);
+  Point done;
+  return stream->submit(handle.epoch, Task::Kind::fill, {"fill"},
+                        Params(FillArgs{target, pattern, width, count}), done);
 }
 
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
-                                void* argument) noexcept {
+                                void (*destroy)(void*), void* argument) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
-  if (function == nullptr)
+  if (function == nullptr || destroy == nullptr)
     return Status(Code::invalid_value, "host_function: null, expected a function");
-  std::uint64_t number = 0;
-  return stream->submit(Task::Kind::host_function, {"host function"},
-                        Params(HostFunctionArgs{function, argument}), number);
+  Point done;
+  return stream->submit(handle.epoch, Task::Kind::host_function, {"host function"},
+                        Params(HostFunctionArgs{function, destroy, argument}), done);
 }
 
 }  // namespace ember::driver::sim

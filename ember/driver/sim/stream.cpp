@@ -11,6 +11,9 @@
 namespace ember::driver::sim {
 namespace {
 
+/// Whether the thread runs the tasks of a stream.
+thread_local constinit bool is_worker = false;
+
 void fill_elements(void* target, const FillArgs& fill) {
   if (fill.width == 1) {
     std::memset(target, static_cast<int>(fill.pattern & 0xff), fill.count);
@@ -23,12 +26,27 @@ void fill_elements(void* target, const FillArgs& fill) {
 
 }  // namespace
 
-Status Stream::submit(Task::Kind kind, const Kernel& kernel, const Params& params,
-                      std::uint64_t& number) {
+bool on_worker() noexcept { return is_worker; }
+
+Status refuse_on_worker(const char* what) {
+  if (!is_worker) [[likely]]
+    return {};
+  return Status(
+      Code::not_permitted,
+      std::string(what) + " called from a host function or a kernel would wait for itself");
+}
+
+Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
+                      const Params& params, Point& done) {
   if (machine_.exit.refuses()) [[unlikely]]
     return Status(Code::shutting_down, "the process is exiting, no more work is done");
   {
     const MutexLock lock(producers_);
+    // Read under the lock: see settled_tail().
+    const std::uint32_t now = machine_.health_of(device_).epoch();
+    if (epoch != now && epoch != kAnyEpoch) [[unlikely]]
+      return Status(Code::context_is_destroyed,
+                    "cuda:" + std::to_string(device_) + " was reset since the work was prepared");
     if (!started_) {
       try {
         std::thread([this] { work(); }).detach();  // streams live as long as the process
@@ -38,14 +56,15 @@ Status Stream::submit(Task::Kind kind, const Kernel& kernel, const Params& param
       }
       started_ = true;
     }
-    Task& task = queue_.next_slot();
+    Task& task = queue_.next_slot(params);
     task.kind = kind;
+    task.epoch = now;
     task.kernel = kernel;
-    task.params = params;
-    number = queue_.publish();
+    done = {&timeline_, queue_.publish(), now};
   }
   // The task is published before asleep_ is read, and the worker looks for tasks after it has set
   // asleep_ (all seq_cst): one of the two sees the other.
+  const Unseen waking;  // that the worker is idle tells the caller nothing of what it has done
   if (asleep_.load() && asleep_.exchange(false)) {
     const MutexLock lock(sleeping_);
     filled_.notify_one();
@@ -57,41 +76,87 @@ void Stream::await(std::uint64_t number) {
   // In a steady stream the next task is there soon: a short look saves two system calls and keeps
   // the submitting thread from paying for the wake-up.
   if (spin_briefly([&] { return queue_.published() >= number; })) return;
-  const MutexLock lock(sleeping_);
-  while (true) {
-    asleep_.store(true);
-    if (queue_.published() >= number) break;
-    filled_.wait(sleeping_);
+  {
+    const Unseen sleeping;
+    const MutexLock lock(sleeping_);
+    while (true) {
+      asleep_.store(true);
+      if (queue_.published() >= number) break;
+      filled_.wait(sleeping_);
+    }
+    asleep_.store(false);
   }
-  asleep_.store(false);
+  (void)queue_.published();  // seen: what was done before the task was submitted
 }
 
 void Stream::work() {
+  is_worker = true;
   for (std::uint64_t done = 0;; ++done) {
     await(done + 1);
-    if (!run(queue_.front(done))) return;
+    Task& task = queue_.front(done);
+    if (!run(task)) return;
+    task.kernel.context = {};  // before anybody can see that the task is done
     timeline_.advance();
   }
 }
 
 bool Stream::run(const Task& task) {
-  if (task.kind == Task::Kind::wait) {
-    // Nothing to run: the stream just is not ready before the point is reached.
-    const Point point = task.params.as<Point>();
-    return point.timeline->wait(point.value);
+  if (!machine_.health_of(device_).accepts(task.epoch)) {
+    drop(task);
+    return true;
   }
-  Health& health = machine_.health_of(device_);
-  if (health.dropping()) return true;
+  if (task.kind == Task::Kind::wait) return wait(task);
   const Scheduler::Task turn{device_, priority_.load(std::memory_order_relaxed),
                              task.kind == Task::Kind::kernel};
-  machine_.scheduler->begin(turn);
-  machine_.running.fetch_add(1);
-  const bool stopping = machine_.exit.stopping();
+  bool stopping = false;
+  {
+    // Taking turns is no order that a program may rely on.
+    const Unseen scheduling;
+    machine_.scheduler->begin(turn);
+    machine_.running.fetch_add(1);
+    stopping = machine_.exit.stopping();
+  }
   const Status status = stopping ? Status() : execute(task);
-  machine_.running.fetch_sub(1);
-  machine_.scheduler->end(turn);
-  if (!status.ok()) health.fail(fault_of(task, status));
+  {
+    const Unseen scheduling;
+    machine_.running.fetch_sub(1);
+    machine_.scheduler->end(turn);
+  }
+  if (!status.ok()) {
+    machine_.health_of(device_).fail(fault_of(task, status), task.epoch);
+    timeline_.drop_next(task.epoch);
+  }
   return !stopping;
+}
+
+void Stream::drop(const Task& task) {
+  timeline_.drop_next(task.epoch);
+  if (task.kind != Task::Kind::host_function) return;
+  const auto& call = task.params.as<HostFunctionArgs>();
+  call.destroy(call.argument);
+}
+
+bool Stream::wait(const Task& task) {
+  // Nothing to run: the stream just is not ready before the point is reached.
+  const Point point = task.params.as<Point>();
+  Health& health = machine_.health_of(device_);
+  const Timeline::Waited waited =
+      point.timeline->wait(point.value, [&] { return !health.accepts(task.epoch); });
+  if (waited == Timeline::Waited::exiting) return false;
+  if (waited == Timeline::Waited::given_up) {
+    drop(task);
+  } else if (point.timeline->was_dropped(point.value, point.epoch)) {
+    const int source = point.timeline->device();
+    const Status cause = machine_.health_of(source).fault();
+    health.fail(
+        fault_of(task, Status(cause.ok() ? Code::launch_failure : cause.code(),
+                              "it waits for work that cuda:" + std::to_string(source) + " dropped" +
+                                  (cause.ok() ? std::string(" at a reset")
+                                              : "; there " + cause.detail()))),
+        task.epoch);
+    timeline_.drop_next(task.epoch);
+  }
+  return true;
 }
 
 Status Stream::fault_of(const Task& task, const Status& status) const {
@@ -99,33 +164,46 @@ Status Stream::fault_of(const Task& task, const Status& status) const {
   // A fault is sticky. Other codes have meanings of their own for those who poll and allocate, and
   // a kernel may return any.
   const Code code = is_sticky(status.code()) ? status.code() : Code::launch_failure;
-  return Status(code, "operation '" + std::string(task.kernel.name) +
+  return Status(code, "operation '" + std::string(task.kernel.name.c_str()) +
                           "' on cuda:" + std::to_string(device_) + " faulted: " + reason);
+}
+
+Status Stream::copy(const CopyArgs& copy) const {
+  const auto epoch_of = [this](const void* address) {
+    const int owner = machine_.arena.owner(address);
+    return owner < 0 ? 0 : machine_.health_of(owner).epoch();
+  };
+  const std::uint32_t target_epoch = epoch_of(copy.target);
+  const std::uint32_t source_epoch = epoch_of(copy.source);
+  void* target = nullptr;
+  void* source = nullptr;
+  EMBER_TRY(machine_.locate(device_, copy.target, copy.bytes, target));
+  EMBER_TRY(machine_.locate(device_, copy.source, copy.bytes, source));
+  std::memmove(target, source, copy.bytes);
+  // A reset of another device may have taken its memory away meanwhile.
+  if (epoch_of(copy.target) != target_epoch || epoch_of(copy.source) != source_epoch)
+    return Status(Code::illegal_address, "the memory's device was reset during the copy");
+  return {};
 }
 
 Status Stream::execute(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kernel: {
-      const DeviceLaunch launch(machine_, device_);
-      return task.kernel.host(task.params, launch);
+      const DeviceLaunch launch(machine_, device_, task.kernel.context.get());
+      return task.kernel.host.run(task.params, launch);
     }
-    case Task::Kind::copy: {
-      const auto& copy = task.params.as<CopyArgs>();
-      const Arena& arena = machine_.arena;
-      void* target = arena.owner(copy.target) < 0 ? copy.target : arena.backing(copy.target);
-      const void* source = arena.owner(copy.source) < 0 ? copy.source : arena.backing(copy.source);
-      std::memmove(target, source, copy.bytes);
-      return {};
-    }
+    case Task::Kind::copy: return copy(task.params.as<CopyArgs>());
     case Task::Kind::fill: {
       const auto& fill = task.params.as<FillArgs>();
-      const bool on_device = machine_.arena.owner(fill.target) >= 0;
-      fill_elements(on_device ? machine_.arena.backing(fill.target) : fill.target, fill);
+      void* target = nullptr;
+      EMBER_TRY(machine_.locate(device_, fill.target, fill.count * fill.width, target));
+      fill_elements(target, fill);
       return {};
     }
     case Task::Kind::host_function: {
       const auto& call = task.params.as<HostFunctionArgs>();
       call.function(call.argument);
+      call.destroy(call.argument);
       return {};
     }
     case Task::Kind::stamp: {

@@ -13,41 +13,66 @@
 
 namespace ember::driver::sim {
 
+/// Code::not_permitted on a thread that runs tasks: `what` would wait for itself there. What every
+/// call of the driver that may block begins with.
+Status refuse_on_worker(const char* what);
+/// Whether the calling thread runs the tasks of a stream.
+bool on_worker() noexcept;
+
 class Stream {
  public:
   Stream(Machine& machine, int device)
-      : machine_(machine), device_(device), timeline_(machine.exit) {}
+      : machine_(machine), device_(device), timeline_(machine.exit, device) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// Appends a task and returns the number the timeline reaches with it. The worker is started at
-  /// the first task; when that is impossible nothing was appended and the status says why.
-  Status submit(Task::Kind kind, const Kernel& kernel, const Params& params, std::uint64_t& number);
+  /// Appends a task for an epoch of the device (or kAnyEpoch) and gives the point at which it is
+  /// done. The worker is started at the first task. When that is impossible, or the epoch has
+  /// passed, nothing was appended and the status says why.
+  Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
+                Point& done);
 
   /// The point at which everything submitted so far is done.
-  Point tail() noexcept { return {&timeline_, queue_.published()}; }
-  Timeline& timeline() noexcept { return timeline_; }
-  /// Blocks until task `number` is done; Code::shutting_down when that will not happen any more.
-  Status wait(std::uint64_t number) noexcept {
-    return timeline_.wait(number) ? Status() : Status(Code::shutting_down);
+  Point tail() noexcept {
+    return {&timeline_, queue_.published(), machine_.health_of(device_).epoch()};
   }
+  /// The same, once nobody is inside submit(): after a turn of the epoch no task of an earlier one
+  /// comes behind it.
+  Point settled_tail() {
+    const MutexLock lock(producers_);
+    return tail();
+  }
+  Timeline& timeline() noexcept { return timeline_; }
   int device() const noexcept { return device_; }
   /// Everything is done, so another owner would not notice the previous one.
-  bool reusable() noexcept { return tail().reached(); }
-  void set_priority(int priority) noexcept { priority_ = priority; }
+  bool reusable() noexcept {
+    const Unseen look;
+    return tail().reached();
+  }
+  /// In which epoch it was handed out last; for the table of handles only.
+  std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
+  void begin_life(std::uint32_t epoch, int priority) noexcept {
+    epoch_.store(epoch, std::memory_order_relaxed);
+    priority_ = priority;
+  }
 
  private:
   void work();
   /// Blocks until task `number` is published.
   void await(std::uint64_t number);
-  /// False when the process is exiting and the task was not run.
+  /// Runs the task or drops it. False when the process is exiting and it was not run.
   bool run(const Task& task);
+  void drop(const Task& task);
+  /// Waits for the task's point. False as run().
+  bool wait(const Task& task);
   Status execute(const Task& task);
+  Status copy(const CopyArgs& copy) const;
   Status fault_of(const Task& task, const Status& status) const;
 
   Machine& machine_;
   const int device_;
   std::atomic<int> priority_{0};
+  std::atomic<std::uint32_t> epoch_{0};
   Timeline timeline_;
 
   // Held by whoever appends a task. The worker takes tasks without it.

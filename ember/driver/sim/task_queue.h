@@ -3,19 +3,23 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
+#include "ember/base/sanitizer.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::driver::sim {
 
 class Event;
 
-/// One entry of a queue. What a kind needs travels in `params`, like a kernel's arguments.
+/// One entry of a queue. What a kind needs travels in `params`, like a kernel's arguments, which
+/// lie in the queue.
 struct Task {
   enum class Kind : std::uint8_t {
-    kernel,         ///< run `kernel.host` with `params`
+    kernel,         ///< run `kernel.host` with `params` and the kernel's context
     copy,           ///< CopyArgs
     fill,           ///< FillArgs
     host_function,  ///< HostFunctionArgs
@@ -23,7 +27,8 @@ struct Task {
     stamp,          ///< StampArgs: note the time in an event
   };
   Kind kind = Kind::kernel;
-  Kernel kernel{};  ///< of other kinds only the name, for messages
+  std::uint32_t epoch = 0;  ///< of the device, when the task was submitted
+  Kernel kernel{};          ///< of other kinds only the name, for messages
   Params params;
 };
 
@@ -40,6 +45,7 @@ struct FillArgs {
 };
 struct HostFunctionArgs {
   void (*function)(void*);
+  void (*destroy)(void*);
   void* argument;
 };
 struct StampArgs {
@@ -47,27 +53,34 @@ struct StampArgs {
   std::uint64_t serial;
 };
 
-/// Tasks in linked chunks: they are written and run in place, never moved, and a chunk that was
-/// worked off is used again, so that a steady stream of tasks allocates nothing. One producer at a
-/// time (the caller locks), one consumer, no lock between the two.
+/// Tasks in linked chunks: they are written and run in place, never moved, and chunks that were
+/// worked off are used again, so that a steady stream of tasks allocates nothing. Arguments lie
+/// behind the tasks of their chunk, which ends when either is full. One producer at a time (the
+/// caller locks), one consumer, no lock between the two.
 class TaskQueue {
  public:
   TaskQueue() : first_(new Chunk), last_(first_) {}
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
   ~TaskQueue() {
-    delete spare_.load();
-    while (first_ != nullptr) delete std::exchange(first_, first_->next.load());
+    for (Chunk* chunk : {first_, spare_.load()})
+      while (chunk != nullptr) delete std::exchange(chunk, chunk->next.load());
   }
 
-  // Producer: fill in next_slot(), then publish() it, which returns its number, from 1.
-  Task& next_slot() {
-    const std::uint64_t published = published_.load(std::memory_order_relaxed);
-    const std::uint64_t place = published % kChunkSize;
-    if (place == 0 && published != 0) extend();
-    return last_->tasks[place];
+  // Producer: fill in next_slot(), then publish() it, which returns its number, from 1. The slot's
+  // params are a copy of these, of Params::kCapacity bytes at most.
+  Task& next_slot(const Params& params) {
+    const std::size_t room = (params.size() + kAlignment - 1) / kAlignment * kAlignment;
+    if (slot_ == kTasks || room > kBytes - used_) extend();
+    Task& task = last_->tasks[slot_];
+    std::byte* copy = last_->arguments + used_;
+    if (params.size() != 0) std::memcpy(copy, params.data(), params.size());
+    task.params = Params(copy, params.size());
+    used_ += room;
+    return task;
   }
   std::uint64_t publish() noexcept {
+    ++slot_;
     return published_.fetch_add(1) + 1;  // seq_cst: pairs with the worker's falling asleep
   }
 
@@ -77,34 +90,77 @@ class TaskQueue {
   // Consumer: the task after `done` others; it must have been published. The reference is good
   // until the next call.
   Task& front(std::uint64_t done) noexcept {
-    const std::uint64_t place = done % kChunkSize;
-    if (place == 0 && done != 0) retire(first_->next.load(std::memory_order_acquire));
-    return first_->tasks[place];
+    // Where the task is of the next chunk, its producer has written the end of this one before.
+    if (done == first_->end.load(std::memory_order_relaxed))
+      retire(first_->next.load(std::memory_order_acquire));
+    return first_->tasks[done - first_->begin];
   }
 
  private:
-  static constexpr std::uint64_t kChunkSize = 32;
+  static constexpr std::size_t kTasks = 32;
+  static constexpr std::size_t kBytes = 8192;  // of arguments: 256 for each task, or two full ones
+  static constexpr std::size_t kAlignment = alignof(std::max_align_t);
+  static constexpr int kSpares = 4;
+  static constexpr std::uint64_t kOpen = UINT64_MAX;
+  static_assert(Params::kCapacity <= kBytes);
+
   struct Chunk {
-    std::array<Task, kChunkSize> tasks;
+    std::array<Task, kTasks> tasks;
+    alignas(kAlignment) std::byte arguments[kBytes];
+    std::uint64_t begin = 0;                ///< tasks of the chunks before
+    std::atomic<std::uint64_t> end{kOpen};  ///< tasks with this chunk's; written when it is full
     std::atomic<Chunk*> next{nullptr};
   };
 
   void extend() {
-    Chunk* chunk = spare_.exchange(nullptr, std::memory_order_acquire);
+    Chunk* chunk = take_spare();
     if (chunk == nullptr) chunk = new Chunk;
+    chunk->begin = published_.load(std::memory_order_relaxed);
+    chunk->end.store(kOpen, std::memory_order_relaxed);
+    chunk->next.store(nullptr, std::memory_order_relaxed);
     last_->next.store(chunk, std::memory_order_release);
+    last_->end.store(chunk->begin, std::memory_order_relaxed);
     last_ = chunk;
+    slot_ = 0;
+    used_ = 0;
   }
   void retire(Chunk* next) noexcept {
-    Chunk* empty = first_;
-    first_ = next;
-    empty->next.store(nullptr, std::memory_order_relaxed);
-    delete spare_.exchange(empty, std::memory_order_acq_rel);  // one spare is enough
+    Chunk* empty = std::exchange(first_, next);
+    if constexpr (kThreadSanitizer) {  // using it again would order this task before the next ones
+      delete empty;
+      return;
+    }
+    if (spares_.fetch_add(1, std::memory_order_relaxed) >= kSpares) {
+      spares_.fetch_sub(1, std::memory_order_relaxed);
+      delete empty;
+      return;
+    }
+    Chunk* top = spare_.load(std::memory_order_relaxed);
+    do {
+      empty->next.store(top, std::memory_order_relaxed);
+    } while (!spare_.compare_exchange_weak(top, empty, std::memory_order_release,
+                                           std::memory_order_relaxed));
+  }
+  /// Only the producer takes, so that what is on top stays there until it does.
+  Chunk* take_spare() noexcept {
+    Chunk* top = spare_.load(std::memory_order_acquire);
+    while (top != nullptr &&
+           !spare_.compare_exchange_weak(top, top->next.load(std::memory_order_relaxed),
+                                         std::memory_order_acquire)) {
+    }
+    if (top != nullptr) spares_.fetch_sub(1, std::memory_order_relaxed);
+    return top;
   }
 
   Chunk* first_;  // the consumer's
-  Chunk* last_;   // the producers'
-  std::atomic<Chunk*> spare_{nullptr};
+
+  // The producers'.
+  Chunk* last_;
+  std::size_t slot_ = 0;  // tasks of `last_`
+  std::size_t used_ = 0;  // bytes of its arguments
+
+  std::atomic<Chunk*> spare_{nullptr};  // chunks that were worked off, linked by `next`
+  std::atomic<int> spares_{0};
   std::atomic<std::uint64_t> published_{0};
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <utility>
 
+#include "ember/base/thread_exit.h"
 #include "ember/linalg/host/micro.h"
 #include "ember/scalar/math.h"
 
@@ -46,21 +46,25 @@ struct Matrix {
 
 /// Memory for packed panels, one per thread and kept: asking for megabytes anew in each product
 /// would cost more than small products do.
+struct Scratch {
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { std::free(memory); }
+
+  void* memory = nullptr;
+  std::size_t size = 0;
+};
+
 void* scratch(std::size_t bytes) noexcept {
-  struct Free {
-    void operator()(void* memory) const noexcept { std::free(memory); }
-  };
-  thread_local std::unique_ptr<void, Free> memory;
-  thread_local std::size_t size = 0;
-  if (size < bytes) {
-    memory.reset();
-    size = 0;
+  Scratch& kept = PerThread<Scratch>::get();
+  if (kept.size < bytes) {
+    std::free(kept.memory);
     constexpr std::size_t kLine = 64;
-    memory.reset(std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine));
-    if (memory != nullptr) size = bytes;
+    kept.memory = std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
+    kept.size = kept.memory != nullptr ? bytes : 0;
   }
-  // The analyser takes the destructor at the thread's end for one at the end of the call.
-  return memory.get();  // NOLINT(clang-analyzer-unix.Malloc)
+  return kept.memory;
 }
 
 /// Lines `first` to `first + lines` of a matrix whose lines lie `step` apart, over `depth` elements

@@ -1,4 +1,4 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/cat_args.h"
 #include "ember/ops/cuda/units.cuh"
@@ -7,9 +7,9 @@ namespace ember::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
-using driver::cuda::Columns;
 using driver::cuda::Grid;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 constexpr int kThreads = 128;
 /// Units of one input that one block moves: 4 KiB, at which an H200 copies fastest, or 2048 bytes
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ C
 /// Inputs number `from` and the `count` - 1 after it.
 template <class Unit, int N>
 Status launch(const CatArgs& args, std::int64_t from, std::int64_t count, const CudaLaunch& on) {
-  const CatPart* inputs = args.inputs();
+  const CatPart* inputs = args.inputs(on);
   CatGrid<N> given;
   given.out = args.out;
   given.rows = args.rows;
@@ -101,7 +101,7 @@ Status launch(const CatArgs& args, std::int64_t from, std::int64_t count, const 
 }
 
 template <class Unit>
-Status column(const driver::Params& params, const CudaLaunch& on) {
+Status implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<CatArgs>();
   if (args.count == 1) return launch<Unit, 1>(args, 0, 1, on);
   if (args.count <= kCatParts) return launch<Unit, kCatParts>(args, 0, args.count, on);
@@ -116,11 +116,12 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
   return {};
 }
 
-constexpr NamedColumn columns[] = {
-    {"cat.1", &column<Unit<1>>}, {"cat.2", &column<Unit<2>>},   {"cat.4", &column<Unit<4>>},
-    {"cat.8", &column<Unit<8>>}, {"cat.16", &column<Unit<16>>},
+constexpr NamedImplementation implementations[] = {
+    {"cat.1", &implementation<Unit<1>>},   {"cat.2", &implementation<Unit<2>>},
+    {"cat.4", &implementation<Unit<4>>},   {"cat.8", &implementation<Unit<8>>},
+    {"cat.16", &implementation<Unit<16>>},
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

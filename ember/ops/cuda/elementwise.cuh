@@ -1,8 +1,8 @@
-// The CUDA column of element-wise kernels. Two kernels for each functor: one for flat loops, which
-// moves 16 bytes per thread, and one that looks for its places. That one does so once per 16 bytes
-// for loops whose rows have adjacent outputs, and inputs that are adjacent or the same throughout
-// (broadcasting, cut rows), and once per element for everything else. Copies have a third, for
-// transpositions (transpose.h), and a fourth, which fills.
+// The CUDA implementation of element-wise kernels. Two kernels for each functor: one for flat
+// loops, which moves 16 bytes per thread, and one that looks for its places. That one does so once
+// per 16 bytes for loops whose rows have adjacent outputs, and inputs that are adjacent or the same
+// throughout (broadcasting, cut rows), and once per element for everything else. Copies have a
+// third, for transpositions (transpose.h), and a fourth, which fills.
 #pragma once
 
 #include <cstdint>
@@ -345,15 +345,16 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
 }
 
 template <class F>
-Status column(const driver::Params& params, const CudaLaunch& on) {
+Status implementation(const driver::Params& params, const CudaLaunch& on) {
   return launch<F>(params.as<Loop>(), on, std::make_integer_sequence<int, F::kInputs>());
 }
 
-/// The column of an operation for elements of type T; null where the operation does not exist.
+/// The implementation of an operation for elements of type T; null where the operation does not
+/// exist.
 template <class Op, class T>
-constexpr driver::CudaColumn column_of() {
+constexpr driver::CudaImplementation implementation_of() {
   if constexpr (contains(Op::info.dtypes, dtype_of<T>))
-    return &column<Apply<Op, T>>;
+    return &implementation<Apply<Op, T>>;
   else
     return nullptr;
 }

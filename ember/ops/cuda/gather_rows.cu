@@ -90,11 +90,11 @@ Status allow_shared(const CudaLaunch& on, int bytes) {
   if (error == cudaSuccess) return {};
   return Status(static_cast<Code>(error), "asking for " + std::to_string(bytes) +
                                               " bytes of shared memory on device " +
-                                              std::to_string(on.device));
+                                              std::to_string(on.device()));
 }
 
 template <int bytes>
-Status gather_column(const IndexedArgs& args, const CudaLaunch& on) {
+Status gather_implementation(const IndexedArgs& args, const CudaLaunch& on) {
   using T = Unit<bytes>;
   const bool single = args.dims == 1;
   const Rows rows{static_cast<std::uint32_t>(args.limit), static_cast<std::uint32_t>(args.size[0]),
@@ -110,7 +110,7 @@ Status gather_column(const IndexedArgs& args, const CudaLaunch& on) {
 
 }  // namespace
 
-RowsColumn rows_column(const IndexedArgs& args, int unit) noexcept {
+RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexcept {
   // Rows of adjacent elements and indices, enough of them to fill the device, and enough indices
   // for each row that reading all of it pays.
   constexpr std::int64_t kFewRows = 64;
@@ -123,11 +123,11 @@ RowsColumn rows_column(const IndexedArgs& args, int unit) noexcept {
       args.size[0] > INT32_MAX)
     return nullptr;
   switch (unit) {
-    case 1: return &gather_column<1>;
-    case 2: return &gather_column<2>;
-    case 4: return &gather_column<4>;
-    case 8: return &gather_column<8>;
-    default: return &gather_column<16>;
+    case 1: return &gather_implementation<1>;
+    case 2: return &gather_implementation<2>;
+    case 4: return &gather_implementation<4>;
+    case 8: return &gather_implementation<8>;
+    default: return &gather_implementation<16>;
   }
 }
 

@@ -1,11 +1,11 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/indexed.cuh"
 
 namespace ember::ops::cuda {
 namespace {
 
-using driver::cuda::Columns;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 constexpr int kEach = 4;  ///< positions per thread, all in flight together
 /// Small blocks: rows of 64 KiB are moved at 4.17 TB/s on an H200, but at 4.09 with 256 threads.
@@ -40,11 +40,11 @@ __global__ void __launch_bounds__(kMoveThreads)
 }
 
 template <int bytes, bool reads>
-Status move_column(const driver::Params& params, const CudaLaunch& on) {
+Status move_implementation(const driver::Params& params, const CudaLaunch& on) {
   using T = Unit<bytes>;
   const auto& whole = params.as<IndexedArgs>();
   if constexpr (reads)
-    if (const RowsColumn rows = rows_column(whole, bytes)) return rows(whole, on);
+    if (const RowsImplementation rows = rows_implementation(whole, bytes)) return rows(whole, on);
   return each_part(whole, bytes, [&](const IndexedArgs& args, std::uint32_t count) {
     const Grid grid{blocks_for(count, kMoveThreads * kEach), kMoveThreads};
     return start<&move_kernel<T, reads>>(on, grid, static_cast<T*>(args.target),
@@ -65,29 +65,29 @@ __global__ void __launch_bounds__(kThreads) offsets_kernel(OffsetArgs args) {
   }
 }
 
-Status offsets_column(const driver::Params& params, const CudaLaunch& on) {
+Status offsets_implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<OffsetArgs>();
   const std::int64_t blocks = (args.count + kThreads - 1) / kThreads;
   const Grid grid{static_cast<unsigned>(blocks < 65536 ? blocks : 65536), kThreads};
   return start<&offsets_kernel>(on, grid, args);
 }
 
-constexpr NamedColumn columns[] = {
-#define EMBER_ROW(name)                                                         \
-  {#name ".1", &move_column<1, true>}, {#name ".2", &move_column<2, true>},     \
-      {#name ".4", &move_column<4, true>}, {#name ".8", &move_column<8, true>}, \
-      {#name ".16", &move_column<16, true>},
-    EMBER_FOR_EACH_READ(EMBER_ROW)
-#undef EMBER_ROW
-#define EMBER_ROW(name)                                                           \
-  {#name ".1", &move_column<1, false>}, {#name ".2", &move_column<2, false>},     \
-      {#name ".4", &move_column<4, false>}, {#name ".8", &move_column<8, false>}, \
-      {#name ".16", &move_column<16, false>},
-        EMBER_FOR_EACH_WRITE(EMBER_ROW)
-#undef EMBER_ROW
-            {"index.offsets", &offsets_column},
+constexpr NamedImplementation implementations[] = {
+#define EMBER_KERNEL(name)                                                                      \
+  {#name ".1", &move_implementation<1, true>}, {#name ".2", &move_implementation<2, true>},     \
+      {#name ".4", &move_implementation<4, true>}, {#name ".8", &move_implementation<8, true>}, \
+      {#name ".16", &move_implementation<16, true>},
+    EMBER_FOR_EACH_READ(EMBER_KERNEL)
+#undef EMBER_KERNEL
+#define EMBER_KERNEL(name)                                                                        \
+  {#name ".1", &move_implementation<1, false>}, {#name ".2", &move_implementation<2, false>},     \
+      {#name ".4", &move_implementation<4, false>}, {#name ".8", &move_implementation<8, false>}, \
+      {#name ".16", &move_implementation<16, false>},
+        EMBER_FOR_EACH_WRITE(EMBER_KERNEL)
+#undef EMBER_KERNEL
+            {"index.offsets", &offsets_implementation},
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -92,7 +92,7 @@ Status each_part(const IndexedArgs& args, std::int64_t unit, const Launch& launc
 
 /// Reads with the rows of the source in shared memory; see gather_rows.cu. Null: it does not pay,
 /// or does not fit.
-using RowsColumn = Status (*)(const IndexedArgs&, const CudaLaunch&);
-RowsColumn rows_column(const IndexedArgs& args, int unit) noexcept;
+using RowsImplementation = Status (*)(const IndexedArgs&, const CudaLaunch&);
+RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexcept;
 
 }  // namespace ember::ops::cuda

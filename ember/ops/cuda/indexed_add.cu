@@ -1,12 +1,12 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/indexed.cuh"
 #include "ember/scalar/math.h"
 
 namespace ember::ops::cuda {
 namespace {
 
-using driver::cuda::Columns;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 /// *target += value, whoever else does the same. What the hardware cannot add is exchanged for the
 /// sum until nobody came between: types of one and two bytes.
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-Status add_column(const driver::Params& params, const CudaLaunch& on) {
+Status add_implementation(const driver::Params& params, const CudaLaunch& on) {
   return each_part(params.as<IndexedArgs>(), sizeof(T),
                    [&](const IndexedArgs& args, std::uint32_t count) {
                      const Grid grid{blocks_for(count, kThreads * kEach), kThreads};
@@ -77,18 +77,21 @@ Status add_column(const driver::Params& params, const CudaLaunch& on) {
 }
 
 // The 16-bit floating-point types have no kernels: their sums are made in float.
-constexpr NamedColumn columns[] = {
-#define EMBER_ROW(name)                                                                         \
-  {#name ".bool", &add_column<bool>}, {#name ".uint8", &add_column<std::uint8_t>},              \
-      {#name ".int8", &add_column<std::int8_t>}, {#name ".int16", &add_column<std::int16_t>},   \
-      {#name ".int32", &add_column<std::int32_t>}, {#name ".int64", &add_column<std::int64_t>}, \
-      {#name ".float32", &add_column<float>}, {#name ".float64", &add_column<double>},          \
-      {#name ".complex64", &add_column<Complex<float>>},                                        \
-      {#name ".complex128", &add_column<Complex<double>>},
-    EMBER_FOR_EACH_ADD(EMBER_ROW)
-#undef EMBER_ROW
+constexpr NamedImplementation implementations[] = {
+#define EMBER_KERNEL(name)                                                                         \
+  {#name ".bool", &add_implementation<bool>}, {#name ".uint8", &add_implementation<std::uint8_t>}, \
+      {#name ".int8", &add_implementation<std::int8_t>},                                           \
+      {#name ".int16", &add_implementation<std::int16_t>},                                         \
+      {#name ".int32", &add_implementation<std::int32_t>},                                         \
+      {#name ".int64", &add_implementation<std::int64_t>},                                         \
+      {#name ".float32", &add_implementation<float>},                                              \
+      {#name ".float64", &add_implementation<double>},                                             \
+      {#name ".complex64", &add_implementation<Complex<float>>},                                   \
+      {#name ".complex128", &add_implementation<Complex<double>>},
+    EMBER_FOR_EACH_ADD(EMBER_KERNEL)
+#undef EMBER_KERNEL
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -1,4 +1,4 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/ramp_args.h"
 #include "ember/scalar/math.h"
@@ -6,8 +6,8 @@
 namespace ember::ops::cuda {
 namespace {
 
-using driver::cuda::Columns;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 template <class T>
 __global__ void ramp_kernel(RampArgs args) {
@@ -23,19 +23,19 @@ __global__ void ramp_kernel(RampArgs args) {
 }
 
 template <class T>
-Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<RampArgs>();
   const std::int64_t blocks = (args.count + 1023) / 1024;
   const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256};
   return driver::cuda::start<&ramp_kernel<T>>(on, grid, args);
 }
 
-constexpr NamedColumn columns[] = {
-#define EMBER_DTYPE(enumerator, type, name, legacy) {"arange." name, &column<type>},
+constexpr NamedImplementation implementations[] = {
+#define EMBER_DTYPE(enumerator, type, name, legacy) {"arange." name, &implementation<type>},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

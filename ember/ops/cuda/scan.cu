@@ -1,11 +1,11 @@
-// The CUDA columns of cumsum and cumprod. Every element is read once and written once:
+// The CUDA implementations of cumsum and cumprod. Every element is read once and written once:
 //
 //   short rows       a warp for each
 //   many long rows   a block for each, tile by tile
 //   few long rows    a block for each tile; it learns from the tiles before it what they have
 //                    (Note [Tiles of a row])
 //   columns          a block for 32 adjacent ones
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/cuda/progress.cuh"
 #include "ember/ops/cuda/scan.cuh"
@@ -16,10 +16,10 @@ namespace {
 
 using driver::CudaLaunch;
 using driver::cuda::api;
-using driver::cuda::Columns;
 using driver::cuda::failure;
 using driver::cuda::Grid;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr std::int64_t kShort = 512;
@@ -265,7 +265,7 @@ unsigned at_most(std::int64_t blocks) {
 }
 
 template <class Op, class T>
-Status column(const driver::Params& params, const CudaLaunch& on) {
+Status implementation(const driver::Params& params, const CudaLaunch& on) {
   using A = Compute<T>;
   static_assert(ScanTile<T, kTileThreads, true>::kElements == scan_tile(sizeof(T)));
   const auto& args = params.as<ScanArgs>();
@@ -289,10 +289,8 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
   if (plan.tiles == 1)
     return start<&rows_kernel<Op, T>>(on, Grid{at_most(args.outer), kRowThreads}, in, out,
                                       args.outer, args.n, aligned);
-  auto* work = static_cast<std::byte*>(args.workspace);
-  const CUresult zeroed =
-      api.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(work), 0, plan.zeroed, on.stream);
-  if (zeroed != CUDA_SUCCESS) return failure(zeroed, "zeroing a workspace");
+  auto* work = static_cast<std::byte*>(args.scratch);
+  EMBER_TRY(driver::cuda::zero(on, work, plan.zeroed));
   const Progress<A> progress{reinterpret_cast<std::uint64_t*>(work + plan.words),
                              reinterpret_cast<A*>(work + plan.values)};
   return start<&tiles_kernel<Op, T>>(
@@ -301,15 +299,27 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
       reinterpret_cast<unsigned*>(work), progress);
 }
 
-#define EMBER_SCAN(name, op)                                                                      \
-  {name ".int64", &column<op, std::int64_t>}, {name ".float16", &column<op, Half>},               \
-      {name ".bfloat16", &column<op, BFloat16>}, {name ".float32", &column<op, float>},           \
-      {name ".float64", &column<op, double>}, {name ".complex64", &column<op, Complex<float>>}, { \
-    name ".complex128", &column<op, Complex<double>>                                              \
+template <class T>
+Status needs(const driver::Params& params, driver::KernelNeeds& out) {
+  const auto& args = params.as<ScanArgs>();
+  out.scratch = scan_plan(sizeof(T), args.outer, args.n, args.inner).bytes;
+  return {};
+}
+
+template <class Op, class T>
+constexpr driver::CudaImplementation with_needs{&implementation<Op, T>, &needs<T>};
+
+#define EMBER_SCAN(name, op)                                                                  \
+  {name ".int64", with_needs<op, std::int64_t>}, {name ".float16", with_needs<op, Half>},     \
+      {name ".bfloat16", with_needs<op, BFloat16>}, {name ".float32", with_needs<op, float>}, \
+      {name ".float64", with_needs<op, double>},                                              \
+      {name ".complex64", with_needs<op, Complex<float>>}, {                                  \
+    name ".complex128", with_needs<op, Complex<double>>                                       \
   }
-constexpr NamedColumn columns[] = {EMBER_SCAN("cumsum", Sum), EMBER_SCAN("cumprod", Product)};
+constexpr NamedImplementation implementations[] = {EMBER_SCAN("cumsum", Sum),
+                                                   EMBER_SCAN("cumprod", Product)};
 #undef EMBER_SCAN
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -1,7 +1,7 @@
-// The CUDA columns of nonzero and masked_select. A mask is counted in tiles of 16 elements for each
-// thread of a block; the counts become places; then a block for each tile gathers what is chosen in
-// its shared memory and moves it, so that what it writes is adjacent.
-#include "ember/driver/cuda/columns.h"
+// The CUDA implementations of nonzero and masked_select. A mask is counted in tiles of 16 elements
+// for each thread of a block; the counts become places; then a block for each tile gathers what is
+// chosen in its shared memory and moves it, so that what it writes is adjacent.
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/cuda/block.cuh"
 #include "ember/ops/select_args.h"
@@ -10,9 +10,9 @@ namespace ember::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
-using driver::cuda::Columns;
 using driver::cuda::Grid;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr int kThreads = 256;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kPlaceThreads)
   if (threadIdx.x == 0) before[tiles] = carry;
 }
 
-Status count_column(const driver::Params& params, const CudaLaunch& on) {
+Status count_implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<CountArgs>();
   const std::int64_t tiles = (args.count + kSelectTile - 1) / kSelectTile;
   const auto blocks = static_cast<unsigned>((tiles + kTiles - 1) / kTiles);
@@ -179,7 +179,7 @@ Grid tiles_grid(const SelectArgs& args) {
   return Grid{static_cast<unsigned>((args.count + kSelectTile - 1) / kSelectTile), kThreads};
 }
 
-Status select_column(const driver::Params& params, const CudaLaunch& on) {
+Status select_implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<SelectArgs>();
   const bool aligned = is_aligned(args.mask);
   switch (args.item) {
@@ -191,7 +191,7 @@ Status select_column(const driver::Params& params, const CudaLaunch& on) {
   }
 }
 
-Status nonzero_column(const driver::Params& params, const CudaLaunch& on) {
+Status nonzero_implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<SelectArgs>();
   const bool aligned = is_aligned(args.mask);
   if (args.count <= UINT32_MAX)
@@ -199,12 +199,12 @@ Status nonzero_column(const driver::Params& params, const CudaLaunch& on) {
   return start<&nonzero_kernel<std::uint64_t>>(on, tiles_grid(args), args, aligned);
 }
 
-constexpr NamedColumn columns[] = {
-    {"count_chosen", &count_column},
-    {"masked_select", &select_column},
-    {"nonzero", &nonzero_column},
+constexpr NamedImplementation implementations[] = {
+    {"count_chosen", &count_implementation},
+    {"masked_select", &select_implementation},
+    {"nonzero", &nonzero_implementation},
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -1,7 +1,7 @@
-// The CUDA column of softmax. Rows that fit into the registers of a block are read once; longer
-// ones and columns are read twice: first for the largest element and the sum of exponentials
+// The CUDA implementation of softmax. Rows that fit into the registers of a block are read once;
+// longer ones and columns are read twice: first for the largest element and the sum of exponentials
 // together, then for the result.
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/ops/softmax_args.h"
 #include "ember/scalar/math.h"
@@ -238,7 +238,7 @@ Status start_rows(const SoftmaxArgs& args, const driver::CudaLaunch& on) {
 }
 
 template <class T>
-Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<SoftmaxArgs>();
   if (args.inner > 1) {
     const std::int64_t columns = args.outer * args.inner;
@@ -258,13 +258,13 @@ Status column(const driver::Params& params, const driver::CudaLaunch& on) {
   return start_rows<T, 1>(args, on);
 }
 
-constexpr driver::cuda::NamedColumn columns[] = {
-    {"softmax.float16", &column<Half>},
-    {"softmax.bfloat16", &column<BFloat16>},
-    {"softmax.float32", &column<float>},
-    {"softmax.float64", &column<double>},
+constexpr driver::cuda::NamedImplementation implementations[] = {
+    {"softmax.float16", &implementation<Half>},
+    {"softmax.bfloat16", &implementation<BFloat16>},
+    {"softmax.float32", &implementation<float>},
+    {"softmax.float64", &implementation<double>},
 };
-const driver::cuda::Columns table(columns);
+const driver::cuda::Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -1,7 +1,7 @@
-// The CUDA columns of sort. Long rows: a pass over the data for every eight bits, from the lowest;
-// each block takes a tile, puts it in order by the digit, and learns from the tiles before it where
-// its digits go (a single-pass radix sort). See SortPlan for what lies where.
-#include "ember/driver/cuda/columns.h"
+// The CUDA implementations of sort. Long rows: a pass over the data for every eight bits, from the
+// lowest; each block takes a tile, puts it in order by the digit, and learns from the tiles before
+// it where its digits go (a single-pass radix sort). See SortPlan for what lies where.
+#include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/progress.cuh"
 #include "ember/ops/cuda/short_rows.cuh"
 
@@ -10,10 +10,10 @@ namespace {
 
 using driver::CudaLaunch;
 using driver::cuda::api;
-using driver::cuda::Columns;
 using driver::cuda::failure;
 using driver::cuda::Grid;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr int kThreads = 512;
@@ -246,13 +246,11 @@ Status sort_long_rows(const SortArgs& args, const CudaLaunch& on) {
   const SortPlan plan = sort_plan(sizeof(Key), args.rows, args.n);
   if (plan.tile != kThreads * kItems<Key> || plan.passes > kMaxPasses)
     return Status(Code::invalid_value, "sort: the plan is not that of the kernels");
-  auto* work = static_cast<std::byte*>(args.workspace);
+  auto* work = static_cast<std::byte*>(args.scratch);
   auto* counts = reinterpret_cast<std::uint32_t*>(work + plan.counts);
   const auto count = static_cast<std::uint32_t>(args.rows * args.n);
   const auto n = static_cast<std::uint32_t>(args.n);
-  const CUresult zeroed =
-      api.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(work), 0, plan.zeroed, on.stream);
-  if (zeroed != CUDA_SUCCESS) return failure(zeroed, "zeroing a workspace");
+  EMBER_TRY(driver::cuda::zero(on, work, plan.zeroed));
   const std::int64_t steps = (args.rows * args.n + 4095) / 4096;
   EMBER_TRY(start<&counts_kernel<Key>>(
       on, Grid{static_cast<unsigned>(steps < kMostBlocks ? steps : kMostBlocks), kThreads},
@@ -288,7 +286,7 @@ Status sort_long_rows(const SortArgs& args, const CudaLaunch& on) {
 }
 
 template <class Key>
-Status column(const driver::Params& params, const CudaLaunch& on) {
+Status implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<SortArgs>();
   if (args.n > kShortRow) return sort_long_rows<Key>(args, on);
   const auto n = static_cast<std::uint32_t>(args.n);
@@ -296,14 +294,27 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
       {args.in, args.values, args.indices, args.rows, n, n, 0, 0, args.order}, on);
 }
 
-constexpr NamedColumn columns[] = {
-    {"sort.bool", &column<std::uint8_t>},     {"sort.uint8", &column<std::uint8_t>},
-    {"sort.int8", &column<std::uint8_t>},     {"sort.int16", &column<std::uint16_t>},
-    {"sort.int32", &column<std::uint32_t>},   {"sort.int64", &column<std::uint64_t>},
-    {"sort.float16", &column<std::uint16_t>}, {"sort.bfloat16", &column<std::uint16_t>},
-    {"sort.float32", &column<std::uint32_t>}, {"sort.float64", &column<std::uint64_t>},
+template <class Key>
+Status needs(const driver::Params& params, driver::KernelNeeds& out) {
+  const auto& args = params.as<SortArgs>();
+  if (args.n > kMaxSorted)
+    return Status(Code::invalid_value, "sort: rows have " + std::to_string(args.n) +
+                                           " elements, expected at most 2^32 - 1 on CUDA devices");
+  if (args.n > kShortRow) out.scratch = sort_plan(sizeof(Key), args.rows, args.n).bytes;
+  return {};
+}
+
+template <class Key>
+constexpr driver::CudaImplementation with_needs{&implementation<Key>, &needs<Key>};
+
+constexpr NamedImplementation implementations[] = {
+    {"sort.bool", with_needs<std::uint8_t>},     {"sort.uint8", with_needs<std::uint8_t>},
+    {"sort.int8", with_needs<std::uint8_t>},     {"sort.int16", with_needs<std::uint16_t>},
+    {"sort.int32", with_needs<std::uint32_t>},   {"sort.int64", with_needs<std::uint64_t>},
+    {"sort.float16", with_needs<std::uint16_t>}, {"sort.bfloat16", with_needs<std::uint16_t>},
+    {"sort.float32", with_needs<std::uint32_t>}, {"sort.float64", with_needs<std::uint64_t>},
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

@@ -1,16 +1,16 @@
-// The CUDA columns of topk. A block reads a row once and keeps what may still be among the first k;
-// when there are too many of those, all but the k first are dropped, and the last of them becomes
-// the bound for what is read afterwards.
-#include "ember/driver/cuda/columns.h"
+// The CUDA implementations of topk. A block reads a row once and keeps what may still be among the
+// first k; when there are too many of those, all but the k first are dropped, and the last of them
+// becomes the bound for what is read afterwards.
+#include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/short_rows.cuh"
 
 namespace ember::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
-using driver::cuda::Columns;
 using driver::cuda::Grid;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr int kThreads = 256;
@@ -228,22 +228,46 @@ Status start_topk(const CudaLaunch& on, const Row& row) {
       on, Grid{static_cast<unsigned>(work < kMost ? work : kMost), kThreads}, row);
 }
 
+/// Where scratch memory keeps the results of the parts: their indices, then their values.
 template <class Key>
-Status column(const driver::Params& params, const CudaLaunch& on) {
+struct Spare {
+  TopkParts parts;
+  std::size_t values = 0;
+  std::size_t bytes = 0;  ///< 0: rows are not divided
+
+  explicit Spare(const TopkArgs& args) : parts(topk_parts(args.rows, args.n, args.k)) {
+    if (args.n <= kFew || parts.count == 1) return;
+    const auto places = static_cast<std::size_t>(args.rows * parts.kept);
+    values = places * sizeof(std::int64_t);
+    bytes = values + places * sizeof(Key);
+  }
+};
+
+template <class Key>
+Status needs(const driver::Params& params, driver::KernelNeeds& out) {
+  out.scratch = Spare<Key>(params.as<TopkArgs>()).bytes;
+  return {};
+}
+
+template <class Key>
+Status implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<TopkArgs>();
   const auto k = static_cast<std::uint32_t>(args.k);
   if (args.n <= kFew)
     return sort_short_rows<Key>({args.in, args.values, args.indices, args.rows,
                                  static_cast<std::uint32_t>(args.n), k, 0, 0, args.order},
                                 on);
-  if (args.parts.count == 1)
+  const Spare<Key> spare(args);
+  if (spare.parts.count == 1)
     return start_topk<Key>(on, {args.in, nullptr, args.values, args.indices, args.rows, args.n, k,
-                                args.parts, args.order});
-  EMBER_TRY(start_topk<Key>(on, {args.in, nullptr, args.spare_values, args.spare_indices, args.rows,
-                                 args.n, k, args.parts, args.order}));
-  const std::int64_t kept = args.parts.kept;
-  return start_topk<Key>(on, {args.spare_values,
-                              args.spare_indices,
+                                spare.parts, args.order});
+  auto* const indices = static_cast<std::int64_t*>(args.scratch);
+  void* const values = static_cast<std::byte*>(args.scratch) + spare.values;
+  EMBER_TRY(start_topk<Key>(
+      on, {args.in, nullptr, values, indices, args.rows, args.n, k, spare.parts, args.order}));
+  const std::int64_t kept = spare.parts.kept;
+  return start_topk<Key>(on, {values,
+                              indices,
                               args.values,
                               args.indices,
                               args.rows,
@@ -253,14 +277,17 @@ Status column(const driver::Params& params, const CudaLaunch& on) {
                               args.order});
 }
 
-constexpr NamedColumn columns[] = {
-    {"topk.bool", &column<std::uint8_t>},     {"topk.uint8", &column<std::uint8_t>},
-    {"topk.int8", &column<std::uint8_t>},     {"topk.int16", &column<std::uint16_t>},
-    {"topk.int32", &column<std::uint32_t>},   {"topk.int64", &column<std::uint64_t>},
-    {"topk.float16", &column<std::uint16_t>}, {"topk.bfloat16", &column<std::uint16_t>},
-    {"topk.float32", &column<std::uint32_t>}, {"topk.float64", &column<std::uint64_t>},
+template <class Key>
+constexpr driver::CudaImplementation with_needs{&implementation<Key>, &needs<Key>};
+
+constexpr NamedImplementation implementations[] = {
+    {"topk.bool", with_needs<std::uint8_t>},     {"topk.uint8", with_needs<std::uint8_t>},
+    {"topk.int8", with_needs<std::uint8_t>},     {"topk.int16", with_needs<std::uint16_t>},
+    {"topk.int32", with_needs<std::uint32_t>},   {"topk.int64", with_needs<std::uint64_t>},
+    {"topk.float16", with_needs<std::uint16_t>}, {"topk.bfloat16", with_needs<std::uint16_t>},
+    {"topk.float32", with_needs<std::uint32_t>}, {"topk.float64", with_needs<std::uint64_t>},
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::ops::cuda

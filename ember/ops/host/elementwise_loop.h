@@ -1,4 +1,4 @@
-// The host column of element-wise kernels: for the CPU and for simulated devices.
+// The host implementation of element-wise kernels: for the CPU and for simulated devices.
 #pragma once
 
 #include <cstring>
@@ -272,7 +272,7 @@ struct Rows<F, std::index_sequence<k...>> {
 };
 
 template <class F>
-Status column(const driver::Params& params, const HostLaunch& on) {
+Status implementation(const driver::Params& params, const HostLaunch& on) {
   return Rows<F, std::make_index_sequence<F::kInputs>>::run(params.as<Loop>(), on);
 }
 

@@ -1,9 +1,9 @@
-// The rows of the kernels that look places up in an index.
+// The kernels that look places up in an index.
 #include <bit>
 
 #include "ember/driver/kernels.h"
 #include "ember/ops/host/indexed_loop.h"
-#include "ember/ops/indexed_rows.h"
+#include "ember/ops/indexed_kernels.h"
 
 namespace ember::ops {
 namespace {
@@ -13,32 +13,32 @@ using namespace host;  // NOLINT(google-build-using-namespace)
 constexpr int kUnits = 5;  // of 1, 2, 4, 8 and 16 bytes
 
 // clang-format off
-#define EMBER_ROW(name)                              \
-  {#name ".1", &read_column<1>, nullptr},      \
-  {#name ".2", &read_column<2>, nullptr},      \
-  {#name ".4", &read_column<4>, nullptr},      \
-  {#name ".8", &read_column<8>, nullptr},      \
-  {#name ".16", &read_column<16>, nullptr},
-constinit driver::Kernel reads_rows[] = {EMBER_FOR_EACH_READ(EMBER_ROW)};
-#undef EMBER_ROW
-#define EMBER_ROW(name)                              \
-  {#name ".1", &write_column<1>, nullptr},     \
-  {#name ".2", &write_column<2>, nullptr},     \
-  {#name ".4", &write_column<4>, nullptr},     \
-  {#name ".8", &write_column<8>, nullptr},     \
-  {#name ".16", &write_column<16>, nullptr},
-constinit driver::Kernel writes_rows[] = {EMBER_FOR_EACH_WRITE(EMBER_ROW)};
-#undef EMBER_ROW
+#define EMBER_KERNEL(name)                              \
+  {#name ".1", &read_implementation<1>, nullptr},      \
+  {#name ".2", &read_implementation<2>, nullptr},      \
+  {#name ".4", &read_implementation<4>, nullptr},      \
+  {#name ".8", &read_implementation<8>, nullptr},      \
+  {#name ".16", &read_implementation<16>, nullptr},
+constinit driver::Kernel reads_kernels[] = {EMBER_FOR_EACH_READ(EMBER_KERNEL)};
+#undef EMBER_KERNEL
+#define EMBER_KERNEL(name)                              \
+  {#name ".1", &write_implementation<1>, nullptr},     \
+  {#name ".2", &write_implementation<2>, nullptr},     \
+  {#name ".4", &write_implementation<4>, nullptr},     \
+  {#name ".8", &write_implementation<8>, nullptr},     \
+  {#name ".16", &write_implementation<16>, nullptr},
+constinit driver::Kernel writes_kernels[] = {EMBER_FOR_EACH_WRITE(EMBER_KERNEL)};
+#undef EMBER_KERNEL
 
 /// Null for the types whose sums are made in float.
 template <class T>
-constexpr driver::HostColumn adding() {
+constexpr driver::HostImplementation adding() {
   if constexpr (std::is_same_v<T, Compute<T>>)
-    return &add_column<T>;
+    return &add_implementation<T>;
   else
     return nullptr;
 }
-#define EMBER_ROW(name)                                              \
+#define EMBER_KERNEL(name)                                              \
   {#name ".bool", adding<bool>(), nullptr},                          \
   {#name ".uint8", adding<std::uint8_t>(), nullptr},                 \
   {#name ".int8", adding<std::int8_t>(), nullptr},                   \
@@ -51,8 +51,8 @@ constexpr driver::HostColumn adding() {
   {#name ".float64", adding<double>(), nullptr},                     \
   {#name ".complex64", adding<Complex<float>>(), nullptr},           \
   {#name ".complex128", adding<Complex<double>>(), nullptr},
-constinit driver::Kernel adds_rows[] = {EMBER_FOR_EACH_ADD(EMBER_ROW)};
-#undef EMBER_ROW
+constinit driver::Kernel adds_kernels[] = {EMBER_FOR_EACH_ADD(EMBER_KERNEL)};
+#undef EMBER_KERNEL
 // clang-format on
 
 Status offsets_host(const driver::Params& params, const driver::HostLaunch& on) {
@@ -69,24 +69,24 @@ Status offsets_host(const driver::Params& params, const driver::HostLaunch& on) 
   }
   return {};
 }
-constinit driver::Kernel offsets_rows[] = {{"index.offsets", &offsets_host, nullptr}};
+constinit driver::Kernel offsets_kernels[] = {{"index.offsets", &offsets_host, nullptr}};
 
-const driver::kernels::Table reads_table(reads_rows);
-const driver::kernels::Table writes_table(writes_rows);
-const driver::kernels::Table adds_table(adds_rows);
-const driver::kernels::Table offsets_table(offsets_rows);
+const driver::kernels::Table reads_table(reads_kernels);
+const driver::kernels::Table writes_table(writes_kernels);
+const driver::kernels::Table adds_table(adds_kernels);
+const driver::kernels::Table offsets_table(offsets_kernels);
 
 }  // namespace
 
 const driver::Kernel& indexed_kernel(Reads op, std::size_t unit) noexcept {
-  return reads_rows[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
+  return reads_kernels[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
 }
 const driver::Kernel& indexed_kernel(Writes op, std::size_t unit) noexcept {
-  return writes_rows[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
+  return writes_kernels[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
 }
 const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept {
-  return adds_rows[static_cast<int>(op) * kDtypes + static_cast<int>(dtype)];
+  return adds_kernels[static_cast<int>(op) * kDtypes + static_cast<int>(dtype)];
 }
-const driver::Kernel& offsets_kernel() noexcept { return offsets_rows[0]; }
+const driver::Kernel& offsets_kernel() noexcept { return offsets_kernels[0]; }
 
 }  // namespace ember::ops

@@ -1,6 +1,6 @@
-// The host column of kernels that look places up in an index. All indices are checked before
-// anything is moved, so that a bad one leaves everything as it was. Positions are visited so that
-// of two that meet in one place the later one (in the order of the index) comes later.
+// The host implementation of kernels that look places up in an index. All indices are checked
+// before anything is moved, so that a bad one leaves everything as it was. Positions are visited so
+// that of two that meet in one place the later one (in the order of the index) comes later.
 #pragma once
 
 #include <cstddef>
@@ -185,15 +185,15 @@ struct Add {
 };
 
 template <int unit>
-Status read_column(const driver::Params& params, const HostLaunch& on) {
+Status read_implementation(const driver::Params& params, const HostLaunch& on) {
   return each_pair<true, Unit<unit>>(params, on, Assign<Unit<unit>>());
 }
 template <int unit>
-Status write_column(const driver::Params& params, const HostLaunch& on) {
+Status write_implementation(const driver::Params& params, const HostLaunch& on) {
   return each_pair<false, Unit<unit>>(params, on, Assign<Unit<unit>>());
 }
 template <class T>
-Status add_column(const driver::Params& params, const HostLaunch& on) {
+Status add_implementation(const driver::Params& params, const HostLaunch& on) {
   return each_pair<false, T>(params, on, Add<T>());
 }
 

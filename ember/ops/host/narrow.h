@@ -1,12 +1,12 @@
-// The host column of operations on 16-bit floating-point numbers. They are computed in float, so
-// pieces of their rows become floats, go through the loops that float32 has, and become narrow
-// again: no operation has loops of its own for these types.
+// The host implementation of operations on 16-bit floating-point numbers. They are computed in
+// float, so pieces of their rows become floats, go through the loops that float32 has, and become
+// narrow again: no operation has loops of its own for these types.
 #pragma once
 
 #include <algorithm>
 
+#include "ember/ops/elementwise_kernels.h"
 #include "ember/ops/host/elementwise_loop.h"
-#include "ember/ops/rows.h"
 
 namespace ember::ops::host {
 
@@ -15,9 +15,10 @@ using FloatBlock = void (*)(void* out, std::int64_t count, const float* x, const
                             const float* z);
 
 /// The blocks of all operations for elements of type T, in the order of OpId; null where there is
-/// none. Only float has them.
+/// none. Only float has them. (Hidden by name: g++ takes specialisations for builtin types out of
+/// -fvisibility.)
 template <class T>
-const FloatBlock* float_blocks();
+[[gnu::visibility("hidden")]] const FloatBlock* float_blocks();
 
 template <class F, std::size_t... k>
 void call_block(void* out, std::int64_t count, const float* const* inputs,
@@ -116,7 +117,7 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
 }
 
 template <OpId op, class Op, class T>
-Status narrow_column(const driver::Params& params, const HostLaunch& on) {
+Status narrow_implementation(const driver::Params& params, const HostLaunch& on) {
   using Output = typename Apply<Op, T>::Output;
   return run_narrow<T, Output>(params.as<Loop>(), on, Op::info.operands,
                                float_blocks<float>()[static_cast<int>(op)]);

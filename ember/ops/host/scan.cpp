@@ -1,8 +1,8 @@
-// The host columns of cumsum and cumprod.
+// The host implementations of cumsum and cumprod.
 #include <algorithm>
 
 #include "ember/ops/scan_args.h"
-#include "ember/ops/scan_rows.h"
+#include "ember/ops/scan_kernels.h"
 #include "ember/scalar/math.h"
 
 namespace ember::ops {
@@ -36,7 +36,7 @@ using Accumulated = std::conditional_t<
     std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>, Compute<T>>>;
 
 template <class Op, class T>
-Status column(const driver::Params& params, const driver::HostLaunch& on) {
+Status implementation(const driver::Params& params, const driver::HostLaunch& on) {
   using A = Accumulated<T>;
   const auto& args = params.as<ScanArgs>();
   const auto count = static_cast<std::size_t>(args.outer * args.n * args.inner);
@@ -63,22 +63,22 @@ Status column(const driver::Params& params, const driver::HostLaunch& on) {
 }
 
 template <class Op, class T>
-constexpr driver::HostColumn column_of() {
+constexpr driver::HostImplementation implementation_of() {
   if constexpr (is_floating<T> || is_complex<T> || std::is_same_v<T, std::int64_t>)
-    return &column<Op, T>;
+    return &implementation<Op, T>;
   else
     return nullptr;
 }
 
 constinit driver::Kernel sums[] = {
 #define EMBER_DTYPE(enumerator, type, name, legacy) \
-  {"cumsum." name, column_of<Sum, type>(), nullptr},
+  {"cumsum." name, implementation_of<Sum, type>(), nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
 constinit driver::Kernel products[] = {
 #define EMBER_DTYPE(enumerator, type, name, legacy) \
-  {"cumprod." name, column_of<Product, type>(), nullptr},
+  {"cumprod." name, implementation_of<Product, type>(), nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
@@ -88,8 +88,8 @@ const driver::kernels::Table products_table(products);
 }  // namespace
 
 const driver::Kernel* scan_kernel(ScanOp op, Dtype dtype) noexcept {
-  const driver::Kernel& row = (op == ScanOp::cumsum ? sums : products)[static_cast<int>(dtype)];
-  return row.host == nullptr ? nullptr : &row;
+  const driver::Kernel& kernel = (op == ScanOp::cumsum ? sums : products)[static_cast<int>(dtype)];
+  return kernel.host == nullptr ? nullptr : &kernel;
 }
 
 }  // namespace ember::ops

@@ -1,5 +1,5 @@
-// The host columns of sort and topk. Both work on pairs of a key and an index, of which no two are
-// equal, so every way to put them in order gives the same result.
+// The host implementations of sort and topk. Both work on pairs of a key and an index, of which no
+// two are equal, so every way to put them in order gives the same result.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -7,7 +7,7 @@
 #include "ember/base/huge_pages.h"
 #include "ember/ops/host/vector.h"
 #include "ember/ops/sort_args.h"
-#include "ember/ops/sort_rows.h"
+#include "ember/ops/sort_kernels.h"
 
 namespace ember::ops {
 namespace {
@@ -97,7 +97,7 @@ std::int64_t skip(const Key* in, std::int64_t i, std::int64_t n, KeyOrder order,
 }
 
 template <class Key>
-Status topk_column(const Params& params, const HostLaunch& on) {
+Status topk_implementation(const Params& params, const HostLaunch& on) {
   const auto& args = params.as<TopkArgs>();
   const auto outputs = static_cast<std::size_t>(args.rows * args.k);
   const Key* in =
@@ -183,7 +183,7 @@ Status sort_items(const SortArgs& args, const Key* in, Key* values, std::int64_t
 }
 
 template <class Key>
-Status sort_column(const Params& params, const HostLaunch& on) {
+Status sort_implementation(const Params& params, const HostLaunch& on) {
   const auto& args = params.as<SortArgs>();
   const auto count = static_cast<std::size_t>(args.rows * args.n);
   const Key* in = on.at(static_cast<const Key*>(args.in), count);
@@ -205,41 +205,43 @@ using KeyOf = std::conditional_t<
                        std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 template <class T>
-constexpr driver::HostColumn topk_column_of() {
+constexpr driver::HostImplementation topk_implementation_of() {
   if constexpr (is_complex<T>)
     return nullptr;
   else
-    return &topk_column<KeyOf<T>>;
+    return &topk_implementation<KeyOf<T>>;
 }
 template <class T>
-constexpr driver::HostColumn sort_column_of() {
+constexpr driver::HostImplementation sort_implementation_of() {
   if constexpr (is_complex<T>)
     return nullptr;
   else
-    return &sort_column<KeyOf<T>>;
+    return &sort_implementation<KeyOf<T>>;
 }
 
-constinit driver::Kernel topk_rows[] = {
-#define EMBER_DTYPE(enumerator, type, name, legacy) {"topk." name, topk_column_of<type>(), nullptr},
+constinit driver::Kernel topk_kernels[] = {
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
+  {"topk." name, topk_implementation_of<type>(), nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-constinit driver::Kernel sort_rows[] = {
-#define EMBER_DTYPE(enumerator, type, name, legacy) {"sort." name, sort_column_of<type>(), nullptr},
+constinit driver::Kernel sort_kernels[] = {
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
+  {"sort." name, sort_implementation_of<type>(), nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table topk_table(topk_rows);
-const driver::kernels::Table sort_table(sort_rows);
+const driver::kernels::Table topk_table(topk_kernels);
+const driver::kernels::Table sort_table(sort_kernels);
 
-const driver::Kernel* row_of(const driver::Kernel* rows, Dtype dtype) noexcept {
-  const driver::Kernel& row = rows[static_cast<int>(dtype)];
-  return row.host == nullptr ? nullptr : &row;
+const driver::Kernel* kernel_of(const driver::Kernel* kernels, Dtype dtype) noexcept {
+  const driver::Kernel& kernel = kernels[static_cast<int>(dtype)];
+  return kernel.host == nullptr ? nullptr : &kernel;
 }
 
 }  // namespace
 
-const driver::Kernel* topk_kernel(Dtype dtype) noexcept { return row_of(topk_rows, dtype); }
-const driver::Kernel* sort_kernel(Dtype dtype) noexcept { return row_of(sort_rows, dtype); }
+const driver::Kernel* topk_kernel(Dtype dtype) noexcept { return kernel_of(topk_kernels, dtype); }
+const driver::Kernel* sort_kernel(Dtype dtype) noexcept { return kernel_of(sort_kernels, dtype); }
 
 }  // namespace ember::ops

@@ -1,15 +1,15 @@
 #undef NDEBUG  // what is asserted here is how a kernel refuses its data
 #include <cassert>
 
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/random/draw_args.h"
 
 namespace ember::random::cuda {
 namespace {
 
-using driver::cuda::Columns;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 /// Neighbouring elements that a thread draws, each from its own subsequence: what a row of 32
 /// threads stores at once decides the speed (float32 on an H200: 16 bytes per thread reach
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
   const std::int64_t stride = row;
   const Draw draw(args.params);
   for (std::uint32_t s = blockIdx.y; s < steps; s += gridDim.y) {
-    const std::uint64_t step = args.offset / 4 + s;
+    const std::uint64_t step = args.state.step() + s;
     const std::int64_t first = std::int64_t{s} * kNumbers * row + subsequence;
     const std::int64_t left = args.count - first;
     [[maybe_unused]] Pack<float, kTogether> p[kNumbers];
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
     Pack<T, kTogether> packs[kNumbers];
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
-      const PhiloxWords words = philox_at(args.seed, subsequence + k, step);
+      const PhiloxWords words = philox_at(args.state.seed, subsequence + k, step);
       T numbers[kNumbers];
       if constexpr (draw::for_each<Draw>) {
         float own[kNumbers];
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
 }
 
 template <class Draw>
-Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   using T = typename Draw::Element;
   constexpr int kTogether = kNeighbours<Draw>;
   const auto& args = params.as<DrawArgs>();
@@ -124,12 +124,13 @@ Status column(const driver::Params& params, const driver::CudaLaunch& on) {
   return driver::cuda::start<&draw_kernel<Draw>>(on, grid, args, row, steps, packed);
 }
 
-constexpr NamedColumn columns[] = {
-#define EMBER_DRAW(name, dtype, type, functor) {#name "." #dtype, &column<draw::functor<type>>},
+constexpr NamedImplementation implementations[] = {
+#define EMBER_DRAW(name, dtype, type, functor) \
+  {#name "." #dtype, &implementation<draw::functor<type>>},
     EMBER_FOR_EACH_DRAW(EMBER_DRAW)
 #undef EMBER_DRAW
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::random::cuda

@@ -1,12 +1,12 @@
-#include "ember/driver/cuda/columns.h"
+#include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/random/permutation_args.h"
 
 namespace ember::random::cuda {
 namespace {
 
-using driver::cuda::Columns;
-using driver::cuda::NamedColumn;
+using driver::cuda::Implementations;
+using driver::cuda::NamedImplementation;
 
 constexpr int kThreads = 256;
 
@@ -15,9 +15,9 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
   __shared__ std::uint64_t keys[kRankedPermutation];  // the upper half of each
   const int count = static_cast<int>(args.count);
-  const std::uint64_t step = args.offset / 4;
+  const std::uint64_t step = args.state.step();
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
-    keys[i] = shuffle_key(args.seed, step, static_cast<std::uint64_t>(i)).high;
+    keys[i] = shuffle_key(args.state.seed, step, static_cast<std::uint64_t>(i)).high;
   __syncthreads();
   const int own = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
   if (own >= count) return;
@@ -30,7 +30,8 @@ __global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
     if (other == key && i != own) {  // hardly ever
       const auto j = static_cast<std::uint64_t>(i);
       const auto k = static_cast<std::uint64_t>(own);
-      rank += comes_before(shuffle_key(args.seed, step, j), j, shuffle_key(args.seed, step, k), k)
+      rank += comes_before(shuffle_key(args.state.seed, step, j), j,
+                           shuffle_key(args.state.seed, step, k), k)
                   ? 1
                   : 0;
     }
@@ -43,7 +44,7 @@ template <class T, class Number>
 __global__ void __launch_bounds__(kThreads) feistel_kernel(PermutationArgs args) {
   __shared__ FeistelKeys keys;
   if (threadIdx.x < FeistelKeys::kCalls)
-    keys.draw(args.seed, args.offset / 4, static_cast<int>(threadIdx.x));
+    keys.draw(args.state.seed, args.state.step(), static_cast<int>(threadIdx.x));
   __syncthreads();
   const auto count = static_cast<std::uint64_t>(args.count);
   const Feistel feistel(count);
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) feistel_kernel(PermutationArgs args)
 }
 
 template <class T>
-Status column(const driver::Params& params, const driver::CudaLaunch& on) {
+Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<PermutationArgs>();
   const std::int64_t blocks = (args.count + kThreads - 1) / kThreads;
   const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 16384 ? blocks : 16384), kThreads};
@@ -67,12 +68,12 @@ Status column(const driver::Params& params, const driver::CudaLaunch& on) {
   return driver::cuda::start<&feistel_kernel<T, std::uint64_t>>(on, grid, args);
 }
 
-constexpr NamedColumn columns[] = {
-#define EMBER_ROW(dtype, type) {"randperm." #dtype, &column<type>},
-    EMBER_FOR_EACH_PERMUTED(EMBER_ROW)
-#undef EMBER_ROW
+constexpr NamedImplementation implementations[] = {
+#define EMBER_KERNEL(dtype, type) {"randperm." #dtype, &implementation<type>},
+    EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL)
+#undef EMBER_KERNEL
 };
-const Columns table(columns);
+const Implementations table(implementations);
 
 }  // namespace
 }  // namespace ember::random::cuda

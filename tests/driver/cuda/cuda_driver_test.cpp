@@ -242,11 +242,11 @@ TEST_F(OnFakeCuda, CopiesBetweenDevicesLeaveTheDefaultStream) {
   EXPECT_EQ(ran_on(cuda().copy_peer(own, there, 1, here, 0, 64)), own.native);
 }
 
-TEST_F(OnFakeCuda, RunsColumnsAndHostFunctions) {
+TEST_F(OnFakeCuda, RunsKernelsAndHostFunctions) {
   static const StreamHandle stream = stream_on(1);
-  const Kernel kernel{"column", nullptr, [](const Params& params, const CudaLaunch& on) {
-                        EXPECT_EQ(on.stream, stream.native);
-                        EXPECT_EQ(on.device, 1);
+  const Kernel kernel{"implementation", nullptr, [](const Params& params, const CudaLaunch& on) {
+                        EXPECT_EQ(on.stream(), stream.native);
+                        EXPECT_EQ(on.device(), 1);
                         ++*params.as<int*>();
                         return Status();
                       }};
@@ -254,18 +254,76 @@ TEST_F(OnFakeCuda, RunsColumnsAndHostFunctions) {
   EXPECT_TRUE(cuda().launch(stream, kernel, Params(&calls)).ok());
   EXPECT_TRUE(cuda()
                   .host_function(
-                      stream, [](void* count) { ++*static_cast<int*>(count); }, &calls)
+                      stream, [](void* count) { ++*static_cast<int*>(count); },
+                      [](void* count) { *static_cast<int*>(count) *= 10; }, &calls)
                   .ok());
-  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(calls, 20);
   expect(cuda().launch(stream, {"host only"}, Params()), Code::not_supported,
-         "kernel 'host only' has no CUDA column");
+         "kernel 'host only' has no CUDA implementation");
   const Kernel too_large{"too large", nullptr, [](const Params&, const CudaLaunch&) {
                            return Status(Code::launch_out_of_resources, "9 GiB of shared memory");
                          }};
   expect(cuda().launch(stream, too_large, Params()), Code::launch_out_of_resources,
          "launching kernel 'too large': 9 GiB of shared memory");
-  expect(cuda().host_function(stream, nullptr, nullptr), Code::invalid_value,
+  expect(cuda().host_function(stream, nullptr, nullptr, nullptr), Code::invalid_value,
          "function is null, expected a function to call");
+}
+
+/// Says when it goes.
+struct Watched final : Context {
+  explicit Watched(bool& gone) : gone_(gone) {}
+  ~Watched() override { gone_ = true; }
+  const int value = 17;
+
+ private:
+  bool& gone_;
+};
+
+TEST_F(OnFakeCuda, OwnsAContextUntilTheLaunchReturns) {
+  static bool gone = false;
+  Kernel kernel{"with context", nullptr, [](const Params& params, const CudaLaunch& on) {
+                  EXPECT_FALSE(gone);
+                  *params.as<int*>() = on.context<Watched>().value;
+                  return Status();
+                }};
+  kernel.context = make_ref<Watched>(gone);
+  int found = 0;
+  EXPECT_TRUE(cuda().launch(kDefault, kernel, Params(&found)).ok());
+  EXPECT_EQ(found, 17);
+  EXPECT_FALSE(gone) << "the kernel still owns it";
+  kernel.context = {};
+  EXPECT_TRUE(gone) << "nobody else does";
+}
+
+TEST_F(OnFakeCuda, TakesArgumentsUpTo4KiBWhereTheyLie) {
+  static const void* seen = nullptr;
+  const Kernel kernel{"arguments", nullptr, [](const Params& params, const CudaLaunch&) {
+                        seen = params.data();
+                        return Status();
+                      }};
+  const std::array<std::byte, Params::kCapacity + 1> bytes{};
+  EXPECT_TRUE(cuda().launch(kDefault, kernel, Params(bytes.data(), Params::kCapacity)).ok());
+  EXPECT_EQ(seen, bytes.data());
+  seen = nullptr;
+  expect(cuda().launch(kDefault, kernel, Params(bytes.data(), bytes.size())), Code::invalid_value,
+         "the arguments have 4097 bytes, expected at most 4096");
+  EXPECT_EQ(seen, nullptr);
+}
+
+TEST_F(OnFakeCuda, AsksTheCudaImplementationForItsNeeds) {
+  Kernel kernel{"needs",
+                {[](const Params&, const HostLaunch&) { return Status(); },
+                 [](const Params&, KernelNeeds&) { return Status(Code::not_supported); }},
+                [](const Params&, const CudaLaunch&) { return Status(); }};
+  KernelNeeds needs;
+  EXPECT_TRUE(cuda().launch_needs(kernel, Params(), needs).ok());
+  EXPECT_EQ(needs.scratch, 0U);
+  kernel.cuda.needs = [](const Params& params, KernelNeeds& out) {
+    out.scratch = params.size();
+    return Status();
+  };
+  EXPECT_TRUE(cuda().launch_needs(kernel, Params(nullptr, 300), needs).ok());
+  EXPECT_EQ(needs.scratch, 300U);
 }
 
 TEST_F(OnFakeCuda, EnablesPeersOnce) {

@@ -10,12 +10,16 @@ namespace ember::driver::sim {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{16} << 20;
+constexpr std::uint32_t kEpoch = 0;
+
+// What a context leaves for everybody else.
+const std::size_t kUsable = kBytes - Arena::context_bytes(kBytes);
 
 TEST(Arena, OwnersFollowFromAddresses) {
   Arena arena(3, kBytes);
   for (int device = 0; device < 3; ++device) {
     void* memory = nullptr;
-    ASSERT_TRUE(arena.allocate(device, 1000, memory).ok());
+    ASSERT_TRUE(arena.allocate(device, kEpoch, 1000, memory).ok());
     EXPECT_EQ(arena.owner(memory), device);
     EXPECT_TRUE(arena.contains(memory, 1000));
     EXPECT_FALSE(arena.contains(memory, 1001));
@@ -33,16 +37,16 @@ TEST(Arena, OwnersFollowFromAddresses) {
 TEST(Arena, LimitsEachDevice) {
   Arena arena(2, kBytes);
   void* memory = nullptr;
-  EXPECT_EQ(arena.allocate(0, kBytes + 1, memory).code(), Code::out_of_memory);
-  ASSERT_TRUE(arena.allocate(0, kBytes, memory).ok());
+  EXPECT_EQ(arena.allocate(0, kEpoch, kUsable + 1, memory).code(), Code::out_of_memory);
+  ASSERT_TRUE(arena.allocate(0, kEpoch, kUsable, memory).ok());
   void* more = nullptr;
-  const Status status = arena.allocate(0, 1, more);
+  const Status status = arena.allocate(0, kEpoch, 1, more);
   EXPECT_EQ(status.code(), Code::out_of_memory);
-  EXPECT_NE(status.detail().find("16.00 MiB of 16.00 MiB in use"), std::string::npos)
+  EXPECT_NE(status.detail().find("15.92 MiB of 15.92 MiB in use"), std::string::npos)
       << status.detail();
-  ASSERT_TRUE(arena.allocate(1, kBytes, more).ok()) << "the other device has its own";
-  ASSERT_TRUE(arena.free(0, memory).ok());
-  ASSERT_TRUE(arena.allocate(0, kBytes, memory).ok());
+  ASSERT_TRUE(arena.allocate(1, kEpoch, kUsable, more).ok()) << "the other device has its own";
+  ASSERT_TRUE(arena.free(0, kEpoch, memory).ok());
+  ASSERT_TRUE(arena.allocate(0, kEpoch, kUsable, memory).ok());
 }
 
 TEST(Arena, RandomUseMatchesAModel) {
@@ -58,7 +62,7 @@ TEST(Arena, RandomUseMatchesAModel) {
     if (live.empty() || random() % 2 == 0) {
       const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 2'000'000 : 20'000);
       void* memory = nullptr;
-      if (const Status status = arena.allocate(0, bytes, memory); !status.ok()) {
+      if (const Status status = arena.allocate(0, kEpoch, bytes, memory); !status.ok()) {
         ASSERT_EQ(status.code(), Code::out_of_memory);
         continue;
       }
@@ -83,27 +87,37 @@ TEST(Arena, RandomUseMatchesAModel) {
       const auto* place = static_cast<unsigned char*>(arena.backing(victim->first));
       ASSERT_EQ(place[0], victim->second.mark);
       ASSERT_EQ(place[victim->second.bytes - 1], victim->second.mark);
-      ASSERT_TRUE(arena.free(0, victim->first).ok());
-      ASSERT_FALSE(arena.free(0, victim->first).ok());
+      ASSERT_TRUE(arena.free(0, kEpoch, victim->first).ok());
+      ASSERT_FALSE(arena.free(0, kEpoch, victim->first).ok());
       used -= (victim->second.bytes + 511) / 512 * 512;
       live.erase(victim);
     }
-    ASSERT_EQ(arena.info(0).free, kBytes - used);
+    ASSERT_EQ(arena.info(0).free, kUsable - used);
   }
-  for (const auto& [start, piece] : live) ASSERT_TRUE(arena.free(0, start).ok());
-  EXPECT_EQ(arena.info(0).free, kBytes);
+  for (const auto& [start, piece] : live) ASSERT_TRUE(arena.free(0, kEpoch, start).ok());
+  EXPECT_EQ(arena.info(0).free, kUsable);
   void* all = nullptr;
-  EXPECT_TRUE(arena.allocate(0, kBytes, all).ok()) << "free ranges merge again";
+  EXPECT_TRUE(arena.allocate(0, kEpoch, kUsable, all).ok()) << "free ranges merge again";
 }
 
-TEST(Arena, ClearFreesEverything) {
+TEST(Arena, ANewEpochRefusesTheOldOneAndKeepsWhatIsItsOwn) {
   Arena arena(1, kBytes);
-  void* memory = nullptr;
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(arena.allocate(0, 5000, memory).ok());
-  arena.clear(0);
-  EXPECT_EQ(arena.info(0).free, kBytes);
-  EXPECT_FALSE(arena.free(0, memory).ok());
-  EXPECT_TRUE(arena.allocate(0, kBytes, memory).ok());
+  void* old = nullptr;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(arena.allocate(0, 0, 5000, old).ok());
+  arena.begin_epoch(0, 1);
+  void* refused = nullptr;
+  EXPECT_EQ(arena.allocate(0, 0, 5000, refused).code(), Code::context_is_destroyed);
+  EXPECT_EQ(arena.free(0, 0, old).code(), Code::context_is_destroyed);
+  EXPECT_EQ(arena.free(0, 1, old).code(), Code::invalid_value) << "not allocated in this epoch";
+  void* kept = nullptr;
+  ASSERT_TRUE(arena.allocate(0, 1, 5000, kept).ok()) << "also before the old memory is gone";
+  EXPECT_NE(kept, old);
+  arena.clear_earlier_epochs(0);
+  EXPECT_EQ(arena.info(0).free, kUsable - 5120);
+  EXPECT_FALSE(arena.contains(old, 1));
+  EXPECT_TRUE(arena.contains(kept, 5000));
+  ASSERT_TRUE(arena.free(0, 1, kept).ok());
+  EXPECT_TRUE(arena.allocate(0, 1, kUsable, kept).ok()) << "nothing was lost";
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ TEST(HandleTable, ReusesObjectsButNotHandles) {
   EXPECT_NE(acquire(table, other_kind, 7), thing) << "only for a fitting request";
 }
 
+// Addresses that were never handles, or lie beside one, are not followed.
 TEST(HandleTable, RecognisesGarbage) {
   HandleTable<Thing> table;
   std::set<void*> live;

@@ -9,14 +9,14 @@
 namespace ember::driver::sim {
 namespace {
 
+// One thread writes, another takes everything in the order it was written.
 TEST(TaskQueue, KeepsOrderAcrossChunksAndThreads) {
   constexpr std::uint64_t kTasks = 200'000;
   TaskQueue queue;
   std::thread producer([&] {
     for (std::uint64_t i = 0; i < kTasks; ++i) {
-      Task& task = queue.next_slot();
+      Task& task = queue.next_slot(Params(i));
       task.kind = Task::Kind::stamp;
-      task.params = Params(i);
       ASSERT_EQ(queue.publish(), i + 1);
     }
   });
@@ -32,7 +32,7 @@ TEST(TaskQueue, KeepsOrderAcrossChunksAndThreads) {
 TEST(TaskQueue, HoldsManyTasksAtOnce) {
   TaskQueue queue;
   for (std::uint64_t i = 0; i < 10'000; ++i) {
-    queue.next_slot().params = Params(i);
+    queue.next_slot(Params(i));
     queue.publish();
   }
   for (std::uint64_t done = 0; done < 10'000; ++done)
@@ -41,7 +41,7 @@ TEST(TaskQueue, HoldsManyTasksAtOnce) {
 
 TEST(Timeline, WakesEveryWaiterAtItsValue) {
   const Exit exit;
-  Timeline timeline(exit);
+  Timeline timeline(exit, 0);
   std::vector<std::thread> waiters;
   std::atomic<int> woken{0};
   for (std::uint64_t value = 1; value <= 8; ++value)
@@ -60,8 +60,8 @@ TEST(Timeline, WakesEveryWaiterAtItsValue) {
 
 TEST(Timeline, PingPongLosesNoWakeUp) {
   const Exit exit;
-  Timeline ping(exit);
-  Timeline pong(exit);
+  Timeline ping(exit, 0);
+  Timeline pong(exit, 0);
   constexpr std::uint64_t kRounds = 20'000;
   std::thread other([&] {
     for (std::uint64_t i = 1; i <= kRounds; ++i) {
@@ -78,15 +78,42 @@ TEST(Timeline, PingPongLosesNoWakeUp) {
 
 TEST(Timeline, RefusesTheThreadThatLeavesTheProcess) {
   Exit exit;
-  Timeline timeline(exit);
-  std::thread other([&] { EXPECT_TRUE(timeline.wait(1)); });
+  Timeline timeline(exit, 0);
+  std::thread other([&] { EXPECT_EQ(timeline.wait(1), Timeline::Waited::reached); });
   exit.stop();
-  EXPECT_FALSE(timeline.wait(1));
+  EXPECT_EQ(timeline.wait(1), Timeline::Waited::exiting);
   timeline.advance();
   other.join();
-  EXPECT_TRUE(timeline.wait(1));
+  EXPECT_EQ(timeline.wait(1), Timeline::Waited::reached);
 }
 
+TEST(Timeline, GivesUpWhenToldAndWoken) {
+  const Exit exit;
+  Timeline timeline(exit, 0);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    EXPECT_EQ(timeline.wait(1, [&] { return stop.load(); }), Timeline::Waited::given_up);
+  });
+  stop = true;
+  timeline.wake();
+  other.join();
+}
+
+TEST(Timeline, KnowsWhatWasDroppedInWhichEpoch) {
+  const Exit exit;
+  Timeline timeline(exit, 0);
+  timeline.advance();     // 1
+  timeline.drop_next(0);  // 2 and 3 are dropped in epoch 0
+  timeline.advance();
+  timeline.drop_next(0);
+  timeline.advance();
+  timeline.advance();  // 4 is done, in epoch 1
+  for (std::uint64_t number = 1; number <= 4; ++number)
+    EXPECT_EQ(timeline.was_dropped(number, 0), number == 2 || number == 3) << number;
+  EXPECT_FALSE(timeline.was_dropped(3, 1)) << "recorded after the reset: nothing is missing";
+}
+
+// An event that was never recorded holds nobody up.
 TEST(Point, WithoutATimelineIsReached) { EXPECT_TRUE(Point().reached()); }
 
 }  // namespace

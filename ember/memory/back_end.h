@@ -1,0 +1,94 @@
+// What becomes of free memory: a back end keeps it for later (caching.h) or gives it back at once
+// (direct.h). Everything else is the same for all memory, and lies in front (device_allocator.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "ember/memory/block.h"
+#include "ember/memory/free_list.h"
+#include "ember/memory/ledger.h"
+
+namespace ember::memory {
+
+class BackEnd;
+
+/// Memory that only its own requests are served from. There is one for everybody; private ones are
+/// for those who must know where their memory lies.
+struct Pool {
+  struct Lists {
+    FreeList small, large;
+  };
+
+  Pool(std::uint64_t id_, BackEnd& back_end_) : id(id_), back_end(back_end_) {}
+  /// Those of one stream, made at first use.
+  Lists& lists_of(void* stream) {
+    if (last_ == nullptr || last_stream_ != stream) {
+      auto& lists = streams[stream];
+      if (lists == nullptr) lists = std::make_unique<Lists>();
+      last_ = lists.get();
+      last_stream_ = stream;
+    }
+    return *last_;
+  }
+  void clear() noexcept {
+    streams.clear();
+    last_ = nullptr;
+    segments = 0;
+  }
+
+  const std::uint64_t id;  ///< 0: everybody's
+  BackEnd& back_end;
+  int users = 1;             ///< none: its memory goes back as soon as it is free
+  std::size_t segments = 0;  ///< how many it has
+  std::unordered_map<void*, std::unique_ptr<Lists>> streams;
+
+ private:
+  Lists* last_ = nullptr;
+  void* last_stream_ = nullptr;
+};
+
+/// What somebody wants.
+struct Request {
+  std::size_t size = 0;       ///< as BackEnd::block_bytes has it
+  std::size_t requested = 0;  ///< as asked
+  void* stream = nullptr;
+  Pool* pool = nullptr;
+};
+
+/// Decides, and never calls the device: that is done in front, without the ledger's lock. All
+/// blocks that come and go here are `claimed`.
+class BackEnd {
+ public:
+  struct Caps {
+    bool counts = true;  ///< its memory is in the counters, and under the limit
+    bool keeps = true;   ///< free memory is kept, so that freeing makes no call of the device
+  };
+  virtual ~BackEnd() = default;
+  virtual Caps caps() const noexcept = 0;
+
+  /// The size of a block for a request of 1 to kTooLarge - 1 bytes, and what is asked of the device
+  /// when there is none.
+  virtual std::size_t block_bytes(std::size_t requested) const noexcept = 0;
+  virtual std::size_t segment_bytes(std::size_t size) const noexcept = 0;
+
+  /// A free block for the request; null if there is none.
+  virtual Block* take(Ledger& ledger, const Request& request) EMBER_REQUIRES(ledger.mutex) = 0;
+  /// Makes the one block of a new segment fit the request that it was asked for.
+  virtual void fit(Ledger& ledger, Block* whole, const Request& request)
+      EMBER_REQUIRES(ledger.mutex) = 0;
+  /// Keeps a block that nobody uses any longer; false: its segment is to be given back.
+  virtual bool keep(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex) = 0;
+  /// Takes the whole segments of the pool that nobody uses out of its lists, and adds their blocks.
+  virtual void trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out)
+      EMBER_REQUIRES(ledger.mutex) = 0;
+  /// Before the lists are looked at from outside: all that is free is in them.
+  virtual void settle(Ledger& ledger) EMBER_REQUIRES(ledger.mutex) = 0;
+  /// All blocks are gone.
+  virtual void forget() noexcept = 0;
+};
+
+}  // namespace ember::memory

@@ -1,0 +1,336 @@
+#include "ember/memory/device_allocator.h"
+
+#include <utility>
+
+#include "ember/base/error.h"
+
+namespace ember::memory {
+
+using Kind = AllocEvent::Kind;
+
+/// The ledger's lock. Who finds it taken opens the shards.
+class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
+ public:
+  explicit Lock(DeviceAllocator& allocator)
+      EMBER_THREAD_NOTE(acquire_capability(allocator.ledger_.mutex))
+      : mutex_(allocator.ledger_.mutex) {
+    if (mutex_.try_lock()) [[likely]]
+      return;
+    mutex_.lock();
+    if (allocator.caps_.keeps && !cuda::observed()) allocator.ledger_.shards.contended();
+  }
+  ~Lock() EMBER_THREAD_NOTE(release_capability()) { mutex_.unlock(); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+DeviceAllocator::DeviceAllocator(int device, SegmentSource& source, EventPool& events,
+                                 std::unique_ptr<BackEnd> back_end)
+    : device_(device),
+      source_(source),
+      back_end_(std::move(back_end)),
+      caps_(back_end_->caps()),
+      uses_(events, device),
+      ledger_(device, caps_.counts),
+      epoch_(source.epoch()),
+      default_pool_(0, *back_end_) {}
+
+DeviceAllocator::~DeviceAllocator() {
+  const MutexLock lock(ledger_.mutex);
+  for (const auto& [address, segment] : ledger_.segments) {
+    for (Block* block = segment.first; block != nullptr; block = block->next)
+      if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
+    (void)source_.free(epoch(), reinterpret_cast<void*>(address));
+  }
+}
+
+// ---- Allocate
+
+// The steps of chapter 8, by its numbers.
+Block* DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
+  if (bytes == 0) return nullptr;
+  if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
+  if (pool == nullptr) pool = &default_pool_;
+  const Request request{pool->back_end.block_bytes(bytes), bytes, stream, pool};
+  const bool reset = passed();
+  if (ledger_.shards.open() && !cuda::observed() && !reset) {
+    if (Block* block = ledger_.shards.take(request)) {
+      block->begin_use(bytes);
+      return block;
+    }
+  }
+  const Tell tell(ledger_, cuda::observed() && source_.may_wait());
+  if (!uses_.empty()) check(finish_uses());  // 1
+  if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
+    give_back_pending();
+  {
+    const Lock lock(*this);
+    if (reset) [[unlikely]]
+      renew();
+    if (Block* block = take(request)) return block;  // 2
+  }
+  // 3 (callbacks that free memory) and 4 (garbage collection by age) have their place here.
+  Block* block = nullptr;
+  Status status = grow(request, block);  // 5
+  // 6 (release oversize blocks) has its place here.
+  if (status.code() == Code::out_of_memory) {  // 7
+    Status waiting = reclaim().waiting;
+    if (waiting.code() == Code::not_permitted) fail(request, waiting);
+    // What cannot be given back does not matter if there is enough all the same.
+    check(waiting);
+    {
+      const Lock lock(*this);
+      ledger_.emit({.kind = Kind::retried});
+    }
+    status = grow(request, block);
+    if (status.code() == Code::out_of_memory) {
+      // A block that was waited for may fit though its segment had to stay.
+      const Lock lock(*this);
+      if ((block = take(request)) != nullptr) return block;
+    }
+  }
+  if (status.code() == Code::out_of_memory) fail(request, {});  // 8
+  check(status);
+  return block;
+}
+
+Block* DeviceAllocator::take(const Request& request) {
+  Shards& shards = ledger_.shards;
+  Block* block = nullptr;
+  if (shards.open()) [[unlikely]] {
+    if (shards.expired() || cuda::observed())
+      close_shards();
+    else
+      block = shards.find(request, Shards::Where::mine);
+  }
+  if (block == nullptr) block = request.pool->back_end.take(ledger_, request);
+  if (block == nullptr && shards.open()) {
+    block = shards.find(request, Shards::Where::any);
+    if (block == nullptr) {
+      close_shards();
+      block = request.pool->back_end.take(ledger_, request);
+    }
+  }
+  if (block == nullptr) return nullptr;
+  ledger_.hand_out(block, request.requested);
+  if (shards.open()) shards.grant(ledger_.stats);
+  return block;
+}
+
+// They were counted as free when their users freed them.
+void DeviceAllocator::close_shards() {
+  for (Block* next = ledger_.shards.close(ledger_.stats); next != nullptr;) {
+    Block* const block = std::exchange(next, next->link);
+    (void)block->segment->pool->back_end.keep(ledger_, block);
+  }
+}
+
+// ---- Free
+
+bool DeviceAllocator::free(void* address) noexcept {
+  const auto position = reinterpret_cast<std::uintptr_t>(address);
+  Block* block = passed() ? nullptr : ledger_.map.find(position);
+  if (block == nullptr || !block->claim(position)) {
+    // Without the lock the map may overlook a block; with it, it does not.
+    const Lock lock(*this);
+    renew();
+    block = ledger_.map.find(position);
+    if (block == nullptr || !block->claim(position)) return false;
+  }
+  release(block);
+  return true;
+}
+
+bool DeviceAllocator::free(Block* block, void* address, std::uint64_t serial) noexcept {
+  if (!block->claim(reinterpret_cast<std::uintptr_t>(address), serial)) return false;
+  release(block);
+  return true;
+}
+
+// For a block that was claimed from its user.
+void DeviceAllocator::release(Block* block) noexcept {
+  if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
+  const Tell tell(ledger_);
+  StreamUse* use = nullptr;
+  {
+    const Lock lock(*this);
+    if (block->segment == nullptr) {
+      delete std::exchange(block->use, nullptr);
+      ledger_.records.give_back(block);
+      return;
+    }
+    use = block->use;
+    if (use == nullptr) {
+      put_back(block, Kind::freed);
+    } else {
+      ledger_.emit(Kind::free_requested, *block);
+      block->set(Block::parked);
+    }
+  }
+  if (use != nullptr) uses_.park(use);
+  if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
+    give_back_pending();
+}
+
+// Nobody uses the block any longer.
+void DeviceAllocator::put_back(Block* block, Kind kind) {
+  ledger_.emit(kind, *block);
+  if (block->segment->pool->back_end.keep(ledger_, block)) [[likely]]
+    return;
+  pending_.push_back(block);
+  any_pending_.store(true, std::memory_order_relaxed);
+}
+
+// ---- Blocks that other streams use
+
+bool DeviceAllocator::record_stream(const void* inside, const driver::StreamHandle& stream) {
+  const Tell tell(ledger_);
+  const Lock lock(*this);
+  renew();
+  Block* block = ledger_.containing(inside);
+  if (block == nullptr || block->state() != Block::allocated) return false;
+  const Segment& segment = *block->segment;
+  if (stream.native == segment.stream && stream.device == device_) return true;
+  if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
+  block->use->note(stream);
+  AllocEvent event = Ledger::event_of(Kind::stream_recorded, *block, segment);
+  event.stream = stream.native;
+  ledger_.emit(event);
+  return true;
+}
+
+Status DeviceAllocator::finish_uses() {
+  return uses_.poll([this](const std::vector<StreamUse*>& uses) { finish(uses); });
+}
+
+void DeviceAllocator::finish(const std::vector<StreamUse*>& uses) {
+  {
+    const Lock lock(*this);
+    for (StreamUse* use : uses) {
+      auto* block = static_cast<Block*>(use->owner);
+      block->use = nullptr;
+      delete use;
+      if (block->segment == nullptr)
+        ledger_.records.give_back(block);
+      else
+        put_back(block, Kind::free_completed);
+    }
+  }
+}
+
+// ---- Resets
+
+// The device was reset: its memory is gone, and all blocks with it. Blocks that a thread has in
+// hand (claimed, or parked in uses_) it drops itself, when it finds that they have no segment.
+void DeviceAllocator::renew() noexcept {
+  const std::uint32_t now = source_.epoch();
+  if (now == epoch()) [[likely]]
+    return;
+  close_shards();
+  back_end_->settle(ledger_);
+  for (const auto& [address, segment] : ledger_.segments) {
+    for (Block* block = segment.first; block != nullptr;) {
+      Block* const next = block->next;
+      ledger_.map.erase(block);
+      if (block->state() == Block::free || block->claim(block->position())) {
+        delete std::exchange(block->use, nullptr);
+        ledger_.records.give_back(block);
+      } else {
+        block->segment = nullptr;
+        block->previous = block->next = nullptr;
+      }
+      block = next;
+    }
+  }
+  ledger_.segments.clear();
+  back_end_->forget();
+  default_pool_.clear();
+  for (const auto& pool : pools_) pool->clear();
+  drop_unused_pools();
+  ledger_.stats.clear_current();
+  epoch_.store(now, std::memory_order_relaxed);
+}
+
+// ---- Pools, limits, counters
+
+Pool* DeviceAllocator::make_pool() {
+  const Lock lock(*this);
+  return pools_.emplace_back(std::make_unique<Pool>(next_pool_++, *back_end_)).get();
+}
+
+void DeviceAllocator::release_pool(Pool* pool) {
+  const Lock lock(*this);
+  --pool->users;
+  drop_unused_pools();
+}
+
+void DeviceAllocator::drop_unused_pools() {
+  std::erase_if(pools_, [](const auto& pool) { return pool->users == 0 && pool->segments == 0; });
+}
+
+void DeviceAllocator::set_limit(std::size_t bytes) {
+  const Lock lock(*this);
+  limit_ = bytes;
+}
+
+void DeviceAllocator::catch_up() {
+  if (!passed() && !ledger_.shards.open()) [[likely]]
+    return;
+  const Lock lock(*this);
+  renew();
+  ledger_.shards.settle(ledger_.stats);
+}
+
+std::int64_t DeviceAllocator::allocated() {
+  catch_up();
+  return ledger_.stats.allocated();
+}
+std::int64_t DeviceAllocator::max_allocated() {
+  catch_up();
+  return ledger_.stats.max_allocated();
+}
+std::int64_t DeviceAllocator::reserved() {
+  catch_up();
+  return ledger_.stats.reserved();
+}
+std::int64_t DeviceAllocator::max_reserved() {
+  catch_up();
+  return ledger_.stats.max_reserved();
+}
+
+cuda::MemoryCounters DeviceAllocator::counters() {
+  const Lock lock(*this);
+  renew();
+  close_shards();
+  return ledger_.stats.counters();
+}
+
+void DeviceAllocator::reset_peaks() {
+  const Lock lock(*this);
+  renew();
+  ledger_.shards.settle(ledger_.stats);
+  ledger_.stats.reset_peaks();
+}
+
+std::vector<SegmentView> DeviceAllocator::snapshot() {
+  const Lock lock(*this);
+  renew();
+  close_shards();
+  back_end_->settle(ledger_);
+  std::vector<SegmentView> views;
+  views.reserve(ledger_.segments.size());
+  for (const auto& [address, segment] : ledger_.segments) {
+    SegmentView view{address, segment.size, segment.small, segment.stream, segment.pool->id, {}};
+    for (const Block* block = segment.first; block != nullptr; block = block->next)
+      view.blocks.push_back({block->position(), block->size,
+                             block->state() == Block::free ? 0 : block->requested_bytes(),
+                             block->state()});
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+}  // namespace ember::memory

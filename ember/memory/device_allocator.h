@@ -1,0 +1,153 @@
+// The allocator of one device: chapter 8 of the documents.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "ember/base/mutex.h"
+#include "ember/memory/back_end.h"
+#include "ember/memory/events.h"
+#include "ember/memory/ledger.h"
+#include "ember/memory/out_of_memory.h"
+#include "ember/memory/segment_source.h"
+#include "ember/memory/stream_uses.h"
+
+namespace ember::memory {
+
+/// A segment and its blocks, as they were at one moment.
+struct SegmentView {
+  struct BlockView {
+    std::uintptr_t address = 0;
+    std::size_t size = 0;
+    std::size_t requested = 0;
+    Block::State state = Block::free;
+  };
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+  bool small = false;
+  void* stream = nullptr;
+  std::uint64_t pool = 0;
+  std::vector<BlockView> blocks;  // in the order of addresses
+};
+
+/// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
+/// uses, limits and resets. What becomes of free memory is the back end's affair.
+///
+/// The source is never called while the ledger's lock is held, so several threads may grow at once.
+/// Two locks are held while the source waits: reclaim_, and the turn of uses_, in this order. A
+/// thread that the source must not keep waiting (a host function) takes neither.
+///
+/// Resets need no call: whoever comes first after a reset of the device finds its epoch passed, and
+/// clears the books (renew). What threads hold at that moment, they drop when they look again.
+class DeviceAllocator {
+ public:
+  /// `source` and `events` must outlive the allocator.
+  DeviceAllocator(int device, SegmentSource& source, EventPool& events,
+                  std::unique_ptr<BackEnd> back_end);
+  /// Gives every segment back, whether in use or not. No other call may be in progress.
+  ~DeviceAllocator();
+  DeviceAllocator(const DeviceAllocator&) = delete;
+  DeviceAllocator& operator=(const DeviceAllocator&) = delete;
+
+  /// A block of at least `bytes` for work on `stream`; null for zero bytes. Without a pool,
+  /// everybody's. May block while the device is asked for memory, and for work that uses freed
+  /// memory when there is none left. Throws OutOfMemoryError, also where it would have to wait and
+  /// must not; and AcceleratorError when the device reports anything else.
+  Block* allocate(std::size_t bytes, void* stream, Pool* pool = nullptr);
+
+  /// Frees the block in use that begins at `address`; false if there is none. Never fails
+  /// otherwise. Blocks only where the back end keeps nothing: until the device is done with it.
+  /// (Where that must not be waited for, it is given back by a later call.)
+  bool free(void* address) noexcept;
+  /// The same for callers that kept the record and its serial; if that use has ended, it is
+  /// refused.
+  bool free(Block* block, void* address, std::uint64_t serial) noexcept;
+
+  /// Notes that work on another stream uses the block in use that contains `inside`: it will not be
+  /// reused until the work that is on that stream at free() is done. False, and nothing else, for
+  /// memory that is not in use here.
+  bool record_stream(const void* inside, const driver::StreamHandle& stream);
+
+  /// Waits for blocks that other streams use, and gives all unsplit free segments back. Failed: the
+  /// first error; everything that could be given back has been. not_permitted, without a wait, from
+  /// a thread for which the source must not wait.
+  Status empty_cache();
+
+  /// A pool of its own. It, its blocks in use and its free memory stay until release_pool().
+  Pool* make_pool();
+  /// What is free in the pool goes back with the next empty_cache(), what is in use after it. The
+  /// pool must not be named again.
+  void release_pool(Pool* pool);
+
+  /// Most that the allocator may hold, in bytes; kNoLimit for no limit.
+  static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+  void set_limit(std::size_t bytes);
+
+  /// Whether the lock was contended lately: threads keep free blocks apart (shards.h).
+  bool contended() const noexcept { return ledger_.shards.open(); }
+
+  /// How often the device was reset. Memory that was allocated before the last time is gone.
+  std::uint32_t device_epoch() const noexcept { return source_.epoch(); }
+
+  /// Bytes in use, exact. One load, except while threads compete, or right after a reset.
+  std::int64_t allocated();
+  std::int64_t max_allocated();
+  std::int64_t reserved();
+  std::int64_t max_reserved();
+  /// All counters, of one moment.
+  cuda::MemoryCounters counters();
+  void reset_peaks();
+  /// All segments in the order of addresses.
+  std::vector<SegmentView> snapshot();
+
+ private:
+  class Lock;
+
+  // device_allocator.cpp
+  Block* take(const Request& request) EMBER_REQUIRES(ledger_.mutex);
+  void close_shards() EMBER_REQUIRES(ledger_.mutex);
+  void release(Block* block) noexcept;
+  void put_back(Block* block, AllocEvent::Kind kind) EMBER_REQUIRES(ledger_.mutex);
+  Status finish_uses();
+  void finish(const std::vector<StreamUse*>& uses);
+  std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
+  bool passed() const noexcept { return source_.epoch() != epoch(); }
+  void renew() noexcept EMBER_REQUIRES(ledger_.mutex);
+  void catch_up();
+  void drop_unused_pools() EMBER_REQUIRES(ledger_.mutex);
+
+  // growth.cpp: memory from the device and back.
+  struct Reclaimed {
+    Status waiting, releasing;
+  };
+  Status grow(const Request& request, Block*& out);
+  Reclaimed reclaim();
+  void give_back_pending() noexcept;
+  Status give_back(Block* whole) noexcept;
+  [[noreturn]] void fail(const Request& request, const Status& waiting);
+
+  const int device_;
+  SegmentSource& source_;
+  const std::unique_ptr<BackEnd> back_end_;
+  const BackEnd::Caps caps_;
+  StreamUses uses_;  // has its own locks
+  Ledger ledger_;
+  Mutex reclaim_;  // held while segments are given back, so that who comes second finds them gone
+  std::atomic<std::uint32_t> epoch_;  // that the books are of; written under the ledger's lock
+
+  Pool default_pool_ EMBER_GUARDED_BY(ledger_.mutex);
+  std::vector<std::unique_ptr<Pool>> pools_ EMBER_GUARDED_BY(ledger_.mutex);  // the others
+  std::uint64_t next_pool_ EMBER_GUARDED_BY(ledger_.mutex) = 1;
+  std::size_t limit_ EMBER_GUARDED_BY(ledger_.mutex) = kNoLimit;
+  std::size_t growing_ EMBER_GUARDED_BY(ledger_.mutex) = 0;  // asked of the source at this moment
+  // Free blocks that a back end does not keep, and that could not be given back where they were
+  // freed. One load tells that there are none.
+  std::vector<Block*> pending_ EMBER_GUARDED_BY(ledger_.mutex);
+  std::atomic<bool> any_pending_{false};
+};
+
+}  // namespace ember::memory

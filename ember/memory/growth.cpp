@@ -1,0 +1,169 @@
+// The allocator and the device: growing, giving back, and failing.
+#include <algorithm>
+#include <utility>
+
+#include "ember/base/embedding.h"
+#include "ember/base/error.h"
+#include "ember/memory/device_allocator.h"
+
+namespace ember::memory {
+
+using Kind = AllocEvent::Kind;
+
+// Gets a segment for the request from the device, and hands out its beginning.
+Status DeviceAllocator::grow(const Request& request, Block*& out) {
+  const std::size_t bytes = request.pool->back_end.segment_bytes(request.size);
+  std::uint32_t epoch = 0;
+  {
+    const MutexLock lock(ledger_.mutex);
+    renew();
+    const std::size_t held = static_cast<std::size_t>(ledger_.stats.reserved()) + growing_;
+    if (caps_.counts && limit_ != kNoLimit && (held > limit_ || bytes > limit_ - held))
+      return Code::out_of_memory;
+    growing_ += bytes;
+    epoch = epoch_;
+  }
+  void* address = nullptr;
+  Status status = source_.allocate(epoch, bytes, address);
+  const MutexLock lock(ledger_.mutex);
+  growing_ -= bytes;
+  if (!status.ok()) return status;
+  if (epoch_ != epoch)
+    return Status(Code::context_is_destroyed,
+                  "device " + std::to_string(device_) + " was reset during an allocation");
+  Segment segment;
+  segment.address = reinterpret_cast<std::uintptr_t>(address);
+  segment.size = bytes;
+  segment.pool = request.pool;
+  segment.stream = request.stream;
+  segment.small = is_small(request.size);
+  Block* block = ledger_.add_segment(segment);
+  ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
+  request.pool->back_end.fit(ledger_, block, request);
+  ledger_.hand_out(block, request.requested);
+  out = block;
+  return {};
+}
+
+Status DeviceAllocator::empty_cache() {
+  const Tell tell(ledger_);
+  Reclaimed reclaimed = reclaim();
+  return reclaimed.waiting.ok() ? std::move(reclaimed.releasing) : std::move(reclaimed.waiting);
+}
+
+// Step 7: waits for all recorded streams, then gives back every free segment that is whole. One
+// thread at a time, so that a second one that is short of memory finds what the first gave back.
+DeviceAllocator::Reclaimed DeviceAllocator::reclaim() {
+  Reclaimed result;
+  if (!source_.may_wait()) {
+    result.waiting = Status(Code::not_permitted,
+                            "giving cached memory back waits for work of the device, which waits "
+                            "for the function that asked for it");
+    return result;
+  }
+  const UnexpectedWait until_given_back;
+  const MutexLock turn(reclaim_);
+  result.waiting = uses_.wait([this](const std::vector<StreamUse*>& uses) { finish(uses); });
+  std::vector<Block*> whole;
+  {
+    const MutexLock lock(ledger_.mutex);
+    renew();
+    close_shards();
+    ledger_.emit({.kind = Kind::synchronized_all});
+    default_pool_.back_end.trim(ledger_, default_pool_, whole);
+    for (const auto& pool : pools_)
+      if (pool->users == 0) pool->back_end.trim(ledger_, *pool, whole);
+    std::sort(whole.begin(), whole.end(),
+              [](const Block* a, const Block* b) { return a->position() < b->position(); });
+    whole.insert(whole.end(), pending_.begin(), pending_.end());
+    pending_.clear();
+    any_pending_.store(false, std::memory_order_relaxed);
+  }
+  for (Block* block : whole) {
+    Status status = give_back(block);
+    if (result.releasing.ok()) result.releasing = std::move(status);
+  }
+  const MutexLock lock(ledger_.mutex);
+  drop_unused_pools();
+  return result;
+}
+
+// What was freed by a thread that must not wait for the device.
+void DeviceAllocator::give_back_pending() noexcept {
+  if (!source_.may_wait()) return;
+  const UnexpectedWait until_given_back;
+  std::vector<Block*> blocks;
+  {
+    const MutexLock lock(ledger_.mutex);
+    blocks.swap(pending_);
+    any_pending_.store(false, std::memory_order_relaxed);
+  }
+  for (Block* block : blocks) (void)give_back(block);  // what fails stays pending
+}
+
+// For a block that is a whole segment, claimed.
+Status DeviceAllocator::give_back(Block* whole) noexcept {
+  Segment segment;
+  std::uint32_t epoch = 0;
+  {
+    const MutexLock lock(ledger_.mutex);
+    if (whole->segment == nullptr) {  // gone with a reset
+      ledger_.records.give_back(whole);
+      return {};
+    }
+    segment = ledger_.remove_segment(whole);
+    epoch = epoch_;
+  }
+  Status status = source_.free(epoch, reinterpret_cast<void*>(segment.address));
+  const MutexLock lock(ledger_.mutex);
+  const bool gone = epoch_ != epoch || status.code() == Code::context_is_destroyed;
+  if (status.ok() || gone) {
+    AllocEvent event = Ledger::event_of(Kind::segment_freed, *whole, segment);
+    event.requested = 0;
+    if (!gone) ledger_.emit(event);
+    ledger_.records.give_back(whole);
+    return {};
+  }
+  ledger_.records.give_back(whole);  // still ours
+  Block* block = ledger_.add_segment(segment);
+  if (!segment.pool->back_end.keep(ledger_, block)) {
+    pending_.push_back(block);
+    any_pending_.store(true, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+// Step 8.
+void DeviceAllocator::fail(const Request& request, const Status& waiting) {
+  OutOfMemory what;
+  what.device = device_;
+  what.segment = request.pool->back_end.segment_bytes(request.size);
+  what.requested = request.requested;
+  (void)source_.memory_info(what.info);  // zeros say that not even this could be found out
+  what.could_not_wait = !waiting.ok();
+  {
+    const MutexLock lock(ledger_.mutex);
+    ledger_.shards.settle(ledger_.stats);
+    back_end_->settle(ledger_);
+    if (caps_.counts && limit_ != kNoLimit) what.limit = limit_;
+    Pool::Lists& lists = request.pool->lists_of(request.stream);
+    const FreeList& list = is_small(request.size) ? lists.small : lists.large;
+    if (const Block* block = list.largest()) what.largest_cached = block->size;
+    for (const auto& [stream, of_stream] : request.pool->streams)
+      if (const std::size_t bytes = of_stream->small.bytes() + of_stream->large.bytes(); bytes > 0)
+        what.cached.push_back({stream, bytes});
+    const cuda::MemoryCounters now = ledger_.stats.counters();
+    what.allocated = now.allocated_bytes.all.current;
+    what.reserved = now.reserved_bytes.all.current;
+    what.waiting_blocks = now.active.all.current - now.allocation.all.current;
+    what.waiting_bytes = now.active_bytes.all.current - now.allocated_bytes.all.current;
+    ledger_.emit({.kind = Kind::out_of_memory,
+                  .small = is_small(request.size),
+                  .stream = request.stream,
+                  .bytes = what.segment,
+                  .requested = request.requested});
+  }
+  throw OutOfMemoryError(out_of_memory_text(what));
+}
+
+}  // namespace ember::memory

@@ -1,0 +1,26 @@
+// The kernels that copy elements with strides of any sign, and what they get.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ember/driver/kernel.h"
+
+namespace ember::ops {
+
+inline constexpr int kFlipDims = 6;
+
+/// Less than 2^31 positions. `in` and `out` are the elements of the first one.
+struct FlipArgs {
+  void* out;
+  const void* in;
+  std::int64_t size[kFlipDims];  ///< dimension 0 is the fastest; at least one
+  std::int64_t out_stride[kFlipDims];
+  std::int64_t in_stride[kFlipDims];  ///< negative where it goes backwards
+  std::int8_t dims;                   ///< from 1
+};
+
+/// Moves units of 1, 2, 4, 8 or 16 bytes, in which strides are counted.
+const driver::Kernel& flip_kernel(std::size_t unit) noexcept;
+
+}  // namespace ember::ops

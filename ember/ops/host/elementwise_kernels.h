@@ -1,0 +1,23 @@
+// All element-wise kernels for one element type. Each type is a file of its own, which
+// the build makes from elementwise.cpp.in, so that they compile beside each other.
+#pragma once
+
+#include "ember/ops/elementwise_kernels.h"
+#include "ember/ops/host/elementwise_loop.h"
+#include "ember/ops/host/narrow.h"
+
+namespace ember::ops::host {
+
+/// The host implementation of an operation for elements of type T; null where the operation does
+/// not exist.
+template <OpId op, class Op, class T>
+constexpr driver::HostImplementation implementation_of() {
+  if constexpr (!contains(Op::info.dtypes, dtype_of<T>))
+    return nullptr;
+  else if constexpr (!std::is_same_v<T, Compute<T>>)
+    return &narrow_implementation<op, Op, T>;
+  else
+    return &implementation<Apply<Op, T>>;
+}
+
+}  // namespace ember::ops::host

@@ -1,0 +1,82 @@
+// The host implementations of the kernels that copy with strides of any sign.
+#include <bit>
+#include <cstring>
+
+#include "ember/driver/kernels.h"
+#include "ember/ops/flip_kernels.h"
+#include "ember/ops/host/indexed_loop.h"
+
+namespace ember::ops {
+namespace {
+
+using driver::HostLaunch;
+
+/// How far the positions reach below and above the first one, in units.
+struct Reach {
+  std::int64_t below = 0;
+  std::int64_t above = 0;
+
+  Reach(const FlipArgs& args, const std::int64_t* stride) {
+    for (int d = 0; d < args.dims; ++d) {
+      const std::int64_t last = (args.size[d] - 1) * stride[d];
+      (last < 0 ? below : above) += last;
+    }
+  }
+  /// Where the kernel finds the element of the first position; null if it may not touch all of
+  /// them.
+  template <class T>
+  T* resolve(const HostLaunch& on, T* first) const {
+    T* lowest = on.at(first + below, static_cast<std::size_t>(above - below + 1));
+    return lowest == nullptr ? nullptr : lowest - below;
+  }
+};
+
+template <class T>
+void move_line(const FlipArgs& args, T* out, const T* in) {
+  const std::int64_t out_stride = args.out_stride[0];
+  const std::int64_t in_stride = args.in_stride[0];
+  if (out_stride == 1 && in_stride == 1) {
+    std::memcpy(out, in, static_cast<std::size_t>(args.size[0]) * sizeof(T));
+    return;
+  }
+  for (std::int64_t i = 0; i < args.size[0]; ++i) out[i * out_stride] = in[i * in_stride];
+}
+
+template <int unit>
+Status host_implementation(const driver::Params& params, const HostLaunch& on) {
+  using T = host::Unit<unit>;
+  const auto& args = params.as<FlipArgs>();
+  const T* in = Reach(args, args.in_stride).resolve(on, static_cast<const T*>(args.in));
+  if (in == nullptr) return on.fault();
+  T* out = Reach(args, args.out_stride).resolve(on, static_cast<T*>(args.out));
+  if (out == nullptr) return on.fault();
+  std::int64_t at[kFlipDims] = {};
+  for (;;) {
+    move_line(args, out, in);
+    int d = 1;
+    for (; d < args.dims; ++d) {
+      const bool carry = ++at[d] == args.size[d];
+      if (carry) at[d] = 0;
+      const std::int64_t steps = carry ? 1 - args.size[d] : 1;
+      out += steps * args.out_stride[d];
+      in += steps * args.in_stride[d];
+      if (!carry) break;
+    }
+    if (d >= args.dims) return {};
+  }
+}
+
+constinit driver::Kernel kernels[] = {
+    {"flip.1", &host_implementation<1>, nullptr},   {"flip.2", &host_implementation<2>, nullptr},
+    {"flip.4", &host_implementation<4>, nullptr},   {"flip.8", &host_implementation<8>, nullptr},
+    {"flip.16", &host_implementation<16>, nullptr},
+};
+const driver::kernels::Table table(kernels);
+
+}  // namespace
+
+const driver::Kernel& flip_kernel(std::size_t unit) noexcept {
+  return kernels[std::countr_zero(unit)];
+}
+
+}  // namespace ember::ops

@@ -1,0 +1,61 @@
+// What the kernels of reductions get: which dimensions stay and which go, in the order in which
+// they are walked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "ember/driver/kernel.h"
+
+namespace ember::reduce {
+
+inline constexpr int kReduceDims = 4;  ///< kept ones, and again as many reduced ones
+
+/// What is stored of what a kernel computed.
+enum class ReduceMode : std::uint8_t {
+  plain,      ///< the sum, the product, the variance, how many are not zero
+  divided,    ///< divided by `number`
+  root,       ///< the variance's square root
+  any,        ///< whether a count is not zero
+  all,        ///< whether a count is everything
+  real,       ///< a count as a floating-point number (the norm for p = 0)
+  all_int64,  ///< whether a count is everything, as an integer (the product of bools)
+  absolute,   ///< the norm for p = 1
+  largest,    ///< for p = infinity
+  smallest,   ///< for p = -infinity
+  power,      ///< for any other p, which is `number`
+};
+
+/// One reduction. Dimensions are in the order of the input's strides, fastest first; the offsets of
+/// the output are those of a contiguous tensor, in another order of dimensions perhaps.
+struct ReduceArgs {
+  const void* in;
+  void* out;              ///< null if only indices are wanted
+  std::int64_t* indices;  ///< positions of extremes; null if they are not wanted
+  void* scratch;          ///< what the implementation asked for
+  std::int64_t outputs;   ///< elements of the output
+  std::int64_t reduced;   ///< elements of the input for each of them
+  double number;          ///< divisor, correction, or p
+  std::int64_t kept_size[kReduceDims];
+  std::int64_t kept_stride[kReduceDims];  ///< of the input, in elements
+  std::int64_t kept_out[kReduceDims];     ///< of the output
+  std::int64_t size[kReduceDims];         ///< of the reduced dimensions
+  std::int64_t stride[kReduceDims];
+  std::int8_t kept_dims;
+  std::int8_t reduced_dims;
+  std::uint8_t out_item;  ///< bytes of an element of `out`
+  ReduceMode mode;
+
+  /// How many elements of the input lie between the first and the last, both included.
+  std::size_t span() const noexcept {
+    if (outputs == 0 || reduced == 0) return 0;
+    std::int64_t last = 0;
+    for (int d = 0; d < kept_dims; ++d) last += (kept_size[d] - 1) * kept_stride[d];
+    for (int d = 0; d < reduced_dims; ++d) last += (size[d] - 1) * stride[d];
+    return static_cast<std::size_t>(last) + 1;
+  }
+};
+static_assert(driver::KernelArguments<ReduceArgs>);
+
+}  // namespace ember::reduce

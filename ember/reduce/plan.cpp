@@ -1,0 +1,185 @@
+#include "ember/reduce/plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ember/base/error.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+
+namespace ember::reduce {
+namespace {
+
+struct OneDim {
+  std::int64_t size;
+  std::int64_t stride;
+  std::int64_t out;  ///< stride of the output; zero for what is reduced
+};
+
+/// Dimensions of one kind, fastest first; neighbours that can be walked as one become one.
+struct DimRow {
+  std::array<OneDim, kMaxDims> dims;
+  int count = 0;
+
+  void add(const OneDim& dim) { dims[static_cast<std::size_t>(count++)] = dim; }
+  void sort() {
+    // The same element again and again is no neighbourhood: stride zero goes last.
+    const auto step = [](const OneDim& dim) {
+      return dim.stride == 0 ? std::numeric_limits<std::int64_t>::max() : dim.stride;
+    };
+    std::stable_sort(dims.begin(), dims.begin() + count,
+                     [&](const OneDim& a, const OneDim& b) { return step(a) < step(b); });
+  }
+  void merge() {
+    int kept = 0;
+    for (int i = 1; i < count; ++i) {
+      OneDim& last = dims[static_cast<std::size_t>(kept)];
+      const OneDim& next = dims[static_cast<std::size_t>(i)];
+      if (next.stride == last.stride * last.size && next.out == last.out * last.size)
+        last.size *= next.size;
+      else
+        dims[static_cast<std::size_t>(++kept)] = next;
+    }
+    if (count > 0) count = kept + 1;
+  }
+};
+
+/// False if the tensor's dimensions do not fit into the arguments.
+bool lay_out(const Tensor& x, const DimSet& gone, bool ordered, ReduceArgs& args) {
+  DimRow kept;
+  DimRow reduced;
+  std::int64_t out = 1;
+  for (int i = x.dim() - 1; i >= 0; --i) {
+    const std::int64_t size = x.sizes()[i];
+    const bool goes = gone[static_cast<std::size_t>(i)];
+    if (size != 1) (goes ? reduced : kept).add({size, x.strides()[i], goes ? 0 : out});
+    if (!goes) out *= size;
+  }
+  kept.sort();
+  kept.merge();
+  if (!ordered) reduced.sort();
+  reduced.merge();
+  if (args.reduced == 0) reduced.count = 0;
+  if (kept.count > kReduceDims || reduced.count > kReduceDims || (ordered && reduced.count > 1))
+    return false;
+  args.kept_dims = static_cast<std::int8_t>(kept.count);
+  args.reduced_dims = static_cast<std::int8_t>(reduced.count);
+  for (int d = 0; d < kept.count; ++d) {
+    const OneDim& dim = kept.dims[static_cast<std::size_t>(d)];
+    args.kept_size[d] = dim.size;
+    args.kept_stride[d] = dim.stride;
+    args.kept_out[d] = dim.out;
+  }
+  for (int d = 0; d < reduced.count; ++d) {
+    const OneDim& dim = reduced.dims[static_cast<std::size_t>(d)];
+    args.size[d] = dim.size;
+    args.stride[d] = dim.stride;
+  }
+  return true;
+}
+
+/// The same elements without gaps, those of one output beside each other.
+Tensor gathered(const Tensor& x, const DimSet& gone) {
+  Shape order;
+  for (const bool goes : {false, true})
+    for (int i = 0; i < x.dim(); ++i)
+      if (gone[static_cast<std::size_t>(i)] == goes) order.push_back(i);
+  return x.permute(order).contiguous();
+}
+
+// The first type that operations exist for: their kernels go on from there in the order of Dtype.
+constexpr Dtype kFirst_ALL = Dtype::uint8;
+constexpr Dtype kFirst_REAL = Dtype::uint8;
+constexpr Dtype kFirst_FLOATING = Dtype::float16;
+
+const driver::Kernel& kernel(ReduceOp op, Dtype dtype) {
+  struct Kernels {
+    const driver::Kernel* (*all)() noexcept;
+    Dtype first;
+  };
+  static constexpr Kernels kernels[] = {
+#define EMBER_REDUCTION(op, functor, types) {&op##_kernels, kFirst_##types},
+#include "ember/reduce/reductions.inc"
+#undef EMBER_REDUCTION
+  };
+  const Kernels& of = kernels[static_cast<std::size_t>(op)];
+  return of.all()[static_cast<int>(dtype) - static_cast<int>(of.first)];
+}
+
+}  // namespace
+
+DimSet dim_set(const DimList& dims, int count) {
+  DimSet set;
+  if (dims.all()) {
+    for (int i = 0; i < count; ++i) set.set(static_cast<std::size_t>(i));
+    return set;
+  }
+  for (const std::int64_t dim : dims.list()) {
+    const auto i = static_cast<std::size_t>(wrap_dim(dim, count));
+    if (set[i])
+      throw Error("dim " + std::to_string(i) + " appears multiple times in the list of dims");
+    set.set(i);
+  }
+  return set;
+}
+
+Shape reduced_sizes(const Shape& sizes, const DimSet& gone, bool keepdim) {
+  Shape out;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (!gone[static_cast<std::size_t>(i)])
+      out.push_back(sizes[i]);
+    else if (keepdim)
+      out.push_back(1);
+  }
+  return out;
+}
+
+std::int64_t reduced_count(const Shape& sizes, const DimSet& gone) {
+  std::int64_t count = 1;
+  for (int i = 0; i < sizes.size(); ++i)
+    if (gone[static_cast<std::size_t>(i)]) count *= sizes[i];
+  return count;
+}
+
+void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reduction) {
+  ReduceArgs args{};
+  args.reduced = reduced_count(x.sizes(), gone);
+  args.outputs = (reduction.out != nullptr ? reduction.out : reduction.indices)->numel();
+  if (args.outputs == 0) return;
+  // Positions count elements in the order of the dimensions.
+  Tensor in = x;
+  if (!lay_out(in, gone, reduction.indices != nullptr, args)) {
+    in = gathered(x, gone);
+    DimSet behind;
+    const auto count = static_cast<std::size_t>(x.dim());
+    for (std::size_t i = count - gone.count(); i < count; ++i) behind.set(i);
+    lay_out(in, behind, reduction.indices != nullptr, args);
+  }
+  args.in = in.data_ptr();
+  args.number = reduction.number;
+  args.mode = reduction.mode;
+  if (reduction.out != nullptr) {
+    args.out = reduction.out->data_ptr();
+    args.out_item = static_cast<std::uint8_t>(reduction.out->element_size());
+  }
+  if (reduction.indices != nullptr) args.indices = reduction.indices->data<std::int64_t>();
+
+  const Dtype dtype = x.dtype() == Dtype::bool_ ? Dtype::uint8 : x.dtype();
+  const driver::Kernel& chosen = kernel(reduction.op, dtype);
+  const ops::Site site = ops::at(in);
+  for (const Tensor* written : {reduction.out, reduction.indices})
+    if (written != nullptr) ops::require_same_epoch(site, *written);
+  const Tensor scratch = ops::scratch_for(site, chosen, args);
+  if (scratch.defined()) args.scratch = scratch.data_ptr();
+  std::array<cuda::Access, 4> accesses;
+  std::size_t count = 0;
+  if (cuda::observed()) {
+    accesses[count++] = ops::reads(in);
+    for (const Tensor* written : {reduction.out, reduction.indices})
+      if (written != nullptr) accesses[count++] = ops::writes(*written);
+    if (scratch.defined()) accesses[count++] = ops::writes(scratch);
+  }
+  ops::run(site, chosen, args, std::span(accesses).first(count));
+}
+
+}  // namespace ember::reduce

@@ -1,0 +1,169 @@
+// The stamp of the layouts: what changes it, and that no field or function can be left out.
+#include "ember/driver/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ember/driver/cuda_object.h"
+
+namespace ember::driver {
+namespace {
+
+using layout::Hash;
+
+// One type, and what a later build might make of it.
+namespace first {
+struct Sample {
+  void* native;
+  int device;
+  int epoch;
+};
+}  // namespace first
+namespace swapped {
+struct Sample {
+  void* native;
+  int epoch;
+  int device;
+};
+}  // namespace swapped
+namespace wider {
+struct Sample {
+  void* native;
+  int device;
+  long epoch;
+};
+}  // namespace wider
+namespace longer {
+struct Sample {
+  void* native;
+  int device;
+  int epoch;
+  int more;
+};
+}  // namespace longer
+namespace aligned {
+struct alignas(32) Sample {
+  void* native;
+  int device;
+  int epoch;
+};
+}  // namespace aligned
+
+template <class T>
+constexpr std::uint64_t stamp_of_three() {
+  Hash hash;
+  const layout::Field fields[] = {{"native", offsetof(T, native), sizeof(T::native)},
+                                  {"device", offsetof(T, device), sizeof(T::device)},
+                                  {"epoch", offsetof(T, epoch), sizeof(T::epoch)}};
+  layout::add_fields<T>(hash, "Sample", fields);
+  return hash.value();
+}
+
+constexpr std::uint64_t stamp_of_four() {
+  using T = longer::Sample;
+  Hash hash;
+  const layout::Field fields[] = {{"native", offsetof(T, native), sizeof(T::native)},
+                                  {"device", offsetof(T, device), sizeof(T::device)},
+                                  {"epoch", offsetof(T, epoch), sizeof(T::epoch)},
+                                  {"more", offsetof(T, more), sizeof(T::more)}};
+  layout::add_fields<T>(hash, "Sample", fields);
+  return hash.value();
+}
+
+TEST(Layout, EveryChangeChangesTheStamp) {
+  constexpr std::array kStamps = {
+      stamp_of_three<first::Sample>(), stamp_of_three<swapped::Sample>(),
+      stamp_of_three<wider::Sample>(), stamp_of_three<aligned::Sample>(), stamp_of_four()};
+  EXPECT_EQ(std::set(kStamps.begin(), kStamps.end()).size(), kStamps.size());
+}
+
+TEST(Layout, IsTheSameForTheSameType) {
+  struct Sample {
+    void* native;
+    int device;
+    int epoch;
+  };
+  EXPECT_EQ(stamp_of_three<Sample>(), stamp_of_three<first::Sample>());
+}
+
+TEST(Layout, KeepsNamesApart) {
+  EXPECT_NE(Hash().add("a").add("bc").value(), Hash().add("ab").add("c").value());
+  EXPECT_NE(Hash().add("a").value(), Hash().add("a").add("").value());
+}
+
+TEST(Layout, CountsFields) {
+  static_assert(layout::has_exactly<StreamHandle, 3>);
+  static_assert(!layout::has_exactly<StreamHandle, 2>);
+  static_assert(!layout::has_exactly<StreamHandle, 4>);
+  static_assert(layout::has_exactly<DeviceProperties, 23>);
+}
+
+/// The place of a virtual function in the table of its class. (In the C++ ABI of Linux a pointer to
+/// a virtual function is one more than its distance from the table's start.)
+template <class Function>
+std::size_t slot(Function function) {
+  std::array<std::ptrdiff_t, 2> words{};
+  static_assert(sizeof(function) == sizeof(words));
+  std::memcpy(words.data(), &function, sizeof(words));
+  EXPECT_EQ(words[0] % 2, 1);
+  return static_cast<std::size_t>(words[0] - 1) / sizeof(void*);
+}
+
+/// A driver with one virtual function more, which comes behind all others.
+class Longer : public Driver {
+ public:
+  virtual void last() {}
+};
+
+// The stamp holds the lists of functions; calls are made by their place in Driver's table. A
+// function that is in no list, or in another place, leaves a gap.
+TEST(Layout, TheListsAreTheTable) {
+  std::vector<std::string> table(slot(&Longer::last));
+  ASSERT_GT(table.size(), 10U);
+  table[0] = table[1] = "the destructor's two";
+  std::size_t before = 0;
+#define EMBER_SEAM_CALL(name, parameters, arguments)                                       \
+  {                                                                                        \
+    const std::size_t at = slot<Status(Driver::*) parameters noexcept>(&Driver::name);     \
+    EXPECT_GT(at, before) << #name " stands elsewhere in driver.h than in seam_calls.inc"; \
+    ASSERT_EQ(table.at(at), "");                                                           \
+    table[at] = #name;                                                                     \
+    before = at;                                                                           \
+  }
+#include "ember/driver/seam_calls.inc"
+#undef EMBER_SEAM_CALL
+  const std::array unlisted = {
+      std::pair("name", slot(&Driver::name)),
+      std::pair("simulated", slot(&Driver::simulated)),
+      std::pair("device_count", slot(&Driver::device_count)),
+      std::pair("device_active", slot(&Driver::device_active)),
+      std::pair("may_wait", slot(&Driver::may_wait)),
+      std::pair("device_epoch", slot(&Driver::device_epoch)),
+  };
+  ASSERT_EQ(unlisted.size(), std::size(layout::kUnlisted));
+  for (std::size_t i = 0; i < unlisted.size(); ++i) {
+    const auto& [name, at] = unlisted[i];
+    EXPECT_STREQ(layout::kUnlisted[i].name, name);
+    EXPECT_EQ(layout::kUnlisted[i].slot, at) << name;
+    ASSERT_EQ(table.at(at), "");
+    table[at] = name;
+  }
+  for (std::size_t at = 0; at < table.size(); ++at)
+    EXPECT_NE(table[at], "") << "the virtual function in place " << at
+                             << " is neither in seam_calls.inc nor in kUnlisted";
+}
+
+TEST(Layout, TheObjectBeginsWithVersionAndStamp) {
+  EXPECT_EQ(offsetof(CudaObject, version), 0U);
+  EXPECT_EQ(offsetof(CudaObject, layout), sizeof(void*));
+  static_assert(CudaObject().layout == layout_stamp());
+}
+
+}  // namespace
+}  // namespace ember::driver

@@ -1,0 +1,45 @@
+"""Ctrl-C ends a wait for a simulated device at once."""
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+WAITS = {
+    "device": "cuda.synchronize()",
+    "stream": "cuda.current_stream().synchronize()",
+    "event": "event.synchronize()",
+    "item": "x[0].item()",
+    "copy": "x.cpu()",
+    "print": "repr(x)",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_ctrl_c_ends_a_wait(wait):
+    code = f"""
+import ember
+from ember import cuda
+x = ember.ones(4, device="cuda")
+event = cuda.Event()
+cuda._sleep(10 ** 12)  # a quarter of an hour
+event.record()
+try:
+    print("waiting", flush=True)
+    {WAITS[wait]}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+try:
+    cuda.current_stream().query()
+    print("and nothing else", flush=True)
+except BaseException as error:
+    print(error)
+"""
+    environment = dict(os.environ, EMBER_DEVICES="sim:1")
+    child = subprocess.Popen([sys.executable, "-c", code], env=environment, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout.readline() == "waiting\n"
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (out, err, child.returncode) == ("interrupted\nand nothing else\n", "", 0)

@@ -1,0 +1,216 @@
+// Waits that could never end are refused, and work that lost what it waited for says so.
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "ember/memory/memory.h"
+#include "ember/runtime/event.h"
+#include "ember/runtime/guard.h"
+#include "tests/support/child.h"
+#include "tests/support/devices.h"
+#include "tests/support/kernels.h"
+
+namespace ember::cuda {
+namespace {
+
+using test::Gate;
+using test::Words;
+
+/// Whether the call was refused because it would wait for itself.
+bool refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const AcceleratorError& error) {
+    return error.code() == Code::not_permitted &&
+           std::string(error.what()).find("would wait for itself") != std::string::npos;
+  }
+  return false;
+}
+
+/// Every call that may wait for a device.
+struct Wait {
+  const char* name;
+  std::function<void()> call;
+};
+std::vector<Wait> waits(const Stream& stream, const Stream& other, const Event& event,
+                        const Words<std::uint32_t>& data) {
+  return {
+      {"its stream", [&] { stream.synchronize(); }},
+      {"another stream", [&] { other.synchronize(); }},
+      {"an event", [&] { event.synchronize(); }},
+      {"its device", [&] { synchronize(stream.device_index()); }},
+      {"a copy to ordinary memory",
+       [&] {
+         std::uint32_t value = 0;
+         copy_async(&value, data.get(), sizeof value, stream);
+       }},
+      {"a copy from ordinary memory",
+       [&] {
+         const std::uint32_t value = 0;
+         copy_async(data.get(), &value, sizeof value, other);
+       }},
+      {"freeing memory of the device",
+       [&] { check(active_driver().free(stream.device_index(), data.get())); }},
+      {"a reset", [&] { check(active_driver().device_reset(stream.device_index())); }},
+  };
+}
+
+TEST(Waits, AreRefusedInHostFunctions) {
+  const Stream stream;
+  const Stream other;
+  Event event;
+  event.record(stream);
+  const Words<std::uint32_t> data(1);
+  for (const Wait& wait : waits(stream, other, event, data)) {
+    std::atomic<bool> was_refused{false};
+    host_function([&] { was_refused = refused(wait.call); }, stream);
+    stream.synchronize();
+    EXPECT_TRUE(was_refused) << wait.name;
+  }
+  EXPECT_EQ(data.read()[0], 0u) << "nothing was freed, reset or written";
+}
+
+TEST(Waits, AreRefusedInHostImplementationsOfKernels) {
+  if (!is_simulated()) GTEST_SKIP() << "kernels of real devices do not run on the host";
+  static const Stream stream;
+  static const Stream other;
+  static Event event;
+  event.record(stream);
+  static const Words<std::uint32_t> data(1);
+  static std::vector<Wait> all;
+  all = waits(stream, other, event, data);
+  static std::atomic<int> count{0};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    launch(stream, "waits", [i](const HostLaunch&) { count += refused(all[i].call); });
+  stream.synchronize();
+  EXPECT_EQ(count, static_cast<int>(all.size()));
+}
+
+TEST(Waits, ForOtherThreadsGoOnBesideARefusedOne) {
+  const Stream stream;
+  std::atomic<bool> was_refused{false};
+  Gate gate(stream);
+  host_function([&] { was_refused = refused([&] { stream.synchronize(); }); }, stream);
+  std::thread waiter([&] { stream.synchronize(); });
+  gate.open();
+  waiter.join();
+  EXPECT_TRUE(was_refused);
+}
+
+std::uint32_t* nowhere() { return reinterpret_cast<std::uint32_t*>(std::uintptr_t{64}); }
+
+template <class Call>
+void expect_fault(const Call& call, const char* what) {
+  try {
+    call();
+    ADD_FAILURE() << what << ": expected a fault";
+  } catch (const AcceleratorError& error) {
+    EXPECT_TRUE(is_sticky(error.code())) << what << ": " << error.what();
+  }
+}
+
+TEST(LostWork, AWaitOfAnotherDeviceForItFaults) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Stream source(0);
+    const Stream waiting(1);
+    Gate gate(source);
+    launch(source, test::bad_access_kernel, test::BadAccessArgs{nowhere()});
+    Event event;
+    event.record(source);
+    event.wait(waiting);
+    launch(waiting, test::nop_kernel, test::NopArgs{});
+    gate.open();
+    expect_fault([&] { waiting.synchronize(); }, "the stream that waited");
+    expect_fault([&] { synchronize(1); }, "its device");
+  });
+}
+
+TEST(LostWork, AWaitForWhatWasDoneBeforeTheFaultDoesNot) {
+  if (!is_simulated()) GTEST_SKIP() << "a fault ends every real device of the process";
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Stream source(0);
+    const Stream waiting(1);
+    Event before;
+    before.record(source);
+    const Stream elsewhere(1);
+    Gate gate(waiting);
+    before.wait(waiting);
+    launch(source, test::bad_access_kernel, test::BadAccessArgs{nowhere()});
+    expect_fault([&] { synchronize(0); }, "the device");
+    gate.open();
+    waiting.synchronize();
+  });
+}
+
+TEST(LostWork, ACopyFromADeviceInAFaultFaults) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Words<std::uint32_t> here(4, 0);
+    const Words<std::uint32_t> there(4, 1);
+    const Stream source(0);
+    const Stream copies(1);
+    Gate gate(copies);
+    copy_async(there.get(), here.get(), 16, copies);
+    launch(source, test::bad_access_kernel, test::BadAccessArgs{nowhere()});
+    expect_fault([&] { source.synchronize(); }, "the source");
+    gate.open();
+    expect_fault([&] { copies.synchronize(); }, "the copy");
+  });
+}
+
+TEST(LostWork, AWaitForWorkThatAResetDroppedFaults) {
+  if (!is_simulated()) GTEST_SKIP() << "what CUDA does with such a wait is its own";
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Stream source(0);
+    const Stream waiting(1);
+    auto gate = std::make_unique<Gate>(source);
+    gate->await_running();
+    launch(source, test::nop_kernel, test::NopArgs{});
+    Event event;
+    event.record(source);
+    event.wait(waiting);
+    std::thread reset([] { reset_device(0); });
+    while (active_driver().device_epoch(0) == 0) std::this_thread::yield();
+    gate->open();
+    reset.join();
+    EXPECT_ERROR(waiting.synchronize(), AcceleratorError, "dropped at a reset");
+    reset_device(1);
+    launch(Stream(1), test::nop_kernel, test::NopArgs{});
+    synchronize(1);
+  });
+}
+
+TEST(LostWork, AResetDoesNotWaitForAnotherDevice) {
+  if (!is_simulated()) GTEST_SKIP() << "what CUDA does with such a wait is its own";
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Stream source(0);
+    const Stream waiting(1);
+    Gate gate(source);
+    Event event;
+    event.record(source);
+    event.wait(waiting);
+    reset_device(1);
+    gate.open();
+    source.synchronize();
+    launch(Stream(1), test::nop_kernel, test::NopArgs{});
+    synchronize(1);
+  });
+}
+
+TEST(Context, TakesMemoryOfItsDevice) {
+  const auto [free, total] = mem_get_info(0);
+  EXPECT_LT(free, total);
+  const auto half = total / 2;
+  void* first = nullptr;
+  ASSERT_TRUE(active_driver().malloc(0, half, first).ok());
+  void* second = nullptr;
+  EXPECT_EQ(active_driver().malloc(0, half, second).code(), Code::out_of_memory);
+  EXPECT_TRUE(active_driver().free(0, first).ok());
+}
+
+}  // namespace
+}  // namespace ember::cuda

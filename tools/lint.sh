@@ -1,0 +1,47 @@
+# shellcheck shell=bash disable=SC2154  # what it uses is set by ./dev
+# ./dev lint and ./dev format: the sources and scripts, and what is checked of them.
+
+sources() {
+  find ember examples python tests bench -type f \
+    \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort
+}
+
+scripts() {
+  say dev
+  say .ci/run
+  find bench tests tools -type f -name '*.sh'
+}
+
+# The compile commands of a build folder, as lines of shell that only check.
+check_commands() {
+  python3 -c '
+import json, sys
+for entry in json.load(sys.stdin):
+    print(entry["command"], "-fsyntax-only")' <"$1/compile_commands.json"
+}
+
+cmd_lint() {
+  local failed=() script
+  prepare_build
+  prepare "$lint_needs"
+  say '== Shell syntax =='
+  while read -r script; do bash -n "$script" || failed+=("$script"); done < <(scripts)
+  say '== Formatting =='
+  sources | xargs clang-format-14 --dry-run -Werror || failed+=('formatting (try ./dev format)')
+  configure debug build/lint -DCMAKE_CXX_COMPILER=clang++-14 -DEMBER_CUDA=OFF \
+    -DEMBER_PYTHON=OFF
+  say '== Warnings of clang, lock annotations =='
+  check_commands build/lint | tr '\n' '\0' |
+    (cd build/lint && xargs -0 -P "$jobs" -I '{}' sh -c '{}') || failed+=('clang warnings')
+  say '== clang-tidy =='
+  find ember -name '*.cpp' -not -path 'ember/driver/cuda/*' -print0 |  # no compile commands without CUDA
+    xargs -0 -P "$jobs" -n 1 clang-tidy-14 --quiet -p build/lint 2>"$log/clang-tidy.txt" ||
+    failed+=('clang-tidy')
+  [[ ${#failed[@]} -eq 0 ]] || die "lint: $(joined "${failed[@]}")"
+  say 'lint: clean'
+}
+
+cmd_format() {
+  prepare "$format_needs"
+  sources | xargs clang-format-14 -i
+}

@@ -6,7 +6,7 @@
 
 #include "ember/base/number_text.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   std::uint64_t value = 0;
@@ -37,4 +37,4 @@ std::string format_bytes(std::uint64_t bytes) {
   return scaled(kGiB, "GiB");
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

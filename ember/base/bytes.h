@@ -8,7 +8,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 inline constexpr std::uint64_t kKiB = std::uint64_t{1} << 10;
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -22,4 +22,4 @@ EMBER_API std::optional<std::uint64_t> parse_bytes(std::string_view text);
 /// documents' out-of-memory text.
 EMBER_API std::string format_bytes(std::uint64_t bytes);
 
-}  // namespace ember
+}  // namespace ember::inline v0

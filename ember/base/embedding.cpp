@@ -7,7 +7,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 constinit std::atomic<const Embedding*> language{nullptr};
@@ -59,4 +59,4 @@ UnexpectedWait::~UnexpectedWait() {
   if (end_ != nullptr) end_(begun_);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -6,7 +6,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 enum class Warning : unsigned char { user, future };
 
@@ -51,4 +51,4 @@ class EMBER_API UnexpectedWait {
   void* begun_ = nullptr;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

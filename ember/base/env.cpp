@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace ember::env {
+namespace ember::inline v0::env {
 
 std::optional<std::string> get(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): ember never writes to the environment.
@@ -16,4 +16,4 @@ bool flag(const char* name) {
   return value && !value->empty() && *value != "0";
 }
 
-}  // namespace ember::env
+}  // namespace ember::inline v0::env

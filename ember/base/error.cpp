@@ -2,7 +2,7 @@
 
 #include "ember/base/env.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 std::string accelerator_text(const Status& status) {
@@ -22,4 +22,4 @@ std::string accelerator_text(const Status& status) {
 AcceleratorError::AcceleratorError(const Status& status)
     : Error(accelerator_text(status)), code_(status.code()) {}
 
-}  // namespace ember
+}  // namespace ember::inline v0

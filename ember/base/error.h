@@ -8,7 +8,7 @@
 #include "ember/base/export.h"
 #include "ember/base/status.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Base of everything ember throws (Python: RuntimeError).
 class EMBER_API Error : public std::runtime_error {
@@ -79,4 +79,4 @@ inline void check(const Status& status) {
     throw AcceleratorError(status);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

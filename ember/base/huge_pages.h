@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdlib>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// `bytes` of host memory at a multiple of `alignment`, for std::free; null if there is none. From
 /// 4 MiB on it begins at a huge page and asks for such pages: new memory is handed over page by
@@ -23,4 +23,4 @@ inline void* allocate_in_huge_pages(std::size_t alignment, std::size_t bytes) no
   return data;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

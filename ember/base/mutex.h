@@ -19,7 +19,7 @@
 #define EMBER_REQUIRES(...) EMBER_THREAD_NOTE(requires_capability(__VA_ARGS__))
 #define EMBER_EXCLUDES(...) EMBER_THREAD_NOTE(locks_excluded(__VA_ARGS__))
 
-namespace ember {
+namespace ember::inline v0 {
 
 class EMBER_THREAD_NOTE(capability("mutex")) Mutex {
  public:
@@ -79,4 +79,4 @@ class Condition {
   std::condition_variable condition_;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

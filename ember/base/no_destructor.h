@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A global that is made at first use and, on purpose, never destroyed: worker threads and objects
 /// with longer lives may still use it while the process exits. It stays reachable through the
@@ -26,4 +26,4 @@ class NoDestructor {
   alignas(T) unsigned char storage_[sizeof(T)];
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 std::string text_of(double number, std::chars_format form, int precision) {
@@ -28,4 +28,4 @@ std::string scientific_text(double number, int places) {
   return text_of(number, std::chars_format::scientific, places);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// As printf's %.<digits>g: so many significant digits, without zeros behind them, and with an
 /// exponent for very large and very small numbers. "nan", "-nan", "inf" and "-inf".
@@ -17,4 +17,4 @@ std::string fixed_text(double number, int places);
 /// As printf's %.<places>e: one digit before the point, `places` behind it, and an exponent.
 std::string scientific_text(double number, int places);
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 #include "ember/base/sanitizer.h"
 #include "ember/base/thread_exit.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Memory for objects of type T. Thread-safe; objects may be freed on other threads than they were
 /// made on. Keeps at most a few dozen KiB per thread, which go with the thread. Under the address
@@ -63,4 +63,4 @@ class Recycled {
   }
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Base of objects owned through Ref. The count starts at zero; the first Ref makes it one. When
 /// the last Ref goes, the object is deleted, or handed to `static void T::dispose(T*)` if T has
@@ -113,4 +113,4 @@ Ref<T> make_ref(Args&&... args) {
   return Ref<T>::first(new T(std::forward<Args>(args)...));
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -30,7 +30,7 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 #endif
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// True in builds for the thread sanitizer.
 #if defined(EMBER_SANITIZED_THREADS)
@@ -63,4 +63,4 @@ class Unseen {
   Unseen& operator=(const Unseen&) = delete;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Tells the processor that this is a loop that waits.
 inline void cpu_relax() noexcept {
@@ -32,4 +32,4 @@ bool spin_briefly(const Ready& ready,
   return false;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -1,6 +1,6 @@
 #include "ember/base/status.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 const char* code_text(Code code) noexcept {
   switch (code) {
@@ -53,4 +53,4 @@ std::string Status::text() const {
   return text;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

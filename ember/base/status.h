@@ -8,7 +8,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// What went wrong. The numbers are CUDA's (cudaError_t), on every driver, so that
 /// `AcceleratorError::error_code()` means the same on simulated and on real devices.
@@ -77,7 +77,7 @@ class [[nodiscard]] Status {
   std::unique_ptr<std::string> detail_;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0
 
 /// Returns early with a failed Status; for driver code, which does not throw.
 #define EMBER_TRY(expression)                                                    \

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 // Trivial, so that it can still be read when the destructors have run.
@@ -30,4 +30,4 @@ bool at_thread_exit(void (*end)() noexcept) {
   return true;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Calls `end` when the calling thread ends, the last one first. False, and nothing will be called,
 /// if the thread has come past that: destructors of its own and of static objects may run later.
@@ -45,4 +45,4 @@ class PerThread {
   static inline std::atomic<Late*> late{nullptr};  // nothing that is there is lost: leak checkers
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

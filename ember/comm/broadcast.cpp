@@ -8,7 +8,7 @@
 #include "ember/ops/factories.h"
 #include "ember/runtime/work.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 namespace {
 
 // Note [Chains]
@@ -180,4 +180,4 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& 
   return results;
 }
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

@@ -16,7 +16,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 
 /// A list of devices, or none given: `{0, 1}`, `{"cuda:0", "cuda:1"}`, a vector. Each needs an
 /// index: ValueError `Expected a torch.device with a specified index or an integer, but got:cuda`.
@@ -118,4 +118,4 @@ EMBER_API std::vector<Tensor> scatter(
 EMBER_API Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim = 0,
                         const Destination& destination = {}, const std::optional<Tensor>& out = {});
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

@@ -9,7 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/runtime/work.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 namespace {
 
 // Note [Sums across devices]
@@ -175,4 +175,4 @@ std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>&
   return results;
 }
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

@@ -9,7 +9,7 @@
 #include "ember/runtime/guard.h"
 #include "ember/runtime/work.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 namespace {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
@@ -184,4 +184,4 @@ Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim, const Destin
   return result;
 }
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

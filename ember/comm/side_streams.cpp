@@ -15,7 +15,7 @@
 #include "ember/ops/plan.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 namespace {
 
 // ---- Streams that are used again
@@ -201,4 +201,4 @@ Device Destination::device() const {
   return Device(Device::Type::cuda, where_ ? where_->existing() : current_device());
 }
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

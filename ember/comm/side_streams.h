@@ -6,7 +6,7 @@
 #include "ember/comm/comm.h"
 #include "ember/runtime/order.h"
 
-namespace ember::cuda::comm {
+namespace ember::inline v0::cuda::comm {
 
 /// A stream of the device for copies beside the current one: an idle one if there is one. Whoever
 /// uses it joins it to the current streams before returning.
@@ -39,4 +39,4 @@ Tensor flatten(const std::vector<Tensor>& tensors, const std::vector<std::size_t
 void unflatten(const Tensor& flat, const std::vector<Tensor>& like,
                const std::vector<std::size_t>& bundle, std::vector<Tensor>& out);
 
-}  // namespace ember::cuda::comm
+}  // namespace ember::inline v0::cuda::comm

@@ -8,7 +8,7 @@
 
 #include "ember/base/bytes.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 namespace {
 
 Status malformed(const std::string& text, const std::string& why) {
@@ -160,4 +160,4 @@ std::vector<int> visible_devices(const std::optional<std::string>& text,
   return visible_by_number(elements, uuids.size());
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -10,7 +10,7 @@
 #include "ember/base/export.h"
 #include "ember/base/status.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// What the simulated driver is asked to be.
 struct SimulatedSpec {
@@ -47,4 +47,4 @@ EMBER_API Status check_simulated(const SimulatedSpec& spec);
 EMBER_API std::vector<int> visible_devices(const std::optional<std::string>& text,
                                            const std::vector<std::string>& uuids);
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -6,7 +6,7 @@
 #include "ember/driver/layout.h"
 #include "ember/version.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// The layouts of this header's table and of all that crosses the seam, as one number.
 constexpr std::uint64_t layout_stamp() noexcept;
@@ -43,4 +43,4 @@ constexpr std::uint64_t layout_stamp() noexcept {
 using CudaObjectEntry = const CudaObject* (*)();
 inline constexpr const char* kCudaObjectEntry = "ember_cuda_object";
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

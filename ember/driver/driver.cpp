@@ -1,7 +1,7 @@
 // Defaults for the optional parts of the seam: a driver that lacks one says so by name.
 #include "ember/driver/driver.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 namespace {
 
 Status unavailable(const Driver& driver, const char* what) {
@@ -65,4 +65,4 @@ Status Driver::ipc_open_event(int, const IpcHandle&, EventHandle&) noexcept {
   return unavailable(*this, "sharing between processes");
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -34,7 +34,7 @@
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 class EMBER_TEST_API Driver {
  public:
@@ -231,4 +231,4 @@ class EMBER_TEST_API Driver {
   virtual Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept;
 };
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -1,6 +1,6 @@
 #include "ember/driver/forwarding_driver.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 const char* call_name(Call call) noexcept {
   switch (call) {
@@ -13,4 +13,4 @@ const char* call_name(Call call) noexcept {
   return "unknown";
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

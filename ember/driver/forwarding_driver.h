@@ -7,7 +7,7 @@
 
 #include "ember/driver/driver.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// Names every function of the seam that can fail, for drivers that treat all calls alike.
 enum class Call {
@@ -50,4 +50,4 @@ class ForwardingDriver : public Driver {
 
 const char* call_name(Call call) noexcept;
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -7,7 +7,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// C = alpha * op(A) * op(B) + beta * C, column-major as in every BLAS, `batch` times. op(A) is
 /// m x k, op(B) is k x n. C is not read if beta is zero. A and B may be the same in every product
@@ -30,4 +30,4 @@ struct GemmArgs {
 };
 static_assert(KernelArguments<GemmArgs>);
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

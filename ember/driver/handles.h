@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// As the epoch of a default stream's handle: whichever one the device is in when the call is made.
 inline constexpr std::uint32_t kAnyEpoch = 0xffffffff;
@@ -90,4 +90,4 @@ struct IpcHandle {
   unsigned char bytes[64] = {};
 };
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -27,7 +27,7 @@
 
 struct CUstream_st;  // what a cudaStream_t and a CUstream point to; no CUDA header is needed here
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 // ---- Names
 // -------------------------------------------------------------------------------------
@@ -231,4 +231,4 @@ inline Status too_large(const Params& params) {
                                          std::to_string(Params::kCapacity));
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

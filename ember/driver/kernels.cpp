@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace ember::driver::kernels {
+namespace ember::inline v0::driver::kernels {
 namespace {
 
 Status sleep_host(const Params& params, const HostLaunch&) {
@@ -28,4 +28,4 @@ void bind(CudaImplementation (*implementation)(const char* name)) noexcept {
     for (Kernel& kernel : table->kernels_) kernel.cuda = implementation(kernel.name.c_str());
 }
 
-}  // namespace ember::driver::kernels
+}  // namespace ember::inline v0::driver::kernels

@@ -8,7 +8,7 @@
 #include "ember/base/export.h"
 #include "ember/driver/kernel.h"
 
-namespace ember::driver::kernels {
+namespace ember::inline v0::driver::kernels {
 
 /// Spins for a number of clock cycles (on simulated devices: at 1 GHz, so nanoseconds).
 struct SleepArgs {
@@ -34,4 +34,4 @@ class EMBER_API Table {
 /// Gives every kernel of every table its CUDA implementation.
 void bind(CudaImplementation (*implementation)(const char* name)) noexcept;
 
-}  // namespace ember::driver::kernels
+}  // namespace ember::inline v0::driver::kernels

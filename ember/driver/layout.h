@@ -10,7 +10,7 @@
 
 #include "ember/driver/driver.h"
 
-namespace ember::driver::layout {
+namespace ember::inline v0::driver::layout {
 
 /// FNV-1a of 64 bits.
 class Hash {
@@ -131,4 +131,4 @@ constexpr void add_seam(Hash& hash) {
 #undef EMBER_SEAM_CALL
 }
 
-}  // namespace ember::driver::layout
+}  // namespace ember::inline v0::driver::layout

@@ -5,7 +5,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 namespace {
 
 /// A name that was made at run time; its text lies behind it.
@@ -53,4 +53,4 @@ Name Name::intern(std::string_view text) {
   return name;
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -17,7 +17,7 @@
 #include "ember/driver/cuda_object.h"
 #include "ember/driver/kernels.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 namespace {
 
 constexpr const char* kObjectName = "libember_cuda.so";
@@ -168,4 +168,4 @@ std::string compiled_architectures() {
   return loaded.object == nullptr ? "" : loaded.object->architectures;
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -7,7 +7,7 @@
 #include "ember/driver/choice.h"
 #include "ember/driver/driver.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// Makes the chosen driver. Failures, each with a detail for people:
 ///   not_supported        the core was built, or installed, without its CUDA object
@@ -37,4 +37,4 @@ std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec);
 /// How many of `spec`'s devices CUDA_VISIBLE_DEVICES leaves; defined in driver/sim.
 int count_simulated(const SimulatedSpec& spec);
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -1,6 +1,6 @@
 #include "ember/driver/properties.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 std::string DeviceProperties::uuid_text() const {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -20,4 +20,4 @@ std::string DeviceProperties::str() const {
          "MB, multi_processor_count=" + std::to_string(multi_processor_count) + ")";
 }
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

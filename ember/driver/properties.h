@@ -7,7 +7,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 
 /// What a device is. Plain values; read once per device and kept.
 struct EMBER_API DeviceProperties {
@@ -41,4 +41,4 @@ struct EMBER_API DeviceProperties {
   std::string str() const;
 };
 
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

@@ -7,7 +7,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using linalg::Factors;
@@ -374,4 +374,4 @@ Tensor& Tensor::baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scala
   return *this;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

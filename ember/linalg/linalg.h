@@ -22,7 +22,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// (n x k) times (k x m). Error `mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)`, `self
 /// must be a matrix`, `expected m1 and m2 to have the same dtype, but got: float != double`.
@@ -72,4 +72,4 @@ namespace cuda {
 EMBER_API void clear_blas_workspaces();
 
 }  // namespace cuda
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -13,7 +13,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 
-namespace ember::linalg {
+namespace ember::inline v0::linalg {
 namespace {
 
 using driver::GemmArgs;
@@ -304,4 +304,4 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors
   }
 }
 
-}  // namespace ember::linalg
+}  // namespace ember::inline v0::linalg

@@ -5,7 +5,7 @@
 #include "ember/driver/gemm.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::linalg {
+namespace ember::inline v0::linalg {
 
 /// alpha and beta of a product.
 struct Factors {
@@ -23,4 +23,4 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors
 /// The kernel of a dtype, for tests: its host implementation is null for bool.
 const driver::Kernel& product_kernel(Dtype dtype) noexcept;
 
-}  // namespace ember::linalg
+}  // namespace ember::inline v0::linalg

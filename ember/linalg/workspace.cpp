@@ -11,7 +11,7 @@
 #include "ember/memory/memory.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::linalg {
+namespace ember::inline v0::linalg {
 namespace {
 
 struct Entry {
@@ -97,9 +97,9 @@ Workspace workspace(Device device) {
   return made;
 }
 
-}  // namespace ember::linalg
+}  // namespace ember::inline v0::linalg
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 void clear_blas_workspaces() {
   std::vector<linalg::Entry> taken;
@@ -111,4 +111,4 @@ void clear_blas_workspaces() {
     if (entry.epoch == device_epoch(entry.device)) caching_allocator_delete(entry.workspace.data);
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -5,7 +5,7 @@
 
 #include "ember/runtime/device.h"
 
-namespace ember::linalg {
+namespace ember::inline v0::linalg {
 
 struct Workspace {
   void* data = nullptr;
@@ -20,4 +20,4 @@ Workspace workspace(Device device);
 /// Exposed for tests.
 std::size_t parse_workspace_config(const char* text) noexcept;
 
-}  // namespace ember::linalg
+}  // namespace ember::inline v0::linalg

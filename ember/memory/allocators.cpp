@@ -9,7 +9,7 @@
 #include "ember/memory/driver_source.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 constinit std::atomic<DeviceAllocator*> by_device[kMaxDevices] = {};
@@ -83,4 +83,4 @@ PinnedAllocator* pinned_allocator_if_made() noexcept {
 
 bool in_forked_child() noexcept { return used && cuda::driver_if_made() == nullptr; }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

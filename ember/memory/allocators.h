@@ -8,7 +8,7 @@
 #include "ember/memory/device_allocator.h"
 #include "ember/memory/pinned_allocator.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// The allocator of an existing device. Throws what initialisation throws, also in a forked child.
 DeviceAllocator& allocator_of(int device);
@@ -24,4 +24,4 @@ PinnedAllocator* pinned_allocator_if_made() noexcept;
 /// Whether this is a forked child of a process that had memory from here.
 bool in_forked_child() noexcept;
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -12,7 +12,7 @@
 #include "ember/memory/free_list.h"
 #include "ember/memory/ledger.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 class BackEnd;
 
@@ -91,4 +91,4 @@ class BackEnd {
   virtual void forget() noexcept = 0;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

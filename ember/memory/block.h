@@ -9,7 +9,7 @@
 
 #include "ember/memory/size_policy.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 class FreeList;
 struct Block;
@@ -138,4 +138,4 @@ class BlockPool {
   Block* unused_ = nullptr;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -1,6 +1,6 @@
 #include "ember/memory/block_map.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 BlockMap::BlockMap() {
   tables_.push_back(std::make_unique<Table>(log_));
@@ -67,4 +67,4 @@ void BlockMap::grow() {
   tables_.push_back(std::move(larger));
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -9,7 +9,7 @@
 
 #include "ember/memory/block.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// An open-addressing table of all blocks that exist, free or not. Writers hold the ledger's
 /// lock. Readers need no lock, at a price that Block::claim pays back: a find() that runs beside a
@@ -54,4 +54,4 @@ class BlockMap {
   int log_ = 10;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 void add_free(Block* block, SplitChange& change) noexcept {
@@ -137,4 +137,4 @@ void CachingBackEnd::trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out) 
   for (std::size_t i = first; i < out.size(); ++i) remove_free(out[i], none);
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

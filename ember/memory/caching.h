@@ -3,7 +3,7 @@
 
 #include "ember/memory/back_end.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// Blocks are reused by work of the same stream and pool only, best fit first, lowest address among
 /// equals.
@@ -40,4 +40,4 @@ class CachingBackEnd final : public BackEnd {
   Last last_;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 /// One quantity over time: bytes, or a number of things.
 struct Counter {
@@ -54,4 +54,4 @@ struct PinnedCounters {
   std::int64_t num_host_free = 0;
 };
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -4,7 +4,7 @@
 
 #include "ember/base/error.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
@@ -333,4 +333,4 @@ std::vector<SegmentView> DeviceAllocator::snapshot() {
   return views;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -16,7 +16,7 @@
 #include "ember/memory/segment_source.h"
 #include "ember/memory/stream_uses.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// A segment and its blocks, as they were at one moment.
 struct SegmentView {
@@ -150,4 +150,4 @@ class DeviceAllocator {
   std::atomic<bool> any_pending_{false};
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

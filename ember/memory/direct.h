@@ -4,7 +4,7 @@
 
 #include "ember/memory/back_end.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 class DirectBackEnd final : public BackEnd {
  public:
@@ -20,4 +20,4 @@ class DirectBackEnd final : public BackEnd {
   void forget() noexcept override {}
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

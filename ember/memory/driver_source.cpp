@@ -3,7 +3,7 @@
 #include "ember/runtime/device.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 // Whoever has an allocator has initialised, so this never makes a driver, which could throw.
@@ -74,4 +74,4 @@ Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
 }
 Status DriverPinnedSource::free(void* pointer) noexcept { return made().pinned_free(pointer); }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

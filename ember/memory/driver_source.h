@@ -3,7 +3,7 @@
 
 #include "ember/memory/segment_source.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// What concerns events is the same for all sources.
 template <class Source>
@@ -42,4 +42,4 @@ class DriverPinnedSource final : public DriverEvents<PinnedSource> {
   Status free(void* pointer) noexcept override;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

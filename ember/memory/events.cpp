@@ -1,6 +1,6 @@
 #include "ember/memory/events.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 EventPool::~EventPool() {
   for (const driver::EventHandle& event : idle_) (void)source_.event_destroy(event);
@@ -51,4 +51,4 @@ void EventPool::give_back(const driver::EventHandle& event) {
   idle_.push_back(event);
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -6,7 +6,7 @@
 #include "ember/base/mutex.h"
 #include "ember/memory/segment_source.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// Thread-safe. No lock is held during a call of the source. One for all allocators of a process.
 class EventPool {
@@ -39,4 +39,4 @@ class EventPool {
   std::vector<driver::EventHandle> idle_ EMBER_GUARDED_BY(mutex_);
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 bool before(const Block* a, const Block* b) noexcept {
@@ -122,4 +122,4 @@ Block* FreeList::largest() const noexcept {
   return node;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -7,7 +7,7 @@
 
 #include "ember/memory/block.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// Finds the smallest block that is large enough, the lowest address among equals: always exactly,
 /// and in constant time on the common path. Sizes fall into bins: one per 512 bytes up to 64 KiB,
@@ -62,4 +62,4 @@ class FreeList {
   std::array<Block*, kBins> bins_{};
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -6,7 +6,7 @@
 #include "ember/base/error.h"
 #include "ember/memory/device_allocator.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
@@ -166,4 +166,4 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
   throw OutOfMemoryError(out_of_memory_text(what));
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -6,7 +6,7 @@
 #include "ember/memory/back_end.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
@@ -120,4 +120,4 @@ void Ledger::tell_all(bool wait) noexcept EMBER_THREAD_NOTE(no_thread_safety_ana
   mutex.unlock();
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

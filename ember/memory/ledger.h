@@ -14,7 +14,7 @@
 #include "ember/memory/stats.h"
 #include "ember/runtime/observer.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// The one lock of a device's memory is here. No driver call and no observer's code runs under it.
 class Ledger {
@@ -102,4 +102,4 @@ class Tell {
   const bool wait_;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -12,7 +12,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 using memory::DeviceAllocator;
 
@@ -261,4 +261,4 @@ PinnedCounters pinned_counters() {
   return allocator != nullptr ? allocator->counters() : PinnedCounters();
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -24,12 +24,12 @@
 #include "ember/memory/counters.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 struct Block;
 struct PinnedBlock;
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 // ---- Device memory
 
@@ -212,4 +212,4 @@ EMBER_API void pinned_empty_cache();
 /// Zeros before initialisation.
 EMBER_API PinnedCounters pinned_counters();
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

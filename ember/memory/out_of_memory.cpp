@@ -4,7 +4,7 @@
 
 #include "ember/base/bytes.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 std::string format(std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
@@ -61,4 +61,4 @@ std::string too_large_text(std::size_t bytes) {
   return text + "; sizes are from 0 to 2^60 - 1 bytes.";
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -9,7 +9,7 @@
 
 #include "ember/driver/handles.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// What held the memory when an allocation failed. Sizes are bytes.
 struct OutOfMemory {
@@ -40,4 +40,4 @@ std::string out_of_memory_text(const OutOfMemory& what);
 /// negative number too that it may have been.
 std::string too_large_text(std::size_t bytes);
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -8,7 +8,7 @@
 #include "ember/memory/size_policy.h"
 #include "ember/runtime/observer.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 namespace {
 
 void add(cuda::Counter& counter, std::int64_t change) noexcept {
@@ -229,4 +229,4 @@ cuda::PinnedCounters PinnedAllocator::counters() {
   return counters_;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -13,7 +13,7 @@
 #include "ember/memory/segment_source.h"
 #include "ember/memory/stream_uses.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// A piece of pinned memory. Its address is the "context" by which views of the memory know it.
 struct PinnedBlock {
@@ -82,4 +82,4 @@ class PinnedAllocator {
   cuda::PinnedCounters counters_ EMBER_GUARDED_BY(mutex_);
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

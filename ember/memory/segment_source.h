@@ -11,7 +11,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 class EventSource {
  public:
@@ -55,4 +55,4 @@ class PinnedSource : public EventSource {
   virtual Status free(void* pointer) noexcept = 0;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

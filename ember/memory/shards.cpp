@@ -5,7 +5,7 @@
 
 #include "ember/memory/back_end.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 bool Shards::Stack::holds(const Request& request) const noexcept {
   return size == request.size && stream == request.stream && pool == request.pool;
@@ -154,4 +154,4 @@ void Shards::recall(Stats& stats, const Usage* next, bool small) noexcept
   for (Shard& shard : shards_) shard.mutex.unlock();
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

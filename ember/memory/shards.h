@@ -35,7 +35,7 @@
 #include "ember/memory/block.h"
 #include "ember/memory/stats.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 struct Request;
 
@@ -113,4 +113,4 @@ class Shards {
   std::array<Shard, kShards> shards_;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

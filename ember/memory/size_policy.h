@@ -6,7 +6,7 @@
 
 #include "ember/base/bytes.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// Unit of block sizes and alignment of block addresses.
 inline constexpr std::size_t kMinBlock = 512;
@@ -44,4 +44,4 @@ constexpr bool should_split(bool small_pool, std::size_t block_size, std::size_t
   return small_pool ? rest >= kMinBlock : rest > kSmallSize;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

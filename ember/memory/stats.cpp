@@ -1,6 +1,6 @@
 #include "ember/memory/stats.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 void Stats::apply(const AllocEvent& event) noexcept {
   const auto change = [this, &event](std::int64_t sign) {
@@ -148,4 +148,4 @@ cuda::MemoryCounters Stats::counters() const noexcept {
   return out;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

@@ -9,7 +9,7 @@
 
 #include "ember/memory/counters.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// Net change of the free blocks whose segment is partly in use, over one operation.
 struct SplitChange {
@@ -190,4 +190,4 @@ class Stats {
   std::int64_t retries_ = 0, ooms_ = 0, syncs_ = 0, device_allocs_ = 0, device_frees_ = 0;
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

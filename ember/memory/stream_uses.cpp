@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 void StreamUse::note(const driver::StreamHandle& stream) {
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
@@ -159,4 +159,4 @@ Status StreamUses::collect(Effort effort) noexcept {
   return failure;
 }
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

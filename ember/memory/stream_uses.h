@@ -10,7 +10,7 @@
 #include "ember/base/mutex.h"
 #include "ember/memory/events.h"
 
-namespace ember::memory {
+namespace ember::inline v0::memory {
 
 /// What is kept about one block. Made by its first recorded stream; belongs to the block until
 /// park(), then to StreamUses, then to whoever is told that it is done.
@@ -125,4 +125,4 @@ class StreamUses {
   std::vector<StreamUse*> lost_ EMBER_GUARDED_BY(state_);  // not owed, and some stream is lost
 };
 
-}  // namespace ember::memory
+}  // namespace ember::inline v0::memory

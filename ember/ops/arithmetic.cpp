@@ -9,7 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/scalar/math.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::operand_dtype;
@@ -154,4 +154,4 @@ Tensor& round_out(Tensor& out, const Tensor& x, int decimals) {
   return out;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -6,7 +6,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// x + alpha * y and x - alpha * y. Errors: `Boolean alpha only supported for Boolean results.`,
 /// `For integral input tensors, argument alpha must not be a floating point number.`, `For
@@ -38,4 +38,4 @@ EMBER_API Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, c
 EMBER_API Tensor round(const Tensor& x, int decimals);
 EMBER_API Tensor& round_out(Tensor& out, const Tensor& x, int decimals);
 
-}  // namespace ember
+}  // namespace ember::inline v0

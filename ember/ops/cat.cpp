@@ -13,7 +13,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace ops {
 namespace {
 
@@ -286,4 +286,4 @@ Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim
   return cat_out(out, parts, wrap_dim(dim, tensors[0].dim() + 1));
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

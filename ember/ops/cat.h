@@ -9,7 +9,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The tensors, one behind the other along a dimension. Their other sizes must agree; tensors of
 /// shape [0] are left out, whatever the shape of the others. The dtype is the promotion of all.
@@ -47,4 +47,4 @@ EMBER_API Tensor flat_cat(std::span<const Tensor* const> tensors);
 EMBER_API void move_bytes(const Tensor& target, const Tensor& source);
 
 }  // namespace ops
-}  // namespace ember
+}  // namespace ember::inline v0

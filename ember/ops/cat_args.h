@@ -7,7 +7,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// One input: contiguous, `rows` rows of `end` - (the end of the one before) units.
 struct CatPart {
@@ -39,4 +39,4 @@ struct CatArgs {
   }
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

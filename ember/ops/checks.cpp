@@ -4,7 +4,7 @@
 
 #include "ember/base/error.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 /// Bytes from the first to behind the last element.
@@ -107,4 +107,4 @@ Device resolve(Device device) {
   return Device(Device::Type::cuda, cuda::DeviceArg(device).existing());
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -7,7 +7,7 @@
 
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Error `Expected all tensors to be on the same device, but found at least two devices, cuda:0 and
 /// cpu!` unless the two are one.
@@ -49,4 +49,4 @@ inline Dtype operand_dtype(const Operand& x) {
 /// `device` with the index that "cuda" alone stands for now.
 Device resolve(Device device);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

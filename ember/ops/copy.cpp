@@ -12,7 +12,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 // Note [Copies between devices]
@@ -209,4 +209,4 @@ Tensor& Tensor::fill_(const Scalar& value) {
   return *this;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 #include "ember/ops/promotion.h"
 #include "ember/ops/run.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::kind;
@@ -426,4 +426,4 @@ Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
 Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
 Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
 
-}  // namespace ember
+}  // namespace ember::inline v0

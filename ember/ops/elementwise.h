@@ -25,7 +25,7 @@
 #include "ember/ops/elementwise_kernels.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 #define EMBER_UNARY(name, ...)            \
   EMBER_API Tensor name(const Tensor& x); \
@@ -87,4 +87,4 @@ EMBER_API void elementwise_into(Tensor& out, OpId op, std::span<const Operand* c
 EMBER_API Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out);
 
 }  // namespace ops
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -1,6 +1,6 @@
 #include "ember/ops/elementwise_kernels.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 const driver::Kernel& elementwise_kernel(OpId op, Dtype dtype) noexcept {
   switch (dtype) {
@@ -22,4 +22,4 @@ const driver::Kernel& cast_kernel(Dtype from, Dtype to) noexcept {
   __builtin_unreachable();
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

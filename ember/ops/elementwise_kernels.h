@@ -5,7 +5,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Every element-wise operation, in the order of elementwise.inc; `where` has its own kernels
 /// behind them.
@@ -31,4 +31,4 @@ const driver::Kernel* cast_kernels();
 EMBER_API const driver::Kernel& elementwise_kernel(OpId op, Dtype dtype) noexcept;
 EMBER_API const driver::Kernel& cast_kernel(Dtype from, Dtype to) noexcept;
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

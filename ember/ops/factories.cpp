@@ -11,7 +11,7 @@
 #include "ember/ops/ramp.h"
 #include "ember/ops/run.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 Options filled(const Options& options, const Tensor& like) {
@@ -171,4 +171,4 @@ Tensor from_blob(void* data, const Shape& sizes, const Options& options,
   return Tensor(std::move(storage), dtype, sizes, steps);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -12,7 +12,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Contents undefined.
 EMBER_API Tensor empty(const Shape& sizes, const Options& options = {});
@@ -77,4 +77,4 @@ Tensor tensor(std::span<const T> values, const Options& options) {
   return given.to(options, false, true);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

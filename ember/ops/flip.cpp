@@ -7,7 +7,7 @@
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 /// Operands of `dims`: 0 is the output, 1 the input.
@@ -125,4 +125,4 @@ void copy_flipped(const Tensor& out, const Tensor& in, std::uint32_t dims) {
   cut(at(out, in), flip, accesses);
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

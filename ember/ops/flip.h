@@ -5,10 +5,10 @@
 
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Copies `in` to `out`, a tensor of its sizes, dtype and device that shares no memory with it and
 /// whose elements share none with each other. Dimensions whose bit in `dims` is set go backwards.
 void copy_flipped(const Tensor& out, const Tensor& in, std::uint32_t dims);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

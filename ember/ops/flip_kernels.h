@@ -6,7 +6,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 inline constexpr int kFlipDims = 6;
 
@@ -23,4 +23,4 @@ struct FlipArgs {
 /// Moves units of 1, 2, 4, 8 or 16 bytes, in which strides are counted.
 const driver::Kernel& flip_kernel(std::size_t unit) noexcept;
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

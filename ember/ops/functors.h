@@ -5,7 +5,7 @@
 #include "ember/ops/loop.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// An element-wise operation on elements of type T.
 template <class Op, class T>
@@ -70,4 +70,4 @@ struct Where {
   EMBER_HD static Output call(bool condition, T x, T y) { return condition ? x : y; }
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

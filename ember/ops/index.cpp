@@ -9,7 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/indexed.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::IndexedMove;
@@ -440,4 +440,4 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Operand& value) const {
   return ember::masked_fill(*this, mask, value);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -16,7 +16,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The slices of x along a dimension that the index (a vector, or one number) names.
 EMBER_API Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index);
@@ -44,4 +44,4 @@ EMBER_API Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& ind
                             const Operand& value);
 EMBER_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value);
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 /// On the CPU a bad index is an IndexError at once; on devices it is a fault later.
@@ -177,4 +177,4 @@ Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step,
   return out;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -5,7 +5,7 @@
 #include "ember/ops/indexed_kernels.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// One move. The grid has `sizes`; each tensor has strides of its own in it, in elements. The
 /// strides of the indexed tensor (the source of a read, the target of a write) are zero in the
@@ -39,4 +39,4 @@ Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step,
 /// there only a complex dtype is an error. A CPU tensor goes to any device.
 Tensor one_value(const Operand& value, const Tensor& like);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

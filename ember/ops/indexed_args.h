@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 // The kernels by name: one for each operation, so that faults name the operation. Readers and
 // writers move units of 1 to 16 bytes, whatever the type; those that add know it.
@@ -47,4 +47,4 @@ struct OffsetArgs {
   std::int32_t dim;
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -7,7 +7,7 @@
 #include "ember/ops/indexed_args.h"
 #include "ember/scalar/types.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 // clang-format off
 #define EMBER_KERNEL(name) name,
@@ -25,4 +25,4 @@ const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept;
 /// See OffsetArgs.
 const driver::Kernel& offsets_kernel() noexcept;
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -10,7 +10,7 @@
 #include "ember/ops/indexed.h"
 #include "ember/ops/select.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::IndexedMove;
@@ -366,4 +366,4 @@ Tensor& Tensor::index_put_(std::initializer_list<Index> items, const Operand& va
   return index_put_(std::span(items.begin(), items.size()), value, accumulate);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -29,7 +29,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A new dimension of size one.
 struct NoneType {};
@@ -87,4 +87,4 @@ class Index {
 /// `x.index({places[0], places[1]})` are those elements of a matrix. Blocks as nonzero() does.
 EMBER_API std::vector<Tensor> where(const Tensor& condition);
 
-}  // namespace ember
+}  // namespace ember::inline v0

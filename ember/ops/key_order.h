@@ -4,7 +4,7 @@
 
 #include "ember/scalar/types.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// What key() needs to know of an element type and a direction, prepared on the host.
 struct KeyOrder {
@@ -56,4 +56,4 @@ inline KeyOrder key_order(Dtype dtype, std::size_t width, bool descending) noexc
   return order;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

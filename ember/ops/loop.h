@@ -10,7 +10,7 @@
 #include "ember/driver/kernel.h"
 #include "ember/scalar/types.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 inline constexpr int kLoopDims = 6;
 inline constexpr int kLoopOperands = 4;  ///< the output and up to three inputs
@@ -58,4 +58,4 @@ struct Loop {
 };
 static_assert(driver::KernelArguments<Loop>);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -5,7 +5,7 @@
 
 #include "ember/ops/run.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 constexpr std::int64_t kMaxOffset = std::numeric_limits<std::int32_t>::max();
@@ -197,4 +197,4 @@ void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
   Cutter(site, kernel, operands, loop).cut(merge_dims(sizes, operands));
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -9,7 +9,7 @@
 #include "ember/ops/loop.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// One operand of an element-wise operation: memory, or a number that a Loop carries.
 struct PlanOperand {
@@ -39,4 +39,4 @@ struct Dims {
 };
 Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -5,7 +5,7 @@
 
 #include "ember/ops/elementwise.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::kind;
@@ -51,4 +51,4 @@ Dtype result_type(const Operand& x, const Operand& y) {
   return result_type(std::array<const Operand*, 2>{&x, &y});
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

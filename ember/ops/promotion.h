@@ -4,7 +4,7 @@
 
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// A number or a tensor without dimensions yields to tensors with dimensions of the same kind.
 /// Between kinds (integer, floating, complex) the higher one wins.
@@ -14,4 +14,4 @@ inline int kind(Dtype dtype) {
   return ember::is_floating_point(dtype) ? 2 : 3;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -5,7 +5,7 @@
 #include "ember/ops/ramp_args.h"
 #include "ember/ops/run.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 template <class T>
@@ -41,4 +41,4 @@ void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   run(at(out), kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

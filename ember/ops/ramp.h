@@ -3,9 +3,9 @@
 
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Fills a contiguous tensor.
 void ramp(const Tensor& out, const Scalar& start, const Scalar& step);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 struct RampArgs {
   void* out;  ///< contiguous
@@ -13,4 +13,4 @@ struct RampArgs {
   double real_first, real_step;  ///< for everything else: computed in double, then rounded once
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -8,7 +8,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/flip.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 /// x moved along one dimension by 0 < shift < size places.
@@ -132,4 +132,4 @@ Tensor Tensor::tril(std::int64_t diagonal) const { return ember::tril(*this, dia
 Tensor Tensor::triu(std::int64_t diagonal) const { return ember::triu(*this, diagonal); }
 Tensor Tensor::diag(std::int64_t diagonal) const { return ember::diag(*this, diagonal); }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -5,7 +5,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The order reversed along these dimensions; strides stay if there are no gaps. Error if one is
 /// named twice.
@@ -23,4 +23,4 @@ EMBER_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// A matrix with a vector on a diagonal, or the diagonal of a matrix.
 EMBER_API Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -4,7 +4,7 @@
 #include "ember/ops/factories.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 /// The CPU touches its memory as it is.
@@ -80,4 +80,4 @@ Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver:
 cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }
 cuda::Access writes(const Tensor& tensor) { return access(tensor, true); }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

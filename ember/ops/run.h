@@ -12,7 +12,7 @@
 #include "ember/runtime/work.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Where a kernel runs: on a device, with memory of one of its epochs. If the device is reset
 /// before the kernel is enqueued, it is refused: the memory would be somebody else's.
@@ -77,4 +77,4 @@ requires(!std::is_same_v<Args, driver::Params>) Tensor
 cuda::Access reads(const Tensor& tensor);
 cuda::Access writes(const Tensor& tensor);
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

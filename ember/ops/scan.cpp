@@ -9,7 +9,7 @@
 #include "ember/ops/scan_args.h"
 #include "ember/ops/scan_kernels.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using ops::ScanOp;
@@ -90,4 +90,4 @@ EMBER_SCAN(cumsum)
 EMBER_SCAN(cumprod)
 #undef EMBER_SCAN
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -17,7 +17,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The sum of each element and those before it.
 EMBER_API Tensor cumsum(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype = {});
@@ -29,4 +29,4 @@ EMBER_API Tensor cumprod(const Tensor& x, std::int64_t dim, std::optional<Dtype>
 EMBER_API Tensor& cumprod_out(Tensor& out, const Tensor& x, std::int64_t dim,
                               std::optional<Dtype> dtype = {});
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 struct ScanArgs {
   const void* in;  ///< contiguous, [outer, n, inner]; may be `out`
@@ -47,4 +47,4 @@ inline ScanPlan scan_plan(std::size_t item, std::int64_t outer, std::int64_t n,
   return plan;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

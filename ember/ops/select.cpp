@@ -11,7 +11,7 @@
 #include "ember/ops/run.h"
 #include "ember/ops/select_args.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 static_assert(ops::kMaxCoordinates >= kMaxDims);
@@ -273,4 +273,4 @@ Tensor Tensor::masked_select(const Tensor& mask) const {
   return masked_select_into(nullptr, *this, mask);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -7,7 +7,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The coordinates of all elements that are not zero (NaN is not), as int64 [how many, x.dim()].
 /// The *_out form writes into a given int64 tensor: Error `Expected out tensor to have dtype int64,
@@ -22,4 +22,4 @@ EMBER_API Tensor& nonzero_out(Tensor& out, const Tensor& x);
 EMBER_API Tensor masked_select(const Tensor& x, const Tensor& mask);
 EMBER_API Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask);
 
-}  // namespace ember
+}  // namespace ember::inline v0

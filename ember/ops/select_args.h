@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Masks are counted in tiles: where the chosen elements of a tile go is known before any is moved.
 inline constexpr std::int64_t kSelectTile = 4096;
@@ -30,4 +30,4 @@ struct SelectArgs {
   std::int64_t sizes[kMaxCoordinates];
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

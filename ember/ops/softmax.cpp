@@ -9,7 +9,7 @@
 #include "ember/ops/run.h"
 #include "ember/ops/softmax_args.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using driver::HostLaunch;
@@ -174,4 +174,4 @@ Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
   return softmax_of(nullptr, *this, dim, dtype, true);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -7,7 +7,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// exp(x) / sum of exp(x) along a dimension (IndexError outside the range), without overflow;
 /// log_softmax is its logarithm. Floating types only (NotImplementedError `"softmax" not
@@ -22,4 +22,4 @@ EMBER_API Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
 EMBER_API Tensor& log_softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
                                   std::optional<Dtype> dtype = {});
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Tensors of [outer, count, inner] elements without gaps; along the middle one it goes.
 struct SoftmaxArgs {
@@ -15,4 +15,4 @@ struct SoftmaxArgs {
   bool logarithm;
 };
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

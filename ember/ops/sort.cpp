@@ -10,7 +10,7 @@
 #include "ember/ops/sort_args.h"
 #include "ember/ops/sort_kernels.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 /// Where results go: the caller's tensors or new ones, and what lies between if those cannot be
@@ -200,4 +200,4 @@ Tensor Tensor::argsort(std::int64_t dim, bool descending, bool stable) const {
   return ember::argsort(*this, dim, descending, stable);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

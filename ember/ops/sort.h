@@ -17,7 +17,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The k largest (or smallest) elements and where they were, in order (whatever `sorted`). Error
 /// `selected index k out of range` unless 0 <= k <= size(dim).
@@ -37,4 +37,4 @@ EMBER_API void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::i
 EMBER_API Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
                          bool stable = false);
 
-}  // namespace ember
+}  // namespace ember::inline v0

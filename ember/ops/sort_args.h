@@ -6,7 +6,7 @@
 
 #include "ember/ops/key_order.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 // ---- topk
 
@@ -103,4 +103,4 @@ inline SortPlan sort_plan(std::size_t width, std::int64_t rows, std::int64_t n) 
   return plan;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -4,10 +4,10 @@
 #include "ember/driver/kernels.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 
 /// Null for complex numbers, which have no order.
 const driver::Kernel* topk_kernel(Dtype dtype) noexcept;
 const driver::Kernel* sort_kernel(Dtype dtype) noexcept;
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -10,7 +10,7 @@
 #include "ember/ops/run.h"
 #include "ember/random/draw_kernels.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using random::DrawArgs;
@@ -306,4 +306,4 @@ Tensor Tensor::bernoulli(const Generator& generator) const {
   return ember::bernoulli(*this, generator);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

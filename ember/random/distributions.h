@@ -16,7 +16,7 @@
 #include "ember/base/export.h"
 #include "ember/random/generator.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 using GeneratorArg = std::optional<Generator>;
 
@@ -108,4 +108,4 @@ EMBER_API Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& gen
 EMBER_API Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement = false,
                              const GeneratorArg& generator = {});
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -6,7 +6,7 @@
 
 #include "ember/scalar/distributions.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 struct DrawArgs {
   void* out;                   ///< contiguous
@@ -68,4 +68,4 @@ constexpr std::uint64_t offset_increment(std::int64_t count, int numbers_per_cal
   EMBER_DRAW_ANY(EMBER_DRAW, integers_128, Integers128)
 // clang-format on
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

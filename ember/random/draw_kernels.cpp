@@ -8,7 +8,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/random/host_vectors.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 namespace {
 
 using driver::HostLaunch;
@@ -147,4 +147,4 @@ int numbers_per_call(DrawId draw, Dtype dtype) noexcept {
   return found < 0 ? 0 : entries[found].numbers;
 }
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

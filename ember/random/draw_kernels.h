@@ -4,7 +4,7 @@
 #include "ember/driver/kernel.h"
 #include "ember/random/draw_args.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 enum class DrawId : int {
   uniform,
@@ -22,4 +22,4 @@ const driver::Kernel* draw_kernel(DrawId draw, Dtype dtype) noexcept;
 /// How many numbers of a type one Philox call gives.
 int numbers_per_call(DrawId draw, Dtype dtype) noexcept;
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

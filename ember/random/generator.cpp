@@ -9,7 +9,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using detail::GeneratorObject;
@@ -131,4 +131,4 @@ std::uint64_t random::random_seed() {
   return bits >> 11;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -12,7 +12,7 @@
 #include "ember/scalar/philox.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 namespace detail {
 
@@ -118,4 +118,4 @@ namespace random {
 EMBER_API std::uint64_t random_seed();
 
 }  // namespace random
-}  // namespace ember
+}  // namespace ember::inline v0

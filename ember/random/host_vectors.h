@@ -5,7 +5,7 @@
 /// On a function whose callees are all EMBER_HD.
 #define EMBER_WIDE_VECTORS __attribute__((target("avx2,fma")))
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 inline bool has_wide_vectors() noexcept {
   static const bool wide =
@@ -13,4 +13,4 @@ inline bool has_wide_vectors() noexcept {
   return wide;
 }
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

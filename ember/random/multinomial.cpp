@@ -19,7 +19,7 @@
 #include "ember/random/multinomial_kernels.h"
 #include "ember/reduce/reduce.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 constexpr std::int64_t kMostCategories = std::int64_t{1} << 24;
@@ -112,4 +112,4 @@ Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement,
   return topk(lots, count, -1).second;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -15,7 +15,7 @@
 #include "ember/scalar/distributions.h"
 #include "ember/scalar/math.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 struct PartsArgs {
   const void* weights;  ///< rows of `count`; float32 or float64
@@ -55,4 +55,4 @@ EMBER_HD std::int64_t category_of(const std::int64_t* sums, std::int64_t count, 
   return first;
 }
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

@@ -4,7 +4,7 @@
 
 #include "ember/driver/kernels.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 namespace {
 
 using driver::HostLaunch;
@@ -62,4 +62,4 @@ const driver::Kernel& parts_kernel(Dtype dtype) noexcept {
 }
 const driver::Kernel& search_kernel() noexcept { return kernels[2]; }
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

@@ -5,7 +5,7 @@
 #include "ember/random/multinomial_args.h"
 #include "ember/scalar/types.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 /// Weights as parts: PartsArgs. float32 or float64. Fails with Code::device_assert where a weight
 /// is none, or a row has none above zero.
@@ -13,4 +13,4 @@ const driver::Kernel& parts_kernel(Dtype dtype) noexcept;
 /// Random bits as categories: SearchArgs.
 const driver::Kernel& search_kernel() noexcept;
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

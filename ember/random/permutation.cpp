@@ -10,7 +10,7 @@
 #include "ember/random/host_vectors.h"
 #include "ember/random/permutation_args.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace random {
 namespace {
 
@@ -145,4 +145,4 @@ Tensor randperm(std::int64_t n, const Options& options, const GeneratorArg& give
   return made;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

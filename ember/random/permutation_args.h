@@ -5,7 +5,7 @@
 
 #include "ember/scalar/permutation.h"
 
-namespace ember::random {
+namespace ember::inline v0::random {
 
 struct PermutationArgs {
   void* out;  ///< contiguous
@@ -25,4 +25,4 @@ struct PermutationArgs {
   EMBER_KERNEL(float32, float)                \
   EMBER_KERNEL(float64, double)
 
-}  // namespace ember::random
+}  // namespace ember::inline v0::random

@@ -11,7 +11,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 /// A call that waits for CUDA to be initialised.
@@ -230,4 +230,4 @@ ForkRng::~ForkRng() {
 }
 
 }  // namespace random
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -16,7 +16,7 @@
 #include "ember/base/export.h"
 #include "ember/random/generator.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Seeds the default generators of the CPU and of all CUDA devices; returns the CPU's. Negative
 /// numbers wrap.
@@ -80,4 +80,4 @@ class EMBER_API ForkRng {
 }
 
 }  // namespace random
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::reduce {
+namespace ember::inline v0::reduce {
 
 inline constexpr int kReduceDims = 4;  ///< kept ones, and again as many reduced ones
 
@@ -58,4 +58,4 @@ struct ReduceArgs {
 };
 static_assert(driver::KernelArguments<ReduceArgs>);
 
-}  // namespace ember::reduce
+}  // namespace ember::inline v0::reduce

@@ -18,7 +18,7 @@
 #include "ember/reduce/args.h"
 #include "ember/scalar/math.h"
 
-namespace ember::reduce {
+namespace ember::inline v0::reduce {
 
 /// At most this many elements enter one lane.
 inline constexpr int kLaneElements = 64;
@@ -326,7 +326,7 @@ inline constexpr bool is_variance = false;
 template <class T>
 inline constexpr bool is_variance<Variance<T>> = true;
 
-}  // namespace ember::reduce
+}  // namespace ember::inline v0::reduce
 
 // The kernels: EMBER_REDUCE(functor, C++ type, name). Bools are counted, and compared as bytes.
 // clang-format off

@@ -4,7 +4,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember::reduce {
+namespace ember::inline v0::reduce {
 
 enum class ReduceOp : int {
 #define EMBER_REDUCTION(op, functor, types) op,
@@ -17,4 +17,4 @@ enum class ReduceOp : int {
 #include "ember/reduce/reductions.inc"
 #undef EMBER_REDUCTION
 
-}  // namespace ember::reduce
+}  // namespace ember::inline v0::reduce

@@ -7,7 +7,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 
-namespace ember::reduce {
+namespace ember::inline v0::reduce {
 namespace {
 
 struct OneDim {
@@ -182,4 +182,4 @@ void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reducti
   ops::run(site, chosen, args, std::span(accesses).first(count));
 }
 
-}  // namespace ember::reduce
+}  // namespace ember::inline v0::reduce

@@ -7,7 +7,7 @@
 #include "ember/reduce/kernels.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember::reduce {
+namespace ember::inline v0::reduce {
 
 /// The dimensions that go, by number.
 using DimSet = std::bitset<kMaxDims>;
@@ -31,4 +31,4 @@ struct Reduction {
 /// Runs the kernel on the device of `x`. The operation must exist for its dtype.
 void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reduction);
 
-}  // namespace ember::reduce
+}  // namespace ember::inline v0::reduce

@@ -7,7 +7,7 @@
 #include "ember/ops/factories.h"
 #include "ember/reduce/plan.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 using reduce::DimSet;
@@ -317,4 +317,4 @@ Tensor Tensor::norm(double p, const DimList& dims, bool keepdim, std::optional<D
   return ember::norm(*this, p, dims, keepdim, dtype);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

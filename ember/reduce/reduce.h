@@ -22,7 +22,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Integers and bools add up (and multiply) to int64, unless a dtype is given.
 EMBER_API Tensor sum(const Tensor& x, const DimList& dims = {}, bool keepdim = false,
@@ -107,4 +107,4 @@ EMBER_API Tensor norm(const Tensor& x, double p = 2, const DimList& dims = {}, b
 EMBER_API Tensor& norm_out(Tensor& out, const Tensor& x, double p = 2, const DimList& dims = {},
                            bool keepdim = false, std::optional<Dtype> dtype = {});
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -13,7 +13,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 Device::Device(std::string_view text) : type_(Type::cpu), index_(-1) {
   const std::size_t colon = text.find(':');
@@ -188,4 +188,4 @@ void disable_peer_access(DeviceArg device, DeviceArg peer) {
 }
 
 }  // namespace cuda
-}  // namespace ember
+}  // namespace ember::inline v0

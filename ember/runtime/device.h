@@ -15,7 +15,7 @@
 #include "ember/driver/choice.h"
 #include "ember/driver/properties.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A place where memory can be: the CPU, or a CUDA device by index. `cuda` without an index (-1)
 /// means the current device at the time of use. Whether the device exists is checked when it is
@@ -175,4 +175,4 @@ EMBER_API bool use_peer_access(int device, int peer);
 EMBER_API void disable_peer_access(DeviceArg device, DeviceArg peer);
 
 }  // namespace cuda
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -7,7 +7,7 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external)
     : options_{enable_timing, blocking, interprocess} {
@@ -140,9 +140,9 @@ void Stream::wait_stream(const Stream& other) const {
   event.wait(*this);
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda
 
-namespace ember {
+namespace ember::inline v0 {
 
 GenericEvent::GenericEvent(Device::Type type) {
   if (type != Device::Type::cuda)
@@ -150,4 +150,4 @@ GenericEvent::GenericEvent(Device::Type type) {
                 " have no streams; expected cuda");
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

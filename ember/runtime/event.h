@@ -8,7 +8,7 @@
 #include "ember/driver/handles.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 /// An event. It is made on the device of the first stream that records it. Movable, not copyable.
 /// Members may be called from any thread, but not by two threads at once on one object, except the
@@ -62,9 +62,9 @@ class EMBER_API Event {
   bool recorded_ = false;
 };
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A device-neutral event: the CUDA event with default flags, for code that is told the kind of
 /// device at run time. Error when made for a kind of device that has no streams.
@@ -83,4 +83,4 @@ class EMBER_API GenericEvent {
   cuda::Event event_;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -4,7 +4,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 using detail::exchange_current;
 using detail::thread_state;
@@ -72,4 +72,4 @@ MultiStreamGuard::~MultiStreamGuard() {
     exchange_current(entry->first, std::move(entry->second));
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

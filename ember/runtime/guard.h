@@ -11,7 +11,7 @@
 #include "ember/base/export.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 /// Makes a device current; only the device changes, streams stay. Entering makes the device ready
 /// for use (on CUDA: its context). CUDA's own current device is another matter: ember sets it while
@@ -136,4 +136,4 @@ class EMBER_API MultiStreamGuard {
   std::vector<std::pair<int, Ref<detail::StreamState>>> replaced_;  // in the order of entering
 };
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -17,7 +17,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 namespace detail {
 std::atomic<driver::Driver*> the_driver{nullptr};
 }
@@ -284,4 +284,4 @@ void reset_device(DeviceArg device) {
   notify({.kind = Activity::Kind::device_reset, .device = index});
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -8,7 +8,7 @@
 #include "ember/base/mutex.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 namespace detail {
 std::atomic<Observer*> observer_slot{nullptr};
 }
@@ -79,4 +79,4 @@ const char* activity_name(Activity::Kind kind) noexcept {
   return "unknown";
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

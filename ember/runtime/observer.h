@@ -9,7 +9,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 /// Memory that a kernel reads or writes: from the first to the last byte that it may touch.
 struct Access {
@@ -98,4 +98,4 @@ inline void notify(const Activity& activity) noexcept {
     detail::notify_slow(activity);
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -6,7 +6,7 @@
 #include "ember/base/thread_exit.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 namespace {
 
 /// One event for each thread and device, recorded again and again: waits take the point that it
@@ -34,4 +34,4 @@ const Event& mark(const Stream& stream) {
   return made.event;
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -4,7 +4,7 @@
 #include "ember/runtime/event.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 /// An event of the calling thread that stands for all work the stream holds. The next call for a
 /// stream of the same device makes it stand for something else; waits that are enqueued keep what
@@ -17,4 +17,4 @@ inline void order(const Stream& earlier, const Stream& later) {
   if (!(earlier == later)) mark(earlier).wait(later);
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

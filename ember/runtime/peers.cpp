@@ -6,7 +6,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 namespace {
 
 /// What was found out about two devices, and in which epochs of theirs: a reset takes access away.
@@ -70,4 +70,4 @@ bool use_peer_access(int device, int peer) {
   return usable;
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

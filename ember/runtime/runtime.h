@@ -10,7 +10,7 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 namespace detail {
 extern EMBER_TEST_API std::atomic<driver::Driver*> the_driver;
@@ -60,4 +60,4 @@ EMBER_TEST_API void install_driver(std::unique_ptr<driver::Driver> driver);
 /// stays; init() then calls it again, until it does not throw.
 void on_initialized(void (*hook)());
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -8,7 +8,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 namespace detail {
 
@@ -102,4 +102,4 @@ void set_stream(const Stream& stream) {
   detail::thread_state().device = stream.device_index();
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

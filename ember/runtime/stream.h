@@ -11,7 +11,7 @@
 #include "ember/driver/handles.h"
 #include "ember/runtime/device.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 class Event;
 
@@ -112,7 +112,7 @@ EMBER_API Stream default_stream(DeviceArg device = {});
 /// Makes a stream current on its device, and that device current, for the calling thread.
 EMBER_API void set_stream(const Stream& stream);
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda
 
 template <>
 struct std::hash<ember::cuda::Stream> {

@@ -18,7 +18,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda::detail {
+namespace ember::inline v0::cuda::detail {
 namespace {
 
 constexpr int kLevels = 4;  // priorities 0, -1, -2, -3: what the documents support
@@ -147,4 +147,4 @@ Ref<StreamState> default_state(int device) {
   return pools().defaults[static_cast<std::size_t>(device)];
 }
 
-}  // namespace ember::cuda::detail
+}  // namespace ember::inline v0::cuda::detail

@@ -6,7 +6,7 @@
 #include "ember/base/ref.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda::detail {
+namespace ember::inline v0::cuda::detail {
 
 struct ThreadState {
   ThreadState() = default;
@@ -63,4 +63,4 @@ void forget_peer(int device, int peer) noexcept;
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;
 
-}  // namespace ember::cuda::detail
+}  // namespace ember::inline v0::cuda::detail

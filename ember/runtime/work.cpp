@@ -9,7 +9,7 @@
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 namespace {
 
 using Kind = Activity::Kind;
@@ -134,4 +134,4 @@ int device_of_pointer(const void* pointer) {
   return info.device;
 }
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

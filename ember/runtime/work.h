@@ -15,7 +15,7 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
-namespace ember::cuda {
+namespace ember::inline v0::cuda {
 
 using driver::Context;
 using driver::CudaLaunch;
@@ -137,4 +137,4 @@ EMBER_API void sleep_cycles(std::uint64_t cycles, const Stream& stream = current
 /// The device that owns an address. Error for host memory, naming the address.
 EMBER_API int device_of_pointer(const void* pointer);
 
-}  // namespace ember::cuda
+}  // namespace ember::inline v0::cuda

@@ -3,7 +3,7 @@
 
 #include "ember/scalar/config.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 template <class T>
 struct alignas(2 * sizeof(T)) Complex {
@@ -46,4 +46,4 @@ struct alignas(2 * sizeof(T)) Complex {
   }
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -7,7 +7,7 @@
 #include "ember/scalar/philox.h"
 #include "ember/scalar/types.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Arithmetic that no compiler may contract or reassociate.
 namespace rounded {
@@ -346,4 +346,4 @@ template <class T>
 inline constexpr bool for_each<BernoulliEach<T>> = true;
 
 }  // namespace draw
-}  // namespace ember
+}  // namespace ember::inline v0

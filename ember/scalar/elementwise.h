@@ -4,7 +4,7 @@
 
 #include "ember/scalar/math.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A set of element types, one bit each.
 using DtypeSet = std::uint16_t;
@@ -64,4 +64,4 @@ namespace elementwise {
 #undef EMBER_ELEMENTWISE
 
 }  // namespace elementwise
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -6,7 +6,7 @@
 
 #include "ember/scalar/config.h"
 
-namespace ember::m::detail {
+namespace ember::inline v0::m::detail {
 
 EMBER_HD std::uint64_t double_bits(double value) {
   std::uint64_t bits = 0;
@@ -111,4 +111,4 @@ EMBER_HD float log_float(float value, double whole, double unit) {
   return static_cast<float>(result);
 }
 
-}  // namespace ember::m::detail
+}  // namespace ember::inline v0::m::detail

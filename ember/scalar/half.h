@@ -4,7 +4,7 @@
 
 #include "ember/scalar/config.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 namespace detail {
 
@@ -96,4 +96,4 @@ struct BFloat16 {
   EMBER_HD operator float() const { return detail::bfloat16_to_float(bits); }
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -5,7 +5,7 @@
 #include "ember/scalar/float_math.h"
 #include "ember/scalar/types.h"
 
-namespace ember::m {
+namespace ember::inline v0::m {
 
 // The C library's functions on the host, CUDA's own on devices: both know them by the C names.
 #define EMBER_LIBM(function) ::function
@@ -475,4 +475,4 @@ EMBER_HD T clamp(T x, T low, T high) {
 
 #undef EMBER_LIBM
 
-}  // namespace ember::m
+}  // namespace ember::inline v0::m

@@ -5,7 +5,7 @@
 #include "ember/scalar/philox.h"
 #include "ember/scalar/types.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Note [Random permutations]
 /// Up to kRankedPermutation numbers: number i has a key of 128 random bits, and the permutation is
@@ -108,4 +108,4 @@ class Feistel {
   std::uint32_t right_mask_;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

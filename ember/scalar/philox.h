@@ -6,7 +6,7 @@
 
 #include "ember/scalar/config.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The seed and the offset that one operation draws with, as its kernel gets them: by value, so a
 /// launch freezes them, and done again it would draw the same numbers. For a launch that is
@@ -112,4 +112,4 @@ class PhiloxEngine {
   int used_ = 4;
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -4,7 +4,7 @@
 #include "ember/scalar/complex.h"
 #include "ember/scalar/half.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Every element type, in the order of promotion within a category. The list is the one place where
 /// an element type is added: EMBER_DTYPE(enumerator, C++ type, name, torch's class name).
@@ -116,4 +116,4 @@ EMBER_HD To convert(From value) {
   }
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

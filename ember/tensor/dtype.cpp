@@ -5,7 +5,7 @@
 
 #include "ember/base/error.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 std::size_t item_size(Dtype dtype) noexcept {
   static constexpr std::array<std::size_t, kDtypes> kSizes{
@@ -76,4 +76,4 @@ bool can_cast(Dtype from, Dtype to) noexcept {
 
 Dtype default_dtype() noexcept { return Dtype::float32; }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 #include "ember/base/export.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 using enum Dtype;
 
@@ -53,4 +53,4 @@ decltype(auto) with_type(Dtype dtype, Use&& use) {
   __builtin_unreachable();
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

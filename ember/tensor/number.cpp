@@ -8,7 +8,7 @@
 #include "ember/base/error.h"
 #include "ember/base/number_text.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 template <class T>
@@ -65,4 +65,4 @@ void refuse_number(const Scalar& number, Dtype dtype) {
               " without overflow: " + text_of(number));
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -8,7 +8,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/dtype.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// A bool, an integer, a floating-point or a complex number, remembering which: `x + 2` keeps the
 /// type of an integer tensor, `x + 2.0` does not.
@@ -74,4 +74,4 @@ inline void require_fits(const Scalar& number, Dtype dtype) {
     refuse_number(number, dtype);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -10,7 +10,7 @@
 
 #include "ember/base/number_text.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 constexpr int kPrecision = 4;
@@ -249,4 +249,4 @@ std::string Tensor::str() const {
   return text + ")";
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -5,7 +5,7 @@
 
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Writes what Tensor::str() returns; like it, blocks until the elements are there. Errors are
 /// those of reading the elements (asynchronous faults among them). A template, so that it is
@@ -16,4 +16,4 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& s
   return stream << tensor.str();
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

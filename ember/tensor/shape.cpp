@@ -2,7 +2,7 @@
 
 #include "ember/base/error.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 void Shape::assign(const std::int64_t* values, std::size_t count) {
   if (count > kMaxDims)
@@ -107,4 +107,4 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
   return out;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

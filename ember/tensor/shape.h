@@ -12,7 +12,7 @@
 
 #include "ember/base/export.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// The most dimensions that a tensor can have.
 inline constexpr int kMaxDims = 16;
@@ -108,4 +108,4 @@ EMBER_API int wrap_dim(std::int64_t dim, int dims);
 /// size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0`.
 EMBER_API Shape broadcast_shapes(const Shape& a, const Shape& b);
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -9,7 +9,7 @@
 #include "ember/base/recycled.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 // Wide enough for every vector instruction, and no two storages share a line of the cache.
@@ -94,4 +94,4 @@ void Storage::record_stream(const cuda::Stream& stream) const {
     cuda::pinned_record_event(data_, pinned_.context(), stream);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -12,7 +12,7 @@
 #include "ember/memory/memory.h"
 #include "ember/runtime/device.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Owns, or shares with a foreign owner, the bytes of one or more tensors. Never moves.
 class EMBER_API Storage : public RefCounted {
@@ -67,4 +67,4 @@ class EMBER_API Storage : public RefCounted {
   std::unique_ptr<std::function<void()>> release_;  // a pointer: it is rarely there
 };
 
-}  // namespace ember
+}  // namespace ember::inline v0

@@ -7,7 +7,7 @@
 #include "ember/base/recycled.h"
 #include "ember/runtime/runtime.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 /// The bytes that a view needs of its storage; UINT64_MAX if that is no number of 64 bits.
@@ -201,4 +201,4 @@ bool Tensor::is_pinned() const {
          info.kind == driver::PointerInfo::Kind::pinned;
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

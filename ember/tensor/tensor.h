@@ -24,7 +24,7 @@
 #include "ember/tensor/shape.h"
 #include "ember/tensor/storage.h"
 
-namespace ember {
+namespace ember::inline v0 {
 
 /// Where a new tensor lives and what it holds. What is not given is the default: float32 on the
 /// CPU, or for `*_like` and `new_*` as the tensor they start from. Converts from a dtype, a device
@@ -405,4 +405,4 @@ EMBER_API bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept;
 /// Whether the elements lie without gaps and overlaps in some order of the dimensions.
 EMBER_API bool is_dense(const Shape& sizes, const Shape& strides) noexcept;
 
-}  // namespace ember
+}  // namespace ember::inline v0

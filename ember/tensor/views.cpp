@@ -4,7 +4,7 @@
 #include "ember/base/error.h"
 #include "ember/tensor/tensor.h"
 
-namespace ember {
+namespace ember::inline v0 {
 namespace {
 
 /// Replaces a single -1 by what is left of `count`.
@@ -454,4 +454,4 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim0, std::int64_t dim
   return make_view(sizes, strides, at);
 }
 
-}  // namespace ember
+}  // namespace ember::inline v0

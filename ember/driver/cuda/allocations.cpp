@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 std::uintptr_t key(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -44,4 +44,4 @@ void Allocations::drop(int device) noexcept {
   }
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -9,7 +9,7 @@
 
 #include "ember/base/mutex.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 class Allocations {
  public:
@@ -41,4 +41,4 @@ class Allocations {
   std::map<std::uintptr_t, Entry> entries_ EMBER_GUARDED_BY(mutex_);
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -11,7 +11,7 @@
 
 #include "ember/base/env.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
@@ -113,4 +113,4 @@ Status failure(CUresult result, std::string what) {
   return Status(code, std::move(what));
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -8,7 +8,7 @@
 
 #include "ember/base/status.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 // The names under which libcuda exports what cuda.h declares. They are written out with their
 // suffix, because cuda.h hides a suffix behind a macro whose meaning changes with the toolkit.
@@ -81,4 +81,4 @@ constexpr Code to_code(CUresult result) noexcept { return static_cast<Code>(resu
 /// `what` as the detail of `result`; names the CUDA error when `code_text` does not know it.
 Status failure(CUresult result, std::string what);
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

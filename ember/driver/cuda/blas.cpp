@@ -21,7 +21,7 @@
 #include "ember/base/thread_exit.h"
 #include "ember/driver/cuda/api.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 // ---- The library
@@ -410,4 +410,4 @@ void forget_blas(int device) noexcept {
   shared.generation.fetch_add(1, std::memory_order_acq_rel);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -6,7 +6,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/gemm.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// Element types that the library knows.
 enum class Element : std::uint8_t { f16, bf16, f32, f64, c64, c128 };
@@ -19,4 +19,4 @@ Status gemm(Element element, const GemmArgs& args, const CudaLaunch& on) noexcep
 /// Forgets what belongs to a device's context, which is gone.
 void forget_blas(int device) noexcept;
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -9,7 +9,7 @@
 
 #include "ember/base/thread_exit.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 /// All there ever were; entries stay.
@@ -70,4 +70,4 @@ void CallGate::open() noexcept {
   opened_.notify_all();
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

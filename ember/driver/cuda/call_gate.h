@@ -6,7 +6,7 @@
 
 #include "ember/base/mutex.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// What a thread is doing with this driver. Written by that thread alone.
 struct alignas(64) CallsOfThread {
@@ -75,4 +75,4 @@ class CallGate {
   Condition opened_;
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

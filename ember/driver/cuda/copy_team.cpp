@@ -12,7 +12,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/base/spin.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 /// More gain nothing: then the memory is the limit.
@@ -142,4 +142,4 @@ void copy_by_team(void* target, const void* source, std::size_t bytes) noexcept 
   team->run(job);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// Whether the machine has the threads to make it worth it.
 bool copy_team_pays() noexcept;
@@ -13,4 +13,4 @@ bool copy_team_pays() noexcept;
 /// anything but the team. Thread-safe: callers share the team.
 void copy_by_team(void* target, const void* source, std::size_t bytes) noexcept;
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

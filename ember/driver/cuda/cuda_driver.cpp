@@ -4,7 +4,7 @@
 #include "ember/driver/cuda/functions.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 Status CudaDriver::make(std::unique_ptr<CudaDriver>& out) noexcept {
   int count = 0;
@@ -148,4 +148,4 @@ Status CudaDriver::peer_disable(int device, int peer) noexcept {
   });
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

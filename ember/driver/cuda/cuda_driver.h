@@ -14,7 +14,7 @@
 #include "ember/driver/cuda/device.h"
 #include "ember/driver/driver.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 class CudaDriver final : public Driver {
  public:
@@ -143,4 +143,4 @@ class CudaDriver final : public Driver {
   std::vector<EventHandle> left_events_ EMBER_GUARDED_BY(left_mutex_);
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -5,7 +5,7 @@
 #include "ember/base/env.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 bool Device::active() noexcept {
   if (context_.load(std::memory_order_acquire) != nullptr) return true;
@@ -202,4 +202,4 @@ Status Device::properties(DeviceProperties& out) noexcept {
   return {};
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -21,7 +21,7 @@
 #include "ember/driver/cuda/staging.h"
 #include "ember/driver/properties.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 class Device;
 
@@ -228,4 +228,4 @@ class Device {
   Status fault_ EMBER_GUARDED_BY(fault_mutex_);
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -6,7 +6,7 @@
 
 #include "ember/base/mutex.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 /// All that know a name.
@@ -50,4 +50,4 @@ void Functions::forget(int device) noexcept {
     each->known_[index].store(nullptr, std::memory_order_relaxed);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

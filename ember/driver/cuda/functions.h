@@ -7,7 +7,7 @@
 
 #include "ember/driver/cuda/api.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// The names of one kernel. CUDA offers one for all devices as well, but then looks its own for the
 /// device up in every launch: among the hundreds of kernels here that is a tenth of the launch.
@@ -42,4 +42,4 @@ class Functions {
   Functions* next_ = nullptr;
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -2,7 +2,7 @@
 
 #include "ember/driver/cuda/call_gate.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 bool in_host_call() noexcept { return CallsOfThread::mine().in_host_function; }
 
@@ -66,4 +66,4 @@ void HostCalls::destroy_dropped() noexcept {
   for (const Call& call : dropped) call.destroy(call.argument);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -6,7 +6,7 @@
 #include "ember/base/mutex.h"
 #include "ember/driver/cuda/api.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// Whether the thread is running a host function for this driver. CUDA permits no calls there.
 bool in_host_call() noexcept;
@@ -51,4 +51,4 @@ class HostCalls {
   bool resetting_ EMBER_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -7,7 +7,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 using Kind = Allocations::Kind;
@@ -118,4 +118,4 @@ Status CudaDriver::host_unregister(void* pointer) noexcept {
   return status;
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -5,7 +5,7 @@
 
 #include "ember/base/no_destructor.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 // Filled while the object is loaded, which is one thread's work.
 constinit Implementations* first = nullptr;
@@ -29,4 +29,4 @@ CudaImplementation implementation(const char* kernel) noexcept {
   return found == index->end() ? nullptr : found->second;
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

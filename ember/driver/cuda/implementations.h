@@ -6,7 +6,7 @@
 
 #include "ember/driver/kernel.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 struct NamedImplementation {
   const char* name;
@@ -30,4 +30,4 @@ class Implementations {
 /// Null when there is no kernel of this name. Thread-safe.
 CudaImplementation implementation(const char* kernel) noexcept;
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -2,7 +2,7 @@
 #include "ember/driver/cuda/launch.h"
 #include "ember/driver/kernels.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 __global__ void sleep_kernel(std::uint64_t cycles) {
@@ -21,4 +21,4 @@ constexpr NamedImplementation kImplementations[] = {
 const Implementations table(kImplementations);
 
 }  // namespace
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -10,7 +10,7 @@
 #include "ember/driver/cuda/functions.h"
 #include "ember/driver/kernel.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// How many threads run a kernel.
 struct Grid {
@@ -64,4 +64,4 @@ Status start(const CudaLaunch& on, const Grid& grid, const Arguments&... argumen
   return enqueue(on, function, grid, pointers);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -2,7 +2,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 using Kind = Allocations::Kind;
@@ -90,4 +90,4 @@ Status CudaDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept 
     out = {PointerInfo::Kind::device, ordinal, from_cuda(base), bytes};
   return {};
 }
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -12,7 +12,7 @@
 #include "ember/base/env.h"
 #include "ember/driver/choice.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 // What is needed of nvml.h, which is not part of every toolkit. The library keeps these stable: a
@@ -95,4 +95,4 @@ int count_without_cuda() noexcept {
   return devices == nullptr ? -1 : static_cast<int>(visible_devices(visible, *devices).size());
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -5,7 +5,7 @@
 #include "ember/driver/cuda/nvml.h"
 #include "ember/driver/cuda_object.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 Status open(Driver*& out) noexcept {
@@ -25,7 +25,7 @@ constexpr CudaObject kObject{
 };
 
 }  // namespace
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda
 
 extern "C" __attribute__((visibility("default"))) const ember::driver::CudaObject*
 ember_cuda_object() {

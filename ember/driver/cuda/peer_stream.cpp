@@ -1,6 +1,6 @@
 #include "ember/driver/cuda/peer_stream.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 /// `later` goes on when `earlier` has done what it holds now.
@@ -46,4 +46,4 @@ void PeerStream::forget() noexcept {
   before_ = after_ = nullptr;
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

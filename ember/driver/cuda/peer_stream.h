@@ -8,7 +8,7 @@
 #include "ember/base/mutex.h"
 #include "ember/driver/cuda/api.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// The side stream of one device's default stream, made at the first need. Thread-safe.
 class PeerStream {
@@ -41,4 +41,4 @@ class PeerStream {
   CUevent after_ EMBER_GUARDED_BY(mutex_) = nullptr;
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

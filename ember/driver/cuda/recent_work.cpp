@@ -6,7 +6,7 @@
 
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 std::string operation_text(const RecentWork::Operation& operation) {
@@ -62,4 +62,4 @@ std::string RecentWork::text() const {
   return text;
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// Lock-free: adding is one atomic increment and a few stores, some nanoseconds. It is a
 /// diagnostic: an entry can be lost or mixed up if its thread is interrupted inside add() for as
@@ -70,4 +70,4 @@ class RecentWork {
   std::array<Slot, kKept> slots_;
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -9,7 +9,7 @@
 
 #include "ember/driver/cuda/copy_team.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 void* to_host(CUdeviceptr pointer) noexcept { return reinterpret_cast<void*>(pointer); }
@@ -169,4 +169,4 @@ void Staging::forget() noexcept {
   all_.clear();
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

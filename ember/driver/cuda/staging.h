@@ -12,7 +12,7 @@
 #include "ember/base/mutex.h"
 #include "ember/driver/cuda/api.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 /// The page-locked pieces of one device. Thread-safe.
 class Staging {
@@ -52,4 +52,4 @@ class Staging {
   std::vector<Set*> free_ EMBER_GUARDED_BY(mutex_);
 };
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -2,7 +2,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
@@ -181,4 +181,4 @@ Status CudaDriver::event_elapsed(EventHandle start, EventHandle end, float& mill
   return {};
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

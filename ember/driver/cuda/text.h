@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 
 inline std::string device_text(int device) { return "cuda:" + std::to_string(device); }
 
@@ -21,4 +21,4 @@ inline std::string stream_text(const void* stream) {
   return stream == nullptr ? "the default stream" : "stream " + address_text(stream);
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

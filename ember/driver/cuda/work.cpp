@@ -2,7 +2,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
-namespace ember::driver::cuda {
+namespace ember::inline v0::driver::cuda {
 namespace {
 
 CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
@@ -166,4 +166,4 @@ Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
       [&] { return std::string("enqueuing a host function"); });
 }
 
-}  // namespace ember::driver::cuda
+}  // namespace ember::inline v0::driver::cuda

@@ -13,7 +13,7 @@
 
 #include "ember/base/bytes.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -202,4 +202,4 @@ bool Arena::contains(const void* pointer, std::size_t bytes) const {
   return find(pointer, info) && info.holds(pointer, bytes);
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -17,7 +17,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 class Arena {
  public:
@@ -82,4 +82,4 @@ class Arena {
   std::vector<std::unique_ptr<Memory>> memories_;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -7,7 +7,7 @@
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/timeline.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// An event: a point on the timeline of the stream that recorded it last. Recording again replaces
 /// the point and disturbs nobody, since waits hold points, not events.
@@ -81,4 +81,4 @@ class Event {
   std::uint64_t serial_ EMBER_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

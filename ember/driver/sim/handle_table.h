@@ -10,7 +10,7 @@
 
 #include "ember/base/mutex.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// Objects by handle. Finding takes no lock. Objects are kept for ever and used again once
 /// T::reusable() says so, so a pointer that was found stays valid memory even if the handle is
@@ -128,4 +128,4 @@ class HandleTable {
   std::vector<std::size_t> idle_ EMBER_GUARDED_BY(mutex_);
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 std::uint32_t Health::begin_epoch() noexcept {
   const MutexLock lock(mutex_);
@@ -76,4 +76,4 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
   return place;
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

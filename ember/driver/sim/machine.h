@@ -16,7 +16,7 @@
 #include "ember/driver/sim/scheduler.h"
 #include "ember/driver/sim/timeline.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// The health of one device: how often it was reset, and its fault since then.
 class Health {
@@ -87,4 +87,4 @@ class DeviceLaunch final : public HostLaunch {
   mutable Status fault_;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

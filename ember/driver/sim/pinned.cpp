@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -89,4 +89,4 @@ bool PinnedMemory::contains(const void* pointer, std::size_t bytes) const {
   return find(pointer, info) && info.holds(pointer, bytes);
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -9,7 +9,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 class PinnedMemory {
  public:
@@ -33,4 +33,4 @@ class PinnedMemory {
   std::map<std::uintptr_t, Range> ranges_;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

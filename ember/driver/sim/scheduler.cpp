@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 void PriorityScheduler::begin(const Task& task) {
   if (!task.computes) return;
@@ -40,4 +40,4 @@ void PriorityScheduler::end(const Task& task) {
   next->chosen_now.notify_one();
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

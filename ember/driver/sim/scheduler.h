@@ -8,7 +8,7 @@
 
 #include "ember/base/mutex.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// Every worker asks before it runs a task and reports after it. A task is ready when everything
 /// before it in its stream is done and what it waits for has been reached.
@@ -52,4 +52,4 @@ class PriorityScheduler final : public Scheduler {
   std::vector<Device> devices_;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

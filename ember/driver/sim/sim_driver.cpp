@@ -15,7 +15,7 @@
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
 
-namespace ember::driver {
+namespace ember::inline v0::driver {
 namespace {
 
 std::array<std::uint8_t, 16> simulated_uuid(int ordinal) {
@@ -277,4 +277,4 @@ Status SimDriver::peer_disable(int device, int peer) noexcept {
 }
 
 }  // namespace sim
-}  // namespace ember::driver
+}  // namespace ember::inline v0::driver

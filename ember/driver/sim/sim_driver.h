@@ -12,7 +12,7 @@
 #include "ember/driver/sim/machine.h"
 #include "ember/driver/sim/stream.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 class SimDriver final : public Driver {
  public:
@@ -120,4 +120,4 @@ class SimDriver final : public Driver {
   HandleTable<Event> events_;
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

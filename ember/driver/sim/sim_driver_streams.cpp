@@ -7,7 +7,7 @@
 
 #include "ember/driver/sim/sim_driver.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 namespace {
 
 std::string device_name(int device) { return "cuda:" + std::to_string(device); }
@@ -352,4 +352,4 @@ Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
                         Params(HostFunctionArgs{function, destroy, argument}), done);
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

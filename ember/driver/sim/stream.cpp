@@ -8,7 +8,7 @@
 
 #include "ember/base/spin.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 namespace {
 
 /// Whether the thread runs the tasks of a stream.
@@ -216,4 +216,4 @@ Status Stream::execute(const Task& task) {
   return {};
 }
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -11,7 +11,7 @@
 #include "ember/driver/sim/task_queue.h"
 #include "ember/driver/sim/timeline.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// Code::not_permitted on a thread that runs tasks: `what` would wait for itself there. What every
 /// call of the driver that may block begins with.
@@ -86,4 +86,4 @@ class Stream {
   std::atomic<bool> asleep_{false};
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

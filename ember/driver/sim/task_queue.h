@@ -11,7 +11,7 @@
 #include "ember/base/sanitizer.h"
 #include "ember/driver/kernel.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 class Event;
 
@@ -164,4 +164,4 @@ class TaskQueue {
   std::atomic<std::uint64_t> published_{0};
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

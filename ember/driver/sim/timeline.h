@@ -14,7 +14,7 @@
 #include "ember/base/spin.h"
 #include "ember/base/status.h"
 
-namespace ember::driver::sim {
+namespace ember::inline v0::driver::sim {
 
 /// The end of the process. From stop() on nothing more is run. The thread that destroys the static
 /// objects must not wait for work then, and is told so; every other thread just stays where it is
@@ -172,4 +172,4 @@ struct Point {
   bool reached() const noexcept { return timeline == nullptr || timeline->has_reached(value); }
 };
 
-}  // namespace ember::driver::sim
+}  // namespace ember::inline v0::driver::sim

@@ -7,7 +7,7 @@
 #include "ember/driver/gemm.h"
 #include "ember/scalar/types.h"
 
-namespace ember::linalg::cuda {
+namespace ember::inline v0::linalg::cuda {
 namespace {
 
 using driver::GemmArgs;
@@ -130,4 +130,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::linalg::cuda
+}  // namespace ember::inline v0::linalg::cuda

@@ -10,7 +10,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/scalar/types.h"
 
-namespace ember::linalg::host {
+namespace ember::inline v0::linalg::host {
 namespace {
 
 // Numbers of cblas.h.
@@ -166,4 +166,4 @@ template bool blas_gemm(const Blas&, const driver::GemmArgs&, const Complex<floa
 template bool blas_gemm(const Blas&, const driver::GemmArgs&, const Complex<double>*,
                         const Complex<double>*, Complex<double>*) noexcept;
 
-}  // namespace ember::linalg::host
+}  // namespace ember::inline v0::linalg::host

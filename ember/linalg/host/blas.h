@@ -7,7 +7,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/gemm.h"
 
-namespace ember::linalg::host {
+namespace ember::inline v0::linalg::host {
 
 /// The functions of cblas.h that are used, with 32-bit sizes.
 struct Blas {
@@ -38,4 +38,4 @@ template <class T>
 bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const T* b,
                T* c) noexcept;
 
-}  // namespace ember::linalg::host
+}  // namespace ember::inline v0::linalg::host

@@ -9,7 +9,7 @@
 #include "ember/linalg/host/micro.h"
 #include "ember/scalar/math.h"
 
-namespace ember::linalg::host {
+namespace ember::inline v0::linalg::host {
 namespace {
 
 // Note [Blocks]
@@ -230,4 +230,4 @@ EMBER_DTYPE(Complex<float>)
 EMBER_DTYPE(Complex<double>)
 #undef EMBER_DTYPE
 
-}  // namespace ember::linalg::host
+}  // namespace ember::inline v0::linalg::host

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace ember::linalg::host {
+namespace ember::inline v0::linalg::host {
 namespace {
 
 // Note [Vectors]
@@ -141,4 +141,4 @@ template const Micro<std::uint64_t>& micro<std::uint64_t, 1>() noexcept;
 template const Micro<float>& micro<float, 2>() noexcept;
 template const Micro<double>& micro<double, 2>() noexcept;
 
-}  // namespace ember::linalg::host
+}  // namespace ember::inline v0::linalg::host

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::linalg::host {
+namespace ember::inline v0::linalg::host {
 
 /// Adds the product of a packed panel of A (`depth` times `rows` numbers) and one of B (`depth`
 /// times `columns`) to a tile, `columns` times `rows` numbers. With two planes each line of the
@@ -20,4 +20,4 @@ struct Micro {
 template <class R, int planes>
 const Micro<R>& micro() noexcept;
 
-}  // namespace ember::linalg::host
+}  // namespace ember::inline v0::linalg::host

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 constexpr unsigned kAllLanes = 0xffffffffU;
 
@@ -68,4 +68,4 @@ __device__ __forceinline__ void sort_runs(Key* keys, std::uint32_t* positions, u
   }
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -3,7 +3,7 @@
 #include "ember/ops/cat_args.h"
 #include "ember/ops/cuda/units.cuh"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
@@ -124,4 +124,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 /// Division by a number that the host knows, for dividends below 2^31.
 struct Divider {
@@ -22,4 +22,4 @@ struct Divider {
   }
 };
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

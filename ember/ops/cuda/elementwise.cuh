@@ -13,7 +13,7 @@
 #include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 using driver::CudaLaunch;
 using driver::cuda::Grid;
@@ -359,4 +359,4 @@ constexpr driver::CudaImplementation implementation_of() {
     return nullptr;
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

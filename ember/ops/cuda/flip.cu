@@ -4,7 +4,7 @@
 #include "ember/ops/cuda/units.cuh"
 #include "ember/ops/flip_kernels.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -72,4 +72,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

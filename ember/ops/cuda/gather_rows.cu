@@ -3,7 +3,7 @@
 // element.
 #include "ember/ops/cuda/indexed.cuh"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 constexpr int kRowThreads = 512;
@@ -131,4 +131,4 @@ RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexce
   }
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -1,7 +1,7 @@
 #include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/indexed.cuh"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -90,4 +90,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -12,7 +12,7 @@
 #include "ember/ops/cuda/units.cuh"
 #include "ember/ops/indexed_args.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 /// Which places there are along the indexed dimension.
 struct Places {
@@ -95,4 +95,4 @@ Status each_part(const IndexedArgs& args, std::int64_t unit, const Launch& launc
 using RowsImplementation = Status (*)(const IndexedArgs&, const CudaLaunch&);
 RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexcept;
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -2,7 +2,7 @@
 #include "ember/ops/cuda/indexed.cuh"
 #include "ember/scalar/math.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -94,4 +94,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 /// What a word says, in its two lowest bits. A word of zeros says nothing yet.
 constexpr std::uint64_t kOwn = 1;  ///< of this tile alone
@@ -20,4 +20,4 @@ __device__ __forceinline__ void store_word(std::uint64_t* word, std::uint64_t va
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

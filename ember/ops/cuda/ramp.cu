@@ -3,7 +3,7 @@
 #include "ember/ops/ramp_args.h"
 #include "ember/scalar/math.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -38,4 +38,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -11,7 +11,7 @@
 #include "ember/ops/cuda/scan.cuh"
 #include "ember/ops/scan_args.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
@@ -322,4 +322,4 @@ constexpr NamedImplementation implementations[] = {EMBER_SCAN("cumsum", Sum),
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -4,7 +4,7 @@
 #include "ember/ops/cuda/block.cuh"
 #include "ember/scalar/math.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 struct Sum {
   template <class A>
@@ -178,4 +178,4 @@ struct ScanTile {
   }
 };
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

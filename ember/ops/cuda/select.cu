@@ -6,7 +6,7 @@
 #include "ember/ops/cuda/block.cuh"
 #include "ember/ops/select_args.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
@@ -207,4 +207,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

@@ -5,7 +5,7 @@
 #include "ember/ops/cuda/block.cuh"
 #include "ember/ops/sort_args.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 struct ShortRows {
   const void* in;  ///< rows of n elements
@@ -67,4 +67,4 @@ Status sort_short_rows(ShortRows args, const driver::CudaLaunch& on) {
   return driver::cuda::start<&short_rows_kernel<Key>>(on, grid, args);
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

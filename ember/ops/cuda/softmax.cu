@@ -6,7 +6,7 @@
 #include "ember/ops/softmax_args.h"
 #include "ember/scalar/math.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::cuda::Grid;
@@ -267,4 +267,4 @@ constexpr driver::cuda::NamedImplementation implementations[] = {
 const driver::cuda::Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

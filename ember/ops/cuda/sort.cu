@@ -5,7 +5,7 @@
 #include "ember/ops/cuda/progress.cuh"
 #include "ember/ops/cuda/short_rows.cuh"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
@@ -317,4 +317,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

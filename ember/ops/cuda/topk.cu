@@ -4,7 +4,7 @@
 #include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/short_rows.cuh"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 using driver::CudaLaunch;
@@ -290,4 +290,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

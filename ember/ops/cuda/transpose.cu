@@ -5,7 +5,7 @@
 #include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -139,4 +139,4 @@ Status transpose(const Loop& loop, const driver::CudaLaunch& on, std::size_t ite
   }
 }
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

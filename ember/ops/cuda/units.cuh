@@ -5,7 +5,7 @@
 
 #include "ember/driver/cuda/launch.h"
 
-namespace ember::ops::cuda {
+namespace ember::inline v0::ops::cuda {
 
 namespace detail {
 template <int bytes>
@@ -35,4 +35,4 @@ struct UnitOf<16> {
 template <int bytes>
 using Unit = typename detail::UnitOf<bytes>::type;
 
-}  // namespace ember::ops::cuda
+}  // namespace ember::inline v0::ops::cuda

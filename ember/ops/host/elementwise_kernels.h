@@ -6,7 +6,7 @@
 #include "ember/ops/host/elementwise_loop.h"
 #include "ember/ops/host/narrow.h"
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 /// The host implementation of an operation for elements of type T; null where the operation does
 /// not exist.
@@ -20,4 +20,4 @@ constexpr driver::HostImplementation implementation_of() {
     return &implementation<Apply<Op, T>>;
 }
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

@@ -7,7 +7,7 @@
 #include "ember/ops/functors.h"
 #include "ember/ops/host/vector.h"
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 using driver::HostLaunch;
 
@@ -276,4 +276,4 @@ Status implementation(const driver::Params& params, const HostLaunch& on) {
   return Rows<F, std::make_index_sequence<F::kInputs>>::run(params.as<Loop>(), on);
 }
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

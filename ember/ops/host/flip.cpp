@@ -6,7 +6,7 @@
 #include "ember/ops/flip_kernels.h"
 #include "ember/ops/host/indexed_loop.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 using driver::HostLaunch;
@@ -79,4 +79,4 @@ const driver::Kernel& flip_kernel(std::size_t unit) noexcept {
   return kernels[std::countr_zero(unit)];
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -5,7 +5,7 @@
 #include "ember/ops/host/indexed_loop.h"
 #include "ember/ops/indexed_kernels.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 using namespace host;  // NOLINT(google-build-using-namespace)
@@ -89,4 +89,4 @@ const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept {
 }
 const driver::Kernel& offsets_kernel() noexcept { return offsets_kernels[0]; }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -12,7 +12,7 @@
 #include "ember/ops/indexed_args.h"
 #include "ember/scalar/math.h"
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 using driver::HostLaunch;
 
@@ -197,4 +197,4 @@ Status add_implementation(const driver::Params& params, const HostLaunch& on) {
   return each_pair<false, T>(params, on, Add<T>());
 }
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

@@ -8,7 +8,7 @@
 #include "ember/ops/elementwise_kernels.h"
 #include "ember/ops/host/elementwise_loop.h"
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 /// An operation on adjacent floats. The output is float, or bool where the operation says so.
 using FloatBlock = void (*)(void* out, std::int64_t count, const float* x, const float* y,
@@ -123,4 +123,4 @@ Status narrow_implementation(const driver::Params& params, const HostLaunch& on)
                                float_blocks<float>()[static_cast<int>(op)]);
 }
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

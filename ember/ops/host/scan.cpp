@@ -5,7 +5,7 @@
 #include "ember/ops/scan_kernels.h"
 #include "ember/scalar/math.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 struct Sum {
@@ -92,4 +92,4 @@ const driver::Kernel* scan_kernel(ScanOp op, Dtype dtype) noexcept {
   return kernel.host == nullptr ? nullptr : &kernel;
 }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

@@ -9,7 +9,7 @@
 #include "ember/ops/sort_args.h"
 #include "ember/ops/sort_kernels.h"
 
-namespace ember::ops {
+namespace ember::inline v0::ops {
 namespace {
 
 using driver::HostLaunch;
@@ -244,4 +244,4 @@ const driver::Kernel* kernel_of(const driver::Kernel* kernels, Dtype dtype) noex
 const driver::Kernel* topk_kernel(Dtype dtype) noexcept { return kernel_of(topk_kernels, dtype); }
 const driver::Kernel* sort_kernel(Dtype dtype) noexcept { return kernel_of(sort_kernels, dtype); }
 
-}  // namespace ember::ops
+}  // namespace ember::inline v0::ops

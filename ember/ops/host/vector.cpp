@@ -1,6 +1,6 @@
 #include "ember/ops/host/vector.h"
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 #if EMBER_HOST_AVX2 && defined(__clang__)
 // clang has no name for f16c; whatever has AVX2 has it.
@@ -15,4 +15,4 @@ const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw");
 #endif
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

@@ -5,7 +5,7 @@
 #define EMBER_HOST_AVX2 1
 #endif
 
-namespace ember::ops::host {
+namespace ember::inline v0::ops::host {
 
 // Note [Vector instructions]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -53,4 +53,4 @@ inline __attribute__((always_inline)) void plain() {
 #endif
 }
 
-}  // namespace ember::ops::host
+}  // namespace ember::inline v0::ops::host

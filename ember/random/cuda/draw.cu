@@ -5,7 +5,7 @@
 #include "ember/driver/cuda/launch.h"
 #include "ember/random/draw_args.h"
 
-namespace ember::random::cuda {
+namespace ember::inline v0::random::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -133,4 +133,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::random::cuda
+}  // namespace ember::inline v0::random::cuda

@@ -5,7 +5,7 @@
 #include "ember/driver/cuda/launch.h"
 #include "ember/random/multinomial_args.h"
 
-namespace ember::random::cuda {
+namespace ember::inline v0::random::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -71,4 +71,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::random::cuda
+}  // namespace ember::inline v0::random::cuda

@@ -2,7 +2,7 @@
 #include "ember/driver/cuda/launch.h"
 #include "ember/random/permutation_args.h"
 
-namespace ember::random::cuda {
+namespace ember::inline v0::random::cuda {
 namespace {
 
 using driver::cuda::Implementations;
@@ -76,4 +76,4 @@ constexpr NamedImplementation implementations[] = {
 const Implementations table(implementations);
 
 }  // namespace
-}  // namespace ember::random::cuda
+}  // namespace ember::inline v0::random::cuda

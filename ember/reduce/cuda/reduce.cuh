@@ -18,7 +18,7 @@
 #include "ember/driver/cuda/launch.h"
 #include "ember/reduce/functors.h"
 
-namespace ember::reduce::cuda {
+namespace ember::inline v0::reduce::cuda {
 
 constexpr int kReduceThreads = 256;
 constexpr int kInFlight = 4;
@@ -531,7 +531,7 @@ Status reduce_implementation(const driver::Params& params, const driver::CudaLau
   return driver::cuda::start<&reduce_finish_kernel<F>>(on, grid, args);
 }
 
-}  // namespace ember::reduce::cuda
+}  // namespace ember::inline v0::reduce::cuda
 
 #define EMBER_REDUCE_KERNEL(functor, type, name) \
   {name, {&reduce_implementation<reduce::functor<type>>, &reduce_needs<reduce::functor<type>>}},

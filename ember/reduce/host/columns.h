@@ -4,7 +4,7 @@
 
 #include "ember/reduce/host/rows.h"
 
-namespace ember::reduce::host {
+namespace ember::inline v0::reduce::host {
 
 /// Columns that are worked on together.
 template <class F>
@@ -225,4 +225,4 @@ void tile(const F& f, const ReduceArgs& args, const typename F::In* x, int width
   for (int level = kLevels - 1; level >= 0; --level) merge(out, levels[level]);
 }
 
-}  // namespace ember::reduce::host
+}  // namespace ember::inline v0::reduce::host

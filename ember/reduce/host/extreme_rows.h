@@ -4,7 +4,7 @@
 
 #include "ember/reduce/host/rows.h"
 
-namespace ember::reduce::host {
+namespace ember::inline v0::reduce::host {
 
 /// Whether one of kWidth values, which fill one vector or several, equals another one.
 template <class F, int kWidth>
@@ -171,4 +171,4 @@ typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x)
 #endif
 }
 
-}  // namespace ember::reduce::host
+}  // namespace ember::inline v0::reduce::host

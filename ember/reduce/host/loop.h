@@ -5,7 +5,7 @@
 #include "ember/reduce/host/columns.h"
 #include "ember/reduce/host/extreme_rows.h"
 
-namespace ember::reduce::host {
+namespace ember::inline v0::reduce::host {
 
 /// Calls `use(offset in the input, offset in the output)` for every output, without the dimensions
 /// before `from`.
@@ -70,7 +70,7 @@ Status reduce_implementation(const driver::Params& params, const HostLaunch& on)
   return {};
 }
 
-}  // namespace ember::reduce::host
+}  // namespace ember::inline v0::reduce::host
 
 #define EMBER_REDUCE_KERNEL(functor, type, name) \
   {name, &host::reduce_implementation<reduce::functor<type>>, nullptr},

@@ -6,7 +6,7 @@
 
 #include "ember/reduce/host/vectors.h"
 
-namespace ember::reduce::host {
+namespace ember::inline v0::reduce::host {
 
 using driver::HostLaunch;
 
@@ -304,4 +304,4 @@ typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x)
     return cascade.total();
 }
 
-}  // namespace ember::reduce::host
+}  // namespace ember::inline v0::reduce::host

@@ -7,7 +7,7 @@
 #include "ember/ops/host/vector.h"
 #include "ember/reduce/functors.h"
 
-namespace ember::reduce::host {
+namespace ember::inline v0::reduce::host {
 
 using ops::host::has_avx2;
 using ops::host::plain;
@@ -70,4 +70,4 @@ using Mask = std::conditional_t<
     std::conditional_t<sizeof(T) == 4, std::uint32_t,
                        std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint8_t>>>;
 
-}  // namespace ember::reduce::host
+}  // namespace ember::inline v0::reduce::host

@@ -42,7 +42,7 @@ struct Alone {
   memory::EventPool events{addresses};
   DeviceAllocator allocator{0, addresses, events, std::make_unique<memory::CachingBackEnd>()};
 
-  void* allocate(std::size_t bytes) { return allocator.allocate(bytes, nullptr)->address(); }
+  void* allocate(std::size_t bytes) { return allocator.allocate(bytes, nullptr).address; }
   void free(void* pointer) { (void)allocator.free(pointer); }
 };
 

@@ -115,9 +115,9 @@ void pinning(const Bench& bench) {
 void pageable(Bench& bench) {
   const char* group = "Ordinary host memory";
   bench.copies(group, rows::kPageable, rows::kDevice, bench.device.get(), bench.pageable.data(), 1,
-               ">= 25");
+               ">= 38");
   bench.copies(group, rows::kDevice, rows::kPageable, bench.pageable.data(), bench.device.get(), 1,
-               ">= 25");
+               ">= 38");
 }
 
 void on_device(const Bench& bench) {

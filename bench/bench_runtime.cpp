@@ -109,7 +109,7 @@ void events(const Bench& bench) {
   event.record(bench.stream);
   Bench::drain();
   bench.compare(
-      row(group, rows::kEventRecord, "<= 1.2 x raw"), kDeviceCalls,
+      row(group, rows::kEventRecord, "<= 1.08 x raw"), kDeviceCalls,
       [&] { event.record(bench.stream); }, [](Raw& raw) { raw.event_record(); });
   bench.compare(
       row(group, rows::kEventQuery), kDeviceCalls, [&] { (void)event.query(); },
@@ -304,19 +304,19 @@ void memory(const Bench& bench) {
   const char* group = "Memory";
   for (const std::size_t bytes : {std::size_t{512}, kMiB, 64 * kMiB})
     bench.contrast(
-        row(group, rows::allocate_free(bytes), "<= 0.08"),
+        row(group, rows::allocate_free(bytes), "<= 0.10"),
         [&] { const auto buffer = cuda::allocate(bytes, bench.stream); },
         [&](Raw& raw) { raw.malloc_free(bytes); });
   for (const std::size_t bytes : {std::size_t{512}, kMiB, 64 * kMiB})
     bench.contrast(
-        row(group, rows::allocate_free_raw(bytes), "<= 0.08"),
+        row(group, rows::allocate_free_raw(bytes), "<= 0.10"),
         [&] { cuda::caching_allocator_delete(cuda::caching_allocator_alloc(bytes)); },
         // What CUDA itself has for allocating often.
         [&](Raw& raw) { raw.malloc_free_async(bytes); });
   for (const int threads : {1, 2, 4, 8}) {
     Row mix = row(group, rows::mix(threads),
-                  threads == 1   ? "<= 0.08"
-                  : threads == 8 ? "<= 0.12"
+                  threads == 1   ? "<= 0.15"
+                  : threads == 8 ? "<= 0.35"
                                  : "");
     mix.unit = "us";
     Mix work{.threads = threads};

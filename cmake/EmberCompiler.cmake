@@ -42,6 +42,9 @@ if(EMBER_SANITIZE)
   set(sanitize -fsanitize=${EMBER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(ember_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
   target_link_options(ember_flags INTERFACE -fsanitize=${EMBER_SANITIZE})
+  # With sanitizers g++ takes what an empty std::optional holds for used (gcc.gnu.org bug 80635).
+  target_compile_options(ember_flags INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 endif()
 # For the shared libraries and the Python module. The unwinder stays shared: exceptions cross from one
 # library to the other, which two unwinders of their own cannot do.

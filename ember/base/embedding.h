@@ -1,5 +1,5 @@
-// What ember does in the way of the language that it is used from. On its own it writes warnings to
-// stderr and knows nothing of call stacks; the Python package replaces that by Python's.
+// Hooks for the language that ember is used from: warnings, call stacks, waits, interrupts. Without
+// them warnings go to stderr and call stacks are empty; the Python package installs Python's.
 #pragma once
 
 #include <string>

@@ -27,6 +27,15 @@ struct Segment {
   Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
 };
 
+/// One use of a block, as it began. A reset of the device ends it at any moment, and then the
+/// record may already describe another's memory: so whoever allocates keeps these, and reads no
+/// record.
+struct BlockUse {
+  Block* block = nullptr;  ///< null: no memory was asked for
+  void* address = nullptr;
+  std::uint64_t serial = 0;
+};
+
 /// Everything but the tag belongs to whoever the state names: the ledger's lock for blocks that are
 /// free, the user for blocks in use, whoever claimed a block until it is free or parked. `previous`
 /// and `next` always belong to the ledger's lock, and so does `segment`.
@@ -69,12 +78,14 @@ struct alignas(64) Block {
     tag.store(position | state, std::memory_order_release);
   }
   void set(State state) noexcept { set(position(), state); }
-  /// Hands the block out: from here on it is `allocated`, under a new serial.
-  void begin_use(std::size_t bytes) noexcept {
+  /// Hands the claimed block out: from here on it is `allocated`, under a new serial.
+  BlockUse begin_use(std::size_t bytes) noexcept {
     requested.store(bytes, std::memory_order_relaxed);
     const std::uint64_t number = serial.load(std::memory_order_relaxed) + 1;
     serial.store(number, std::memory_order_relaxed);
-    tag.store(in_use(position(), number), std::memory_order_release);
+    const std::uintptr_t at = position();
+    tag.store(in_use(at, number), std::memory_order_release);
+    return {this, reinterpret_cast<void*>(at), number};
   }
   std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }

@@ -12,9 +12,9 @@
 namespace ember::inline v0::memory {
 
 /// An open-addressing table of all blocks that exist, free or not. Writers hold the ledger's
-/// lock. Readers need no lock, at a price that Block::claim pays back: a find() that runs beside a
-/// writer may miss a block or return a record that has just changed its meaning. So the answer must
-/// be confirmed with claim(), and a miss must be repeated under the lock before it is believed.
+/// lock. Readers need none, but a find() beside a writer may miss a block, or return a record
+/// that has just changed its meaning. So an answer must be confirmed with Block::claim(), and a
+/// miss must be repeated under the lock before it is believed.
 class BlockMap {
  public:
   BlockMap();

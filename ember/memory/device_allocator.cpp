@@ -3,20 +3,22 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/spin.h"
 
 namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
-/// The ledger's lock. Who finds it taken opens the shards.
+/// The ledger's lock. Who finds it taken opens the shards. It is held for a fraction of what it
+/// takes to sleep and to be woken, so it is worth a short wait.
 class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
  public:
   explicit Lock(DeviceAllocator& allocator)
       EMBER_THREAD_NOTE(acquire_capability(allocator.ledger_.mutex))
-      : mutex_(allocator.ledger_.mutex) {
+          EMBER_THREAD_NOTE(no_thread_safety_analysis) : mutex_(allocator.ledger_.mutex) {
     if (mutex_.try_lock()) [[likely]]
       return;
-    mutex_.lock();
+    if (!spin_briefly([this] { return mutex_.try_lock(); })) mutex_.lock();
     if (allocator.caps_.keeps && !cuda::observed()) allocator.ledger_.shards.contended();
   }
   ~Lock() EMBER_THREAD_NOTE(release_capability()) { mutex_.unlock(); }
@@ -50,17 +52,14 @@ DeviceAllocator::~DeviceAllocator() {
 // ---- Allocate
 
 // The steps of chapter 8, by its numbers.
-Block* DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
-  if (bytes == 0) return nullptr;
+BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
+  if (bytes == 0) return {};
   if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
   if (pool == nullptr) pool = &default_pool_;
   const Request request{pool->back_end.block_bytes(bytes), bytes, stream, pool};
   const bool reset = passed();
   if (ledger_.shards.open() && !cuda::observed() && !reset) {
-    if (Block* block = ledger_.shards.take(request)) {
-      block->begin_use(bytes);
-      return block;
-    }
+    if (Block* block = ledger_.shards.take(request)) return block->begin_use(bytes);
   }
   const Tell tell(ledger_, cuda::observed() && source_.may_wait());
   if (!uses_.empty()) check(finish_uses());  // 1
@@ -70,11 +69,11 @@ Block* DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
     const Lock lock(*this);
     if (reset) [[unlikely]]
       renew();
-    if (Block* block = take(request)) return block;  // 2
+    if (const BlockUse use = take(request); use.block != nullptr) return use;  // 2
   }
   // 3 (callbacks that free memory) and 4 (garbage collection by age) have their place here.
-  Block* block = nullptr;
-  Status status = grow(request, block);  // 5
+  BlockUse use;
+  Status status = grow(request, use);  // 5
   // 6 (release oversize blocks) has its place here.
   if (status.code() == Code::out_of_memory) {  // 7
     Status waiting = reclaim().waiting;
@@ -85,19 +84,19 @@ Block* DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
       const Lock lock(*this);
       ledger_.emit({.kind = Kind::retried});
     }
-    status = grow(request, block);
+    status = grow(request, use);
     if (status.code() == Code::out_of_memory) {
       // A block that was waited for may fit though its segment had to stay.
       const Lock lock(*this);
-      if ((block = take(request)) != nullptr) return block;
+      if ((use = take(request)).block != nullptr) return use;
     }
   }
   if (status.code() == Code::out_of_memory) fail(request, {});  // 8
   check(status);
-  return block;
+  return use;
 }
 
-Block* DeviceAllocator::take(const Request& request) {
+BlockUse DeviceAllocator::take(const Request& request) {
   Shards& shards = ledger_.shards;
   Block* block = nullptr;
   if (shards.open()) [[unlikely]] {
@@ -114,10 +113,10 @@ Block* DeviceAllocator::take(const Request& request) {
       block = request.pool->back_end.take(ledger_, request);
     }
   }
-  if (block == nullptr) return nullptr;
-  ledger_.hand_out(block, request.requested);
+  if (block == nullptr) return {};
+  const BlockUse use = ledger_.hand_out(block, request.requested);
   if (shards.open()) shards.grant(ledger_.stats);
-  return block;
+  return use;
 }
 
 // They were counted as free when their users freed them.

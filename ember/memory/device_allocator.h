@@ -53,11 +53,11 @@ class DeviceAllocator {
   DeviceAllocator(const DeviceAllocator&) = delete;
   DeviceAllocator& operator=(const DeviceAllocator&) = delete;
 
-  /// A block of at least `bytes` for work on `stream`; null for zero bytes. Without a pool,
+  /// A block of at least `bytes` for work on `stream`; none for zero bytes. Without a pool,
   /// everybody's. May block while the device is asked for memory, and for work that uses freed
   /// memory when there is none left. Throws OutOfMemoryError, also where it would have to wait and
   /// must not; and AcceleratorError when the device reports anything else.
-  Block* allocate(std::size_t bytes, void* stream, Pool* pool = nullptr);
+  BlockUse allocate(std::size_t bytes, void* stream, Pool* pool = nullptr);
 
   /// Frees the block in use that begins at `address`; false if there is none. Never fails
   /// otherwise. Blocks only where the back end keeps nothing: until the device is done with it.
@@ -108,7 +108,7 @@ class DeviceAllocator {
   class Lock;
 
   // device_allocator.cpp
-  Block* take(const Request& request) EMBER_REQUIRES(ledger_.mutex);
+  BlockUse take(const Request& request) EMBER_REQUIRES(ledger_.mutex);
   void close_shards() EMBER_REQUIRES(ledger_.mutex);
   void release(Block* block) noexcept;
   void put_back(Block* block, AllocEvent::Kind kind) EMBER_REQUIRES(ledger_.mutex);
@@ -124,7 +124,7 @@ class DeviceAllocator {
   struct Reclaimed {
     Status waiting, releasing;
   };
-  Status grow(const Request& request, Block*& out);
+  Status grow(const Request& request, BlockUse& out);
   Reclaimed reclaim();
   void give_back_pending() noexcept;
   Status give_back(Block* whole) noexcept;

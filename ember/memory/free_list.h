@@ -31,10 +31,10 @@ class FreeList {
   /// Sum of the sizes of all blocks in it.
   std::size_t bytes() const noexcept { return bytes_; }
 
-  /// Calls `visit(block)` for every block, smallest first. The list must not change meanwhile.
-  template <class Visit>
-  void for_each(Visit&& visit) const {
-    for (Block* root : bins_) walk(root, visit);
+  /// Calls `function(block)` for every block, smallest first. The list must not change meanwhile.
+  template <class Function>
+  void for_each(const Function& function) const {
+    for (Block* root : bins_) walk(root, function);
   }
 
  private:
@@ -48,12 +48,12 @@ class FreeList {
   static int bin_of(std::size_t size) noexcept;
   int next_bin(int first) const noexcept;
 
-  template <class Visit>
-  static void walk(Block* root, Visit& visit) {  // expected depth: logarithmic
+  template <class Function>
+  static void walk(Block* root, const Function& function) {  // expected depth: logarithmic
     if (root == nullptr) return;
-    walk(root->left, visit);
-    visit(root);
-    walk(root->right, visit);
+    walk(root->left, function);
+    function(root);
+    walk(root->right, function);
   }
 
   std::uint32_t summary_ = 0;  // bit w: words_[w] is not zero

@@ -11,7 +11,7 @@ namespace ember::inline v0::memory {
 using Kind = AllocEvent::Kind;
 
 // Gets a segment for the request from the device, and hands out its beginning.
-Status DeviceAllocator::grow(const Request& request, Block*& out) {
+Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   const std::size_t bytes = request.pool->back_end.segment_bytes(request.size);
   std::uint32_t epoch = 0;
   {
@@ -40,8 +40,7 @@ Status DeviceAllocator::grow(const Request& request, Block*& out) {
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   request.pool->back_end.fit(ledger_, block, request);
-  ledger_.hand_out(block, request.requested);
-  out = block;
+  out = ledger_.hand_out(block, request.requested);
   return {};
 }
 

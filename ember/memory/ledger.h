@@ -36,9 +36,10 @@ class Ledger {
   /// address may belong to somebody else. It still counts as reserved. Its block is `releasing`.
   Segment remove_segment(Block* whole) EMBER_REQUIRES(mutex);
 
-  void hand_out(Block* block, std::size_t requested) EMBER_REQUIRES(mutex) {
-    block->begin_use(requested);
+  BlockUse hand_out(Block* block, std::size_t requested) EMBER_REQUIRES(mutex) {
+    const BlockUse use = block->begin_use(requested);
     emit(AllocEvent::Kind::allocated, *block);
+    return use;
   }
   /// What happened to a block is counted and reported.
   void emit(AllocEvent::Kind kind, const Block& block) EMBER_REQUIRES(mutex) {

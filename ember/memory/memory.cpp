@@ -24,17 +24,17 @@ std::string hex(const void* pointer) {
   return text;
 }
 
-/// Calls `visit(allocator)` for every device's allocator, the current device's first, until one
+/// Calls `function(allocator)` for every device's allocator, the current device's first, until one
 /// answers true.
-template <class Visit>
-bool any_allocator(Visit&& visit) {
+template <class Function>
+bool any_allocator(const Function& function) {
   const int first = current_device();
   if (DeviceAllocator* allocator = memory::allocator_if_made(first))
-    if (visit(*allocator)) return true;
+    if (function(*allocator)) return true;
   for (int device = 0; device < memory::kMaxDevices; ++device) {
     if (device == first) continue;
     if (DeviceAllocator* allocator = memory::allocator_if_made(device))
-      if (visit(*allocator)) return true;
+      if (function(*allocator)) return true;
   }
   return false;
 }
@@ -59,11 +59,10 @@ DeviceBuffer allocate(std::size_t bytes, const Stream& stream) {
   DeviceAllocator& allocator = memory::allocator_of(stream.device_index());
   // Asked for first: memory may turn out to be younger than it says, but never older.
   buffer.epoch_ = allocator.device_epoch();
-  buffer.block_ = allocator.allocate(bytes, stream.native());
-  if (buffer.block_ != nullptr) {
-    buffer.data_ = buffer.block_->address();
-    buffer.serial_ = buffer.block_->serial.load(std::memory_order_relaxed);
-  }
+  const memory::BlockUse use = allocator.allocate(bytes, stream.native());
+  buffer.block_ = use.block;
+  buffer.data_ = use.address;
+  buffer.serial_ = use.serial;
   buffer.size_ = bytes;
   buffer.stream_.emplace(stream);
   return buffer;
@@ -107,8 +106,7 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
     throw ValueError("Expected a stream of device " + std::to_string(index) + ", but got: " +
                      stream->str() + " of device " + std::to_string(stream->device_index()));
   void* const native = stream ? stream->native() : current_native_stream(index);
-  const memory::Block* block = memory::allocator_of(index).allocate(bytes, native);
-  return block != nullptr ? block->address() : nullptr;
+  return memory::allocator_of(index).allocate(bytes, native).address;
 }
 
 void caching_allocator_delete(void* pointer) {

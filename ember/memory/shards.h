@@ -13,9 +13,9 @@
 // may count is granted in advance:
 //
 //   - While shards are open, the levels in Stats are those of what is in use plus all quota.
-//   - A block taken from a shard is paid for from the shard's quota, and one put there adds to it;
-//     so neither changes the levels. A quota is never negative, so what is in use never exceeds the
-//     levels; and these stay below the peaks (next point). So no peak is missed.
+//   - A block taken from a shard is counted against the shard's quota, and one put there adds to
+//     it; so neither changes the levels. A quota is never negative, so what is in use never exceeds
+//     the levels; and these stay below the peaks (next point). So no peak is missed.
 //   - A block that the quota does not cover is counted in the levels, under the ledger's lock.
 //     Should that lift them above a peak, all quota is recalled first (make_room), with every
 //     shard's lock held at once: the levels are then what is in use at that moment, and what they

@@ -33,7 +33,7 @@ class AnyBackEnd : public testing::Test {
   Allocator allocator_{kDevice, device_};
 
   Block* allocate(std::size_t bytes, std::uintptr_t stream = 0) {
-    return allocator_.allocate(bytes, stream_handle(stream).native);
+    return allocator_.allocate(bytes, stream_handle(stream).native).block;
   }
 };
 using BackEnds = testing::Types<CachingAllocator, DirectAllocator>;
@@ -112,7 +112,7 @@ TYPED_TEST(AnyBackEnd, MemoryThatAResetOvertookIsNotHandedOut) {
     EXPECT_EQ(error.error_code(), static_cast<int>(Code::context_is_destroyed)) << error.what();
   }
   EXPECT_TRUE(allocator.snapshot().empty());
-  EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr)->address()));
+  EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr).address));
 }
 
 // Of the thread that frees, and of one that gives a segment back while the device is reset.
@@ -131,7 +131,7 @@ TYPED_TEST(AnyBackEnd, ASegmentThatAResetOvertookOnItsWayBackIsGone) {
     TypeParam allocator(0, device);
     for (const bool noticed : {false, true}) {
       device.allocator = noticed ? &allocator : nullptr;
-      EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr)->address()));
+      EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr).address));
       EXPECT_TRUE(allocator.empty_cache().ok());
       EXPECT_TRUE(allocator.snapshot().empty());
       EXPECT_EQ(allocator.counters().reserved_bytes.all.current, 0);
@@ -194,8 +194,8 @@ TYPED_TEST(AnyBackEnd, AWorkerNeverWaitsForAThreadThatWaitsForIt) {
     }
   } device(100 * kMiB);
   TypeParam allocator(0, device);
-  Block* block = allocator.allocate(kMiB, nullptr);
-  Block* owned = allocator.allocate(kMiB, nullptr);
+  Block* block = allocator.allocate(kMiB, nullptr).block;
+  Block* owned = allocator.allocate(kMiB, nullptr).block;
   EXPECT_TRUE(allocator.record_stream(block->address(), stream_handle(7)));
   EXPECT_TRUE(allocator.free(block->address()));
   int done = 0;
@@ -283,15 +283,15 @@ class Pools : public AnyBackEnd<CachingAllocator> {};
 
 TEST_F(Pools, DoNotShareMemory) {
   memory::Pool* pool = allocator_.make_pool();
-  void* const ours = allocator_.allocate(kKiB, nullptr, pool)->address();
+  void* const ours = allocator_.allocate(kKiB, nullptr, pool).address;
   void* const everybodys = allocate(kKiB)->address();
   EXPECT_EQ(device_.segments(), 2U);
   EXPECT_TRUE(allocator_.free(ours));
   EXPECT_NE(allocate(kKiB)->address(), ours);
-  EXPECT_EQ(allocator_.allocate(kKiB, nullptr, pool)->address(), ours);
+  EXPECT_EQ(allocator_.allocate(kKiB, nullptr, pool).address, ours);
   EXPECT_TRUE(allocator_.free(ours));
   EXPECT_TRUE(allocator_.free(everybodys));
-  EXPECT_EQ(allocator_.allocate(kKiB, nullptr, pool)->address(), ours);
+  EXPECT_EQ(allocator_.allocate(kKiB, nullptr, pool).address, ours);
   const auto segments = allocator_.snapshot();
   ASSERT_EQ(segments.size(), 2U);
   EXPECT_NE(segments[0].pool, segments[1].pool);
@@ -301,12 +301,12 @@ TEST_F(Pools, DoNotShareMemory) {
 
 TEST_F(Pools, KeepTheirMemoryUntilTheyAreReleased) {
   memory::Pool* pool = allocator_.make_pool();
-  Block* block = allocator_.allocate(kKiB, nullptr, pool);
+  Block* block = allocator_.allocate(kKiB, nullptr, pool).block;
   void* const kept = block->address();
   EXPECT_TRUE(allocator_.free(kept));
   EXPECT_TRUE(allocator_.empty_cache().ok());
   EXPECT_EQ(device_.segments(), 1U);
-  block = allocator_.allocate(kKiB, nullptr, pool);
+  block = allocator_.allocate(kKiB, nullptr, pool).block;
   EXPECT_EQ(block->address(), kept);
   allocator_.release_pool(pool);
   EXPECT_TRUE(allocator_.empty_cache().ok());
@@ -323,7 +323,7 @@ TEST_F(Pools, OutliveAReset) {
   (void)allocator_.allocate(kKiB, nullptr, released);
   allocator_.release_pool(released);
   device_.reset(kDevice);
-  Block* block = allocator_.allocate(kKiB, nullptr, pool);
+  Block* block = allocator_.allocate(kKiB, nullptr, pool).block;
   EXPECT_EQ(allocator_.snapshot().size(), 1U);
   EXPECT_TRUE(allocator_.free(block->address()));
   allocator_.release_pool(pool);

@@ -22,7 +22,7 @@ class CachingAllocatorTest : public testing::Test {
  protected:
   static constexpr std::size_t kCapacity = 100 * kMiB;
   Block* allocate(std::size_t bytes, std::uintptr_t stream = 0) {
-    return allocator_.allocate(bytes, stream_handle(stream).native);
+    return allocator_.allocate(bytes, stream_handle(stream).native).block;
   }
   void expect_out_of_memory(std::size_t bytes, const std::string& text) {
     try {
@@ -310,16 +310,16 @@ TEST_F(CachingAllocatorTest, ABlockIsFreedForOneUseOnly) {
 TEST_F(CachingAllocatorTest, ABlockStaysParkedUntilItsEventCanBeRecorded) {
   for (const int failing : {1, 2}) {  // creating the event, recording it
     CachingAllocator allocator(0, device_);
-    void* const pointer = allocator.allocate(kKiB, nullptr)->address();
+    void* const pointer = allocator.allocate(kKiB, nullptr).address;
     EXPECT_TRUE(allocator.record_stream(pointer, stream_handle(2)));
     device_.fail_call(failing, Code::launch_failure);
     EXPECT_TRUE(allocator.free(pointer));
     device_.fail_call(0, Code::ok);
     EXPECT_EQ(allocator.allocated(), 0);
     EXPECT_EQ(allocator.counters().active.all.current, 1);
-    EXPECT_NE(allocator.allocate(kKiB, nullptr)->address(), pointer);  // recorded only now
+    EXPECT_NE(allocator.allocate(kKiB, nullptr).address, pointer);  // recorded only now
     device_.complete(stream_handle(2));
-    EXPECT_EQ(allocator.allocate(kKiB, nullptr)->address(), pointer);
+    EXPECT_EQ(allocator.allocate(kKiB, nullptr).address, pointer);
   }
   EXPECT_EQ(device_.events_alive(), 0U);
 }
@@ -428,7 +428,7 @@ TEST_F(CachingAllocatorTest, AnObserverMayAllocate) {
     explicit Allocating(CachingAllocator& allocator) : allocator_(allocator) {}
     void notice(const Activity&) noexcept override {
       ++notices;
-      Block* block = allocator_.allocate(100, nullptr);
+      Block* block = allocator_.allocate(100, nullptr).block;
       EXPECT_TRUE(allocator_.free(block, block->address(), block->serial));
     }
     int notices = 0;

@@ -18,7 +18,7 @@ int everything(CachingAllocator& allocator, FakeDevice& device) {
   std::vector<void*> live;
   const auto allocate = [&](std::size_t bytes, std::uintptr_t stream) {
     try {
-      live.push_back(allocator.allocate(bytes, stream_handle(stream).native)->address());
+      live.push_back(allocator.allocate(bytes, stream_handle(stream).native).address);
     } catch (const Error&) {
       ++errors;
     }

@@ -81,7 +81,7 @@ class Pair {
   void allocate(std::size_t bytes, std::uintptr_t stream) {
     const auto expected = model_.allocate(bytes, stream * 64);
     try {
-      const memory::Block* block = allocator_.allocate(bytes, stream_handle(stream).native);
+      const memory::Block* block = allocator_.allocate(bytes, stream_handle(stream).native).block;
       ASSERT_TRUE(expected.has_value()) << "the model is out of memory for " << bytes;
       ASSERT_EQ(block->position(), *expected) << bytes << " bytes on stream " << stream;
       live_.push_back(*expected);

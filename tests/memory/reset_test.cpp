@@ -10,9 +10,11 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ember/base/error.h"
+#include "ember/runtime/observer.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
@@ -34,13 +36,12 @@ class Resets : public testing::Test {
   static constexpr int kDevice = 0, kOther = 1;
   static constexpr unsigned kThreads = 8;
 
-  /// What a buffer remembers.
+  /// What a buffer remembers, and the epoch in which it surely is; none if a reset came between.
   struct Held {
-    Block* block;
-    void* address;
-    std::uint64_t serial;
+    memory::BlockUse use;
     std::uint32_t epoch;
   };
+  static constexpr std::uint32_t kUnsure = ~std::uint32_t{0};
 
   void work(unsigned number) {
     std::mt19937_64 random(number);
@@ -55,7 +56,7 @@ class Resets : public testing::Test {
         } else if (dice < 92 && !held.empty()) {
           driver::StreamHandle stream = stream_handle(5 + random() % 2, kOther);
           stream.epoch = device_.device_epoch(kOther);
-          (void)allocator_.record_stream(held[random() % held.size()].address, stream);
+          (void)allocator_.record_stream(held[random() % held.size()].use.address, stream);
         } else if (dice < 96) {
           device_.complete(stream_handle(5 + random() % 2, kOther));
         } else if (dice == 96) {
@@ -63,8 +64,8 @@ class Resets : public testing::Test {
         } else if (dice == 97) {
           (void)allocator_.counters();
           (void)allocator_.allocated();
-        } else if (dice == 98 && !held.empty()) {
-          (void)allocator_.free(held.back().address);  // by its address: perhaps stale
+        } else if (dice == 98 && !held.empty() && by_address_) {
+          (void)allocator_.free(held.back().use.address);  // perhaps another's by now
         } else {
           int local = 0;
           EXPECT_FALSE(allocator_.free(&local));
@@ -81,9 +82,15 @@ class Resets : public testing::Test {
   }
 
   void allocate(std::size_t bytes, std::uintptr_t stream, std::vector<Held>& held) {
-    const std::uint32_t epoch = device_.epoch();
-    Block* block = allocator_.allocate(bytes, stream_handle(stream).native);
-    held.push_back({block, block->address(), block->serial, epoch});
+    std::uint32_t epoch = device_.epoch();
+    const memory::BlockUse use = allocator_.allocate(bytes, stream_handle(stream).native);
+    if (by_address_ || device_.epoch() != epoch) {
+      epoch = kUnsure;
+    } else {
+      const std::lock_guard lock(mutex_);
+      EXPECT_TRUE(in_use_.emplace(epoch, use.address).second) << "handed out twice";
+    }
+    held.push_back({use, epoch});
   }
 
   void release(std::uint64_t random, std::vector<Held>& held) {
@@ -91,36 +98,46 @@ class Resets : public testing::Test {
     std::swap(held[random % held.size()], held.back());
     const Held gone = held.back();
     held.pop_back();
-    (void)allocator_.free(gone.block, gone.address, gone.serial);
+    if (gone.epoch != kUnsure) {
+      const std::lock_guard lock(mutex_);
+      in_use_.erase({gone.epoch, gone.use.address});
+    }
+    (void)allocator_.free(gone.use.block, gone.use.address, gone.use.serial);
   }
+
+  void run_beside_resets();
 
   FakeDevice device_{256 * kMiB, kDevice};
   Allocator allocator_{kDevice, device_};
   std::atomic<bool> stop_{false};
   std::atomic<std::int64_t> operations_{0}, refused_{0};
+  bool by_address_ =
+      true;  // frees by address too, which may hit what another thread was given since
+  std::mutex mutex_;
+  std::set<std::pair<std::uint32_t, void*>> in_use_;  // what surely is of that epoch
 };
 using BackEnds = testing::Types<CachingAllocator, DirectAllocator>;
 TYPED_TEST_SUITE(Resets, BackEnds);
 
-TYPED_TEST(Resets, BesideEverythingElse) {
+template <class Allocator>
+void Resets<Allocator>::run_beside_resets() {
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < TestFixture::kThreads; ++i)
-    threads.emplace_back([this, i] { this->work(i); });
+  for (unsigned i = 0; i < kThreads; ++i) threads.emplace_back([this, i] { work(i); });
   const auto end = std::chrono::steady_clock::now() + duration();
   int resets = 0;
   std::mt19937 random(99);
   while (std::chrono::steady_clock::now() < end || resets < 20) {
-    this->device_.reset(random() % 3 == 0 ? TestFixture::kOther : TestFixture::kDevice);
+    device_.reset(random() % 3 == 0 ? kOther : kDevice);
     ++resets;
     // Between resets there is time for work: some hundred operations.
-    const std::int64_t next = this->operations_ + static_cast<std::int64_t>(random() % 400);
-    while (this->operations_ < next) std::this_thread::yield();
+    const std::int64_t next = operations_ + static_cast<std::int64_t>(random() % 400);
+    while (operations_ < next) std::this_thread::yield();
   }
-  this->stop_ = true;
+  stop_ = true;
   for (std::thread& thread : threads) thread.join();
-  for (const int number : {5, 6}) this->device_.complete(stream_handle(number, 1));
-  EXPECT_TRUE(this->allocator_.empty_cache().ok());
-  const cuda::MemoryCounters counters = this->allocator_.counters();
+  for (const int number : {5, 6}) device_.complete(stream_handle(number, 1));
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  const cuda::MemoryCounters counters = allocator_.counters();
   for (const auto* group :
        {&counters.allocation, &counters.active, &counters.segment, &counters.inactive_split,
         &counters.allocated_bytes, &counters.active_bytes, &counters.reserved_bytes,
@@ -131,15 +148,55 @@ TYPED_TEST(Resets, BesideEverythingElse) {
       EXPECT_GE(counter->peak, 0);
     }
   }
-  EXPECT_EQ(this->device_.segments(), 0U);
-  EXPECT_TRUE(this->allocator_.snapshot().empty());
+  EXPECT_EQ(device_.segments(), 0U);
+  EXPECT_TRUE(allocator_.snapshot().empty());
+}
+
+TYPED_TEST(Resets, BesideEverythingElse) { this->run_beside_resets(); }
+
+TYPED_TEST(Resets, HandNothingOutTwice) {
+  this->by_address_ = false;
+  this->run_beside_resets();
+}
+
+/// Resets the device when it is told of an allocation, and has another thread allocate.
+class ResetWhenTold final : public cuda::Observer {
+ public:
+  ResetWhenTold(FakeDevice& device, memory::DeviceAllocator& allocator)
+      : device_(device), allocator_(allocator) {
+    cuda::set_observer(this);
+  }
+  ~ResetWhenTold() override { cuda::set_observer(nullptr); }
+  void notice(const cuda::Activity& activity) noexcept override {
+    if (activity.kind != cuda::Activity::Kind::memory_allocated || other.block != nullptr) return;
+    device_.reset(0);
+    other = allocator_.allocate(kMiB, nullptr);
+  }
+  memory::BlockUse other;
+
+ private:
+  FakeDevice& device_;
+  memory::DeviceAllocator& allocator_;
+};
+
+// The record describes another's memory before allocate() has returned; what is returned does not.
+TEST(ResetDuringAllocation, EndsTheUseAndLeavesTheRecordToOthers) {
+  FakeDevice device(64 * kMiB);
+  CachingAllocator allocator(0, device);
+  const ResetWhenTold observer(device, allocator);
+  const memory::BlockUse mine = allocator.allocate(16 * kMiB, nullptr);  // one record
+  ASSERT_EQ(mine.block, observer.other.block) << "or this shows nothing";
+  EXPECT_NE(mine.serial, observer.other.serial);
+  EXPECT_FALSE(allocator.free(mine.block, mine.address, mine.serial));
+  EXPECT_EQ(allocator.allocated(), static_cast<std::int64_t>(kMiB)) << "the other's";
+  EXPECT_TRUE(allocator.free(observer.other.block, observer.other.address, observer.other.serial));
 }
 
 // After a reset nothing of what was counted before is lost but what is current.
 TEST(ResetCounters, SumsAndPeaksCarryOver) {
   FakeDevice device(64 * kMiB);
   CachingAllocator allocator(0, device);
-  Block* block = allocator.allocate(3 * kMiB, nullptr);
+  Block* block = allocator.allocate(3 * kMiB, nullptr).block;
   (void)allocator.allocate(1000, nullptr);
   EXPECT_TRUE(allocator.free(block->address()));
   const auto before = allocator.counters();

@@ -94,7 +94,7 @@ class Threads : public testing::Test {
             random() % 50 == 0 ? 1 + random() % (3 * kMiB) : std::size_t{512} << (random() % 8);
         try {
           const memory::Block* block =
-              allocator_.allocate(bytes, stream_handle(random() % kStreams).native);
+              allocator_.allocate(bytes, stream_handle(random() % kStreams).native).block;
           live.push_back({block->position(), block->size});
           owners_.claim(live.back().address, live.back().size, thread + 1);
           ++allocations_;
@@ -199,7 +199,7 @@ TEST_F(Threads, PeaksAreExact) {
         for (int i = 0; i < steps; ++i) {
           if (live.empty() || (random() % 2 == 0 && live.size() < kMost)) {
             live.push_back(
-                allocator_.allocate(size_of(thread), stream_handle(thread % 2).native)->address());
+                allocator_.allocate(size_of(thread), stream_handle(thread % 2).native).address);
             ++allocations;
           } else {
             EXPECT_TRUE(allocator_.free(live.back()));
@@ -211,7 +211,7 @@ TEST_F(Threads, PeaksAreExact) {
       walk(20'000);
       while (live.size() < kMost) {
         live.push_back(
-            allocator_.allocate(size_of(thread), stream_handle(thread % 2).native)->address());
+            allocator_.allocate(size_of(thread), stream_handle(thread % 2).native).address);
         ++allocations;
       }
       barrier.arrive_and_wait();
@@ -249,7 +249,7 @@ TEST_F(Threads, NothingIsLostInShards) {
   // All that is free is one piece per segment again.
   complete();
   EXPECT_TRUE(allocator_.empty_cache().ok());
-  memory::Block* everything = allocator_.allocate(kCapacity, nullptr);
+  memory::Block* everything = allocator_.allocate(kCapacity, nullptr).block;
   ASSERT_NE(everything, nullptr);
   EXPECT_TRUE(allocator_.free(everything->address()));
   expect_all_returned();
@@ -262,7 +262,7 @@ TEST_F(Threads, BlocksMoveBetweenThreads) {
   run([&](unsigned thread) {
     std::mt19937 random(thread);
     for (int i = 0; i < kRounds; ++i) {
-      memory::Block* block = allocator_.allocate(std::size_t{512} << (random() % 6), nullptr);
+      memory::Block* block = allocator_.allocate(std::size_t{512} << (random() % 6), nullptr).block;
       owners_.claim(block->position(), block->size, 1);
       if (void* old = places[random() % places.size()].exchange(block)) {
         auto* freed = static_cast<memory::Block*>(old);

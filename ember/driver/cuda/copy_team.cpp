@@ -36,9 +36,9 @@ struct Job {
   }
 };
 
-/// Where a job is offered. A job is looked at only by those who are counted before, so that its
-/// caller knows when nobody does any more.
-class Desk {
+/// Where a job is offered. A helper counts itself before it looks at the job, so that the caller
+/// knows when nobody does any more.
+class JobSlot {
  public:
   /// False if there is a job already.
   bool offer(Job& job) noexcept {
@@ -76,27 +76,27 @@ class Desk {
 class Team {
  public:
   void run(Job& job) noexcept {
-    hire();
-    Desk* const desk = offer(job);
-    if (desk != nullptr && asleep_.load() > 0) {
+    start_helpers();
+    JobSlot* const slot = offer(job);
+    if (slot != nullptr && asleep_.load() > 0) {
       { const MutexLock lock(mutex_); }  // whoever is about to sleep has not looked yet, or does
       wanted_.notify_all();
     }
     job.work();
-    if (desk != nullptr) desk->withdraw();
+    if (slot != nullptr) slot->withdraw();
   }
 
  private:
   /// Null if so many copies are under way that the helpers have enough to do.
-  Desk* offer(Job& job) noexcept {
-    for (Desk& desk : desks_)
-      if (desk.offer(job)) return &desk;
+  JobSlot* offer(Job& job) noexcept {
+    for (JobSlot& slot : slots_)
+      if (slot.offer(job)) return &slot;
     return nullptr;
   }
 
   /// Helpers are started at the first need and end with the process.
-  void hire() noexcept {
-    if (hired_.load(std::memory_order_relaxed) || hired_.exchange(true)) return;
+  void start_helpers() noexcept {
+    if (started_.load(std::memory_order_relaxed) || started_.exchange(true)) return;
     const unsigned helpers = std::min(kMostHelpers, std::thread::hardware_concurrency() / 2);
     try {
       for (unsigned i = 0; i < helpers; ++i) std::thread([this] { help(); }).detach();
@@ -113,17 +113,17 @@ class Team {
         while (!has_work()) wanted_.wait(mutex_);
         asleep_.fetch_sub(1);
       }
-      for (Desk& desk : desks_)
-        if (desk.has_work()) desk.help();
+      for (JobSlot& slot : slots_)
+        if (slot.has_work()) slot.help();
     }
   }
 
   bool has_work() noexcept {
-    return std::any_of(desks_.begin(), desks_.end(), [](Desk& desk) { return desk.has_work(); });
+    return std::any_of(slots_.begin(), slots_.end(), [](JobSlot& slot) { return slot.has_work(); });
   }
 
-  std::array<Desk, 4> desks_;
-  std::atomic<bool> hired_{false};
+  std::array<JobSlot, 4> slots_;
+  std::atomic<bool> started_{false};
   std::atomic<int> asleep_{0};
   Mutex mutex_;
   Condition wanted_;
@@ -131,9 +131,9 @@ class Team {
 
 }  // namespace
 
-bool copy_team_pays() noexcept {
-  static const bool pays = std::thread::hardware_concurrency() >= 4;
-  return pays;
+bool copy_team_is_faster() noexcept {
+  static const bool faster = std::thread::hardware_concurrency() >= 4;
+  return faster;
 }
 
 void copy_by_team(void* target, const void* source, std::size_t bytes) noexcept {

@@ -7,7 +7,7 @@
 namespace ember::inline v0::driver::cuda {
 
 /// Whether the machine has the threads to make it worth it.
-bool copy_team_pays() noexcept;
+bool copy_team_is_faster() noexcept;
 
 /// memcpy by a few threads, the caller among them. Blocks until it is done; never waits for
 /// anything but the team. Thread-safe: callers share the team.

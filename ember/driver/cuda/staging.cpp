@@ -123,7 +123,7 @@ Staging::~Staging() = default;
 
 Staging::Outcome Staging::copy(CUdeviceptr target, CUdeviceptr source, std::size_t bytes,
                                CUstream stream, CUresult& result) noexcept {
-  if (bytes < kFrom || !copy_team_pays()) return Outcome::left_to_cuda;
+  if (bytes < kFrom || !copy_team_is_faster()) return Outcome::left_to_cuda;
   const bool up = is_device(target) && is_pageable(source, bytes);
   const bool down = !up && is_device(source) && is_pageable(target, bytes);
   if (!up && !down) return Outcome::left_to_cuda;

@@ -112,7 +112,7 @@ Status gather_implementation(const IndexedArgs& args, const CudaLaunch& on) {
 
 RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexcept {
   // Rows of adjacent elements and indices, enough of them to fill the device, and enough indices
-  // for each row that reading all of it pays.
+  // for each row that reading all of it is faster.
   constexpr std::int64_t kFewRows = 64;
   if (args.dims != 2 || args.step != 1 || args.wrap || args.limit < 64) return nullptr;
   if (args.target_stride[0] != 1 || args.source_stride[0] != 0 || args.index_stride[0] != 1)

@@ -90,7 +90,7 @@ Status each_part(const IndexedArgs& args, std::int64_t unit, const Launch& launc
   return each_part(part, unit, launch);
 }
 
-/// Reads with the rows of the source in shared memory; see gather_rows.cu. Null: it does not pay,
+/// Reads with the rows of the source in shared memory; see gather_rows.cu. Null: it is not faster,
 /// or does not fit.
 using RowsImplementation = Status (*)(const IndexedArgs&, const CudaLaunch&);
 RowsImplementation rows_implementation(const IndexedArgs& args, int unit) noexcept;

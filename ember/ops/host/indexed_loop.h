@@ -1,6 +1,7 @@
 // The host implementation of kernels that look places up in an index. All indices are checked
-// before anything is moved, so that a bad one leaves everything as it was. Positions are visited so
-// that of two that meet in one place the later one (in the order of the index) comes later.
+// before anything is moved, so that a bad one leaves everything as it was. Positions are gone
+// through so that of two that meet in one place the later one (in the order of the index) comes
+// later.
 #pragma once
 
 #include <cstddef>
@@ -102,7 +103,7 @@ inline Status checked_index(const IndexedArgs& args, const HostLaunch& on,
   return bad == nullptr ? Status() : out_of_bounds(*bad, args.dim, args.limit);
 }
 
-/// Visits every position with the elements that meet there. `reads`: the index says where the
+/// Goes through every position with the elements that meet there. `reads`: the index says where the
 /// source is; otherwise where the target is.
 template <bool reads, class T, class Move>
 Status each_pair(const driver::Params& params, const HostLaunch& on, const Move& move) {

@@ -158,7 +158,7 @@ Item* radix_sort(Item* from, Item* to, std::int64_t n) {
 
 template <class Key, class Item>
 Status sort_items(const SortArgs& args, const Key* in, Key* values, std::int64_t* indices) {
-  constexpr std::int64_t kFew = 256;  // where counting digits does not pay
+  constexpr std::int64_t kFew = 256;  // where comparing is faster than counting digits
   const bool few = args.n < kFew;
   const auto entries = make_entries<Item>(args.n);
   const auto others = few ? nullptr : make_entries<Item>(args.n);

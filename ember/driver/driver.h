@@ -114,6 +114,7 @@ class EMBER_TEST_API Driver {
   virtual Status pinned_free(void* pointer) noexcept = 0;
   /// Page-locks memory that the caller owns and keeps alive until host_unregister.
   virtual Status host_register(void* pointer, std::size_t bytes) noexcept = 0;
+  /// Blocks until copies that may use it are done.
   virtual Status host_unregister(void* pointer) noexcept = 0;
 
   // ---- Streams

@@ -83,7 +83,7 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
   ops::copy_bytes(arriving, leaving, stream);
   if (!arriving.is(target)) copy_here(target, arriving);
   if (!non_blocking)
-    stream.synchronize();
+    cuda::synchronize_in_epoch(stream, target.storage()->epoch());
   else
     leaving.storage()->record_stream(stream);
 }
@@ -93,7 +93,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   if (same_layout(target, source)) {
     ops::copy_bytes(target, source, stream);
     if (!non_blocking)
-      stream.synchronize();
+      cuda::synchronize_in_epoch(stream, source.storage()->epoch());
     else
       target.storage()->record_stream(stream);
     return;
@@ -102,7 +102,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   if (target.is_contiguous() && target.dtype() == leaving.dtype()) {
     ops::copy_bytes(target, leaving, stream);
     if (!non_blocking)
-      stream.synchronize();
+      cuda::synchronize_in_epoch(stream, source.storage()->epoch());
     else
       target.storage()->record_stream(stream);
     return;
@@ -110,7 +110,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   // The last step is the host's own, so the copy has to be over.
   const Tensor arriving = empty(target.sizes(), leaving.dtype());
   ops::copy_bytes(arriving, leaving, stream);
-  stream.synchronize();
+  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
   copy_here(target, arriving);
 }
 

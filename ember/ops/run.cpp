@@ -53,7 +53,7 @@ void copy_out(void* target, const Tensor& source) {
   const cuda::Stream stream = cuda::current_stream(source.device());
   cuda::copy_in_epoch(stream, source.storage()->epoch(), target, source.data_ptr(),
                       source.element_size());
-  stream.synchronize();
+  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
 }
 
 Status run_here(const driver::Kernel& kernel, const driver::Params& params) {

@@ -151,14 +151,16 @@ EMBER_API std::vector<std::string> get_arch_list();
 EMBER_API std::string get_gencode_flags();
 
 /// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted, and
-/// `operation not permitted` in a host function of that device, which would wait for itself.
-/// Not affected by the sync debug mode.
+/// `operation not permitted` in a host function and in a kernel's host implementation, which would
+/// wait for themselves; `context is destroyed` if the device was reset meanwhile. Not affected by
+/// the sync debug mode.
 EMBER_API void synchronize(DeviceArg device = {});
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
 /// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until
-/// work in progress has stopped. No other thread may be using the device. On real GPUs a fault
-/// cannot be cleared within the process: then the fault is thrown again, and nothing has changed.
+/// work in progress has stopped. Other threads may go on: a call of theirs is done before the reset
+/// or after it, or ends with `context is destroyed`. On real GPUs a fault cannot be cleared within
+/// the process: then the fault is thrown again, and nothing has changed.
 EMBER_API void reset_device(DeviceArg device = {});
 
 /// Whether `device` can be given access to memory of `peer`. AssertionError `Invalid device id` or

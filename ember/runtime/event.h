@@ -36,7 +36,9 @@ class EMBER_API Event {
   void wait() const { wait(current_stream()); }
   /// True if never recorded, or all work it stands for is done.
   bool query() const;
-  /// Blocks until the work it stands for is done. Nothing if never recorded.
+  /// Blocks until the work it stands for is done. Nothing if never recorded. AcceleratorError if
+  /// the device faulted or was reset, and `operation not permitted` in a host function or a
+  /// kernel's host implementation.
   void synchronize() const;
   /// Milliseconds from this event to `end`. ValueError `Both events must be created with argument
   /// 'enable_timing=True'.`, ValueError `Both events must be recorded before calculating elapsed

@@ -44,6 +44,10 @@ void launch_on_current(int device, std::uint32_t epoch, const driver::Kernel& ke
 void copy_in_epoch(const Stream& stream, std::uint32_t epoch, void* target, const void* source,
                    std::size_t bytes);
 
+/// stream.synchronize() for work that was enqueued in that epoch: refused if it has passed, since a
+/// reset may have dropped the work.
+void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch);
+
 /// The native handle of the calling thread's current stream on an existing device, without owning
 /// the stream: null is the default one.
 void* current_native_stream(int device);

@@ -24,9 +24,21 @@ void report(Kind kind, const Stream& stream, Activity activity) {
 
 /// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
 /// call.
-void settle(driver::Driver& machine, const Stream& stream) {
+void settle(driver::Driver& machine, const driver::StreamHandle& stream) {
   if (detail::launch_blocking()) [[unlikely]]
-    check(machine.stream_synchronize(stream.handle()));
+    check(machine.stream_synchronize(stream));
+}
+
+/// The handle of a stream for work with memory of that epoch.
+driver::StreamHandle handle_in_epoch(driver::StreamHandle handle, std::uint32_t epoch) {
+  if (epoch == driver::kAnyEpoch || handle.epoch == epoch) return handle;
+  if (handle.native != nullptr)
+    throw AcceleratorError(
+        Status(Code::context_is_destroyed,
+               "the stream and the memory are from before and after a reset of cuda:" +
+                   std::to_string(handle.device)));
+  handle.epoch = epoch;
+  return handle;
 }
 
 void call_host_function(void* argument) { (*static_cast<std::function<void()>*>(argument))(); }
@@ -49,7 +61,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   check(machine.launch(stream.handle(), kernel, params));
   if (observed()) [[unlikely]]
     report(Kind::kernel_launched, stream, {.name = kernel.name.c_str(), .accesses = accesses});
-  settle(machine, stream);
+  settle(machine, stream.handle());
 }
 
 void launch_on_current(int device, std::uint32_t epoch, const Kernel& kernel, const Params& params,
@@ -58,21 +70,15 @@ void launch_on_current(int device, std::uint32_t epoch, const Kernel& kernel, co
   // Only this thread changes what is current for it, so the stream lives as long as this call.
   const detail::StreamState* const current = streams[static_cast<std::size_t>(device)].get();
   driver::StreamHandle handle{nullptr, device, epoch};
-  if (current != nullptr && current->handle.native != nullptr) {
-    handle = current->handle;
-    if (handle.epoch != epoch && epoch != driver::kAnyEpoch) [[unlikely]]
-      throw AcceleratorError(
-          Status(Code::context_is_destroyed,
-                 "the current stream and the memory are from before and after a reset of cuda:" +
-                     std::to_string(device)));
-  }
+  if (current != nullptr && current->handle.native != nullptr)
+    handle = handle_in_epoch(current->handle, epoch);
   driver::Driver& machine = active_driver();
   check(machine.launch(handle, kernel, params));
   if (observed() || detail::launch_blocking()) [[unlikely]] {
     const Stream stream = current_stream(device);
     if (observed())
       report(Kind::kernel_launched, stream, {.name = kernel.name.c_str(), .accesses = accesses});
-    settle(machine, stream);
+    settle(machine, handle);
   }
 }
 
@@ -83,17 +89,23 @@ void copy_async(void* target, const void* source, std::size_t bytes, const Strea
 void copy_in_epoch(const Stream& stream, std::uint32_t epoch, void* target, const void* source,
                    std::size_t bytes) {
   driver::Driver& machine = active_driver();
-  driver::StreamHandle handle = stream.handle();
-  if (handle.native == nullptr) handle.epoch = epoch;
+  const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
   check(machine.copy(handle, target, source, bytes));
   if (observed()) [[unlikely]]
     report(Kind::copied, stream, {.address = target, .source = source, .bytes = bytes});
-  settle(machine, stream);
+  settle(machine, handle);
+}
+
+void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch) {
+  check(active_driver().stream_synchronize(handle_in_epoch(stream.handle(), epoch)));
+  if (observed()) [[unlikely]]
+    report(Kind::stream_synchronized, stream, {});
 }
 
 void copy(void* target, const void* source, std::size_t bytes, const Stream& stream) {
-  copy_async(target, source, bytes, stream);
-  stream.synchronize();
+  const std::uint32_t epoch = device_epoch(stream.device_index());
+  copy_in_epoch(stream, epoch, target, source, bytes);
+  synchronize_in_epoch(stream, epoch);
 }
 
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
@@ -101,7 +113,7 @@ void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Strea
   check(machine.fill(stream.handle(), target, value, 1, bytes));
   if (observed()) [[unlikely]]
     report(Kind::filled, stream, {.address = target, .bytes = bytes});
-  settle(machine, stream);
+  settle(machine, stream.handle());
 }
 
 void host_function(std::function<void()> function, const Stream& stream) {
@@ -113,7 +125,7 @@ void host_function(std::function<void()> function, const Stream& stream) {
   (void)owned.release();  // the driver's now
   if (observed()) [[unlikely]]
     report(Kind::host_function_queued, stream, {});
-  settle(machine, stream);
+  settle(machine, stream.handle());
 }
 
 void sleep_cycles(std::uint64_t cycles, const Stream& stream) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ember/base/mutex.h"
+#include "ember/comm/comm.h"
 #include "ember/memory/memory.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
@@ -94,6 +95,12 @@ TEST(ResetBeside, LaunchesOnStreamsOfTheirOwn) {
     event.record(stream);
     const Stream other(0);
     event.wait(other);
+    double there = 0;
+    {
+      const StreamGuard elsewhere(other);
+      there = (x + 1).sum().item<double>();  // waits for `other` alone
+    }
+    expect_result(there, 64 * 63 / 2 + 64);
     stream.synchronize();
     expect_result((x * 2).sum().item<double>(), 64 * 63);
   }));
@@ -152,6 +159,59 @@ TEST(ResetBeside, TensorsThatDieElsewhere) {
       const MutexLock lock(mutex);
       std::swap(shared[static_cast<std::size_t>(thread * 7 + round) % shared.size()], made);
     });
+  });
+}
+
+// Copies, collectives and products, with two devices that are reset in turn. A copy that lost the
+// other device's memory is a fault of its own device, until that is reset as well.
+TEST(ResetBeside, WorkBetweenTwoDevices) {
+  if (!is_simulated()) GTEST_SKIP() << "a fault ends every real device of the process";
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    std::atomic<bool> stop{false};
+    std::atomic<int> done{0};
+    const auto use = [](int thread, int round) {
+      const auto value = thread * 1000 + round % 1000;
+      const Tensor x = full({4, 256}, value, Device("cuda:0"));
+      const Tensor y = x.to(Device("cuda:1"));
+      expect_result(y.max().item<double>(), value);
+      const auto both = comm::broadcast(x, {"cuda:0", "cuda:1"});
+      expect_result(comm::reduce_add(both, 1).max().item<double>(), 2 * value);
+      const Tensor half = full({256, 2}, 0.5, Options(Dtype::float32, Device("cuda:0")));
+      const Tensor product = x.to(Dtype::float32).matmul(half);
+      expect_result(product.max().item<double>(), 128.0 * value);
+    };
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 8; ++thread)
+      threads.emplace_back([&, thread] {
+        for (int round = 0; !stop; ++round) {
+          try {
+            use(thread, round);
+            ++done;
+          } catch (const AcceleratorError& error) {
+            const bool expected =
+                error.code() == Code::context_is_destroyed || is_sticky(error.code());
+            if (!expected) return fail(error.what());
+          } catch (const std::exception& error) {
+            return fail(error.what());
+          }
+        }
+      });
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
+    while (done < 8 || std::chrono::steady_clock::now() < until) {
+      reset_device(0);
+      reset_device(1);
+      // Time for some work, which may end in a fault.
+      const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+      for (const int before = done;
+           done < before + 4 && std::chrono::steady_clock::now() < patience;)
+        std::this_thread::yield();
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    reset_device(0);
+    reset_device(1);
+    use(1, 1);
   });
 }
 

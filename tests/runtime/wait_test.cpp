@@ -4,8 +4,10 @@
 #include <thread>
 
 #include "ember/memory/memory.h"
+#include "ember/ops/factories.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
+#include "ember/tensor/tensor.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 #include "tests/support/kernels.h"
@@ -14,6 +16,7 @@ namespace ember::cuda {
 namespace {
 
 using test::Gate;
+using test::Pinned;
 using test::Words;
 
 /// Whether the call was refused because it would wait for itself.
@@ -21,11 +24,16 @@ bool refused(const std::function<void()>& call) {
   try {
     call();
   } catch (const AcceleratorError& error) {
-    return error.code() == Code::not_permitted &&
-           std::string(error.what()).find("would wait for itself") != std::string::npos;
+    return error.code() == Code::not_permitted;
   }
   return false;
 }
+
+struct Registered {
+  Registered() { check(active_driver().host_register(memory, sizeof memory)); }
+  ~Registered() { (void)active_driver().host_unregister(memory); }
+  alignas(4096) mutable char memory[4096] = {};
+};
 
 /// Every call that may wait for a device.
 struct Wait {
@@ -33,7 +41,8 @@ struct Wait {
   std::function<void()> call;
 };
 std::vector<Wait> waits(const Stream& stream, const Stream& other, const Event& event,
-                        const Words<std::uint32_t>& data) {
+                        const Words<std::uint32_t>& data, const Tensor& tensor, void* pinned,
+                        void* registered) {
   return {
       {"its stream", [&] { stream.synchronize(); }},
       {"another stream", [&] { other.synchronize(); }},
@@ -51,6 +60,16 @@ std::vector<Wait> waits(const Stream& stream, const Stream& other, const Event& 
        }},
       {"freeing memory of the device",
        [&] { check(active_driver().free(stream.device_index(), data.get())); }},
+      {"freeing pinned memory", [pinned] { check(active_driver().pinned_free(pinned)); }},
+      {"unregistering memory",
+       [registered] { check(active_driver().host_unregister(registered)); }},
+      {"a copy that waits",
+       [&] {
+         std::uint32_t value = 0;
+         copy(&value, data.get(), sizeof value, stream);
+       }},
+      {"an element's value", [&] { (void)tensor.item(); }},
+      {"giving cached memory back", [] { empty_cache(); }},
       {"a reset", [&] { check(active_driver().device_reset(stream.device_index())); }},
   };
 }
@@ -61,7 +80,11 @@ TEST(Waits, AreRefusedInHostFunctions) {
   Event event;
   event.record(stream);
   const Words<std::uint32_t> data(1);
-  for (const Wait& wait : waits(stream, other, event, data)) {
+  const Tensor tensor = ones({}, Device(Device::Type::cuda, 0));
+  const Pinned<std::uint32_t> pinned(1);
+  const Registered registered;
+  for (const Wait& wait :
+       waits(stream, other, event, data, tensor, pinned.get(), registered.memory)) {
     std::atomic<bool> was_refused{false};
     host_function([&] { was_refused = refused(wait.call); }, stream);
     stream.synchronize();
@@ -77,8 +100,11 @@ TEST(Waits, AreRefusedInHostImplementationsOfKernels) {
   static Event event;
   event.record(stream);
   static const Words<std::uint32_t> data(1);
+  static const Tensor tensor = ones({}, Device(Device::Type::cuda, 0));
+  static const Pinned<std::uint32_t> pinned(1);
+  static const Registered registered;
   static std::vector<Wait> all;
-  all = waits(stream, other, event, data);
+  all = waits(stream, other, event, data, tensor, pinned.get(), registered.memory);
   static std::atomic<int> count{0};
   for (std::size_t i = 0; i < all.size(); ++i)
     launch(stream, "waits", [i](const HostLaunch&) { count += refused(all[i].call); });
@@ -132,11 +158,14 @@ TEST(LostWork, AWaitForWhatWasDoneBeforeTheFaultDoesNot) {
   IN_CHILD({
     const Stream source(0);
     const Stream waiting(1);
-    Event before;
-    before.record(source);
-    const Stream elsewhere(1);
     Gate gate(waiting);
-    before.wait(waiting);
+    Event before;
+    {
+      const Gate still_running(source);
+      before.record(source);
+      before.wait(waiting);  // enqueued, since the work is not done
+    }
+    source.synchronize();
     launch(source, test::bad_access_kernel, test::BadAccessArgs{nowhere()});
     expect_fault([&] { synchronize(0); }, "the device");
     gate.open();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "ember/base/bytes.h"
 
@@ -157,6 +158,23 @@ void Arena::begin_epoch(int device, std::uint32_t epoch) {
 void Arena::clear_earlier_epochs(int device) {
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
+  memory.to_clear = memory.others_inside != 0;
+  if (!memory.to_clear) clear(memory, device);
+}
+
+void Arena::enter(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  ++memory.others_inside;
+}
+
+void Arena::leave(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  if (--memory.others_inside == 0 && std::exchange(memory.to_clear, false)) clear(memory, device);
+}
+
+void Arena::clear(Memory& memory, int device) {
   for (auto each = memory.allocations.begin(); each != memory.allocations.end();) {
     if (each->second.epoch == memory.epoch) {
       ++each;
@@ -192,7 +210,7 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
   auto next = memory.allocations.upper_bound(offset);
   if (next == memory.allocations.begin()) return false;
   const auto& [at, allocation] = *std::prev(next);
-  if (offset >= at + allocation.bytes) return false;
+  if (offset >= at + allocation.bytes || allocation.epoch != memory.epoch) return false;
   out = {PointerInfo::Kind::device, device, start + at, allocation.bytes};
   return true;
 }

@@ -35,15 +35,20 @@ class Arena {
   Status check_free(int device, std::uint32_t epoch, const void* pointer) const;
   /// From now on allocations are made in that epoch of a device, and in no earlier one.
   void begin_epoch(int device, std::uint32_t epoch);
-  /// Frees everything of a device that was allocated in earlier epochs.
+  /// Frees everything of a device that was allocated in earlier epochs; while tasks of other
+  /// devices are inside, the last of them does it.
   void clear_earlier_epochs(int device);
+  /// A task of another device touches memory of this one: until it leaves, no memory that it may
+  /// have found is given to anybody else by a reset.
+  void enter(int device);
+  void leave(int device);
   MemoryInfo info(int device) const;
 
   /// The owner of a device address; -1 for every other address.
   int owner(const void* pointer) const noexcept;
-  /// The allocation that an address lies in; false if there is none.
+  /// The allocation of its device's epoch that an address lies in; false if there is none.
   bool find(const void* pointer, PointerInfo& out) const;
-  /// Whether [pointer, pointer + bytes) lies in one allocation.
+  /// Whether [pointer, pointer + bytes) lies in one allocation of its device's epoch.
   bool contains(const void* pointer, std::size_t bytes) const;
   /// Where workers find a device address. Must lie in an allocation.
   void* backing(const void* pointer) const noexcept {
@@ -64,6 +69,8 @@ class Arena {
     std::map<std::size_t, Allocation> allocations;   // by offset
     std::size_t used = 0;
     std::uint32_t epoch = 0;
+    int others_inside = 0;  // tasks of other devices
+    bool to_clear = false;  // the last of them has to
   };
 
   Memory& memory_of(int device) const { return *memories_[static_cast<std::size_t>(device)]; }
@@ -74,6 +81,7 @@ class Arena {
                       std::map<std::size_t, Allocation>::const_iterator& out) const;
   Status make_backing(int device, Memory& memory);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
+  void clear(Memory& memory, int device);
 
   std::size_t bytes_;            // per device
   std::size_t stride_;           // bytes_ in whole pages

@@ -46,16 +46,28 @@ class Event {
     return options_;
   }
 
-  void set(Point point) {
+  // A reset may have ended the handle's life since the event was found by it, and another may have
+  // begun. These do nothing then, and say so: false, or zero.
+
+  bool set(const EventHandle& handle, Point point) {
     const MutexLock lock(mutex_);
+    if (!is_life_of(handle)) return false;
     record_.made = true;
     record_.point = point;
+    return true;
   }
   /// The number that the stamp of the next record has to bring along.
-  std::uint64_t next_serial() {
+  std::uint64_t next_serial(const EventHandle& handle) {
     const MutexLock lock(mutex_);
-    return ++serial_;
+    return is_life_of(handle) ? ++serial_ : 0;
   }
+  bool read(const EventHandle& handle, Record& out) const {
+    const MutexLock lock(mutex_);
+    if (!is_life_of(handle)) return false;
+    out = record_;
+    return true;
+  }
+
   /// The record with that number was not made after all.
   void withdraw(std::uint64_t serial) {
     const MutexLock lock(mutex_);
@@ -67,12 +79,12 @@ class Event {
     const MutexLock lock(mutex_);
     if (serial == serial_) record_.stamp = Clock::now();
   }
-  Record record() const {
-    const MutexLock lock(mutex_);
-    return record_;
-  }
 
  private:
+  bool is_life_of(const EventHandle& handle) const EMBER_REQUIRES(mutex_) {
+    return device_ == handle.device && epoch_ == handle.epoch;
+  }
+
   mutable Mutex mutex_;
   int device_ EMBER_GUARDED_BY(mutex_) = 0;
   std::uint32_t epoch_ EMBER_GUARDED_BY(mutex_) = 0;

@@ -7,19 +7,17 @@ namespace ember::inline v0::driver::sim {
 
 std::uint32_t Health::begin_epoch() noexcept {
   const MutexLock lock(mutex_);
-  const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
-  // First the epoch: a task of the last one must not be let in by the fault's going.
-  epoch_.store(epoch, std::memory_order_release);
+  const std::uint32_t epoch = this->epoch() + 1;
   fault_ = Status();
-  failed_.store(false, std::memory_order_release);
+  state_.store(state_of(epoch), std::memory_order_release);
   return epoch;
 }
 
 void Health::fail(Status status, std::uint32_t epoch) {
   const MutexLock lock(mutex_);
-  if (!fault_.ok() || epoch != epoch_.load(std::memory_order_relaxed)) return;
+  if (!fault_.ok() || epoch != this->epoch()) return;
   fault_ = std::move(status);
-  failed_.store(true, std::memory_order_release);
+  state_.store(state_of(epoch) | kFailed, std::memory_order_release);
 }
 
 Status Health::fault() const {
@@ -39,21 +37,38 @@ Status illegal_access(int device, const void* pointer, std::size_t bytes, const 
 
 }  // namespace
 
-Status Machine::locate(int device, const void* pointer, std::size_t bytes, void*& out) const {
+TaskMemory::~TaskMemory() {
+  if (others_.none()) return;
   const Unseen look;
-  const int owner = arena.owner(pointer);
+  for (std::size_t other = 0; other < others_.size(); ++other)
+    if (others_[other]) machine_.arena.leave(static_cast<int>(other));
+}
+
+Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, void*& out) {
+  const Unseen look;
+  const int owner = machine_.arena.owner(pointer);
   if (owner < 0) {
     out = const_cast<void*>(pointer);
     return {};
   }
-  if (bytes != 0 && !arena.contains(pointer, bytes))
-    return illegal_access(device, pointer, bytes, "that does not lie within one allocation");
-  if (owner != device && health_of(owner).failed()) {
-    char reason[64];
-    std::snprintf(reason, sizeof reason, "that is memory of cuda:%d, which is in a fault", owner);
-    return illegal_access(device, pointer, bytes, reason);
+  const auto number = static_cast<std::size_t>(owner);
+  if (owner != device_ && !others_[number]) {
+    machine_.arena.enter(owner);
+    others_[number] = true;
   }
-  out = arena.backing(pointer);
+  const Health& health = machine_.health_of(owner);
+  char reason[80];
+  if (epoch != kAnyEpoch && epoch != health.epoch()) {
+    std::snprintf(reason, sizeof reason, "that was memory of cuda:%d before its reset", owner);
+    return illegal_access(device_, pointer, bytes, reason);
+  }
+  if (bytes != 0 && !machine_.arena.contains(pointer, bytes))
+    return illegal_access(device_, pointer, bytes, "that does not lie within one allocation");
+  if (owner != device_ && health.failed()) {
+    std::snprintf(reason, sizeof reason, "that is memory of cuda:%d, which is in a fault", owner);
+    return illegal_access(device_, pointer, bytes, reason);
+  }
+  out = machine_.arena.backing(pointer);
   return {};
 }
 
@@ -72,7 +87,7 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
     return nullptr;
   }
   void* place = nullptr;
-  fault_ = machine_.locate(device(), pointer, bytes, place);
+  fault_ = memory_.locate(pointer, bytes, kAnyEpoch, place);
   return place;
 }
 

@@ -21,7 +21,9 @@ namespace ember::inline v0::driver::sim {
 /// The health of one device: how often it was reset, and its fault since then.
 class Health {
  public:
-  std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
+  std::uint32_t epoch() const noexcept {
+    return static_cast<std::uint32_t>(state_.load(std::memory_order_acquire) >> 1);
+  }
   /// A reset: forgets the fault. Work of earlier epochs is no longer run, and its faults no longer
   /// count.
   std::uint32_t begin_epoch() noexcept;
@@ -29,15 +31,22 @@ class Health {
   void fail(Status status, std::uint32_t epoch);
   /// The fault, or a success.
   Status fault() const;
-  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  bool failed() const noexcept { return (state_.load(std::memory_order_acquire) & kFailed) != 0; }
   /// Whether a task of that epoch is to be run. Otherwise it is dropped.
-  bool accepts(std::uint32_t epoch) const noexcept { return epoch == this->epoch() && !failed(); }
+  bool accepts(std::uint32_t epoch) const noexcept {
+    return state_.load(std::memory_order_acquire) == state_of(epoch);
+  }
 
  private:
+  static constexpr std::uint64_t kFailed = 1;
+  static constexpr std::uint64_t state_of(std::uint32_t epoch) noexcept {
+    return std::uint64_t{epoch} << 1;
+  }
+
   mutable Mutex mutex_;
   Status fault_ EMBER_GUARDED_BY(mutex_);
-  std::atomic<std::uint32_t> epoch_{0};
-  std::atomic<bool> failed_{false};
+  // The epoch and whether it failed, in one word: a fault is never taken for the next epoch's.
+  std::atomic<std::uint64_t> state_{0};
 };
 
 /// Made once and never destroyed: workers use it until the process ends.
@@ -53,11 +62,11 @@ struct Machine {
   bool may_access(int device, int owner) const {
     return device == owner || peers[static_cast<std::size_t>(device)].allowed[owner].load();
   }
-  /// Where a worker of `device` finds `bytes` at an address, which a copy, a fill or a kernel is
-  /// about to touch. Host memory is taken as it is. Code::illegal_address if it is device memory
-  /// that is not (or no longer) within one allocation, or lies on another device that is in a
-  /// fault.
-  Status locate(int device, const void* pointer, std::size_t bytes, void*& out) const;
+  /// The epoch of the device that an address belongs to; zero for host memory.
+  std::uint32_t epoch_of(const void* address) const noexcept {
+    const int owner = arena.owner(address);
+    return owner < 0 ? 0 : health_of(owner).epoch();
+  }
 
   struct Peers {
     std::atomic<bool> allowed[SimulatedSpec::kMaxDevices] = {};
@@ -73,17 +82,38 @@ struct Machine {
   Mutex peers_mutex;            // held while access is granted or a reset takes it back
 };
 
+/// The memory that one task of a device touches. What it has found of other devices stays where it
+/// is until the task is over, also if those are reset meanwhile.
+class TaskMemory {
+ public:
+  TaskMemory(Machine& machine, int device) noexcept : machine_(machine), device_(device) {}
+  ~TaskMemory();
+  TaskMemory(const TaskMemory&) = delete;
+  TaskMemory& operator=(const TaskMemory&) = delete;
+
+  /// Where the task finds `bytes` at an address. Host memory is taken as it is. `epoch`: which the
+  /// memory's device must be in (or kAnyEpoch). Code::illegal_address if it is not, if the bytes
+  /// are not (or no longer) within one allocation, or lie on another device that is in a fault.
+  Status locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, void*& out);
+
+ private:
+  Machine& machine_;
+  const int device_;
+  std::bitset<SimulatedSpec::kMaxDevices> others_;  // whose memory is held
+};
+
 /// The view that a kernel has from a simulated device.
 class DeviceLaunch final : public HostLaunch {
  public:
-  DeviceLaunch(const Machine& machine, int device, const Context* context) noexcept
-      : HostLaunch(device, context), machine_(machine) {}
+  DeviceLaunch(Machine& machine, int device, const Context* context) noexcept
+      : HostLaunch(device, context), machine_(machine), memory_(machine, device) {}
   Status fault() const override { return fault_; }
 
  private:
   void* resolve(void* pointer, std::size_t bytes) const noexcept override;
 
   const Machine& machine_;
+  mutable TaskMemory memory_;
   mutable Status fault_;
 };
 

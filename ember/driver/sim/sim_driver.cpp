@@ -134,26 +134,35 @@ Status SimDriver::drain(int device) noexcept {
   return {};
 }
 
-Status SimDriver::await(Point point, int device) noexcept {
+Status SimDriver::outcome(int device, std::uint32_t epoch) const noexcept {
+  Status fault = machine_.health_of(device).fault();
+  if (machine_.health_of(device).epoch() == epoch) return fault;
+  return Status(Code::context_is_destroyed, "cuda:" + std::to_string(device) +
+                                                " was reset, and its work perhaps dropped, before "
+                                                "it was seen to be done");
+}
+
+Status SimDriver::await(Point point, int device, std::uint32_t epoch) noexcept {
   if (point.timeline != nullptr) {
     const Timeline::Waited waited = point.timeline->wait_interruptibly(point.value);
     if (waited == Timeline::Waited::interrupted)
       return Status(Code::interrupted, "a wait for cuda:" + std::to_string(device));
     if (waited != Timeline::Waited::reached) return Code::shutting_down;
   }
-  return machine_.health_of(device).fault();
+  return outcome(device, epoch);
 }
 
 Status SimDriver::device_synchronize(int device) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(refuse_on_worker("synchronizing a device"));
+  const std::uint32_t epoch = device_epoch(device);
   std::vector<Point> tails;
   for (Stream* stream : streams_of(device)) tails.push_back(stream->tail());
   for (const Point& tail : tails) {
-    Status status = await(tail, device);
+    Status status = await(tail, device, epoch);
     if (status.code() == Code::interrupted || status.code() == Code::shutting_down) return status;
   }
-  return machine_.health_of(device).fault();
+  return outcome(device, epoch);
 }
 
 bool SimDriver::may_wait() noexcept { return !on_worker(); }
@@ -245,6 +254,9 @@ Status SimDriver::host_register(void* pointer, std::size_t bytes) noexcept {
 }
 
 Status SimDriver::host_unregister(void* pointer) noexcept {
+  EMBER_TRY(refuse_on_worker("unregistering host memory"));
+  if (PointerInfo info; machine_.pinned.find(pointer, info))
+    for (int i = 0; i < device_count(); ++i) (void)drain(i);
   return machine_.pinned.remove(pointer);
 }
 

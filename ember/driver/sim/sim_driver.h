@@ -98,20 +98,30 @@ class SimDriver final : public Driver {
   /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that
   /// will not happen any more. For calls that give something back: the user cannot interrupt it.
   Status drain(int device) noexcept;
-  /// Blocks until a point on a stream of a device is reached; then reports the device's fault. The
-  /// user may interrupt it.
-  Status await(Point point, int device) noexcept;
+  /// Blocks until a point on a stream of a device is reached; then reports the device's fault, or
+  /// that the device left that epoch meanwhile, so that the work may have been dropped. The user
+  /// may interrupt it.
+  Status await(Point point, int device, std::uint32_t epoch) noexcept;
+  /// How a wait or a look ends that began in that epoch.
+  Status outcome(int device, std::uint32_t epoch) const noexcept;
   std::vector<Stream*> streams_of(int device);
-  Status in_epoch(const char* what, const StreamHandle& handle, Status status) noexcept;
   template <class Handle>
   Status not_found(const char* what, const Handle& handle) noexcept;
   /// What creating a handle ends with.
   template <class Table, class Handle>
   Status keep_unless_reset(const char* what, Table& table, const Handle& made,
                            Handle& out) noexcept;
-  /// Where one end of a copy lies; a device address must lie in an allocation.
-  Status classify(const char* argument, const void* pointer, std::size_t bytes,
-                  PointerInfo::Kind& out) const;
+  /// One end of a copy.
+  struct Place {
+    PointerInfo::Kind kind{};
+    int owner = -1;           // of device memory
+    std::uint32_t epoch = 0;  // of the owner
+  };
+  /// A device address must lie in an allocation.
+  Status classify(const char* argument, const void* pointer, std::size_t bytes, Place& out) const;
+  /// In which epoch work has to be enqueued that touches these: where memory of the stream's own
+  /// device is among them, in that memory's.
+  static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);
 
   Machine& machine_;
   const pid_t process_;

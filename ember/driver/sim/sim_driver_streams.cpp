@@ -25,6 +25,11 @@ Status from_before_reset(const char* what, int device) {
                                                 " was made before the device was reset");
 }
 
+/// Whose work a wait is for: on a default stream, that of the moment.
+std::uint32_t epoch_waited_for(const StreamHandle& handle, const Point& tail) {
+  return handle.epoch != kAnyEpoch ? handle.epoch : tail.epoch;
+}
+
 }  // namespace
 
 // A reset in this very moment has taken the handle out of its table.
@@ -124,15 +129,17 @@ Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
 Status SimDriver::stream_query(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
-  if (!stream->tail().reached()) return Code::not_ready;
-  return machine_.health_of(handle.device).fault();
+  const Point tail = stream->tail();
+  if (!tail.reached()) return Code::not_ready;
+  return outcome(handle.device, epoch_waited_for(handle, tail));
 }
 
 Status SimDriver::stream_synchronize(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(refuse_on_worker("synchronizing a stream"));
-  return await(stream->tail(), handle.device);
+  const Point tail = stream->tail();
+  return await(tail, handle.device, epoch_waited_for(handle, tail));
 }
 
 Status SimDriver::event_create(int device, EventOptions options, EventHandle& out) noexcept {
@@ -165,20 +172,20 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
     return Status(Code::invalid_handle, "an event of " + device_name(handle.device) +
                                             " cannot be recorded on a stream of " +
                                             device_name(on.device));
-  if (!event->options().timing) {
-    event->set(stream->tail());
-    return {};
-  }
+  const auto set = [&](Point point) {
+    return event->set(handle, point) ? Status() : from_before_reset("event", handle.device);
+  };
+  if (!event->options().timing) return set(stream->tail());
   Point done;
-  const StampArgs stamp{event, event->next_serial()};
+  const StampArgs stamp{event, event->next_serial(handle)};
+  if (stamp.serial == 0) return from_before_reset("event", handle.device);
   if (Status status =
           stream->submit(on.epoch, Task::Kind::stamp, {"event record"}, Params(stamp), done);
       !status.ok()) {
     event->withdraw(stamp.serial);
     return status;
   }
-  event->set(done);
-  return {};
+  return set(done);
 }
 
 Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) noexcept {
@@ -186,7 +193,9 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   Event* event = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(enter(on, event));
-  const Point point = event->record().point;
+  Event::Record record;
+  if (!event->read(on, record)) return from_before_reset("event", on.device);
+  const Point point = record.point;
   if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
   // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
   // wait is to pass on that it was not done but dropped.
@@ -200,15 +209,19 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
 Status SimDriver::event_query(EventHandle handle) noexcept {
   Event* event = nullptr;
   EMBER_TRY(enter(handle, event));
-  if (!event->record().point.reached()) return Code::not_ready;
-  return machine_.health_of(handle.device).fault();
+  Event::Record record;
+  if (!event->read(handle, record)) return from_before_reset("event", handle.device);
+  if (!record.point.reached()) return Code::not_ready;
+  return outcome(handle.device, handle.epoch);
 }
 
 Status SimDriver::event_synchronize(EventHandle handle) noexcept {
   Event* event = nullptr;
   EMBER_TRY(enter(handle, event));
   EMBER_TRY(refuse_on_worker("synchronizing an event"));
-  return await(event->record().point, handle.device);
+  Event::Record record;
+  if (!event->read(handle, record)) return from_before_reset("event", handle.device);
+  return await(record.point, handle.device, handle.epoch);
 }
 
 Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {
@@ -219,8 +232,10 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
   if (start.device != end.device)
     return Status(Code::invalid_handle, "events of " + device_name(start.device) + " and " +
                                             device_name(end.device) + " have no common clock");
-  const Event::Record first = from->record();
-  const Event::Record last = to->record();
+  Event::Record first;
+  Event::Record last;
+  if (!from->read(start, first) || !to->read(end, last))
+    return from_before_reset("event", start.device);
   if (!from->options().timing || !to->options().timing || !first.made || !last.made)
     return Status(Code::invalid_handle, "both events must have timing and must have been recorded");
   if (!first.point.reached() || !last.point.reached()) return Code::not_ready;
@@ -246,25 +261,33 @@ Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
 }
 
 Status SimDriver::classify(const char* argument, const void* pointer, std::size_t bytes,
-                           PointerInfo::Kind& out) const {
-  const bool on_device = machine_.arena.owner(pointer) >= 0;
-  if (pointer == nullptr || (on_device && !machine_.arena.contains(pointer, bytes))) {
+                           Place& out) const {
+  Place place;
+  place.owner = machine_.arena.owner(pointer);
+  if (place.owner >= 0) {
+    // The epoch first: what is found after it is of that epoch, or the device has left it.
+    place.kind = PointerInfo::Kind::device;
+    place.epoch = machine_.health_of(place.owner).epoch();
+  } else {
+    place.kind = machine_.pinned.contains(pointer, bytes) ? PointerInfo::Kind::pinned
+                                                          : PointerInfo::Kind::unregistered;
+  }
+  if (pointer == nullptr || (place.owner >= 0 && !machine_.arena.contains(pointer, bytes))) {
+    if (place.owner >= 0 && machine_.health_of(place.owner).epoch() != place.epoch)
+      return from_before_reset("memory", place.owner);
     char text[160];
     std::snprintf(text, sizeof text, "%s %p: expected %zu bytes within one allocation", argument,
                   pointer, bytes);
     return Status(Code::invalid_value, text);
   }
-  out = on_device                                  ? PointerInfo::Kind::device
-        : machine_.pinned.contains(pointer, bytes) ? PointerInfo::Kind::pinned
-                                                   : PointerInfo::Kind::unregistered;
+  out = place;
   return {};
 }
 
-// A reset in this very moment has taken the memory away, which was there in the handle's epoch.
-Status SimDriver::in_epoch(const char* what, const StreamHandle& handle, Status status) noexcept {
-  if (!status.ok() && handle.epoch != kAnyEpoch && handle.epoch != device_epoch(handle.device))
-    return from_before_reset(what, handle.device);
-  return status;
+std::uint32_t SimDriver::epoch_for(const StreamHandle& handle, const Place& a, const Place& b) {
+  if (handle.epoch != kAnyEpoch) return handle.epoch;
+  if (a.owner == handle.device) return a.epoch;
+  return b.owner == handle.device ? b.epoch : kAnyEpoch;
 }
 
 Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
@@ -272,27 +295,27 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   if (bytes == 0) return {};
-  PointerInfo::Kind to{};
-  PointerInfo::Kind from{};
-  EMBER_TRY(in_epoch("copy", handle, classify("copy target", target, bytes, to)));
-  EMBER_TRY(in_epoch("copy", handle, classify("copy source", source, bytes, from)));
+  Place to;
+  Place from;
+  EMBER_TRY(classify("copy target", target, bytes, to));
+  EMBER_TRY(classify("copy source", source, bytes, from));
+  const std::uint32_t epoch = epoch_for(handle, to, from);
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
-      to == PointerInfo::Kind::unregistered || from == PointerInfo::Kind::unregistered;
+      to.kind == PointerInfo::Kind::unregistered || from.kind == PointerInfo::Kind::unregistered;
   if (waits) {
     EMBER_TRY(refuse_on_worker("a copy from or to memory that is not pinned"));
     // The long part of the wait comes first, since the user may interrupt it; the copy itself is
     // not to be left behind with memory that the caller gives back.
-    EMBER_TRY(await(stream->tail(), handle.device));
+    const Point tail = stream->tail();
+    EMBER_TRY(await(tail, handle.device, epoch == kAnyEpoch ? tail.epoch : epoch));
   }
   Point done;
-  EMBER_TRY(stream->submit(handle.epoch, Task::Kind::copy, {"copy"},
-                           Params(CopyArgs{target, source, bytes}), done));
+  EMBER_TRY(stream->submit(epoch, Task::Kind::copy, {"copy"},
+                           Params(CopyArgs{target, source, bytes, to.epoch, from.epoch}), done));
   if (!waits) return {};
   if (done.timeline->wait(done.value) != Timeline::Waited::reached) return Code::shutting_down;
-  if (done.timeline->was_dropped(done.value, done.epoch) &&
-      device_epoch(handle.device) != done.epoch)
-    return from_before_reset("copy", handle.device);
+  if (done.timeline->was_dropped(done.value, done.epoch)) return outcome(handle.device, done.epoch);
   return machine_.health_of(handle.device).fault();
 }
 
@@ -319,7 +342,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
     return Status(Code::invalid_value,
                   "fill width is " + std::to_string(width) + ", expected 1, 2 or 4");
   if (count == 0) return {};
-  PointerInfo::Kind kind{};
+  Place place;
   if (reinterpret_cast<std::uintptr_t>(target) % width != 0) {
     char text[96];
     std::snprintf(text, sizeof text, "fill target is %p, expected a multiple of the width, %u",
@@ -329,16 +352,16 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
   if (count > (std::size_t{1} << 60))
     return Status(Code::invalid_value,
                   "fill count is " + std::to_string(count) + ", expected at most 2^60");
-  EMBER_TRY(in_epoch("fill", handle, classify("fill target", target, count * width, kind)));
-  if (kind == PointerInfo::Kind::unregistered) {
+  EMBER_TRY(classify("fill target", target, count * width, place));
+  if (place.kind == PointerInfo::Kind::unregistered) {
     char text[96];
     std::snprintf(text, sizeof text, "fill target %p is not memory that a device can reach",
                   target);
     return Status(Code::invalid_value, text);
   }
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::fill, {"fill"},
-                        Params(FillArgs{target, pattern, width, count}), done);
+  return stream->submit(epoch_for(handle, place, {}), Task::Kind::fill, {"fill"},
+                        Params(FillArgs{target, place.epoch, pattern, width, count}), done);
 }
 
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),

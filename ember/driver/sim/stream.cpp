@@ -73,8 +73,8 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
 }
 
 void Stream::await(std::uint64_t number) {
-  // In a steady stream the next task is there soon: a short look saves two system calls and keeps
-  // the submitting thread from paying for the wake-up.
+  // In a steady stream the next task is there soon: spinning briefly saves two system calls, and
+  // spares the submitting thread the cost of a wake-up.
   if (spin_briefly([&] { return queue_.published() >= number; })) return;
   {
     const Unseen sleeping;
@@ -168,20 +168,16 @@ Status Stream::fault_of(const Task& task, const Status& status) const {
                           "' on cuda:" + std::to_string(device_) + " faulted: " + reason);
 }
 
-Status Stream::copy(const CopyArgs& copy) const {
-  const auto epoch_of = [this](const void* address) {
-    const int owner = machine_.arena.owner(address);
-    return owner < 0 ? 0 : machine_.health_of(owner).epoch();
-  };
-  const std::uint32_t target_epoch = epoch_of(copy.target);
-  const std::uint32_t source_epoch = epoch_of(copy.source);
+Status Stream::copy(const CopyArgs& copy) {
+  TaskMemory memory(machine_, device_);
   void* target = nullptr;
   void* source = nullptr;
-  EMBER_TRY(machine_.locate(device_, copy.target, copy.bytes, target));
-  EMBER_TRY(machine_.locate(device_, copy.source, copy.bytes, source));
+  EMBER_TRY(memory.locate(copy.target, copy.bytes, copy.target_epoch, target));
+  EMBER_TRY(memory.locate(copy.source, copy.bytes, copy.source_epoch, source));
   std::memmove(target, source, copy.bytes);
-  // A reset of another device may have taken its memory away meanwhile.
-  if (epoch_of(copy.target) != target_epoch || epoch_of(copy.source) != source_epoch)
+  // Another device may have been reset meanwhile.
+  if (machine_.epoch_of(copy.target) != copy.target_epoch ||
+      machine_.epoch_of(copy.source) != copy.source_epoch)
     return Status(Code::illegal_address, "the memory's device was reset during the copy");
   return {};
 }
@@ -195,8 +191,9 @@ Status Stream::execute(const Task& task) {
     case Task::Kind::copy: return copy(task.params.as<CopyArgs>());
     case Task::Kind::fill: {
       const auto& fill = task.params.as<FillArgs>();
+      TaskMemory memory(machine_, device_);
       void* target = nullptr;
-      EMBER_TRY(machine_.locate(device_, fill.target, fill.count * fill.width, target));
+      EMBER_TRY(memory.locate(fill.target, fill.count * fill.width, fill.epoch, target));
       fill_elements(target, fill);
       return {};
     }

@@ -13,8 +13,8 @@
 
 namespace ember::inline v0::driver::sim {
 
-/// Code::not_permitted on a thread that runs tasks: `what` would wait for itself there. What every
-/// call of the driver that may block begins with.
+/// Code::not_permitted on a thread that runs tasks: `what` would wait for itself there. Every call
+/// of the driver that may block asks this before it waits.
 Status refuse_on_worker(const char* what);
 /// Whether the calling thread runs the tasks of a stream.
 bool on_worker() noexcept;
@@ -34,7 +34,9 @@ class Stream {
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {
-    return {&timeline_, queue_.published(), machine_.health_of(device_).epoch()};
+    // The epoch first: it may be too old, which is noticed, and never newer than the work.
+    const std::uint32_t epoch = machine_.health_of(device_).epoch();
+    return {&timeline_, queue_.published(), epoch};
   }
   /// The same, once nobody is inside submit(): after a turn of the epoch no task of an earlier one
   /// comes behind it.
@@ -66,7 +68,7 @@ class Stream {
   /// Waits for the task's point. False as run().
   bool wait(const Task& task);
   Status execute(const Task& task);
-  Status copy(const CopyArgs& copy) const;
+  Status copy(const CopyArgs& copy);
   Status fault_of(const Task& task, const Status& status) const;
 
   Machine& machine_;

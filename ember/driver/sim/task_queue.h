@@ -32,13 +32,17 @@ struct Task {
   Params params;
 };
 
+/// With the epochs of the devices that the memory belongs to, when the call was made.
 struct CopyArgs {
   void* target;
   const void* source;
   std::size_t bytes;
+  std::uint32_t target_epoch;
+  std::uint32_t source_epoch;
 };
 struct FillArgs {
   void* target;
+  std::uint32_t epoch;
   std::uint32_t pattern;
   unsigned width;
   std::size_t count;

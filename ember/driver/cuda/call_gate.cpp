@@ -19,6 +19,7 @@ bool membarrier(int command) noexcept { return syscall(SYS_membarrier, command, 
 
 }  // namespace
 
+constinit Mutex CallGate::closing;
 const bool CallGate::barrier_by_kernel = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
 
 thread_local constinit CallsOfThread* CallsOfThread::this_thread = nullptr;
@@ -39,6 +40,8 @@ CallsOfThread& CallsOfThread::make() {
   return *mine;
 }
 
+// Outer calls keep the thread inside other gates meanwhile. None of those is closed before this one
+// opens.
 void CallGate::wait_until_open(CallsOfThread& calls) noexcept {
   const std::uint64_t inside = calls.devices.load(std::memory_order_relaxed);
   do {

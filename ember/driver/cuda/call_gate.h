@@ -40,11 +40,11 @@ class CallGate {
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 
-  /// Goes in; blocks while the gate is closed. False if the thread is inside already: then the
-  /// outer call is the one that leaves.
-  bool enter(CallsOfThread& calls) noexcept {
+  /// Goes in; blocks while the gate is closed. Answers what to leave: 0 if the thread is inside
+  /// already, for then the outer call is the one that leaves.
+  std::uint64_t enter(CallsOfThread& calls) noexcept {
     const std::uint64_t before = calls.devices.load(std::memory_order_relaxed);
-    if ((before & bit_) != 0) return false;
+    if ((before & bit_) != 0) return 0;
     if (barrier_by_kernel) [[likely]] {
       calls.devices.store(before | bit_, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler keeps the order
@@ -53,20 +53,37 @@ class CallGate {
     }
     if (closed_.load()) [[unlikely]]
       wait_until_open(calls);
-    return true;
+    return bit_;
   }
-  void leave(CallsOfThread& calls) noexcept {
+  static void leave(CallsOfThread& calls, std::uint64_t entered) noexcept {
     const std::uint64_t inside = calls.devices.load(std::memory_order_relaxed);
-    calls.devices.store(inside & ~bit_, std::memory_order_release);
+    calls.devices.store(inside & ~entered, std::memory_order_release);
   }
 
-  /// Lets nobody in any more and blocks until the last one is out. For a thread that is not inside.
-  void close() noexcept;
-  void open() noexcept;
+  /// Making one lets nobody in any more and blocks until the last one is out; the gate opens again
+  /// at its end. For a thread that is inside no gate.
+  ///
+  /// Of all gates only one is closed at a time. A thread that is inside one may wait at another (a
+  /// wait between devices passes two), so two closed ones might wait for each other's threads.
+  /// Those that a single one waits for stop at no gate.
+  class Closed {
+   public:
+    explicit Closed(CallGate& gate) noexcept : alone_(closing), gate_(gate) { gate_.close(); }
+    Closed(const Closed&) = delete;
+    Closed& operator=(const Closed&) = delete;
+    ~Closed() { gate_.open(); }
+
+   private:
+    const MutexLock alone_;
+    CallGate& gate_;
+  };
 
  private:
   static const bool barrier_by_kernel;
+  static Mutex closing;  ///< held while a gate is closed
 
+  void close() noexcept;
+  void open() noexcept;
   void wait_until_open(CallsOfThread& calls) noexcept;
 
   const std::uint64_t bit_;  // devices 64 apart share one, and wait for each other's calls

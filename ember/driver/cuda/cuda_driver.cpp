@@ -32,9 +32,19 @@ Status CudaDriver::refuse_old(int device, const char* kind) noexcept {
                                                 " was made before the device was reset");
 }
 
-Status CudaDriver::refuse_null_event(int device) noexcept {
-  return Status(Code::invalid_handle,
-                "event of " + device_text(device) + " is null, expected one from event_create");
+Status CudaDriver::refuse(int number, bool) const noexcept {
+  return exists(number) ? Device::refuse_in_host_call() : refuse_number(number, "device");
+}
+
+Status CudaDriver::refuse(StreamHandle stream, bool admitted) const noexcept {
+  return admitted ? refuse_old(stream.device, "stream") : refuse(stream.device, admitted);
+}
+
+Status CudaDriver::refuse(EventHandle event, bool admitted) const noexcept {
+  if (event.native == nullptr)
+    return Status(Code::invalid_handle, "event of " + device_text(event.device) +
+                                            " is null, expected one from event_create");
+  return admitted ? refuse_old(event.device, "event") : refuse(event.device, admitted);
 }
 
 // ---- The machine
@@ -56,17 +66,16 @@ Status CudaDriver::device_activate(int device) noexcept {
 }
 
 Status CudaDriver::device_synchronize(int device) noexcept {
-  Device* on = nullptr;
-  EMBER_TRY(find(device, on));
-  ContextGuard guard;
-  EMBER_TRY(on->admit(guard));
-  if (!on->active()) return {};  // nothing was ever enqueued, and waiting must not wake the device
-  EMBER_TRY(on->enter(guard));
-  const RecentWork::Number newest = on->recent().newest();
-  EMBER_TRY(
-      on->outcome(api.cuCtxSynchronize(), [&] { return "synchronizing " + device_text(device); }));
-  on->recent().finished(newest);
-  return {};
+  return wait_for(device, [&](ContextGuard& on) -> Status {
+    if (!on->active())
+      return {};  // nothing was ever enqueued, and waiting must not wake the device
+    EMBER_TRY(on->enter(on));
+    const RecentWork::Number newest = on->recent().newest();
+    EMBER_TRY(on->outcome(api.cuCtxSynchronize(),
+                          [&] { return "synchronizing " + device_text(device); }));
+    on->recent().finished(newest);
+    return {};
+  });
 }
 
 bool CudaDriver::may_wait() noexcept { return !in_host_call(); }

@@ -76,41 +76,44 @@ class CudaDriver final : public Driver {
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
   Status find(int device, Device*& out, const char* argument = "device") noexcept {
-    // One comparison: a negative number is a large unsigned one.
-    if (static_cast<std::size_t>(device) >= devices_.size()) [[unlikely]]
+    if (!exists(device)) [[unlikely]]
       return refuse_number(device, argument);
     out = devices_[static_cast<std::size_t>(device)].get();
     return {};
   }
+  bool exists(int device) const noexcept {
+    // One comparison: a negative number is a large unsigned one.
+    return static_cast<std::size_t>(device) < devices_.size();
+  }
   Status refuse_number(int device, const char* argument) const noexcept;
 
-  /// The first half of a call with a handle: finds its device, passes the gate and refuses what is
-  /// from before a reset, or cannot be a handle.
-  Status admit(const StreamHandle& stream, ContextGuard& out) noexcept {
-    EMBER_TRY(admit(stream.device, out));
-    return check_epoch(stream, *out);
+  /// The first half of a call with a handle or a number: finds its device, passes the gate and
+  /// refuses what is from before a reset, or cannot be a handle.
+  template <class HandleOrNumber>
+  Status admit(const HandleOrNumber& which, ContextGuard& out) noexcept {
+    if (admits(which, out)) [[likely]]
+      return {};
+    return refuse(which, out.admitted());
   }
-  Status admit(const EventHandle& event, ContextGuard& out) noexcept {
-    if (event.native == nullptr) [[unlikely]]
-      return refuse_null_event(event.device);
-    EMBER_TRY(admit(event.device, out));
-    if (event.epoch != out->epoch()) [[unlikely]]
-      return refuse_old(event.device, "event");
-    return {};
+  // The questions apart from the answers: a Status for each would be half of what they cost.
+  bool admits(int number, ContextGuard& out) noexcept {
+    return exists(number) && devices_[static_cast<std::size_t>(number)]->admits(out);
   }
-  static Status check_epoch(const StreamHandle& stream, const Device& on) noexcept {
-    const bool ageless = stream.native == nullptr && stream.epoch == kAnyEpoch;
-    if (stream.epoch != on.epoch() && !ageless) [[unlikely]]
-      return refuse_old(stream.device, "stream");
-    return {};
+  bool admits(StreamHandle stream, ContextGuard& out) noexcept {
+    return admits(stream.device, out) && is_of(stream, out->epoch());
   }
-  Status admit(int number, ContextGuard& out) noexcept {
-    Device* on = nullptr;
-    EMBER_TRY(find(number, on));
-    return on->admit(out);
+  bool admits(EventHandle event, ContextGuard& out) noexcept {
+    return event.native != nullptr && admits(event.device, out) && event.epoch == out->epoch();
   }
+  /// Whether a stream is of that epoch of its device.
+  static bool is_of(StreamHandle stream, std::uint32_t epoch) noexcept {
+    return stream.epoch == epoch || (stream.native == nullptr && stream.epoch == kAnyEpoch);
+  }
+  /// Why something is refused, though its device admitted the call or not.
+  Status refuse(int number, bool admitted) const noexcept;
+  Status refuse(StreamHandle stream, bool admitted) const noexcept;
+  Status refuse(EventHandle event, bool admitted) const noexcept;
   static Status refuse_old(int device, const char* kind) noexcept;
-  static Status refuse_null_event(int device) noexcept;
 
   /// How most calls with a stream, an event or a device number begin: admitted, not in a fault,
   /// current.
@@ -118,6 +121,30 @@ class CudaDriver final : public Driver {
   Status enter(const HandleOrNumber& which, ContextGuard& out) noexcept {
     EMBER_TRY(admit(which, out));
     return out->enter(out);
+  }
+
+  /// A call that blocks until work is done: wait(guard), which is admitted, does.
+  template <class HandleOrNumber, class Wait>
+  Status wait_for(const HandleOrNumber& which, const Wait& wait) noexcept {
+    Device* on = nullptr;
+    EMBER_TRY(find(device_of(which), on));
+    const std::uint32_t since = on->epoch();
+    Status status;
+    {
+      ContextGuard guard;
+      status = admit(which, guard);
+      if (status.ok()) status = wait(guard);
+      if (status.ok()) status = on->all_done(since);
+    }
+    // Here and not in every call: what a host function owns may need locks for its end, and who
+    // waits for a device must hold none of those anyway.
+    if (!status.ok()) on->host_calls().destroy_dropped();
+    return status;
+  }
+  static int device_of(int number) noexcept { return number; }
+  template <class Handle>
+  static int device_of(const Handle& handle) noexcept {
+    return handle.device;
   }
 
   /// After a launch that was noted under `number` and failed.

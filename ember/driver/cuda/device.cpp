@@ -30,10 +30,9 @@ Status Device::retain(CUcontext& out) noexcept {
   return {};
 }
 
-Status Device::change_current(ContextGuard& guard) noexcept {
+Status Device::change_current(CUcontext& came_with) noexcept {
   CUcontext wanted = nullptr;
   EMBER_TRY(retain(wanted));
-  guard.calls_->had_context = true;
   CUcontext current = nullptr;
   if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted) return {};
   // A context that was destroyed is nothing to come back to; only in a living one this succeeds.
@@ -42,7 +41,7 @@ Status Device::change_current(ContextGuard& guard) noexcept {
   if (current != nullptr && api.cuCtxGetDevice(&device) != CUDA_SUCCESS) current = nullptr;
   EMBER_TRY(outcome(api.cuCtxSetCurrent(wanted),
                     [&] { return "making " + device_text(index_) + " current"; }));
-  guard.came_with_ = current;
+  came_with = current;
   return {};
 }
 
@@ -88,20 +87,29 @@ Status Device::enter_fault(Code code) noexcept {
              elsewhere;
   }
   fault_ = Status(code, detail);
+  host_calls_.enter_fault(static_cast<CUresult>(code));
   faulted_.store(true, std::memory_order_release);
   return fault_;
 }
 
+Status Device::lost_to_reset() noexcept {
+  return Status(Code::context_is_destroyed,
+                "a reset of " + device_text(index_) + " has dropped work that should be done");
+}
+
+// Seen on an H200 with driver 580: after an illegal address the reset itself succeeds, and then no
+// context can be made in this process any more (the retain answers 700), whatever is destroyed or
+// released before. CUDA's documentation says so of every sticky error.
+Status Device::may_reset() noexcept {
+  if (!faulted()) return {};
+  const Status kept = fault();
+  return Status(kept.code(), kept.detail() +
+                                 "; a reset cannot clear it: CUDA lets no process use "
+                                 "a device again after such a fault, restart it");
+}
+
 Status Device::destroy_context() noexcept {
-  // Seen on an H200 with driver 580: after an illegal address the reset itself succeeds, and then
-  // no context can be made in this process any more (the retain answers 700), whatever is destroyed
-  // or released before. CUDA's documentation says so of every sticky error.
-  if (faulted()) {
-    const Status kept = fault();
-    return Status(kept.code(), kept.detail() +
-                                   "; a reset cannot clear it: CUDA lets no process use "
-                                   "a device again after such a fault, restart it");
-  }
+  EMBER_TRY(may_reset());  // a call in progress may have found a fault
   const CUcontext old = context_.exchange(nullptr, std::memory_order_acq_rel);
   if (old != nullptr || active()) {
     if (const CUresult result = api.cuDevicePrimaryCtxReset_v2(device_); result != CUDA_SUCCESS) {

@@ -38,9 +38,10 @@ class ContextGuard {
   ~ContextGuard() {
     if (came_with_ != nullptr) [[unlikely]]
       api.cuCtxSetCurrent(came_with_);
-    if (gate_ != nullptr) gate_->leave(*calls_);
+    if (calls_ != nullptr) CallGate::leave(*calls_, entered_);
   }
 
+  bool admitted() const noexcept { return device_ != nullptr; }
   Device* operator->() const noexcept { return device_; }
   Device& operator*() const noexcept { return *device_; }
 
@@ -48,7 +49,7 @@ class ContextGuard {
   friend class Device;
   Device* device_ = nullptr;
   CallsOfThread* calls_ = nullptr;  ///< the thread's
-  CallGate* gate_ = nullptr;        ///< null when an outer call has passed it
+  std::uint64_t entered_ = 0;       ///< the gate to leave
   CUcontext came_with_ = nullptr;   ///< null when there is nothing to put back
 };
 
@@ -85,18 +86,25 @@ class Device {
   }
 
   /// What every call on the device starts with: passes the gate, so that no reset comes in between
-  /// while the guard lives. From here on the epoch stays what it is. Code::not_permitted in a host
-  /// function, where CUDA permits no calls. Doing it again with one guard does nothing.
-  Status admit(ContextGuard& guard) noexcept {
-    if (guard.device_ != nullptr) return {};
+  /// while the guard lives. From here on the epoch stays what it is. False in a host function,
+  /// where CUDA permits no calls. Doing it again with one guard does nothing.
+  bool admits(ContextGuard& guard) noexcept {
+    if (guard.device_ != nullptr) return true;
     CallsOfThread& calls = CallsOfThread::mine();
     if (calls.in_host_function) [[unlikely]]
-      return refuse_in_host_call();
+      return false;
     guard.device_ = this;
     guard.calls_ = &calls;
-    if (gate_.enter(calls)) guard.gate_ = &gate_;
-    return {};
+    guard.entered_ = gate_.enter(calls);
+    return true;
   }
+  /// The same; Code::not_permitted where it is false.
+  Status admit(ContextGuard& guard) noexcept {
+    if (admits(guard)) [[likely]]
+      return {};
+    return refuse_in_host_call();
+  }
+  static Status refuse_in_host_call() noexcept;
   /// For calls that need a context: admits, refuses while the device is in a fault, and makes its
   /// context the calling thread's current one for the length of the guard.
   Status enter(ContextGuard& guard) noexcept {
@@ -163,29 +171,42 @@ class Device {
   /// the operations in the detail that may have caused it.
   Status enter_fault(Code code) noexcept;
 
+  /// What a call that found work done ends with, inside the gate: Code::context_is_destroyed if not
+  /// all of it was done, of what had been enqueued in the epoch `since`.
+  ///
+  /// A reset waits for the calls in progress before it destroys the context, so what they wait for
+  /// is done. Not so host functions, which are dropped before, and what was enqueued before a reset
+  /// that the call met at the gate.
+  Status all_done(std::uint32_t since) noexcept {
+    if (epoch() == since && !host_calls_.dropping()) [[likely]]
+      return {};
+    return lost_to_reset();
+  }
+
   /// Destroys the context with everything in it, once no call is in progress; `forget` is called
   /// before the next one begins. Changes nothing if it fails, as it does when the device is in a
-  /// fault.
+  /// fault; except that host functions whose turn came meanwhile are lost.
   template <class Forget>
   Status reset(Forget&& forget) noexcept {
     if (in_host_call()) return refuse_in_host_call();
     Status status;
     {
       const MutexLock one_at_a_time(reset_mutex_);
-      // First the host functions: one that is running may wait for a thread that calls.
-      host_calls_.begin_reset();
-      gate_.close();
-      status = destroy_context();
+      status = may_reset();
       if (status.ok()) {
-        staging_.forget();
-        peer_stream_.forget();
-        forget();
+        // First the host functions: one that is running may wait for a thread that calls.
+        host_calls_.begin_reset();
+        const CallGate::Closed closed(gate_);
+        status = destroy_context();
+        if (status.ok()) {
+          staging_.forget();
+          peer_stream_.forget();
+          forget();
+        }
+        host_calls_.end_reset(status.ok());
       }
-      host_calls_.end_reset(status.ok());
-      gate_.open();
     }
-    // What the user's destructors do may be calls on this device.
-    if (status.ok()) host_calls_.destroy_dropped();
+    host_calls_.destroy_dropped();
     return status;
   }
 
@@ -201,13 +222,20 @@ class Device {
     if (wanted != nullptr && api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == wanted)
         [[likely]]
       return {};
-    return change_current(guard);
+    // Not into the guard: one whose address nobody gets lives in registers.
+    CUcontext came_with = nullptr;
+    EMBER_TRY(change_current(came_with));
+    guard.calls_->had_context = true;
+    guard.came_with_ = came_with;
+    return {};
   }
-  /// The same where the context is another one, or is yet to be made.
-  Status change_current(ContextGuard& guard) noexcept;
+  /// The same where the context is another one, or is yet to be made. `came_with` is what to put
+  /// back.
+  Status change_current(CUcontext& came_with) noexcept;
   Status fault() noexcept;
+  Status may_reset() noexcept;
   Status destroy_context() noexcept EMBER_EXCLUDES(mutex_);
-  static Status refuse_in_host_call() noexcept;
+  Status lost_to_reset() noexcept;
 
   const int index_;
   const CUdevice device_;
@@ -216,11 +244,11 @@ class Device {
   std::atomic<bool> faulted_{false};
   /// Null until the first need and after a reset; written under mutex_.
   std::atomic<CUcontext> context_{nullptr};
+  CallGate gate_;
   RecentWork recent_;
   Staging staging_;
   PeerStream peer_stream_;
   HostCalls host_calls_;
-  CallGate gate_;
 
   Mutex reset_mutex_;  ///< held for the length of a reset
   Mutex mutex_;

@@ -13,13 +13,14 @@ CUresult HostCalls::enqueue(CUstream stream, void (*function)(void*), void (*des
   *call = {this, function, destroy, argument, call};
   {
     const MutexLock lock(mutex_);
+    if (fault_ != CUDA_SUCCESS) return fault_;
     waiting_.splice(waiting_.end(), made);
+    ++enqueuing_;
   }
   const CUresult result = api.cuLaunchHostFunc(stream, &run, &*call);
-  if (result != CUDA_SUCCESS) {
-    const MutexLock lock(mutex_);
-    waiting_.erase(call);
-  }
+  const MutexLock lock(mutex_);
+  --enqueuing_;
+  if (result != CUDA_SUCCESS) waiting_.erase(call);
   return result;
 }
 
@@ -27,19 +28,22 @@ void HostCalls::run(void* argument) {
   auto* call = static_cast<Call*>(argument);
   HostCalls& owner = *call->owner;
   std::list<Call> taken;
-  bool dropped = false;
   {
     const MutexLock lock(owner.mutex_);
+    if (owner.fault_ != CUDA_SUCCESS) return;
+    if (owner.resetting_) {
+      owner.dropped_.splice(owner.dropped_.end(), owner.waiting_, call->self);
+      owner.dropping_.store(true, std::memory_order_release);
+      return;
+    }
     taken.splice(taken.end(), owner.waiting_, call->self);
-    dropped = owner.resetting_;
-    if (!dropped) ++owner.running_;
-    if (dropped) owner.dropped_.splice(owner.dropped_.end(), taken);
+    ++owner.running_;
   }
-  if (dropped) return;
-  CallsOfThread::mine().in_host_function = true;
-  taken.front().function(taken.front().argument);
-  taken.front().destroy(taken.front().argument);
-  CallsOfThread::mine().in_host_function = false;
+  CallsOfThread& calls = CallsOfThread::mine();
+  calls.in_host_function = true;
+  call->function(call->argument);
+  call->destroy(call->argument);
+  calls.in_host_function = false;
   const MutexLock lock(owner.mutex_);
   --owner.running_;
   owner.idle_.notify_all();
@@ -55,15 +59,30 @@ void HostCalls::end_reset(bool done) noexcept {
   const MutexLock lock(mutex_);
   if (done) dropped_.splice(dropped_.end(), waiting_);
   resetting_ = false;
+  dropping_.store(false, std::memory_order_release);
+}
+
+void HostCalls::enter_fault(CUresult fault) noexcept {
+  const MutexLock lock(mutex_);
+  fault_ = fault;
 }
 
 void HostCalls::destroy_dropped() noexcept {
+  CallsOfThread& calls = CallsOfThread::mine();
+  if (calls.in_host_function) return;
   std::list<Call> dropped;
   {
     const MutexLock lock(mutex_);
+    // One that CUDA may yet refuse is its caller's.
+    if (fault_ != CUDA_SUCCESS && enqueuing_ == 0) dropped_.splice(dropped_.end(), waiting_);
     dropped.swap(dropped_);
   }
+  // As on CUDA's thread: the caller may hold locks, though none that a host function takes.
+  calls.in_host_function = true;
   for (const Call& call : dropped) call.destroy(call.argument);
+  calls.in_host_function = false;
+  const MutexLock lock(mutex_);
+  if (fault_ != CUDA_SUCCESS) over_.splice(over_.end(), dropped);
 }
 
 }  // namespace ember::inline v0::driver::cuda

@@ -56,6 +56,7 @@ struct Staging::Set {
       return false;
     for (CUevent& event : done) {
       if (api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) continue;
+      for (CUevent* made = done.data(); made != &event; ++made) (void)api.cuEventDestroy_v2(*made);
       (void)api.cuMemHostUnregister(memory);
       return false;
     }

@@ -5,13 +5,13 @@
 namespace ember::inline v0::driver::cuda {
 namespace {
 
-CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
-CUevent to_cuda(const EventHandle& event) { return static_cast<CUevent>(event.native); }
+CUstream to_cuda(StreamHandle stream) { return static_cast<CUstream>(stream.native); }
+CUevent to_cuda(EventHandle event) { return static_cast<CUevent>(event.native); }
 
-std::string text(const StreamHandle& stream) {
+std::string text(StreamHandle stream) {
   return stream_text(stream.native) + " of " + device_text(stream.device);
 }
-std::string text(const EventHandle& event) {
+std::string text(EventHandle event) {
   return "event " + address_text(event.native) + " of " + device_text(event.device);
 }
 
@@ -54,6 +54,9 @@ Status CudaDriver::stream_destroy(StreamHandle stream) noexcept {
 }
 
 Status CudaDriver::stream_query(StreamHandle stream) noexcept {
+  Device* device = nullptr;
+  EMBER_TRY(find(stream.device, device));
+  const std::uint32_t since = device->epoch();
   ContextGuard on;
   EMBER_TRY(enter(stream, on));
   const RecentWork::Number newest = on->recent().newest();
@@ -61,17 +64,18 @@ Status CudaDriver::stream_query(StreamHandle stream) noexcept {
   if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
   EMBER_TRY(on->outcome(result, [&] { return "querying " + text(stream); }));
   on->recent().finished(newest, stream.native);
-  return {};
+  return on->all_done(since);
 }
 
 Status CudaDriver::stream_synchronize(StreamHandle stream) noexcept {
-  ContextGuard on;
-  EMBER_TRY(enter(stream, on));
-  const RecentWork::Number newest = on->recent().newest();
-  EMBER_TRY(on->outcome(api.cuStreamSynchronize(to_cuda(stream)),
-                        [&] { return "synchronizing " + text(stream); }));
-  on->recent().finished(newest, stream.native);
-  return {};
+  return wait_for(stream, [&](ContextGuard& on) -> Status {
+    EMBER_TRY(on->enter(on));
+    const RecentWork::Number newest = on->recent().newest();
+    EMBER_TRY(on->outcome(api.cuStreamSynchronize(to_cuda(stream)),
+                          [&] { return "synchronizing " + text(stream); }));
+    on->recent().finished(newest, stream.native);
+    return {};
+  });
 }
 
 // ---- Events
@@ -123,11 +127,13 @@ Status CudaDriver::event_destroy(EventHandle event) noexcept {
 
 Status CudaDriver::event_record(EventHandle event, StreamHandle stream, EventScope scope) noexcept {
   ContextGuard on;
-  EMBER_TRY(admit(event, on));
+  if (!admits(event, on)) [[unlikely]]
+    return refuse(event, on.admitted());
   if (event.device != stream.device) [[unlikely]]
     return Status(Code::invalid_handle, text(event) + " cannot be recorded on " + text(stream) +
                                             ", expected a stream of the event's device");
-  EMBER_TRY(check_epoch(stream, *on));
+  if (!is_of(stream, event.epoch)) [[unlikely]]
+    return refuse_old(stream.device, "stream");
   const unsigned flags = scope == EventScope::external ? CU_EVENT_RECORD_EXTERNAL : 0;
   return on->on_stream(
       on, to_cuda(stream),
@@ -137,9 +143,11 @@ Status CudaDriver::event_record(EventHandle event, StreamHandle stream, EventSco
 
 Status CudaDriver::event_wait(StreamHandle stream, EventHandle event, EventScope scope) noexcept {
   ContextGuard of_event;
-  EMBER_TRY(admit(event, of_event));
+  if (!admits(event, of_event)) [[unlikely]]
+    return refuse(event, of_event.admitted());
   ContextGuard on;
-  EMBER_TRY(admit(stream, on));
+  if (!admits(stream, on)) [[unlikely]]
+    return refuse(stream, on.admitted());
   const unsigned flags = scope == EventScope::external ? CU_EVENT_WAIT_EXTERNAL : 0;
   return on->on_stream(
       on, to_cuda(stream),
@@ -152,14 +160,16 @@ Status CudaDriver::event_query(EventHandle event) noexcept {
   EMBER_TRY(enter(event, on));
   const CUresult result = api.cuEventQuery(to_cuda(event));
   if (result == CUDA_ERROR_NOT_READY) return Code::not_ready;
-  return on->outcome(result, [&] { return "querying " + text(event); });
+  EMBER_TRY(on->outcome(result, [&] { return "querying " + text(event); }));
+  return on->all_done(event.epoch);
 }
 
 Status CudaDriver::event_synchronize(EventHandle event) noexcept {
-  ContextGuard on;
-  EMBER_TRY(enter(event, on));
-  return on->outcome(api.cuEventSynchronize(to_cuda(event)),
-                     [&] { return "synchronizing " + text(event); });
+  return wait_for(event, [&](ContextGuard& on) -> Status {
+    EMBER_TRY(on->enter(on));
+    return on->outcome(api.cuEventSynchronize(to_cuda(event)),
+                       [&] { return "synchronizing " + text(event); });
+  });
 }
 
 Status CudaDriver::event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept {

@@ -5,7 +5,7 @@
 namespace ember::inline v0::driver::cuda {
 namespace {
 
-CUstream to_cuda(const StreamHandle& stream) { return static_cast<CUstream>(stream.native); }
+CUstream to_cuda(StreamHandle stream) { return static_cast<CUstream>(stream.native); }
 CUdeviceptr to_cuda(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 std::string copy_text(const void* target, const void* source, std::size_t bytes) {
@@ -69,7 +69,7 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
   EMBER_TRY(enter(stream, on));
   if (bytes == 0) return {};
   // Unified addressing: CUDA sees from the addresses which way to copy.
-  return on->enqueue(
+  EMBER_TRY(on->enqueue(
       {"copy", stream.native, bytes},
       [&] {
         const auto copy = [&](CUstream on_stream) {
@@ -84,7 +84,9 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
           return on->peer_stream().run(copy);
         return copy(to_cuda(stream));
       },
-      [&] { return copy_text(target, source, bytes); });
+      [&] { return copy_text(target, source, bytes); }));
+  // With ordinary memory on one side it has waited for the work before it.
+  return on->all_done(on->epoch());
 }
 
 Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_device,

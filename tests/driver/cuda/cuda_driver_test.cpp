@@ -257,6 +257,8 @@ TEST_F(OnFakeCuda, RunsKernelsAndHostFunctions) {
                       stream, [](void* count) { ++*static_cast<int*>(count); },
                       [](void* count) { *static_cast<int*>(count) *= 10; }, &calls)
                   .ok());
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(cuda().stream_synchronize(stream).ok());
   EXPECT_EQ(calls, 20);
   expect(cuda().launch(stream, {"host only"}, Params()), Code::not_supported,
          "kernel 'host only' has no CUDA implementation");

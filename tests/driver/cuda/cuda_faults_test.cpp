@@ -57,7 +57,7 @@ TEST_F(OnFakeCuda, FaultFoundWhileReleasingIsKeptForTheNextCall) {
          kFault + "; nothing that was queued here is unfinished");
 }
 
-TEST_F(OnFakeCuda, FaultThatAColumnReportsIsTheDevices) {
+TEST_F(OnFakeCuda, FaultThatACudaImplementationReportsIsTheDevices) {
   const Kernel kernel{"asserts", nullptr,
                       [](const Params&, const CudaLaunch&) { return Status(Code::device_assert); }};
   EXPECT_TRUE(cuda().launch(kDefault, kFirst, Params()).ok());

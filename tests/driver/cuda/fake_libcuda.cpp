@@ -1,34 +1,55 @@
-// A fake libcuda.so.1: the part of the CUDA driver API that ember uses, on host memory, with every
-// operation done before its call returns. It lets the host code of the CUDA driver (handles,
-// epochs, faults, error texts) be tested where there is no GPU. It says nothing about how CUDA
-// behaves.
+// A fake libcuda.so.1: the part of the CUDA driver API that ember uses, on host memory. It lets the
+// host code of the CUDA driver (handles, epochs, faults, resets, error texts) be tested where there
+// is no GPU. It says nothing about how CUDA behaves.
+//
+// Host functions wait in the queue of their stream until a thread waits for it, and are called by
+// that thread. Every other operation is done before its call returns.
 //
 // FAKE_VERSION is the driver version it claims, FAKE_DEVICES how many devices it has (at most 2).
 #include "fake_libcuda.h"
 
 #include <cuda.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+/// The host functions of a stream.
+struct Queue {
+  const int device;
+  std::mutex turn;  ///< of the thread that calls them
+  std::deque<std::pair<CUhostFn, void*>> waiting{};
+};
+
+}  // namespace
+
 struct CUctx_st {
-  int device;
-  bool exists = false;
-  bool fault_seen = false;
-  bool peer = false;
+  const int device;
+  std::atomic<bool> exists{false};
+  std::atomic<bool> fault_seen{false};
+  std::atomic<bool> peer{false};
 };
 struct CUstream_st {
-  int priority;
+  CUcontext context;
+  std::shared_ptr<Queue> queue;
 };
 struct CUevent_st {
   unsigned flags;
   bool recorded = false;
   Clock::time_point time{};
+  std::shared_ptr<Queue> queue{};
 };
 
 extern "C" {
@@ -44,7 +65,9 @@ struct Memory {
   std::size_t bytes;
   int device;
 };
+std::mutex mutex;  ///< of all that follows, and of what is in it
 std::map<CUdeviceptr, Memory> device_memory;
+std::vector<std::shared_ptr<Queue>> queues;
 
 bool valid(CUdevice device) { return device >= 0 && device < FAKE_DEVICES; }
 
@@ -56,12 +79,52 @@ CUresult enqueue() {
                              : CUDA_SUCCESS;
 }
 
+/// The same for calls that go by a stream's own context.
+CUresult enqueue(CUstream stream) {
+  if (current == nullptr || stream == nullptr) return enqueue();
+  const CUcontext mine = std::exchange(current, stream->context);
+  const CUresult result = enqueue();
+  current = mine;
+  return result;
+}
+
 /// How calls that wait or ask begin.
 CUresult look() {
   const CUresult result = enqueue();
   if (result != CUDA_SUCCESS || fake_cuda.fault[current->device] == 0) return result;
   current->fault_seen = true;
   return enqueue();
+}
+
+std::shared_ptr<Queue> new_queue(int device) {
+  const std::lock_guard lock(mutex);
+  return queues.emplace_back(new Queue{device, {}});
+}
+
+std::shared_ptr<Queue> queue_of(CUstream stream) {
+  if (stream != nullptr) return stream->queue;
+  static const std::shared_ptr<Queue> defaults[] = {new_queue(0), new_queue(1)};
+  return defaults[current->device];
+}
+
+/// Calls what waits, as far as no fault keeps it from that.
+CUresult work_off(Queue& queue) {
+  const std::atomic_ref waiting(fake_cuda.waiting);
+  ++waiting;
+  CUresult result = CUDA_SUCCESS;
+  const std::lock_guard turn(queue.turn);
+  while ((result = look()) == CUDA_SUCCESS) {
+    std::pair<CUhostFn, void*> next;
+    {
+      const std::lock_guard lock(mutex);
+      if (queue.waiting.empty()) break;
+      next = queue.waiting.front();
+      queue.waiting.pop_front();
+    }
+    next.first(next.second);
+  }
+  --waiting;
+  return result;
 }
 
 CUresult look_if_ready() {
@@ -143,8 +206,15 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-  contexts[device] = {device};
+  if (fake_cuda.in_reset != nullptr) fake_cuda.in_reset();
+  if (const int result = std::exchange(fake_cuda.next_reset, 0); result != 0)
+    return static_cast<CUresult>(result);
+  CUctx_st& context = contexts[device];
+  context.exists = context.fault_seen = context.peer = false;
   fake_cuda.fault[device] = 0;
+  const std::lock_guard lock(mutex);
+  for (const auto& queue : queues)
+    if (queue->device == device) queue->waiting.clear();
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrent(CUcontext* context) {
@@ -161,7 +231,17 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   current = context;
   return CUDA_SUCCESS;
 }
-CUresult cuCtxSynchronize() { return look(); }
+CUresult cuCtxSynchronize() {
+  std::vector<std::shared_ptr<Queue>> all;
+  {
+    const std::lock_guard lock(mutex);
+    all = queues;
+  }
+  CUresult result = look();
+  for (const auto& queue : all)
+    if (result == CUDA_SUCCESS && queue->device == current->device) result = work_off(*queue);
+  return result;
+}
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
   *greatest = -5;
@@ -184,11 +264,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
   if (bytes > fake_cuda.largest_allocation) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
+  const std::lock_guard lock(mutex);
   device_memory[*out] = {bytes, current->device};
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (const CUresult result = look(); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
   device_memory.erase(pointer);
   std::free(reinterpret_cast<void*>(pointer));
   return CUDA_SUCCESS;
@@ -202,6 +284,7 @@ CUresult cuMemHostRegister_v2(void*, std::size_t, unsigned) { return enqueue(); 
 CUresult cuMemHostUnregister(void*) { return look(); }
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                 CUdeviceptr pointer) {
+  const std::lock_guard lock(mutex);
   CUdeviceptr base = 0;
   const Memory* found = nullptr;
   for (const auto& [start, memory] : device_memory)
@@ -227,41 +310,61 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
 
 // ---- Streams and events
 
-CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int priority) {
+CUresult cuStreamCreateWithPriority(CUstream* out, unsigned, int) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
   if (fake_cuda.no_more_streams) return CUDA_ERROR_OUT_OF_MEMORY;
-  *out = new CUstream_st{priority};
+  *out = new CUstream_st{current, new_queue(current->device)};
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy_v2(CUstream stream) {
+  const CUresult result = work_off(*stream->queue);
+  const std::lock_guard lock(mutex);
+  std::erase(queues, stream->queue);
   delete stream;
-  return enqueue();
+  return result;
 }
-CUresult cuStreamQuery(CUstream) {
+CUresult cuStreamQuery(CUstream stream) {
   if (const int result = fake_cuda.next_query; result != 0) {
     fake_cuda.next_query = 0;
     return static_cast<CUresult>(result);
   }
-  return look_if_ready();
+  const CUresult result = look_if_ready();
+  if (result != CUDA_SUCCESS) return result;
+  const std::shared_ptr<Queue> queue = queue_of(stream);
+  const std::lock_guard lock(mutex);
+  return queue->waiting.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
-CUresult cuStreamSynchronize(CUstream) { return look(); }
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return enqueue(); }
+CUresult cuStreamSynchronize(CUstream stream) {
+  if (const CUresult result = look(); result != CUDA_SUCCESS) return result;
+  return work_off(*queue_of(stream));
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent, unsigned) { return enqueue(stream); }
 CUresult cuEventCreate(CUevent* out, unsigned flags) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  if (fake_cuda.events == fake_cuda.most_events) return CUDA_ERROR_OUT_OF_MEMORY;
+  ++fake_cuda.events;
   *out = new CUevent_st{flags};
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy_v2(CUevent event) {
+  const std::lock_guard lock(mutex);
+  --fake_cuda.events;
   delete event;
   return enqueue();
 }
-CUresult cuEventRecordWithFlags(CUevent event, CUstream, unsigned) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned) {
+  if (const CUresult result = enqueue(stream); result != CUDA_SUCCESS) return result;
   event->recorded = true;
   event->time = Clock::now();
-  return enqueue();
+  event->queue = queue_of(stream);
+  return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent) { return look_if_ready(); }
-CUresult cuEventSynchronize(CUevent) { return look(); }
+CUresult cuEventSynchronize(CUevent event) {
+  const CUresult result = look();
+  return result == CUDA_SUCCESS && event->recorded ? work_off(*event->queue) : result;
+}
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->recorded ||
       !end->recorded)
@@ -279,10 +382,12 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
                         unsigned, CUstream, void**, void**) {
   return CUDA_ERROR_NOT_SUPPORTED;  // there is nothing here that could run a kernel
 }
-CUresult cuLaunchHostFunc(CUstream, CUhostFn function, void* argument) {
-  const CUresult result = enqueue();
-  if (result == CUDA_SUCCESS) function(argument);
-  return result;
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
+  if (const CUresult result = enqueue(stream); result != CUDA_SUCCESS) return result;
+  const std::shared_ptr<Queue> queue = queue_of(stream);
+  const std::lock_guard lock(mutex);
+  queue->waiting.emplace_back(function, argument);
+  return CUDA_SUCCESS;
 }
 CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, std::size_t bytes, CUstream stream) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;

@@ -17,6 +17,16 @@ struct FakeCuda {
   int next_query = 0;
   /// Making a stream runs out of memory.
   bool no_more_streams = false;
+  /// Making more events than this runs out of memory.
+  int most_events = 1 << 30;
+  /// How many events there are.
+  int events = 0;
+  /// The next reset of a device answers this error number, once, and resets nothing.
+  int next_reset = 0;
+  /// Called in a reset before it does anything.
+  void (*in_reset)() = nullptr;
+  /// How many threads are waiting for work in a call; atomic.
+  int waiting = 0;
   /// The stream of the last copy.
   void* copied_on = nullptr;
   /// How often a context was made.

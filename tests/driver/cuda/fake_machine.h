@@ -19,9 +19,9 @@ class OnFakeCuda : public testing::Test {
     library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     fake_ = static_cast<FakeCuda*>(dlsym(library_, kFakeCuda));
     ASSERT_NE(fake_, nullptr) << "this is not the fake libcuda.so.1";
+    fake() = FakeCuda();
     for (int device = 0; device < FakeCuda::kDevices; ++device)
       foreign<int(int)>("cuDevicePrimaryCtxReset_v2")(device);
-    fake() = FakeCuda();
     Choice choice;
     ASSERT_TRUE(parse_choice(env::get("EMBER_DEVICES"), choice).ok());
     std::unique_ptr<Driver> made;

@@ -6,7 +6,7 @@
 #include "ember/ops/cat.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
-#include "ember/runtime/work.h"
+#include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::comm {
 namespace {
@@ -37,6 +37,7 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
     const std::byte* from;
     std::byte* to;
     Stream stream;
+    std::uint32_t epoch;      // of the sender's memory
     Stream sender, receiver;  // current ones
   };
   std::vector<Hop> hops;
@@ -44,7 +45,8 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
   for (const Tensor& target : targets) {
     hops.push_back({static_cast<const std::byte*>(previous->data_ptr()),
                     static_cast<std::byte*>(target.data_ptr()), side_stream(previous->get_device()),
-                    current_stream(previous->device()), current_stream(target.device())});
+                    previous->storage()->epoch(), current_stream(previous->device()),
+                    current_stream(target.device())});
     previous = &target;
   }
   order(hops.front().sender, hops.front().stream);
@@ -55,7 +57,7 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
     const std::size_t size = std::min(chunk, bytes - start);
     for (std::size_t h = 0; h < hops.size(); ++h) {
       if (h > 0) order(hops[h - 1].stream, hops[h].stream);
-      copy_async(hops[h].to + start, hops[h].from + start, size, hops[h].stream);
+      copy_in_epoch(hops[h].stream, hops[h].epoch, hops[h].to + start, hops[h].from + start, size);
     }
   }
   for (const Hop& hop : hops) {

@@ -7,7 +7,7 @@
 #include "ember/comm/side_streams.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
-#include "ember/runtime/work.h"
+#include "ember/ops/run.h"
 
 namespace ember::inline v0::cuda::comm {
 namespace {
@@ -85,8 +85,7 @@ void add_up(const Tensor& result, const Tensor& root, const std::vector<const Te
     for (std::int64_t first = 0, count = 0; first < root.numel(); first += count) {
       count = piece_of(root.numel() - first, root.element_size());
       const Tensor arriving = flat_piece(result, first, count);
-      copy_async(arriving.data_ptr(), flat_piece(copied, first, count).data_ptr(),
-                 arriving.nbytes(), copies);
+      ops::copy_bytes(arriving, flat_piece(copied, first, count), copies);
       order(copies, sums);
       add_piece(result, root, terms, first, count);
     }

@@ -8,8 +8,8 @@
 
 namespace ember::inline v0::cuda::comm {
 
-/// A stream of the device for copies beside the current one: an idle one if there is one. Whoever
-/// uses it joins it to the current streams before returning.
+/// A stream of the device for copies beside the current one: an idle one if there is one. The
+/// caller joins it to the current streams before it returns.
 Stream side_stream(int device);
 
 /// Whether the bytes of one are the bytes of the other, without gaps.

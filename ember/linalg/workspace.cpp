@@ -1,6 +1,9 @@
 #include "ember/linalg/workspace.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -18,7 +21,7 @@ struct Entry {
   int device;
   std::uint32_t epoch;
   const void* stream;
-  Workspace workspace;
+  cuda::DeviceBuffer buffer;
 };
 
 struct Table {
@@ -71,30 +74,42 @@ std::size_t parse_workspace_config(const char* text) noexcept {
 
 Workspace workspace(Device device) {
   const int index = device.index();
-  const void* stream = cuda::current_native_stream(index);
-  const std::uint32_t epoch = cuda::device_epoch(index);
+  void* const stream = cuda::current_native_stream(index);
+  std::vector<Entry> gone;  // freed after the lock is: an observer may be told, and may compute
+  Table& all = table();
+  const auto find = [&]() EMBER_REQUIRES(all.mutex) -> const Entry* {
+    // The epoch is read under the lock, so that what is found to have passed has passed for all.
+    const std::uint32_t epoch = cuda::device_epoch(index);
+    const auto passed = std::partition(
+        all.entries.begin(), all.entries.end(),
+        [&](const Entry& entry) { return entry.device != index || entry.epoch == epoch; });
+    std::move(passed, all.entries.end(), std::back_inserter(gone));
+    all.entries.erase(passed, all.entries.end());
+    for (const Entry& entry : all.entries)
+      if (entry.device == index && entry.stream == stream) return &entry;
+    return nullptr;
+  };
+  const auto of = [](const Entry& entry) -> Workspace {
+    return {entry.buffer.data(), entry.buffer.size()};
+  };
   {
-    const MutexLock lock(table().mutex);
-    // What a reset has taken away.
-    std::erase_if(table().entries, [&](const Entry& entry) {
-      return entry.device == index && entry.epoch != epoch;
-    });
-    for (const Entry& entry : table().entries)
-      if (entry.device == index && entry.stream == stream) return entry.workspace;
+    const MutexLock lock(all.mutex);
+    if (const Entry* entry = find()) return of(*entry);
   }
-  Workspace made;
+  Entry made{index, cuda::device_epoch(index), stream, {}};
   try {
-    const std::size_t bytes = wanted_bytes(index);
-    made.data = cuda::caching_allocator_alloc(bytes, index);
-    made.bytes = bytes;
+    // By its handle: an owner would keep the stream from being handed out again.
+    made.buffer = cuda::allocate(wanted_bytes(index), cuda::ExternalStream(stream, index));
   } catch (const OutOfMemoryError&) {
     return {};
   }
-  {
-    const MutexLock lock(table().mutex);
-    table().entries.push_back({index, epoch, stream, made});
+  const MutexLock lock(all.mutex);
+  // Another thread may have been faster, or a reset.
+  if (const Entry* entry = find()) {
+    gone.push_back(std::move(made));
+    return of(*entry);
   }
-  return made;
+  return of(all.entries.emplace_back(std::move(made)));
 }
 
 }  // namespace ember::inline v0::linalg
@@ -103,12 +118,8 @@ namespace ember::inline v0::cuda {
 
 void clear_blas_workspaces() {
   std::vector<linalg::Entry> taken;
-  {
-    const MutexLock lock(linalg::table().mutex);
-    taken.swap(linalg::table().entries);
-  }
-  for (const linalg::Entry& entry : taken)
-    if (entry.epoch == device_epoch(entry.device)) caching_allocator_delete(entry.workspace.data);
+  const MutexLock lock(linalg::table().mutex);
+  taken.swap(linalg::table().entries);
 }
 
 }  // namespace ember::inline v0::cuda

@@ -16,8 +16,8 @@ namespace ember::inline v0::memory {
 
 class BackEnd;
 
-/// Memory that only its own requests are served from. There is one for everybody; private ones are
-/// for those who must know where their memory lies.
+/// Memory that only its own requests are served from. One is for all requests that name none;
+/// private ones are for callers that must know where their memory lies.
 struct Pool {
   struct Lists {
     FreeList small, large;
@@ -40,10 +40,10 @@ struct Pool {
     segments = 0;
   }
 
-  const std::uint64_t id;  ///< 0: everybody's
+  const std::uint64_t id;  ///< 0: of requests that name none
   BackEnd& back_end;
   int users = 1;             ///< none: its memory goes back as soon as it is free
-  std::size_t segments = 0;  ///< how many it has
+  std::size_t segments = 0;  ///< how many it has, also while one is being given back
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 
  private:
@@ -51,7 +51,7 @@ struct Pool {
   void* last_stream_ = nullptr;
 };
 
-/// What somebody wants.
+/// What an allocation asks for.
 struct Request {
   std::size_t size = 0;       ///< as BackEnd::block_bytes has it
   std::size_t requested = 0;  ///< as asked

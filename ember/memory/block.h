@@ -28,23 +28,23 @@ struct Segment {
 };
 
 /// One use of a block, as it began. A reset of the device ends it at any moment, and then the
-/// record may already describe another's memory: so whoever allocates keeps these, and reads no
-/// record.
+/// record may already describe another's memory: so a thread that allocates keeps these, and reads
+/// no record.
 struct BlockUse {
   Block* block = nullptr;  ///< null: no memory was asked for
   void* address = nullptr;
   std::uint64_t serial = 0;
 };
 
-/// Everything but the tag belongs to whoever the state names: the ledger's lock for blocks that are
-/// free, the user for blocks in use, whoever claimed a block until it is free or parked. `previous`
-/// and `next` always belong to the ledger's lock, and so does `segment`.
+/// The state says what guards everything but the tag: the ledger's lock for blocks that are free,
+/// their user for blocks in use, and the thread that claimed a block until it is free or parked.
+/// `previous`, `next` and `segment` are always guarded by the ledger's lock.
 struct alignas(64) Block {
   enum State : std::uintptr_t {
     unused,     ///< this record describes nothing
     free,       ///< in its free list
     allocated,  ///< handed out
-    claimed,    ///< in the hands of a thread: on its way through an allocation or a free
+    claimed,    ///< that a thread has claimed: on its way through an allocation or a free
     sharded,    ///< free, kept in a shard (shards.h)
     parked,     ///< freed, but other streams may still use it (stream_uses.h)
     releasing,  ///< its segment is being given back
@@ -90,7 +90,7 @@ struct alignas(64) Block {
   std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
 
-  /// Takes the block out of the user's hands: from here on it is `claimed`. Succeeds for exactly
+  /// Takes the block from its user: from here on it is `claimed`. Succeeds for exactly
   /// one caller per allocation, and only if the record still describes `position`: so the caller
   /// may have found the record without any lock, and a pointer freed twice or never allocated
   /// cannot do harm.

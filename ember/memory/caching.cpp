@@ -53,10 +53,10 @@ void absorb_next(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex) {
 // Memory is often freed right after it was allocated, and the same is asked for again. Between the
 // two the free lists did not change, so putting the block into them would make them exactly what
 // they were before, and the next request of its stream and size would find it again. So such a
-// block is not merged and put into a list, only counted as if it were: it waits outside for that
-// request, and nobody can tell the difference. It is half of what an allocation costs (measured:
-// 43 ns for both calls instead of 80). Whatever else reads or changes the lists calls settle()
-// first.
+// block is not merged and put into a list, only counted as if it were: it is kept outside until the
+// next request, and the results are the same. It is half of what an allocation costs (measured:
+// 43 ns for both calls instead of 80). All other code that reads or changes the lists calls
+// settle() first.
 Block* CachingBackEnd::take(Ledger& ledger, const Request& request) {
   if (last_.waits && last_.size == request.size && last_.block->segment->stream == request.stream &&
       last_.block->segment->pool == request.pool) {
@@ -103,7 +103,7 @@ bool CachingBackEnd::keep(Ledger& ledger, Block* block) {
   return true;
 }
 
-// Merged with its neighbours.
+// Free neighbours become one block: else a large request would find only pieces.
 void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) {
   if (Block* before = block->previous; before != nullptr && before->state() == Block::free) {
     remove_free(before, change);

@@ -9,13 +9,14 @@ namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
-/// The ledger's lock. Who finds it taken opens the shards. It is held for a fraction of what it
-/// takes to sleep and to be woken, so it is worth a short wait.
+/// The ledger's lock. A thread that finds it taken opens the shards. It is held for a fraction of
+/// what it takes to sleep and to be woken, so it is worth a short wait.
 class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
  public:
   explicit Lock(DeviceAllocator& allocator)
       EMBER_THREAD_NOTE(acquire_capability(allocator.ledger_.mutex))
-          EMBER_THREAD_NOTE(no_thread_safety_analysis) : mutex_(allocator.ledger_.mutex) {
+          EMBER_THREAD_NOTE(no_thread_safety_analysis)
+      : mutex_(allocator.ledger_.mutex) {
     if (mutex_.try_lock()) [[likely]]
       return;
     if (!spin_briefly([this] { return mutex_.try_lock(); })) mutex_.lock();
@@ -222,8 +223,9 @@ void DeviceAllocator::finish(const std::vector<StreamUse*>& uses) {
 
 // ---- Resets
 
-// The device was reset: its memory is gone, and all blocks with it. Blocks that a thread has in
-// hand (claimed, or parked in uses_) it drops itself, when it finds that they have no segment.
+// The device was reset: its memory is gone, and all blocks with it. Blocks that a thread has
+// claimed, and those that are parked in uses_, are dropped later, when they are found to have no
+// segment.
 void DeviceAllocator::renew() noexcept {
   const std::uint32_t now = source_.epoch();
   if (now == epoch()) [[likely]]

@@ -35,14 +35,16 @@ struct SegmentView {
 };
 
 /// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
-/// uses, limits and resets. What becomes of free memory is the back end's affair.
+/// uses, limits and resets. What becomes of free memory is decided by the back end.
 ///
-/// The source is never called while the ledger's lock is held, so several threads may grow at once.
+/// While the ledger's lock is held, the source is asked for nothing but its epoch, so several
+/// threads may grow at once.
 /// Two locks are held while the source waits: reclaim_, and the turn of uses_, in this order. A
 /// thread that the source must not keep waiting (a host function) takes neither.
 ///
-/// Resets need no call: whoever comes first after a reset of the device finds its epoch passed, and
-/// clears the books (renew). What threads hold at that moment, they drop when they look again.
+/// Resets need no call: the first thread that comes after a reset of the device finds its epoch
+/// passed, and clears the ledger (renew). Blocks that threads have claimed at that moment, they
+/// drop when they look again.
 class DeviceAllocator {
  public:
   /// `source` and `events` must outlive the allocator.
@@ -136,8 +138,8 @@ class DeviceAllocator {
   const BackEnd::Caps caps_;
   StreamUses uses_;  // has its own locks
   Ledger ledger_;
-  Mutex reclaim_;  // held while segments are given back, so that who comes second finds them gone
-  std::atomic<std::uint32_t> epoch_;  // that the books are of; written under the ledger's lock
+  Mutex reclaim_;  // held while segments are given back, so that a second thread finds them gone
+  std::atomic<std::uint32_t> epoch_;  // that the ledger is of; written under its lock
 
   Pool default_pool_ EMBER_GUARDED_BY(ledger_.mutex);
   std::vector<std::unique_ptr<Pool>> pools_ EMBER_GUARDED_BY(ledger_.mutex);  // the others

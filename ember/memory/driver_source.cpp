@@ -6,7 +6,7 @@
 namespace ember::inline v0::memory {
 namespace {
 
-// Whoever has an allocator has initialised, so this never makes a driver, which could throw.
+// Where there is an allocator there is a driver, so this never makes one, which could throw.
 driver::Driver& made() noexcept { return *cuda::driver_if_made(); }
 
 }  // namespace

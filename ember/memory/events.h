@@ -1,4 +1,4 @@
-// Events for whoever must know when work that uses memory is done: recorded, asked, used again.
+// Events that tell when work that uses freed memory is done: recorded, asked, used again.
 #pragma once
 
 #include <vector>

@@ -82,8 +82,6 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim() {
     Status status = give_back(block);
     if (result.releasing.ok()) result.releasing = std::move(status);
   }
-  const MutexLock lock(ledger_.mutex);
-  drop_unused_pools();
   return result;
 }
 
@@ -116,11 +114,15 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
   Status status = source_.free(epoch, reinterpret_cast<void*>(segment.address));
   const MutexLock lock(ledger_.mutex);
   const bool gone = epoch_ != epoch || status.code() == Code::context_is_destroyed;
+  // Until here the pool counted the segment, so that it is still there to have it back. With a
+  // reset that has been noticed it may be gone.
+  if (epoch_ == epoch) --segment.pool->segments;
   if (status.ok() || gone) {
     AllocEvent event = Ledger::event_of(Kind::segment_freed, *whole, segment);
     event.requested = 0;
     if (!gone) ledger_.emit(event);
     ledger_.records.give_back(whole);
+    drop_unused_pools();
     return {};
   }
   ledger_.records.give_back(whole);  // still ours

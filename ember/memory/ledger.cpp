@@ -53,7 +53,6 @@ Block* Ledger::add_segment(const Segment& segment) {
 
 Segment Ledger::remove_segment(Block* whole) {
   const Segment segment = *whole->segment;
-  --segment.pool->segments;
   whole->set(Block::releasing);
   whole->segment = nullptr;
   map.erase(whole);

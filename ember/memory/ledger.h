@@ -1,4 +1,4 @@
-// The books of one device's memory: which blocks there are, what is counted, and who is told.
+// The block table and the counters of one device's memory, and what its observer is told.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@
 
 namespace ember::inline v0::memory {
 
-/// The one lock of a device's memory is here. No driver call and no observer's code runs under it.
+/// The one lock of a device's memory is here. Under it the driver is asked for nothing but the
+/// device's epoch, and no observer's code runs.
 class Ledger {
  public:
   Ledger(int device, bool counts) noexcept : device_(device), counts_(counts) {}
@@ -32,8 +33,9 @@ class Ledger {
   Block* containing(const void* inside) EMBER_REQUIRES(mutex);
   /// Enters a new segment; its one block is claimed.
   Block* add_segment(const Segment& segment) EMBER_REQUIRES(mutex);
-  /// Takes a whole segment out of the books, because it is about to be given back: from then on its
-  /// address may belong to somebody else. It still counts as reserved. Its block is `releasing`.
+  /// Takes a whole segment out of the table, because it is about to be given back: from then on its
+  /// address may belong to another allocation. It still counts as reserved, and for its pool, until
+  /// that has succeeded. Its block is `releasing`.
   Segment remove_segment(Block* whole) EMBER_REQUIRES(mutex);
 
   BlockUse hand_out(Block* block, std::size_t requested) EMBER_REQUIRES(mutex) {
@@ -88,9 +90,9 @@ class Ledger {
   Condition changed_;
 };
 
-/// Every operation ends with this, after its locks. Who allocates waits until its memory has been
-/// spoken of. Who frees does not: so a free never waits for an observer, nor for what that may wait
-/// for.
+/// Every operation ends with this, after its locks. A thread that allocates waits until the
+/// observer was notified of its memory. One that frees does not: so a free never waits for an
+/// observer, nor for what that may wait for.
 class Tell {
  public:
   explicit Tell(Ledger& ledger, bool wait = false) noexcept : ledger_(ledger), wait_(wait) {}

@@ -35,8 +35,8 @@ namespace ember::inline v0::cuda {
 
 /// Owns memory of one device; frees it when it goes. Movable, not copyable. A buffer that outlives
 /// a reset of its device no longer has memory: it is refused wherever the memory is asked for, and
-/// goes silently. So does one that lives on in a forked child, or whose memory was freed by its
-/// address.
+/// its destructor does nothing. Nor does that of one that lives on in a forked child, or whose
+/// memory was freed by its address.
 /// Members may be called from any thread, but not while another thread moves or destroys the
 /// buffer.
 class EMBER_API DeviceBuffer {

@@ -151,7 +151,7 @@ void PinnedAllocator::finish_uses(bool settle) {
 
 Status PinnedAllocator::empty_cache() {
   catch_up();
-  // Blocks whose copies are done count as unused; nobody is made to wait for the others.
+  // Blocks whose copies are done count as unused; the others are not waited for.
   if (!uses_.empty()) finish_uses(/*settle=*/source_.may_wait());
   return release_cached();
 }
@@ -162,7 +162,8 @@ void PinnedAllocator::catch_up() {
   std::vector<PinnedBlock*> unused;
   {
     MutexLock lock(mutex_);
-    if (generation_ == now) [[likely]]
+    // Less is what another thread has overtaken: the sum of the devices' epochs only grows.
+    if (now <= generation_) [[likely]]
       return;
     generation_ = now;
     for (PinnedBlock*& list : free_) take_out(list, unused);

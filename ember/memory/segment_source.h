@@ -2,7 +2,7 @@
 // and benchmarks, something that needs no device.
 //
 // The rules of the seam hold (driver.h): thread-safe, nothing throws, a failed call has changed
-// nothing. The allocators never make a call while they hold the ledger's lock.
+// nothing. While the allocators hold the ledger's lock they make no call but epoch().
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class EventSource {
   /// Blocks until the record is reached.
   virtual Status event_synchronize(driver::EventHandle event) noexcept = 0;
   /// Blocks until all work enqueued on the device so far is done. Memory that was used on a stream
-  /// which no longer exists stays unused for ever where this is not possible.
+  /// which no longer exists is never used again where this is not possible.
   virtual Status device_synchronize(int /*device*/) noexcept { return Code::not_supported; }
   /// How often the device was reset.
   virtual std::uint32_t device_epoch(int /*device*/) noexcept { return 0; }

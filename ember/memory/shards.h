@@ -3,7 +3,7 @@
 // Ordinarily there are none: memory without competition behaves exactly as the documents say. A
 // thread that finds the ledger's lock taken opens the shards. From then on each thread puts what it
 // frees into its shard, and takes from it blocks of exactly the size, stream and pool that it
-// wants, under the shard's lock, which hardly anybody else wants. After some ten thousand
+// wants, under the shard's lock, which is hardly ever contended. After tens of thousands of
 // operations, and before the device is asked for more memory, the shards are closed and all blocks
 // go back to the free lists; the next thread that finds the lock taken opens them again.
 //
@@ -23,7 +23,7 @@
 //   - New quota is a share of the room that is left below the peaks. None of it is needed for
 //     correctness: a shard without quota only sends its threads to the ledger more often.
 //
-// Who reads a level recalls first (settle). Peaks can be read at any time.
+// A thread that reads a level recalls first (settle). Peaks can be read at any time.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ class Shards {
 
   // With the ledger's lock:
 
-  /// Somebody found the lock taken.
+  /// A thread found the lock taken.
   void contended() noexcept {
     if (!open()) open_.store(true, std::memory_order_release);
   }
@@ -102,7 +102,7 @@ class Shards {
   // Generous, since everything comes back before the device is asked for more.
   static constexpr std::size_t kMostBlocks = 512, kMostBytes = 256 * kMiB;
   static constexpr std::size_t kLargestBlock = 16 * kMiB;
-  static constexpr int kOperations = 1 << 14;
+  static constexpr int kOperations = 1 << 16;
 
   Shard& mine() noexcept;
   bool count_operation(Shard& shard) noexcept EMBER_REQUIRES(shard.mutex);

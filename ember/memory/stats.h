@@ -154,7 +154,7 @@ class Stats {
   struct Tally {
     std::int64_t current = 0, peak = 0, increased = 0;
 
-    // Without branches: whether there is more or less of something is anybody's guess.
+    // Without branches: which way they would go cannot be predicted.
     void change(std::int64_t by) noexcept {
       current += by;
       peak = std::max(peak, current);

@@ -13,7 +13,7 @@
 namespace ember::inline v0::memory {
 
 /// What is kept about one block. Made by its first recorded stream; belongs to the block until
-/// park(), then to StreamUses, then to whoever is told that it is done.
+/// park(), then to StreamUses, then to the function that is told that it is done.
 struct StreamUse {
   void* owner = nullptr;                      ///< the block
   std::vector<driver::StreamHandle> streams;  ///< recorded, and no event stands for them yet
@@ -26,10 +26,9 @@ struct StreamUse {
 
 /// Thread-safe. Driver calls are made without a lock that allocations or frees could wait for.
 ///
-/// A device in trouble keeps what its own streams use parked until it is reset, and nobody else is
-/// troubled: only failures of the device that the memory belongs to are reported. A reset ends all
-/// work of its device: streams and events from before answer that they are gone, which is as good
-/// as done.
+/// What the streams of a device in fault use stays parked until that is reset. Only failures of the
+/// device that the memory belongs to are reported. A reset ends all work of its device: streams and
+/// events from before answer that they are gone, which counts as done.
 ///
 /// poll() waits for nothing. settle() and wait() wait for devices and for each other, so a thread
 /// that work on a device waits for must not call them.
@@ -94,7 +93,8 @@ class StreamUses {
   };
   enum class Effort { look, settle, wait };
 
-  // `done` runs before the turn ends: who waits for the turn then finds the blocks in place.
+  // `done` runs before the turn ends: a thread that waits for the turn then finds the blocks in
+  // place.
   template <class Done>
   void deliver(Done& done) EMBER_REQUIRES(turn_) {
     if (done_.empty()) return;

@@ -35,8 +35,8 @@ struct GeneratorObject : RefCounted {
 /// A source of random numbers for one device. A Generator is a value that shares its object: copies
 /// name the same generator; clone() makes another one.
 ///
-/// Every member may be called from any thread. Who needs several calls to happen together holds
-/// mutex() around them:
+/// Every member may be called from any thread. For several calls to happen together, hold mutex()
+/// around them:
 ///
 ///     std::lock_guard lock(generator.mutex());
 ///     generator.manual_seed(generator.initial_seed() + 1);

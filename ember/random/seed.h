@@ -2,11 +2,11 @@
 //
 // Nothing here initialises CUDA unless it says so. What is asked for before CUDA is initialised is
 // put off until then: seeds and states, in the order of the calls, of `cuda::manual_seed` and of
-// `cuda::manual_seed_all` only the latest. Such a call that then fails (a state for a device that
-// does not exist) makes whoever initialises get DeferredCudaCallError, with the stack of the call
-// in languages that know it (base/embedding.h). It stays first in line, as in torch: cuda::init()
-// and whatever needs a generator of a device fail with it again. Where there is no CUDA it is never
-// made.
+// `cuda::manual_seed_all` only the latest. If such a call fails then (a state for a device that
+// does not exist), the call that initialises throws DeferredCudaCallError, with the stack of the
+// first one in languages that know it (base/embedding.h). It stays first in line, as in torch:
+// cuda::init() and everything that needs a generator of a device fail with it again. Where there is
+// no CUDA it is never made.
 #pragma once
 
 #include <optional>

@@ -5,6 +5,7 @@
 // silently shares a queue with the first. Here a stream belongs to its owners alone. When the last
 // Stream value dies its queue goes to a free list and is handed out again, without a driver call.
 // Queues are made one at a time, when the free list is empty, and never given back to the driver.
+// A reset of the device takes them: a place whose queue is gone is used again once it has no owner.
 
 #include <algorithm>
 #include <deque>
@@ -26,15 +27,24 @@ constexpr int kLevels = 4;  // priorities 0, -1, -2, -3: what the documents supp
 int level(int priority) { return -priority; }
 
 /// Bit 0 tells pool streams from external handles (always even), bits 1 to 3 hold level + 1, the
-/// rest the position; as in the documents, but not limited to 5 bits.
-std::int64_t pool_id(std::size_t position, int priority) {
-  return static_cast<std::int64_t>(position << 5) | ((level(priority) + 1) << 1) | 1;
+/// rest the position; as in the documents, but not limited to 5 bits. Above it stands the epoch, so
+/// that an id from before a reset never names a later stream.
+constexpr int kPositionBits = 35;
+constexpr std::int64_t kPositions = (std::int64_t{1} << kPositionBits) - 1;
+std::int64_t pool_id(std::size_t position, int priority, std::uint32_t epoch) {
+  constexpr std::uint32_t kEpochs = (std::uint32_t{1} << (63 - 5 - kPositionBits)) - 1;
+  const std::int64_t high = std::int64_t{epoch & kEpochs} << kPositionBits;
+  return ((high | static_cast<std::int64_t>(position)) << 5) | ((level(priority) + 1) << 1) | 1;
 }
 
 struct DevicePool {
-  std::deque<StreamState> streams[kLevels];  // by level; addresses are stable
-  std::vector<StreamState*> idle[kLevels];   // of the epoch, without owners
-  std::uint32_t epoch = 0;                   // of the device, when it was last looked at
+  struct Level {
+    std::deque<StreamState> streams;  // addresses are stable
+    // Both without owners: of the epoch, and of earlier ones.
+    std::vector<StreamState*> idle, gone;
+  };
+  Level levels[kLevels];
+  std::uint32_t epoch = 0;  // of the device, when it was last looked at
 };
 
 struct Pools {
@@ -68,7 +78,10 @@ Pools& pools() {
 DevicePool& pool_of(int device) EMBER_REQUIRES(pools().mutex) {
   DevicePool& pool = pools().devices[static_cast<std::size_t>(device)];
   if (const std::uint32_t epoch = device_epoch(device); epoch != pool.epoch) {
-    for (auto& idle : pool.idle) idle.clear();
+    for (DevicePool::Level& at : pool.levels) {
+      at.gone.insert(at.gone.end(), at.idle.begin(), at.idle.end());
+      at.idle.clear();
+    }
     pool.epoch = epoch;
   }
   return pool;
@@ -85,7 +98,8 @@ void StreamState::dispose(StreamState* state) noexcept {
   if (driver_if_made() == nullptr) return;
   const MutexLock lock(pools().mutex);
   DevicePool& pool = pool_of(state->handle.device);
-  if (state->handle.epoch == pool.epoch) pool.idle[level(state->priority)].push_back(state);
+  DevicePool::Level& at = pool.levels[level(state->priority)];
+  (state->handle.epoch == pool.epoch ? at.idle : at.gone).push_back(state);
 }
 
 driver::PriorityRange priority_range(int device) {
@@ -101,7 +115,7 @@ Ref<StreamState> take_stream(int device, int priority) {
   }
   {
     const MutexLock lock(pools().mutex);
-    auto& idle = pool_of(device).idle[level(priority)];
+    auto& idle = pool_of(device).levels[level(priority)].idle;
     if (!idle.empty()) {
       StreamState* state = idle.back();
       idle.pop_back();
@@ -113,14 +127,23 @@ Ref<StreamState> take_stream(int device, int priority) {
   Ref<StreamState> made;
   {
     const MutexLock lock(pools().mutex);
-    auto& streams = pool_of(device).streams[level(priority)];
-    StreamState& state = streams.emplace_back();
-    pool_of(device).idle[level(priority)].reserve(streams.size());  // so that dispose can't fail
-    state.handle = handle;
-    state.priority = priority;
-    state.pooled = true;
-    state.id = pool_id(streams.size() - 1, priority);
-    made = Ref<StreamState>(&state);
+    DevicePool::Level& at = pool_of(device).levels[level(priority)];
+    StreamState* state = nullptr;
+    std::size_t position = at.streams.size();
+    if (at.gone.empty()) {
+      state = &at.streams.emplace_back();
+      at.idle.reserve(at.streams.size());  // so that dispose can't fail
+      at.gone.reserve(at.streams.size());
+    } else {
+      state = at.gone.back();
+      at.gone.pop_back();
+      position = static_cast<std::size_t>(state->id >> 5 & kPositions);
+    }
+    state->handle = handle;
+    state->priority = priority;
+    state->pooled = true;
+    state->id = pool_id(position, priority, handle.epoch);
+    made = Ref<StreamState>(state);
   }
   notify({.kind = Activity::Kind::stream_created,
           .device = device,
@@ -133,11 +156,13 @@ Ref<StreamState> find_stream(int device, std::int64_t id) {
   if (id == 0) return default_state(device);
   const auto at_level = static_cast<int>((id >> 1) & 15) - 1;
   if ((id & 1) == 0 || id < 0 || at_level < 0 || at_level >= kLevels) return {};
-  const auto position = static_cast<std::size_t>(id >> 5);
+  const auto position = static_cast<std::size_t>(id >> 5 & kPositions);
   const MutexLock lock(pools().mutex);
   DevicePool& pool = pool_of(device);
-  auto& streams = pool.streams[at_level];
-  if (position >= streams.size() || streams[position].handle.epoch != pool.epoch) return {};
+  auto& streams = pool.levels[at_level].streams;
+  if (position >= streams.size() || streams[position].id != id ||
+      streams[position].handle.epoch != pool.epoch)
+    return {};
   // An owner may be going away right now; then the stream counts as gone.
   return streams[position].try_acquire() ? Ref<StreamState>::adopt(&streams[position])
                                          : Ref<StreamState>();

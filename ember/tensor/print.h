@@ -9,7 +9,8 @@ namespace ember::inline v0 {
 
 /// Writes what Tensor::str() returns; like it, blocks until the elements are there. Errors are
 /// those of reading the elements (asynchronous faults among them). A template, so that it is
-/// compiled by whoever has the stream: the library itself uses none (base/number_text.h says why).
+/// compiled by the program that has the stream: the library uses none (base/number_text.h says
+/// why).
 template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
                                              const Tensor& tensor) {

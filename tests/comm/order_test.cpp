@@ -3,7 +3,9 @@
 #include <thread>
 
 #include "tests/comm/support.h"
+#include "tests/support/child.h"
 #include "tests/support/gate.h"
+#include "tests/support/hooked_driver.h"
 
 namespace ember::test {
 namespace {
@@ -217,6 +219,40 @@ TEST(CommReset, WorksAgain) {
   round();
   for (int i = 0; i < 3; ++i) cuda::reset_device(i);
   round();
+}
+
+// A reset right before the first side stream is made: the addresses are from before it, the stream
+// from after it. What lies at the addresses by then is not sent.
+TEST(CommReset, OldMemoryIsNotReadOnANewStream) {
+  NEEDS_DEVICES(3);
+  IN_CHILD({
+    HookedDriver& driver = HookedDriver::install();
+    const Tensor source = full({std::int64_t{8} << 20}, 1, Options(uint8, cuda_device(0)));
+    Tensor young;
+    driver.before_next(driver::Call::stream_create, [&] {
+      cuda::reset_device(0);
+      young = full({std::int64_t{8} << 20}, 2, Options(uint8, cuda_device(0)));
+    });
+    EXPECT_ERROR(comm::broadcast(source, first_devices(3)), AcceleratorError,
+                 "context is destroyed");
+    EXPECT_FALSE(driver.waits());
+    for (int i = 0; i < 3; ++i) cuda::synchronize(i);
+    EXPECT_EQ(comm::broadcast(young, first_devices(3))[2].sum().item<double>(), 2 << 23);
+  });
+}
+
+TEST(CommReset, OldMemoryIsNotWrittenOnANewStream) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    HookedDriver& driver = HookedDriver::install();
+    const Shape sizes{(std::int64_t{192} << 20) + 1};  // the least that a copy engine takes
+    const Tensor root = empty(sizes, Options(uint8, cuda_device(0)));
+    const Tensor other = empty(sizes, Options(uint8, cuda_device(1)));
+    driver.before_next(driver::Call::stream_create, [] { cuda::reset_device(0); });
+    EXPECT_ERROR(comm::reduce_add({root, other}, 0), AcceleratorError, "context is destroyed");
+    EXPECT_FALSE(driver.waits());
+    for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+  });
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 // Products of matrices: right by the definition, and the same bits on the CPU and on the device.
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ember/linalg/product.h"
 #include "ember/linalg/workspace.h"
 #include "tests/linalg/support.h"
+#include "tests/support/child.h"
+#include "tests/support/hooked_driver.h"
 
 namespace ember::test {
 namespace {
@@ -388,6 +393,57 @@ TEST(Workspace, Config) {
        {"4096:2", ":4096", ":a:2", ":1:2:", ":99999999999999999999:9", "::", ":-1:2"})
     EXPECT_EQ(linalg::parse_workspace_config(bad), 0U) << bad;
   EXPECT_EQ(linalg::parse_workspace_config(""), 0U);
+}
+
+// A reset in the middle of making one, at the last moment: what is made then is of the new epoch.
+TEST(Workspace, IsNotLostInAReset) {
+  NEEDS_CACHING();
+  NEEDS_DEVICES(1);
+  IN_CHILD({
+    HookedDriver& driver = HookedDriver::install();
+    cuda::init();
+    // Its size depends on the device, whose properties are asked for once.
+    driver.before_next(driver::Call::device_properties, [] { cuda::reset_device(0); });
+    EXPECT_NE(linalg::workspace(kDevice).data, nullptr);
+    EXPECT_FALSE(driver.waits());
+    const linalg::Workspace space = linalg::workspace(kDevice);
+    EXPECT_NE(space.data, nullptr);
+    EXPECT_EQ(linalg::workspace(kDevice).data, space.data) << "kept";
+    EXPECT_EQ(cuda::memory_counters(0).allocation.all.current, 1);
+    cuda::clear_blas_workspaces();
+    EXPECT_EQ(cuda::memory_allocated(0), 0U);
+  });
+}
+
+// Beside resets nothing is lost, and a stream has one.
+TEST(Workspace, BesideResets) {
+  NEEDS_CACHING();
+  NEEDS_DEVICES(1);
+  IN_CHILD({
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.emplace_back([&] {
+        const cuda::DeviceGuard on(0);
+        while (!stop) {
+          try {
+            EXPECT_GT(linalg::workspace(kDevice).bytes, 0U);
+          } catch (const AcceleratorError& error) {
+            EXPECT_EQ(error.code(), Code::context_is_destroyed) << error.what();
+          }
+        }
+      });
+    for (int reset = 0; reset < 50; ++reset) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      cuda::reset_device(0);
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_NE(linalg::workspace(kDevice).data, nullptr);
+    EXPECT_EQ(cuda::memory_counters(0).allocation.all.current, 1) << "all threads' stream has one";
+    cuda::clear_blas_workspaces();
+    EXPECT_EQ(cuda::memory_allocated(0), 0U);
+  });
 }
 
 // clear_blas_workspaces() leaves nothing of it; simulated devices take none for a product.

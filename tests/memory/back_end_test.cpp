@@ -1,9 +1,12 @@
 // What all back ends share, the one that keeps nothing, pools, and threads that must not wait.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ember/base/error.h"
@@ -329,6 +332,59 @@ TEST_F(Pools, OutliveAReset) {
   allocator_.release_pool(pool);
   EXPECT_TRUE(allocator_.empty_cache().ok());
   EXPECT_EQ(device_.segments(), 0U);
+}
+
+constexpr int kDevice = 3;
+
+/// Does something else while it is asked to take memory back.
+class BusyDevice : public FakeDevice {
+ public:
+  using FakeDevice::FakeDevice;
+  Status free(std::uint32_t epoch, void* pointer) noexcept override {
+    if (const auto what = std::exchange(meanwhile, nullptr)) what();
+    return FakeDevice::free(epoch, pointer);
+  }
+  std::function<void()> meanwhile;
+};
+
+TEST(PoolOfItsOwn, StaysWhileItsSegmentIsGivenBack) {
+  BusyDevice device(64 * kMiB, kDevice);
+  CachingAllocator allocator(kDevice, device);
+  memory::Pool* const pool = allocator.make_pool();
+  const std::uint64_t id = pool->id;
+  void* const address = allocator.allocate(kKiB, nullptr, pool).address;
+  EXPECT_TRUE(allocator.free(address));
+  allocator.release_pool(pool);
+  std::vector<memory::Pool*> others;
+  device.meanwhile = [&] {
+    allocator.release_pool(allocator.make_pool());  // drops all pools that have no use
+    for (int i = 0; i < 4; ++i) others.push_back(allocator.make_pool());  // in the place of one
+    device.fail_call(1, Code::launch_failure);
+  };
+  EXPECT_EQ(allocator.empty_cache().code(), Code::launch_failure);
+  EXPECT_EQ(std::count(others.begin(), others.end(), pool), 0);
+  const auto segments = allocator.snapshot();
+  ASSERT_EQ(segments.size(), 1U);
+  EXPECT_EQ(segments[0].pool, id);
+  EXPECT_TRUE(allocator.empty_cache().ok());
+  EXPECT_EQ(device.segments(), 0U);
+  for (memory::Pool* other : others) allocator.release_pool(other);
+}
+
+TEST(PoolOfItsOwn, GoesWithAResetWhileItsSegmentIsGivenBack) {
+  BusyDevice device(64 * kMiB, kDevice);
+  CachingAllocator allocator(kDevice, device);
+  memory::Pool* const pool = allocator.make_pool();
+  EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr, pool).address));
+  allocator.release_pool(pool);
+  device.meanwhile = [&] {
+    device.reset(kDevice);
+    EXPECT_TRUE(allocator.snapshot().empty());  // notices it
+  };
+  EXPECT_TRUE(allocator.empty_cache().ok());
+  EXPECT_TRUE(allocator.free(allocator.allocate(kKiB, nullptr).address));
+  EXPECT_TRUE(allocator.empty_cache().ok());
+  EXPECT_EQ(device.segments(), 0U);
 }
 
 }  // namespace

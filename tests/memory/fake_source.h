@@ -178,7 +178,7 @@ class FakeSource : public Base {
     std::uint64_t number = 0;
     int device = 0;
   };
-  /// Who waits makes the stream's work happen.
+  /// A wait makes the stream's work happen.
   virtual void wait_for(void* stream, std::uint64_t number) noexcept {
     const std::lock_guard lock(mutex_);
     done_[stream] = std::max(done_[stream], number);

@@ -49,7 +49,7 @@ TEST(MemoryProcess, AResetTakesTheMemory) {
     EXPECT_EQ(memory_reserved(0), 0U);
     EXPECT_ERROR(caching_allocator_delete(pointer), Error, "invalid device pointer: 0x");
     const DeviceBuffer next = allocate(kMiB, default_stream(0));
-    kept.reset();  // silently, and without harm to whoever has the address now
+    kept.reset();  // does nothing, also to the buffer that has the address now
     EXPECT_EQ(memory_allocated(0), kMiB);
     fill_async(next.data(), 1, kMiB, default_stream(0));
     synchronize(0);
@@ -75,7 +75,7 @@ TEST(MemoryProcess, ABufferFromBeforeAResetIsRefused) {
     EXPECT_EQ(empty.data(), nullptr);  // there is nothing to refuse
     DeviceBuffer moved = std::move(old);
     EXPECT_ERROR((void)moved.data(), AcceleratorError, text);
-    moved = allocate(kMiB, default_stream(0));  // the old one goes silently
+    moved = allocate(kMiB, default_stream(0));  // the old one's destructor does nothing
     EXPECT_NE(moved.data(), nullptr);
     EXPECT_EQ(memory_allocated(0), kMiB);
   });
@@ -104,8 +104,8 @@ class Silent : public Observer {
   void notice(const Activity&) noexcept override {}
 };
 
-// A host function frees what it owns when it has run, on a thread of the driver's; whoever waits
-// for the stream must not keep it from that.
+// A host function frees what it owns when it has run, on a thread of the driver's; a thread that
+// waits for the stream must not keep it from that.
 TEST(MemoryProcess, HostFunctionsMayOwnMemoryThatSomebodyWaitsFor) {
   for (const bool caching : {true, false}) {
     for (const bool watched : {false, true}) {

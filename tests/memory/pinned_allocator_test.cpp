@@ -130,6 +130,30 @@ TEST_F(PinnedAllocatorTest, MemoryFromBeforeAResetIsNotHandedOutAgain) {
   EXPECT_EQ(allocator_.counters().active_requests.current, 1);
 }
 
+/// Answers with an earlier number of resets, as a thread does that read it and was overtaken.
+class LatePinned : public FakePinned {
+ public:
+  using FakePinned::FakePinned;
+  std::uint32_t epoch() noexcept override { return late ? before : FakePinned::epoch(); }
+  bool late = false;
+  std::uint32_t before = 0;
+};
+
+TEST(PinnedGenerations, NeverGoBack) {
+  LatePinned host(64 * kMiB);
+  PinnedAllocator allocator(host);
+  host.reset(1);
+  host.before = host.FakePinned::epoch();
+  void* const data = allocator.allocate(1024)->data;
+  host.reset(0);
+  EXPECT_EQ(allocator.counters().active_requests.current, 1);  // another thread notices
+  host.late = true;
+  EXPECT_TRUE(allocator.free(data));
+  EXPECT_EQ(host.segments(), 0U) << "it may no longer be page-locked";
+  EXPECT_NE(allocator.allocate(1024), nullptr);
+  EXPECT_EQ(allocator.counters().num_host_alloc, 2);
+}
+
 TEST_F(PinnedAllocatorTest, AnEventFromBeforeAResetStandsForNothing) {
   driver::StreamHandle stream = stream_handle(2, 0);
   PinnedBlock* block = allocator_.allocate(1024);

@@ -1,5 +1,5 @@
-// For race_test.sh: two short kernels on two streams touch the same memory, with or without a wait
-// between them. Built for the thread sanitizer, which must tell the two apart every time.
+// For race_test.sh: two short pieces of work on two streams touch the same memory, with or without
+// a wait between them. Built for the thread sanitizer, which must tell the two apart every time.
 #include <cstdio>
 #include <cstring>
 
@@ -12,6 +12,9 @@ using namespace ember::cuda;
 namespace {
 
 constexpr std::size_t kCount = 4096;
+constexpr std::size_t kBytes = kCount * sizeof(int);
+/// Chunks of a stream's queue hold 32 tasks: with so many, several are used, and used again.
+constexpr int kMany = 100;
 
 void add_one(const Stream& stream, int* data) {
   launch(stream, "add_one", [data](const HostLaunch& on) {
@@ -22,29 +25,70 @@ void add_one(const Stream& stream, int* data) {
   });
 }
 
+bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
+
+/// What comes second; the first is always a kernel. `own` is memory that nobody else touches.
+void second_work(const char* what, const Stream& stream, int* data, const DeviceBuffer& own) {
+  if (same(what, "copy")) {
+    copy_async(own.data(), data, kBytes, stream);
+  } else if (same(what, "fill")) {
+    fill_async(data, 1, kBytes, stream);
+  } else if (same(what, "host")) {
+    host_function(
+        [data] {
+          for (std::size_t i = 0; i < kCount; ++i) ++data[i];
+        },
+        stream);
+  } else {
+    add_one(stream, data);
+  }
+}
+
+void queue_many(const Stream& stream, const DeviceBuffer& own) {
+  for (int i = 0; i < kMany; ++i) add_one(stream, own.as<int>());
+}
+
 }  // namespace
 
-/// Usage: race_probe wait|event|none|third
+/// Usage: race_probe kernel|copy|fill|host|devices|queued wait|event|none|third
 int main(int, char** arguments) {
-  const char* how = arguments[1];
-  const Stream first;
-  const Stream second;
-  const DeviceBuffer data = allocate(kCount * sizeof(int), first);
-  fill_async(data.data(), 0, data.size(), first);
+  const char* what = arguments[1];
+  const char* how = arguments[2];
+  const int other = same(what, "devices") ? 1 : 0;
+  if (other != 0) enable_peer_access(other, 0);
+  const Stream first(0);
+  const Stream second(other);
+  const DeviceBuffer memory = allocate(kBytes, first);
+  const PinnedBuffer pinned = allocate_pinned(kBytes);  // what a host function can touch too
+  int* const data = same(what, "host") ? pinned.as<int>() : memory.as<int>();
+  std::memset(pinned.data(), 0, kBytes);
+  fill_async(memory.data(), 0, kBytes, first);
   first.synchronize();
-  add_one(first, data.as<int>());
-  if (std::strcmp(how, "wait") == 0) second.wait_stream(first);
-  if (std::strcmp(how, "event") == 0) {
+
+  const DeviceBuffer of_first = allocate(kBytes, first);
+  const DeviceBuffer of_second = allocate(kBytes, second);
+  if (same(what, "queued")) {
+    for (int round = 0; round < 3; ++round) {
+      queue_many(first, of_first);
+      queue_many(second, of_second);
+      if (round == 0) synchronize(0);
+    }
+  }
+
+  add_one(first, data);
+  if (same(how, "wait")) second.wait_stream(first);
+  if (same(how, "event")) {
     Event event(true);
     event.record(first);
     event.wait(second);
   }
-  if (std::strcmp(how, "third") == 0) {  // somebody else waits, which is of no use to `second`
-    const Stream third;
+  if (same(how, "third")) {  // somebody else waits, which is of no use to `second`
+    const Stream third(other);
     third.wait_stream(first);
-    add_one(third, allocate(kCount * sizeof(int), third).as<int>());
+    add_one(third, allocate(kBytes, third).as<int>());
   }
-  add_one(second, data.as<int>());
-  synchronize();
+  second_work(what, second, data, of_second);
+  synchronize(0);
+  synchronize(other);
   std::puts("done");
 }

@@ -1,0 +1,54 @@
+// A driver that lets a test do something right before a call, such as resetting a device at the
+// worst moment.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+#include "ember/driver/choice.h"
+#include "ember/driver/forwarding_driver.h"
+#include "ember/driver/open.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::test {
+
+class HookedDriver : public driver::ForwardingDriver {
+ public:
+  using ForwardingDriver::ForwardingDriver;
+
+  /// Puts one on top of the driver that EMBER_DEVICES asks for. Before the first use only.
+  static HookedDriver& install() {
+    driver::Choice choice;
+    check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
+    std::unique_ptr<driver::Driver> real;
+    check(driver::open(choice, real));
+    auto hooked = std::make_unique<HookedDriver>(std::move(real));
+    HookedDriver& driver = *hooked;
+    cuda::install_driver(std::move(hooked));
+    return driver;
+  }
+
+  /// Once, before the next call of this kind, on the thread that makes it. One thread only.
+  void before_next(driver::Call call, std::function<void()> what) {
+    call_ = call;
+    what_ = std::move(what);
+  }
+  /// Whether that call is still to come.
+  bool waits() const { return what_ != nullptr; }
+
+ protected:
+  Status before(driver::Call call) noexcept override {
+    if (call == call_)
+      if (const auto what = std::exchange(what_, nullptr)) what();
+    return {};
+  }
+
+ private:
+  driver::Call call_ = driver::Call::malloc;
+  std::function<void()> what_;
+};
+
+}  // namespace ember::test

@@ -104,15 +104,16 @@ inline void put_number(std::byte* to, OpId op, const OpInfo& info, const Scalar&
   });
 }
 
-/// What most calls are, which raises no question: tensors of one shape without gaps, of one type
-/// and on one device, with numbers that change nothing, into a new tensor or one of that kind.
-struct Plain {
+/// The fast path is for most calls, which raise no question: tensors of one shape without gaps, of
+/// one type and on one device, with numbers that change nothing, into a new tensor or one of that
+/// kind.
+struct FastPath {
   const TensorState* like = nullptr;  ///< what all tensors are like; null for all other calls
   std::size_t numbers = 0;
 };
 
-/// Whether a call is plain. It changes nothing and throws nothing.
-Plain plain(const OpInfo& info, Inputs inputs, const TensorState* out) {
+/// Whether a call may take the fast path. It changes nothing and throws nothing.
+FastPath fast_path(const OpInfo& info, Inputs inputs, const TensorState* out) {
   const TensorState* first = nullptr;
   std::size_t numbers = 0;
   Dtype number = Dtype::bool_;
@@ -158,7 +159,7 @@ struct Place {
 
 Place place_of(OpId op, Inputs inputs, const Tensor& out) {
   std::optional<Device> device;
-  bool settled = false;
+  bool decided = false;
   Shape sizes;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const Tensor* tensor = inputs[k]->tensor();
@@ -168,12 +169,12 @@ Place place_of(OpId op, Inputs inputs, const Tensor& out) {
                               "with dtype ") +
                   legacy_name(tensor->dtype()));
     // A CPU tensor without dimensions goes wherever the others are.
-    const bool settles = tensor->dim() > 0 || tensor->is_cuda();
-    if (!device || (settles && !settled))
+    const bool decides = tensor->dim() > 0 || tensor->is_cuda();
+    if (!device || (decides && !decided))
       device = tensor->device();
-    else if (settles)
+    else if (decides)
       ops::require_same_device(*device, tensor->device());
-    settled |= settles;
+    decided |= decides;
     if (tensor->dim() > 0)
       sizes = sizes.empty() ? tensor->sizes() : broadcast_shapes(sizes, tensor->sizes());
   }
@@ -208,16 +209,16 @@ Tensor target(Tensor& out, const Place& place, Dtype result, Inputs inputs) {
   return Tensor::make(place.device, result, place.sizes, &strides);
 }
 
-/// Inputs as they were given until they are settled, one step after the other: then all are tensors
-/// on one device, of the type that is computed in, or numbers that fit into a loop.
-class Settling {
+/// Inputs, first as they were given, then normalised, one step after the other: in the end all are
+/// tensors on one device, of the type that is computed in, or numbers that fit into a loop.
+class NormalisedOperands {
  public:
-  explicit Settling(Inputs given) noexcept : count_(given.size()) {
+  explicit NormalisedOperands(Inputs given) noexcept : count_(given.size()) {
     for (std::size_t k = 0; k < count_; ++k) inputs_[k] = given[k];
   }
 
-  Settling(const Settling&) = delete;
-  Settling& operator=(const Settling&) = delete;
+  NormalisedOperands(const NormalisedOperands&) = delete;
+  NormalisedOperands& operator=(const NormalisedOperands&) = delete;
 
   Inputs inputs() const noexcept { return std::span(inputs_).first(count_); }
 
@@ -226,7 +227,7 @@ class Settling {
     for (std::size_t k = 0; k < count_; ++k)
       if (const Tensor* tensor = inputs_[k]->tensor();
           tensor != nullptr && tensor->device() != device)
-        inputs_[k] = &settled_[k].emplace(tensor->item());
+        inputs_[k] = &normalised_[k].emplace(tensor->item());
   }
   void convert_to(OpId op, Dtype computed, Device device) {
     std::size_t numbers = 0;
@@ -243,20 +244,20 @@ class Settling {
       } else {
         continue;
       }
-      inputs_[k] = &settled_[k].emplace(converted_[k]);
+      inputs_[k] = &normalised_[k].emplace(converted_[k]);
     }
   }
 
  private:
   std::size_t count_;
   std::array<const Operand*, kMaxInputs> inputs_{};
-  std::array<std::optional<Operand>, kMaxInputs> settled_;  ///< what is not as it was given
+  std::array<std::optional<Operand>, kMaxInputs> normalised_;  ///< what is not as it was given
   std::array<Tensor, kMaxInputs> converted_;
 };
 
-/// Plain calls: the loop goes over all elements, one after the other.
-void run_plain(OpId op, const OpInfo& info, const TensorState& like, Inputs inputs,
-               const Tensor& out) {
+/// The fast path: the loop goes over all elements, one after the other.
+void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs inputs,
+              const Tensor& out) {
   ops::Loop loop;
   loop.dims = 0;
   loop.count = like.count;
@@ -285,16 +286,16 @@ void run_plain(OpId op, const OpInfo& info, const TensorState& like, Inputs inpu
   ops::run(site, kernel, loop, std::span(accesses).first(count));
 }
 
-/// Calls that are not plain. Apart from those, which need none of its large frame.
-[[gnu::noinline]] void run_settled(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
+/// All other calls. A function of its own, since the fast path needs none of its large frame.
+[[gnu::noinline]] void run_normalised(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
   const Place place = place_of(op, given, out);
-  Settling settling(given);
-  settling.move_to(place.device);
+  NormalisedOperands normalised(given);
+  normalised.move_to(place.device);
   const Dtype computed = computed_dtype(op, info, given);
   require_numbers_fit(op, given, computed);
-  const Tensor made = target(out, place, output_dtype(info, computed), settling.inputs());
-  settling.convert_to(op, computed, place.device);
-  const Inputs inputs = settling.inputs();
+  const Tensor made = target(out, place, output_dtype(info, computed), normalised.inputs());
+  normalised.convert_to(op, computed, place.device);
+  const Inputs inputs = normalised.inputs();
   ops::Loop loop;
   std::array<ops::PlanOperand, ops::kLoopOperands> operands{ops::memory_of(made)};
   int numbers = 0;
@@ -333,20 +334,21 @@ void require_sense(OpId op, const Operand& x, const Operand& y) {
 
 /// Into `out`, which becomes a new tensor if it is none.
 ///
-/// Note [Stations of an operand]
+/// Note [Normalised operands]
 /// Operand      what the caller gave: a tensor or a number
-/// PlanOperand  where its elements lie, once it is settled; plain calls need neither (plan.h)
+/// PlanOperand  where the elements of a normalised operand lie; the fast path has none (plan.h)
 /// Loop         its address and steps, or its value, in the arguments of a kernel (loop.h)
 void compute(OpId op, Inputs inputs, Tensor& out) {
   const OpInfo& info = kInfos[static_cast<int>(op)];
   if (op == OpId::sub || op == OpId::pow) require_sense(op, *inputs[0], *inputs[1]);
   const auto [like, numbers] =
-      op == OpId::where ? Plain() : plain(info, inputs, out.defined() ? &out.state() : nullptr);
-  if (like == nullptr) return run_settled(op, info, inputs, out);
+      op == OpId::where ? FastPath()
+                        : fast_path(info, inputs, out.defined() ? &out.state() : nullptr);
+  if (like == nullptr) return run_normalised(op, info, inputs, out);
   if (numbers > 0) require_numbers_fit(op, inputs, like->dtype);
   if (!out.defined())
     out = Tensor::make(like->storage->device(), output_dtype(info, like->dtype), like->sizes);
-  if (like->count > 0) run_plain(op, info, *like, inputs, out);
+  if (like->count > 0) run_fast(op, info, *like, inputs, out);
 }
 
 }  // namespace

@@ -46,7 +46,16 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
 
 void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream) {
   const Storage& here = target.device() == stream.device() ? *target.storage() : *source.storage();
-  cuda::copy_in_epoch(stream, here.epoch(), target.data_ptr(), source.data_ptr(), target.nbytes());
+  void* const to = target.data_ptr();
+  const void* const from = source.data_ptr();
+  try {
+    cuda::copy_in_epoch(stream, here.epoch(), to, from, target.nbytes());
+  } catch (const AcceleratorError&) {
+    // If the other device was reset since, that is the reason, and these say so.
+    (void)target.data_ptr();
+    (void)source.data_ptr();
+    throw;
+  }
 }
 
 void copy_out(void* target, const Tensor& source) {

@@ -266,8 +266,8 @@ void bind_streams(nb::module_& m) {
       },
       nb::arg("function"), nb::arg("stream") = nb::none(),
       "Enqueues a call of a function without arguments on the host, in the stream's order. It must "
-      "not use CUDA; waiting for its own stream or device is an error, waiting for an event behind "
-      "it never ends. Not called if it has not begun when the interpreter ends.");
+      "not use CUDA; every wait in it is an error. Not called if it has not begun when the "
+      "interpreter ends.");
 }
 
 }  // namespace ember::python

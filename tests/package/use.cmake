@@ -45,6 +45,21 @@ elseif(HOW STREQUAL "static_runtime")
       ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/static_runtime.py ${module} ${order} numpy)
     message(STATUS "${output}")
   endforeach()
+  # So does the Python suite with all of them that are installed. Left out is what the others cannot
+  # change: documents and stubs, and tests that run in processes of their own.
+  execute_process(COMMAND ${PYTHON} -c "import pytest" RESULT_VARIABLE without_pytest ERROR_QUIET)
+  file(GLOB suite ${EMBER}/tests/python/test_*.py)
+  list(FILTER suite EXCLUDE REGEX "test_(coverage|interrupt|large|process|readme|stubs)\\.py$")
+  if(without_pytest)
+    message(STATUS "tests of the Python package left out: pytest was not found")
+  else()
+    foreach(order before after)
+      run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/ember/python:${CMAKE_CURRENT_LIST_DIR}
+        PYTHONDONTWRITEBYTECODE=1 EMBER_DEVICES=sim:3@1GiB EMBER_TEST_PACKAGES=${order}
+        ${PYTHON} -m pytest --rootdir=${EMBER} -c ${EMBER}/pyproject.toml -p other_packages ${suite})
+      message(STATUS "${output}")
+    endforeach()
+  endif()
 endif()
 
 # Installed are the headers that lie in ember/ itself, what they include, and what that includes,

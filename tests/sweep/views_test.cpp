@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ember/base/error.h"
+#include "ember/base/sanitizer.h"
 #include "tests/sweep/cases.h"
 
 namespace ember::test {
@@ -227,11 +228,7 @@ std::string EveryView::check_same(const Case& of, const Arrangement& arrangement
 
 /// Of the cases of an operation, each first one of so many. The thread sanitizer makes all of them
 /// take minutes, and which layout a kernel meets changes nothing for it.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::size_t kEvery = 4;
-#else
-constexpr std::size_t kEvery = 1;
-#endif
+constexpr std::size_t kEvery = kThreadSanitizer ? 4 : 1;
 
 TEST_P(EveryView, GivesWhatItsCloneGives) {
   int failures = 0;

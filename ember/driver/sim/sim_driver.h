@@ -119,6 +119,8 @@ class SimDriver final : public Driver {
   };
   /// A device address must lie in an allocation.
   Status classify(const char* argument, const void* pointer, std::size_t bytes, Place& out) const;
+  Status classify_for(const StreamHandle& handle, const char* argument, const void* pointer,
+                      std::size_t bytes, Place& out) noexcept;
   /// In which epoch work has to be enqueued that touches these: where memory of the stream's own
   /// device is among them, in that memory's.
   static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);

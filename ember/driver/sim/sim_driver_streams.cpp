@@ -284,6 +284,15 @@ Status SimDriver::classify(const char* argument, const void* pointer, std::size_
   return {};
 }
 
+// A reset since the handle was found has taken the memory away, which was there in its epoch.
+Status SimDriver::classify_for(const StreamHandle& handle, const char* argument,
+                               const void* pointer, std::size_t bytes, Place& out) noexcept {
+  Status status = classify(argument, pointer, bytes, out);
+  if (!status.ok() && handle.epoch != kAnyEpoch && handle.epoch != device_epoch(handle.device))
+    return from_before_reset("stream", handle.device);
+  return status;
+}
+
 std::uint32_t SimDriver::epoch_for(const StreamHandle& handle, const Place& a, const Place& b) {
   if (handle.epoch != kAnyEpoch) return handle.epoch;
   if (a.owner == handle.device) return a.epoch;
@@ -297,8 +306,8 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
   if (bytes == 0) return {};
   Place to;
   Place from;
-  EMBER_TRY(classify("copy target", target, bytes, to));
-  EMBER_TRY(classify("copy source", source, bytes, from));
+  EMBER_TRY(classify_for(handle, "copy target", target, bytes, to));
+  EMBER_TRY(classify_for(handle, "copy source", source, bytes, from));
   const std::uint32_t epoch = epoch_for(handle, to, from);
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
@@ -352,7 +361,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
   if (count > (std::size_t{1} << 60))
     return Status(Code::invalid_value,
                   "fill count is " + std::to_string(count) + ", expected at most 2^60");
-  EMBER_TRY(classify("fill target", target, count * width, place));
+  EMBER_TRY(classify_for(handle, "fill target", target, count * width, place));
   if (place.kind == PointerInfo::Kind::unregistered) {
     char text[96];
     std::snprintf(text, sizeof text, "fill target %p is not memory that a device can reach",

@@ -73,7 +73,10 @@ class EMBER_TEST_API Driver {
   /// fault (CUDA) returns it and changes nothing. Other threads may go on calling: a call for the
   /// device is done in the old epoch, or in the new one, or ends with the old fault or with
   /// Code::context_is_destroyed. Work of other devices that waits for dropped work, or copies from
-  /// or to memory that is gone, faults there.
+  /// or to memory that is gone, faults there. (CUDA does not say what becomes of a wait that is
+  /// already enqueued when the other device is reset: it may end as if the work had been done.) A
+  /// failed reset changes nothing, except that host functions whose turn came meanwhile are
+  /// dropped.
   virtual Status device_reset(int device) noexcept = 0;
 
   // ---- Memory
@@ -183,6 +186,7 @@ class EMBER_TEST_API Driver {
   /// Enqueues a call of a host function, on a thread of the driver's. `destroy(argument)` follows
   /// the call, or stands in its place where the call is dropped (by a fault or a reset); it is made
   /// exactly once if this function succeeds, and not at all if it fails or the process ends before.
+  /// (After a fault of CUDA's it is made in the next call that waits for the device or resets it.)
   /// Neither may wait for a device.
   virtual Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                                void* argument) noexcept = 0;

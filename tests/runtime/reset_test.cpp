@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ember/base/mutex.h"
@@ -42,36 +43,56 @@ void expect_result(double got, double expected) {
                            std::to_string(expected));
 }
 
-/// Calls `use` again and again on eight threads, beside resets of device 0. What it does may be
-/// refused because the device was reset, and must not fail otherwise.
-void beside_resets(const std::function<void(int thread, int round)>& use) {
-  std::atomic<bool> stop{false};
-  std::atomic<int> done{0};
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 8; ++thread)
-    threads.emplace_back([&, thread] {
-      for (int round = 0; !stop; ++round) {
-        try {
-          use(thread, round);
-          ++done;
-        } catch (const AcceleratorError& error) {
-          if (error.code() != Code::context_is_destroyed) return fail(error.what());
-        } catch (const std::exception& error) {
-          return fail(error.what());
-        }
+/// Eight threads that call `use` again and again until they are stopped. What it does may fail as
+/// `expected` says, and must not fail otherwise.
+class Users {
+ public:
+  Users(std::function<void(int thread, int round)> use, bool (*expected)(Code))
+      : use_(std::move(use)), expected_(expected) {
+    for (int thread = 0; thread < 8; ++thread)
+      threads_.emplace_back([this, thread] { run(thread); });
+  }
+  int done() const noexcept { return done_; }
+  void stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  void run(int thread) {
+    for (int round = 0; !stop_; ++round) {
+      try {
+        use_(thread, round);
+        ++done_;
+      } catch (const AcceleratorError& error) {
+        if (!expected_(error.code())) return fail(error.what());
+      } catch (const std::exception& error) {
+        return fail(error.what());
       }
-    });
+    }
+  }
+
+  const std::function<void(int thread, int round)> use_;
+  bool (*const expected_)(Code);
+  std::atomic<bool> stop_{false};
+  std::atomic<int> done_{0};
+  std::vector<std::thread> threads_;
+};
+
+/// `use` on eight threads, beside resets of device 0, which are all that may refuse it.
+void beside_resets(const std::function<void(int thread, int round)>& use) {
+  Users users(use, [](Code code) { return code == Code::context_is_destroyed; });
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
   int resets = 0;
   while (resets < 2 || std::chrono::steady_clock::now() < until) {
     reset_device(0);
     // Uses must come through between two resets, or nothing would be shown.
-    for (const int before = done; done < before + 4 && !testing::Test::HasFailure();)
+    for (const int before = users.done();
+         users.done() < before + 4 && !testing::Test::HasFailure();)
       std::this_thread::yield();
     ++resets;
   }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
+  users.stop();
   synchronize(0);
   Tensor x = full({1000}, 3, Device("cuda:0"));
   EXPECT_EQ((x + 1).sum().item<double>(), 4000) << "the device works, and is in no fault";
@@ -168,8 +189,6 @@ TEST(ResetBeside, WorkBetweenTwoDevices) {
   if (!is_simulated()) GTEST_SKIP() << "a fault ends every real device of the process";
   NEEDS_DEVICES(2);
   IN_CHILD({
-    std::atomic<bool> stop{false};
-    std::atomic<int> done{0};
     const auto use = [](int thread, int round) {
       const auto value = thread * 1000 + round % 1000;
       const Tensor x = full({4, 256}, value, Device("cuda:0"));
@@ -183,34 +202,19 @@ TEST(ResetBeside, WorkBetweenTwoDevices) {
       const Tensor product = x.to(Dtype::float32).matmul(half);
       expect_result(product.max().item<double>(), 128.0 * value);
     };
-    std::vector<std::thread> threads;
-    for (int thread = 0; thread < 8; ++thread)
-      threads.emplace_back([&, thread] {
-        for (int round = 0; !stop; ++round) {
-          try {
-            use(thread, round);
-            ++done;
-          } catch (const AcceleratorError& error) {
-            const bool expected =
-                error.code() == Code::context_is_destroyed || is_sticky(error.code());
-            if (!expected) return fail(error.what());
-          } catch (const std::exception& error) {
-            return fail(error.what());
-          }
-        }
-      });
+    Users users(use,
+                [](Code code) { return code == Code::context_is_destroyed || is_sticky(code); });
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds());
-    while (done < 8 || std::chrono::steady_clock::now() < until) {
+    while (users.done() < 8 || std::chrono::steady_clock::now() < until) {
       reset_device(0);
       reset_device(1);
       // Time for some work, which may end in a fault.
       const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-      for (const int before = done;
-           done < before + 4 && std::chrono::steady_clock::now() < patience;)
+      for (const int before = users.done();
+           users.done() < before + 4 && std::chrono::steady_clock::now() < patience;)
         std::this_thread::yield();
     }
-    stop = true;
-    for (std::thread& thread : threads) thread.join();
+    users.stop();
     reset_device(0);
     reset_device(1);
     use(1, 1);

@@ -6,6 +6,7 @@
 #include "ember/ops/cat.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/run.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::comm {
@@ -38,6 +39,7 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
     std::byte* to;
     Stream stream;
     std::uint32_t epoch;      // of the sender's memory
+    driver::PeerMemory peer;  // the receiver's
     Stream sender, receiver;  // current ones
   };
   std::vector<Hop> hops;
@@ -45,8 +47,8 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
   for (const Tensor& target : targets) {
     hops.push_back({static_cast<const std::byte*>(previous->data_ptr()),
                     static_cast<std::byte*>(target.data_ptr()), side_stream(previous->get_device()),
-                    previous->storage()->epoch(), current_stream(previous->device()),
-                    current_stream(target.device())});
+                    previous->storage()->epoch(), ops::peer_of(previous->device(), target),
+                    current_stream(previous->device()), current_stream(target.device())});
     previous = &target;
   }
   order(hops.front().sender, hops.front().stream);
@@ -57,7 +59,8 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
     const std::size_t size = std::min(chunk, bytes - start);
     for (std::size_t h = 0; h < hops.size(); ++h) {
       if (h > 0) order(hops[h - 1].stream, hops[h].stream);
-      copy_in_epoch(hops[h].stream, hops[h].epoch, hops[h].to + start, hops[h].from + start, size);
+      copy_in_epoch(hops[h].stream, hops[h].epoch, hops[h].peer, hops[h].to + start,
+                    hops[h].from + start, size);
     }
   }
   for (const Hop& hop : hops) {

@@ -13,6 +13,7 @@
 #include "ember/ops/elementwise_kernels.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
+#include "ember/ops/run.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::comm {
@@ -96,15 +97,16 @@ Tensor new_tensor(const Shape& sizes, const Shape& strides, Dtype dtype, Device 
 void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right) {
   const Shape sizes{target.numel()};
   const Shape strides{1};
-  std::array<ops::PlanOperand, 3> operands;
-  std::size_t i = 0;
-  for (const Tensor* tensor : {&target, &left, &right})
-    operands[i++] = {
-        tensor->data_ptr(), &sizes, &strides, tensor->element_size(),
-        tensor->device() == target.device() ? tensor->storage()->epoch() : driver::kAnyEpoch};
+  const auto flat = [&](const Tensor& tensor, std::uint32_t epoch) {
+    return ops::PlanOperand{tensor.data_ptr(), &sizes, &strides, tensor.element_size(), epoch};
+  };
+  const std::uint32_t epoch = target.storage()->epoch();
+  const driver::PeerMemory peer = ops::peer_of(target.device(), right);
+  const std::array operands{flat(target, epoch), flat(left, left.storage()->epoch()),
+                            flat(right, peer.device < 0 ? right.storage()->epoch() : epoch)};
   ops::Loop loop;
   ops::run_loop(target.device(), ops::elementwise_kernel(ops::OpId::add, target.dtype()), sizes,
-                operands, loop);
+                operands, loop, peer);
 }
 
 Tensor flat_piece(const Tensor& tensor, std::int64_t first, std::int64_t count) {

@@ -22,7 +22,7 @@ Shape kept_strides(const Tensor& tensor);
 Tensor new_tensor(const Shape& sizes, const Shape& strides, Dtype dtype, Device device);
 
 /// target = left + right, by one kernel on the target's device and its current stream; all have the
-/// same bytes and may lie on devices that are peers of it. Orders nothing.
+/// same bytes, and the right one may lie on a peer. Orders nothing.
 void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right);
 
 /// A piece of a dense tensor's memory as a vector.

@@ -14,7 +14,8 @@
 //  - A device_reset begins a new epoch of the device. Handles and epochs from before it are refused
 //    with Code::context_is_destroyed, also by calls that are in progress while it happens: nothing
 //    that was asked for in one epoch is done in the next. A stream handle whose `native` is null is
-//    the device's default stream; its epoch may be kAnyEpoch.
+//    the device's default stream; its epoch may be kAnyEpoch. Work that names the memory of a peer
+//    is of that one's epoch too.
 //  - Calls that block are refused with Code::not_permitted on a thread that runs a host function or
 //    a kernel's host implementation for the driver: they might wait for themselves.
 //  - After asynchronous work on a device has faulted, calls for that device return the fault (a
@@ -163,22 +164,24 @@ class EMBER_TEST_API Driver {
   /// Enqueues a kernel. `params` is copied, and the kernel's context owned for as long as Context
   /// says. Allocates nothing on a warm stream. Code::invalid_value for more than Params::kCapacity
   /// bytes.
-  virtual Status launch(StreamHandle stream, const Kernel& kernel,
-                        const Params& params) noexcept = 0;
+  virtual Status launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                        PeerMemory peer) noexcept = 0;
+  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept {
+    return launch(stream, kernel, params, {});
+  }
   /// What the implementation that this machine would run asks for with these arguments; a failure
   /// if it cannot be launched with them. Enqueues nothing.
   virtual Status launch_needs(const Kernel& kernel, const Params& params,
                               KernelNeeds& out) noexcept = 0;
-  /// Enqueues a copy between any two places that the stream's device can reach; the direction
-  /// follows from the addresses. With ordinary (not pinned) host memory on one side the call may
-  /// block until the copy is done; with pinned memory it does not. Zero bytes do nothing. A copy
-  /// to or from another device waits for nothing there, not even on default streams.
-  virtual Status copy(StreamHandle stream, void* target, const void* source,
-                      std::size_t bytes) noexcept = 0;
-  /// Enqueues a copy from one device to another, ordered like every copy; works with and without
-  /// peer access.
-  virtual Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
-                           int source_device, std::size_t bytes) noexcept = 0;
+  /// Enqueues a copy between any two places; the direction follows from the addresses. With
+  /// ordinary (not pinned) host memory on one side the call may block until the copy is done; with
+  /// pinned memory it does not. Zero bytes do nothing. A copy to or from another device needs no
+  /// peer access, and waits for nothing there, not even on default streams.
+  virtual Status copy(StreamHandle stream, void* target, const void* source, std::size_t bytes,
+                      PeerMemory peer) noexcept = 0;
+  Status copy(StreamHandle stream, void* target, const void* source, std::size_t bytes) noexcept {
+    return copy(stream, target, source, bytes, {});
+  }
   /// Enqueues writing `count` times the lowest `width` bytes (1, 2 or 4) of `pattern`; `target`
   /// must be a multiple of `width`.
   virtual Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,

@@ -28,7 +28,9 @@ class ForwardingDriver : public Driver {
   bool device_active(int device) noexcept override { return next_->device_active(device); }
   std::uint32_t device_epoch(int device) noexcept override { return next_->device_epoch(device); }
   bool may_wait() noexcept override { return next_->may_wait(); }
+  using Driver::copy;
   using Driver::free;
+  using Driver::launch;
   using Driver::malloc;
 
 #define EMBER_SEAM_CALL(name, parameters, arguments)                     \

@@ -31,6 +31,16 @@ struct EventHandle {
   friend bool operator==(const EventHandle&, const EventHandle&) = default;
 };
 
+/// The memory of another device that work on a stream touches: whose, and in which epoch it was
+/// given out. After a reset of that device the work is refused with Code::context_is_destroyed,
+/// as it is after one of its own.
+struct PeerMemory {
+  int device = -1;                   ///< none, or the caller does not know
+  std::uint32_t epoch = kAnyEpoch;
+
+  friend bool operator==(const PeerMemory&, const PeerMemory&) = default;
+};
+
 /// A captured graph, and a graph made ready to run.
 struct GraphHandle {
   void* native = nullptr;

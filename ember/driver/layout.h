@@ -104,6 +104,7 @@ constexpr void add_seam(Hash& hash) {
   hash.add(offsetof(Kernel, context));
   EMBER_LAYOUT(StreamHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(EventHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
+  EMBER_LAYOUT(PeerMemory, EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(GraphHandle, EMBER_FIELD(native), EMBER_FIELD(device))
   EMBER_LAYOUT(GraphExecHandle, EMBER_FIELD(native), EMBER_FIELD(device))
   EMBER_LAYOUT(EventOptions, EMBER_FIELD(timing), EMBER_FIELD(blocking), EMBER_FIELD(interprocess))

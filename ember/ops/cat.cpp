@@ -226,9 +226,10 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, 1, {}};
   args.parts[0] = {source.data_ptr(), bytes >> shift};
   if (cuda::observed()) [[unlikely]]
-    run(at(target, source), kernels[shift], args, std::array{writes(target), reads(source)});
+    run(at_with_peer(target, source), kernels[shift], args,
+        std::array{writes(target), reads(source)});
   else
-    run(at(target, source), kernels[shift], args);
+    run(at_with_peer(target, source), kernels[shift], args);
 }
 
 }  // namespace ops

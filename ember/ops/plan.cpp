@@ -183,11 +183,11 @@ Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands) {
 }
 
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
-              std::span<const PlanOperand> operands, Loop& loop) {
+              std::span<const PlanOperand> operands, Loop& loop, driver::PeerMemory peer) {
   for (const std::int64_t size : sizes)
     if (size == 0) return;
   std::int8_t numbers = 0;
-  const Site site{device, operands[0].epoch};
+  const Site site{device, operands[0].epoch, peer};
   for (std::size_t k = 0; k < operands.size(); ++k) {
     if (operands[k].epoch != site.epoch && operands[k].epoch != driver::kAnyEpoch) [[unlikely]]
       refuse_epochs(device);

@@ -27,9 +27,10 @@ inline PlanOperand memory_of(const Tensor& tensor) {
 }
 
 /// Runs `kernel` over all elements of `sizes`: operand 0 is written, the others are read. Numbers
-/// take their values from `loop`, in order. Nothing happens if there are no elements.
+/// take their values from `loop`, in order. Nothing happens if there are no elements. `peer`: what
+/// lies on another device.
 void run_loop(Device device, const driver::Kernel& kernel, const Shape& sizes,
-              std::span<const PlanOperand> operands, Loop& loop);
+              std::span<const PlanOperand> operands, Loop& loop, driver::PeerMemory peer = {});
 
 /// The dimensions of a plan after merging, fastest first. Exposed for tests (property T4).
 struct Dims {

@@ -37,7 +37,7 @@ void refuse_epochs(Device device) {
 void run(const Site& site, const driver::Kernel& kernel, const driver::Params& params,
          std::span<const cuda::Access> accesses) {
   if (site.device.is_cuda()) {
-    cuda::launch_on_current(site.device.index(), site.epoch, kernel, params, accesses);
+    cuda::launch_on_current(site.device.index(), site.epoch, site.peer, kernel, params, accesses);
     return;
   }
   const Status status = run_here(kernel, params);
@@ -45,22 +45,16 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
 }
 
 void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream) {
-  const Storage& here = target.device() == stream.device() ? *target.storage() : *source.storage();
-  void* const to = target.data_ptr();
-  const void* const from = source.data_ptr();
-  try {
-    cuda::copy_in_epoch(stream, here.epoch(), to, from, target.nbytes());
-  } catch (const AcceleratorError&) {
-    // If the other device was reset since, that is the reason, and these say so.
-    (void)target.data_ptr();
-    (void)source.data_ptr();
-    throw;
-  }
+  const bool is_target = target.device() == stream.device();
+  const Tensor& here = is_target ? target : source;
+  const Tensor& there = is_target ? source : target;
+  cuda::copy_in_epoch(stream, here.storage()->epoch(), peer_of(here.device(), there),
+                      target.data_ptr(), source.data_ptr(), target.nbytes());
 }
 
 void copy_out(void* target, const Tensor& source) {
   const cuda::Stream stream = cuda::current_stream(source.device());
-  cuda::copy_in_epoch(stream, source.storage()->epoch(), target, source.data_ptr(),
+  cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.data_ptr(),
                       source.element_size());
   cuda::synchronize_in_epoch(stream, source.storage()->epoch());
 }

@@ -14,28 +14,44 @@
 
 namespace ember::inline v0::ops {
 
-/// Where a kernel runs: on a device, with memory of one of its epochs. If the device is reset
-/// before the kernel is enqueued, it is refused: the memory would be somebody else's.
+/// Where a kernel runs: on a device, with memory of one of its epochs, and maybe of a peer. If
+/// either device is reset before the kernel is enqueued, it is refused: the memory would be somebody
+/// else's.
 struct Site {
   Device device;
   std::uint32_t epoch = driver::kAnyEpoch;
+  driver::PeerMemory peer{};
 };
 
 [[noreturn]] void refuse_epochs(Device device);
-/// Throws unless the tensor lies elsewhere or is of the site's epoch.
+/// Throws unless the tensor is of the site's epoch, or lies elsewhere.
 inline void require_same_epoch(const Site& site, const Tensor& tensor) {
   const Storage& storage = *tensor.storage();
   if (storage.epoch() != site.epoch && storage.device() == site.device) [[unlikely]]
     refuse_epochs(site.device);
 }
 
-/// The site of a kernel that touches these tensors: the device of the first one, which the others
-/// may be peers of. AcceleratorError if some of one device are from different epochs.
+/// A tensor's memory, for work on a stream of a device: none if it lies there itself, or on the host.
+inline driver::PeerMemory peer_of(Device device, const Tensor& tensor) {
+  const Storage& storage = *tensor.storage();
+  if (storage.device() == device || !storage.device().is_cuda()) [[likely]]
+    return {};
+  return {storage.device().index(), storage.epoch()};
+}
+
+/// The site of a kernel that touches these tensors: the device of the first one.
+/// AcceleratorError if they are from different epochs of it.
 template <class... Tensors>
 Site at(const Tensor& first, const Tensors&... others) {
   const Storage& storage = *first.storage();
   const Site site{storage.device(), storage.epoch()};
   (require_same_epoch(site, others), ...);
+  return site;
+}
+/// The same for a kernel that also touches the memory of another device, which is a peer.
+inline Site at_with_peer(const Tensor& first, const Tensor& other) {
+  Site site = at(first, other);
+  site.peer = peer_of(site.device, other);
   return site;
 }
 
@@ -52,7 +68,7 @@ requires(!std::is_same_v<Args, driver::Params>) void run(
 }
 
 /// Enqueues a copy of the bytes of a dense tensor to another one of the same size, on a stream of
-/// the device of either: refused if that device was reset since the tensor was made.
+/// the device of either: refused if one of the devices was reset since its tensor was made.
 void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream);
 /// Copies the first element of a tensor on a CUDA device to the host, and waits for it.
 void copy_out(void* target, const Tensor& source);

@@ -35,14 +35,16 @@ inline driver::Driver* driver_if_made() noexcept {
 inline std::uint32_t device_epoch(int device) { return active_driver().device_epoch(device); }
 
 /// launch() on the calling thread's current stream of an existing device, with memory of one of its
-/// epochs (or kAnyEpoch, if there is none): refused if that has passed. Looks at the stream where
-/// it is, where launch(current_stream(device), ...) would make an owner of it.
-void launch_on_current(int device, std::uint32_t epoch, const driver::Kernel& kernel,
-                       const driver::Params& params, std::span<const Access> accesses);
+/// epochs (or kAnyEpoch, if there is none) and of a peer: refused if that has passed. Looks at the
+/// stream where it is, where launch(current_stream(device), ...) would make an owner of it.
+void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
+                       const driver::Kernel& kernel, const driver::Params& params,
+                       std::span<const Access> accesses);
 
-/// copy_async() with memory of one epoch of the stream's device: refused if that has passed.
-void copy_in_epoch(const Stream& stream, std::uint32_t epoch, void* target, const void* source,
-                   std::size_t bytes);
+/// copy_async() with memory of one epoch of the stream's device (or kAnyEpoch) and of a peer:
+/// refused if that has passed.
+void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer, void* target,
+                   const void* source, std::size_t bytes);
 
 /// stream.synchronize() for work that was enqueued in that epoch: refused if it has passed, since a
 /// reset may have dropped the work.

@@ -64,7 +64,8 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   settle(machine, stream.handle());
 }
 
-void launch_on_current(int device, std::uint32_t epoch, const Kernel& kernel, const Params& params,
+void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
+                       const Kernel& kernel, const Params& params,
                        std::span<const Access> accesses) {
   const auto& streams = detail::thread_state().streams;
   // Only this thread changes what is current for it, so the stream lives as long as this call.
@@ -73,7 +74,7 @@ void launch_on_current(int device, std::uint32_t epoch, const Kernel& kernel, co
   if (current != nullptr && current->handle.native != nullptr)
     handle = handle_in_epoch(current->handle, epoch);
   driver::Driver& machine = active_driver();
-  check(machine.launch(handle, kernel, params));
+  check(machine.launch(handle, kernel, params, peer));
   if (observed() || detail::launch_blocking()) [[unlikely]] {
     const Stream stream = current_stream(device);
     if (observed())
@@ -83,14 +84,14 @@ void launch_on_current(int device, std::uint32_t epoch, const Kernel& kernel, co
 }
 
 void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
-  copy_in_epoch(stream, driver::kAnyEpoch, target, source, bytes);
+  copy_in_epoch(stream, driver::kAnyEpoch, {}, target, source, bytes);
 }
 
-void copy_in_epoch(const Stream& stream, std::uint32_t epoch, void* target, const void* source,
-                   std::size_t bytes) {
+void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer, void* target,
+                   const void* source, std::size_t bytes) {
   driver::Driver& machine = active_driver();
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
-  check(machine.copy(handle, target, source, bytes));
+  check(machine.copy(handle, target, source, bytes, peer));
   if (observed()) [[unlikely]]
     report(Kind::copied, stream, {.address = target, .source = source, .bytes = bytes});
   settle(machine, handle);
@@ -104,7 +105,7 @@ void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch) {
 
 void copy(void* target, const void* source, std::size_t bytes, const Stream& stream) {
   const std::uint32_t epoch = device_epoch(stream.device_index());
-  copy_in_epoch(stream, epoch, target, source, bytes);
+  copy_in_epoch(stream, epoch, {}, target, source, bytes);
   synchronize_in_epoch(stream, epoch);
 }
 

@@ -1,6 +1,9 @@
 // The order of communication among other work, shown by handshakes: streams are held until the test
 // lets them go.
+#include <algorithm>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "tests/comm/support.h"
 #include "tests/support/child.h"
@@ -252,6 +255,60 @@ TEST(CommReset, OldMemoryIsNotWrittenOnANewStream) {
     EXPECT_ERROR(comm::reduce_add({root, other}, 0), AcceleratorError, "context is destroyed");
     EXPECT_FALSE(driver.waits());
     for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+  });
+}
+
+/// Resets device 1 right before a call that touches memory of it, as well as a tensor of device 0,
+/// and has others use the memory.
+void expect_refused_after_a_late_reset(
+    driver::Call call, const std::function<void(const Tensor& near, const Tensor& old)>& use) {
+  HookedDriver& driver = HookedDriver::install();
+  const Shape sizes{1000};
+  const Options far(uint8, cuda_device(1));
+  const Tensor near = full(sizes, 3, Options(uint8, cuda_device(0)));
+  const Tensor old = full(sizes, 1, far);
+  void* const address = old.data_ptr();
+  Tensor young;
+  for (int i = 0; i < 2; ++i) cuda::synchronize(i);  // a wait for work that is dropped is a fault
+  driver.before_next(call, [&] {
+    cuda::reset_device(1);
+    young = full(sizes, 2, far);
+    cuda::synchronize(1);
+  });
+  EXPECT_ERROR(use(near, old), AcceleratorError, "cuda:1 was made before the device was reset");
+  EXPECT_FALSE(driver.waits());
+  EXPECT_TRUE(young.data_ptr() == address || !cuda::is_simulated()) << "or this shows nothing";
+  for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+  expect_equal(young, full(sizes, 2, uint8), "young");
+}
+
+TEST(CommReset, OldMemoryOfAPeerIsNotCopied) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    expect_refused_after_a_late_reset(
+        driver::Call::copy, [](const Tensor& near, const Tensor& old) { Tensor(old).copy_(near); });
+  });
+  IN_CHILD({
+    expect_refused_after_a_late_reset(
+        driver::Call::copy, [](const Tensor& near, const Tensor& old) { Tensor(near).copy_(old); });
+  });
+  IN_CHILD({
+    expect_refused_after_a_late_reset(driver::Call::copy,
+                                      [](const Tensor& near, const Tensor& old) {
+                                        (void)comm::gather({near, old}, 0, "cuda:0");
+                                      });
+  });
+}
+
+TEST(CommReset, OldMemoryOfAPeerIsNotAdded) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    expect_refused_after_a_late_reset(driver::Call::launch,
+                                      [](const Tensor& near, const Tensor& old) {
+                                        if (!cuda::can_device_access_peer(0, 1))
+                                          std::exit(0);  // they are not added directly
+                                        (void)comm::reduce_add({near, old}, 0);
+                                      });
   });
 }
 

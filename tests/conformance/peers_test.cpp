@@ -28,6 +28,8 @@ TEST(Peers, AreSymmetricHere) {
   EXPECT_EQ(can_device_access_peer(0, 1), can_device_access_peer(1, 0));
 }
 
+driver::PeerMemory peer(int device) { return {device, test::machine().device_epoch(device)}; }
+
 TEST(PeerCopy, WorksWithoutAccess) {
   NEEDS_DEVICES(2);
   constexpr std::size_t kCount = 5000;
@@ -39,7 +41,7 @@ TEST(PeerCopy, WorksWithoutAccess) {
   stream.synchronize();
   EXPECT_EQ(there.read()[kCount - 1], 77u);
   launch(stream, test::affine_kernel, test::AffineArgs{here.get(), kCount, 1, 1});
-  check(test::machine().copy_peer(stream.handle(), there.get(), 1, here.get(), 0, kCount * 4));
+  check(test::machine().copy(stream.handle(), there.get(), here.get(), kCount * 4, peer(1)));
   stream.synchronize();
   EXPECT_EQ(there.read()[0], 78u);
 }
@@ -58,12 +60,37 @@ TEST(PeerCopy, IsInTheOrderOfItsStream) {
   EXPECT_EQ(there.read()[0], 5u);
 }
 
-/// Copies four bytes from one device to another on a stream, by each of the two ways there are.
+/// Copies four bytes from one device to another on a stream, once by the addresses alone, and once
+/// naming the other device.
 void copy_both_ways(const Words<std::uint32_t>& target, int target_device,
                     const Words<std::uint32_t>& source, int source_device, const Stream& stream) {
   copy_async(target.get(), source.get(), 4, stream);
-  check(test::machine().copy_peer(stream.handle(), target.get(), target_device, source.get(),
-                                  source_device, 4));
+  const int other = stream.device_index() == target_device ? source_device : target_device;
+  check(test::machine().copy(stream.handle(), target.get(), source.get(), 4, peer(other)));
+}
+
+TEST(PeerMemory, OfAnotherEpochIsRefused) {
+  NEEDS_PEERS();
+  enable_peer_access(0, 1);
+  const Words<std::uint32_t> here(1, 0);
+  const Words<std::uint32_t> there(1, 1);
+  const Stream stream(0);
+  const test::MoveArgs args{here.get(), there.get(), 1};
+  const Params move(args);
+  const driver::PeerMemory other_epoch{1, peer(1).epoch + 1};
+  for (const driver::PeerMemory& wrong : {other_epoch, driver::PeerMemory{device_count(), 0}}) {
+    const Code expected = wrong == other_epoch ? Code::context_is_destroyed : Code::invalid_device;
+    for (const Status& status :
+         {test::machine().copy(stream.handle(), here.get(), there.get(), 4, wrong),
+          test::machine().copy(stream.handle(), there.get(), here.get(), 0, wrong),
+          test::machine().launch(stream.handle(), test::move_kernel, move, wrong)})
+      EXPECT_EQ(status.code(), expected) << status.text();
+  }
+  check(test::machine().launch(stream.handle(), test::move_kernel, move, peer(1)));
+  check(test::machine().launch(stream.handle(), test::move_kernel, move, {1, driver::kAnyEpoch}));
+  check(test::machine().copy(stream.handle(), here.get(), there.get(), 4, {1, driver::kAnyEpoch}));
+  stream.synchronize();
+  disable_peer_access(0, 1);
 }
 
 TEST(PeerCopy, OnADefaultStreamDoesNotWaitForTheOtherDevice) {

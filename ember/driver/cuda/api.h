@@ -55,7 +55,6 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuLaunchKernel)               \
   CALL(cuLaunchHostFunc)             \
   CALL(cuMemcpyAsync)                \
-  CALL(cuMemcpyPeerAsync)            \
   CALL(cuMemsetD8Async)              \
   CALL(cuMemsetD16Async)             \
   CALL(cuMemsetD32Async)

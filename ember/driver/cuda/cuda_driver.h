@@ -57,13 +57,12 @@ class CudaDriver final : public Driver {
   Status event_synchronize(EventHandle event) noexcept override;
   Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
 
-  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                PeerMemory peer) noexcept override;
   Status launch_needs(const Kernel& kernel, const Params& params,
                       KernelNeeds& out) noexcept override;
-  Status copy(StreamHandle stream, void* target, const void* source,
-              std::size_t bytes) noexcept override;
-  Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
-                   int source_device, std::size_t bytes) noexcept override;
+  Status copy(StreamHandle stream, void* target, const void* source, std::size_t bytes,
+              PeerMemory peer) noexcept override;
   Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
               std::size_t count) noexcept override;
   Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
@@ -121,6 +120,16 @@ class CudaDriver final : public Driver {
   Status enter(const HandleOrNumber& which, ContextGuard& out) noexcept {
     EMBER_TRY(admit(which, out));
     return out->enter(out);
+  }
+
+  /// The same for a call that touches memory of a peer, if there is one: passes that one's gate too,
+  /// and refuses memory from before a reset of it.
+  Status admit_peer(PeerMemory peer, ContextGuard& out) noexcept {
+    if (peer.device == -1) [[likely]]
+      return {};
+    EMBER_TRY(admit(peer.device, out));
+    if (peer.epoch == kAnyEpoch || peer.epoch == out->epoch()) return {};
+    return refuse_old(peer.device, "memory");
   }
 
   /// A call that blocks until work is done: wait(guard), which is admitted, does.

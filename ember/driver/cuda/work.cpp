@@ -32,10 +32,12 @@ bool is_elsewhere(int device, const void* pointer) noexcept {
 
 }  // namespace
 
-Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel,
-                          const Params& params) noexcept {
+Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                          PeerMemory peer) noexcept {
   ContextGuard on;
+  ContextGuard of_peer;
   EMBER_TRY(enter(stream, on));
+  EMBER_TRY(admit_peer(peer, of_peer));
   if (params.size() > Params::kCapacity) [[unlikely]]
     return too_large(params);
   if (kernel.cuda == nullptr) [[unlikely]]
@@ -63,10 +65,12 @@ Status CudaDriver::launch_failed(Device& device, RecentWork::Number number, cons
                                    (detail.empty() ? "" : ": " + detail));
 }
 
-Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
-                        std::size_t bytes) noexcept {
+Status CudaDriver::copy(StreamHandle stream, void* target, const void* source, std::size_t bytes,
+                        PeerMemory peer) noexcept {
   ContextGuard on;
+  ContextGuard of_peer;
   EMBER_TRY(enter(stream, on));
+  EMBER_TRY(admit_peer(peer, of_peer));
   if (bytes == 0) return {};
   // Unified addressing: CUDA sees from the addresses which way to copy.
   EMBER_TRY(on->enqueue(
@@ -80,48 +84,14 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source,
           return result;
         };
         if (stream.native == nullptr && devices_.size() > 1 &&
-            (is_elsewhere(stream.device, target) || is_elsewhere(stream.device, source)))
+            (of_peer.admitted() || is_elsewhere(stream.device, target) ||
+             is_elsewhere(stream.device, source)))
           return on->peer_stream().run(copy);
         return copy(to_cuda(stream));
       },
       [&] { return copy_text(target, source, bytes); }));
   // With ordinary memory on one side it has waited for the work before it.
   return on->all_done(on->epoch());
-}
-
-Status CudaDriver::copy_peer(StreamHandle stream, void* target, int target_device,
-                             const void* source, int source_device, std::size_t bytes) noexcept {
-  Device* to = nullptr;
-  Device* from = nullptr;
-  ContextGuard on;
-  ContextGuard of_target;
-  ContextGuard of_source;
-  EMBER_TRY(admit(stream, on));
-  EMBER_TRY(find(target_device, to, "target_device"));
-  EMBER_TRY(find(source_device, from, "source_device"));
-  EMBER_TRY(to->admit(of_target));
-  EMBER_TRY(from->admit(of_source));
-  CUcontext to_context = nullptr;
-  CUcontext from_context = nullptr;
-  EMBER_TRY(to->context(to_context));
-  EMBER_TRY(from->context(from_context));
-  EMBER_TRY(on->enter(on));
-  if (bytes == 0) return {};
-  return on->enqueue(
-      {"peer copy", stream.native, bytes},
-      [&] {
-        const auto copy = [&](CUstream on_stream) {
-          return api.cuMemcpyPeerAsync(to_cuda(target), to_context, to_cuda(source), from_context,
-                                       bytes, on_stream);
-        };
-        if (stream.native == nullptr && (to != &*on || from != &*on))
-          return on->peer_stream().run(copy);
-        return copy(to_cuda(stream));
-      },
-      [&] {
-        return copy_text(target, source, bytes) + ", to " + device_text(target_device) + " from " +
-               device_text(source_device);
-      });
 }
 
 Status CudaDriver::fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,

@@ -87,7 +87,8 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
     return nullptr;
   }
   void* place = nullptr;
-  fault_ = memory_.locate(pointer, bytes, kAnyEpoch, place);
+  fault_ =
+      memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
   return place;
 }
 

@@ -105,14 +105,15 @@ class TaskMemory {
 /// The view that a kernel has from a simulated device.
 class DeviceLaunch final : public HostLaunch {
  public:
-  DeviceLaunch(Machine& machine, int device, const Context* context) noexcept
-      : HostLaunch(device, context), machine_(machine), memory_(machine, device) {}
+  DeviceLaunch(Machine& machine, int device, PeerMemory peer, const Context* context) noexcept
+      : HostLaunch(device, context), machine_(machine), peer_(peer), memory_(machine, device) {}
   Status fault() const override { return fault_; }
 
  private:
   void* resolve(void* pointer, std::size_t bytes) const noexcept override;
 
   const Machine& machine_;
+  const PeerMemory peer_;
   mutable TaskMemory memory_;
   mutable Status fault_;
 };

@@ -54,13 +54,12 @@ class SimDriver final : public Driver {
   Status event_synchronize(EventHandle event) noexcept override;
   Status event_elapsed(EventHandle start, EventHandle end, float& milliseconds) noexcept override;
 
-  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params) noexcept override;
+  Status launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                PeerMemory peer) noexcept override;
   Status launch_needs(const Kernel& kernel, const Params& params,
                       KernelNeeds& out) noexcept override;
-  Status copy(StreamHandle stream, void* target, const void* source,
-              std::size_t bytes) noexcept override;
-  Status copy_peer(StreamHandle stream, void* target, int target_device, const void* source,
-                   int source_device, std::size_t bytes) noexcept override;
+  Status copy(StreamHandle stream, void* target, const void* source, std::size_t bytes,
+              PeerMemory peer) noexcept override;
   Status fill(StreamHandle stream, void* target, std::uint32_t pattern, unsigned width,
               std::size_t count) noexcept override;
   Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
@@ -115,12 +114,14 @@ class SimDriver final : public Driver {
   struct Place {
     PointerInfo::Kind kind{};
     int owner = -1;           // of device memory
-    std::uint32_t epoch = 0;  // of the owner
+    std::uint32_t epoch = 0;  // in which the owner gave it out
   };
-  /// A device address must lie in an allocation.
-  Status classify(const char* argument, const void* pointer, std::size_t bytes, Place& out) const;
-  Status classify_for(const StreamHandle& handle, const char* argument, const void* pointer,
-                      std::size_t bytes, Place& out) noexcept;
+  /// Refuses memory of a peer that was reset since.
+  Status check_peer(PeerMemory peer) const noexcept;
+  /// What work finds at an address that the caller knows as the stream's device's memory, or the
+  /// peer's. A device address must lie in an allocation.
+  Status classify(const StreamHandle& handle, PeerMemory peer, const char* argument,
+                  const void* pointer, std::size_t bytes, Place& out) const;
   /// In which epoch work has to be enqueued that touches these: where memory of the stream's own
   /// device is among them, in that memory's.
   static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);

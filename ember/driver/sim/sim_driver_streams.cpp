@@ -243,16 +243,25 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
   return {};
 }
 
-Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params& params) noexcept {
+Status SimDriver::check_peer(PeerMemory peer) const noexcept {
+  if (peer.device == -1) return {};
+  EMBER_TRY(check_device(peer.device));
+  if (peer.epoch == kAnyEpoch || peer.epoch == machine_.health_of(peer.device).epoch()) return {};
+  return from_before_reset("memory", peer.device);
+}
+
+Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params& params,
+                         PeerMemory peer) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(check_peer(peer));
   if (params.size() > Params::kCapacity) return too_large(params);
   if (kernel.host == nullptr)
     return Status(Code::not_supported,
                   "kernel '" + std::string(kernel.name.c_str()) +
                       "' has no host implementation, which simulated devices run");
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done);
+  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer);
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
@@ -260,21 +269,24 @@ Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
   return kernel.host.ask(params, out);
 }
 
-Status SimDriver::classify(const char* argument, const void* pointer, std::size_t bytes,
-                           Place& out) const {
+Status SimDriver::classify(const StreamHandle& handle, PeerMemory peer, const char* argument,
+                           const void* pointer, std::size_t bytes, Place& out) const {
   Place place;
   place.owner = machine_.arena.owner(pointer);
   if (place.owner >= 0) {
-    // The epoch first: what is found after it is of that epoch, or the device has left it.
     place.kind = PointerInfo::Kind::device;
-    place.epoch = machine_.health_of(place.owner).epoch();
+    place.epoch = place.owner == handle.device ? handle.epoch
+                  : place.owner == peer.device ? peer.epoch
+                                               : kAnyEpoch;
+    // Before the memory is looked for: what is found then is of that epoch, or the device has left
+    // it.
+    if (place.epoch == kAnyEpoch) place.epoch = machine_.health_of(place.owner).epoch();
   } else {
     place.kind = machine_.pinned.contains(pointer, bytes) ? PointerInfo::Kind::pinned
                                                           : PointerInfo::Kind::unregistered;
   }
   if (pointer == nullptr || (place.owner >= 0 && !machine_.arena.contains(pointer, bytes))) {
-    if (place.owner >= 0 && machine_.health_of(place.owner).epoch() != place.epoch)
-      return from_before_reset("memory", place.owner);
+    if (place.owner >= 0) EMBER_TRY(check_peer({place.owner, place.epoch}));
     char text[160];
     std::snprintf(text, sizeof text, "%s %p: expected %zu bytes within one allocation", argument,
                   pointer, bytes);
@@ -284,30 +296,22 @@ Status SimDriver::classify(const char* argument, const void* pointer, std::size_
   return {};
 }
 
-// A reset since the handle was found has taken the memory away, which was there in its epoch.
-Status SimDriver::classify_for(const StreamHandle& handle, const char* argument,
-                               const void* pointer, std::size_t bytes, Place& out) noexcept {
-  Status status = classify(argument, pointer, bytes, out);
-  if (!status.ok() && handle.epoch != kAnyEpoch && handle.epoch != device_epoch(handle.device))
-    return from_before_reset("stream", handle.device);
-  return status;
-}
-
 std::uint32_t SimDriver::epoch_for(const StreamHandle& handle, const Place& a, const Place& b) {
   if (handle.epoch != kAnyEpoch) return handle.epoch;
   if (a.owner == handle.device) return a.epoch;
   return b.owner == handle.device ? b.epoch : kAnyEpoch;
 }
 
-Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
-                       std::size_t bytes) noexcept {
+Status SimDriver::copy(StreamHandle handle, void* target, const void* source, std::size_t bytes,
+                       PeerMemory peer) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(check_peer(peer));
   if (bytes == 0) return {};
   Place to;
   Place from;
-  EMBER_TRY(classify_for(handle, "copy target", target, bytes, to));
-  EMBER_TRY(classify_for(handle, "copy source", source, bytes, from));
+  EMBER_TRY(classify(handle, peer, "copy target", target, bytes, to));
+  EMBER_TRY(classify(handle, peer, "copy source", source, bytes, from));
   const std::uint32_t epoch = epoch_for(handle, to, from);
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
@@ -328,21 +332,6 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source,
   return machine_.health_of(handle.device).fault();
 }
 
-Status SimDriver::copy_peer(StreamHandle handle, void* target, int target_device,
-                            const void* source, int source_device, std::size_t bytes) noexcept {
-  EMBER_TRY(enter(target_device));
-  EMBER_TRY(enter(source_device));
-  if (bytes != 0 && (machine_.arena.owner(target) != target_device ||
-                     machine_.arena.owner(source) != source_device)) {
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  "copy_peer: target %p and source %p are not memory of cuda:%d and cuda:%d",
-                  target, source, target_device, source_device);
-    return Status(Code::invalid_value, text);
-  }
-  return copy(handle, target, source, bytes);
-}
-
 Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern, unsigned width,
                        std::size_t count) noexcept {
   Stream* stream = nullptr;
@@ -361,7 +350,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
   if (count > (std::size_t{1} << 60))
     return Status(Code::invalid_value,
                   "fill count is " + std::to_string(count) + ", expected at most 2^60");
-  EMBER_TRY(classify_for(handle, "fill target", target, count * width, place));
+  EMBER_TRY(classify(handle, {}, "fill target", target, count * width, place));
   if (place.kind == PointerInfo::Kind::unregistered) {
     char text[96];
     std::snprintf(text, sizeof text, "fill target %p is not memory that a device can reach",

@@ -37,7 +37,7 @@ Status refuse_on_worker(const char* what) {
 }
 
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
-                      const Params& params, Point& done) {
+                      const Params& params, Point& done, PeerMemory peer) {
   if (machine_.exit.refuses()) [[unlikely]]
     return Status(Code::shutting_down, "the process is exiting, no more work is done");
   {
@@ -60,6 +60,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.kind = kind;
     task.epoch = now;
     task.kernel = kernel;
+    task.peer = peer;
     done = {&timeline_, queue_.publish(), now};
   }
   // The task is published before asleep_ is read, and the worker looks for tasks after it has set
@@ -185,7 +186,7 @@ Status Stream::copy(const CopyArgs& copy) {
 Status Stream::execute(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kernel: {
-      const DeviceLaunch launch(machine_, device_, task.kernel.context.get());
+      const DeviceLaunch launch(machine_, device_, task.peer, task.kernel.context.get());
       return task.kernel.host.run(task.params, launch);
     }
     case Task::Kind::copy: return copy(task.params.as<CopyArgs>());

@@ -30,7 +30,7 @@ class Stream {
   /// done. The worker is started at the first task. When that is impossible, or the epoch has
   /// passed, nothing was appended and the status says why.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
-                Point& done);
+                Point& done, PeerMemory peer = {});
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ember/base/sanitizer.h"
+#include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::inline v0::driver::sim {
@@ -29,10 +30,11 @@ struct Task {
   Kind kind = Kind::kernel;
   std::uint32_t epoch = 0;  ///< of the device, when the task was submitted
   Kernel kernel{};          ///< of other kinds only the name, for messages
+  PeerMemory peer;          ///< that a kernel touches
   Params params;
 };
 
-/// With the epochs of the devices that the memory belongs to, when the call was made.
+/// With the epochs of the devices in which the memory was given out.
 struct CopyArgs {
   void* target;
   const void* source;

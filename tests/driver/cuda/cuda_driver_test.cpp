@@ -203,7 +203,7 @@ TEST_F(OnFakeCuda, CopiesAndFills) {
   EXPECT_TRUE(cuda().fill(kDefault, memory, 0x01020304, 1, 64).ok());
   EXPECT_TRUE(cuda().fill(kDefault, memory + 4, 0x01020304, 2, 4).ok());
   EXPECT_TRUE(cuda().fill(kDefault, memory + 16, 0x01020304, 4, 2).ok());
-  EXPECT_TRUE(cuda().copy_peer(kDefault, other, 1, memory, 0, 64).ok());
+  EXPECT_TRUE(cuda().copy(kDefault, other, memory, 64, {1, 0}).ok());
   EXPECT_TRUE(cuda().copy({nullptr, 1, 0}, host.data(), other, 64).ok());
   EXPECT_EQ(host[0], 4);
   EXPECT_EQ(host[5], 3);
@@ -233,13 +233,13 @@ TEST_F(OnFakeCuda, CopiesBetweenDevicesLeaveTheDefaultStream) {
   fake().no_more_streams = false;
   void* const side = ran_on(cuda().copy(kDefault, here, there, 64));
   EXPECT_NE(side, nullptr);
-  EXPECT_EQ(ran_on(cuda().copy_peer(kDefault, there, 1, here, 0, 64)), side);
+  EXPECT_EQ(ran_on(cuda().copy(kDefault, there, here, 64, {1, 0})), side);
   EXPECT_NE(ran_on(cuda().copy({nullptr, 1, 0}, here, there, 64)), side);
   EXPECT_EQ(ran_on(cuda().copy(kDefault, here, here, 64)), nullptr);
   EXPECT_EQ(ran_on(cuda().copy(kDefault, host.data(), here, 64)), nullptr);
   const StreamHandle own = stream_on(0);
   EXPECT_EQ(ran_on(cuda().copy(own, here, there, 64)), own.native);
-  EXPECT_EQ(ran_on(cuda().copy_peer(own, there, 1, here, 0, 64)), own.native);
+  EXPECT_EQ(ran_on(cuda().copy(own, there, here, 64, {1, 0})), own.native);
 }
 
 TEST_F(OnFakeCuda, RunsKernelsAndHostFunctions) {

@@ -396,10 +396,6 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, std::size_t bytes
   std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<void*>(source), bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext, CUdeviceptr source, CUcontext,
-                           std::size_t bytes, CUstream stream) {
-  return cuMemcpyAsync(target, source, bytes, stream);
-}
 CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, std::size_t count, CUstream) {
   return fill(target, value, count);
 }

@@ -14,7 +14,7 @@ namespace ember::inline v0::driver::kernels {
 struct SleepArgs {
   std::uint64_t cycles = 0;
 };
-extern EMBER_API Kernel sleep;
+EMBER_API extern Kernel sleep;
 
 /// A table of kernels that have CUDA implementations of the same names. Tables are objects of
 /// static duration; making one adds it to those that are bound when the CUDA object is opened. One

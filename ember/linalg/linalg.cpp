@@ -308,12 +308,12 @@ Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
 
 Tensor mm(const Tensor& self, const Tensor& mat2) { return do_mm(nullptr, self, mat2); }
 Tensor& mm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
-  do_mm(&out, self, mat2);
+  (void)do_mm(&out, self, mat2);
   return out;
 }
 Tensor bmm(const Tensor& self, const Tensor& mat2) { return do_bmm(nullptr, self, mat2); }
 Tensor& bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2) {
-  do_bmm(&out, self, mat2);
+  (void)do_bmm(&out, self, mat2);
   return out;
 }
 Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
@@ -322,7 +322,7 @@ Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const 
 }
 Tensor& addmm_out(Tensor& out, const Tensor& input, const Tensor& mat1, const Tensor& mat2,
                   const Scalar& beta, const Scalar& alpha) {
-  do_addmm(&out, input, mat1, mat2, {beta, alpha});
+  (void)do_addmm(&out, input, mat1, mat2, {beta, alpha});
   return out;
 }
 Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
@@ -331,22 +331,22 @@ Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, 
 }
 Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1, const Tensor& batch2,
                     const Scalar& beta, const Scalar& alpha) {
-  do_baddbmm(&out, input, batch1, batch2, {beta, alpha});
+  (void)do_baddbmm(&out, input, batch1, batch2, {beta, alpha});
   return out;
 }
 Tensor mv(const Tensor& self, const Tensor& vec) { return do_mv(nullptr, self, vec); }
 Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec) {
-  do_mv(&out, self, vec);
+  (void)do_mv(&out, self, vec);
   return out;
 }
 Tensor dot(const Tensor& self, const Tensor& other) { return do_dot(nullptr, self, other); }
 Tensor& dot_out(Tensor& out, const Tensor& self, const Tensor& other) {
-  do_dot(&out, self, other);
+  (void)do_dot(&out, self, other);
   return out;
 }
 Tensor matmul(const Tensor& self, const Tensor& other) { return do_matmul(nullptr, self, other); }
 Tensor& matmul_out(Tensor& out, const Tensor& self, const Tensor& other) {
-  do_matmul(&out, self, other);
+  (void)do_matmul(&out, self, other);
   return out;
 }
 
@@ -360,18 +360,18 @@ Tensor Tensor::addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
   return do_addmm(nullptr, *this, mat1, mat2, {beta, alpha});
 }
 Tensor& Tensor::addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-                       const Scalar& alpha) {
-  do_addmm(this, *this, mat1, mat2, {beta, alpha});
-  return *this;
+                       const Scalar& alpha) const {
+  (void)do_addmm(&self(), *this, mat1, mat2, {beta, alpha});
+  return self();
 }
 Tensor Tensor::baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                        const Scalar& alpha) const {
   return do_baddbmm(nullptr, *this, batch1, batch2, {beta, alpha});
 }
 Tensor& Tensor::baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-                         const Scalar& alpha) {
-  do_baddbmm(this, *this, batch1, batch2, {beta, alpha});
-  return *this;
+                         const Scalar& alpha) const {
+  (void)do_baddbmm(&self(), *this, batch1, batch2, {beta, alpha});
+  return self();
 }
 
 }  // namespace ember::inline v0

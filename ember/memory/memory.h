@@ -39,7 +39,7 @@ namespace ember::inline v0::cuda {
 /// memory was freed by its address.
 /// Members may be called from any thread, but not while another thread moves or destroys the
 /// buffer.
-class EMBER_API DeviceBuffer {
+class [[nodiscard]] EMBER_API DeviceBuffer {
  public:
   /// Empty: no memory, no device, no stream.
   DeviceBuffer() noexcept = default;
@@ -154,7 +154,7 @@ EMBER_API MemoryCounters memory_counters(DeviceArg device = {});
 // can be used and freed, and it is not handed out again.
 
 /// Owns pinned memory; frees it when it goes. Movable, not copyable.
-class EMBER_API PinnedBuffer {
+class [[nodiscard]] EMBER_API PinnedBuffer {
  public:
   /// Empty.
   PinnedBuffer() noexcept = default;

@@ -111,14 +111,14 @@ Tensor rounded(Tensor* out, const Tensor& x, int decimals) {
 #define EMBER_ARITHMETIC(name, Extra, call)                                              \
   Tensor name(const Operand& x, const Operand& y, Extra extra) { return call(nullptr); } \
   Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, Extra extra) {     \
-    call(&out);                                                                          \
+    (void)call(&out);                                                                    \
     return out;                                                                          \
   }                                                                                      \
   Tensor Tensor::name(const Operand& y, Extra extra) const {                             \
     return ember::name(*this, y, extra);                                                 \
   }                                                                                      \
-  Tensor& Tensor::name##_(const Operand& y, Extra extra) {                               \
-    return ember::name##_out(*this, *this, y, extra);                                    \
+  Tensor& Tensor::name##_(const Operand& y, Extra extra) const {                         \
+    return ember::name##_out(self(), *this, y, extra);                                   \
   }
 #define EMBER_ADD(out) scaled_sum(ops::OpId::add, out, x, y, extra)
 #define EMBER_SUB(out) scaled_sum(ops::OpId::sub, out, x, y, extra)
@@ -136,7 +136,7 @@ Tensor addcmul(const Operand& x, const Operand& y, const Operand& z, const Scala
 }
 Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
                     const Scalar& value) {
-  scaled_product(OpId::addcmul, &out, x, y, z, value);
+  (void)scaled_product(OpId::addcmul, &out, x, y, z, value);
   return out;
 }
 Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value) {
@@ -144,13 +144,13 @@ Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scala
 }
 Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
                     const Scalar& value) {
-  scaled_product(OpId::addcdiv, &out, x, y, z, value);
+  (void)scaled_product(OpId::addcdiv, &out, x, y, z, value);
   return out;
 }
 
 Tensor round(const Tensor& x, int decimals) { return rounded(nullptr, x, decimals); }
 Tensor& round_out(Tensor& out, const Tensor& x, int decimals) {
-  rounded(&out, x, decimals);
+  (void)rounded(&out, x, decimals);
   return out;
 }
 

@@ -116,15 +116,15 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
 
 }  // namespace
 
-Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
-  if (is(source)) return *this;
+Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
+  if (is(source)) return self();
   if (source.sizes() != sizes() && broadcast_shapes(sizes(), source.sizes()) != sizes())
     throw Error("output with shape " + sizes().str() + " doesn't match the broadcast shape " +
                 broadcast_shapes(sizes(), source.sizes()).str());
   ops::require_no_internal_overlap(*this);
   ops::require_no_partial_overlap(*this, source);
   const Tensor from = source.sizes() == sizes() ? source : source.expand(sizes());
-  if (numel() == 0) return *this;
+  if (numel() == 0) return self();
   if (device() == from.device())
     copy_here(*this, from);
   else if (is_cuda() && from.is_cuda())
@@ -133,8 +133,12 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) {
     host_to_device(*this, from, non_blocking);
   else
     device_to_host(*this, from, non_blocking);
-  return *this;
+  return self();
 }
+
+Tensor& Tensor::operator=(const Tensor& value) && { return copy_(value); }
+
+Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
 
 Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   const Device place = options.device ? ops::resolve(*options.device) : device();
@@ -190,7 +194,7 @@ Scalar Tensor::item() const {
   });
 }
 
-Tensor& Tensor::fill_(const Scalar& value) {
+Tensor& Tensor::fill_(const Scalar& value) const {
   require_fits(value, dtype());
   // Elements that share memory by a stride of zero are written once.
   Shape written = sizes();
@@ -206,7 +210,7 @@ Tensor& Tensor::fill_(const Scalar& value) {
     std::memcpy(loop.numbers[0], &stored, sizeof stored);
   });
   ops::run_loop(device(), ops::cast_kernel(dtype(), dtype()), written, operands, loop);
-  return *this;
+  return self();
 }
 
 }  // namespace ember::inline v0

@@ -399,17 +399,17 @@ Tensor& call_into(Tensor& out, OpId op, const Inputs&... inputs) {
   Tensor name(const Tensor& x) { return call(OpId::name, Operand(x)); }                            \
   Tensor& name##_out(Tensor& out, const Tensor& x) { return call_into(out, OpId::name, Operand(x)); } \
   Tensor Tensor::name() const { return call(OpId::name, Operand(*this)); }                         \
-  Tensor& Tensor::name##_() { return call_into(*this, OpId::name, Operand(*this)); }
+  Tensor& Tensor::name##_() const { return call_into(self(), OpId::name, Operand(*this)); }
 #define EMBER_BINARY(name, ...)                                                                    \
   Tensor name(const Operand& x, const Operand& y) { return call(OpId::name, x, y); }               \
   Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y) { return call_into(out, OpId::name, x, y); } \
   Tensor Tensor::name(const Operand& y) const { return call(OpId::name, Operand(*this), y); }      \
-  Tensor& Tensor::name##_(const Operand& y) { return call_into(*this, OpId::name, Operand(*this), y); }
+  Tensor& Tensor::name##_(const Operand& y) const { return call_into(self(), OpId::name, Operand(*this), y); }
 #define EMBER_TERNARY(name, ...)                                                                   \
   Tensor name(const Operand& x, const Operand& y, const Operand& z) { return call(OpId::name, x, y, z); } \
   Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z) { return call_into(out, OpId::name, x, y, z); } \
   Tensor Tensor::name(const Operand& y, const Operand& z) const { return call(OpId::name, Operand(*this), y, z); } \
-  Tensor& Tensor::name##_(const Operand& y, const Operand& z) { return call_into(*this, OpId::name, Operand(*this), y, z); }
+  Tensor& Tensor::name##_(const Operand& y, const Operand& z) const { return call_into(self(), OpId::name, Operand(*this), y, z); }
 #include "ember/scalar/elementwise.inc"
 #undef EMBER_UNARY
 #undef EMBER_BINARY

@@ -40,10 +40,11 @@ std::int64_t elements_spanned(const Shape& sizes, const Shape& strides) {
   return count == 0 ? 0 : last + 1;
 }
 
-Dtype dtype_of_number(const Scalar& value) {
-  if (value.dtype() == Dtype::float64) return default_dtype();
-  if (value.dtype() == Dtype::complex128) return complex_dtype(default_dtype());
-  return value.dtype();
+/// The dtype that numbers get which have none: that of their kind.
+Dtype dtype_of_kind(Dtype number) {
+  if (number == Dtype::float64) return default_dtype();
+  if (number == Dtype::complex128) return complex_dtype(default_dtype());
+  return number;
 }
 
 bool fit_int64(std::initializer_list<Scalar> numbers) {
@@ -85,7 +86,7 @@ Tensor empty_strided(const Shape& sizes, const Shape& strides, const Options& op
 
 Tensor full(const Shape& sizes, const Scalar& value, const Options& options) {
   Options all = options;
-  if (!all.dtype) all.dtype = dtype_of_number(value);
+  if (!all.dtype) all.dtype = dtype_of_kind(value.dtype());
   Tensor made = empty(sizes, all);
   made.fill_(value);
   return made;
@@ -152,6 +153,59 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
                       all);
   ops::ramp(made, start, step);
   return made;
+}
+
+namespace {
+
+/// The numbers of nested lists in order, with the lengths that the first lists of each depth have.
+struct Flattened {
+  Shape sizes;
+  std::vector<Scalar> numbers;
+  Dtype kind = Dtype::bool_;  ///< the widest
+
+  void add(const NestedNumbers& from, int depth) {
+    if (!from.is_list()) {
+      if (depth != sizes.size())
+        throw ValueError("tensor: got a number beside lists, expected a list of length " +
+                         std::to_string(sizes[depth]) + " at dim " + std::to_string(depth));
+      numbers.push_back(from.number());
+      kind = promote_types(kind, from.number().dtype());
+      return;
+    }
+    const auto length = static_cast<std::int64_t>(from.items().size());
+    if (depth == sizes.size() && numbers.empty() && !closed) sizes.push_back(length);
+    if (depth >= sizes.size() || sizes[depth] != length)
+      throw ValueError("tensor: expected " +
+                       (depth < sizes.size() ? "a list of length " + std::to_string(sizes[depth])
+                                             : std::string("a number")) +
+                       " at dim " + std::to_string(depth) + ", got a list of length " +
+                       std::to_string(length));
+    for (const NestedNumbers& item : from.items()) add(item, depth + 1);
+    closed = true;
+  }
+
+ private:
+  bool closed = false;  ///< a list has ended: all depths are known
+};
+
+}  // namespace
+
+Tensor tensor(const NestedNumbers& numbers, const Options& options) {
+  Flattened flat;
+  flat.add(numbers, 0);
+  Options all = options;
+  if (!all.dtype) all.dtype = flat.numbers.empty() ? default_dtype() : dtype_of_kind(flat.kind);
+  for (const Scalar& number : flat.numbers)
+    if (is_integral(*all.dtype) ||
+        (is_complex_dtype(number.dtype()) && !is_complex_dtype(*all.dtype)))
+      require_fits(number, *all.dtype);
+  Tensor made = empty(flat.sizes, *all.dtype);
+  with_type(*all.dtype, [&]<class T>() {
+    T* to = made.data<T>();
+    for (const Scalar& number : flat.numbers) *to++ = number.to<T>();
+  });
+  const bool stays = (!all.device || !all.device->is_cuda()) && !all.pinned;
+  return stays ? made : made.to(all);
 }
 
 Tensor scalar_tensor(const Scalar& value, const Options& options) {

@@ -5,8 +5,10 @@
 // host.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "ember/base/export.h"
@@ -45,12 +47,40 @@ inline Tensor arange(const Scalar& end, const Options& options = {}) {
 template <class T>
 Tensor tensor(std::span<const T> values, const Options& options = {});
 template <class T>
-Tensor tensor(std::initializer_list<T> values, const Options& options = {}) {
-  return tensor(std::span<const T>(values.begin(), values.size()), options);
-}
-template <class T>
 Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
   return tensor(std::span<const T>(values), options);
+}
+
+/// The same with the type that is named, `tensor<double>({1, 2})`.
+template <class T>
+Tensor tensor(std::initializer_list<std::type_identity_t<T>> values, const Options& options = {}) {
+  return tensor(std::span<const T>(values.begin(), values.size()), options);
+}
+
+/// A number, or a list of lists of numbers: what stands in the braces of `tensor({{1, 2.5}, {3,
+/// 4}})`.
+class EMBER_API NestedNumbers {
+ public:
+  template <class T>
+  requires(std::constructible_from<Scalar, T>) NestedNumbers(T number)
+  noexcept : number_(number) {}
+  NestedNumbers(std::initializer_list<NestedNumbers> items) : items_(items), is_list_(true) {}
+
+  bool is_list() const noexcept { return is_list_; }
+  const Scalar& number() const noexcept { return number_; }
+  const std::vector<NestedNumbers>& items() const noexcept { return items_; }
+
+ private:
+  Scalar number_;
+  std::vector<NestedNumbers> items_;
+  bool is_list_ = false;
+};
+/// Numbers in braces, nested or not, or one number without dimensions. Without a dtype they have
+/// that of their kind, as with `full`: bool, int64, float32 or complex64, the widest if they are
+/// mixed. ValueError for lists that differ in length, or stand beside numbers. Errors as above.
+EMBER_API Tensor tensor(const NestedNumbers& numbers, const Options& options = {});
+inline Tensor tensor(std::initializer_list<NestedNumbers> numbers, const Options& options = {}) {
+  return tensor(NestedNumbers(numbers), options);
 }
 /// One number without dimensions.
 EMBER_API Tensor scalar_tensor(const Scalar& value, const Options& options = {});

@@ -249,16 +249,16 @@ Scattering scatter_along(const Tensor& self, std::int64_t dim, const Tensor& ind
 
 }  // namespace
 
-Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Operand& source) {
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Operand& source) const {
   const Scattering what = scatter_along(*this, dim, index, source, "scatter");
   if (index.numel() > 0) ops::move_indexed(ops::Writes::scatter, what.move());
-  return *this;
+  return self();
 }
 
-Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
   const Scattering what = scatter_along(*this, dim, index, source, "scatter_add");
   if (index.numel() > 0) ops::move_indexed(ops::Adds::scatter_add, what.move());
-  return *this;
+  return self();
 }
 
 namespace {
@@ -311,7 +311,7 @@ IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& inde
 }  // namespace
 
 Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
-                           const Scalar& alpha) {
+                           const Scalar& alpha) const {
   IndexedMove move = slices_from(*this, dim, index, source, "index_add_", true);
   if (alpha.dtype() != Dtype::int64 || alpha.to<std::int64_t>() != 1) {
     if (!can_cast(alpha.dtype(), dtype()) && dtype() != Dtype::bool_)
@@ -321,16 +321,16 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     move.source_strides = move.source.strides();
   }
   ops::move_indexed(ops::Adds::index_add, move);
-  return *this;
+  return self();
 }
 
-Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
   ops::move_indexed(ops::Writes::index_copy,
                     slices_from(*this, dim, index, source, "index_copy_", false));
-  return *this;
+  return self();
 }
 
-Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) {
+Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) const {
   const int at = wrap_dim(dim, this->dim());
   require_vector(index, "index_fill_");
   if (index.dtype() != Dtype::int64)
@@ -343,10 +343,10 @@ Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand
   sizes[at] = index.numel();
   ops::move_indexed(ops::Writes::index_fill,
                     slices(*this, at, places, source, sizes, Shape::repeat(sizes.size(), 0), true));
-  return *this;
+  return self();
 }
 
-Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) {
+Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate) const {
   require_same_dtype(*this, source, "put_");
   ops::require_same_device(device(), source.device());
   const Tensor places = placed_long(index, device(), "put_");
@@ -369,10 +369,10 @@ Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate)
   else
     ops::move_indexed(ops::Writes::put, move);
   if (!is_contiguous()) copy_(row.view(sizes()));
-  return *this;
+  return self();
 }
 
-Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) const {
   if (mask.dtype() != Dtype::bool_)
     throw Error(std::string("masked_fill_ only supports boolean masks, but got mask with dtype ") +
                 legacy_name(mask.dtype()));
@@ -382,8 +382,8 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) {
   ops::require_same_device(device(), mask.device());
   ops::require_no_internal_overlap(*this);
   const Tensor fill = ops::one_value(value, *this);
-  where_out(*this, mask.expand(sizes()), fill, *this);
-  return *this;
+  where_out(self(), mask.expand(sizes()), fill, *this);
+  return self();
 }
 
 Tensor ops::one_value(const Operand& value, const Tensor& like) {

@@ -301,10 +301,11 @@ Tensor Tensor::index(std::span<const Index> items) const {
   return out;
 }
 
-Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, bool accumulate) {
+Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value,
+                           bool accumulate) const {
   // A single bool: nothing, or everything behind a new dimension, which is a view.
   if (items.size() == 1 && items[0].kind() == Index::Kind::boolean)
-    return items[0].integer() == 0 ? *this : index_put_({None}, value, accumulate);
+    return items[0].integer() == 0 ? self() : index_put_({None}, value, accumulate);
   const Tensor* mask = only_mask(*this, items);
   const bool one = value.tensor() == nullptr || value.tensor()->numel() == 1;
   if (mask != nullptr && one && !accumulate)
@@ -321,7 +322,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, b
       while (source.dim() > parsed.view.dim() && source.sizes()[0] == 1) source = source.squeeze(0);
       parsed.view.copy_(source);
     }
-    return *this;
+    return self();
   }
   Tensor values = as_values(value, *this, items);
   ops::require_no_internal_overlap(*this);
@@ -342,7 +343,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, b
   flat.push_back(element_count(what.common));
   for (int d = what.first + what.common.size(); d < what.sizes.size(); ++d)
     flat.push_back(what.sizes[d]);
-  if (element_count(flat) == 0) return *this;
+  if (element_count(flat) == 0) return self();
   values = values.reshape(flat);
   what.move.target = what.view;
   what.move.source = values;
@@ -351,7 +352,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value, b
     ops::move_indexed(ops::Adds::index_put, what.move);
   else
     ops::move_indexed(ops::Writes::index_put, what.move);
-  return *this;
+  return self();
 }
 
 std::vector<Tensor> where(const Tensor& condition) {
@@ -362,7 +363,7 @@ Tensor Tensor::index(std::initializer_list<Index> items) const {
   return index(std::span(items.begin(), items.size()));
 }
 Tensor& Tensor::index_put_(std::initializer_list<Index> items, const Operand& value,
-                           bool accumulate) {
+                           bool accumulate) const {
   return index_put_(std::span(items.begin(), items.size()), value, accumulate);
 }
 

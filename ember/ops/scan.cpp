@@ -76,15 +76,15 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
     return scan_into(ScanOp::name, nullptr, x, dim, dtype);                                        \
   }                                                                                                \
   Tensor& name##_out(Tensor& out, const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype) { \
-    scan_into(ScanOp::name, &out, x, dim, dtype);                                                  \
+    (void)scan_into(ScanOp::name, &out, x, dim, dtype);                                            \
     return out;                                                                                    \
   }                                                                                                \
   Tensor Tensor::name(std::int64_t dim, std::optional<Dtype> dtype) const {                        \
     return scan_into(ScanOp::name, nullptr, *this, dim, dtype);                                    \
   }                                                                                                \
-  Tensor& Tensor::name##_(std::int64_t dim, std::optional<Dtype> dtype) {                          \
-    scan_into(ScanOp::name, this, *this, dim, dtype);                                              \
-    return *this;                                                                                  \
+  Tensor& Tensor::name##_(std::int64_t dim, std::optional<Dtype> dtype) const {                    \
+    (void)scan_into(ScanOp::name, &self(), *this, dim, dtype);                                     \
+    return self();                                                                                 \
   }
 EMBER_SCAN(cumsum)
 EMBER_SCAN(cumprod)

@@ -258,14 +258,14 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
 
 Tensor nonzero(const Tensor& x) { return nonzero_into(nullptr, x); }
 Tensor& nonzero_out(Tensor& out, const Tensor& x) {
-  nonzero_into(&out, x);
+  (void)nonzero_into(&out, x);
   return out;
 }
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
   return masked_select_into(nullptr, x, mask);
 }
 Tensor& masked_select_out(Tensor& out, const Tensor& x, const Tensor& mask) {
-  masked_select_into(&out, x, mask);
+  (void)masked_select_into(&out, x, mask);
   return out;
 }
 Tensor Tensor::nonzero() const { return nonzero_into(nullptr, *this); }

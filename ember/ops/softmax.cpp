@@ -159,12 +159,12 @@ Tensor log_softmax(const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype
   return softmax_of(nullptr, x, dim, dtype, true);
 }
 Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim, std::optional<Dtype> dtype) {
-  softmax_of(&out, x, dim, dtype, false);
+  (void)softmax_of(&out, x, dim, dtype, false);
   return out;
 }
 Tensor& log_softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
                         std::optional<Dtype> dtype) {
-  softmax_of(&out, x, dim, dtype, true);
+  (void)softmax_of(&out, x, dim, dtype, true);
   return out;
 }
 Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const {

@@ -281,13 +281,13 @@ Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator) {
 
 // The members of Tensor.
 #define EMBER_FILL(name, parameters, with_generator, ...)     \
-  Tensor& Tensor::name parameters {                           \
+  Tensor& Tensor::name parameters const {                     \
     ember::name(*this __VA_OPT__(, ) __VA_ARGS__);            \
-    return *this;                                             \
+    return self();                                            \
   }                                                           \
-  Tensor& Tensor::name with_generator {                       \
+  Tensor& Tensor::name with_generator const {                 \
     ember::name(*this __VA_OPT__(, ) __VA_ARGS__, generator); \
-    return *this;                                             \
+    return self();                                            \
   }
 EMBER_FILL(uniform_, (double from, double to), (double from, double to, const Generator& generator),
            from, to)

@@ -210,7 +210,7 @@ Tensor norm_of(Tensor* out, const Tensor& x, double p, const DimList& dims, bool
   }                                                                                             \
   Tensor& name##_out(Tensor& out, const Tensor& x, const DimList& dims, bool keepdim,           \
                      std::optional<Dtype> dtype) {                                              \
-    call(&out);                                                                                 \
+    (void)call(&out);                                                                           \
     return out;                                                                                 \
   }                                                                                             \
   Tensor Tensor::name(const DimList& dims, bool keepdim, std::optional<Dtype> dtype) const {    \
@@ -229,7 +229,7 @@ EMBER_WITH_DTYPE(mean, EMBER_MEAN)
   }                                                                                        \
   Tensor& name##_out(Tensor& out, const Tensor& x, const DimList& dims, double correction, \
                      bool keepdim) {                                                       \
-    var_of(&out, x, dims, correction, keepdim, mode);                                      \
+    (void)var_of(&out, x, dims, correction, keepdim, mode);                                \
     return out;                                                                            \
   }                                                                                        \
   Tensor Tensor::name(const DimList& dims, double correction, bool keepdim) const {        \
@@ -241,7 +241,7 @@ EMBER_WITH_CORRECTION(std, ReduceMode::root)
 #define EMBER_EXTREMES(name, op)                                                           \
   Tensor name(const Tensor& x) { return extreme(#name, nullptr, x, {}, false, op); }       \
   Tensor& name##_out(Tensor& out, const Tensor& x) {                                       \
-    extreme(#name, &out, x, {}, false, op);                                                \
+    (void)extreme(#name, &out, x, {}, false, op);                                          \
     return out;                                                                            \
   }                                                                                        \
   ValuesAndIndices name(const Tensor& x, std::int64_t dim, bool keepdim) {                 \
@@ -249,7 +249,7 @@ EMBER_WITH_CORRECTION(std, ReduceMode::root)
   }                                                                                        \
   void name##_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim,      \
                   bool keepdim) {                                                          \
-    extremes(#name, &values, &indices, x, dim, keepdim, op);                               \
+    (void)extremes(#name, &values, &indices, x, dim, keepdim, op);                         \
   }                                                                                        \
   Tensor Tensor::name() const { return ember::name(*this); }                               \
   ValuesAndIndices Tensor::name(std::int64_t dim, bool keepdim) const {                    \
@@ -259,7 +259,7 @@ EMBER_WITH_CORRECTION(std, ReduceMode::root)
     return extreme("a" #name, nullptr, x, dims, keepdim, op);                              \
   }                                                                                        \
   Tensor& a##name##_out(Tensor& out, const Tensor& x, const DimList& dims, bool keepdim) { \
-    extreme("a" #name, &out, x, dims, keepdim, op);                                        \
+    (void)extreme("a" #name, &out, x, dims, keepdim, op);                                  \
     return out;                                                                            \
   }                                                                                        \
   Tensor Tensor::a##name(const DimList& dims, bool keepdim) const {                        \
@@ -270,7 +270,7 @@ EMBER_WITH_CORRECTION(std, ReduceMode::root)
   }                                                                                        \
   Tensor& arg##name##_out(Tensor& out, const Tensor& x, std::optional<std::int64_t> dim,   \
                           bool keepdim) {                                                  \
-    position("arg" #name, &out, x, dim, keepdim, op);                                      \
+    (void)position("arg" #name, &out, x, dim, keepdim, op);                                \
     return out;                                                                            \
   }                                                                                        \
   Tensor Tensor::arg##name(std::optional<std::int64_t> dim, bool keepdim) const {          \
@@ -284,7 +284,7 @@ EMBER_EXTREMES(min, ReduceOp::min)
     return count_of(nullptr, x, dims, keepdim, mode);                                   \
   }                                                                                     \
   Tensor& name##_out(Tensor& out, const Tensor& x, const DimList& dims, bool keepdim) { \
-    count_of(&out, x, dims, keepdim, mode);                                             \
+    (void)count_of(&out, x, dims, keepdim, mode);                                       \
     return out;                                                                         \
   }                                                                                     \
   Tensor Tensor::name(const DimList& dims, bool keepdim) const {                        \
@@ -297,7 +297,7 @@ Tensor count_nonzero(const Tensor& x, const DimList& dims) {
   return count_of(nullptr, x, dims, false, ReduceMode::plain);
 }
 Tensor& count_nonzero_out(Tensor& out, const Tensor& x, const DimList& dims) {
-  count_of(&out, x, dims, false, ReduceMode::plain);
+  (void)count_of(&out, x, dims, false, ReduceMode::plain);
   return out;
 }
 Tensor Tensor::count_nonzero(const DimList& dims) const {
@@ -310,7 +310,7 @@ Tensor norm(const Tensor& x, double p, const DimList& dims, bool keepdim,
 }
 Tensor& norm_out(Tensor& out, const Tensor& x, double p, const DimList& dims, bool keepdim,
                  std::optional<Dtype> dtype) {
-  norm_of(&out, x, p, dims, keepdim, dtype);
+  (void)norm_of(&out, x, p, dims, keepdim, dtype);
   return out;
 }
 Tensor Tensor::norm(double p, const DimList& dims, bool keepdim, std::optional<Dtype> dtype) const {

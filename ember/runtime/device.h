@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iosfwd>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -47,6 +49,13 @@ class EMBER_API Device {
   Type type_;
   int index_;
 };
+
+/// "cuda:1". A template, as for tensors: the library has no streams of text (tensor/print.h).
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
+                                             Device device) {
+  return stream << device.str();
+}
 
 namespace cuda {
 
@@ -178,3 +187,11 @@ EMBER_API void disable_peer_access(DeviceArg device, DeviceArg peer);
 
 }  // namespace cuda
 }  // namespace ember::inline v0
+
+template <>
+struct std::hash<ember::Device> {
+  std::size_t operator()(ember::Device device) const noexcept {
+    return static_cast<std::size_t>(device.type()) * 4099 +
+           static_cast<std::size_t>(device.index());
+  }
+};

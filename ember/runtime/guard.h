@@ -18,9 +18,9 @@ namespace ember::inline v0::cuda {
 /// it calls CUDA, and for CUDA implementations, and puts it back; code beside ember that calls CUDA
 /// sets it itself. A negative index changes nothing. ValueError for a device of another kind,
 /// AcceleratorError for one that does not exist.
-class EMBER_API DeviceGuard {
+class [[nodiscard]] EMBER_API DeviceGuard {
  public:
-  explicit DeviceGuard(DeviceArg device);
+  [[nodiscard]] explicit DeviceGuard(DeviceArg device);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
@@ -40,10 +40,10 @@ class EMBER_API DeviceGuard {
 };
 
 /// A device guard that may be empty; it can be filled later and emptied again.
-class OptionalDeviceGuard {
+class [[nodiscard]] OptionalDeviceGuard {
  public:
   OptionalDeviceGuard() noexcept = default;
-  explicit OptionalDeviceGuard(std::optional<DeviceArg> device) {
+  [[nodiscard]] explicit OptionalDeviceGuard(std::optional<DeviceArg> device) {
     if (device) set_device(*device);
   }
 
@@ -70,9 +70,9 @@ class OptionalDeviceGuard {
 
 /// Makes a stream current on its device, and that device current. Leaving restores the stream of
 /// that device first, then the stream that was current before, on its device, then the device.
-class EMBER_API StreamGuard {
+class [[nodiscard]] EMBER_API StreamGuard {
  public:
-  explicit StreamGuard(const Stream& stream) { enter(stream); }
+  [[nodiscard]] explicit StreamGuard(const Stream& stream) { enter(stream); }
   ~StreamGuard() { leave(); }
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
@@ -98,10 +98,10 @@ class EMBER_API StreamGuard {
 };
 
 /// A stream guard that may be empty.
-class OptionalStreamGuard {
+class [[nodiscard]] OptionalStreamGuard {
  public:
   OptionalStreamGuard() noexcept = default;
-  explicit OptionalStreamGuard(const std::optional<Stream>& stream) {
+  [[nodiscard]] explicit OptionalStreamGuard(const std::optional<Stream>& stream) {
     if (stream) reset_stream(*stream);
   }
   void reset_stream(const Stream& stream) {
@@ -123,10 +123,10 @@ class OptionalStreamGuard {
 };
 
 /// Makes each stream current on its own device. The current device does not change.
-class EMBER_API MultiStreamGuard {
+class [[nodiscard]] EMBER_API MultiStreamGuard {
  public:
-  explicit MultiStreamGuard(std::span<const Stream> streams);
-  MultiStreamGuard(std::initializer_list<Stream> streams)
+  [[nodiscard]] explicit MultiStreamGuard(std::span<const Stream> streams);
+  [[nodiscard]] MultiStreamGuard(std::initializer_list<Stream> streams)
       : MultiStreamGuard(std::span(streams.begin(), streams.size())) {}
   ~MultiStreamGuard();
   MultiStreamGuard(const MultiStreamGuard&) = delete;

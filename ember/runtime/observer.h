@@ -81,7 +81,7 @@ class EMBER_API Observer {
 EMBER_API Observer* set_observer(Observer* observer);
 
 namespace detail {
-extern EMBER_API std::atomic<Observer*> observer_slot;
+EMBER_API extern std::atomic<Observer*> observer_slot;
 EMBER_API void notify_slow(const Activity& activity) noexcept;
 /// For the child of a fork.
 void renew_observer_lock() noexcept;

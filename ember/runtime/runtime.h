@@ -13,7 +13,7 @@
 namespace ember::inline v0::cuda {
 
 namespace detail {
-extern EMBER_TEST_API std::atomic<driver::Driver*> the_driver;
+EMBER_TEST_API extern std::atomic<driver::Driver*> the_driver;
 EMBER_TEST_API driver::Driver& initialize();
 }  // namespace detail
 

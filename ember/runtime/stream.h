@@ -34,7 +34,7 @@ struct EMBER_API StreamState : FindableRefCounted {
 /// other stream that is alive; when its last value dies, its queue is used again for a later one.
 /// Work that is still queued then is done all the same. All members are thread-safe and, unless
 /// they say otherwise, do not block.
-class EMBER_API Stream {
+class [[nodiscard]] EMBER_API Stream {
  public:
   /// A stream of `device` (nothing or negative: the current device). `priority`: 0 is the least,
   /// smaller numbers are more urgent; numbers outside priority_range() are moved to its nearest
@@ -94,6 +94,13 @@ class EMBER_API Stream {
   friend void set_stream(const Stream&);
   Ref<detail::StreamState> state_;
 };
+
+/// What str() returns.
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out,
+                                             const Stream& stream) {
+  return out << stream.str();
+}
 
 /// A foreign handle (a cudaStream_t made elsewhere) as a stream. The owner keeps it alive and valid
 /// for `device`; nothing is checked here. Otherwise a stream like any other.

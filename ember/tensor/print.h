@@ -1,4 +1,4 @@
-// Tensors in streams of text.
+// Tensors, sizes and dtypes in streams of text.
 #pragma once
 
 #include <iosfwd>
@@ -15,6 +15,18 @@ template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
                                              const Tensor& tensor) {
   return stream << tensor.str();
+}
+
+/// "[2, 3]" and "float32".
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
+                                             const Shape& sizes) {
+  return stream << sizes.str();
+}
+template <class Traits>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
+                                             Dtype dtype) {
+  return stream << dtype_name(dtype);
 }
 
 }  // namespace ember::inline v0

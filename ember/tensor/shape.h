@@ -22,6 +22,9 @@ inline constexpr int kMaxDims = 16;
 class EMBER_API Shape {
  public:
   Shape() noexcept = default;
+  /// One number: `zeros(5)`, `x.view(-1)`.
+  Shape(std::integral auto value) requires(!std::same_as<decltype(value), bool>)
+      : Shape({static_cast<std::int64_t>(value)}) {}
   Shape(std::initializer_list<std::int64_t> values)
       : Shape(std::span(values.begin(), values.size())) {}
   Shape(std::span<const std::int64_t> values) { assign(values.data(), values.size()); }

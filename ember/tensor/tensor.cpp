@@ -150,14 +150,14 @@ Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t 
   return Tensor(make_state(state().storage, state().dtype, sizes, strides, offset));
 }
 
-Tensor& Tensor::set_(const Tensor& other) {
+Tensor& Tensor::set_(const Tensor& other) const {
   const TensorState& source = other.state();
   if (source.dtype != dtype() || other.device() != device())
     throw Error(std::string("set_: the source is ") + dtype_name(source.dtype) + " on " +
                 other.device().str() + ", expected " + dtype_name(dtype()) + " on " +
                 device().str() + " as the tensor has");
   assign(*state_, source);
-  return *this;
+  return self();
 }
 
 void Tensor::throw_undefined() {
@@ -168,6 +168,15 @@ void Tensor::require_dtype(Dtype expected) const {
   if (dtype() != expected)
     throw TypeError(std::string("data: the tensor's elements are ") + dtype_name(dtype()) +
                     ", asked for as " + dtype_name(expected));
+}
+
+void Tensor::require_accessible(int dims) const {
+  if (is_cuda())
+    throw Error("accessor: the tensor is on " + device().str() +
+                ", expected one on the CPU, such as x.cpu()");
+  if (dim() != dims)
+    throw Error("accessor: the tensor has " + std::to_string(dim()) + " dimensions, expected " +
+                std::to_string(dims));
 }
 
 std::int64_t Tensor::size(std::int64_t dim) const {

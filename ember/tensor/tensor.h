@@ -1,6 +1,7 @@
 // Tensors: strided views of memory on the CPU or on a CUDA device. Chapter 24 of the documents.
 //
-// A Tensor is a value that shares its memory: copies name the same tensor. Results live where their
+// A Tensor is a value that shares its memory: copies name the same tensor. A const one goes on
+// naming it; its elements can be changed all the same, as in libtorch. Results live where their
 // inputs live, whatever device is current, and work is enqueued on the current stream of that
 // device. Nothing blocks unless its comment says so. A tensor may be used from several threads at
 // once as long as none of them changes its elements or assigns to the same Tensor object.
@@ -19,6 +20,7 @@
 #include "ember/base/ref.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/stream.h"
+#include "ember/tensor/accessor.h"
 #include "ember/tensor/dtype.h"
 #include "ember/tensor/number.h"
 #include "ember/tensor/shape.h"
@@ -28,7 +30,8 @@ namespace ember::inline v0 {
 
 /// Where a new tensor lives and what it holds. What is not given is the default: float32 on the
 /// CPU, or for `*_like` and `new_*` as the tensor they start from. Converts from a dtype, a device
-/// or a device string: `zeros({2, 3}, "cuda")`, `zeros({2, 3}, {float64, "cuda:1"})`.
+/// or a device string: `zeros({2, 3}, "cuda")`, `zeros({2, 3}, {float64, "cuda:1"})`, in either
+/// order.
 struct Options {
   std::optional<Dtype> dtype;
   std::optional<Device> device;
@@ -41,6 +44,7 @@ struct Options {
   Options(std::string_view place) : device(Device(place)) {}
   Options(Dtype type, Device place, bool pin = false) noexcept
       : dtype(type), device(place), pinned(pin) {}
+  Options(Device place, Dtype type, bool pin = false) noexcept : Options(type, place, pin) {}
 };
 
 /// What the views of one tensor do not share. Internal: use Tensor.
@@ -65,10 +69,20 @@ struct ValuesAndIndices;
 /// What div does with a quotient: nothing, round it towards zero, or down.
 enum class Rounding : std::uint8_t { none, trunc, floor };
 
-class EMBER_API Tensor {
+class [[nodiscard]] EMBER_API Tensor {
  public:
   /// No tensor at all; only defined() and assignment work.
   Tensor() noexcept = default;
+  Tensor(const Tensor&) noexcept = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  /// A variable names another tensor.
+  Tensor& operator=(const Tensor&) & noexcept = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// What a view shows is overwritten: `x[0] = y`, `x.narrow(0, 1, 2) = 5`. Errors and blocking of
+  /// copy_ and fill_.
+  Tensor& operator=(const Tensor& value) &&;
+  Tensor& operator=(const Scalar& value) &&;
   /// A strided view of a storage, from `offset` elements on. Error if it reaches beyond the storage
   /// or a stride is negative; ValueError for a null storage.
   Tensor(Ref<Storage> storage, Dtype dtype, const Shape& sizes, const Shape& strides,
@@ -84,6 +98,8 @@ class EMBER_API Tensor {
   // ---- What it is
   Dtype dtype() const { return state().dtype; }
   Device device() const { return state().storage->device(); }
+  /// For a new tensor like this one.
+  Options options() const { return {dtype(), device()}; }
   bool is_cuda() const { return device().is_cuda(); }
   /// The device's index, -1 on the CPU.
   int get_device() const { return device().index(); }
@@ -116,12 +132,26 @@ class EMBER_API Tensor {
     require_dtype(dtype_of<std::remove_const_t<T>>);
     return static_cast<T*>(data_ptr());
   }
+  template <class T>
+  T* data_ptr() const {
+    return data<T>();
+  }
+  /// Elements by their indices: see TensorAccessor. Error unless the tensor is on the CPU and has N
+  /// dimensions; TypeError as data().
+  template <class T, int N>
+  TensorAccessor<T, N> accessor() const& {
+    static_assert(N > 0, "an accessor has one dimension or more; item() reads a single number");
+    require_accessible(N);
+    return {data<T>(), sizes().begin(), strides().begin()};
+  }
+  template <class T, int N>
+  TensorAccessor<T, N> accessor() && = delete;  // it would outlive the tensor
   /// Whether both are the same tensor object.
   bool is(const Tensor& other) const noexcept { return state_ == other.state_; }
 
   /// Makes this tensor object, for all who share it, the view that `other` is. Error if that has
   /// another dtype or is on another device.
-  Tensor& set_(const Tensor& other);
+  Tensor& set_(const Tensor& other) const;
 
   // ---- Views: they share memory. (views.cpp)
   Tensor alias() const;  ///< a new tensor object with the same view
@@ -162,10 +192,11 @@ class EMBER_API Tensor {
                std::optional<std::int64_t> end = {}, std::int64_t step = 1) const;
   Tensor narrow(std::int64_t dim, std::int64_t start, std::int64_t length) const;
   /// At most `count` pieces along a dimension, all but the last of one size.
-  std::vector<Tensor> chunk(std::int64_t count, std::int64_t dim = 0) const;
-  std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
-  std::vector<Tensor> split(const std::vector<std::int64_t>& sizes, std::int64_t dim = 0) const;
-  std::vector<Tensor> unbind(std::int64_t dim = 0) const;
+  [[nodiscard]] std::vector<Tensor> chunk(std::int64_t count, std::int64_t dim = 0) const;
+  [[nodiscard]] std::vector<Tensor> split(std::int64_t size, std::int64_t dim = 0) const;
+  [[nodiscard]] std::vector<Tensor> split(const std::vector<std::int64_t>& sizes,
+                                          std::int64_t dim = 0) const;
+  [[nodiscard]] std::vector<Tensor> unbind(std::int64_t dim = 0) const;
   /// Complex numbers as a last dimension of two, and back.
   Tensor view_as_real() const;
   Tensor view_as_complex() const;
@@ -176,7 +207,7 @@ class EMBER_API Tensor {
   Tensor operator[](std::int64_t index) const { return select(0, index); }
 
   // ---- Copies and conversions. (ops/copy.h has the rules; chapter 15)
-  Tensor& copy_(const Tensor& source, bool non_blocking = false);
+  Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   /// Itself if nothing changes (unless `copy`), else a new tensor.
   Tensor to(const Options& options, bool non_blocking = false, bool copy = false) const;
   Tensor to(Device device, Dtype dtype, bool non_blocking = false, bool copy = false) const {
@@ -205,8 +236,8 @@ class EMBER_API Tensor {
   void record_stream(const cuda::Stream& stream) const;
   /// The same number everywhere; elements may share memory. Error if the dtype cannot hold it:
   /// fits() in number.h.
-  Tensor& fill_(const Scalar& value);
-  Tensor& zero_() { return fill_(0); }
+  Tensor& fill_(const Scalar& value) const;
+  Tensor& zero_() const { return fill_(0); }
 
   // ---- New tensors with this one's dtype and device unless given. (ops/factories.h)
   Tensor new_empty(const Shape& sizes, const Options& options = {}) const;
@@ -215,46 +246,46 @@ class EMBER_API Tensor {
   Tensor new_full(const Shape& sizes, const Scalar& value, const Options& options = {}) const;
 
   // ---- Random numbers, from the default generator or from the one given. (random/distributions.h)
-  Tensor& uniform_(double from = 0, double to = 1);
-  Tensor& uniform_(double from, double to, const Generator& generator);
-  Tensor& normal_(double mean = 0, double std = 1);
-  Tensor& normal_(double mean, double std, const Generator& generator);
-  Tensor& exponential_(double lambda = 1);
-  Tensor& exponential_(double lambda, const Generator& generator);
-  Tensor& bernoulli_(double p = 0.5);
-  Tensor& bernoulli_(double p, const Generator& generator);
-  Tensor& bernoulli_(const Tensor& p);
-  Tensor& bernoulli_(const Tensor& p, const Generator& generator);
-  Tensor& random_();
-  Tensor& random_(const Generator& generator);
-  Tensor& random_(std::int64_t to);
-  Tensor& random_(std::int64_t to, const Generator& generator);
-  Tensor& random_(std::int64_t from, std::int64_t to);
-  Tensor& random_(std::int64_t from, std::int64_t to, const Generator& generator);
+  Tensor& uniform_(double from = 0, double to = 1) const;
+  Tensor& uniform_(double from, double to, const Generator& generator) const;
+  Tensor& normal_(double mean = 0, double std = 1) const;
+  Tensor& normal_(double mean, double std, const Generator& generator) const;
+  Tensor& exponential_(double lambda = 1) const;
+  Tensor& exponential_(double lambda, const Generator& generator) const;
+  Tensor& bernoulli_(double p = 0.5) const;
+  Tensor& bernoulli_(double p, const Generator& generator) const;
+  Tensor& bernoulli_(const Tensor& p) const;
+  Tensor& bernoulli_(const Tensor& p, const Generator& generator) const;
+  Tensor& random_() const;
+  Tensor& random_(const Generator& generator) const;
+  Tensor& random_(std::int64_t to) const;
+  Tensor& random_(std::int64_t to, const Generator& generator) const;
+  Tensor& random_(std::int64_t from, std::int64_t to) const;
+  Tensor& random_(std::int64_t from, std::int64_t to, const Generator& generator) const;
   Tensor bernoulli() const;
   Tensor bernoulli(const Generator& generator) const;
 
   // ---- Element-wise operations. (scalar/elementwise.inc)
 #define EMBER_UNARY(name, ...) \
   Tensor name() const;         \
-  Tensor& name##_();
+  Tensor& name##_() const;
 #define EMBER_BINARY(name, ...)            \
   Tensor name(const Operand& other) const; \
-  Tensor& name##_(const Operand& other);
+  Tensor& name##_(const Operand& other) const;
 #define EMBER_TERNARY(name, ...)                         \
   Tensor name(const Operand& y, const Operand& z) const; \
-  Tensor& name##_(const Operand& y, const Operand& z);
+  Tensor& name##_(const Operand& y, const Operand& z) const;
 #include "ember/scalar/elementwise.inc"
 #undef EMBER_UNARY
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
   /// + alpha * other, and so on. (ops/arithmetic.h)
   Tensor add(const Operand& other, const Scalar& alpha) const;
-  Tensor& add_(const Operand& other, const Scalar& alpha);
+  Tensor& add_(const Operand& other, const Scalar& alpha) const;
   Tensor sub(const Operand& other, const Scalar& alpha) const;
-  Tensor& sub_(const Operand& other, const Scalar& alpha);
+  Tensor& sub_(const Operand& other, const Scalar& alpha) const;
   Tensor div(const Operand& other, Rounding rounding) const;
-  Tensor& div_(const Operand& other, Rounding rounding);
+  Tensor& div_(const Operand& other, Rounding rounding) const;
   Tensor& operator+=(const Operand& other);
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);
@@ -286,15 +317,15 @@ class EMBER_API Tensor {
 
   // ---- In order: sorted, running along a dimension, chosen by a mask. (ops/sort.h, scan.h,
   // select.h)
-  std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
-                                 bool sorted = true) const;
-  std::pair<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false,
-                                 bool stable = false) const;
+  [[nodiscard]] std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1,
+                                               bool largest = true, bool sorted = true) const;
+  [[nodiscard]] std::pair<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false,
+                                               bool stable = false) const;
   Tensor argsort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
   Tensor cumsum(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
-  Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = {});
+  Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
   Tensor cumprod(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
-  Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = {});
+  Tensor& cumprod_(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
   /// Blocks until it is known how many there are, as does masked_select.
   Tensor nonzero() const;
   Tensor masked_select(const Tensor& mask) const;
@@ -308,18 +339,19 @@ class EMBER_API Tensor {
   Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
                const Scalar& alpha = 1) const;
   Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
-                 const Scalar& alpha = 1);
+                 const Scalar& alpha = 1) const;
   Tensor baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                  const Scalar& alpha = 1) const;
   Tensor& baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
-                   const Scalar& alpha = 1);
+                   const Scalar& alpha = 1) const;
 
   // ---- Indexing with integers, slices, masks and tensors. (ops/indexing.h)
   Tensor index(std::initializer_list<Index> items) const;
   Tensor index(std::span<const Index> items) const;
   Tensor& index_put_(std::initializer_list<Index> items, const Operand& value,
-                     bool accumulate = false);
-  Tensor& index_put_(std::span<const Index> items, const Operand& value, bool accumulate = false);
+                     bool accumulate = false) const;
+  Tensor& index_put_(std::span<const Index> items, const Operand& value,
+                     bool accumulate = false) const;
 
   // ---- The same elements in another order, or several times: new tensors. (ops/rearrange.h)
   Tensor flip(const Shape& dims) const;
@@ -335,22 +367,22 @@ class EMBER_API Tensor {
   Tensor take(const Tensor& index) const;
   /// self[i][index[i][j][k]][k] = source[i][j][k] for dim = 1, and so on. `source` is a number, or
   /// a tensor of the same dtype at least as large as the index.
-  Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source);
+  Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source) const;
   Tensor scatter(std::int64_t dim, const Tensor& index, const Operand& source) const;
   /// The same with +=.
-  Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   Tensor scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   /// Slice index[i] along a dimension += alpha * slice i of the source, which has the same dtype.
   Tensor& index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
-                     const Scalar& alpha = 1);
+                     const Scalar& alpha = 1) const;
   /// Slice index[i] along a dimension = slice i of the source, which has the same dtype.
-  Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   /// The slices that the index names along a dimension = a number, or a tensor of one element.
-  Tensor& index_fill_(std::int64_t dim, const Tensor& index, const Operand& value);
+  Tensor& index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) const;
   /// Elements of the tensor as one row at these places = (or +=) those of the source.
-  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false);
+  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false) const;
   /// Elements where the mask (bool, broadcast) is true = a number, or a tensor of one element.
-  Tensor& masked_fill_(const Tensor& mask, const Operand& value);
+  Tensor& masked_fill_(const Tensor& mask, const Operand& value) const;
   Tensor masked_fill(const Tensor& mask, const Operand& value) const;
 
   /// As torch prints: `tensor([1., 2.], device='cuda:0')`. Blocks until the elements are there.
@@ -363,10 +395,14 @@ class EMBER_API Tensor {
     return *state_;
   }
 
+  /// Internal, for operations in place: the tensor that they return.
+  Tensor& self() const noexcept { return const_cast<Tensor&>(*this); }
+
  private:
   explicit Tensor(Ref<TensorState> state) noexcept : state_(std::move(state)) {}
   [[noreturn]] static void throw_undefined();
   void require_dtype(Dtype expected) const;
+  void require_accessible(int dims) const;
   Tensor reinterpreted(Dtype dtype) const;
   Tensor make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const;
   Ref<TensorState> copy_state() const;
@@ -375,7 +411,7 @@ class EMBER_API Tensor {
 };
 
 /// What operations give that find elements, and say where they were.
-struct ValuesAndIndices {
+struct [[nodiscard]] ValuesAndIndices {
   Tensor values;
   Tensor indices;  ///< int64
 };

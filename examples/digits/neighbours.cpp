@@ -49,7 +49,7 @@ void Neighbours::warm_up(std::int64_t batch_rows) {
     next_batch(batch_rows).zero_();
     submit();
   }
-  while (in_flight_ > 0) collect();
+  while (in_flight_ > 0) (void)collect();
 }
 
 Neighbours::~Neighbours() {

@@ -118,7 +118,7 @@ TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
     for (int i = 0; i < 2; ++i) inputs.push_back(full({size}, 1.0, cuda_device(i)));
     static_cast<void>(comm::reduce_add(inputs, 0));  // makes the streams that it needs
     // Its memory becomes the sum's, while this is still to be written.
-    full({size}, 3.0, cuda_device(0));
+    (void)full({size}, 3.0, cuda_device(0));
     Gate gate(stream(late));
     inputs[static_cast<std::size_t>(late)].fill_(5);
     const Tensor sum = comm::reduce_add(inputs, 0);

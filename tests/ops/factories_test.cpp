@@ -161,7 +161,7 @@ TEST(Tensors, OfNumbersThatTheDtypeHolds) {
     EXPECT_EQ(values<float>(tensor({1e6}, Options(float16, place)))[0], INFINITY);
     EXPECT_EQ(values<double>(tensor({std::complex<double>(1.5, 0)}, Options(float64, place)))[0],
               1.5);
-    EXPECT_EQ(tensor(std::initializer_list<int>{}, Options(int8, place)).numel(), 0);
+    EXPECT_EQ(tensor({}, Options(int8, place)).numel(), 0);
   }
 }
 

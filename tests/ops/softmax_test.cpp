@@ -110,7 +110,7 @@ TEST(Softmax, SpecialValues) {
           // The values, then many -inf, which change nothing.
           Tensor x = full({static_cast<std::int64_t>(given.size()) + repeats}, -inf, place);
           Tensor front = x.narrow(0, 0, static_cast<std::int64_t>(given.size()));
-          front.copy_(tensor(given));
+          front.copy_(tensor(std::span(given.begin(), given.size())));
           if (columns) x = x.unsqueeze(1).expand({x.size(0), 3}).contiguous();
           Tensor y = logarithm ? log_softmax(x, 0) : softmax(x, 0);
           if (columns) y = y.select(1, 2);

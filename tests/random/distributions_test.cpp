@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Places, Draws, ::testing::Values("cpu", "cuda:0"),
 
 TEST_P(Draws, D1FourElementsMoveTheOffsetByFour) {
   Generator generator = generator_at(place(), 123);
-  rand({4}, place(), generator);
+  (void)rand({4}, place(), generator);
   EXPECT_EQ(generator.get_offset(), 4U);
   const auto next = values<float>(rand({4}, place(), generator));
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(next[i], draw::unit(philox_at(123, i, 1).w[0]));
@@ -46,18 +46,18 @@ TEST_P(Draws, D1FourElementsMoveTheOffsetByFour) {
 
 TEST_P(Draws, D2EightElementsPerThreadMoveItByEight) {
   Generator generator = generator_at(place(), 123);
-  rand({8 * kThreads}, place(), generator);
+  (void)rand({8 * kThreads}, place(), generator);
   EXPECT_EQ(generator.get_offset(), 8U);
-  rand({8 * kThreads + 1}, place(), generator);
+  (void)rand({8 * kThreads + 1}, place(), generator);
   EXPECT_EQ(generator.get_offset(), 20U);
-  rand({4 * kThreads}, place(), generator);
+  (void)rand({4 * kThreads}, place(), generator);
   EXPECT_EQ(generator.get_offset(), 24U);
-  rand({0, 3}, place(), generator);
+  (void)rand({0, 3}, place(), generator);
   EXPECT_EQ(generator.get_offset(), 24U);
   // Two numbers per call.
-  rand({2 * kThreads}, {float64, place()}, generator);
+  (void)rand({2 * kThreads}, {float64, place()}, generator);
   EXPECT_EQ(generator.get_offset(), 28U);
-  rand({2 * kThreads + 1}, {float64, place()}, generator);
+  (void)rand({2 * kThreads + 1}, {float64, place()}, generator);
   EXPECT_EQ(generator.get_offset(), 36U);
 }
 
@@ -263,7 +263,7 @@ TEST_P(Draws, CategoriesByTheirWeights) {
   // Four weights take one number each, as a uniform tensor of four does.
   generator = generator_at(place(), 6);
   const std::uint64_t before = generator.get_offset();
-  multinomial(ones({4}, place()), 4, false, generator);
+  (void)multinomial(ones({4}, place()), 4, false, generator);
   EXPECT_EQ(generator.get_offset(), before + 4);
 }
 
@@ -359,7 +359,7 @@ TEST(Categories, WithReplacementCostNoWaitAndLittleMemory) {
   NEEDS_DEVICES(1);
   NEEDS_CACHING();
   const Tensor weights = ones({4096}, kDevice);
-  multinomial(weights, 2, true);  // whatever is made at the first use
+  (void)multinomial(weights, 2, true);  // whatever is made at the first use
   cuda::synchronize(0);
   cuda::reset_peak_memory_stats(0);
   const std::size_t before = cuda::memory_allocated(0);
@@ -380,7 +380,7 @@ TEST(Categories, WithReplacementCostNoWaitAndLittleMemory) {
 void expect_fault(const Tensor& weights, const char* text) {
   const Tensor there = weights.to(kDevice);
   try {
-    multinomial(there, 3, true);
+    (void)multinomial(there, 3, true);
     cuda::synchronize(0);
     ADD_FAILURE() << "expected a fault: " << text;
   } catch (const AcceleratorError& error) {

@@ -41,7 +41,7 @@ TEST(Generator, R5DefaultsDifferPerDevice) {
 TEST(Generator, R6ClonesAreIndependent) {
   Generator first;
   first.manual_seed(7);
-  rand({10}, {}, first);
+  (void)rand({10}, {}, first);
   Generator second = first.clone();
   EXPECT_EQ(second.initial_seed(), 7U);
   EXPECT_EQ(second.get_offset(), first.get_offset());
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Places, OnEachDevice, ::testing::Values("cpu", "cuda:0"
 TEST_P(OnEachDevice, R8ACloneReproducesTheFollowingNormalNumbers) {
   Generator generator{Device(GetParam())};
   generator.manual_seed(42);
-  randn({100}, GetParam(), generator);
+  (void)randn({100}, GetParam(), generator);
   Generator fork = generator.clone();
   const auto expected = values<float>(randn({1000}, GetParam(), generator));
   EXPECT_EQ(values<float>(randn({1000}, GetParam(), fork)), expected);
@@ -100,8 +100,8 @@ TEST_P(OnEachDevice, R9AThousandThreads) {
       Generator own = i % 2 == 0 ? shared : default_generator(Device(GetParam()));
       own.draw(4);
       own.get_offset();
-      own.get_state();
-      if (i % 50 == 0) rand({100}, GetParam(), own);
+      (void)own.get_state();
+      if (i % 50 == 0) (void)rand({100}, GetParam(), own);
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(shared.get_offset(), 4U * (500 + 20));
@@ -110,7 +110,7 @@ TEST_P(OnEachDevice, R9AThousandThreads) {
 TEST_P(OnEachDevice, StatesGoBackAndForth) {
   Generator generator{Device(GetParam())};
   generator.manual_seed(0x0123456789abcdefULL);
-  rand({5}, GetParam(), generator);
+  (void)rand({5}, GetParam(), generator);
   const Tensor state = generator.get_state();
   EXPECT_EQ(state.device(), kCpu);
   EXPECT_EQ(state.dtype(), uint8);
@@ -237,7 +237,7 @@ TEST(Seeding, ReachesTheDefaults) {
 TEST(Seeding, StatesOfAllDevices) {
   NEEDS_DEVICES(2);
   cuda::manual_seed_all(21);
-  rand({4}, "cuda:1");
+  (void)rand({4}, "cuda:1");
   const std::vector<Tensor> states = cuda::get_rng_state_all();
   ASSERT_EQ(states.size(), static_cast<std::size_t>(cuda::device_count()));
   const auto first = values<float>(rand({4}, "cuda:0"));
@@ -264,16 +264,16 @@ TEST(Seeding, ForkedStatesComeBack) {
   manual_seed(5);
   {
     const random::ForkRng forked;
-    rand({400});
+    (void)rand({400});
     cuda::manual_seed_all(6);
-    rand({4}, "cuda:1");
+    (void)rand({4}, "cuda:1");
   }
   EXPECT_EQ(values<float>(rand({4})), here);
   EXPECT_EQ(values<float>(rand({4}, "cuda:1")), there);
   manual_seed(5);
   {
     const auto forked = random::fork_rng(std::vector<cuda::DeviceArg>{0});
-    rand({4}, "cuda:1");
+    (void)rand({4}, "cuda:1");
     manual_seed(6);
   }
   EXPECT_EQ(initial_seed(), 5U);

@@ -55,11 +55,11 @@ TEST(Randperm, EveryDtype) {
 
 TEST(Randperm, MovesTheOffsetByFour) {
   Generator generator = seeded("cpu", 1);
-  randperm(10, {}, generator);
+  (void)randperm(10, {}, generator);
   EXPECT_EQ(generator.get_offset(), 4U);
-  randperm(10000, {}, generator);
+  (void)randperm(10000, {}, generator);
   EXPECT_EQ(generator.get_offset(), 8U);
-  randperm(0, {}, generator);
+  (void)randperm(0, {}, generator);
   EXPECT_EQ(generator.get_offset(), 8U);
   // The next one is another one.
   EXPECT_NE(values<std::int64_t>(randperm(100, {}, generator)),

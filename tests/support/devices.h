@@ -40,7 +40,11 @@
 #define EXPECT_ERROR(statement, Exception, text)                                          \
   do {                                                                                    \
     try {                                                                                 \
+      _Pragma("GCC diagnostic push");                                                     \
+      _Pragma("GCC diagnostic ignored \"-Wunused-result\"");                              \
+      _Pragma("GCC diagnostic ignored \"-Wunused-value\"");                               \
       statement;                                                                          \
+      _Pragma("GCC diagnostic pop");                                                      \
       ADD_FAILURE() << "expected " #Exception " from " #statement;                        \
     } catch (const std::exception& error) {                                               \
       EXPECT_EQ(typeid(error), typeid(Exception)) << error.what();                        \

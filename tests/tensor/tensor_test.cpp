@@ -227,7 +227,7 @@ TEST(Objects, ThatWereMovedFromSayOrAreEmpty) {
   EXPECT_EQ(generator, moved);
   EXPECT_EQ(generator.initial_seed(), 5U);
   EXPECT_EQ(generator.device().str(), "cpu");
-  rand({2}, {}, generator);
+  (void)rand({2}, {}, generator);
   EXPECT_EQ(moved.get_offset(), 4U);
   Index index(ones({2}));
   const Index item = std::move(index);

@@ -1,0 +1,102 @@
+// Everyday code, as users of torch, libtorch, c10 and RMM type it. Each function returns what the
+// test expects. It includes what a program includes, and nothing of the tests.
+#pragma once
+
+#include <ember/ember.h>
+
+#include <complex>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace everyday {
+
+using ember::Tensor;
+
+/// Assignment to a view writes into the tensor.
+inline Tensor assign_to_views(ember::Device device) {
+  Tensor x = ember::zeros({2, 3}, device);
+  x[0] = 1;
+  x[1][2] = 2.5;
+  x.select(1, 1) = ember::tensor({7, 8}, device);
+  x.narrow(1, 0, 1) = x.narrow(1, 1, 1);
+  x[0] += 1;
+  return x;
+}
+
+/// A variable is another matter: assigning names another tensor.
+inline Tensor assign_to_variables(ember::Device device) {
+  const Tensor x = ember::zeros(3, device);
+  Tensor y = x;
+  y = ember::ones(3, device);
+  std::vector<Tensor> list(2);
+  list[0] = y;
+  std::swap(list[0], list[1]);
+  Tensor sorted;
+  Tensor order;
+  std::tie(sorted, order) = list[1].sort();
+  return x + sorted;
+}
+
+/// One size needs no braces.
+inline ember::Shape sizes_without_braces() {
+  const Tensor x = ember::ones(6).view(-1).reshape(6).expand(6);
+  return ember::full(x.size(0), 2).sum(0, true).sizes();
+}
+
+/// Numbers in braces, nested and mixed.
+inline std::vector<Tensor> numbers_in_braces() {
+  return {
+      ember::tensor({{1, 2.5}, {3, 4}}),
+      ember::tensor({1, 2, 3}),
+      ember::tensor({0.5, 1.5}),
+      ember::tensor({true, false}),
+      ember::tensor({std::complex<float>(0, 1)}),
+      ember::tensor(5),
+      ember::tensor({{{1}, {2}}, {{3}, {4}}}, ember::int8),
+      ember::tensor<double>({1, 2}),
+      ember::tensor(std::vector<double>{1, 2}),
+      ember::tensor({}),
+  };
+}
+
+/// Options in either order, and those of another tensor.
+inline std::vector<Tensor> options(const char* device) {
+  const Tensor x = ember::zeros({2, 2}, {device, ember::float64});
+  return {x, ember::ones(3, {ember::float64, device}), ember::empty(3, x.options())};
+}
+
+/// Elements on the host.
+inline double by_accessor(const Tensor& x) {
+  const auto a = x.accessor<float, 2>();
+  double sum = 0;
+  for (std::int64_t i = 0; i < a.size(0); ++i)
+    for (std::int64_t j = 0; j < a.size(1); ++j) sum += static_cast<double>(a[i][j]);
+  a[0][0] = 0;
+  return sum + static_cast<double>(*x.data_ptr<float>());
+}
+
+/// What is handed on by const reference can be changed in place.
+inline void in_place(const Tensor& x) { x.add_(1).mul_(2).clamp_(0, 100); }
+
+/// Everything prints.
+inline std::string printed(ember::Device device) {
+  std::ostringstream out;
+  const Tensor x = ember::ones({2, 3}, {ember::float64, ember::Device("cpu")});
+  out << x.sizes() << ' ' << x.dtype() << ' ' << device << ' ' << x[0];
+  return out.str();
+}
+
+/// Devices as keys.
+inline int by_device(ember::Device device) {
+  std::unordered_map<ember::Device, int> count;
+  ++count[device];
+  ++count[ember::Device("cpu")];
+  ++count[device];
+  return count[device];
+}
+
+}  // namespace everyday

@@ -35,7 +35,7 @@ struct EventHandle {
 /// given out. After a reset of that device the work is refused with Code::context_is_destroyed,
 /// as it is after one of its own.
 struct PeerMemory {
-  int device = -1;                   ///< none, or the caller does not know
+  int device = -1;  ///< none, or the caller does not know
   std::uint32_t epoch = kAnyEpoch;
 
   friend bool operator==(const PeerMemory&, const PeerMemory&) = default;

@@ -15,8 +15,8 @@
 namespace ember::inline v0::ops {
 
 /// Where a kernel runs: on a device, with memory of one of its epochs, and maybe of a peer. If
-/// either device is reset before the kernel is enqueued, it is refused: the memory would be somebody
-/// else's.
+/// either device is reset before the kernel is enqueued, it is refused: the memory would be
+/// somebody else's.
 struct Site {
   Device device;
   std::uint32_t epoch = driver::kAnyEpoch;
@@ -31,7 +31,8 @@ inline void require_same_epoch(const Site& site, const Tensor& tensor) {
     refuse_epochs(site.device);
 }
 
-/// A tensor's memory, for work on a stream of a device: none if it lies there itself, or on the host.
+/// A tensor's memory, for work on a stream of a device: none if it lies there itself, or on the
+/// host.
 inline driver::PeerMemory peer_of(Device device, const Tensor& tensor) {
   const Storage& storage = *tensor.storage();
   if (storage.device() == device || !storage.device().is_cuda()) [[likely]]

@@ -122,8 +122,8 @@ class CudaDriver final : public Driver {
     return out->enter(out);
   }
 
-  /// The same for a call that touches memory of a peer, if there is one: passes that one's gate too,
-  /// and refuses memory from before a reset of it.
+  /// The same for a call that touches memory of a peer, if there is one: passes that one's gate
+  /// too, and refuses memory from before a reset of it.
   Status admit_peer(PeerMemory peer, ContextGuard& out) noexcept {
     if (peer.device == -1) [[likely]]
       return {};

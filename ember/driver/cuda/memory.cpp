@@ -23,9 +23,14 @@ Status CudaDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, vo
   EMBER_TRY(on->enter(on));
   if (bytes == 0) return refuse_zero_bytes();
   CUdeviceptr made = 0;
-  EMBER_TRY(on->outcome(api.cuMemAlloc_v2(&made, bytes), [&] {
-    return "allocating " + bytes_text(bytes) + " on " + device_text(device);
-  }));
+  std::size_t total = 0;
+  CUresult result = api.cuDeviceTotalMem_v2(&total, on->id());
+  // CUDA would refuse more than there is too, but tools that watch its calls report that as an
+  // error of the program.
+  if (result == CUDA_SUCCESS)
+    result = bytes <= total ? api.cuMemAlloc_v2(&made, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+  EMBER_TRY(on->outcome(
+      result, [&] { return "allocating " + bytes_text(bytes) + " on " + device_text(device); }));
   allocations_.add(from_cuda(made), {Kind::device, device, bytes});
   out = from_cuda(made);
   return {};

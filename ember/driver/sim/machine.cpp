@@ -87,8 +87,7 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
     return nullptr;
   }
   void* place = nullptr;
-  fault_ =
-      memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
+  fault_ = memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
   return place;
 }
 

@@ -118,6 +118,17 @@ TEST_F(OnFakeCuda, FreesOnlyWhatItAllocated) {
   expect(cuda().malloc(0, 11, memory), Code::out_of_memory, "allocating 11 bytes on cuda:0");
 }
 
+TEST_F(OnFakeCuda, IsNotAskedForMoreThanThereIs) {
+  const std::size_t calls = fake().allocations;
+  void* memory = nullptr;
+  expect(cuda().malloc(0, (std::size_t{1} << 30) + 1, memory), Code::out_of_memory,
+         "allocating 1073741825 bytes on cuda:0");
+  EXPECT_EQ(fake().allocations, calls);
+  fake().largest_allocation = 10;
+  EXPECT_EQ(cuda().malloc(0, std::size_t{1} << 30, memory).code(), Code::out_of_memory);
+  EXPECT_EQ(fake().allocations, calls + 1);
+}
+
 TEST_F(OnFakeCuda, KnowsWhatAPointerPointsTo) {
   char* memory = static_cast<char*>(memory_on(0, 1000));
   PointerInfo info;

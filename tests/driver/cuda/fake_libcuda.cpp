@@ -262,9 +262,10 @@ CUresult cuCtxDisablePeerAccess(CUcontext) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* out, std::size_t bytes) {
   if (const CUresult result = enqueue(); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  ++fake_cuda.allocations;
   if (bytes > fake_cuda.largest_allocation) return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
-  const std::lock_guard lock(mutex);
   device_memory[*out] = {bytes, current->device};
   return CUDA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # what it uses is set by ./dev
-# What ./dev needs, and how it is installed: prepare TABLE, prepare_python. A part of ./dev, which
-# reads this file.
+# What ./dev needs, and how it is installed: prepare TABLE, prepare_python TABLE. A part of ./dev,
+# which reads this file.
 
 # need | Debian package | what is left out without it; "-" when nothing goes without it
 build_needs='
@@ -24,6 +24,12 @@ nanobind          | nanobind>=2             | the Python package
 pytest            | pytest                  | the tests of the Python package
 numpy             | numpy                   | what of the Python package is tested against NumPy
 scikit_build_core | scikit-build-core>=0.10 | building wheels without a network
+'
+# The same for ./dev test alone: they are large. One version each, so that everyone gets the same
+# verdict.
+typing_needs='
+mypy         | mypy==2.4.1          | what mypy makes of the stubs
+basedpyright | basedpyright==1.40.2 | what Pyright makes of the stubs
 '
 # One version of the clang tools, so that everyone gets the same verdict.
 format_needs='
@@ -130,19 +136,19 @@ install_packages() {
 
 # Makes .venv/ with what the Python package needs, as far as a registry can be reached; what python3
 # has already is used as it is. Without .venv/ the package is built for python3.
-prepare_python() {
+prepare_python() {  # TABLE
   local absent module requirement without requirements
   have python || return 0
   # One that was made for another python3, or moved, is no use.
   if [[ -e .venv ]] && ! .venv/bin/python -c 'import sys' 2>/dev/null; then rm -rf .venv; fi
-  absent=$(missing_modules)
+  absent=$(missing_modules "$1")
   if [[ ${EMBER_INSTALL:-1} != 0 && (-n $absent || ! -e .venv) ]]; then
     [[ -e .venv ]] || ! have venv || make_venv
-    absent=$(missing_modules)
+    absent=$(missing_modules "$1")
     if [[ -n $absent && -e .venv ]]; then
       mapfile -t requirements < <(cut -d'|' -f2 <<<"$absent")
       install_modules "${requirements[@]}" || true
-      absent=$(missing_modules)
+      absent=$(missing_modules "$1")
     fi
   fi
   while IFS='|' read -r module requirement without; do
@@ -165,13 +171,13 @@ find_module='
 import importlib.util, sys
 sys.exit(importlib.util.find_spec(sys.argv[1]) is None)'
 
-missing_modules() {
+missing_modules() {  # TABLE
   local module requirement without
   while IFS='|' read -r module requirement without; do
     module=${module// /} requirement=${requirement// /}
     [[ -z $module ]] || python -c "$find_module" "$module" ||
       say "$module|$requirement|${without# }"
-  done <<<"$python_needs"
+  done <<<"$1"
 }
 
 make_venv() {

@@ -4,9 +4,14 @@
 """
 
 from ember._C import *
-from ember._C import __version__
-from ember._C import bool_ as bool, float32 as float, int32 as int
+from ember._C import __version__ as __version__, bool_, float32, int32
 
-# In place of the extension's own submodules of these names.
+# In place of the extension's own submodules of these names; and for type checkers, which take what
+# is imported `as` itself for public.
 import ember.cuda
 import ember.random
+from ember import cuda as cuda, random as random
+
+bool = bool_
+float = float32
+int = int32

@@ -122,7 +122,7 @@ struct Iterator {
 template <class... Arguments, class Call, class... Extra>
 void in_place(nb::class_<Tensor>& tensor, const char* name, Call call, const char* doc,
               const Extra&... extra) {
-  const auto method = [call](Tensor& self, Arguments... arguments) {
+  const auto method = [call](Tensor& self, Arguments... arguments) -> TensorObject {
     unlocked([&] { call(self, arguments...); });
     return same_object(self);
   };

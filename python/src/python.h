@@ -101,6 +101,9 @@ auto unlocked_warning(Call&& call) {
   return result;
 }
 
+/// An object that is a tensor, as the stubs are to say.
+using TensorObject = nb::typed<nb::object, Tensor>;
+
 /// The Python object that a tensor argument came from.
 inline nb::object same_object(const Tensor& argument) { return nb::find(argument); }
 

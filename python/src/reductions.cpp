@@ -157,7 +157,7 @@ nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&&
 }
 
 constexpr const char* kPairType =
-    ", *, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]";
+    ", *, out: tuple[Tensor, Tensor] | None = None) -> _ValuesAndIndices";  // python/stubs.pat
 
 /// max and min: of all elements, along a dimension, or of two tensors.
 template <class All, class AllInto, class Along, class AlongInto>

@@ -22,7 +22,7 @@ class ResultType {
 
 /// `make()` as a new tensor, or `into(out)` if an output is given.
 template <class Make, class Into>
-nb::object maybe_into(Tensor* out, Make&& make, Into&& into) {
+TensorObject maybe_into(Tensor* out, Make&& make, Into&& into) {
   if (out == nullptr) return nb::cast(unlocked(make));
   unlocked([&] { into(*out); });
   return same_object(*out);

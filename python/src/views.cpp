@@ -4,7 +4,7 @@
 namespace ember::python {
 namespace {
 
-nb::tuple to_tuple(std::vector<Tensor> tensors) {
+nb::typed<nb::tuple, Tensor, nb::ellipsis> to_tuple(std::vector<Tensor> tensors) {
   nb::list list;
   for (Tensor& tensor : tensors) list.append(std::move(tensor));
   return nb::tuple(list);

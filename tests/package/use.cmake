@@ -46,10 +46,10 @@ elseif(HOW STREQUAL "static_runtime")
     message(STATUS "${output}")
   endforeach()
   # So does the Python suite with all of them that are installed. Left out is what the others cannot
-  # change: documents and stubs, and tests that run in processes of their own.
+  # change: documents and types, and tests that run in processes of their own.
   execute_process(COMMAND ${PYTHON} -c "import pytest" RESULT_VARIABLE without_pytest ERROR_QUIET)
   file(GLOB suite ${EMBER}/tests/python/test_*.py)
-  list(FILTER suite EXCLUDE REGEX "test_(coverage|interrupt|large|process|readme|stubs)\\.py$")
+  list(FILTER suite EXCLUDE REGEX "test_(coverage|interrupt|large|process|readme|stubs|typing)\\.py$")
   if(without_pytest)
     message(STATUS "tests of the Python package left out: pytest was not found")
   else()

@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import runpy
 
 import pytest
 
@@ -59,6 +60,11 @@ def test_operations_are_declared_from_their_list():
             own = [p for p in parameters if p not in ("alpha", "rounding_mode", "value", "decimals")]
             assert len(own) == row["operands"] + 1 and own[-1] == "out"
         assert row["name"] in names["Tensor"]
+
+
+def test_everyday_code_runs():
+    pytest.importorskip("numpy")
+    runpy.run_path(str(pathlib.Path(__file__).parent / "typing/everyday.py"), run_name="__main__")
 
 
 def test_the_package_is_typed():

@@ -1,9 +1,13 @@
 """Devices, streams, events and memory."""
 
-from ember._C import AcceleratorError, DeferredCudaCallError, OutOfMemoryError
+from ember._C import (AcceleratorError as AcceleratorError,
+                      DeferredCudaCallError as DeferredCudaCallError,
+                      OutOfMemoryError as OutOfMemoryError)
 from ember._C.cuda import *
-from ember._C.cuda import _host_function, _sleep
+from ember._C.cuda import _host_function as _host_function, _sleep as _sleep
 
-# In place of the extension's own submodule of this name.
+# In place of the extension's own submodule of this name; and for type checkers, which take what is
+# imported `as` itself for public.
 import ember.cuda.comm
 import ember.cuda.random
+from ember.cuda import comm as comm, random as random

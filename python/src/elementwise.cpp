@@ -235,7 +235,7 @@ void define_value(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
         return maybe_into(
             out, [&] { return make(input, tensor1, tensor2, scalar_of(factor, "value")); },
             [&](Tensor& result) {
-              into(result, input, tensor1, tensor2, scalar_of(factor, "value"));
+              (void)into(result, input, tensor1, tensor2, scalar_of(factor, "value"));
             });
       },
       nb::arg("input"), y, z, nb::kw_only(), value, nb::arg("out") = nb::none(),
@@ -255,7 +255,7 @@ void define_value(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
   tensor.def(
       in_place.c_str(),
       [into](Tensor& self, const Operand& tensor1, const Operand& tensor2, const Operand& factor) {
-        unlocked([&] { into(self, self, tensor1, tensor2, scalar_of(factor, "value")); });
+        unlocked([&] { (void)into(self, self, tensor1, tensor2, scalar_of(factor, "value")); });
         return same_object(self);
       },
       y, z, nb::kw_only(), value,

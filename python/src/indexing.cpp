@@ -337,7 +337,7 @@ void define_along(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
       [make, into](const Tensor& input, I along, std::optional<Dtype> dtype, Tensor* out) {
         return maybe_into(
             out, [&] { return make(input, along, dtype); },
-            [&](Tensor& result) { into(result, input, along, dtype); });
+            [&](Tensor& result) { (void)into(result, input, along, dtype); });
       },
       doc, nb::arg("dim"), nb::arg("dtype") = nb::none(), nb::kw_only(),
       nb::arg("out") = nb::none());

@@ -15,7 +15,7 @@ void define_product(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
       [make, into](const Tensor& input, const Tensor& other, Tensor* out) {
         return maybe_into(
             out, [&] { return make(input, other); },
-            [&](Tensor& result) { into(result, input, other); });
+            [&](Tensor& result) { (void)into(result, input, other); });
       },
       nb::arg("input"), nb::arg(second), nb::kw_only(), nb::arg("out") = nb::none(),
       nb::sig(("def " + std::string(name) + "(input: Tensor, " + second +
@@ -45,7 +45,7 @@ void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
             out,
             [&] { return make(input, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha")); },
             [&](Tensor& result) {
-              into(result, input, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
+              (void)into(result, input, x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
             });
       },
       nb::arg("input"), nb::arg(x_name), nb::arg(y_name), nb::kw_only(), nb::arg("beta") = 1,
@@ -69,7 +69,7 @@ void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
       [into](Tensor& self, const Tensor& x, const Tensor& y, const Operand& beta,
              const Operand& alpha) {
         unlocked([&] {
-          into(self, Tensor(self), x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
+          (void)into(self, Tensor(self), x, y, scalar_of(beta, "beta"), scalar_of(alpha, "alpha"));
         });
         return same_object(self);
       },
@@ -94,7 +94,7 @@ void define_joined(nb::module_& m, const char* name, Make make, Into into, const
     const std::vector<Tensor> list = tensors_of(tensors);
     return maybe_into(
         out, [&] { return make(list, dim); },
-        [&](Tensor& result) { into(result, std::span<const Tensor>(list), dim); });
+        [&](Tensor& result) { (void)into(result, std::span<const Tensor>(list), dim); });
   };
   const std::string signature =
       "def " + std::string(name) +

@@ -44,7 +44,7 @@ void define_sum(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Ma
     const DimList dims = dims_of(dim);
     return maybe_into(
         out, [&] { return make(input, dims, keepdim, dtype); },
-        [&](Tensor& result) { into(result, input, dims, keepdim, dtype); });
+        [&](Tensor& result) { (void)into(result, input, dims, keepdim, dtype); });
   };
   both_as(tensor, m, name,
           std::string(kDims) + "keepdim: bool = False, *, dtype: dtype | None = None, " + kOut,
@@ -61,7 +61,7 @@ void define_plain(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
     const DimList dims = dims_of(dim);
     return maybe_into(
         out, [&] { return make(input, dims, keepdim); },
-        [&](Tensor& result) { into(result, input, dims, keepdim); });
+        [&](Tensor& result) { (void)into(result, input, dims, keepdim); });
   };
   both_as(tensor, m, name, std::string(kDims) + "keepdim: bool = False, *, " + kOut, call, doc,
           nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
@@ -81,7 +81,7 @@ void define_truth(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
     keepdim = keepdim && !none;
     return maybe_into(
         out, [&] { return make(x, dims, keepdim); },
-        [&](Tensor& result) { into(result, x, dims, keepdim); });
+        [&](Tensor& result) { (void)into(result, x, dims, keepdim); });
   };
   both_as(tensor, m, name, std::string(kDims) + "keepdim: bool = False, *, " + kOut, call, doc,
           nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
@@ -99,7 +99,7 @@ void define_spread(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
     const double correction = given.value_or(1);
     return maybe_into(
         out, [&] { return make(input, dims, correction, keepdim); },
-        [&](Tensor& result) { into(result, input, dims, correction, keepdim); });
+        [&](Tensor& result) { (void)into(result, input, dims, correction, keepdim); });
   };
   both_as(tensor, m, name,
           std::string(kDims) + "*, correction: float | None = 1, keepdim: bool = False, " + kOut,
@@ -129,7 +129,7 @@ void define_position(nb::class_<Tensor>& tensor, nb::module_& m, const char* nam
                                  Tensor* out) {
     return maybe_into(
         out, [&] { return make(input, dim, keepdim); },
-        [&](Tensor& result) { into(result, input, dim, keepdim); });
+        [&](Tensor& result) { (void)into(result, input, dim, keepdim); });
   };
   both_as(tensor, m, name, std::string("dim: int | None = None, keepdim: bool = False, *, ") + kOut,
           call, doc, nb::arg("dim") = nb::none(), nb::arg("keepdim") = false, nb::kw_only(),
@@ -168,7 +168,8 @@ void define_extreme(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
       name,
       [all, all_into](const Tensor& input, Tensor* out) {
         return maybe_into(
-            out, [&] { return all(input); }, [&](Tensor& result) { all_into(result, input); });
+            out, [&] { return all(input); },
+            [&](Tensor& result) { (void)all_into(result, input); });
       },
       nb::arg("input"), nb::kw_only(), nb::arg("out") = nb::none(),
       nb::sig(

@@ -13,7 +13,7 @@ if [[ -n $only ]]; then
   exit 1
 fi
 
-foreign=$(grep -vE '^_Z(N|NK|T[ISV]N)5ember' <<<"$names" || true)
+foreign=$(grep -vE '^_Z(NK?|NO|T[ISV]N)5ember' <<<"$names" || true)
 if [[ -n $foreign ]]; then
   printf 'not of ember:\n%s\n' "$(c++filt <<<"$foreign" | head -n 20)"
   exit 1

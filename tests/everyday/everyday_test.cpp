@@ -59,7 +59,7 @@ TEST(Everyday, ReadsElementsOnTheHost) {
   Tensor x = ones({3, 4}).t();
   EXPECT_EQ(everyday::by_accessor(x), 12);
   EXPECT_EQ(x.sum().item<double>(), 11);
-  EXPECT_ERROR((x.accessor<double, 2>()), TypeError, "double");
+  EXPECT_ERROR((x.accessor<double, 2>()), TypeError, "elements are float32, asked for as float64");
   EXPECT_ERROR((x.accessor<float, 1>()), Error, "the tensor has 2 dimensions, expected 1");
   NEEDS_DEVICES(1);
   const Tensor there = ones(1, kDevice);

@@ -131,13 +131,14 @@ TEST(Arithmetic, ProductsWithAFactor) {
 TEST(Arithmetic, RoundsToDigits) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
-    const Tensor x = tensor({1234.5678, -0.125, 2.5}, place);
+    const Tensor x = tensor<double>({1234.5678, -0.125, 2.5}, place);
     EXPECT_EQ(values<double>(round(x, 2)), (std::vector<double>{1234.57, -0.12, 2.5}));
     EXPECT_EQ(values<double>(round(x, -2)), (std::vector<double>{1200, -0.0, 0}));
     EXPECT_EQ(values<double>(round(x, 0)), values<double>(x.round()));
     Tensor self = x.to(float16);
     EXPECT_EQ(&round_out(self, self, 1), &self);
-    EXPECT_EQ(values<double>(self), values<double>(tensor({1235.0, -0.1, 2.5}, place).to(float16)));
+    EXPECT_EQ(values<double>(self),
+              values<double>(tensor<double>({1235.0, -0.1, 2.5}, place).to(float16)));
     EXPECT_TRUE(std::isnan(round(x.to(float32), 400).select(0, 0).item<float>()));
     EXPECT_ERROR(round(x.to(int64), 1), NotImplementedError, "not implemented for 'Long'");
     EXPECT_EQ(round(x.to(int64), 0).select(0, 0).item<int>(), 1234);

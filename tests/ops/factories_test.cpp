@@ -36,7 +36,7 @@ TEST(Factories, ChooseTheirTypes) {
   EXPECT_EQ(full({1}, true).dtype(), bool_);
   EXPECT_EQ(full({1}, std::complex<double>(0, 1)).dtype(), complex64);
   EXPECT_EQ(scalar_tensor(7).item<int>(), 7);
-  EXPECT_EQ(tensor({1, 2}).dtype(), int32);
+  EXPECT_EQ(tensor<int>({1, 2}).dtype(), int32);
   EXPECT_EQ(tensor<double>({1, 2}, float16).dtype(), float16);
   EXPECT_EQ(tensor<long long>({1, 2}).dtype(), int64);
   EXPECT_EQ(

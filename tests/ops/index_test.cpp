@@ -326,7 +326,7 @@ TEST(Index, WideRowsAndLongRows) {
     });
     check({x, index}, index.sizes(), expected, "gather along rows",
           [](const std::vector<Tensor>& t) { return gather(t[0], 1, t[1]); });
-    const Tensor rows = tensor({4, 0, 0, 2});
+    const Tensor rows = tensor<int>({4, 0, 0, 2});
     std::vector<double> selected;
     for (const std::int64_t row : {4, 0, 0, 2})
       for (std::int64_t i = 0; i < columns; ++i) selected.push_back(in({row, i}));
@@ -338,7 +338,7 @@ TEST(Index, WideRowsAndLongRows) {
 TEST(Index, Of32Bits) {
   NEEDS_DEVICES(1);
   const Tensor there = numbers({5, 4}, Dtype::float32).to(kDevice);
-  const Tensor index = tensor({3, 1, 1}).to(kDevice);
+  const Tensor index = tensor<int>({3, 1, 1}).to(kDevice);
   const Tensor expected = index_select(there, 0, index).cpu();
   expect_same(index_select(there, 0, index.to(Dtype::int32)), expected, 0, "int32");
   EXPECT_ERROR(index_select(there, 0, index.to(Dtype::float32)), IndexError,
@@ -493,7 +493,7 @@ TEST(Index, LaterWritesWin) {
   for (const char* place : {"cpu", kDevice}) {
     if (place == std::string(kDevice) && !cuda::is_simulated()) continue;  // any of them there
     const Tensor index = tensor<std::int64_t>({1, 0, 1, 1, 0}).to(place);
-    const Tensor source = tensor({10, 20, 30, 40, 50}).to(place);
+    const Tensor source = tensor<int>({10, 20, 30, 40, 50}).to(place);
     Tensor x = zeros({2}, {Dtype::int32, Device(place)});
     x.scatter_(0, index, source);
     EXPECT_EQ(values<double>(x), (std::vector<double>{50, 40}));
@@ -524,7 +524,7 @@ TEST(Index, SumsOfHalvesAreMadeInFloat) {
 TEST(Index, MaskedFill) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
-    Tensor x = tensor({1, 2, 3, 4}).view({2, 2}).to(place);
+    Tensor x = tensor<int>({1, 2, 3, 4}).view({2, 2}).to(place);
     const Tensor mask = tensor({true, false}).to(place);
     EXPECT_EQ(values<double>(masked_fill(x, mask, 9)), (std::vector<double>{9, 2, 9, 4}));
     EXPECT_EQ(values<double>(masked_fill(x, mask.view({2, 1}), scalar_tensor(7))),

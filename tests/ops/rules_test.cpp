@@ -91,7 +91,7 @@ TEST(Numbers, AreComparedAsElements) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice})
     for (const Dtype dtype : {float16, bfloat16, float32, float64}) {
-      const Tensor x = tensor({0.1, 3.3}).to({dtype, Device(place)});
+      const Tensor x = tensor<double>({0.1, 3.3}).to({dtype, Device(place)});
       EXPECT_EQ(values<bool>(x == 0.1), (std::vector<bool>{true, false})) << dtype_name(dtype);
       EXPECT_EQ(values<bool>(x >= 3.3), (std::vector<bool>{false, true})) << dtype_name(dtype);
       EXPECT_EQ(values<bool>(x > 3.3), (std::vector<bool>{false, false})) << dtype_name(dtype);

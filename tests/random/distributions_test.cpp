@@ -296,8 +296,9 @@ TEST_P(Draws, WithReplacementWeightsOfAnySize) {
   constexpr double kLeast = std::numeric_limits<double>::denorm_min();
   constexpr float kSmall = std::numeric_limits<float>::denorm_min();
   for (const Tensor& weights :
-       {tensor({kMost, 0.0, kMost}), tensor({kLeast, 0.0, kLeast}), tensor({kSmall, 0.0F, kSmall}),
-        tensor({1.0F, 0.0F, 1.0F}).to(float16), tensor({1.0F, 0.0F, 1.0F}).to(bfloat16)}) {
+       {tensor<double>({kMost, 0.0, kMost}), tensor<double>({kLeast, 0.0, kLeast}),
+        tensor({kSmall, 0.0F, kSmall}), tensor({1.0F, 0.0F, 1.0F}).to(float16),
+        tensor({1.0F, 0.0F, 1.0F}).to(bfloat16)}) {
     const auto made = drawn(weights, 20000);
     EXPECT_EQ(share_of(made, 1), 0) << dtype_name(weights.dtype());
     EXPECT_LE(std::abs(share_of(made, 0) - 0.5), kNormalLimit * std::sqrt(0.25 / 20000));
@@ -309,7 +310,7 @@ TEST_P(Draws, WithReplacementWeightsOfAnySize) {
     for (const std::int64_t category : drawn(one, 100)) EXPECT_EQ(category, at);
   }
   EXPECT_EQ(drawn(tensor({3.0F}), 3), (std::vector<std::int64_t>{0, 0, 0}));
-  EXPECT_EQ(drawn(tensor({kMost, kLeast}), 1000), std::vector<std::int64_t>(1000, 0));
+  EXPECT_EQ(drawn(tensor<double>({kMost, kLeast}), 1000), std::vector<std::int64_t>(1000, 0));
   // Rows are drawn for themselves, whatever the strides.
   const Tensor rows = tensor({1.0F, 0.0F, 0.0F, 0.0F, 0.0F, 1.0F, 0.0F, 5.0F, 0.0F}).view({3, 3});
   EXPECT_EQ(drawn(rows, 2), (std::vector<std::int64_t>{0, 0, 2, 2, 1, 1}));
@@ -539,9 +540,9 @@ TEST_P(Draws, RefusesWhatMakesNoSense) {
 
 TEST(DrawsOnTheCpu, RefuseProbabilitiesThatAreNone) {
   Tensor t = full({3}, 7.0);
-  EXPECT_ERROR(bernoulli_(t, tensor({0.5, 1.5, 0.5})), Error,
+  EXPECT_ERROR(bernoulli_(t, tensor<double>({0.5, 1.5, 0.5})), Error,
                "bernoulli_ expects p to be in [0, 1], but got p=1.5");
-  EXPECT_ERROR(bernoulli_(t, tensor({0.5, double{NAN}, 0.5})), Error, "for element 1");
+  EXPECT_ERROR(bernoulli_(t, tensor<double>({0.5, NAN, 0.5})), Error, "for element 1");
   EXPECT_EQ(values<float>(t), std::vector<float>(3, 7.0F));
 }
 

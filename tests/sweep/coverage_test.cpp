@@ -34,8 +34,11 @@ std::vector<std::string> headers() {
 }
 
 /// The function that a line declares behind so many spaces: `type name(`. Empty if it does none.
-std::string declared(const std::string& line, std::size_t indent) {
+std::string declared(std::string line, std::size_t indent) {
   const auto is_letter = [](char letter) { return std::isalnum(letter) != 0 || letter == '_'; };
+  const std::string attribute = "[[nodiscard]] ";
+  if (line.compare(0, indent + attribute.size(), std::string(indent, ' ') + attribute) == 0)
+    line.erase(indent, attribute.size());
   if (line.find_first_not_of(' ') != indent || !is_letter(line[indent])) return "";
   if (line.ends_with("\\")) return "";  // a macro
   const std::size_t end = line.find('(');
@@ -76,7 +79,7 @@ const std::set<std::string>& others() {
       "defined", "dtype", "device", "is_cuda", "get_device", "dim", "numel", "sizes", "strides",
       "size", "stride", "storage_offset", "element_size", "nbytes", "is_floating_point",
       "is_complex", "is_contiguous", "is_pinned", "storage", "data_ptr", "data", "is_dense", "is",
-      "state",
+      "state", "self", "options", "accessor",
       // They make tensors of a storage, which the sweep itself does: it needs no elements.
       "make", "as_strided", "set_", "from_blob", "record_stream",
       // New tensors that take after no other.

@@ -1,5 +1,6 @@
 """ember.cuda: memory."""
 
+import threading
 import warnings
 
 import pytest
@@ -121,12 +122,15 @@ def test_record_stream(caching):
     s = cuda.Stream()
     x = torch.ones(MIB, device="cuda")
     address = x.data_ptr()
+    go = threading.Event()
     with cuda.stream(s):
-        cuda._sleep(20_000_000)
+        cuda._host_function(lambda: go.wait(60))
         y = x + 1
     x.record_stream(s)
     del x
-    assert torch.empty(MIB, device="cuda").data_ptr() != address
+    other = torch.empty(MIB, device="cuda").data_ptr()
+    go.set()
+    assert other != address
     s.synchronize()
     assert y[:2].tolist() == [2.0, 2.0]
 

@@ -122,6 +122,7 @@ def test_record_stream(caching):
     s = cuda.Stream()
     x = torch.ones(MIB, device="cuda")
     address = x.data_ptr()
+    y = x + 1  # loads the kernel, which might wait for the device
     go = threading.Event()
     with cuda.stream(s):
         cuda._host_function(lambda: go.wait(60))

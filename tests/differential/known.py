@@ -1,0 +1,95 @@
+"""The differences that docs/differences.md documents: what is on this list does not fail.
+
+Each one has the heading or the first words of its paragraph there, which a test looks up, and a function that says
+whether a difference is of that kind. They are as narrow as they can be, as whatever they let pass is not tested.
+"""
+
+KNOWN = []
+COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
+ORDERING = ["sort", "argsort", "topk", "max", "min", "argmax", "argmin"]
+
+
+def known(words):
+    def add(function):
+        KNOWN.append((words, function))
+        return function
+    return add
+
+
+def documented(difference):
+    """The words of docs/differences.md that a difference falls under, or None."""
+    for words, function in KNOWN:
+        if function(difference):
+            return words
+    return None
+
+
+def plain_name(difference):
+    return difference.name.removeprefix("Tensor.").strip("_")
+
+
+def dtypes(difference):
+    return set(difference.program.dtypes.values())
+
+
+@known("**Integers divided by zero**")
+def divided_by_zero(d):
+    return d.kind == "torch raises" and "ZeroDivisionError" in str(d.torch)
+
+
+@known("**Sorting is always stable**")
+def another_of_equal_elements(d):
+    """Other positions of equal values: those values are compared apart."""
+    return (plain_name(d) in ORDERING and d.kind in ("values", "input: values")
+            and str(d.torch).partition(" = ")[2].split(" ")[0].isdigit() and "float" not in str(d.torch)
+            and len(dtypes(d)) > 0)
+
+
+@known("**16-bit floats and a Python number**")
+def number_rounded_first(d):
+    return d.kind in ("values", "input: values") and bool(dtypes(d) & {"float16", "bfloat16"}) and d.has_number
+
+
+@known("**Outputs**")
+def output_of_another_shape(d):
+    text = str(d.ember)
+    return d.kind == "ember raises" and "out=" in d.program.call and "output with shape" in text
+
+
+@known("**Outputs**")
+def output_overlaps_an_input(d):
+    return (d.kind == "ember raises" and "out=" in d.program.call
+            and "some elements of the input tensor and the written-to tensor" in str(d.ember))
+
+
+@known("**Sizes and values that make no sense**")
+def value_error(d):
+    return d.kind == "class of error (RuntimeError / ValueError)"
+
+
+@known("**All comparisons with NumPy arrays**")
+def comparison_with_an_array(d):
+    return plain_name(d) in COMPARISONS and ("np." in d.program.call) and d.kind in (
+        "ember raises", "torch raises", "kind of result", "dtype")
+
+
+@known("Python ints beyond 64 bits")
+def large_int(d):
+    return "2**70" in d.program.call and type(d.ember_error).__name__ == "OverflowError"
+
+
+@known("NumPy arrays with negative strides")
+def negative_strides(d):
+    return (d.kind == "torch raises" and plain_name(d) in ("tensor", "new_tensor", "as_tensor")
+            and "negative" in str(d.torch))
+
+
+@known("- `complex32`")
+def no_complex32(d):
+    return d.kind in ("dtype", "values") and "complex32" in str(d.torch) and "complex64" in str(d.ember)
+
+
+@known("- `memory_format`")
+def layout_of_several_inputs(d):
+    """Only where inputs of more than one layout come together."""
+    return d.kind.startswith("strides") and d.layouts > 1

@@ -1,20 +1,30 @@
 """The parameters of each function that ember and PyTorch share: one line for each.
 
-`name:kind` is a parameter with a function of parameters.py that makes it, `name?:kind` one that may be left out,
-and what follows `*` is given by keyword. A method takes its own tensor in place of the first parameter.
+`name:kind` is a parameter with a function of parameters.py that makes it, `name?:kind` one that
+may be left out, and what follows `*` is given by keyword. A method takes its own tensor in place of
+the first parameter.
 """
 
-UNARY = """abs absolute neg negative positive sign square reciprocal angle ceil floor trunc fix frac sqrt rsqrt exp exp2
-expm1 log log2 log10 log1p sin cos tan asin arcsin acos arccos atan arctan sinh cosh tanh asinh arcsinh acosh arccosh
-atanh arctanh deg2rad erf erfc lgamma sigmoid relu isnan isinf isfinite signbit logical_not bitwise_not conj""".split()
-BINARY = """mul multiply true_divide floor_divide remainder fmod atan2 arctan2 hypot maximum minimum fmax fmin copysign
-nextafter eq ne not_equal lt less le less_equal gt greater ge greater_equal logical_and logical_or logical_xor
-bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd""".split()
+UNARY = """abs absolute neg negative positive sign square reciprocal angle ceil floor trunc fix
+frac sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin arcsin acos arccos atan
+arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad erf erfc lgamma sigmoid
+relu isnan isinf isfinite signbit logical_not bitwise_not conj""".split()
+BINARY = """mul multiply true_divide floor_divide remainder fmod atan2 arctan2 hypot maximum
+minimum fmax fmin copysign nextafter eq ne not_equal lt less le less_equal gt greater ge
+greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor
+bitwise_left_shift bitwise_right_shift gcd""".split()
 WHOLE_NUMBERS = ["bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
                  "bitwise_right_shift", "gcd"]
+FLOATING = """reciprocal frac sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin
+arcsin acos arccos atan arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad
+erf erfc lgamma sigmoid true_divide atan2 arctan2 hypot copysign nextafter""".split()
+# PyTorch has no form with a number of these.
+OF_TENSORS = """atan2 arctan2 hypot maximum minimum fmax fmin nextafter logical_and logical_or
+logical_xor gcd""".split()
 # Their results are not compared: only dtypes, shapes and errors.
-RANDOM = """rand randn rand_like randn_like randint randperm normal bernoulli multinomial uniform_ normal_ exponential_
-bernoulli_ random_ empty empty_like empty_strided new_empty seed initial_seed get_rng_state manual_seed""".split()
+RANDOM = """rand randn rand_like randn_like randint randperm normal bernoulli multinomial uniform_
+normal_ exponential_ bernoulli_ random_ empty empty_like empty_strided new_empty seed initial_seed
+get_rng_state manual_seed""".split()
 
 CALLS = """
 add(input:other other:other * alpha?:number out?:out)
@@ -29,14 +39,14 @@ lerp(input:floats end:same weight:other * out?:out)
 clamp(input:tensor min?:other max?:other * out?:out)
 clip(input:tensor min?:other max?:other * out?:out)
 round(input:tensor * decimals?:whole out?:out)
-where(condition:condition input:other other:other)
+where(condition:condition input:other other:other * out?:out)
 where(condition:tensor)
 
 transpose(input:tensor dim0:dim dim1:dim)
 swapaxes(input:tensor axis0:dim axis1:dim)
 t(input:flat)
 select(input:tensor dim:dim index:whole)
-narrow(input:tensor dim:dim start:whole length:size)
+narrow(input:tensor dim:dim start:start length:length)
 flatten(input:tensor start_dim?:dim end_dim?:dim)
 squeeze(input:tensor dim?:dims)
 unsqueeze(input:tensor dim:new_dim)
@@ -52,27 +62,27 @@ view_as_complex(input:pairs)
 
 index_select(input:tensor dim:dim index:row_index * out?:out)
 gather(input:tensor dim:dim index:element_index * out?:out)
-take(input:tensor index:flat_index)
-nonzero(input:tensor * as_tuple?:flag)
+take(input:tensor index:flat_index * out?:out)
+nonzero(input:tensor * as_tuple?:flag out?:out)
 masked_select(input:tensor mask:mask * out?:out)
-scatter(input:tensor dim:dim index:element_index src:elements)
+scatter(input:tensor dim:dim index:element_index src:elements * out?:out)
 scatter(input:tensor dim:dim index:element_index value:number)
 scatter(input:tensor dim:dim index:element_index src:elements_or_number)
-scatter_add(input:tensor dim:dim index:element_index src:elements)
-index_add(input:tensor dim:dim index:row_index source:rows * alpha?:number)
-index_copy(input:tensor dim:dim index:row_index source:rows)
+scatter_add(input:tensor dim:dim index:element_index src:elements * out?:out)
+index_add(input:tensor dim:dim index:row_index source:rows * alpha?:number out?:out)
+index_copy(input:tensor dim:dim index:row_index source:rows * out?:out)
 index_fill(input:tensor dim:dim index:row_index value:number)
 masked_fill(input:tensor mask:mask value:number)
 flip(input:tensor dims:dims)
 roll(input:tensor shifts:whole dims?:dim)
 roll(input:tensor shifts:repeats dims:dims)
-tril(input:tensor diagonal?:whole)
-triu(input:tensor diagonal?:whole)
-diag(input:flat diagonal?:whole)
+tril(input:tensor diagonal?:whole * out?:out)
+triu(input:tensor diagonal?:whole * out?:out)
+diag(input:flat diagonal?:whole * out?:out)
 cumsum(input:tensor dim:dim * dtype?:accumulating out?:out)
 cumprod(input:tensor dim:dim * dtype?:accumulating out?:out)
-softmax(input:floats dim:dim dtype?:accumulating)
-log_softmax(input:floats dim:dim dtype?:accumulating)
+softmax(input:floats dim:dim dtype?:accumulating * out?:out)
+log_softmax(input:floats dim:dim dtype?:accumulating * out?:out)
 
 sum(input:tensor dim?:dims keepdim?:flag * dtype?:accumulating out?:out)
 prod(input:tensor dim?:dim keepdim?:flag * dtype?:accumulating out?:out)
@@ -96,7 +106,7 @@ max(input:tensor other:like)
 min(input:tensor)
 min(input:tensor dim:dim keepdim?:flag * out?:outs)
 min(input:tensor other:like)
-norm(input:floats p?:power dim?:dims keepdim?:flag dtype?:accumulating)
+norm(input:floats p?:power dim?:dims keepdim?:flag dtype?:accumulating * out?:out)
 topk(input:tensor k:size dim?:dim largest?:flag sorted?:flag * out?:outs)
 sort(input:tensor dim?:dim descending?:flag * stable?:flag out?:outs)
 argsort(input:tensor dim?:dim descending?:flag * stable?:flag)
@@ -118,18 +128,18 @@ scalar_tensor(s:number * dtype?:dtype device?:device)
 from_numpy(ndarray:array)
 from_dlpack(ext_tensor:tensor)
 from_dlpack(ext_tensor:forward_array)
-empty(size:shape * dtype?:dtype device?:device)
-zeros(size:shape * dtype?:dtype device?:device)
-ones(size:shape * dtype?:dtype device?:device)
-full(size:shape fill_value:number * dtype?:dtype device?:device)
+empty(size:shape * dtype?:dtype device?:device out?:out)
+zeros(size:shape * dtype?:dtype device?:device out?:out)
+ones(size:shape * dtype?:dtype device?:device out?:out)
+full(size:shape fill_value:number * dtype?:dtype device?:device out?:out)
 empty_like(input:tensor * dtype?:dtype device?:device)
 zeros_like(input:tensor * dtype?:dtype device?:device)
 ones_like(input:tensor * dtype?:dtype device?:device)
 full_like(input:tensor fill_value:number * dtype?:dtype device?:device)
 empty_strided(size:strided stride:dense_strides * dtype?:dtype device?:device)
-arange(end:real * dtype?:dtype device?:device)
-arange(start:whole end:size step?:whole * dtype?:dtype)
-arange(start:real end:whole step?:real * dtype?:dtype)
+arange(end:real * dtype?:dtype device?:device out?:out)
+arange(start:whole end:size step?:whole * dtype?:dtype out?:out)
+arange(start:real end:whole step?:real * dtype?:dtype out?:out)
 promote_types(type1:dtype type2:dtype)
 can_cast(from_:dtype to:dtype)
 result_type(tensor1:other tensor2:other)
@@ -142,15 +152,15 @@ Size(sizes:shape)
 device(type:device)
 device(type:device index:whole)
 
-rand(size:shape * generator?:generator dtype?:dtype device?:device)
-randn(size:shape * generator?:generator dtype?:dtype device?:device)
+rand(size:shape * generator?:generator dtype?:dtype device?:device out?:out)
+randn(size:shape * generator?:generator dtype?:dtype device?:device out?:out)
 rand_like(input:floats * dtype?:dtype device?:device)
 randn_like(input:floats * dtype?:dtype device?:device)
-randint(high:size size:shape * generator?:generator dtype?:dtype)
-randint(low:whole high:size size:shape * generator?:generator dtype?:dtype)
-randperm(n:size * generator?:generator dtype?:dtype)
+randint(high:size size:shape * generator?:generator dtype?:dtype out?:out)
+randint(low:whole high:size size:shape * generator?:generator dtype?:dtype out?:out)
+randperm(n:size * generator?:generator dtype?:dtype out?:out)
 normal(mean:real std:real size:shape * generator?:generator dtype?:dtype)
-bernoulli(input:weights * generator?:generator)
+bernoulli(input:probabilities * generator?:generator)
 multinomial(input:weights num_samples:size replacement?:flag * generator?:generator)
 manual_seed(seed:whole)
 seed()
@@ -231,12 +241,15 @@ cdouble(self:tensor)
 PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT real imag".split()
 
 OPERATORS = {
-    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__mod__": "%",
-    "__pow__": "**", "__and__": "&", "__or__": "|", "__xor__": "^", "__lshift__": "<<", "__rshift__": ">>",
-    "__eq__": "==", "__ne__": "!=", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__matmul__": "@"}
-ON_ONE = {"__neg__": "-{}", "__pos__": "+{}", "__abs__": "abs({})", "__invert__": "~{}", "__len__": "len({})",
-          "__bool__": "bool({})", "__float__": "float({})", "__int__": "int({})", "__complex__": "complex({})",
-          "__index__": "operator.index({})", "__iter__": "list({})", "__repr__": "repr({})"}
+    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//",
+    "__mod__": "%", "__pow__": "**", "__and__": "&", "__or__": "|", "__xor__": "^",
+    "__lshift__": "<<", "__rshift__": ">>", "__eq__": "==", "__ne__": "!=", "__lt__": "<",
+    "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__matmul__": "@"}
+ON_ONE = {
+    "__neg__": "-{}", "__pos__": "+{}", "__abs__": "abs({})", "__invert__": "~{}",
+    "__len__": "len({})", "__bool__": "bool({})", "__float__": "float({})", "__int__": "int({})",
+    "__complex__": "complex({})", "__index__": "operator.index({})", "__iter__": "list({})",
+    "__repr__": "repr({})"}
 WITH_ONE_ELEMENT = ["__bool__", "__float__", "__int__", "__complex__", "__index__"]
 
 LEFT_OUT = {
@@ -277,8 +290,16 @@ def signatures():
     """The functions, and the methods that have lines of their own."""
     lines = []
     for name in UNARY:
-        lines.append(f"{name}(input:{'ints' if name in WHOLE_NUMBERS else 'tensor'} * out?:out)")
+        lines.append(f"{name}(input:{first_kind(name)} * out?:out)")
     for name in BINARY:
-        first = "ints" if name in WHOLE_NUMBERS else "other"
-        lines.append(f"{name}(input:{first} other:other * out?:out)")
+        beside = "beside" if name in OF_TENSORS else "other"
+        lines.append(f"{name}(input:{first_kind(name)} other:{beside} * out?:out)")
     return parse("\n".join(lines) + CALLS), parse(METHODS)
+
+
+def first_kind(name):
+    if name in WHOLE_NUMBERS:
+        return "ints"
+    if name in FLOATING:
+        return "more_floats"
+    return "tensor" if name in UNARY + OF_TENSORS else "other"

@@ -30,6 +30,11 @@ def floats(g):
     return g.tensor(dtype=some(g, FLOATS))
 
 
+def more_floats(g):
+    """As many floating-point numbers as others, which are only right where nothing is in place."""
+    return floats(g) if g.chance(0.5) else tensor(g)
+
+
 def complexes(g):
     return g.tensor(dtype=some(g, ["complex64", "complex128"]))
 
@@ -66,6 +71,11 @@ def other(g):
     return like(g) if g.chance(0.6) else number(g)
 
 
+def beside(g):
+    """Mostly a tensor, as the function takes no number there."""
+    return like(g) if g.chance(0.9) else other(g)
+
+
 def number(g):
     if g.chance(0.07):
         return g.tensor(())
@@ -85,7 +95,7 @@ def real(g):
 
 
 def flag(g):
-    return g.pick(["True", "False", "True", "False", "1", "0"] if g.chance(0.2) else ["True", "False"])
+    return g.pick(["True", "False"] if g.chance(0.93) else ["1", "0"])
 
 
 def dim(g):
@@ -182,6 +192,15 @@ def dense_strides(g):
     return str(tuple(g.random.sample([1, 2, 3, 4, 6], len(g.strided))))
 
 
+def start(g):
+    g.start = g.random.randint(0, at_dim(g))
+    return str(g.start) if g.chance(0.85) else g.whole()
+
+
+def length(g):
+    return str(g.random.randint(0, at_dim(g) - g.start)) if g.chance(0.9) else g.whole()
+
+
 def pieces(g):
     """A size of pieces, or the sizes of all of them."""
     if g.chance(0.6):
@@ -202,7 +221,7 @@ def pieces(g):
 # Indices
 
 def positions(g, shape, size, negative=False):
-    """An index tensor for a dimension of a size; sometimes with an index beyond it, or of a wrong dtype."""
+    """Indices for a dimension of a size; sometimes with one beyond it, or of a wrong dtype."""
     beyond = g.chance(0.03)
 
     def element():
@@ -280,7 +299,7 @@ def condition(g):
 
 def product(g):
     if not hasattr(g, "product"):
-        g.product = tuple(g.pick([0, 1, 2, 3, 4] if g.chance(0.2) else [1, 2, 3, 4]) for _ in range(4))
+        g.product = tuple(0 if g.chance(0.04) else g.pick([1, 2, 3, 4]) for _ in range(4))
         g.kind = g.pick(DTYPES)
     return g.product
 
@@ -347,7 +366,7 @@ def alike(g):
     shape = g.shape()
     names = []
     for _ in range(g.random.randint(1, 3)):
-        names.append(g.tensor(g.shape() if g.chance(0.04) else shape, g.pick(DTYPES) if g.chance(0.2) else near(g)))
+        names.append(g.tensor(g.shape() if g.chance(0.04) else shape, near(g)))
     listed = ", ".join(names)
     return f"[{listed}]" if g.chance(0.6) else f"({listed},)"
 
@@ -372,8 +391,11 @@ def joined(g):
 # Outputs
 
 def out(g):
-    """Mostly empty, as a shape that fits is seldom guessed; now and then an input itself."""
-    kind = g.random.randrange(10)
+    """Mostly empty, as a shape that fits is seldom guessed; now and then an input itself.
+
+    Never an input of a product: PyTorch reads its memory after resizing it, and may crash.
+    """
+    kind = g.random.randrange(9 if hasattr(g, "product") else 10)
     if kind < 5:
         return g.tensor((0,), near(g), plain=True)
     if kind < 9:
@@ -405,8 +427,9 @@ def data(g):
     if kind == 2:
         return array(g)
     if kind == 3:
-        return g.pick(["[]", "[[]]", "[[1, 2], [3]]", "[1, [2]]", "'abc'", "['a']", "[None]", "[[], []]", "{1: 2}",
-                       "range(3)", "[True, 2, 3.5]", "[1, 2j]", "[2**63]", "[-2**63]", "2**64", "[1.5, True]"])
+        return g.pick(["[]", "[[]]", "[[1, 2], [3]]", "[1, [2]]", "'abc'", "['a']", "[None]",
+                       "[[], []]", "{1: 2}", "range(3)", "[True, 2, 3.5]", "[1, 2j]", "[2**63]",
+                       "[-2**63]", "2**64", "[1.5, True]"])
     dtype = g.pick(["bool", "int64", "float32", "complex64"])
     shape = g.shape(g.pick([0, 1, 1, 2, 3]))
     mixed = g.chance(0.15)
@@ -428,7 +451,8 @@ def array(g, backwards=True):
     known = dtype if dtype in DTYPES else "uint8"
     elements = ", ".join(g.element(known) for _ in range(count(shape)))
     made = f"np.array([{elements}], dtype='{dtype}').reshape({shape})"
-    tail = g.pick(["", "", "", ".T", "[::2]" if shape else "", "[::-1]" if shape and backwards and g.chance(0.3) else ""])
+    step = g.pick(["[::2]", "[::2]", "[::-1]" if backwards else "[::3]"]) if shape else ""
+    tail = g.pick(["", "", "", ".T", step])
     return made + tail
 
 
@@ -442,8 +466,8 @@ def anything(g):
 
 
 def dtype_name(g):
-    return g.pick(["'torch.FloatTensor'", "'torch.DoubleTensor'", "'torch.LongTensor'", "'torch.BoolTensor'",
-                   "'torch.nothing'", dtype(g), "None"])
+    return g.pick(["'torch.FloatTensor'", "'torch.DoubleTensor'", "'torch.LongTensor'",
+                   "'torch.BoolTensor'", "'torch.nothing'", dtype(g), "None"])
 
 
 def rounding(g):
@@ -451,7 +475,8 @@ def rounding(g):
 
 
 def power(g):
-    return g.pick(["'fro'", "2", "1", "inf", "-inf", "0", "3", "2.5", "1.5", "-1", "'nuc'" if g.chance(0.2) else "2"])
+    return g.pick(["'fro'", "2", "1", "inf", "-inf", "0", "3", "2.5", "1.5", "-1",
+                   "'nuc'" if g.chance(0.2) else "2"])
 
 
 def to_target(g):
@@ -460,6 +485,10 @@ def to_target(g):
 
 def spec(g):
     return g.pick(["''", "'.2f'", "'>8'", "'d'", "'e'"])
+
+
+def probabilities(g):
+    return g.tensor(dtype=some(g, FLOATS), element=lambda: g.pick(["0", "1", "0.5", "0.25"]))
 
 
 def weights(g):

@@ -19,7 +19,8 @@ def shared_names(ember, torch):
     plain = vars(object)
     return names | {f"Tensor.{n}" for n, value in vars(ember.Tensor).items()
                     if hasattr(torch.Tensor, n) and (callable(value) or isinstance(value, property))
-                    and n not in ("__new__", "__init__", "__array_priority__") and (n not in plain or n in OPERATED)}
+                    and n not in ("__new__", "__init__", "__array_priority__")
+                    and (n not in plain or n in OPERATED)}
 
 
 def method_signatures(name):
@@ -62,7 +63,7 @@ class Program:
         else:
             self.call = self.method(g, name[len("Tensor."):])
         self.lines, self.shapes, self.dtypes = g.lines, g.shapes, g.dtypes
-        if not self.call.startswith(("r = ", "a[")) and "; " not in self.call:
+        if not self.call.endswith(("; r = None", "; r = a")):
             self.call = "r = " + self.call
 
     @property
@@ -101,7 +102,8 @@ class Program:
         plain = plain_operator(name)
         sign = calls.OPERATORS[plain]
         whole = sign in ("&", "|", "^", "<<", ">>")
-        own = parameters.any_left(g) if sign == "@" else (parameters.ints if whole else parameters.tensor)(g)
+        kind = "any_left" if sign == "@" else "ints" if whole else "tensor"
+        own = getattr(parameters, kind)(g)
         if g.chance(0.08):
             beside = g.pick(WRONG)
         elif g.chance(0.06):
@@ -112,7 +114,7 @@ class Program:
             beside = parameters.other(g)
         if plain == name:
             return f"{own} {sign} {beside}"
-        return f"{beside} {sign} {own}" if name[2] == "r" else f"{own} {sign}= {beside}; r = {own}"
+        return f"{beside} {sign} {own}" if name[2] == "r" else f"{own} {sign}= {beside}; r = a"
 
     def set_item(self, g):
         a = g.tensor()
@@ -129,7 +131,7 @@ class Program:
         return f"{a}[{at}] = {value}; r = None"
 
     def arguments(self, g, signature):
-        """Some by position and some by keyword; now and then one too many, too few, or a wrong one."""
+        """Some by position, some by keyword; now and then one too many, too few or a wrong one."""
         draw = g.random
         texts = []
         wrong = draw.randrange(len(signature)) if signature and draw.random() < 0.08 else None
@@ -149,7 +151,8 @@ class Program:
             if by_keyword:
                 if name in OTHER_NAMES and draw.random() < 0.05:
                     name = draw.choice(OTHER_NAMES[name])
-                texts.append(f"{name.rstrip('_')}={text}" if name != "from_" else f"**{{'from': {text}}}")
+                plain = name.rstrip("_")
+                texts.append(f"**{{'from': {text}}}" if plain == "from" else f"{plain}={text}")
             else:
                 texts.append(text)
         if draw.random() < 0.006:
@@ -161,13 +164,17 @@ class Program:
 
 # Indices
 
+UNUSUAL = ["'x'", "1.5", "None", "...", "True", "False", "[]", "()", "torch.float32", "{}", "2**70",
+           "(None, ...)", "..., ...", "np.int64(0)", "np.array([0, 0])", "[0, 0]", "[[0], [0]]",
+           "slice(1)", "[True, False]", "(0, [0, 0])", "::-1", "::0", "np.bool_(True)", "'x', 0",
+           "0.0", "range(1)", "np.array(1)", "[0.5]", "1:'x'", "torch.tensor(0):", "[slice(1)]",
+           "[None]", "((0,),)"]
+
+
 def index(g):
     shape = g.first_shape
     if g.chance(0.05):
-        return g.pick(["'x'", "1.5", "None", "...", "True", "False", "[]", "()", "torch.float32", "{}", "2**70",
-                       "(None, ...)", "..., ...", "np.int64(0)", "np.array([0, 0])", "[0, 0]", "[[0], [0]]", "slice(1)",
-                       "[True, False]", "(0, [0, 0])", "::-1", "::0", "np.bool_(True)", "'x', 0", "0.0", "range(1)",
-                       "np.array(1)", "[0.5]", "1:'x'", "torch.tensor(0):", "[slice(1)]", "[None]", "((0,),)"])
+        return g.pick(UNUSUAL)
     if g.chance(0.07):
         return g.tensor(shape, "bool")
     parts = []
@@ -186,26 +193,30 @@ def index(g):
             if size == 0 or g.chance(0.05):
                 low, high = -size - 1, size
             value = str(g.random.randint(low, high))
-            parts.append(f"np.int64({value})" if g.chance(0.05) else f"torch.tensor({value})" if g.chance(0.05) else value)
+            parts.append(g.pick([f"np.int64({value})", f"torch.tensor({value})"])
+                         if g.chance(0.1) else value)
         elif kind < 7:
             parts.append(slice_text(g, size))
         elif kind == 7:
             parts.append("None")
             dim -= 1
         elif kind == 8 and dim + 1 < len(shape) and g.chance(0.5):
-            parts.append(g.tensor(shape[dim:dim + 2], g.pick(["bool", "bool", "uint8"]), lambda: "True"))
+            mask = g.pick(["bool", "bool", "uint8"])
+            parts.append(g.tensor(shape[dim:dim + 2], mask, lambda: g.pick(["True", "False"])))
             dim += 1
         elif kind == 8:
             known = g.tensor((size if g.chance(0.93) else size + 1,), "bool")
             parts.append(known)
         elif kind == 9:
             listed = [str(g.random.randrange(max(size, 1))) for _ in range(g.pick([1, 2, 3]))]
-            parts.append(f"[{', '.join(listed)}]" if g.chance(0.7) else f"np.array([{', '.join(listed)}])")
+            text = f"[{', '.join(listed)}]"
+            parts.append(text if g.chance(0.7) else f"np.array({text})")
         elif kind == 10 and g.chance(0.2):
             parts.append(g.pick(["True", "False", "torch.tensor(True)"]))
             dim -= 1
         else:
-            parts.append(parameters.positions(g, g.pick([together, together, (1,), ()]), size, negative=True))
+            several = g.pick([together, together, (1,), ()])
+            parts.append(parameters.positions(g, several, size, negative=True))
         dim += 1
     if len(parts) < 6 and g.chance(0.04):
         parts.append("0")

@@ -1,7 +1,9 @@
 """Random calls give with ember what they give with PyTorch on the CPU.
 
-EMBER_TEST_CALLS=N makes N calls, EMBER_TEST_SEED=S another set of them, and EMBER_TEST_NAME=add,Tensor.sum only calls
-of these names. Failures are grouped by name and kind of difference; each group shows its shortest call.
+EMBER_TEST_CALLS=N makes N calls, EMBER_TEST_SEED=S another set of them, and
+EMBER_TEST_NAME=add,Tensor.sum only calls of these names. Failures are grouped by name and kind of
+difference; each group shows its shortest call. EMBER_TEST_LAST=FILE keeps the call that is being
+made in a file, for one that ends the process.
 """
 
 import collections
@@ -20,9 +22,13 @@ import calls  # noqa: E402
 import compare  # noqa: E402
 import known  # noqa: E402
 import programs  # noqa: E402
+from values import DTYPES  # noqa: E402
 
 SEED = os.environ.get("EMBER_TEST_SEED", "1")
 COUNT = int(os.environ.get("EMBER_TEST_CALLS", 50_000))
+LAST = os.environ.get("EMBER_TEST_LAST")
+# Indices have more forms than the arguments of any function.
+OFTEN = {"Tensor.__getitem__": 10, "Tensor.__setitem__": 10}
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "differences.md"
 NAMES = sorted(programs.shared_names(ember, torch) - set(calls.LEFT_OUT))
 if "EMBER_TEST_NAME" in os.environ:
@@ -31,7 +37,7 @@ if "EMBER_TEST_NAME" in os.environ:
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """One thread, so that it is the same everywhere; and no warnings of old forms, which are called on purpose."""
+    """One thread, as the calls are small; no warnings of old forms, which are called on purpose."""
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -59,14 +65,29 @@ def is_random(name):
 
 def differences(name, seed):
     program = programs.Program(name, seed)
+    if LAST:
+        pathlib.Path(LAST).write_text(f"{compare.HEADER}\n{program.text}\n")
     return compare.compare(program, torch, ember, is_random(name))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_have_the_same_attributes(name):
+    of_torch, of_ember = getattr(torch, name), getattr(ember, name)
+    for attribute in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
+        assert getattr(of_ember, attribute) == getattr(of_torch, attribute), attribute
+    assert str(of_ember) == repr(of_ember) == str(of_torch)
+    assert str(of_ember.to_real()) == str(of_torch.to_real())
+    # There is no complex32.
+    wanted = str(of_torch.to_complex()).replace("complex32", "complex64")
+    assert str(of_ember.to_complex()) == wanted
 
 
 def test_calls():
     groups = collections.defaultdict(list)
+    names = [name for name in NAMES for _ in range(OFTEN.get(name, 1))]
     for i in range(COUNT):
-        name = NAMES[i % len(NAMES)]
-        for one in differences(name, f"{SEED}:{name}:{i // len(NAMES)}"):
+        name = names[i % len(names)]
+        for one in differences(name, f"{SEED}:{name}:{i}"):
             if known.documented(one) is None:
                 groups[name, one.kind].append(one)
     if groups:
@@ -76,8 +97,8 @@ def test_calls():
 
 
 def report(groups):
-    lines = [f"To repeat: EMBER_TEST_SEED={SEED} EMBER_TEST_CALLS={COUNT}. The examples need this line:",
-             compare.HEADER, ""]
+    lines = [f"To repeat: EMBER_TEST_SEED={SEED} EMBER_TEST_CALLS={COUNT}",
+             "The examples need this line:", compare.HEADER, ""]
     for (name, kind), group in sorted(groups.items(), key=lambda item: -len(item[1])):
         shortest = min(group, key=lambda one: len(one.program.text))
         lines += [f"{len(group)} x {name}: {kind}",

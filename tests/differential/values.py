@@ -1,6 +1,7 @@
 """Arguments of random calls, as Python text.
 
-Everything is text: the same line runs with PyTorch and with ember, and a failure prints it as it ran.
+Everything is text: the same line runs with PyTorch and with ember, and a failure prints it as it
+ran.
 """
 
 DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
@@ -15,7 +16,8 @@ MOST_ELEMENTS = 64
 # What no parameter, or only some, can take.
 WRONG = ["None", "'x'", "1.5", "True", "-9", "99", "2**70", "[]", "[1, 'x']", "(0, 0)", "{}", "1j",
          "object()", "torch.float32", "nan", "np.float32(1.5)", "np.int64(1)", "np.bool_(True)",
-         "np.array([1, 2])", "[True]", "(None,)", "'cpu'", "b'x'", "torch.Size([1])", "[1.5]", "slice(1)"]
+         "np.array([1, 2])", "[True]", "(None,)", "'cpu'", "b'x'", "torch.Size([1])", "[1.5]",
+         "slice(1)"]
 
 
 class Text:
@@ -28,7 +30,7 @@ class Text:
         self.dtypes = {}
         self.first = None  # the name of the first tensor, on which later parameters depend
         # What parameters note for those after them.
-        self.dim, self.rows, self.index_shape, self.strided = 0, 1, (), ()
+        self.dim, self.start, self.rows, self.index_shape, self.strided = 0, 0, 1, (), ()
 
     # Numbers
 
@@ -128,7 +130,7 @@ class Text:
         return name
 
     def layout(self, shape):
-        """The shape of a contiguous tensor, and the views that make one of the given shape of it."""
+        """The shape of a contiguous tensor, and the views of it that have the given shape."""
         draw = self.random
         kind = draw.randrange(7)
         if kind == 0:
@@ -165,7 +167,7 @@ class Text:
 
     @property
     def first_shape(self):
-        return self.shapes[self.first] if self.first else self.shape()
+        return self.shapes[self.first] if self.first else (2, 3)
 
     @property
     def first_dtype(self):

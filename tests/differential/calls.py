@@ -21,6 +21,8 @@ erf erfc lgamma sigmoid true_divide atan2 arctan2 hypot copysign nextafter""".sp
 # PyTorch has no form with a number of these.
 OF_TENSORS = """atan2 arctan2 hypot maximum minimum fmax fmin nextafter logical_and logical_or
 logical_xor gcd""".split()
+# PyTorch ends the process where the smallest integer is divided by -1.
+DIVISIONS = ["div", "divide", "floor_divide", "remainder", "fmod", "__floordiv", "__mod"]
 # Their results are not compared: only dtypes, shapes and errors.
 RANDOM = """rand randn rand_like randn_like randint randperm normal bernoulli multinomial uniform_
 normal_ exponential_ bernoulli_ random_ empty empty_like empty_strided new_empty seed initial_seed
@@ -139,7 +141,7 @@ full_like(input:tensor fill_value:number * dtype?:dtype device?:device)
 empty_strided(size:strided stride:dense_strides * dtype?:dtype device?:device)
 arange(end:real * dtype?:dtype device?:device out?:out)
 arange(start:whole end:size step?:whole * dtype?:dtype out?:out)
-arange(start:real end:whole step?:real * dtype?:dtype out?:out)
+arange(start:real end:whole step?:real * dtype?:floating out?:out)
 promote_types(type1:dtype type2:dtype)
 can_cast(from_:dtype to:dtype)
 result_type(tensor1:other tensor2:other)
@@ -256,10 +258,9 @@ LEFT_OUT = {
     "Tensor.cuda": "PyTorch has no CUDA device here; tests/python has these",
     "Tensor.pin_memory": "as Tensor.cuda", "Tensor.is_pinned": "as Tensor.cuda",
     "Tensor.record_stream": "as Tensor.cuda", "Tensor.__cuda_array_interface__": "as Tensor.cuda",
-    "Tensor.data_ptr": "an address", "Tensor.__hash__": "an address",
+    "Tensor.data_ptr": "an address",
     "Tensor.__dlpack__": "a capsule: from_dlpack calls it",
-    "Tensor.__getstate__": "the two store different things: tests/python has copies by pickle",
-    "Tensor.__setstate__": "as Tensor.__getstate__",
+    "Tensor.__setstate__": "the two store different things: tests/python has copies by pickle",
     "Tensor.__array_wrap__": "called by NumPy, which the operators with arrays do",
     "set_rng_state": "a state of PyTorch's generator means nothing to ember's",
     "Tensor": "a class: its methods are here", "Generator": "a class: tests/python has its methods",

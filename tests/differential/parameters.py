@@ -138,6 +138,11 @@ def dtype(g):
     return "torch." + g.pick(DTYPES + ["float", "int", "bool", "long", "double", "half"])
 
 
+def floating(g):
+    """For steps below one: PyTorch ends the process where an integer step becomes zero."""
+    return "torch." + g.pick(FLOATS)
+
+
 def accumulating(g):
     """A dtype that sums and products are likely to take."""
     return "torch." + some(g, ["float32", "float64", "int64", "complex128"])

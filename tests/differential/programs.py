@@ -56,7 +56,8 @@ class Program:
     """The lines that make the arguments, and the line that is compared, which sets r."""
 
     def __init__(self, name, seed):
-        g = Text(random.Random(seed))
+        plain = plain_operator(name.removeprefix("Tensor.")).rstrip("_")
+        g = Text(random.Random(seed), smallest=plain not in calls.DIVISIONS)
         self.name, self.seed = name, seed
         if not name.startswith("Tensor."):
             self.call = self.function(g, name)
@@ -114,7 +115,8 @@ class Program:
             beside = parameters.other(g)
         if plain == name:
             return f"{own} {sign} {beside}"
-        return f"{beside} {sign} {own}" if name[2] == "r" else f"{own} {sign}= {beside}; r = a"
+        # In parentheses, as -2 ** a is -(2 ** a).
+        return f"({beside}) {sign} {own}" if name[2] == "r" else f"{own} {sign}= {beside}; r = a"
 
     def set_item(self, g):
         a = g.tensor()
@@ -156,7 +158,7 @@ class Program:
             else:
                 texts.append(text)
         if draw.random() < 0.006:
-            texts.append(draw.choice(["nothing=1", "dims=0", "dtype_=None"]))
+            texts.append(draw.choice(["nothing=1", "dim_=0", "dtype_=None"]))
         elif draw.random() < 0.006 and not by_keyword:
             texts.append(draw.choice(WRONG))
         return ", ".join(texts)

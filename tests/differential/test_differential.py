@@ -77,9 +77,13 @@ def test_dtypes_have_the_same_attributes(name):
         assert getattr(of_ember, attribute) == getattr(of_torch, attribute), attribute
     assert str(of_ember) == repr(of_ember) == str(of_torch)
     assert str(of_ember.to_real()) == str(of_torch.to_real())
-    # There is no complex32.
-    wanted = str(of_torch.to_complex()).replace("complex32", "complex64")
-    assert str(of_ember.to_complex()) == wanted
+    try:
+        wanted = str(of_torch.to_complex()).replace("complex32", "complex64")
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            of_ember.to_complex()
+    else:
+        assert str(of_ember.to_complex()) == wanted
 
 
 def test_calls():
@@ -98,7 +102,14 @@ def test_calls():
 
 def report(groups):
     lines = [f"To repeat: EMBER_TEST_SEED={SEED} EMBER_TEST_CALLS={COUNT}",
-             "The examples need this line:", compare.HEADER, ""]
+             "The examples need this line:", compare.HEADER, "", "Kinds of difference:"]
+    kinds = collections.defaultdict(list)
+    for (name, kind), group in groups.items():
+        kinds[kind].append((len(group), name))
+    for kind, names in sorted(kinds.items(), key=lambda item: -sum(n for n, _ in item[1])):
+        most = ", ".join(name for _, name in sorted(names, reverse=True)[:4])
+        lines.append(f"{sum(n for n, _ in names)} x {kind}, of {len(names)} names: {most} ...")
+    lines += ["", "By name:"]
     for (name, kind), group in sorted(groups.items(), key=lambda item: -len(item[1])):
         shortest = min(group, key=lambda one: len(one.program.text))
         lines += [f"{len(group)} x {name}: {kind}",

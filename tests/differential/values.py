@@ -23,8 +23,9 @@ WRONG = ["None", "'x'", "1.5", "True", "-9", "99", "2**70", "[]", "[1, 'x']", "(
 class Text:
     """The lines that make the tensors of one call, and the name and shape of each."""
 
-    def __init__(self, random):
+    def __init__(self, random, smallest=True):
         self.random = random
+        self.smallest = smallest  # whether the smallest integer of a dtype may be an element
         self.lines = []
         self.shapes = {}
         self.dtypes = {}
@@ -48,6 +49,7 @@ class Text:
             return str(draw.random() < 0.5)
         if dtype in LIMITS:
             low, high = LIMITS[dtype]
+            low += low < 0 and not self.smallest
             return str(draw.choice([low, high]) if edge else draw.randint(max(low, -4), 9))
         if dtype in FLOATS:
             if edge:

@@ -122,11 +122,11 @@ def test_record_stream(caching):
     s = cuda.Stream()
     x = torch.ones(MIB, device="cuda")
     address = x.data_ptr()
-    y = x + 1  # loads the kernel, which might wait for the device
+    s.wait_stream(cuda.current_stream())
     go = threading.Event()
     with cuda.stream(s):
-        cuda._host_function(lambda: go.wait(60))
         y = x + 1
+        cuda._host_function(lambda: go.wait(60))
     x.record_stream(s)
     del x
     other = torch.empty(MIB, device="cuda").data_ptr()

@@ -136,9 +136,12 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
   return self();
 }
 
+// Not const: what assigns changes something, whatever copy_ may do to a const tensor.
+// NOLINTBEGIN(readability-make-member-function-const)
 Tensor& Tensor::operator=(const Tensor& value) && { return copy_(value); }
 
 Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
+// NOLINTEND(readability-make-member-function-const)
 
 Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   const Device place = options.device ? ops::resolve(*options.device) : device();

@@ -423,9 +423,12 @@ Tensor& where_out(Tensor& out, const Tensor& condition, const Operand& x, const 
   return call_into(out, OpId::where, Operand(condition), x, y);
 }
 
+// Not const, as assignment is not.
+// NOLINTBEGIN(readability-make-member-function-const)
 Tensor& Tensor::operator+=(const Operand& other) { return add_(other); }
 Tensor& Tensor::operator-=(const Operand& other) { return sub_(other); }
 Tensor& Tensor::operator*=(const Operand& other) { return mul_(other); }
 Tensor& Tensor::operator/=(const Operand& other) { return div_(other); }
+// NOLINTEND(readability-make-member-function-const)
 
 }  // namespace ember::inline v0

@@ -60,6 +60,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
     cuda::order(to, from);
     ops::copy_bytes(target, source, from);
     cuda::order(from, to);
+    (void)source.data_ptr();  // or a reset dropped the copy, and the order is of the next epoch
     return;
   }
   const Tensor leaving = packed(source, target.dtype());
@@ -68,6 +69,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
   cuda::order(to, from);
   ops::copy_bytes(arriving, leaving, from);
   cuda::order(from, to);
+  (void)leaving.data_ptr();  // as above
   if (!arriving.is(target)) copy_here(target, arriving);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace ember::inline v0::driver::sim {
 
@@ -87,7 +88,11 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
     return nullptr;
   }
   void* place = nullptr;
-  fault_ = memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
+  // A fault stays, whatever is found after it.
+  if (Status status =
+          memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
+      !status.ok())
+    fault_ = std::move(status);
   return place;
 }
 

@@ -115,7 +115,8 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
   }
   for (const std::size_t i : rest) Tensor(pieces[i]).copy_(tensors[i], pieces[i].is_cuda());
   for (const std::size_t i : arriving)
-    order(current_stream(tensors[i].device()), current_stream(pieces[i].device()));
+    ops::order_behind(tensors[i], current_stream(tensors[i].device()),
+                      current_stream(pieces[i].device()));
 }
 
 }  // namespace

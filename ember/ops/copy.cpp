@@ -59,8 +59,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
   if (same_layout(target, source)) {
     cuda::order(to, from);
     ops::copy_bytes(target, source, from);
-    cuda::order(from, to);
-    (void)source.data_ptr();  // or a reset dropped the copy, and the order is of the next epoch
+    ops::order_behind(source, from, to);
     return;
   }
   const Tensor leaving = packed(source, target.dtype());
@@ -68,8 +67,7 @@ void between_devices(const Tensor& target, const Tensor& source) {
       target.is_contiguous() ? target : empty(target.sizes(), {target.dtype(), target.device()});
   cuda::order(to, from);
   ops::copy_bytes(arriving, leaving, from);
-  cuda::order(from, to);
-  (void)leaving.data_ptr();  // as above
+  ops::order_behind(leaving, from, to);
   if (!arriving.is(target)) copy_here(target, arriving);
 }
 

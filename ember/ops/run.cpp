@@ -2,6 +2,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/factories.h"
+#include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::ops {
@@ -50,6 +51,11 @@ void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& 
   const Tensor& there = is_target ? source : target;
   cuda::copy_in_epoch(stream, here.storage()->epoch(), peer_of(here.device(), there),
                       target.data_ptr(), source.data_ptr(), target.nbytes());
+}
+
+void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::Stream& later) {
+  cuda::order(earlier, later);
+  used.storage()->require_alive();  // after it: a reset that comes later drops what the wait names
 }
 
 void copy_out(void* target, const Tensor& source) {

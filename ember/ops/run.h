@@ -71,6 +71,10 @@ requires(!std::is_same_v<Args, driver::Params>) void run(
 /// Enqueues a copy of the bytes of a dense tensor to another one of the same size, on a stream of
 /// the device of either: refused if one of the devices was reset since its tensor was made.
 void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& stream);
+/// Later work of `later` waits for what `earlier` holds, which used the tensor's memory. Refused if
+/// the tensor's device was reset since: the work may have been dropped, and a wait that is made in
+/// the device's next epoch would not notice.
+void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::Stream& later);
 /// Copies the first element of a tensor on a CUDA device to the host, and waits for it.
 void copy_out(void* target, const Tensor& source);
 

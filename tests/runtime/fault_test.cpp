@@ -207,6 +207,23 @@ TEST(FaultSimulated, KernelExceptionsNameTheKernel) {
   });
 }
 
+TEST(FaultSimulated, ABadAddressIsNotForgottenAtAGoodOne) {
+  if (!is_simulated()) GTEST_SKIP() << "real devices stop at the access";
+  IN_CHILD({
+    const Stream stream;
+    const test::Words<std::uint32_t> words(4, 0);
+    std::uint32_t* const good = words.get();
+    std::uint32_t* const beyond = good + 4;  // of the allocation: found, unlike nowhere()
+    launch(stream, "bad_access, then a good one", [beyond, good](const HostLaunch& on) {
+      (void)on.at(beyond, 1);
+      (void)on.at(good, 1);
+      return on.fault();
+    });
+    expect_fault([&] { stream.synchronize(); }, "synchronize");
+    reset_device();
+  });
+}
+
 TEST(FaultSimulated, CodesThatAreNoFaultsBecomeOne) {
   if (!is_simulated()) GTEST_SKIP() << "CUDA implementations report at the launch";
   IN_CHILD({

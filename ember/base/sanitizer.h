@@ -27,6 +27,8 @@ void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 void AnnotateIgnoreWritesBegin(const char* file, int line);
 void AnnotateIgnoreWritesEnd(const char* file, int line);
+void __tsan_release(void* address);
+void __tsan_acquire(void* address);
 }
 #endif
 
@@ -62,5 +64,19 @@ class Unseen {
   Unseen(const Unseen&) = delete;
   Unseen& operator=(const Unseen&) = delete;
 };
+
+/// What the thread has done, also out of the sanitizer's sight, comes before what any thread does
+/// that calls happens_after() for the same address later. For an order that Unseen hides and that
+/// users may rely on.
+inline void happens_before([[maybe_unused]] const void* address) noexcept {
+#if defined(EMBER_SANITIZED_THREADS)
+  __tsan_release(const_cast<void*>(address));
+#endif
+}
+inline void happens_after([[maybe_unused]] const void* address) noexcept {
+#if defined(EMBER_SANITIZED_THREADS)
+  __tsan_acquire(const_cast<void*>(address));
+#endif
+}
 
 }  // namespace ember::inline v0

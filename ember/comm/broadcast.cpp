@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "ember/base/error.h"
@@ -33,27 +34,19 @@ std::size_t chunk_size(std::size_t bytes) {
   return std::max(kChunk, share);
 }
 
-void chain(const Tensor& source, const std::vector<Tensor>& targets) {
-  struct Hop {
-    const std::byte* from;
-    std::byte* to;
-    Stream stream;
-    std::uint32_t epoch;      // of the sender's memory
-    driver::PeerMemory peer;  // the receiver's
-    Stream sender, receiver;  // current ones
-  };
-  std::vector<Hop> hops;
-  const Tensor* previous = &source;
-  for (const Tensor& target : targets) {
-    hops.push_back({static_cast<const std::byte*>(previous->data_ptr()),
-                    static_cast<std::byte*>(target.data_ptr()), side_stream(previous->get_device()),
-                    previous->storage()->epoch(), ops::peer_of(previous->device(), target),
-                    current_stream(previous->device()), current_stream(target.device())});
-    previous = &target;
-  }
+/// From one device to the next, piece by piece.
+struct Hop {
+  const std::byte* from;
+  std::byte* to;
+  Stream stream;
+  std::uint32_t epoch;      // of the sender's memory
+  driver::PeerMemory peer;  // the receiver's
+  Stream sender, receiver;  // current ones
+};
+
+void send(const std::vector<Hop>& hops, std::size_t bytes) {
   order(hops.front().sender, hops.front().stream);
   for (const Hop& hop : hops) order(hop.receiver, hop.stream);
-  const std::size_t bytes = source.nbytes();
   const std::size_t chunk = chunk_size(bytes);
   for (std::size_t start = 0; start < bytes; start += chunk) {
     const std::size_t size = std::min(chunk, bytes - start);
@@ -70,15 +63,33 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
   }
 }
 
+void chain(const Tensor& source, const std::vector<Tensor>& targets) {
+  std::vector<Hop> hops;
+  std::vector<ops::Use> uses;
+  const Tensor* previous = &source;
+  for (const Tensor& target : targets) {
+    hops.push_back({static_cast<const std::byte*>(previous->data_ptr()),
+                    static_cast<std::byte*>(target.data_ptr()), side_stream(previous->get_device()),
+                    previous->storage()->epoch(), ops::peer_of(previous->device(), target),
+                    current_stream(previous->device()), current_stream(target.device())});
+    uses.push_back({*previous, hops.back().stream});
+    uses.push_back({target, hops.back().stream});
+    previous = &target;
+  }
+  ops::with_uses(uses, [&] { send(hops, source.nbytes()); });
+}
+
 /// To peers that lie like the source: all of them at once, and none waits for another.
 void copy_small(const Tensor& source, const std::vector<Tensor>& targets) {
   const Stream from = current_stream(source.device());
   const Event& ready = mark(from);
   for (const Tensor& target : targets) {
     const Stream to = current_stream(target.device());
-    ready.wait(to);
-    ops::move_bytes(target, source);
-    order(to, from);
+    ops::with_uses(std::array{ops::Use{source, to}}, [&] {
+      ready.wait(to);
+      ops::move_bytes(target, source);
+      order(to, from);
+    });
   }
 }
 

@@ -68,31 +68,48 @@ std::int64_t piece_of(std::int64_t rest, std::size_t item) {
   return rest / 8 * 5 / unit * unit;
 }
 
+/// The first of the others comes by copies on a side stream, piece by piece, beside the sums.
+void copy_and_add(const Tensor& result, const Tensor& root,
+                  const std::vector<const Tensor*>& others) {
+  const Stream sums = current_stream(root.device());
+  const Stream copies = side_stream(root.get_device());
+  std::vector<const Tensor*> terms = others;
+  terms.front() = &result;
+  order(sums, copies);
+  for (std::int64_t first = 0, count = 0; first < root.numel(); first += count) {
+    count = piece_of(root.numel() - first, root.element_size());
+    const Tensor arriving = flat_piece(result, first, count);
+    ops::copy_bytes(arriving, flat_piece(*others.front(), first, count), copies);
+    order(copies, sums);
+    add_piece(result, root, terms, first, count);
+  }
+}
+
 /// Adds in order; `others` are those of the inputs that are not the root.
 void add_up(const Tensor& result, const Tensor& root, const std::vector<const Tensor*>& others) {
   const Stream sums = current_stream(root.device());
-  for (const Tensor* other : others)
-    if (is_elsewhere(*other, root)) order(current_stream(other->device()), sums);
   // What is copied becomes the result, so it must be what is added to the root itself.
   const Tensor& copied = *others.front();
-  if (root.nbytes() <= kDirect || !is_elsewhere(copied, root)) {
-    add_piece(result, root, others, 0, root.numel());
-  } else {
-    std::vector<const Tensor*> terms = others;
-    terms.front() = &result;
-    const Stream copies = side_stream(root.get_device());
-    order(sums, copies);
-    for (std::int64_t first = 0, count = 0; first < root.numel(); first += count) {
-      count = piece_of(root.numel() - first, root.element_size());
-      const Tensor arriving = flat_piece(result, first, count);
-      ops::copy_bytes(arriving, flat_piece(copied, first, count), copies);
-      order(copies, sums);
-      add_piece(result, root, terms, first, count);
-    }
-  }
-  const Event& done = mark(sums);
+  const bool copies_first = root.nbytes() > kDirect && is_elsewhere(copied, root);
+  std::vector<ops::Use> uses;
   for (const Tensor* other : others)
-    if (is_elsewhere(*other, root)) done.wait(current_stream(other->device()));
+    if (is_elsewhere(*other, root)) uses.push_back({*other, sums});
+  if (copies_first) {
+    const Stream copies = side_stream(root.get_device());
+    uses.push_back({result, copies});
+    uses.push_back({copied, copies});
+  }
+  ops::with_uses(uses, [&] {
+    for (const Tensor* other : others)
+      if (is_elsewhere(*other, root)) order(current_stream(other->device()), sums);
+    if (copies_first)
+      copy_and_add(result, root, others);
+    else
+      add_piece(result, root, others, 0, root.numel());
+    const Event& done = mark(sums);
+    for (const Tensor* other : others)
+      if (is_elsewhere(*other, root)) done.wait(current_stream(other->device()));
+  });
 }
 
 }  // namespace

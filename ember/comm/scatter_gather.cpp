@@ -104,19 +104,23 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
                        use_peer_access(tensors[i].get_device(), pieces[i].get_device());
     (bytes ? arriving : rest).push_back(i);
   }
-  if (!arriving.empty()) {
-    const Stream to = current_stream(pieces[0].device());
-    const Event& ready = mark(to);
-    for (const std::size_t i : arriving) {
-      const Stream from = current_stream(tensors[i].device());
-      ready.wait(from);
-      ops::copy_bytes(pieces[i], tensors[i], from);
-    }
-  }
-  for (const std::size_t i : rest) Tensor(pieces[i]).copy_(tensors[i], pieces[i].is_cuda());
+  std::vector<ops::Use> uses;
   for (const std::size_t i : arriving)
-    ops::order_behind(tensors[i], current_stream(tensors[i].device()),
-                      current_stream(pieces[i].device()));
+    uses.push_back({pieces[i], current_stream(tensors[i].device())});
+  ops::with_uses(uses, [&] {
+    if (!arriving.empty()) {
+      const Event& ready = mark(current_stream(pieces[0].device()));
+      for (const std::size_t i : arriving) {
+        const Stream from = current_stream(tensors[i].device());
+        ready.wait(from);
+        ops::copy_bytes(pieces[i], tensors[i], from);
+      }
+    }
+    for (const std::size_t i : rest) Tensor(pieces[i]).copy_(tensors[i], pieces[i].is_cuda());
+    for (const std::size_t i : arriving)
+      ops::order_behind(tensors[i], current_stream(tensors[i].device()),
+                        current_stream(pieces[i].device()));
+  });
 }
 
 }  // namespace

@@ -68,6 +68,10 @@ class EMBER_TEST_API Driver {
   virtual bool may_wait() noexcept = 0;
   /// How often the device has been reset: its epoch. Zero for a device that does not exist.
   virtual std::uint32_t device_epoch(int device) noexcept = 0;
+  /// Whether a reset of the device has ended that epoch for good: work of it that was in progress
+  /// has stopped, and no longer touches memory of the host or of other devices. False for the
+  /// present epoch, and for kAnyEpoch.
+  virtual bool epoch_ended(int device, std::uint32_t epoch) noexcept = 0;
   /// Begins a new epoch: drops every stream, event and allocation of the device and the work that
   /// waits in its queues, and clears its fault. Blocks until work in progress has stopped. Pinned
   /// host memory keeps its contents, but may no longer be pinned. A machine that cannot clear a

@@ -27,6 +27,9 @@ class ForwardingDriver : public Driver {
   int device_count() noexcept override { return next_->device_count(); }
   bool device_active(int device) noexcept override { return next_->device_active(device); }
   std::uint32_t device_epoch(int device) noexcept override { return next_->device_epoch(device); }
+  bool epoch_ended(int device, std::uint32_t epoch) noexcept override {
+    return next_->epoch_ended(device, epoch);
+  }
   bool may_wait() noexcept override { return next_->may_wait(); }
   using Driver::copy;
   using Driver::free;

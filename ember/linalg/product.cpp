@@ -223,11 +223,10 @@ class Call {
 
 /// beta * out.
 void scale(const Tensor& out, const Factors& factors) {
-  Tensor target = out;
   if (factors.beta.to<Complex<double>>() == Complex<double>(0))
-    target.zero_();
+    out.zero_();
   else
-    target.mul_(factors.beta);
+    out.mul_(factors.beta);
 }
 
 bool may_compute(const Tensor& out) {

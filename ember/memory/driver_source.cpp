@@ -41,6 +41,10 @@ std::uint32_t DriverEvents<Source>::device_epoch(int device) noexcept {
   return made().device_epoch(device);
 }
 template <class Source>
+bool DriverEvents<Source>::epoch_ended(int device, std::uint32_t epoch) noexcept {
+  return made().epoch_ended(device, epoch);
+}
+template <class Source>
 bool DriverEvents<Source>::may_wait() noexcept {
   return made().may_wait();
 }

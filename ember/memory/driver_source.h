@@ -16,6 +16,7 @@ class DriverEvents : public Source {
   Status event_synchronize(driver::EventHandle event) noexcept final;
   Status device_synchronize(int device) noexcept final;
   std::uint32_t device_epoch(int device) noexcept final;
+  bool epoch_ended(int device, std::uint32_t epoch) noexcept final;
   bool may_wait() noexcept final;
 };
 

@@ -28,16 +28,14 @@ EventPool::Recorded EventPool::record(const driver::StreamHandle& stream,
       out = event;
       return Recorded::yes;
     }
-    const bool idle = status.code() == Code::context_is_destroyed;
-    const bool lost = status.code() == Code::invalid_handle;
-    // An event that was used before may be what a reset has taken; with a new one it can only be
-    // the stream.
-    if (used && (idle || lost)) {
+    const bool lost = status.code() == Code::context_is_destroyed ||  // by a reset
+                      status.code() == Code::invalid_handle;
+    // What is gone may be an event that was used before; with a new one it can only be the stream.
+    if (used && lost) {
       (void)source_.event_destroy(event);
       continue;
     }
     give_back(event);
-    if (idle) return Recorded::idle;
     return lost ? Recorded::lost : Recorded::not_now;
   }
 }

@@ -23,7 +23,6 @@ class EventPool {
   enum class Recorded {
     yes,
     not_now,  // worth another try
-    idle,     // the stream went with a reset, and its work too
     lost,     // the stream is gone, but its work may be in progress
   };
   /// Takes an event that stands for what the stream holds now.

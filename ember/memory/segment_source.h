@@ -28,6 +28,10 @@ class EventSource {
   virtual Status device_synchronize(int /*device*/) noexcept { return Code::not_supported; }
   /// How often the device was reset.
   virtual std::uint32_t device_epoch(int /*device*/) noexcept { return 0; }
+  /// Whether a reset has ended that epoch of the device, and all work in it has stopped.
+  virtual bool epoch_ended(int device, std::uint32_t epoch) noexcept {
+    return epoch < device_epoch(device);
+  }
   /// False on a thread that work on a device waits for, such as in a host function: calls that
   /// block answer not_permitted there.
   virtual bool may_wait() noexcept { return true; }

@@ -37,7 +37,6 @@ void StreamUses::publish(StreamUse* use) noexcept {
       case EventPool::Recorded::yes: recorded.emplace_back(stream, event); break;
       case EventPool::Recorded::not_now: owed.push_back(stream); break;
       case EventPool::Recorded::lost: lost.push_back(stream); break;
-      case EventPool::Recorded::idle: break;
     }
   }
 
@@ -80,12 +79,13 @@ void StreamUses::retry_owed() noexcept {
   });
 }
 
-// Streams that are lost and whose device was reset since have nothing to do any more.
+// Streams that are lost and whose device was reset since have nothing to do any more, once the
+// reset has stopped what they were doing.
 void StreamUses::drop_reset() noexcept {
   MutexLock lock(state_);
   std::erase_if(lost_, [this](StreamUse* use) EMBER_REQUIRES(turn_) {
     std::erase_if(use->lost, [this](const driver::StreamHandle& stream) {
-      return stream.epoch != source_.device_epoch(stream.device);
+      return source_.epoch_ended(stream.device, stream.epoch);
     });
     if (!use->lost.empty()) return false;
     if (use->done()) finish(use);
@@ -123,6 +123,15 @@ void StreamUses::note_failure(int device, const Status& status, Status& failure)
   if (device == device_ && failure.ok()) failure = status;
 }
 
+// A device that was reset has dropped its work, and its events with it. While the reset is in
+// progress, so may be the task that used the memory.
+bool StreamUses::is_gone(const driver::EventHandle& event, const Status& status,
+                         Effort effort) const noexcept {
+  if (status.code() != Code::context_is_destroyed) return false;
+  if (source_.epoch_ended(event.device, event.epoch)) return true;
+  return effort != Effort::look && source_.device_synchronize(event.device).ok();
+}
+
 Status StreamUses::collect(Effort effort) noexcept {
   Status failure;
   retry_owed();
@@ -141,11 +150,10 @@ Status StreamUses::collect(Effort effort) noexcept {
     }
     const Status status = effort == Effort::wait ? source_.event_synchronize(entry.event)
                                                  : source_.event_query(entry.event);
-    // A device that was reset has dropped its work, and its events with it.
-    const bool gone = status.code() == Code::context_is_destroyed;
-    if (!status.ok() && !gone) {
-      // not_permitted: not from this thread.
-      if (status.code() != Code::not_ready && status.code() != Code::not_permitted)
+    if (!status.ok() && !is_gone(entry.event, status, effort)) {
+      // not_permitted: not from this thread. A reset that is in progress is no failure either.
+      if (status.code() != Code::not_ready && status.code() != Code::not_permitted &&
+          status.code() != Code::context_is_destroyed)
         note_failure(entry.event.device, status, failure);
       ++i;
       continue;

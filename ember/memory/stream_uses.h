@@ -28,7 +28,8 @@ struct StreamUse {
 ///
 /// What the streams of a device in fault use stays parked until that is reset. Only failures of the
 /// device that the memory belongs to are reported. A reset ends all work of its device: streams and
-/// events from before answer that they are gone, which counts as done.
+/// events from before answer that they are gone, which counts as done once the reset has stopped
+/// the work that was in progress.
 ///
 /// poll() waits for nothing. settle() and wait() wait for devices and for each other, so a thread
 /// that work on a device waits for must not call them.
@@ -101,6 +102,8 @@ class StreamUses {
     done(done_);
     done_.clear();
   }
+  bool is_gone(const driver::EventHandle& event, const Status& status,
+               Effort effort) const noexcept;
   Status collect(Effort effort) noexcept EMBER_REQUIRES(turn_);
   void retry_owed() noexcept EMBER_REQUIRES(turn_);
   void drop_reset() noexcept EMBER_REQUIRES(turn_);

@@ -56,18 +56,21 @@ void between_devices(const Tensor& target, const Tensor& source) {
   const cuda::Stream to = cuda::current_stream(target.device());
   // Without it the bytes would go through the host.
   cuda::use_peer_access(source.get_device(), target.get_device());
+  const auto move = [&](const Tensor& arriving, const Tensor& leaving) {
+    ops::with_uses(std::array{ops::Use{arriving, from}}, [&] {
+      cuda::order(to, from);
+      ops::copy_bytes(arriving, leaving, from);
+      ops::order_behind(leaving, from, to);
+    });
+  };
   if (same_layout(target, source)) {
-    cuda::order(to, from);
-    ops::copy_bytes(target, source, from);
-    ops::order_behind(source, from, to);
+    move(target, source);
     return;
   }
   const Tensor leaving = packed(source, target.dtype());
   const Tensor arriving =
       target.is_contiguous() ? target : empty(target.sizes(), {target.dtype(), target.device()});
-  cuda::order(to, from);
-  ops::copy_bytes(arriving, leaving, from);
-  ops::order_behind(leaving, from, to);
+  move(arriving, leaving);
   if (!arriving.is(target)) copy_here(target, arriving);
 }
 

@@ -58,6 +58,10 @@ void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::S
   used.storage()->require_alive();  // after it: a reset that comes later drops what the wait names
 }
 
+void note(std::span<const Use> uses) noexcept {
+  for (const Use& use : uses) use.tensor.storage()->record_stream(use.stream);
+}
+
 void copy_out(void* target, const Tensor& source) {
   const cuda::Stream stream = cuda::current_stream(source.device());
   cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.data_ptr(),

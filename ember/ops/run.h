@@ -75,6 +75,26 @@ void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& 
 /// the tensor's device was reset since: the work may have been dropped, and a wait that is made in
 /// the device's next epoch would not notice.
 void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::Stream& later);
+
+/// A tensor whose memory work on another stream than its own uses.
+struct Use {
+  Tensor tensor;
+  cuda::Stream stream;
+};
+/// Notes the streams with the memory (record_stream).
+void note(std::span<const Use> uses) noexcept;
+/// Calls `work`, which enqueues such uses and lets the memory's own streams wait for them. If it
+/// throws before they do, as when a device faults or is reset, the streams are noted with the
+/// memory: nobody gets it while a task that was enqueued may touch it.
+template <class Work>
+void with_uses(std::span<const Use> uses, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    note(uses);
+    throw;
+  }
+}
 /// Copies the first element of a tensor on a CUDA device to the host, and waits for it.
 void copy_out(void* target, const Tensor& source);
 

@@ -258,6 +258,12 @@ TEST(CommReset, OldMemoryIsNotWrittenOnANewStream) {
   });
 }
 
+/// Whether a test may go on to its child. There the question would come before the driver is
+/// installed.
+bool are_peers(int device, int peer) {
+  return in_child() || cuda::can_device_access_peer(device, peer);
+}
+
 /// Resets device 1 right before a call that touches memory of it, as well as a tensor of device 0,
 /// and has others use the memory.
 void expect_refused_after_a_late_reset(
@@ -302,13 +308,134 @@ TEST(CommReset, OldMemoryOfAPeerIsNotCopied) {
 
 TEST(CommReset, OldMemoryOfAPeerIsNotAdded) {
   NEEDS_DEVICES(2);
+  if (!cuda::can_device_access_peer(0, 1))
+    GTEST_SKIP() << "inputs are copied before they are added";
   IN_CHILD({
     expect_refused_after_a_late_reset(driver::Call::launch,
                                       [](const Tensor& near, const Tensor& old) {
-                                        if (!cuda::can_device_access_peer(0, 1))
-                                          std::exit(0);  // they are not added directly
                                         (void)comm::reduce_add({near, old}, 0);
                                       });
+  });
+}
+
+/// Calls `use`, which enqueues work behind a gate on stream 0 of device 1 and fails before the
+/// other streams that it concerns wait for that work. What the work touches of device 0 stays out
+/// of use until it is done: `held`, whose last owner is `use`.
+void expect_kept_after_a_failure(const std::function<void(HookedDriver&, Tensor held)>& use) {
+  NEEDS_CACHING();
+  HookedDriver& driver = HookedDriver::install();
+  const Shape sizes{1000};
+  const Options here(uint8, cuda_device(0));
+  Tensor held = full(sizes, 1, here);
+  const void* const address = held.data_ptr();
+  const cuda::Stream busy(1);
+  {
+    const cuda::StreamGuard guard(busy);
+    use(driver, full(sizes, 1, here));  // so that nothing is made, and nobody waited for, below
+  }
+  for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+  Gate gate(busy);
+  {
+    const cuda::StreamGuard guard(busy);
+    use(driver, std::move(held));
+  }
+  EXPECT_FALSE(driver.waits());
+  const Tensor young = full(sizes, 2, here);
+  EXPECT_NE(young.data_ptr(), address);
+  gate.open();
+  for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+  EXPECT_EQ(empty(sizes, here).data_ptr(), address) << "lost for good";
+}
+
+/// The event that would order what follows behind a call cannot be recorded.
+void fail_after_next(HookedDriver& driver, driver::Call call) {
+  driver.before_next(call, [&driver] {
+    driver.before_next(driver::Call::event_record,
+                       [] { return Status(Code::launch_out_of_resources, "injected"); });
+  });
+}
+
+TEST(CommFailure, KeepsWhatACopyFromAPeerWrites) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    const Tensor source = full({1000}, 3, Options(uint8, cuda_device(1)));
+    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+      fail_after_next(driver, driver::Call::copy);
+      EXPECT_ERROR(Tensor(held).copy_(source), AcceleratorError, "injected");
+    });
+  });
+}
+
+TEST(CommFailure, KeepsWhatAGatherWrites) {
+  NEEDS_DEVICES(2);
+  if (!are_peers(1, 0)) GTEST_SKIP() << "bytes go through the host";
+  IN_CHILD({
+    const Tensor source = full({1000}, 3, Options(uint8, cuda_device(1)));
+    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+      fail_after_next(driver, driver::Call::copy);
+      EXPECT_ERROR(comm::gather({source}, 0, {}, held), AcceleratorError, "injected");
+    });
+  });
+}
+
+TEST(CommFailure, KeepsWhatABroadcastReads) {
+  NEEDS_DEVICES(2);
+  if (!are_peers(1, 0)) GTEST_SKIP() << "bytes go through the host";
+  IN_CHILD({
+    const Tensor target = full({1000}, 3, Options(uint8, cuda_device(1)));
+    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+      fail_after_next(driver, driver::Call::launch);
+      EXPECT_ERROR(comm::broadcast(held, {}, {{target}}), AcceleratorError, "injected");
+    });
+  });
+}
+
+TEST(CommFailure, KeepsWhatASumReads) {
+  NEEDS_DEVICES(2);
+  if (!cuda::can_device_access_peer(1, 0))
+    GTEST_SKIP() << "inputs are copied before they are added";
+  IN_CHILD({
+    const Tensor root = full({1000}, 3, Options(uint8, cuda_device(1)));
+    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+      fail_after_next(driver, driver::Call::launch);
+      EXPECT_ERROR(comm::reduce_add({held, root}, 1), AcceleratorError, "injected");
+    });
+  });
+}
+
+// The first hop of a chain is under way when the second one cannot be made.
+TEST(CommFailure, KeepsWhatAChainUses) {
+  NEEDS_DEVICES(3);
+  for (int i = 0; i < 2; ++i)
+    if (!are_peers(i, i + 1)) GTEST_SKIP() << "there is no chain";
+  NEEDS_CACHING();
+  IN_CHILD({
+    HookedDriver& driver = HookedDriver::install();
+    const Shape sizes{std::int64_t{8} << 20};
+    const Options on_second(uint8, cuda_device(1));
+    const Tensor source = full(sizes, 1, Options(uint8, cuda_device(0)));
+    const Tensor last = full(sizes, 1, Options(uint8, cuda_device(2)));
+    Tensor next = full(sizes, 1, on_second);
+    const void* const address = next.data_ptr();
+    const cuda::Stream busy(0);
+    (void)comm::broadcast(source, {0, 1, 2});  // makes the streams that it needs
+    for (int i = 0; i < 3; ++i) cuda::synchronize(i);
+    Gate gate(busy);
+    {
+      const cuda::StreamGuard guard(busy);
+      driver.before_next(driver::Call::copy, [&driver] {
+        driver.before_next(driver::Call::copy,
+                           [] { return Status(Code::launch_out_of_resources, "injected"); });
+      });
+      EXPECT_ERROR(comm::broadcast(source, {}, {{std::move(next), last}}), AcceleratorError,
+                   "injected");
+      EXPECT_FALSE(driver.waits());
+    }
+    next = Tensor();
+    EXPECT_NE(empty(sizes, on_second).data_ptr(), address);
+    gate.open();
+    for (int i = 0; i < 3; ++i) cuda::synchronize(i);
+    EXPECT_EQ(empty(sizes, on_second).data_ptr(), address) << "lost for good";
   });
 }
 

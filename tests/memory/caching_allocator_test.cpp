@@ -207,6 +207,39 @@ TEST_F(CachingAllocatorTest, AnEventFromBeforeAResetStandsForNothing) {
   EXPECT_EQ(allocate(kKiB)->address(), pointer);
 }
 
+// What a reset drops is over at once; a task that is running goes on for a while.
+TEST_F(CachingAllocatorTest, MemoryWaitsForWhatAResetHasNotStoppedYet) {
+  constexpr int kOther = 1;
+  void* const pointer = allocate(kKiB)->address();
+  const driver::StreamHandle stream = stream_handle(2, kOther);
+  // Freed before the reset, with an event, or while it is in progress, when none can be recorded.
+  for (const bool freed_before : {true, false}) {
+    driver::StreamHandle used = stream;
+    used.epoch = device_.device_epoch(kOther);
+    EXPECT_TRUE(allocator_.record_stream(pointer, used));
+    if (freed_before) EXPECT_TRUE(allocator_.free(pointer));
+    device_.begin_reset(kOther);
+    if (!freed_before) EXPECT_TRUE(allocator_.free(pointer));
+    Block* next = allocate(kKiB);
+    EXPECT_NE(next->address(), pointer);
+    EXPECT_TRUE(allocator_.free(next->address()));
+    device_.end_reset(kOther);
+    EXPECT_EQ(allocate(kKiB)->address(), pointer);
+  }
+  EXPECT_EQ(device_.devices_synchronized(), 0);
+}
+
+// Whoever must have the memory waits for the device.
+TEST_F(CachingAllocatorTest, AResetInProgressIsWaitedForWhenMemoryRunsOut) {
+  constexpr int kOther = 1;
+  void* const pointer = allocate(kCapacity)->address();
+  EXPECT_TRUE(allocator_.record_stream(pointer, stream_handle(2, kOther)));
+  EXPECT_TRUE(allocator_.free(pointer));
+  device_.begin_reset(kOther);
+  EXPECT_NE(allocate(kCapacity), nullptr);
+  EXPECT_EQ(device_.devices_synchronized(), 1);
+}
+
 TEST_F(CachingAllocatorTest, AResetLeavesNoEventsBehind) {
   constexpr int kOther = 1, kThird = 2;
   void* const pointer = allocate(kKiB)->address();

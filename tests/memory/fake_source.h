@@ -49,6 +49,11 @@ class FakeSource : public Base {
   }
   /// The device's events are gone, and its memory; handles from before are refused.
   void reset(int device) {
+    begin_reset(device);
+    end_reset(device);
+  }
+  /// The same in two steps: in between, work of the old epoch is still in progress.
+  void begin_reset(int device) {
     const std::lock_guard lock(mutex_);
     faults_.erase(device);
     ++epochs_[static_cast<std::size_t>(device)];
@@ -56,6 +61,13 @@ class FakeSource : public Base {
     if (device != memory_of_) return;
     segments_.clear();
     held_ = 0;
+  }
+  void end_reset(int device) {
+    const auto at = static_cast<std::size_t>(device);
+    oldest_[at] = device_epoch(device);
+  }
+  bool epoch_ended(int device, std::uint32_t epoch) noexcept override {
+    return epoch < oldest_[static_cast<std::size_t>(device)];
   }
   std::uint32_t device_epoch(int device) noexcept override {
     return epochs_[static_cast<std::size_t>(device)];
@@ -206,6 +218,7 @@ class FakeSource : public Base {
   std::mutex mutex_;
   std::map<int, Code> faults_;
   std::array<std::atomic<std::uint32_t>, 8> epochs_{};
+  std::array<std::atomic<std::uint32_t>, 8> oldest_{};  // not ended yet
   std::set<void*> destroyed_;
   std::atomic<int> devices_synchronized_{0};
   std::atomic<int> countdown_{-1}, calls_{0};

@@ -89,6 +89,44 @@ TEST(ResetWork, EndsWaitsForWorkThatItDropped) {
   });
 }
 
+// A task that is running when its device is reset may still touch another device's memory, and
+// pinned memory, which that reset does not take.
+TEST(ResetWork, KeepsMemoryOfOthersFromReuseWhileItRuns) {
+  if (!is_simulated()) GTEST_SKIP() << kSimulatedOnly;
+  NEEDS_DEVICES(2);
+  NEEDS_CACHING();
+  IN_CHILD({
+    const Stream own(0);
+    for (const bool freed_before : {true, false}) {
+      const Stream stream(1);
+      DeviceBuffer buffer = allocate(4096, own);
+      PinnedBuffer pinned = allocate_pinned(4096);
+      const void* const address = buffer.data();
+      const void* const pinned_address = pinned.data();
+      Gate gate(stream);
+      gate.await_running();
+      record_stream(buffer, stream);
+      EXPECT_TRUE(pinned_record_event(pinned, stream));
+      const auto free = [&] {
+        buffer.reset();
+        pinned.reset();
+      };
+      if (freed_before) free();
+      const std::uint32_t before = active_driver().device_epoch(1);
+      std::thread reset([] { reset_device(1); });
+      while (active_driver().device_epoch(1) == before) std::this_thread::yield();
+      if (!freed_before) free();
+      EXPECT_FALSE(active_driver().epoch_ended(1, before));
+      EXPECT_NE(allocate(4096, own).data(), address);
+      EXPECT_NE(allocate_pinned(4096).data(), pinned_address);
+      gate.open();
+      reset.join();
+      EXPECT_TRUE(active_driver().epoch_ended(1, before));
+      EXPECT_EQ(allocate(4096, own).data(), address);
+    }
+  });
+}
+
 /// Resets device 0 at the first copy that it is told of.
 class ResetAtCopy final : public Observer {
  public:

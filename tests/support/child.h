@@ -8,6 +8,9 @@
 
 namespace ember::test {
 
+/// Whether this is the process of IN_CHILD, which comes past what stands before it as well.
+inline bool in_child() { return testing::internal::InDeathTestChild(); }
+
 /// How the process of IN_CHILD ends. GoogleTest prints nothing there, so the failures go to the
 /// error stream, which it shows.
 [[noreturn]] inline void exit_child() {

@@ -31,10 +31,17 @@ class HookedDriver : public driver::ForwardingDriver {
     return driver;
   }
 
-  /// Once, before the next call of this kind, on the thread that makes it. One thread only.
-  void before_next(driver::Call call, std::function<void()> what) {
+  /// Once, before the next call of this kind, on the thread that makes it. One thread only. The
+  /// call is not made if `what` returns a failure.
+  void before_next(driver::Call call, std::function<Status()> what) {
     call_ = call;
     what_ = std::move(what);
+  }
+  void before_next(driver::Call call, std::function<void()> what) {
+    before_next(call, std::function<Status()>([what = std::move(what)] {
+                  what();
+                  return Status();
+                }));
   }
   /// Whether that call is still to come.
   bool waits() const { return what_ != nullptr; }
@@ -42,13 +49,13 @@ class HookedDriver : public driver::ForwardingDriver {
  protected:
   Status before(driver::Call call) noexcept override {
     if (call == call_)
-      if (const auto what = std::exchange(what_, nullptr)) what();
+      if (const auto what = std::exchange(what_, nullptr)) return what();
     return {};
   }
 
  private:
   driver::Call call_ = driver::Call::malloc;
-  std::function<void()> what_;
+  std::function<Status()> what_;
 };
 
 }  // namespace ember::test

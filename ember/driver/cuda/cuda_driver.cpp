@@ -85,6 +85,11 @@ std::uint32_t CudaDriver::device_epoch(int device) noexcept {
   return find(device, on).ok() ? on->epoch() : 0;
 }
 
+// The epoch turns when the context is gone, and all its work with it.
+bool CudaDriver::epoch_ended(int device, std::uint32_t epoch) noexcept {
+  return epoch < device_epoch(device);
+}
+
 Status CudaDriver::device_reset(int device) noexcept {
   Device* on = nullptr;
   EMBER_TRY(find(device, on));

@@ -30,6 +30,7 @@ class CudaDriver final : public Driver {
   Status device_synchronize(int device) noexcept override;
   bool may_wait() noexcept override;
   std::uint32_t device_epoch(int device) noexcept override;
+  bool epoch_ended(int device, std::uint32_t epoch) noexcept override;
   Status device_reset(int device) noexcept override;
 
   using Driver::free;

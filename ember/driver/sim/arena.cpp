@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "ember/base/bytes.h"
+#include "ember/base/sanitizer.h"
 
 namespace ember::inline v0::driver::sim {
 namespace {
@@ -76,6 +77,7 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
   if (epoch != memory.epoch) return from_earlier_epoch(device);
+  if (epoch != 0) happens_after(&memory.others_inside);  // it may be what a reset waited to clear
   if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
   const std::size_t most = bytes_ - context_bytes(bytes_);
   if (bytes <= most) {
@@ -170,6 +172,8 @@ void Arena::enter(int device) {
 
 void Arena::leave(int device) {
   Memory& memory = memory_of(device);
+  happens_before(&memory.others_inside);
+  const Unseen leaving;  // the tasks of two devices learn nothing of each other here
   const std::unique_lock lock(memory.mutex);
   if (--memory.others_inside == 0 && std::exchange(memory.to_clear, false)) clear(memory, device);
 }

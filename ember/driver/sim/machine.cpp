@@ -40,7 +40,6 @@ Status illegal_access(int device, const void* pointer, std::size_t bytes, const 
 
 TaskMemory::~TaskMemory() {
   if (others_.none()) return;
-  const Unseen look;
   for (std::size_t other = 0; other < others_.size(); ++other)
     if (others_[other]) machine_.arena.leave(static_cast<int>(other));
 }

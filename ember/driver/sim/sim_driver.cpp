@@ -171,6 +171,10 @@ std::uint32_t SimDriver::device_epoch(int device) noexcept {
   return check_device(device).ok() ? machine_.health_of(device).epoch() : 0;
 }
 
+bool SimDriver::epoch_ended(int device, std::uint32_t epoch) noexcept {
+  return check_device(device).ok() && epoch < at(device).oldest.load(std::memory_order_acquire);
+}
+
 Status SimDriver::device_reset(int device) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(refuse_on_worker("resetting a device"));
@@ -196,6 +200,7 @@ Status SimDriver::device_reset(int device) noexcept {
     for (Stream* stream : streams_of(other)) stream->timeline().wake();
   for (const Point& tail : tails)
     if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+  state.oldest.store(epoch, std::memory_order_release);
   const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;
     table.for_each([&](void* native, auto& object) {

@@ -27,6 +27,7 @@ class SimDriver final : public Driver {
   Status device_synchronize(int device) noexcept override;
   bool may_wait() noexcept override;
   std::uint32_t device_epoch(int device) noexcept override;
+  bool epoch_ended(int device, std::uint32_t epoch) noexcept override;
   Status device_reset(int device) noexcept override;
 
   using Driver::free;
@@ -78,6 +79,7 @@ class SimDriver final : public Driver {
         : ordinal(position), default_stream(machine, index) {}
     const int ordinal;  // among all devices of the machine, before CUDA_VISIBLE_DEVICES
     std::atomic<bool> active{false};
+    std::atomic<std::uint32_t> oldest{0};  // the first epoch of which work may be in progress
     Stream default_stream;
     Mutex reset_mutex;  // held for the length of a reset
     Mutex mutex;

@@ -119,7 +119,7 @@ void spread(const Tensor& source, const std::vector<Tensor>& targets) {
              all_different(targets)) {
     chain(source, targets);
   } else {
-    for (Tensor target : targets) target.copy_(source, true);
+    for (const Tensor& target : targets) target.copy_(source, true);
   }
 }
 
@@ -145,7 +145,7 @@ std::vector<Tensor> broadcast_into(const Tensor& tensor, const std::vector<Tenso
     (out[i].device() == tensor.device() ? here : elsewhere).push_back(out[i]);
   }
   if (!elsewhere.empty()) spread(without_gaps(tensor), elsewhere);
-  for (Tensor target : here) target.copy_(tensor, true);
+  for (const Tensor& target : here) target.copy_(tensor, true);
   return out;
 }
 

@@ -105,6 +105,7 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
     (bytes ? arriving : rest).push_back(i);
   }
   std::vector<ops::Use> uses;
+  uses.reserve(arriving.size());
   for (const std::size_t i : arriving)
     uses.push_back({pieces[i], current_stream(tensors[i].device())});
   ops::with_uses(uses, [&] {
@@ -116,7 +117,7 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
         ops::copy_bytes(pieces[i], tensors[i], from);
       }
     }
-    for (const std::size_t i : rest) Tensor(pieces[i]).copy_(tensors[i], pieces[i].is_cuda());
+    for (const std::size_t i : rest) pieces[i].copy_(tensors[i], pieces[i].is_cuda());
     for (const std::size_t i : arriving)
       ops::order_behind(tensors[i], current_stream(tensors[i].device()),
                         current_stream(pieces[i].device()));

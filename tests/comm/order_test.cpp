@@ -292,11 +292,11 @@ TEST(CommReset, OldMemoryOfAPeerIsNotCopied) {
   NEEDS_DEVICES(2);
   IN_CHILD({
     expect_refused_after_a_late_reset(
-        driver::Call::copy, [](const Tensor& near, const Tensor& old) { Tensor(old).copy_(near); });
+        driver::Call::copy, [](const Tensor& near, const Tensor& old) { old.copy_(near); });
   });
   IN_CHILD({
     expect_refused_after_a_late_reset(
-        driver::Call::copy, [](const Tensor& near, const Tensor& old) { Tensor(near).copy_(old); });
+        driver::Call::copy, [](const Tensor& near, const Tensor& old) { near.copy_(old); });
   });
   IN_CHILD({
     expect_refused_after_a_late_reset(driver::Call::copy,
@@ -308,8 +308,7 @@ TEST(CommReset, OldMemoryOfAPeerIsNotCopied) {
 
 TEST(CommReset, OldMemoryOfAPeerIsNotAdded) {
   NEEDS_DEVICES(2);
-  if (!cuda::can_device_access_peer(0, 1))
-    GTEST_SKIP() << "inputs are copied before they are added";
+  if (!are_peers(0, 1)) GTEST_SKIP() << "inputs are copied before they are added";
   IN_CHILD({
     expect_refused_after_a_late_reset(driver::Call::launch,
                                       [](const Tensor& near, const Tensor& old) {
@@ -320,24 +319,27 @@ TEST(CommReset, OldMemoryOfAPeerIsNotAdded) {
 
 /// Calls `use`, which enqueues work behind a gate on stream 0 of device 1 and fails before the
 /// other streams that it concerns wait for that work. What the work touches of device 0 stays out
-/// of use until it is done: `held`, whose last owner is `use`.
-void expect_kept_after_a_failure(const std::function<void(HookedDriver&, Tensor held)>& use) {
-  NEEDS_CACHING();
+/// of use until it is done: `held`, whose last owner is `use`; `other` lies on device 1.
+void expect_kept_after_a_failure(
+    const std::function<void(HookedDriver&, Tensor held, const Tensor& other)>& use) {
   HookedDriver& driver = HookedDriver::install();
   const Shape sizes{1000};
   const Options here(uint8, cuda_device(0));
+  const Tensor other = full(sizes, 3, Options(uint8, cuda_device(1)));
   Tensor held = full(sizes, 1, here);
   const void* const address = held.data_ptr();
   const cuda::Stream busy(1);
+  busy.wait_stream(cuda::default_stream(1));
   {
+    // Once without the gate, so that behind it nothing is made and nobody waited for.
     const cuda::StreamGuard guard(busy);
-    use(driver, full(sizes, 1, here));  // so that nothing is made, and nobody waited for, below
+    use(driver, full(sizes, 1, here), other);
   }
   for (int i = 0; i < 2; ++i) cuda::synchronize(i);
   Gate gate(busy);
   {
     const cuda::StreamGuard guard(busy);
-    use(driver, std::move(held));
+    use(driver, std::move(held), other);
   }
   EXPECT_FALSE(driver.waits());
   const Tensor young = full(sizes, 2, here);
@@ -350,55 +352,53 @@ void expect_kept_after_a_failure(const std::function<void(HookedDriver&, Tensor 
 /// The event that would order what follows behind a call cannot be recorded.
 void fail_after_next(HookedDriver& driver, driver::Call call) {
   driver.before_next(call, [&driver] {
-    driver.before_next(driver::Call::event_record,
-                       [] { return Status(Code::launch_out_of_resources, "injected"); });
+    driver.fail_next(driver::Call::event_record, Status(Code::launch_out_of_resources, "injected"));
   });
 }
 
 TEST(CommFailure, KeepsWhatACopyFromAPeerWrites) {
   NEEDS_DEVICES(2);
+  NEEDS_CACHING();
   IN_CHILD({
-    const Tensor source = full({1000}, 3, Options(uint8, cuda_device(1)));
-    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+    expect_kept_after_a_failure([](HookedDriver& driver, const Tensor& held, const Tensor& other) {
       fail_after_next(driver, driver::Call::copy);
-      EXPECT_ERROR(Tensor(held).copy_(source), AcceleratorError, "injected");
+      EXPECT_ERROR(held.copy_(other), AcceleratorError, "injected");
     });
   });
 }
 
 TEST(CommFailure, KeepsWhatAGatherWrites) {
   NEEDS_DEVICES(2);
+  NEEDS_CACHING();
   if (!are_peers(1, 0)) GTEST_SKIP() << "bytes go through the host";
   IN_CHILD({
-    const Tensor source = full({1000}, 3, Options(uint8, cuda_device(1)));
-    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+    expect_kept_after_a_failure([](HookedDriver& driver, const Tensor& held, const Tensor& other) {
       fail_after_next(driver, driver::Call::copy);
-      EXPECT_ERROR(comm::gather({source}, 0, {}, held), AcceleratorError, "injected");
+      EXPECT_ERROR(comm::gather({other}, 0, {}, held), AcceleratorError, "injected");
     });
   });
 }
 
 TEST(CommFailure, KeepsWhatABroadcastReads) {
   NEEDS_DEVICES(2);
+  NEEDS_CACHING();
   if (!are_peers(1, 0)) GTEST_SKIP() << "bytes go through the host";
   IN_CHILD({
-    const Tensor target = full({1000}, 3, Options(uint8, cuda_device(1)));
-    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+    expect_kept_after_a_failure([](HookedDriver& driver, const Tensor& held, const Tensor& other) {
       fail_after_next(driver, driver::Call::launch);
-      EXPECT_ERROR(comm::broadcast(held, {}, {{target}}), AcceleratorError, "injected");
+      EXPECT_ERROR(comm::broadcast(held, {}, {{other}}), AcceleratorError, "injected");
     });
   });
 }
 
 TEST(CommFailure, KeepsWhatASumReads) {
   NEEDS_DEVICES(2);
-  if (!cuda::can_device_access_peer(1, 0))
-    GTEST_SKIP() << "inputs are copied before they are added";
+  NEEDS_CACHING();
+  if (!are_peers(1, 0)) GTEST_SKIP() << "inputs are copied before they are added";
   IN_CHILD({
-    const Tensor root = full({1000}, 3, Options(uint8, cuda_device(1)));
-    expect_kept_after_a_failure([&](HookedDriver& driver, const Tensor& held) {
+    expect_kept_after_a_failure([](HookedDriver& driver, const Tensor& held, const Tensor& other) {
       fail_after_next(driver, driver::Call::launch);
-      EXPECT_ERROR(comm::reduce_add({held, root}, 1), AcceleratorError, "injected");
+      EXPECT_ERROR(comm::reduce_add({held, other}, 1), AcceleratorError, "injected");
     });
   });
 }
@@ -418,14 +418,14 @@ TEST(CommFailure, KeepsWhatAChainUses) {
     Tensor next = full(sizes, 1, on_second);
     const void* const address = next.data_ptr();
     const cuda::Stream busy(0);
+    busy.wait_stream(cuda::default_stream(0));
     (void)comm::broadcast(source, {0, 1, 2});  // makes the streams that it needs
     for (int i = 0; i < 3; ++i) cuda::synchronize(i);
     Gate gate(busy);
     {
       const cuda::StreamGuard guard(busy);
       driver.before_next(driver::Call::copy, [&driver] {
-        driver.before_next(driver::Call::copy,
-                           [] { return Status(Code::launch_out_of_resources, "injected"); });
+        driver.fail_next(driver::Call::copy, Status(Code::launch_out_of_resources, "injected"));
       });
       EXPECT_ERROR(comm::broadcast(source, {}, {{std::move(next), last}}), AcceleratorError,
                    "injected");

@@ -217,9 +217,9 @@ TEST_F(CachingAllocatorTest, MemoryWaitsForWhatAResetHasNotStoppedYet) {
     driver::StreamHandle used = stream;
     used.epoch = device_.device_epoch(kOther);
     EXPECT_TRUE(allocator_.record_stream(pointer, used));
-    if (freed_before) EXPECT_TRUE(allocator_.free(pointer));
-    device_.begin_reset(kOther);
-    if (!freed_before) EXPECT_TRUE(allocator_.free(pointer));
+    if (!freed_before) device_.begin_reset(kOther);
+    EXPECT_TRUE(allocator_.free(pointer));
+    if (freed_before) device_.begin_reset(kOther);
     Block* next = allocate(kKiB);
     EXPECT_NE(next->address(), pointer);
     EXPECT_TRUE(allocator_.free(next->address()));

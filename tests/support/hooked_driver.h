@@ -31,31 +31,32 @@ class HookedDriver : public driver::ForwardingDriver {
     return driver;
   }
 
-  /// Once, before the next call of this kind, on the thread that makes it. One thread only. The
-  /// call is not made if `what` returns a failure.
-  void before_next(driver::Call call, std::function<Status()> what) {
+  /// Once, before the next call of this kind, on the thread that makes it. One thread only.
+  void before_next(driver::Call call, std::function<void()> what) {
     call_ = call;
     what_ = std::move(what);
+    failure_ = Status();
   }
-  void before_next(driver::Call call, std::function<void()> what) {
-    before_next(call, std::function<Status()>([what = std::move(what)] {
-                  what();
-                  return Status();
-                }));
+  /// The next call of this kind is not made, and fails.
+  void fail_next(driver::Call call, Status failure) {
+    before_next(call, [] {});
+    failure_ = std::move(failure);
   }
   /// Whether that call is still to come.
   bool waits() const { return what_ != nullptr; }
 
  protected:
   Status before(driver::Call call) noexcept override {
-    if (call == call_)
-      if (const auto what = std::exchange(what_, nullptr)) return what();
-    return {};
+    if (call != call_ || what_ == nullptr) return {};
+    const Status failure = std::exchange(failure_, Status());
+    std::exchange(what_, nullptr)();  // which may say what is to happen at another call
+    return failure;
   }
 
  private:
   driver::Call call_ = driver::Call::malloc;
-  std::function<Status()> what_;
+  std::function<void()> what_;
+  Status failure_;
 };
 
 }  // namespace ember::test

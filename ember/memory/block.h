@@ -51,7 +51,7 @@ struct alignas(64) Block {
   };
 
   /// Address and state in one word (addresses are multiples of 512), and for a block in use the low
-  /// bits of its serial.
+  /// bits of its serial, and whether other streams were noted.
   std::atomic<std::uintptr_t> tag{0};
   std::size_t size = 0;
   std::atomic<std::size_t> requested{0};  ///< atomic for snapshots of blocks in use
@@ -59,7 +59,7 @@ struct alignas(64) Block {
   std::atomic<std::uint64_t> serial{0};
   /// Null once a reset of the device has taken it from under a block that was claimed or parked.
   Segment* segment = nullptr;
-  StreamUse* use = nullptr;  ///< other streams that it was used on; usually null
+  StreamUse* use = nullptr;  ///< other streams that it was used on; the ledger's lock guards it
   Block* link = nullptr;     ///< next in a shard or in the pool of records
   Block* left = nullptr;     ///< children in the free list's tree
   Block* right = nullptr;
@@ -95,25 +95,45 @@ struct alignas(64) Block {
   /// may have found the record without any lock, and a pointer freed twice or never allocated
   /// cannot do harm.
   bool claim(std::uintptr_t position) noexcept {
-    const std::uintptr_t expected = tag.load(std::memory_order_relaxed);
-    return (expected & ~kSerials) == (position | allocated) && exchange(expected);
+    std::uintptr_t expected = tag.load(std::memory_order_relaxed);
+    while ((expected & ~(kSerials | kNoted)) == (position | allocated))
+      if (exchange(expected, position | (expected & kNoted) | claimed)) return true;
+    return false;
   }
   /// The same for one use only: refused if that has ended, though the block may be in use again.
-  /// (The tag holds six bits of the serial, so that nothing can come between the comparison and the
-  /// claim but 64 uses at once.)
+  /// (The tag holds five bits of the serial, so that nothing can come between the comparison and
+  /// the claim but 32 uses at once.)
   bool claim(std::uintptr_t position, std::uint64_t number) noexcept {
-    return serial.load(std::memory_order_relaxed) == number && exchange(in_use(position, number));
+    if (serial.load(std::memory_order_relaxed) != number) return false;
+    std::uintptr_t expected = in_use(position, number);
+    if (exchange(expected, position | claimed)) [[likely]]
+      return true;
+    return expected == (in_use(position, number) | kNoted) &&
+           exchange(expected, position | kNoted | claimed);
+  }
+
+  /// Marks a block in use: whoever claims it has to look at `use`, under the ledger's lock. False
+  /// if somebody has claimed it.
+  bool note_streams() noexcept {
+    std::uintptr_t expected = tag.load(std::memory_order_relaxed);
+    while ((expected & kStates) == allocated)
+      if (exchange(expected, expected | kNoted)) return true;
+    return false;
+  }
+  /// For who has claimed it.
+  bool streams_noted() const noexcept {
+    return (tag.load(std::memory_order_relaxed) & kNoted) != 0;
   }
 
  private:
-  static constexpr std::uintptr_t kStates = 7;
-  static constexpr std::uintptr_t kSerials = (kMinBlock - 1) & ~kStates;
+  static constexpr std::uintptr_t kStates = 7, kNoted = 8;
+  static constexpr std::uintptr_t kSerials = (kMinBlock - 1) & ~(kStates | kNoted);
   static std::uintptr_t in_use(std::uintptr_t position, std::uint64_t number) noexcept {
-    return position | ((number * (kStates + 1)) & kSerials) | allocated;
+    return position | ((number * (2 * kNoted)) & kSerials) | allocated;
   }
-  bool exchange(std::uintptr_t expected) noexcept {
-    const std::uintptr_t position = expected & ~std::uintptr_t{kMinBlock - 1};
-    return tag.compare_exchange_strong(expected, position | claimed, std::memory_order_acquire,
+  /// `expected` becomes what is there if that is something else.
+  bool exchange(std::uintptr_t& expected, std::uintptr_t wanted) noexcept {
+    return tag.compare_exchange_strong(expected, wanted, std::memory_order_acquire,
                                        std::memory_order_relaxed);
   }
 };

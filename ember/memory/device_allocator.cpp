@@ -194,6 +194,8 @@ bool DeviceAllocator::record_stream(const void* inside, const driver::StreamHand
   if (block == nullptr || block->state() != Block::allocated) return false;
   const Segment& segment = *block->segment;
   if (stream.native == segment.stream && stream.device == device_) return true;
+  // After a reset the address may be somebody else's memory, who is freeing it.
+  if (!block->note_streams()) return false;
   if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
   AllocEvent event = Ledger::event_of(Kind::stream_recorded, *block, segment);

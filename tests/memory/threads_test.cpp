@@ -280,5 +280,29 @@ TEST_F(Threads, BlocksMoveBetweenThreads) {
   expect_all_returned();
 }
 
+// An address that a thread kept over a reset may be another one's memory, who is freeing it.
+TEST_F(Threads, StreamsMayBeNotedBesideFrees) {
+  std::atomic<unsigned> rounds{0};
+  std::array<std::atomic<void*>, kThreads> addresses{};
+  run([&](unsigned thread) {
+    while (rounds < 40'000) {
+      if (thread < 2) {
+        for (const auto& address : addresses)
+          allocator_.record_stream(address, stream_handle(kStreams));
+        complete();
+        continue;
+      }
+      const memory::BlockUse use = allocator_.allocate(kKiB, stream_handle(0).native);
+      addresses[thread] = use.address;
+      EXPECT_TRUE(allocator_.free(use.block, use.address, use.serial));
+      ++rounds;
+    }
+  });
+  complete();
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(allocator_.counters().active.all.current, 0);
+  EXPECT_EQ(device_.segments(), 0U);
+}
+
 }  // namespace
 }  // namespace ember::test

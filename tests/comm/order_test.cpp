@@ -112,13 +112,16 @@ TEST_P(CommOrder, SumsWaitForEveryInput) {
 TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
   if (count() != 2) GTEST_SKIP() << "two devices show it, and more would need much memory";
   const cuda::MultiStreamGuard guard(streams());
-  const std::int64_t size = (std::int64_t{50} << 20) + 3;
+  const std::int64_t size = (std::int64_t{25} << 20) + 3;
+  const auto all = [size](double value, int device) {
+    return full({size}, value, Options(float64, cuda_device(device)));
+  };
   for (int late = 0; late < 2; ++late) {
     std::vector<Tensor> inputs;
-    for (int i = 0; i < 2; ++i) inputs.push_back(full({size}, 1.0, cuda_device(i)));
+    for (int i = 0; i < 2; ++i) inputs.push_back(all(1, i));
     static_cast<void>(comm::reduce_add(inputs, 0));  // makes the streams that it needs
     // Its memory becomes the sum's, while this is still to be written.
-    (void)full({size}, 3.0, cuda_device(0));
+    (void)all(3, 0);
     Gate gate(stream(late));
     inputs[static_cast<std::size_t>(late)].fill_(5);
     const Tensor sum = comm::reduce_add(inputs, 0);
@@ -126,8 +129,8 @@ TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
     EXPECT_FALSE(stream(0).query());
     EXPECT_FALSE(stream(1).query());
     gate.open();
-    EXPECT_EQ(sum.max().item<float>(), 6.0F);
-    EXPECT_EQ(sum.min().item<float>(), 6.0F);
+    EXPECT_EQ(sum.max().item<double>(), 6.0);
+    EXPECT_EQ(sum.min().item<double>(), 6.0);
   }
 }
 

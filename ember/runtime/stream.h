@@ -88,6 +88,7 @@ class [[nodiscard]] EMBER_API Stream {
 
  private:
   friend class StreamGuard;
+  friend class StreamRef;
   friend class MultiStreamGuard;
   friend Stream current_stream(DeviceArg);
   friend Stream default_stream(DeviceArg);
@@ -101,6 +102,28 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
                                              const Stream& stream) {
   return out << stream.str();
 }
+
+/// A stream without a share in it: one pointer, trivially copyable, for what only hands streams on.
+/// Becomes a Stream wherever one is expected; whoever holds it sees that the Stream it was made of,
+/// or a copy of that, lives on. Members as those of Stream.
+class StreamRef {
+ public:
+  StreamRef(const Stream& stream) noexcept : state_(stream.state_.get()) {}
+  operator Stream() const noexcept { return Stream(Ref<detail::StreamState>(state_)); }
+
+  Device device() const noexcept { return {Device::Type::cuda, state_->handle.device}; }
+  int device_index() const noexcept { return state_->handle.device; }
+  std::int64_t stream_id() const noexcept { return state_->id; }
+  void* native() const noexcept { return state_->handle.native; }
+  bool query() const { return Stream(*this).query(); }
+  void synchronize() const { Stream(*this).synchronize(); }
+
+  friend bool operator==(StreamRef a, StreamRef b) noexcept { return a.state_ == b.state_; }
+  friend bool operator==(const Stream& a, StreamRef b) noexcept { return a == Stream(b); }
+
+ private:
+  detail::StreamState* state_;
+};
 
 /// A foreign handle (a cudaStream_t made elsewhere) as a stream. The owner keeps it alive and valid
 /// for `device`; nothing is checked here. Otherwise a stream like any other.

@@ -83,6 +83,86 @@ TEST(Everyday, Prints) {
   EXPECT_EQ(out.str(), stream.str());
 }
 
+TEST(Everyday, KeepsAVectorOnADevice) {
+  NEEDS_DEVICES(1);
+  EXPECT_EQ(everyday::vector_on_device(), (std::vector<float>{1, 2, 3, 4, 5}));
+}
+
+TEST(Everyday, RefusesWhatIsNotInAVector) {
+  NEEDS_DEVICES(1);
+  cuda::DeviceVector<int> none;
+  EXPECT_TRUE(none.empty() && none.data() == nullptr && none.to_host().empty() && !none.stream());
+  cuda::DeviceVector<int> x(3);
+  EXPECT_ERROR(x.element(3), IndexError, "index 3 is out of bounds for a vector of 3 elements");
+  EXPECT_ERROR(x.set_element(3, 1), IndexError, "out of bounds");
+  EXPECT_ERROR(x.copy_from(std::vector<int>(2)), ValueError,
+               "copy_from: got 2 elements, expected as many as the vector has: 3");
+  std::vector<int> two(2);
+  EXPECT_ERROR(x.copy_to(two), ValueError, "copy_to: got 2 elements");
+  EXPECT_ERROR(cuda::DeviceVector<double>(SIZE_MAX / 4), OutOfMemoryError, "");
+  EXPECT_ERROR(x.resize(SIZE_MAX), OutOfMemoryError, "");
+  EXPECT_EQ(x.size(), 3U) << "nothing has happened";
+  const std::vector<int> host{7, 8, 9};
+  x.copy_from(host);
+  x.resize(2);
+  cuda::DeviceVector<int> moved(std::move(x));
+  EXPECT_EQ(moved.to_host(), (std::vector<int>{7, 8}));
+  EXPECT_TRUE(x.empty() && x.data() == nullptr);  // NOLINT(bugprone-use-after-move)
+  const cuda::DeviceBuffer memory = moved.release();
+  EXPECT_TRUE(moved.empty());
+  EXPECT_EQ(memory.size(), 2 * sizeof(int));
+}
+
+TEST(Everyday, AllocatesThroughResources) {
+  NEEDS_DEVICES(1);
+  EXPECT_EQ(everyday::resources(), 100U);
+  cuda::DeviceResource there;
+  cuda::PinnedResource pinned;
+  EXPECT_TRUE(there == cuda::DeviceResource(cuda::Stream(0)));
+  EXPECT_TRUE(pinned == cuda::PinnedResource());
+  EXPECT_FALSE(there == static_cast<std::pmr::memory_resource&>(pinned));
+  EXPECT_ERROR(there.allocate(8, 1024), ValueError, "alignment is 1024, expected at most 512");
+  EXPECT_ERROR(pinned.allocate(8, 8192), ValueError, "alignment is 8192, expected at most 4096");
+  for (std::size_t alignment = 1; alignment <= 4096; alignment *= 2)
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{600}}) {
+      void* const memory = pinned.allocate(bytes, alignment);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % alignment, 0U);
+      pinned.deallocate(memory, bytes, alignment);
+      if (alignment > 512) continue;
+      void* const on_device = there.allocate(bytes, alignment);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(on_device) % alignment, 0U);
+      there.deallocate(on_device, bytes, alignment);
+    }
+}
+
+TEST(Everyday, PinsMemoryOfOnesOwn) {
+  NEEDS_DEVICES(1);
+  std::vector<float> mine(4096);
+  EXPECT_TRUE(everyday::is_pinned_for_a_while(mine));
+  EXPECT_FALSE(from_blob(mine.data(), 4).is_pinned());
+  cuda::HostRegistration first(mine.data(), mine.size() * sizeof(float));
+  EXPECT_ERROR(cuda::HostRegistration(mine.data(), mine.size() * sizeof(float)), AcceleratorError,
+               "");
+  cuda::HostRegistration second(std::move(first));
+  EXPECT_EQ(second.data(), mine.data());
+  EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move)
+  second = cuda::HostRegistration();
+}
+
+TEST(Everyday, HandsStreamsOn) {
+  NEEDS_DEVICES(1);
+  static_assert(std::is_trivially_copyable_v<cuda::StreamRef>);
+  static_assert(sizeof(cuda::StreamRef) == sizeof(void*));
+  const cuda::Stream stream(0);
+  EXPECT_TRUE(everyday::hand_on(stream));
+  const cuda::StreamRef ref = stream;
+  EXPECT_TRUE(ref == stream && stream == ref && ref == cuda::StreamRef(stream));
+  EXPECT_FALSE(ref == cuda::default_stream(0));
+  EXPECT_EQ(ref.native(), stream.native());
+  EXPECT_EQ(ref.stream_id(), stream.stream_id());
+  EXPECT_EQ(ref.device(), stream.device());
+}
+
 TEST(Everyday, CountsByDevice) { EXPECT_EQ(everyday::by_device("cuda:3"), 2); }
 
 }  // namespace

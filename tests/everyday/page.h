@@ -5,7 +5,9 @@
 #include <ember/ember.h>
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -97,6 +99,47 @@ inline int by_device(ember::Device device) {
   ++count[ember::Device("cpu")];
   ++count[device];
   return count[device];
+}
+
+/// A vector on a device, as RMM's.
+inline std::vector<float> vector_on_device() {
+  const std::vector<float> host{1, 2, 3};
+  ember::cuda::DeviceVector<float> x(host);
+  x.resize(5);
+  x.set_element(3, 4.0F);
+  x.set_element(4, x.element(0) + 4.0F);
+  const ember::cuda::DeviceVector<float> copy = x.clone();
+  return copy.to_host();
+}
+
+/// Memory resources, as those of std::pmr.
+inline std::size_t resources() {
+  ember::cuda::PinnedResource pinned;
+  std::pmr::vector<double> staging(100, 1.5, &pinned);
+  ember::cuda::DeviceResource there;
+  std::pmr::memory_resource& any = there;
+  void* const memory = any.allocate(staging.size() * sizeof(double));
+  ember::cuda::copy_async(memory, staging.data(), staging.size() * sizeof(double));
+  std::vector<double> back(staging.size());
+  ember::cuda::copy(back.data(), memory, back.size() * sizeof(double));
+  any.deallocate(memory, staging.size() * sizeof(double));
+  std::size_t same = 0;
+  for (const double element : back) same += element > 1.25 && element < 1.75 ? 1 : 0;
+  return same;
+}
+
+/// Memory of one's own, page-locked for a while.
+inline bool is_pinned_for_a_while(std::vector<float>& mine) {
+  const ember::cuda::HostRegistration lock(mine.data(), mine.size() * sizeof(float));
+  return ember::from_blob(mine.data(), 4).is_pinned();
+}
+
+/// Streams that are only handed on.
+inline bool hand_on(ember::cuda::StreamRef stream) {
+  const ember::cuda::DeviceBuffer buffer = ember::cuda::allocate(1024, stream);
+  ember::cuda::fill_async(buffer.data(), 1, buffer.size(), stream);
+  stream.synchronize();
+  return stream.query() && buffer.stream() == stream;
 }
 
 }  // namespace everyday

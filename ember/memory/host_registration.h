@@ -1,0 +1,36 @@
+// Page-locking host memory that somebody else owns.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "ember/base/export.h"
+
+namespace ember::inline v0::cuda {
+
+/// Page-locks a range of host memory for as long as it lives: devices copy from and to it as from
+/// and to pinned memory. The memory has to outlive it. Movable, not copyable. AcceleratorError if
+/// the range cannot be locked, or is locked already. Initialises. Its end blocks until copies that
+/// may use the memory are done, so it must not come in a host function: there the memory stays
+/// locked.
+class [[nodiscard]] EMBER_API HostRegistration {
+ public:
+  /// Locks nothing.
+  HostRegistration() noexcept = default;
+  HostRegistration(void* pointer, std::size_t bytes);
+  HostRegistration(HostRegistration&& other) noexcept
+      : pointer_(std::exchange(other.pointer_, nullptr)) {}
+  HostRegistration& operator=(HostRegistration&& other) noexcept {
+    std::swap(pointer_, other.pointer_);
+    return *this;
+  }
+  ~HostRegistration();
+
+  /// Where the range begins; null if there is none.
+  void* data() const noexcept { return pointer_; }
+
+ private:
+  void* pointer_ = nullptr;
+};
+
+}  // namespace ember::inline v0::cuda

@@ -268,20 +268,23 @@ EMBER_HD T truncated_remainder(T x, T y) {
   }
 }
 
-// NaN wins in maximum and minimum, and loses in fmax and fmin.
+// NaN wins in maximum and minimum, and loses in fmax and fmin. One choice after the other: clamp is
+// two of them, and compilers make vectors of choices, not of conditions with an "or".
 template <class T>
 EMBER_HD T maximum(T x, T y) {
+  const T larger = x > y ? x : y;
   if constexpr (is_floating<T>)
-    return isnan(x) || x > y ? x : y;
+    return isnan(x) ? x : larger;
   else
-    return x > y ? x : y;
+    return larger;
 }
 template <class T>
 EMBER_HD T minimum(T x, T y) {
+  const T smaller = x < y ? x : y;
   if constexpr (is_floating<T>)
-    return isnan(x) || x < y ? x : y;
+    return isnan(x) ? x : smaller;
   else
-    return x < y ? x : y;
+    return smaller;
 }
 template <class T>
 EMBER_HD T fmax(T x, T y) {
@@ -376,9 +379,16 @@ EMBER_HD Complex<T> tan(Complex<T> z) {
   return {w.im, -w.re};
 }
 
-/// Integers: by squaring; a negative exponent gives zero unless x is 1 or -1.
+/// Integers: by squaring; a negative exponent gives zero unless x is 1 or -1. Of the others,
+/// squares, cubes and reciprocals are what they are called: where y is the same for a whole loop,
+/// the compiler takes the question out of it, and the loop runs as one of multiplications.
 template <class T>
 EMBER_HD T pow(T x, T y) {
+  if (y == T(2)) return mul(x, x);
+  if (y == T(3)) return mul(mul(x, x), x);
+  if constexpr (!is_integer<T>) {
+    if (y == T(-1)) return T(1) / x;
+  }
   if constexpr (is_complex<T>) {
     if (y.re == 0 && y.im == 0) return {1, 0};
     if (x.re == 0 && x.im == 0 && y.re > 0) return {0, 0};

@@ -45,6 +45,7 @@ where(condition:condition input:other other:other * out?:out)
 where(condition:tensor)
 
 transpose(input:tensor dim0:dim dim1:dim)
+adjoint(input:tensor)
 swapaxes(input:tensor axis0:dim axis1:dim)
 t(input:flat)
 select(input:tensor dim:dim index:whole)
@@ -240,7 +241,7 @@ cfloat(self:tensor)
 cdouble(self:tensor)
 """
 
-PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT real imag".split()
+PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT H mH real imag".split()
 
 OPERATORS = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//",

@@ -24,6 +24,7 @@ class Difference:
         self.torch_error = self.ember_error = None
         self.layouts = 0  # how many different layouts the inputs have
         self.inputs, self.results = {}, (None, None)
+        self.modules = ()
         self.has_number = re.search(r"[(, =]-?\d", program.call) is not None
 
     def __str__(self):
@@ -99,6 +100,7 @@ def compare(program, torch, ember, random):
         one = Difference(program, kind, of_torch, of_ember)
         one.torch_error = expected.error or expected.setup_error
         one.ember_error = got.error or got.setup_error
+        one.modules = torch, ember
         one.inputs = expected.inputs
         one.results = expected.result, got.result
         one.layouts = len({order_of(value) for value in one.inputs.values()})

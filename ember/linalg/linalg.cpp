@@ -170,6 +170,9 @@ Tensor add_product(Tensor* out, const Tensor& input, const Tensor& a, const Tens
   require_factor("beta", factors.beta, a.dtype());
   require_factor("alpha", factors.alpha, a.dtype());
   require_dtype(a, names);
+  if (out != nullptr && out->is(input) && input.sizes() != sizes)
+    throw Error("Bad in-place call: input tensor size " + input.sizes().str() +
+                " and output tensor size " + sizes.str() + " should match");
   const Tensor added = input.expand(sizes);
   Tensor made = output(out, a, sizes);
   const bool in_place = out != nullptr && same_view(*out, added);

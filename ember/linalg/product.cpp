@@ -247,7 +247,8 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors
               const char* name) {
   if (!may_compute(out)) ops::throw_not_implemented(name, out.dtype());
   if (out.numel() == 0) return;
-  if (a.numel() == 0) {
+  // As every BLAS has it: a factor of zero leaves no NaN of the product.
+  if (a.numel() == 0 || factors.alpha.to<Complex<double>>() == Complex<double>(0)) {
     scale(out, factors);
     return;
   }

@@ -244,8 +244,8 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
 Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) {
   const ops::Plan plan = ops::plan(tensors, dim);
   if (!can_cast(plan.dtype, out.dtype()))
-    throw Error("torch.cat(): input types can't be cast to the desired output type " +
-                std::string(legacy_name(out.dtype())));
+    throw TypeError("torch.cat(): input types can't be cast to the desired output type " +
+                    std::string(legacy_name(out.dtype())));
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (ops::overlap(out, tensors[i]))
       throw Error(

@@ -332,6 +332,15 @@ void require_sense(OpId op, const Operand& x, const Operand& y) {
     throw Error("Integers to negative integer powers are not allowed.");
 }
 
+/// Which operation a power with a number as exponent is: a root, or pow itself. As torch has it,
+/// also where a root and a power differ: at -inf and -0.0.
+OpId root_of(OpId op, const Operand& x, const Operand& y) {
+  if (op != OpId::pow || x.tensor() == nullptr || y.tensor() != nullptr) return op;
+  if (is_integral(x.tensor()->dtype()) || is_complex_dtype(y.number().dtype())) return op;
+  const auto exponent = y.number().to<double>();
+  return exponent == 0.5 ? OpId::sqrt : exponent == -0.5 ? OpId::rsqrt : op;
+}
+
 /// Into `out`, which becomes a new tensor if it is none.
 ///
 /// Note [Normalised operands]
@@ -339,8 +348,12 @@ void require_sense(OpId op, const Operand& x, const Operand& y) {
 /// PlanOperand  where the elements of a normalised operand lie; the fast path has none (plan.h)
 /// Loop         its address and steps, or its value, in the arguments of a kernel (loop.h)
 void compute(OpId op, Inputs inputs, Tensor& out) {
+  if (op == OpId::sub || op == OpId::pow) {
+    require_sense(op, *inputs[0], *inputs[1]);
+    if (const OpId root = root_of(op, *inputs[0], *inputs[1]); root != op)
+      return compute(root, inputs.first(1), out);
+  }
   const OpInfo& info = kInfos[static_cast<int>(op)];
-  if (op == OpId::sub || op == OpId::pow) require_sense(op, *inputs[0], *inputs[1]);
   const auto [like, numbers] =
       op == OpId::where ? FastPath()
                         : fast_path(info, inputs, out.defined() ? &out.state() : nullptr);
@@ -349,6 +362,12 @@ void compute(OpId op, Inputs inputs, Tensor& out) {
   if (!out.defined())
     out = Tensor::make(like->storage->device(), output_dtype(info, like->dtype), like->sizes);
   if (like->count > 0) run_fast(op, info, *like, inputs, out);
+}
+
+/// positive(), and conj() of real numbers, compute nothing.
+bool is_identity(OpId op, const Tensor& x) {
+  return op == OpId::positive ? contains(kInfos[static_cast<int>(op)].dtypes, x.dtype())
+                              : op == OpId::conj && !x.is_complex();
 }
 
 }  // namespace
@@ -363,7 +382,17 @@ void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inpu
   compute(op, inputs, out);
 }
 
+void require_in_place(OpId op, const Tensor& self) {
+  if (kInfos[static_cast<int>(op)].result == Result::real && self.is_complex()) [[unlikely]]
+    throw Error(std::string("In-place ") + kInfos[static_cast<int>(op)].name +
+                " is not supported for complex tensors.");
+}
+
 Tensor elementwise(OpId op, std::span<const Operand* const> inputs) {
+  if (op == OpId::positive || op == OpId::conj) [[unlikely]] {
+    const Tensor* const x = inputs[0]->tensor();
+    if (x != nullptr && x->defined() && is_identity(op, *x)) return *x;
+  }
   Tensor out;
   compute(op, inputs, out);
   return out;
@@ -399,7 +428,10 @@ Tensor& call_into(Tensor& out, OpId op, const Inputs&... inputs) {
   Tensor name(const Tensor& x) { return call(OpId::name, Operand(x)); }                            \
   Tensor& name##_out(Tensor& out, const Tensor& x) { return call_into(out, OpId::name, Operand(x)); } \
   Tensor Tensor::name() const { return call(OpId::name, Operand(*this)); }                         \
-  Tensor& Tensor::name##_() const { return call_into(self(), OpId::name, Operand(*this)); }
+  Tensor& Tensor::name##_() const {                                                                \
+    ops::require_in_place(OpId::name, *this);                                                      \
+    return call_into(self(), OpId::name, Operand(*this));                                          \
+  }
 #define EMBER_BINARY(name, ...)                                                                    \
   Tensor name(const Operand& x, const Operand& y) { return call(OpId::name, x, y); }               \
   Tensor& name##_out(Tensor& out, const Operand& x, const Operand& y) { return call_into(out, OpId::name, x, y); } \
@@ -415,6 +447,15 @@ Tensor& call_into(Tensor& out, OpId op, const Inputs&... inputs) {
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
 // clang-format on
+
+Tensor Tensor::mH() const { return mT().conj(); }
+
+Tensor Tensor::H() const {
+  if (dim() != 0 && dim() != 2)
+    throw Error("tensor.H is only supported on matrices (2-D tensors). Got " +
+                std::to_string(dim()) + "-D tensor.");
+  return mH();
+}
 
 Tensor where(const Tensor& condition, const Operand& x, const Operand& y) {
   return call(OpId::where, Operand(condition), x, y);

@@ -82,6 +82,9 @@ EMBER_API std::span<const OpInfo> all_ops() noexcept;
 
 /// Any element-wise operation: into a new tensor, or into `out`.
 EMBER_API Tensor elementwise(OpId op, std::span<const Operand* const> inputs);
+/// Error if the results of an operation do not fit into its own input, as those of abs() of complex
+/// numbers.
+EMBER_API void require_in_place(OpId op, const Tensor& self);
 EMBER_API void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs);
 /// The same for callers that may have an output: into `out` if that is not null.
 EMBER_API Tensor elementwise(OpId op, std::span<const Operand* const> inputs, Tensor* out);

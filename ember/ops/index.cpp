@@ -21,8 +21,8 @@ Tensor with_dims(const Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; }
 /// x.index_put_() take indices from the CPU.
 Tensor placed(const Tensor& index, Device device, const char* op) {
   if (index.dtype() != Dtype::int64 && index.dtype() != Dtype::int32)
-    throw IndexError(std::string(op) + "(): Expected dtype int32/int64 for index, but got " +
-                     legacy_name(index.dtype()));
+    throw Error(std::string(op) + "(): Expected dtype int32/int64 for index, but got " +
+                legacy_name(index.dtype()));
   ops::require_same_device(device, index.device());
   return index.to(Dtype::int64);
 }
@@ -84,8 +84,8 @@ Selection select_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
   const int at = wrap_dim(dim, x.dim());
   require_vector(index, "index_select");
   if (x.dim() == 0 && index.numel() != 1)
-    throw IndexError("index_select(): Index to scalar can have only 1 value, got " +
-                     std::to_string(index.numel()) + " value(s)");
+    throw Error("index_select(): Index to scalar can have only 1 value, got " +
+                std::to_string(index.numel()) + " value(s)");
   Selection made{with_dims(x), at, placed(index, x.device(), "index_select"), {}};
   made.sizes = made.x.sizes();
   made.sizes[at] = index.numel();
@@ -291,11 +291,15 @@ IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& inde
   const Tensor source = with_dims(given);
   const Tensor places =
       narrow ? placed(index, self.device(), op) : placed_long(index, self.device(), op);
-  if (source.dim() != x.dim() || source.sizes()[at] != index.numel())
-    throw IndexError(std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
-                     ") should be equal to source.size(dim): (" +
-                     std::to_string(source.dim() == x.dim() ? source.sizes()[at] : source.numel()) +
-                     "), for dim: " + std::to_string(at));
+  if (source.dim() != x.dim() || source.sizes()[at] != index.numel()) {
+    const std::string text =
+        std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
+        ") should be equal to source.size(dim): (" +
+        std::to_string(source.dim() == x.dim() ? source.sizes()[at] : source.numel()) +
+        "), for dim: " + std::to_string(at);
+    if (narrow) throw Error(text);
+    throw IndexError(text);
+  }
   for (int d = 0; d < x.dim(); ++d)
     if (d != at && source.sizes()[d] != x.sizes()[d])
       throw Error(
@@ -351,7 +355,7 @@ Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate)
   ops::require_same_device(device(), source.device());
   const Tensor places = placed_long(index, device(), "put_");
   if (index.numel() != source.numel())
-    throw Error(
+    throw IndexError(
         "put_(): Expected source and index to have the same number of elements, but got "
         "source.numel() = " +
         std::to_string(source.numel()) + ", index.numel() = " + std::to_string(index.numel()));

@@ -2,10 +2,10 @@
 // int32 (int64 only for take, put_, index_copy_ and index_fill_, as in torch) and lie where the
 // tensor does: Error `Expected all tensors to be on the same device, ...` for all others (only
 // x.index() and x.index_put_() copy indices from the CPU). Indices out of bounds: on the
-// CPU IndexError `index 5 is out of bounds for dimension 0 with size 3`, and nothing was changed;
-// on devices the kernel faults, and a later call reports `device-side assert triggered` and names
-// the operation. Negative indices are out of bounds except in take, put_ and index_fill_. Nothing
-// blocks on CUDA devices.
+// CPU IndexError `index 5 is out of bounds for dimension 0 with size 3`, plain Error from gather,
+// scatter_ and scatter_add_ (as torch has it), and nothing was changed; on devices the kernel
+// faults, and a later call reports `device-side assert triggered` and names the operation. Negative
+// indices are out of bounds except in take, put_ and index_fill_. Nothing blocks on CUDA devices.
 //
 // Of several writes to one element the last one counts on the CPU and on simulated devices, any of
 // them on GPUs. Additions to one element are made in the order of the index on the CPU and on

@@ -11,29 +11,35 @@
 namespace ember::inline v0::ops {
 namespace {
 
-/// On the CPU a bad index is an IndexError at once; on devices it is a fault later.
-template <class Args>
+/// On the CPU a bad index is an exception at once; on devices it is a fault later.
+template <class Exception, class Args>
 void run_checked(const Site& site, const driver::Kernel& kernel, const Args& args,
                  std::span<const cuda::Access> accesses) {
   if (site.device.is_cuda()) return run(site, kernel, args, accesses);
   const Status status = run_here(kernel, driver::Params(args));
-  if (!status.ok()) throw IndexError(status.detail());
+  if (!status.ok()) throw Exception(status.detail());
 }
+
+/// Which exception: torch's for these three is a plain one.
+constexpr bool raises_index_error(Reads op) { return op != Reads::gather; }
+constexpr bool raises_index_error(Writes op) { return op != Writes::scatter; }
+constexpr bool raises_index_error(Adds op) { return op != Adds::scatter_add; }
 
 /// A move in the form of its merged dimensions, and how it is launched.
 class Launcher {
  public:
-  explicit Launcher(const IndexedMove& move) : move_(move) {}
+  template <class Op>
+  Launcher(Op op, const IndexedMove& move) : move_(move), index_error_(raises_index_error(op)) {}
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
     const Site site = at(move_.target, move_.source, move_.index);
     if (!cuda::observed()) {
-      run_checked(site, kernel, args, {});
+      check_and_run(site, kernel, args, {});
       return;
     }
     const std::array<cuda::Access, 3> accesses{writes(move_.target), reads(move_.source),
                                                reads(move_.index)};
-    run_checked(site, kernel, args, accesses);
+    check_and_run(site, kernel, args, accesses);
   }
 
   /// More dimensions than a kernel takes: the slowest one index at a time. `unit`: bytes of what
@@ -66,7 +72,16 @@ class Launcher {
   }
 
  private:
+  void check_and_run(const Site& site, const driver::Kernel& kernel, const IndexedArgs& args,
+                     std::span<const cuda::Access> accesses) const {
+    if (index_error_)
+      run_checked<IndexError>(site, kernel, args, accesses);
+    else
+      run_checked<Error>(site, kernel, args, accesses);
+  }
+
   const IndexedMove& move_;
+  const bool index_error_;
 };
 
 struct Prepared {
@@ -135,7 +150,7 @@ void run_units(Op op, const IndexedMove& move) {
   if (is_empty(move.sizes)) return;
   Prepared prepared = prepare(move);
   const std::size_t unit = widen(prepared);
-  Launcher(move).cut(indexed_kernel(op, unit), prepared.args, prepared.dims, unit);
+  Launcher(op, move).cut(indexed_kernel(op, unit), prepared.args, prepared.dims, unit);
 }
 
 }  // namespace
@@ -160,7 +175,7 @@ void move_indexed(Adds op, const IndexedMove& move) {
     return;
   }
   const Prepared prepared = prepare(move);
-  Launcher(move).cut(indexed_kernel(op, dtype), prepared.args, prepared.dims, prepared.item);
+  Launcher(op, move).cut(indexed_kernel(op, dtype), prepared.args, prepared.dims, prepared.item);
 }
 
 Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim) {
@@ -173,7 +188,7 @@ Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step,
                         step,
                         dim};
   const std::array<cuda::Access, 2> accesses{writes(out), reads(index)};
-  run_checked(at(index), offsets_kernel(), args, accesses);
+  run_checked<IndexError>(at(index), offsets_kernel(), args, accesses);
   return out;
 }
 

@@ -24,8 +24,9 @@ struct IndexedMove {
   bool wrap = false;       ///< negative indices count from the end
 };
 
-/// Runs a move; nothing happens for an empty grid. An index out of bounds: IndexError on the CPU,
-/// and nothing was written; a fault of the device that names the operation, on devices.
+/// Runs a move; nothing happens for an empty grid. An index out of bounds: IndexError on the CPU
+/// (Error from gather, scatter and scatter_add), and nothing was written; a fault of the device
+/// that names the operation, on devices.
 void move_indexed(Reads op, const IndexedMove& move);
 void move_indexed(Writes op, const IndexedMove& move);
 /// For half and bfloat16 the sums are made in float: through a copy of the target.

@@ -56,9 +56,14 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims) {
   if (shifts.size() != dims.size())
     throw Error("shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
                 ", dims:" + std::to_string(dims.size()));
-  for (const std::int64_t dim : dims) wrap_dim(dim, x.dim());
+  for (const std::int64_t dim : dims) {
+    if (x.dim() == 0)
+      throw IndexError("Dimension specified as " + std::to_string(dim) +
+                       " but tensor has no dimensions");
+    wrap_dim(dim, x.dim());
+  }
   Tensor out = x;
-  for (int i = 0; i < dims.size() && x.numel() > 0 && x.dim() > 0; ++i) {
+  for (int i = 0; i < dims.size() && x.numel() > 0; ++i) {
     const int dim = wrap_dim(dims[i], x.dim());
     const std::int64_t size = x.sizes()[dim];
     const std::int64_t shift = (shifts[i] % size + size) % size;

@@ -175,6 +175,15 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
   /// Up to two dimensions, exchanged.
   Tensor t() const;
+  /// All dimensions, in reverse order (Python's `T`).
+  Tensor numpy_T() const;
+  /// The last two dimensions exchanged; a tensor without dimensions as it is. Error for one.
+  Tensor mT() const;
+  /// The same, conjugated: a view of real numbers, a copy of complex ones. H: Error unless there
+  /// are two dimensions or none. Does not block.
+  Tensor mH() const;
+  Tensor H() const;
+  Tensor adjoint() const { return mH(); }
   Tensor permute(const Shape& dims) const;
   /// Dimensions of size one become the given sizes, with stride zero; -1 keeps a size.
   Tensor expand(const Shape& sizes) const;

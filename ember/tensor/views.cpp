@@ -147,6 +147,7 @@ Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
   const int last = wrap_dim(end, dim());
   if (first > last) throw Error("flatten() has invalid args: start_dim cannot come after end_dim");
   if (dim() == 0) return reshape({1});
+  if (first == last) return *this;
   Shape sizes;
   for (int i = 0; i < dim(); ++i) {
     if (i > first && i <= last)
@@ -174,6 +175,18 @@ Tensor Tensor::t() const {
     throw Error("t() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) +
                 "D");
   return dim() < 2 ? alias() : transpose(0, 1);
+}
+
+Tensor Tensor::numpy_T() const {
+  Shape dims;
+  for (int d = dim(); d-- > 0;) dims.push_back(d);
+  return permute(dims);
+}
+
+Tensor Tensor::mT() const {
+  if (dim() == 1)
+    throw Error("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.");
+  return dim() == 0 ? *this : transpose(-2, -1);
 }
 
 Tensor Tensor::permute(const Shape& dims) const {
@@ -384,7 +397,7 @@ std::vector<Tensor> Tensor::chunk(std::int64_t count, std::int64_t dim) const {
 }
 
 std::vector<Tensor> Tensor::unbind(std::int64_t dim) const {
-  if (this->dim() == 0) throw Error("unbind expects at least a 1-dimensional tensor");
+  if (this->dim() == 0) throw IndexError("Dimension specified as 0 but tensor has no dimensions");
   const int at = wrap_dim(dim, this->dim());
   std::vector<Tensor> pieces;
   for (std::int64_t i = 0; i < sizes()[at]; ++i) pieces.push_back(select(at, i));

@@ -5,13 +5,8 @@
 namespace ember::python {
 namespace {
 
-nb::object moved(const Tensor& self, Tensor result) {
-  if (result.is(self)) return same_object(self);
-  return nb::cast(std::move(result));
-}
-
 nb::object to(const Tensor& self, const Options& options, bool non_blocking, bool copy) {
-  return moved(self, unlocked([&] { return self.to(options, non_blocking, copy); }));
+  return itself_or(self, unlocked([&] { return self.to(options, non_blocking, copy); }));
 }
 
 /// 'torch.FloatTensor', 'torch.cuda.FloatTensor'.
@@ -75,10 +70,10 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           "cuda",
           [](const Tensor& self, const DeviceLike& device, bool non_blocking) {
             const auto place = device.place();
-            return moved(self, unlocked([&] {
-                           return place ? self.cuda(*place, non_blocking)
-                                        : self.cuda({}, non_blocking);
-                         }));
+            return itself_or(self, unlocked([&] {
+                               return place ? self.cuda(*place, non_blocking)
+                                            : self.cuda({}, non_blocking);
+                             }));
           },
           nb::arg("device") = nb::none(), nb::arg("non_blocking") = false,
           nb::sig("def cuda(self, device: device | int | str | None = None, non_blocking: bool = "
@@ -86,7 +81,7 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           "On a CUDA device, the current one unless given; itself if it is there already.")
       .def(
           "cpu",
-          [](const Tensor& self) { return moved(self, unlocked([&] { return self.cpu(); })); },
+          [](const Tensor& self) { return itself_or(self, unlocked([&] { return self.cpu(); })); },
           nb::sig("def cpu(self) -> Tensor"), "On the CPU; waits for the copy.")
       .def(
           "clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
@@ -94,7 +89,7 @@ void bind_copies(nb::class_<Tensor>& tensor) {
       .def(
           "contiguous",
           [](const Tensor& self) {
-            return moved(self, unlocked([&] { return self.contiguous(); }));
+            return itself_or(self, unlocked([&] { return self.contiguous(); }));
           },
           nb::sig("def contiguous(self) -> Tensor"),
           "Without gaps, in order; itself if it is so already.")
@@ -102,7 +97,7 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           "pin_memory",
           [](const Tensor& self, const DeviceLike& device) {
             device.place();  // whether it names a device: there is one kind to be pinned for
-            return moved(self, unlocked([&] { return self.pin_memory(); }));
+            return itself_or(self, unlocked([&] { return self.pin_memory(); }));
           },
           nb::arg("device") = nb::none(),
           nb::sig("def pin_memory(self, device: device | int | str | None = None) -> Tensor"),

@@ -55,7 +55,11 @@ void bind_dtypes(nb::module_& m) {
                      return self.dtype != Dtype::bool_ && self.dtype != Dtype::uint8;
                    })
       .def("to_real", [](const DtypeObject& self) { return real_dtype(self.dtype); })
-      .def("to_complex", [](const DtypeObject& self) { return complex_dtype(self.dtype); });
+      .def("to_complex", [](const DtypeObject& self) {
+        if (is_integral(self.dtype))
+          throw Error(std::string("Unknown Complex ScalarType for ") + legacy_name(self.dtype));
+        return complex_dtype(self.dtype);
+      });
   type = reinterpret_cast<PyTypeObject*>(bound.ptr());
   for (int i = 0; i < kDtypes; ++i) {
     const auto dtype = static_cast<Dtype>(i);

@@ -116,16 +116,21 @@ void define_unary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
   m.def(
       name,
       [op](const Tensor& input, Tensor* out) {
-        return compute_maybe_into(out, op, Operand(input));
+        if (out != nullptr) return compute_into(*out, op, Operand(input));
+        return itself_or(input, compute(op, Operand(input)));
       },
       nb::arg("input"), nb::kw_only(), nb::arg("out") = nb::none(),
       nb::sig(signature(name, op, false).c_str()), doc);
   tensor.def(
-      name, [op](const Tensor& self) { return compute(op, Operand(self)); },
+      name, [op](const Tensor& self) { return itself_or(self, compute(op, Operand(self))); },
       nb::sig(signature(name, op, true).c_str()), doc);
   const std::string in_place = std::string(name) + "_";
   tensor.def(
-      in_place.c_str(), [op](Tensor& self) { return compute_into(self, op, Operand(self)); },
+      in_place.c_str(),
+      [op](Tensor& self) {
+        ops::require_in_place(op, self);
+        return compute_into(self, op, Operand(self));
+      },
       nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
 }
 
@@ -428,6 +433,16 @@ void define_operator(nb::class_<Tensor>& tensor, const Operator& row) {
           return compute(op, other, Operand(self));
         },
         nb::is_operator(), nb::sig(sign(row.reflected).c_str()));
+  // An array divided by a tensor, as torch has it; NumPy leaves operators to the tensor.
+  if (op == OpId::div)
+    tensor.def(
+        row.reflected,
+        [](const Tensor& self, nb::handle other) -> nb::object {
+          if (!array_from(other)) return nb::borrow(Py_NotImplemented);
+          return nb::cast(compute(OpId::reciprocal, Operand(self))) * nb::borrow(other);
+        },
+        nb::is_operator(),
+        nb::sig("def __rtruediv__(self, other: numpy.typing.NDArray[typing.Any], /) -> Tensor"));
   if (row.in_place != nullptr)
     tensor.def(
         row.in_place,
@@ -464,11 +479,19 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
     const char* name;
     OpId op;
   };
-  for (const Sign& row : {Sign{"__neg__", OpId::neg}, Sign{"__pos__", OpId::positive},
-                          Sign{"__abs__", OpId::abs}, Sign{"__invert__", OpId::bitwise_not}}) {
+  for (const Sign& row :
+       {Sign{"__neg__", OpId::neg}, Sign{"__pos__", OpId::positive}, Sign{"__abs__", OpId::abs}}) {
     const OpId op = row.op;
-    tensor.def(row.name, [op](const Tensor& self) { return compute(op, Operand(self)); });
+    tensor.def(row.name, [op](const Tensor& self) -> TensorObject {
+      return itself_or(self, compute(op, Operand(self)));
+    });
   }
+  tensor.def("__invert__", [](const Tensor& self) {
+    if (!is_integral(self.dtype()))
+      throw TypeError(
+          "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return compute(OpId::bitwise_not, Operand(self));
+  });
 
   m.def(
       "result_type",

@@ -7,6 +7,7 @@ namespace {
 PyObject* out_of_memory = nullptr;
 PyObject* accelerator_error = nullptr;
 PyObject* deferred_call_error = nullptr;
+PyObject* invalid_value = nullptr;
 
 PyObject* new_exception(nb::module_& m, const char* name, PyObject* base, const char* doc) {
   const std::string full = std::string("ember.") + name;
@@ -35,7 +36,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const DeferredCudaCallError& error) {
     PyErr_SetString(deferred_call_error, error.what());
   } catch (const ValueError& error) {
-    PyErr_SetString(PyExc_ValueError, error.what());
+    PyErr_SetString(invalid_value, error.what());
   } catch (const TypeError& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const IndexError& error) {
@@ -62,6 +63,10 @@ void bind_errors(nb::module_& m) {
   deferred_call_error =
       new_exception(m, "DeferredCudaCallError", PyExc_Exception,
                     "A call that was put off until CUDA was initialised has failed.");
+  invalid_value = new_exception(
+      m, "InvalidValueError",
+      nb::make_tuple(nb::handle(PyExc_ValueError), nb::handle(PyExc_RuntimeError)).ptr(),
+      "A value that makes no sense. A RuntimeError too, as torch often has that in its place.");
   nb::register_exception_translator(translate);
 }
 

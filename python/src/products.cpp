@@ -117,7 +117,7 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
                  "The products of two batches of matrices.");
   define_product(tensor, m, "mv", "vec", EMBER_CALL(mv), EMBER_CALL(mv_out),
                  "The product of a matrix and a vector.");
-  define_product(tensor, m, "dot", "other", EMBER_CALL(dot), EMBER_CALL(dot_out),
+  define_product(tensor, m, "dot", "tensor", EMBER_CALL(dot), EMBER_CALL(dot_out),
                  "The sum of the products of two vectors' elements.");
   define_product(tensor, m, "matmul", "other", EMBER_CALL(matmul), EMBER_CALL(matmul_out),
                  "The product of vectors, matrices or batches of matrices, broadcast.");

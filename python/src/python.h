@@ -107,6 +107,12 @@ using TensorObject = nb::typed<nb::object, Tensor>;
 /// The Python object that a tensor argument came from.
 inline nb::object same_object(const Tensor& argument) { return nb::find(argument); }
 
+/// A result as an object: the argument's own if it is the argument itself.
+inline nb::object itself_or(const Tensor& argument, Tensor result) {
+  if (result.is(argument)) return same_object(argument);
+  return nb::cast(std::move(result));
+}
+
 /// The object of a dtype, such as ember.float32; always the same one.
 nb::handle dtype_object(Dtype dtype) noexcept;
 /// The dtype that an object stands for: a dtype, or one of the types bool, int, float, complex.

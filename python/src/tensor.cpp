@@ -62,6 +62,9 @@ void bind_tensor(nb::module_& m) {
           "size", [](const Tensor& self, std::int64_t dim) { return self.size(dim); },
           nb::arg("dim"))
       .def(
+          "size", [](const Tensor& self, std::int64_t dim) { return self.size(dim); },
+          nb::arg("axis"))
+      .def(
           "stride",
           [](const Tensor& self) {
             nb::list strides;
@@ -72,6 +75,9 @@ void bind_tensor(nb::module_& m) {
       .def(
           "stride", [](const Tensor& self, std::int64_t dim) { return self.stride(dim); },
           nb::arg("dim"))
+      .def(
+          "stride", [](const Tensor& self, std::int64_t dim) { return self.stride(dim); },
+          nb::arg("axis"))
       .def("__repr__", [](const Tensor& self) { return unlocked([&] { return self.str(); }); })
       .def("__len__",
            [](const Tensor& self) {

@@ -74,6 +74,8 @@ const char* kind_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name
 
 /// Sizes by the first element of each level; whether the others agree is seen when they are read.
 Shape sizes_of(nb::handle data) {
+  if (PyUnicode_Check(data.ptr()) || PyBytes_Check(data.ptr()))
+    throw TypeError(std::string("new(): invalid data type '") + kind_name(data) + "'");
   Shape sizes;
   nb::object level = nb::borrow(data);
   while (is_sequence(level)) {

@@ -26,6 +26,12 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "t", [](const Tensor& self) { return self.t(); },
       "At most two dimensions, exchanged.");
   both(
+      tensor, m, "adjoint",
+      [](const Tensor& self) -> TensorObject {
+        return itself_or(self, unlocked([&] { return self.adjoint(); }));
+      },
+      "The last two dimensions exchanged, conjugated.");
+  both(
       tensor, m, "select",
       [](const Tensor& self, I dim, I index) { return self.select(dim, index); },
       "One index along a dimension, which goes.", nb::arg("dim"), nb::arg("index"));
@@ -35,8 +41,8 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       "A range along a dimension.", nb::arg("dim"), nb::arg("start"), nb::arg("length"));
   both(
       tensor, m, "flatten",
-      [](const Tensor& self, I start, I end) {
-        return unlocked([&] { return self.flatten(start, end); });
+      [](const Tensor& self, I start, I end) -> TensorObject {
+        return itself_or(self, unlocked([&] { return self.flatten(start, end); }));
       },
       "A run of dimensions as one; a view where possible.", nb::arg("start_dim") = 0,
       nb::arg("end_dim") = -1);
@@ -148,17 +154,25 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           "detach", [](const Tensor& self) { return self.alias(); },
           "A new tensor object with the same elements.")
       .def_prop_ro(
-          "T", [](const Tensor& self) { return self.t(); }, "At most two dimensions, exchanged.")
+          "T", [](const Tensor& self) { return self.numpy_T(); },
+          "All dimensions, in reverse order.")
       .def_prop_ro(
-          "mT",
-          [](const Tensor& self) {
-            if (self.dim() < 2)
-              throw Error("tensor.mT is only supported on matrices or batches of matrices. Got " +
-                          std::to_string(self.dim()) + "-D tensor.");
-            return self.transpose(-2, -1);
-          },
+          "mT", [](const Tensor& self) -> TensorObject { return itself_or(self, self.mT()); },
           "The last two dimensions exchanged.")
-      .def_prop_ro("real", [](const Tensor& self) { return self.real(); })
+      .def_prop_ro(
+          "H",
+          [](const Tensor& self) -> TensorObject {
+            return itself_or(self, unlocked([&] { return self.H(); }));
+          },
+          "A matrix, transposed and conjugated.")
+      .def_prop_ro(
+          "mH",
+          [](const Tensor& self) -> TensorObject {
+            return itself_or(self, unlocked([&] { return self.mH(); }));
+          },
+          "The last two dimensions exchanged, conjugated.")
+      .def_prop_ro("real",
+                   [](const Tensor& self) -> TensorObject { return itself_or(self, self.real()); })
       .def_prop_ro("imag", [](const Tensor& self) { return self.imag(); })
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },

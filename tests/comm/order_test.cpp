@@ -113,7 +113,7 @@ TEST_P(CommOrder, SumsInPiecesWaitForEveryInput) {
   if (count() != 2) GTEST_SKIP() << "two devices show it, and more would need much memory";
   const cuda::MultiStreamGuard guard(streams());
   const std::int64_t size = (std::int64_t{25} << 20) + 3;
-  const auto all = [size](double value, int device) {
+  const auto all = [&](double value, int device) {
     return full({size}, value, Options(float64, cuda_device(device)));
   };
   for (int late = 0; late < 2; ++late) {

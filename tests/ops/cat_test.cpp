@@ -191,7 +191,7 @@ TEST(Cat, IntoAnOutput) {
     EXPECT_EQ(fresh.sizes().str(), "[1, 6]");
     EXPECT_EQ(values<double>(fresh), (std::vector<double>{1, 2, 3, 4, 5, 6}));
     Tensor narrow = zeros({2, 3}, {Dtype::bool_, Device(place)});
-    EXPECT_ERROR(cat_out(narrow, both), Error,
+    EXPECT_ERROR(cat_out(narrow, both), TypeError,
                  "torch.cat(): input types can't be cast to the desired output type Bool");
     Tensor wrong = zeros({3, 3}, {Dtype::int64, Device(place)});
     EXPECT_ERROR(cat_out(wrong, both), Error, "output with shape [3, 3] doesn't match");

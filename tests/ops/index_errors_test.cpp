@@ -36,7 +36,7 @@ TEST(Index, RefusesWhatDoesNotFit) {
     EXPECT_ERROR(x.scatter_(0, square, square), Error,
                  "scatter(): Expected self.dtype to be equal to src.dtype");
     EXPECT_ERROR(x.scatter_(0, square, zeros({4}, place)), Error, "number of dimensions as src");
-    EXPECT_ERROR(x.index_add_(0, index, zeros({3, 4}, place)), IndexError,
+    EXPECT_ERROR(x.index_add_(0, index, zeros({3, 4}, place)), Error,
                  "index_add_(): Number of indices (2) should be equal to source.size(dim): (3), "
                  "for dim: 0");
     EXPECT_ERROR(x.index_add_(0, index, zeros({2, 5}, place)), Error,
@@ -45,7 +45,7 @@ TEST(Index, RefusesWhatDoesNotFit) {
                  "must have the same scalar type");
     EXPECT_ERROR(x.index_fill_(0, index, zeros({2}, place)), Error,
                  "index_fill_ only supports a 0-dimensional value tensor, but got tensor with 1");
-    EXPECT_ERROR(x.put_(index, zeros({3}, place)), Error, "the same number of elements");
+    EXPECT_ERROR(x.put_(index, zeros({3}, place)), IndexError, "the same number of elements");
     EXPECT_ERROR(x.scatter_(0, zeros({3, 4}, {Dtype::int64, Device(place)}), x), Error,
                  "unsupported operation");
     EXPECT_ERROR(x.select(0, 0).unsqueeze(0).expand({3, 4}).index_fill_(0, index, 1), Error,
@@ -66,13 +66,13 @@ TEST(Index, OutOfBoundsOnTheCpuChangesNothing) {
                "index 5 is out of bounds for dimension 0 with size 3");
   EXPECT_ERROR(index_select(x, 1, tensor({-1})), IndexError,
                "index -1 is out of bounds for dimension 1 with size 2");
-  EXPECT_ERROR(gather(x, 1, tensor({0, 7}).view({1, 2})), IndexError,
+  EXPECT_ERROR(gather(x, 1, tensor({0, 7}).view({1, 2})), Error,
                "index 7 is out of bounds for dimension 1 with size 2");
   EXPECT_ERROR(take(x, tensor<std::int64_t>({-7})), IndexError, "index -7 is out of bounds");
   EXPECT_ERROR(take(x, tensor({INT64_MIN})), IndexError, "out of bounds");
   Tensor y = zeros({3});
-  EXPECT_ERROR(y.scatter_(0, bad, 1), IndexError, "index 5 is out of bounds");
-  EXPECT_ERROR(y.scatter_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
+  EXPECT_ERROR(y.scatter_(0, bad, 1), Error, "index 5 is out of bounds");
+  EXPECT_ERROR(y.scatter_add_(0, bad, ones({2})), Error, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_copy_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_fill_(0, tensor<std::int64_t>({0, -4}), 1), IndexError,

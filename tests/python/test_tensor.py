@@ -27,13 +27,96 @@ def test_from_python():
     assert x.tolist() == [1.0]
 
 
+def test_values_that_make_no_sense_are_both_kinds_of_error():
+    for kind in (ValueError, RuntimeError, torch.InvalidValueError):
+        with pytest.raises(kind, match="at most 16"):
+            torch.zeros([1] * 40)
+
+
+def test_what_is_the_tensor_itself():
+    x = torch.zeros(3)
+    assert all(same is x for same in (+x, x.positive(), torch.positive(x), x.conj(), x.real,
+                                      x.flatten(), torch.flatten(x), x.contiguous()))
+    z = torch.zeros(2, 3, dtype=torch.complex64)
+    assert z.conj() is not z and z.real is not z and z.flatten() is not z
+    assert z.flatten(1) is z
+    with pytest.raises(RuntimeError, match="Bool"):
+        +torch.tensor([True])
+
+
+def test_transposed():
+    x = torch.arange(24).view(2, 3, 4)
+    assert x.T.shape == (4, 3, 2) and x.mT.shape == x.mH.shape == (2, 4, 3)
+    assert x.T[3, 2, 1] == 23 and x.adjoint().tolist() == x.mT.tolist()
+    z = torch.tensor([[1 + 2j, 3 - 1j]])
+    assert z.H.tolist() == torch.adjoint(z).tolist() == [[1 - 2j], [3 + 1j]]
+    point = torch.tensor(5)
+    assert point.T == point.mT == point.H == point.mH == 5
+    with pytest.raises(RuntimeError, match="only supported on matrices"):
+        x.H
+    with pytest.raises(RuntimeError, match="matrices or batches of matrices. Got 1-D"):
+        x[0, 0].mT
+
+
+def test_errors_of_torchs_class():
+    x = torch.zeros(3)
+    for call in (lambda: x.gather(0, torch.tensor([5])),
+                 lambda: x.scatter(0, torch.tensor([5]), 1.0),
+                 lambda: x.scatter_add(0, torch.tensor([5]), torch.ones(1)),
+                 lambda: x.index_select(0, torch.tensor([1.0])),
+                 lambda: torch.zeros(2, dtype=torch.complex64).abs_(),
+                 lambda: torch.int32.to_complex()):
+        with pytest.raises(RuntimeError) as caught:
+            call()
+        assert not isinstance(caught.value, (IndexError, NotImplementedError))
+    for call in (lambda: x.index_select(0, torch.tensor([5])), lambda: torch.tensor(1).unbind(),
+                 lambda: x.put_(torch.tensor([1, 2]), torch.ones(1)),
+                 lambda: torch.tensor(1).roll(1, 0)):
+        with pytest.raises(IndexError):
+            call()
+    for call in (lambda: ~x, lambda: torch.cat([x], out=torch.zeros(0).int()),
+                 lambda: torch.tensor(b"bytes")):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_names_of_parameters():
+    x = torch.ones(2)
+    assert torch.dot(x, tensor=x) == x.dot(tensor=x) == 2
+    assert x.size(axis=0) == 2 and x.stride(axis=0) == 1
+
+
+def test_a_factor_of_zero_leaves_no_nan():
+    nan = torch.full((2, 2), float("nan"))
+    assert torch.addmm(torch.ones(2, 2), nan, nan, alpha=0).tolist() == [[1, 1], [1, 1]]
+    empty = torch.zeros(0)
+    with pytest.raises(RuntimeError, match="Bad in-place call"):
+        empty.addmm_(torch.ones(2, 0), torch.ones(0, 2))
+    assert empty.shape == (0,)
+
+
+def test_powers_by_numbers():
+    values = [-3.5, -1.0, -0.0, 0.0, 0.25, 2.0, 1e30, float("inf"), float("nan")]
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        x = torch.tensor(values, dtype=dtype)
+        for exponent, other in ((2, x * x), (3, x * x * x), (-1, 1 / x), (0.5, x.sqrt()),
+                                (-0.5, x.rsqrt())):
+            if dtype is torch.bfloat16 and exponent == 3:
+                other = (x.float() ** 3).bfloat16()
+            assert str((x ** exponent).tolist()) == str(other.tolist()), (dtype, exponent)
+    assert (torch.tensor([-3, 0, 7]) ** 2).tolist() == [9, 0, 49]
+    assert (torch.tensor([3 + 4j]) ** 2).tolist() == [-7 + 24j]
+
+
 def test_what_is_no_tensor():
     with pytest.raises(ValueError, match=r"expected sequence of length 2 at dim 1 \(got 3\)"):
         torch.tensor([[1, 2], [1, 2, 3]])
     with pytest.raises(TypeError, match="not a sequence"):
         torch.tensor([[1, 2], 3])
-    with pytest.raises(ValueError, match="too many dimensions 'str'"):
+    with pytest.raises(TypeError, match="invalid data type 'str'"):
         torch.tensor("text")
+    with pytest.raises(ValueError, match="too many dimensions 'str'"):
+        torch.tensor(["text"])
     with pytest.raises(RuntimeError, match="Could not infer dtype of object"):
         torch.tensor(object())
     for beyond in (2 ** 63, 2 ** 70, [1, 2 ** 70]):

@@ -84,7 +84,16 @@ void add_matrix(Cases& cases, const Input& x) {
   Shape backwards;
   for (int i = 0; i < dims; ++i) backwards.push_back(dims - 1 - i);
   add_view(cases, "permute", x, [=](const Tensor& t) { return t.permute(backwards); });
-  if (dims == 2) add_view(cases, "t", x, [](const Tensor& t) { return t.t(); });
+  if (dims == 2) {
+    add_view(cases, "t", x, [](const Tensor& t) { return t.t(); });
+    add(cases, "H", {x}, [](Tensors& t) { return t[0].H(); });
+  }
+  add_view(cases, "numpy_T", x, [](const Tensor& t) { return t.numpy_T(); });
+  if (dims >= 2) {
+    add_view(cases, "mT", x, [](const Tensor& t) { return t.mT(); });
+    add(cases, "mH", {x}, [](Tensors& t) { return t[0].mH(); });
+    add(cases, "adjoint", {x}, [](Tensors& t) { return t[0].adjoint(); });
+  }
   for (const int offset : {0, 1, -1})
     add_view(cases, "diagonal", x, [=](const Tensor& t) { return t.diagonal(offset); });
   add_view(cases, "diagonal", x, [](const Tensor& t) { return t.diagonal(0, -1, 0); });

@@ -226,7 +226,8 @@ TEST(Views, SplitChunkAndUnbind) {
   EXPECT_ERROR(x.chunk(0), Error, "chunk expects `chunks` to be greater than 0, got: 0");
   EXPECT_ERROR(scalar_tensor(1).chunk(1), Error, "chunk expects at least a 1-dimensional tensor");
   EXPECT_ERROR(scalar_tensor(1).split(1), Error, "split expects at least a 1-dimensional tensor");
-  EXPECT_ERROR(scalar_tensor(1).unbind(), Error, "unbind expects at least a 1-dimensional tensor");
+  EXPECT_ERROR(scalar_tensor(1).unbind(), IndexError,
+               "Dimension specified as 0 but tensor has no dimensions");
 }
 
 // Real and imaginary parts share memory with the tensor, and with its view as pairs.

@@ -23,7 +23,8 @@ class DeviceResource final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (alignment > 512)
       throw ValueError("alignment is " + std::to_string(alignment) + ", expected at most 512");
-    return caching_allocator_alloc(bytes, stream_.device_index(), stream_);
+    // Never null, also for no bytes.
+    return caching_allocator_alloc(bytes == 0 ? 1 : bytes, stream_.device_index(), stream_);
   }
   void do_deallocate(void* pointer, std::size_t /*bytes*/, std::size_t /*alignment*/) override {
     caching_allocator_delete(pointer);

@@ -110,7 +110,8 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
     uses.push_back({pieces[i], current_stream(tensors[i].device())});
   ops::with_uses(uses, [&] {
     if (!arriving.empty()) {
-      const Event& ready = mark(current_stream(pieces[0].device()));
+      const Stream into = current_stream(pieces[0].device());
+      const Event& ready = mark(into);
       for (const std::size_t i : arriving) {
         const Stream from = current_stream(tensors[i].device());
         ready.wait(from);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ember/driver/driver.h"
+#include "ember/driver/kernels.h"
 #include "ember/driver/layout.h"
 #include "ember/version.h"
 
@@ -24,8 +25,9 @@ struct CudaObject {
   /// Initialises CUDA and makes the driver: insufficient_driver, no_device, or what CUDA said.
   /// no_device's detail says whether libcuda.so.1 is missing. Called at most once.
   Status (*open)(Driver*& out) noexcept = nullptr;
-  /// The CUDA implementation of a kernel that the core knows by name; null if there is none.
-  CudaImplementation (*implementation)(const char* kernel) noexcept = nullptr;
+  /// The CUDA implementation of a kernel that the core knows by name, and the layout of its
+  /// arguments.
+  kernels::Found (*implementation)(const char* kernel) noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::inline v0::driver {
@@ -28,6 +29,12 @@ struct GemmArgs {
 
   bool reads_c() const noexcept { return beta[0] != 0 || beta[1] != 0 || integer_beta != 0; }
 };
+EMBER_ARGUMENTS(GemmArgs, EMBER_FIELD(c), EMBER_FIELD(a), EMBER_FIELD(b), EMBER_FIELD(workspace),
+                EMBER_FIELD(workspace_bytes), EMBER_FIELD(m), EMBER_FIELD(n), EMBER_FIELD(k),
+                EMBER_FIELD(batch), EMBER_FIELD(lda), EMBER_FIELD(ldb), EMBER_FIELD(ldc),
+                EMBER_FIELD(stride_a), EMBER_FIELD(stride_b), EMBER_FIELD(stride_c),
+                EMBER_FIELD(alpha), EMBER_FIELD(beta), EMBER_FIELD(integer_alpha),
+                EMBER_FIELD(integer_beta), EMBER_FIELD(transpose_a), EMBER_FIELD(transpose_b))
 static_assert(KernelArguments<GemmArgs>);
 
 }  // namespace ember::inline v0::driver

@@ -1,80 +1,18 @@
-// The layouts of everything that the core and the CUDA object hand to each other, as one number.
-// Both are compiled from this header; the number differs when a type, the order of the seam's
-// functions, a compiler's flag or a C++ library differs, and the core then refuses the object.
+// The layouts of all that the core and the CUDA object hand to each other through the seam, as one
+// number. Both are compiled from this header; the number differs when a type, the order of the
+// seam's functions, a compiler's flag or a C++ library differs, and the core then refuses the
+// object. The arguments of kernels have numbers of their own (arguments.h), which are compared
+// kernel by kernel.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string_view>
-#include <utility>
+#include <string>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/driver.h"
+#include "ember/driver/kernels.h"
 
 namespace ember::inline v0::driver::layout {
-
-/// FNV-1a of 64 bits.
-class Hash {
- public:
-  constexpr Hash& add(std::string_view text) noexcept {
-    for (const char c : text) byte(static_cast<unsigned char>(c));
-    byte(0);
-    return *this;
-  }
-  constexpr Hash& add(std::size_t number) noexcept {
-    for (unsigned i = 0; i < 8; ++i) byte(static_cast<unsigned char>(number >> (8 * i)));
-    return *this;
-  }
-  constexpr std::uint64_t value() const noexcept { return value_; }
-
- private:
-  constexpr void byte(unsigned char b) noexcept { value_ = (value_ ^ b) * 0x100000001b3; }
-  std::uint64_t value_ = 0xcbf29ce484222325;
-};
-
-struct Field {
-  const char* name;
-  std::size_t offset;
-  std::size_t size;
-};
-
-/// Converts to anything: stands for a field in braces.
-struct Anything {
-  template <class T>
-  operator T() const noexcept;
-};
-
-template <class T, std::size_t... k>
-constexpr bool has_fields(std::index_sequence<k...>) {
-  return requires { T{(static_cast<void>(k), Anything())...}; };
-}
-
-/// Whether an aggregate has exactly `count` fields (none of them an array).
-template <class T, std::size_t count>
-constexpr bool has_exactly = has_fields<T>(std::make_index_sequence<count>()) &&
-                             !has_fields<T>(std::make_index_sequence<count + 1>());
-
-/// A type whose fields are private: from outside it is a size and an alignment.
-template <class T>
-constexpr void add_opaque(Hash& hash, std::string_view name) {
-  hash.add(name).add(sizeof(T)).add(alignof(T));
-}
-
-/// An aggregate. Does not compile unless every field is listed.
-template <class T, std::size_t count>
-constexpr void add_fields(Hash& hash, std::string_view name, const Field (&fields)[count]) {
-  static_assert(has_exactly<T, count>, "list every field of the type");
-  add_opaque<T>(hash, name);
-  for (const Field& field : fields) hash.add(field.name).add(field.offset).add(field.size);
-}
-
-#define EMBER_FIELD(field) \
-  { #field, offsetof(Type, field), sizeof(decltype(Type::field)) }
-#define EMBER_LAYOUT(type, ...)                                         \
-  {                                                                     \
-    using Type = type;                                                  \
-    constexpr ::ember::driver::layout::Field kFields[] = {__VA_ARGS__}; \
-    ::ember::driver::layout::add_fields<Type>(hash, #type, kFields);    \
-  }
 
 /// A function of Driver that is in no list because it cannot fail, and its place in the table of
 /// virtual functions.
@@ -99,6 +37,7 @@ constexpr void add_seam(Hash& hash) {
   add_opaque<Context>(hash, "Context");
   add_opaque<HostImplementation>(hash, "HostImplementation");
   add_opaque<CudaImplementation>(hash, "CudaImplementation");
+  add_opaque<kernels::Found>(hash, "kernels::Found");
   EMBER_LAYOUT(KernelNeeds, EMBER_FIELD(scratch))
   add_opaque<Kernel>(hash, "Kernel");
   hash.add(offsetof(Kernel, name)).add(offsetof(Kernel, host)).add(offsetof(Kernel, cuda));

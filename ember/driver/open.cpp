@@ -64,6 +64,9 @@ Status check_object(const CudaObject& object, const std::string& place) {
                                              ", but this ember " + EMBER_VERSION_STRING + " has " +
                                              hexadecimal(layout_stamp()) +
                                              ": both must come from one build");
+  if (const Status status = kernels::check(object.implementation); !status.ok())
+    return Status(status.code(), place + " does not fit: its kernel " + status.detail() +
+                                     "; both must come from one build");
   return {};
 }
 

@@ -43,7 +43,7 @@ constinit driver::Kernel kernels[] = {
     {"cat.4", &cat_host<4>, nullptr},   {"cat.8", &cat_host<8>, nullptr},
     {"cat.16", &cat_host<16>, nullptr},
 };
-const driver::kernels::Table kernel_table(kernels);
+const driver::kernels::Table kernel_table(kernels, driver::arguments<CatArgs>());
 
 /// log2 of the bytes of the widest unit that addresses and a number of bytes are multiples of.
 int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes) {

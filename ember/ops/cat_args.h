@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::inline v0::ops {
@@ -14,6 +15,7 @@ struct CatPart {
   const void* data;
   std::int64_t end;  ///< where its units end in a row of the output
 };
+EMBER_ARGUMENTS(CatPart, EMBER_FIELD(data), EMBER_FIELD(end))
 
 /// More inputs than this are the context of the kernel, a CatTable.
 inline constexpr int kCatParts = 12;
@@ -38,5 +40,7 @@ struct CatArgs {
     return count <= kCatParts ? parts : on.template context<CatTable>().parts.data();
   }
 };
+EMBER_ARGUMENTS(CatArgs, EMBER_FIELD(out), EMBER_FIELD(rows), EMBER_FIELD(pitch),
+                EMBER_FIELD(begin), EMBER_FIELD(count), EMBER_FIELD(parts))
 
 }  // namespace ember::inline v0::ops

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::inline v0::ops {
@@ -19,6 +20,8 @@ struct FlipArgs {
   std::int64_t in_stride[kFlipDims];  ///< negative where it goes backwards
   std::int8_t dims;                   ///< from 1
 };
+EMBER_ARGUMENTS(FlipArgs, EMBER_FIELD(out), EMBER_FIELD(in), EMBER_FIELD(size),
+                EMBER_FIELD(out_stride), EMBER_FIELD(in_stride), EMBER_FIELD(dims))
 
 /// Moves units of 1, 2, 4, 8 or 16 bytes, in which strides are counted.
 const driver::Kernel& flip_kernel(std::size_t unit) noexcept;

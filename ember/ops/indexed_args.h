@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+
 namespace ember::inline v0::ops {
 
 // The kernels by name: one for each operation, so that faults name the operation. Readers and
@@ -36,6 +38,10 @@ struct IndexedArgs {
   std::int8_t dim;   ///< the indexed dimension, for errors
   bool wrap;         ///< negative indices count from the end
 };
+EMBER_ARGUMENTS(IndexedArgs, EMBER_FIELD(target), EMBER_FIELD(source), EMBER_FIELD(index),
+                EMBER_FIELD(limit), EMBER_FIELD(step), EMBER_FIELD(size),
+                EMBER_FIELD(target_stride), EMBER_FIELD(source_stride), EMBER_FIELD(index_stride),
+                EMBER_FIELD(dims), EMBER_FIELD(dim), EMBER_FIELD(wrap))
 
 /// out[i] = the checked, wrapped index[i] times step.
 struct OffsetArgs {
@@ -46,5 +52,7 @@ struct OffsetArgs {
   std::int64_t step;
   std::int32_t dim;
 };
+EMBER_ARGUMENTS(OffsetArgs, EMBER_FIELD(out), EMBER_FIELD(index), EMBER_FIELD(count),
+                EMBER_FIELD(limit), EMBER_FIELD(step), EMBER_FIELD(dim))
 
 }  // namespace ember::inline v0::ops

@@ -2,6 +2,7 @@
 // that both need one kernel per width and not one per element type.
 #pragma once
 
+#include "ember/driver/arguments.h"
 #include "ember/scalar/types.h"
 
 namespace ember::inline v0::ops {
@@ -28,6 +29,9 @@ struct KeyOrder {
     return out;
   }
 };
+EMBER_ARGUMENTS(KeyOrder, EMBER_FIELD(flip), EMBER_FIELD(negative), EMBER_FIELD(magnitude),
+                EMBER_FIELD(infinity), EMBER_FIELD(nan_key), EMBER_FIELD(zero),
+                EMBER_FIELD(zero_key))
 
 /// NaN is larger than every number, and all NaNs are equal.
 inline KeyOrder key_order(Dtype dtype, std::size_t width, bool descending) noexcept {

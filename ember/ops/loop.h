@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/kernel.h"
 #include "ember/scalar/types.h"
 
@@ -56,6 +57,8 @@ struct Loop {
     return last + 1;
   }
 };
+EMBER_ARGUMENTS(Loop, EMBER_FIELD(data), EMBER_FIELD(count), EMBER_FIELD(size), EMBER_FIELD(stride),
+                EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(numbers))
 static_assert(driver::KernelArguments<Loop>);
 
 }  // namespace ember::inline v0::ops

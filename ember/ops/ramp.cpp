@@ -28,7 +28,7 @@ constinit driver::Kernel kernels[] = {
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<RampArgs>());
 
 }  // namespace
 

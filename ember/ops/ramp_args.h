@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+
 namespace ember::inline v0::ops {
 
 struct RampArgs {
@@ -12,5 +14,7 @@ struct RampArgs {
   std::int64_t first, step;      ///< for integers
   double real_first, real_step;  ///< for everything else: computed in double, then rounded once
 };
+EMBER_ARGUMENTS(RampArgs, EMBER_FIELD(out), EMBER_FIELD(count), EMBER_FIELD(first),
+                EMBER_FIELD(step), EMBER_FIELD(real_first), EMBER_FIELD(real_step))
 
 }  // namespace ember::inline v0::ops

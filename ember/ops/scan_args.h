@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+
 namespace ember::inline v0::ops {
 
 struct ScanArgs {
@@ -12,6 +14,8 @@ struct ScanArgs {
   void* scratch;  ///< what the implementation asked for
   std::int64_t outer, n, inner;
 };
+EMBER_ARGUMENTS(ScanArgs, EMBER_FIELD(in), EMBER_FIELD(out), EMBER_FIELD(scratch),
+                EMBER_FIELD(outer), EMBER_FIELD(n), EMBER_FIELD(inner))
 
 /// Few long rows are cut into tiles, of which each waits for the sum of those before it, and these
 /// into groups. Here is where scratch memory keeps what, in bytes from its beginning: a ticket,

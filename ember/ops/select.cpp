@@ -158,7 +158,7 @@ constinit driver::Kernel kernels[] = {
     {"masked_select", &select_implementation, nullptr},
     {"nonzero", &nonzero_implementation, nullptr},
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<ops::CountArgs, ops::SelectArgs>());
 
 /// How many elements of a mask are chosen, and where in the order those of each tile begin.
 struct Chosen {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+
 namespace ember::inline v0::ops {
 
 /// Masks are counted in tiles: where the chosen elements of a tile go is known before any is moved.
@@ -13,6 +15,7 @@ struct CountArgs {
   std::int64_t count;
   std::int64_t* before;  ///< chosen elements before each tile, and last: all of them
 };
+EMBER_ARGUMENTS(CountArgs, EMBER_FIELD(mask), EMBER_FIELD(count), EMBER_FIELD(before))
 
 inline constexpr int kMaxCoordinates = 16;
 
@@ -29,5 +32,8 @@ struct SelectArgs {
   int dims;
   std::int64_t sizes[kMaxCoordinates];
 };
+EMBER_ARGUMENTS(SelectArgs, EMBER_FIELD(mask), EMBER_FIELD(before), EMBER_FIELD(in),
+                EMBER_FIELD(out), EMBER_FIELD(count), EMBER_FIELD(chosen), EMBER_FIELD(item),
+                EMBER_FIELD(dims), EMBER_FIELD(sizes))
 
 }  // namespace ember::inline v0::ops

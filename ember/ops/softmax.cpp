@@ -119,7 +119,7 @@ constinit driver::Kernel kernels[] = {
     {"softmax.float32", &host_implementation<float>, nullptr},
     {"softmax.float64", &host_implementation<double>, nullptr},
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<SoftmaxArgs>());
 
 Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
                   std::optional<Dtype> dtype, bool logarithm) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+
 namespace ember::inline v0::ops {
 
 /// Tensors of [outer, count, inner] elements without gaps; along the middle one it goes.
@@ -14,5 +16,7 @@ struct SoftmaxArgs {
   std::int64_t inner;
   bool logarithm;
 };
+EMBER_ARGUMENTS(SoftmaxArgs, EMBER_FIELD(in), EMBER_FIELD(out), EMBER_FIELD(outer),
+                EMBER_FIELD(count), EMBER_FIELD(inner), EMBER_FIELD(logarithm))
 
 }  // namespace ember::inline v0::ops

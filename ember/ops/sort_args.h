@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
 #include "ember/ops/key_order.h"
 
 namespace ember::inline v0::ops {
@@ -48,6 +49,9 @@ struct TopkArgs {
   std::int64_t rows, n, k;
   KeyOrder order;
 };
+EMBER_ARGUMENTS(TopkArgs, EMBER_FIELD(in), EMBER_FIELD(values), EMBER_FIELD(indices),
+                EMBER_FIELD(scratch), EMBER_FIELD(rows), EMBER_FIELD(n), EMBER_FIELD(k),
+                EMBER_FIELD(order))
 
 // ---- sort
 
@@ -59,6 +63,8 @@ struct SortArgs {
   std::int64_t rows, n;
   KeyOrder order;
 };
+EMBER_ARGUMENTS(SortArgs, EMBER_FIELD(in), EMBER_FIELD(values), EMBER_FIELD(indices),
+                EMBER_FIELD(scratch), EMBER_FIELD(rows), EMBER_FIELD(n), EMBER_FIELD(order))
 
 /// Rows of at most this many elements are sorted by one block, without scratch memory.
 inline constexpr std::int64_t kShortRow = 2048;

@@ -4,7 +4,13 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+#include "ember/random/philox_args.h"
 #include "ember/scalar/distributions.h"
+
+namespace ember::inline v0 {
+EMBER_ARGUMENTS(DrawParams, EMBER_FIELD(a), EMBER_FIELD(b), EMBER_FIELD(u), EMBER_FIELD(low))
+}  // namespace ember::inline v0
 
 namespace ember::inline v0::random {
 
@@ -15,6 +21,8 @@ struct DrawArgs {
   PhiloxState state;
   DrawParams params;
 };
+EMBER_ARGUMENTS(DrawArgs, EMBER_FIELD(out), EMBER_FIELD(probabilities), EMBER_FIELD(count),
+                EMBER_FIELD(state), EMBER_FIELD(params))
 
 /// Note [Which numbers an element takes]
 /// The documents let a grid of threads draw, thread i from subsequence i: 256 threads per block, as

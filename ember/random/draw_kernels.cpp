@@ -105,7 +105,7 @@ constinit driver::Kernel kernels[] = {
     EMBER_FOR_EACH_DRAW(EMBER_DRAW)
 #undef EMBER_DRAW
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<DrawArgs>());
 
 /// What a kernel is for, in the order of the kernels.
 struct Entry {

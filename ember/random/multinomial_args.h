@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
 #include "ember/scalar/config.h"
 #include "ember/scalar/distributions.h"
 #include "ember/scalar/math.h"
@@ -25,6 +26,8 @@ struct PartsArgs {
   std::int64_t count;
   int shift;
 };
+EMBER_ARGUMENTS(PartsArgs, EMBER_FIELD(weights), EMBER_FIELD(largest), EMBER_FIELD(parts),
+                EMBER_FIELD(rows), EMBER_FIELD(count), EMBER_FIELD(shift))
 
 struct SearchArgs {
   const std::int64_t* sums;  ///< of the parts of each row, up to and with a category
@@ -33,6 +36,8 @@ struct SearchArgs {
   std::int64_t count;    ///< categories
   std::int64_t samples;  ///< of each row
 };
+EMBER_ARGUMENTS(SearchArgs, EMBER_FIELD(sums), EMBER_FIELD(drawn), EMBER_FIELD(rows),
+                EMBER_FIELD(count), EMBER_FIELD(samples))
 
 EMBER_HD bool is_weight(double weight) { return weight >= 0 && m::isfinite(weight); }
 

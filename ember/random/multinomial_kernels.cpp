@@ -53,7 +53,7 @@ constinit driver::Kernel kernels[] = {
     {"multinomial.float64", &parts_host<double>, nullptr},
     {"multinomial_search", &search_host, nullptr},
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<PartsArgs, SearchArgs>());
 
 }  // namespace
 

@@ -95,7 +95,7 @@ constinit driver::Kernel kernels[] = {
     EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL)
 #undef EMBER_KERNEL
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<PermutationArgs>());
 
 /// A dtype's kernel, and how many numbers from zero on it holds.
 struct Entry {

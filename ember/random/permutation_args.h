@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "ember/driver/arguments.h"
+#include "ember/random/philox_args.h"
 #include "ember/scalar/permutation.h"
 
 namespace ember::inline v0::random {
@@ -12,6 +14,7 @@ struct PermutationArgs {
   std::int64_t count;
   PhiloxState state;
 };
+EMBER_ARGUMENTS(PermutationArgs, EMBER_FIELD(out), EMBER_FIELD(count), EMBER_FIELD(state))
 
 // Every element type of permutations: EMBER_KERNEL(dtype, C++ type).
 #define EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL) \

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "ember/driver/arguments.h"
 #include "ember/driver/kernel.h"
 
 namespace ember::inline v0::reduce {
@@ -56,6 +57,12 @@ struct ReduceArgs {
     return static_cast<std::size_t>(last) + 1;
   }
 };
+EMBER_ARGUMENTS(ReduceArgs, EMBER_FIELD(in), EMBER_FIELD(out), EMBER_FIELD(indices),
+                EMBER_FIELD(scratch), EMBER_FIELD(outputs), EMBER_FIELD(reduced),
+                EMBER_FIELD(number), EMBER_FIELD(kept_size), EMBER_FIELD(kept_stride),
+                EMBER_FIELD(kept_out), EMBER_FIELD(size), EMBER_FIELD(stride),
+                EMBER_FIELD(kept_dims), EMBER_FIELD(reduced_dims), EMBER_FIELD(out_item),
+                EMBER_FIELD(mode))
 static_assert(driver::KernelArguments<ReduceArgs>);
 
 }  // namespace ember::inline v0::reduce

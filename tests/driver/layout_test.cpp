@@ -55,31 +55,33 @@ struct alignas(32) Sample {
 };
 }  // namespace aligned
 
+namespace natural {
+struct Sample {
+  void* native;
+  int device;
+  unsigned epoch;
+};
+}  // namespace natural
+
 template <class T>
 constexpr std::uint64_t stamp_of_three() {
   Hash hash;
-  const layout::Field fields[] = {{"native", offsetof(T, native), sizeof(T::native)},
-                                  {"device", offsetof(T, device), sizeof(T::device)},
-                                  {"epoch", offsetof(T, epoch), sizeof(T::epoch)}};
-  layout::add_fields<T>(hash, "Sample", fields);
+  EMBER_LAYOUT(T, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
   return hash.value();
 }
 
 constexpr std::uint64_t stamp_of_four() {
   using T = longer::Sample;
   Hash hash;
-  const layout::Field fields[] = {{"native", offsetof(T, native), sizeof(T::native)},
-                                  {"device", offsetof(T, device), sizeof(T::device)},
-                                  {"epoch", offsetof(T, epoch), sizeof(T::epoch)},
-                                  {"more", offsetof(T, more), sizeof(T::more)}};
-  layout::add_fields<T>(hash, "Sample", fields);
+  EMBER_LAYOUT(T, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch), EMBER_FIELD(more))
   return hash.value();
 }
 
 TEST(Layout, EveryChangeChangesTheStamp) {
   constexpr std::array kStamps = {
-      stamp_of_three<first::Sample>(), stamp_of_three<swapped::Sample>(),
-      stamp_of_three<wider::Sample>(), stamp_of_three<aligned::Sample>(), stamp_of_four()};
+      stamp_of_three<first::Sample>(),   stamp_of_three<swapped::Sample>(),
+      stamp_of_three<wider::Sample>(),   stamp_of_three<aligned::Sample>(),
+      stamp_of_three<natural::Sample>(), stamp_of_four()};
   EXPECT_EQ(std::set(kStamps.begin(), kStamps.end()).size(), kStamps.size());
 }
 
@@ -102,6 +104,64 @@ TEST(Layout, CountsFields) {
   static_assert(!layout::has_exactly<StreamHandle, 2>);
   static_assert(!layout::has_exactly<StreamHandle, 4>);
   static_assert(layout::has_exactly<DeviceProperties, 23>);
+}
+
+// Arguments of kernels: a grid, and what a later build might make of it.
+namespace arguments_first {
+struct Point {
+  int x, y;
+};
+EMBER_ARGUMENTS(Point, EMBER_FIELD(x), EMBER_FIELD(y))
+struct Grid {
+  const void* in;
+  long size[2][3];
+  Point points[2];
+  bool wrap;
+};
+EMBER_ARGUMENTS(Grid, EMBER_FIELD(in), EMBER_FIELD(size), EMBER_FIELD(points), EMBER_FIELD(wrap))
+}  // namespace arguments_first
+namespace arguments_turned {
+struct Point {
+  int y, x;
+};
+EMBER_ARGUMENTS(Point, EMBER_FIELD(y), EMBER_FIELD(x))
+struct Grid {
+  const void* in;
+  long size[2][3];
+  Point points[2];
+  bool wrap;
+};
+EMBER_ARGUMENTS(Grid, EMBER_FIELD(in), EMBER_FIELD(size), EMBER_FIELD(points), EMBER_FIELD(wrap))
+}  // namespace arguments_turned
+namespace arguments_flat {
+struct Grid {
+  const void* in;
+  long size[6];
+  arguments_first::Point points[2];
+  bool wrap;
+};
+EMBER_ARGUMENTS(Grid, EMBER_FIELD(in), EMBER_FIELD(size), EMBER_FIELD(points), EMBER_FIELD(wrap))
+}  // namespace arguments_flat
+namespace arguments_real {
+struct Grid {
+  const void* in;
+  double size[2][3];
+  arguments_first::Point points[2];
+  bool wrap;
+};
+EMBER_ARGUMENTS(Grid, EMBER_FIELD(in), EMBER_FIELD(size), EMBER_FIELD(points), EMBER_FIELD(wrap))
+}  // namespace arguments_real
+
+TEST(Layout, ArgumentsAreComparedThroughArraysAndRecords) {
+  using First = arguments_first::Grid;
+  static_assert(layout::has_exactly<First, 1 + 6 + 2 + 1>);
+  static_assert(!layout::has_exactly<First, 1 + 6 + 2>);
+  EXPECT_EQ(arguments<First>(), arguments<First>());
+  EXPECT_NE(arguments<First>(), arguments<arguments_turned::Grid>());  // a record inside differs
+  EXPECT_NE(arguments<First>(), arguments<arguments_real::Grid>());
+  EXPECT_EQ(arguments<arguments_flat::Grid>(), arguments<First>());  // the same bytes
+  EXPECT_NE((arguments<First, arguments_first::Point>()),
+            (arguments<arguments_first::Point, First>()));
 }
 
 /// The place of a virtual function in the table of its class. (In the C++ ABI of Linux a pointer to

@@ -57,6 +57,17 @@ TEST(OpenObject, RefusesAnotherLayout) {
   });
 }
 
+TEST(OpenObject, RefusesAKernelThatTakesOtherArguments) {
+  IN_CHILD({
+    const Status status = open_with(EMBER_TEST_OTHER_ARGUMENTS);
+    EXPECT_EQ(status.code(), Code::not_initialized);
+    EXPECT_EQ(
+        status.detail(), EMBER_TEST_OTHER_ARGUMENTS
+        " does not fit: its kernel sleep takes other arguments there; both must come from one "
+        "build");
+  });
+}
+
 TEST(OpenObject, RefusesWhatIsNone) {
   IN_CHILD({
     const Status status = open_with(EMBER_TEST_NO_OBJECT);

@@ -2,9 +2,11 @@
 // file brings a table of its own.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "ember/driver/kernel.h"
+#include "ember/driver/kernels.h"
 
 namespace ember::inline v0::driver::cuda {
 
@@ -17,17 +19,20 @@ struct NamedImplementation {
 /// implementation() knows.
 class Implementations {
  public:
-  explicit Implementations(std::span<const NamedImplementation> implementations) noexcept;
+  /// `arguments` is what these implementations take: arguments<Args...>(), as their kernels' table.
+  Implementations(std::span<const NamedImplementation> implementations,
+                  std::uint64_t arguments) noexcept;
   Implementations(const Implementations&) = delete;
   Implementations& operator=(const Implementations&) = delete;
 
  private:
-  friend CudaImplementation implementation(const char* kernel) noexcept;
+  friend kernels::Found implementation(const char* kernel) noexcept;
   std::span<const NamedImplementation> implementations_;
+  std::uint64_t arguments_;
   Implementations* next_;
 };
 
-/// Null when there is no kernel of this name. Thread-safe.
-CudaImplementation implementation(const char* kernel) noexcept;
+/// Without an implementation when there is no kernel of this name. Thread-safe.
+kernels::Found implementation(const char* kernel) noexcept;
 
 }  // namespace ember::inline v0::driver::cuda

@@ -18,7 +18,7 @@ Status sleep_implementation(const Params& params, const CudaLaunch& on) {
 constexpr NamedImplementation kImplementations[] = {
     {"sleep", &sleep_implementation},
 };
-const Implementations table(kImplementations);
+const Implementations table(kImplementations, arguments<kernels::SleepArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::driver::cuda

@@ -127,7 +127,7 @@ constexpr NamedImplementation implementations[] = {
     {"matmul.complex64", {&implementation<Complex<float>, Element::c64>, &needs}},
     {"matmul.complex128", {&implementation<Complex<double>, Element::c128>, &needs}},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<driver::GemmArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::linalg::cuda

@@ -121,7 +121,7 @@ constexpr NamedImplementation implementations[] = {
     {"cat.4", &implementation<Unit<4>>},   {"cat.8", &implementation<Unit<8>>},
     {"cat.16", &implementation<Unit<16>>},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<CatArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

@@ -69,7 +69,7 @@ constexpr NamedImplementation implementations[] = {
     {"flip.4", &implementation<4>},   {"flip.8", &implementation<8>},
     {"flip.16", &implementation<16>},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<FlipArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

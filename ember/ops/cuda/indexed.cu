@@ -87,7 +87,7 @@ constexpr NamedImplementation implementations[] = {
 #undef EMBER_KERNEL
             {"index.offsets", &offsets_implementation},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<IndexedArgs, OffsetArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

@@ -91,7 +91,7 @@ constexpr NamedImplementation implementations[] = {
     EMBER_FOR_EACH_ADD(EMBER_KERNEL)
 #undef EMBER_KERNEL
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<IndexedArgs, OffsetArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

@@ -35,7 +35,7 @@ constexpr NamedImplementation implementations[] = {
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<RampArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

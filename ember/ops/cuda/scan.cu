@@ -319,7 +319,7 @@ constexpr driver::CudaImplementation with_needs{&implementation<Op, T>, &needs<T
 constexpr NamedImplementation implementations[] = {EMBER_SCAN("cumsum", Sum),
                                                    EMBER_SCAN("cumprod", Product)};
 #undef EMBER_SCAN
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<ScanArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

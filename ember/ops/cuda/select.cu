@@ -204,7 +204,7 @@ constexpr NamedImplementation implementations[] = {
     {"masked_select", &select_implementation},
     {"nonzero", &nonzero_implementation},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<CountArgs, SelectArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

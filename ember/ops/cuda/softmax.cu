@@ -264,7 +264,7 @@ constexpr driver::cuda::NamedImplementation implementations[] = {
     {"softmax.float32", &implementation<float>},
     {"softmax.float64", &implementation<double>},
 };
-const driver::cuda::Implementations table(implementations);
+const driver::cuda::Implementations table(implementations, driver::arguments<SoftmaxArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

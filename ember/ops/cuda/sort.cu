@@ -314,7 +314,7 @@ constexpr NamedImplementation implementations[] = {
     {"sort.float16", with_needs<std::uint16_t>}, {"sort.bfloat16", with_needs<std::uint16_t>},
     {"sort.float32", with_needs<std::uint32_t>}, {"sort.float64", with_needs<std::uint64_t>},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<SortArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

@@ -287,7 +287,7 @@ constexpr NamedImplementation implementations[] = {
     {"topk.float16", with_needs<std::uint16_t>}, {"topk.bfloat16", with_needs<std::uint16_t>},
     {"topk.float32", with_needs<std::uint32_t>}, {"topk.float64", with_needs<std::uint64_t>},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<TopkArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::ops::cuda

@@ -71,7 +71,7 @@ constinit driver::Kernel kernels[] = {
     {"flip.4", &host_implementation<4>, nullptr},   {"flip.8", &host_implementation<8>, nullptr},
     {"flip.16", &host_implementation<16>, nullptr},
 };
-const driver::kernels::Table table(kernels);
+const driver::kernels::Table table(kernels, driver::arguments<FlipArgs>());
 
 }  // namespace
 

@@ -71,10 +71,13 @@ Status offsets_host(const driver::Params& params, const driver::HostLaunch& on) 
 }
 constinit driver::Kernel offsets_kernels[] = {{"index.offsets", &offsets_host, nullptr}};
 
-const driver::kernels::Table reads_table(reads_kernels);
-const driver::kernels::Table writes_table(writes_kernels);
-const driver::kernels::Table adds_table(adds_kernels);
-const driver::kernels::Table offsets_table(offsets_kernels);
+const driver::kernels::Table reads_table(reads_kernels,
+                                         driver::arguments<IndexedArgs, OffsetArgs>());
+const driver::kernels::Table writes_table(writes_kernels,
+                                          driver::arguments<IndexedArgs, OffsetArgs>());
+const driver::kernels::Table adds_table(adds_kernels, driver::arguments<IndexedArgs, OffsetArgs>());
+const driver::kernels::Table offsets_table(offsets_kernels,
+                                           driver::arguments<IndexedArgs, OffsetArgs>());
 
 }  // namespace
 

@@ -82,8 +82,8 @@ constinit driver::Kernel products[] = {
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table sums_table(sums);
-const driver::kernels::Table products_table(products);
+const driver::kernels::Table sums_table(sums, driver::arguments<ScanArgs>());
+const driver::kernels::Table products_table(products, driver::arguments<ScanArgs>());
 
 }  // namespace
 

@@ -231,8 +231,8 @@ constinit driver::Kernel sort_kernels[] = {
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table topk_table(topk_kernels);
-const driver::kernels::Table sort_table(sort_kernels);
+const driver::kernels::Table topk_table(topk_kernels, driver::arguments<TopkArgs>());
+const driver::kernels::Table sort_table(sort_kernels, driver::arguments<SortArgs>());
 
 const driver::Kernel* kernel_of(const driver::Kernel* kernels, Dtype dtype) noexcept {
   const driver::Kernel& kernel = kernels[static_cast<int>(dtype)];

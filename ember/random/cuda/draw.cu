@@ -130,7 +130,7 @@ constexpr NamedImplementation implementations[] = {
     EMBER_FOR_EACH_DRAW(EMBER_DRAW)
 #undef EMBER_DRAW
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<DrawArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::random::cuda

@@ -68,7 +68,7 @@ constexpr NamedImplementation implementations[] = {
     {"multinomial.float64", &parts<double>},
     {"multinomial_search", &search},
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<PartsArgs, SearchArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::random::cuda

@@ -73,7 +73,7 @@ constexpr NamedImplementation implementations[] = {
     EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL)
 #undef EMBER_KERNEL
 };
-const Implementations table(implementations);
+const Implementations table(implementations, driver::arguments<PermutationArgs>());
 
 }  // namespace
 }  // namespace ember::inline v0::random::cuda

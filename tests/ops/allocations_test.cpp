@@ -8,6 +8,7 @@
 
 #include "ember/base/sanitizer.h"
 #include "tests/ops/support.h"
+#include "tests/support/gate.h"
 
 // The sanitizers have an allocator of their own, and nothing is recycled under them.
 #if !defined(EMBER_SANITIZED_HEAP)
@@ -79,14 +80,23 @@ TEST(Allocations, LaunchesWithAnyArgumentsMakeNoneEither) {
                             [](const cuda::Params&, const cuda::HostLaunch&) { return Status(); },
                             [](const cuda::Params&, const cuda::CudaLaunch&) { return Status(); }};
   const std::array<std::byte, cuda::Params::kCapacity> bytes{};
-  for (const std::size_t size : {0, 8, 256, 257, 4096})
+  for (const std::size_t size : {0, 8, 256, 257, 4096}) {
+    // As many as fill several chunks of a simulated stream's queue.
+    const auto launch_all = [&] {
+      for (int i = 0; i < 7; ++i) cuda::launch(stream, kernel, {bytes.data(), size});
+    };
+    {
+      // How far the worker lags behind is chance: held, the queue is once as long as it can get.
+      const Gate gate(stream);
+      launch_all();
+    }
     EXPECT_EQ(allocations_of([&] {
-                // As many as fill several chunks of a simulated stream's queue.
-                for (int i = 0; i < 7; ++i) cuda::launch(stream, kernel, {bytes.data(), size});
+                launch_all();
                 stream.synchronize();
               }),
               0)
         << size;
+  }
 }
 
 }  // namespace

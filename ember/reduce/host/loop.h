@@ -65,7 +65,7 @@ Status reduce_implementation(const driver::Params& params, const HostLaunch& on)
     return {};
   }
   each_output(args, 0, [&](std::int64_t at, std::int64_t out) {
-    f.store(args, out, row(f, args, in + at));
+    f.store(args, out, row(f, args, in != nullptr ? in + at : nullptr));
   });
   return {};
 }

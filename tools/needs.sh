@@ -18,6 +18,12 @@ venv      | python3-venv     | .venv/ (the Python package is built for python3 i
 script_needs='
 python3   | python3          | -
 '
+# For the thread sanitizer: code of clang's runs in half of the time, and clang's warnings, lock
+# annotations among them, come with it.
+sanitizer_needs='
+clang++-14      | clang-14           | the thread sanitizer of clang (that of g++ takes twice as long)
+clang-rt-14     | libclang-rt-14-dev | the same
+'
 # What pip installs into .venv/: module | requirement | what is left out without it
 python_needs='
 nanobind          | nanobind>=2             | the Python package
@@ -46,6 +52,7 @@ have() {
     cmake) has cmake && is_new_enough "$(cmake --version)" ;;
     gtest) has_header gtest/gtest.h ;;
     zlib) has_header zlib.h ;;
+    clang-rt-14) has clang++-14 && [[ -e $(clang++-14 -print-file-name=libclang_rt.tsan-x86_64.a) ]] ;;
     blas) has_library libopenblas.so.0 ;;
     python) python3 -c "$python_header" 2>/dev/null ;;
     venv) [[ -x .venv/bin/python ]] || python3 -c 'import ensurepip, venv' 2>/dev/null ;;

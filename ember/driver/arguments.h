@@ -71,9 +71,17 @@ constexpr FieldKind kind_of() noexcept {
 }
 
 template <class T>
+constexpr std::size_t elements_of() noexcept {
+  if constexpr (std::is_array_v<T>)
+    return std::extent_v<T> * elements_of<std::remove_extent_t<T>>();
+  else
+    return 1;
+}
+
+template <class T>
 constexpr Field field(const char* name, std::size_t offset) noexcept {
   using Element = std::remove_all_extents_t<T>;
-  Field made{name, offset, sizeof(T), sizeof(T) / sizeof(Element), kind_of<Element>()};
+  Field made{name, offset, sizeof(T), elements_of<T>(), kind_of<Element>()};
   if constexpr (StatesLayout<Element>)
     made.record = layout_of(static_cast<const Element*>(nullptr));
   return made;

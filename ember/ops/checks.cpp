@@ -88,6 +88,19 @@ void require_dtype(const Tensor& out, Dtype dtype) {
                 ", but got " + dtype_name(out.dtype()) + " instead");
 }
 
+Tensor& put_result(Tensor& out, const Tensor& result) {
+  require_dtype(out, result.dtype());
+  require_same_device(result.device(), out.device());
+  if (out.numel() == 0 && out.sizes() != result.sizes()) {
+    out.set_(result);
+    return out;
+  }
+  prepare_output(out, result.device(), result.sizes(), result.dtype());
+  require_no_internal_overlap(out);
+  out.copy_(result);
+  return out;
+}
+
 void throw_not_implemented(const char* op, Dtype dtype) {
   const std::string_view name = op;
   if (dtype == Dtype::bool_ && name == "sub")

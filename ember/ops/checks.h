@@ -38,6 +38,10 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype)
 /// outputs take over no other dtype.
 void require_dtype(const Tensor& out, Dtype dtype);
 
+/// For operations that make their result apart from the given output, of the same dtype: puts it
+/// there. `result` must be nobody else's, as an output without elements takes it over.
+Tensor& put_result(Tensor& out, const Tensor& result);
+
 /// NotImplementedError `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);
 

@@ -112,6 +112,21 @@ Tensor ones_like(const Tensor& other, const Options& options) {
   return full_like(other, 1, options);
 }
 
+Tensor& empty_out(Tensor& out, const Shape& sizes) {
+  ops::prepare_output(out, out.device(), sizes, out.dtype());
+  return out;
+}
+Tensor& full_out(Tensor& out, const Shape& sizes, const Scalar& value) {
+  require_fits(value, out.dtype());  // before the output changes
+  empty_out(out, sizes).fill_(value);
+  return out;
+}
+Tensor& zeros_out(Tensor& out, const Shape& sizes) { return full_out(out, sizes, 0); }
+Tensor& ones_out(Tensor& out, const Shape& sizes) { return full_out(out, sizes, 1); }
+Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
+  return ops::put_result(out, arange(start, end, step, {out.dtype(), out.device()}));
+}
+
 Tensor Tensor::new_empty(const Shape& sizes, const Options& options) const {
   return ember::empty(sizes, filled(options, *this));
 }

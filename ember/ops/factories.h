@@ -41,6 +41,16 @@ inline Tensor arange(const Scalar& end, const Options& options = {}) {
   return arange(0, end, 1, options);
 }
 
+// The same in an output that exists, with its dtype and on its device. One without elements gets
+// the sizes; any other must have them: Error `output with shape [2] doesn't match the result's
+// shape [3]`.
+EMBER_API Tensor& empty_out(Tensor& out, const Shape& sizes);
+EMBER_API Tensor& zeros_out(Tensor& out, const Shape& sizes);
+EMBER_API Tensor& ones_out(Tensor& out, const Shape& sizes);
+EMBER_API Tensor& full_out(Tensor& out, const Shape& sizes, const Scalar& value);
+EMBER_API Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end,
+                             const Scalar& step = 1);
+
 /// A one-dimensional tensor with these elements, of their type unless another is given. Error if
 /// that is an integer type which cannot hold one of them (fits() in number.h), or real and they are
 /// complex; floating types round, beyond their largest number to infinity.

@@ -27,6 +27,13 @@ Tensor placed(const Tensor& index, Device device, const char* op) {
   return index.to(Dtype::int64);
 }
 
+/// The same where torch does not look at the dtype of an index without elements.
+Tensor placed_unless_empty(const Tensor& index, Device device, const char* op) {
+  if (index.numel() > 0) return placed(index, device, op);
+  ops::require_same_device(device, index.device());
+  return index.to(Dtype::int64);
+}
+
 /// The same where torch takes no int32.
 Tensor placed_long(const Tensor& index, Device device, const char* op) {
   if (index.dtype() != Dtype::int64)
@@ -135,7 +142,7 @@ struct Gathering {
 
 Gathering gather_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
   Gathering made{with_dims(x), wrap_dim(dim, x.dim()),
-                 with_dims(placed(index, x.device(), "gather"))};
+                 with_dims(placed_unless_empty(index, x.device(), "gather"))};
   if (made.index.dim() != made.x.dim())
     throw Error("Index tensor must have the same number of dimensions as input tensor");
   for (int d = 0; d < made.x.dim(); ++d)
@@ -212,7 +219,7 @@ Scattering scatter_along(const Tensor& self, std::int64_t dim, const Tensor& ind
   Scattering made;
   made.self = with_dims(self);
   made.dim = wrap_dim(dim, self.dim());
-  made.index = with_dims(placed(index, self.device(), op));
+  made.index = with_dims(placed_unless_empty(index, self.device(), op));
   const bool tensor = source.tensor() != nullptr;
   if (tensor) {
     ops::require_same_device(self.device(), source.tensor()->device());
@@ -292,6 +299,8 @@ IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& inde
   const Tensor places =
       narrow ? placed(index, self.device(), op) : placed_long(index, self.device(), op);
   if (source.dim() != x.dim() || source.sizes()[at] != index.numel()) {
+    if (narrow && given.dim() == 0)
+      throw IndexError("Dimension specified as 0 but tensor has no dimensions");
     const std::string text =
         std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
         ") should be equal to source.size(dim): (" +
@@ -419,6 +428,40 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index, const T
 Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
   return x.clone().index_copy_(dim, index, source);
 }
+namespace {
+
+/// Puts a result of x's dtype into an output that shares no memory with an index or a source.
+template <class Result>
+Tensor& put_apart(Tensor& out, const Tensor& x, const Tensor& index, const Tensor* source,
+                  const Result& result) {
+  ops::require_dtype(out, x.dtype());
+  ops::require_no_overlap(out, index);
+  if (source != nullptr) ops::require_no_overlap(out, *source);
+  return ops::put_result(out, result());
+}
+
+}  // namespace
+
+Tensor& take_out(Tensor& out, const Tensor& x, const Tensor& index) {
+  return put_apart(out, x, index, &x, [&] { return take(x, index); });
+}
+Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                    const Operand& source) {
+  return put_apart(out, x, index, source.tensor(), [&] { return scatter(x, dim, index, source); });
+}
+Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                        const Tensor& source) {
+  return put_apart(out, x, index, &source, [&] { return scatter_add(x, dim, index, source); });
+}
+Tensor& index_add_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                      const Tensor& source, const Scalar& alpha) {
+  return put_apart(out, x, index, &source, [&] { return index_add(x, dim, index, source, alpha); });
+}
+Tensor& index_copy_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                       const Tensor& source) {
+  return put_apart(out, x, index, &source, [&] { return index_copy(x, dim, index, source); });
+}
+
 Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& value) {
   return x.clone().index_fill_(dim, index, value);
 }

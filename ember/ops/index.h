@@ -30,6 +30,7 @@ EMBER_API Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, con
 
 /// x's elements at these places, x being taken as one row. The shape is the index's.
 EMBER_API Tensor take(const Tensor& x, const Tensor& index);
+EMBER_API Tensor& take_out(Tensor& out, const Tensor& x, const Tensor& index);
 
 // Copies of x with the changes that the methods of the same names with _ make.
 EMBER_API Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
@@ -40,6 +41,14 @@ EMBER_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& inde
                            const Tensor& source, const Scalar& alpha = 1);
 EMBER_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index,
                             const Tensor& source);
+EMBER_API Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                              const Operand& source);
+EMBER_API Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                                  const Tensor& index, const Tensor& source);
+EMBER_API Tensor& index_add_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                                const Tensor& source, const Scalar& alpha = 1);
+EMBER_API Tensor& index_copy_out(Tensor& out, const Tensor& x, std::int64_t dim,
+                                 const Tensor& index, const Tensor& source);
 EMBER_API Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index,
                             const Operand& value);
 EMBER_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value);

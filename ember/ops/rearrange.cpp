@@ -128,6 +128,16 @@ Tensor diag(const Tensor& x, std::int64_t diagonal) {
   return out;
 }
 
+Tensor& tril_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
+  return ops::put_result(out, tril(x, diagonal));
+}
+Tensor& triu_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
+  return ops::put_result(out, triu(x, diagonal));
+}
+Tensor& diag_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
+  return ops::put_result(out, diag(x, diagonal));
+}
+
 Tensor Tensor::flip(const Shape& dims) const { return ember::flip(*this, dims); }
 Tensor Tensor::roll(const Shape& shifts, const Shape& dims) const {
   return ember::roll(*this, shifts, dims);

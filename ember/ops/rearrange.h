@@ -20,7 +20,10 @@ EMBER_API Tensor repeat(const Tensor& x, const Shape& repeats);
 /// diagonals count upwards from the main one.
 EMBER_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 EMBER_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor& tril_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor& triu_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
 /// A matrix with a vector on a diagonal, or the diagonal of a matrix.
 EMBER_API Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
+EMBER_API Tensor& diag_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
 
 }  // namespace ember::inline v0

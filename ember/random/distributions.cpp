@@ -268,6 +268,40 @@ Tensor normal(double mean, double std, const Shape& sizes, const Options& option
   normal_(made, mean, std, generator);
   return made;
 }
+namespace {
+
+/// Fills an output of these sizes, or what an output without elements takes over.
+template <class Fill>
+Tensor& fill_out(Tensor& out, const Shape& sizes, const Fill& fill) {
+  if (out.sizes() == sizes) {
+    fill(out);
+    return out;
+  }
+  if (out.numel() != 0) ops::prepare_output(out, out.device(), sizes, out.dtype());  // refuses
+  const Tensor made = empty(sizes, {out.dtype(), out.device()});
+  fill(made);
+  return ops::put_result(out, made);
+}
+
+}  // namespace
+
+Tensor& rand_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator) {
+  return fill_out(out, sizes, [&](const Tensor& into) { uniform_(into, 0, 1, generator); });
+}
+Tensor& normal_out(Tensor& out, double mean, double std, const Shape& sizes,
+                   const GeneratorArg& generator) {
+  return fill_out(out, sizes, [&](const Tensor& into) { normal_(into, mean, std, generator); });
+}
+Tensor& randn_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator) {
+  return normal_out(out, 0, 1, sizes, generator);
+}
+Tensor& randint_out(Tensor& out, std::int64_t low, std::int64_t high, const Shape& sizes,
+                    const GeneratorArg& generator) {
+  return fill_out(out, sizes, [&](const Tensor& into) { random_(into, low, high, generator); });
+}
+Tensor& randperm_out(Tensor& out, std::int64_t n, const GeneratorArg& generator) {
+  return ops::put_result(out, randperm(n, {out.dtype(), out.device()}, generator));
+}
 Tensor bernoulli(const Tensor& p, const GeneratorArg& generator) {
   Tensor made = empty_like(p);
   bernoulli_(made, p, generator);

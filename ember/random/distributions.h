@@ -93,6 +93,14 @@ EMBER_API Tensor randperm(std::int64_t n, const Options& options = {},
 /// Normal with these parameters.
 EMBER_API Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
                         const GeneratorArg& generator = {});
+// The same in an output that exists, as in ops/factories.h.
+EMBER_API Tensor& rand_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator = {});
+EMBER_API Tensor& randn_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator = {});
+EMBER_API Tensor& randint_out(Tensor& out, std::int64_t low, std::int64_t high, const Shape& sizes,
+                              const GeneratorArg& generator = {});
+EMBER_API Tensor& randperm_out(Tensor& out, std::int64_t n, const GeneratorArg& generator = {});
+EMBER_API Tensor& normal_out(Tensor& out, double mean, double std, const Shape& sizes,
+                             const GeneratorArg& generator = {});
 /// Ones and zeros of the shape and dtype of the probabilities `p`.
 EMBER_API Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
 /// Of the same shape and dtype, with one probability for all.

@@ -182,6 +182,17 @@ Tensor norm_of(Tensor* out, const Tensor& x, double p, const DimList& dims, bool
   if (dtype && !floating_or_complex(*dtype))
     throw Error(std::string("linalg.vector_norm: dtype should be floating point or complex. Got ") +
                 legacy_name(*dtype));
+  if (dtype && is_complex_dtype(*dtype) != is_complex_dtype(x.dtype())) {
+    const std::string kind = x.is_complex() ? "complex" : "real";
+    throw Error("linalg.vector_norm: dtype should be " + kind + " for " + kind +
+                " inputs, but got " + legacy_name(*dtype));
+  }
+  if (dtype && promote_types(x.dtype(), *dtype) != *dtype)
+    throw Error(std::string("linalg.vector_norm: the dtype of the input (") +
+                legacy_name(x.dtype()) +
+                ") should be convertible without narrowing to the specified dtype (" +
+                legacy_name(*dtype) + ")");
+  if (out != nullptr) ops::require_dtype(*out, real_dtype(dtype.value_or(x.dtype())));
   const DimSet gone = reduce::dim_set(dims, x.dim());
   const Tensor from = converted(x, dtype);
   Reduction reduction{ReduceOp::norm, ReduceMode::power, p};

@@ -100,8 +100,8 @@ EMBER_API Tensor& count_nonzero_out(Tensor& out, const Tensor& x, const DimList&
 
 /// (sum of |x|^p)^(1/p); p = infinity: the largest |x|, -infinity: the smallest, 0: how many are
 /// not zero. Real for complex numbers. Floating and complex types only: Error `linalg.vector_norm:
-/// Expected a floating point or complex tensor as input. Got Long`; the infinite norms of nothing
-/// are errors, too.
+/// Expected a floating point or complex tensor as input. Got Long`; so are the infinite norms of
+/// nothing, and a `dtype` that is of another kind than x, or narrower.
 EMBER_API Tensor norm(const Tensor& x, double p = 2, const DimList& dims = {}, bool keepdim = false,
                       std::optional<Dtype> dtype = {});
 EMBER_API Tensor& norm_out(Tensor& out, const Tensor& x, double p = 2, const DimList& dims = {},

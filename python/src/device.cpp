@@ -196,6 +196,17 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
   return options;
 }
 
+void require_options_of(const Tensor& out, const Options& options) {
+  if (options.dtype && *options.dtype != out.dtype())
+    throw Error(std::string("dtype ") + legacy_name(*options.dtype) +
+                " does not match dtype of out parameter (" + legacy_name(out.dtype()) + ")");
+  const auto& asked = options.device;
+  if (asked && (asked->type() != out.device().type() ||
+                (out.is_cuda() && asked->has_index() && *asked != out.device())))
+    throw Error("device " + options.device->str() + " does not match device of out parameter (" +
+                out.device().str() + ")");
+}
+
 namespace {
 
 [[noreturn]] void throw_too_large(nb::handle size) {

@@ -1,5 +1,5 @@
 // New tensors.
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -7,26 +7,27 @@ namespace {
 using MaybeDtype = std::optional<Dtype>;
 
 /// One function that takes its sizes as `f(2, 3)` or `f((2, 3))`.
-template <class Make>
-void define_sized(nb::module_& m, const char* name, Make make, const char* doc) {
+template <class Make, class Into>
+void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
+  const auto run = [make, into](const Shape& shape, Tensor* out, MaybeDtype dtype,
+                                const DeviceLike& device, bool pin_memory) {
+    const Options options = options_of(dtype, device, pin_memory);
+    return made_or_into(
+        out, options, [&] { return make(shape, options); },
+        [&](Tensor& output) { static_cast<void>(into(output, shape)); });
+  };
   m.def(
       name,
-      [make](const Sizes& size, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
-        const Shape shape = size.shape();
-        const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return make(shape, options); });
-      },
-      nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("pin_memory") = false, doc);
+      [run](const Sizes& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
+            bool pin_memory) { return run(size.shape(), out, dtype, device, pin_memory); },
+      nb::arg("size"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false, doc);
   m.def(
       name,
-      [make](const nb::args& size, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
-        const Shape shape = shape_of(size);
-        const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return make(shape, options); });
-      },
-      nb::arg("size"), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("pin_memory") = false);
+      [run](const nb::args& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
+            bool pin_memory) { return run(shape_of(size), out, dtype, device, pin_memory); },
+      nb::arg("size"), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
 }
 
 /// A method new_<name>, with sizes in both ways.
@@ -69,13 +70,10 @@ void define_like(nb::module_& m, const char* name, Make make, const char* doc) {
 }  // namespace
 
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
-  define_sized(
-      m, "empty", [](const Shape& s, const Options& o) { return empty(s, o); },
-      "A tensor with undefined contents: float32 on the CPU unless given.");
-  define_sized(
-      m, "zeros", [](const Shape& s, const Options& o) { return zeros(s, o); }, "Zeros.");
-  define_sized(
-      m, "ones", [](const Shape& s, const Options& o) { return ones(s, o); }, "Ones.");
+  define_sized(m, "empty", EMBER_CALL(empty), EMBER_CALL(empty_out),
+               "A tensor with undefined contents: float32 on the CPU unless given.");
+  define_sized(m, "zeros", EMBER_CALL(zeros), EMBER_CALL(zeros_out), "Zeros.");
+  define_sized(m, "ones", EMBER_CALL(ones), EMBER_CALL(ones_out), "Ones.");
   define_new(
       tensor, "new_empty",
       [](const Tensor& t, const Shape& s, const Options& o) { return t.new_empty(s, o); },
@@ -100,14 +98,17 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
 
   m.def(
       "full",
-      [](const Sizes& size, const NumberLike& fill_value, MaybeDtype dtype,
+      [](const Sizes& size, const NumberLike& fill_value, Tensor* out, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
-        const Scalar number = fill_value.number(dtype);
-        return unlocked([&] { return full(size.shape(), number, options); });
+        const Shape shape = size.shape();
+        const Scalar number = fill_value.number(out != nullptr ? out->dtype() : dtype);
+        return made_or_into(
+            out, options, [&] { return full(shape, number, options); },
+            [&](Tensor& into) { full_out(into, shape, number); });
       },
-      nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere; without a dtype its kind: bool, int64, float32 or complex64.");
   m.def(
       "full_like",
@@ -142,29 +143,32 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "Undefined contents, with sizes and strides in elements.");
 
+  const auto range = [](const Scalar& start, const Scalar& end, const Scalar& step, Tensor* out,
+                        const Options& options) {
+    return made_or_into(
+        out, options, [&] { return arange(start, end, step, options); },
+        [&](Tensor& into) { arange_out(into, start, end, step); });
+  };
   m.def(
       "arange",
-      [](const NumberLike& end, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
-        const Options options = options_of(dtype, device, pin_memory);
-        const Scalar to = end.number();
-        return unlocked([&] { return arange(to, options); });
+      [range](const NumberLike& end, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
+              bool pin_memory) {
+        return range(0, end.number(), 1, out, options_of(dtype, device, pin_memory));
       },
-      nb::arg("end"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("pin_memory") = false,
+      nb::arg("end"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "start, start + step, ... below (or above) end. Without a dtype int64 if all numbers are "
       "integers, else float32.");
   m.def(
       "arange",
-      [](const NumberLike& start, const NumberLike& end, const NumberLike& step, MaybeDtype dtype,
-         const DeviceLike& device, bool pin_memory) {
-        const Options options = options_of(dtype, device, pin_memory);
-        const Scalar from = start.number();
-        const Scalar to = end.number();
-        const Scalar by = step.number();
-        return unlocked([&] { return arange(from, to, by, options); });
+      [range](const NumberLike& start, const NumberLike& end, const NumberLike& step, Tensor* out,
+              MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+        return range(start.number(), end.number(), step.number(), out,
+                     options_of(dtype, device, pin_memory));
       },
       nb::arg("start"), nb::arg("end"), nb::arg("step") = 1, nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+      nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false);
 }
 
 }  // namespace ember::python

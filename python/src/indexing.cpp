@@ -153,10 +153,12 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::kw_only(), out);
   both(
       tensor, m, "take",
-      [](const Tensor& input, const Tensor& places) {
-        return unlocked([&] { return take(input, places); });
+      [](const Tensor& input, const Tensor& places, Tensor* result) {
+        return maybe_into(
+            result, [&] { return take(input, places); },
+            [&](Tensor& into) { take_out(into, input, places); });
       },
-      "Elements of a tensor that is taken as one row.", index);
+      "Elements of a tensor that is taken as one row.", index, nb::kw_only(), out);
   both_as(
       tensor, m, "nonzero", "*, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]",
       [](const Tensor& input, bool as_tuple) -> nb::object {
@@ -180,6 +182,7 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
 void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
   const nb::arg dim("dim");
   const nb::arg index("index");
+  const auto out = nb::arg("out") = nb::none();
   constexpr const char* kScatter =
       "self[i][index[i][j]] = src[i][j] for dim 1, and so on; src may be a number.";
   in_place<I, const Tensor&, const Operand&>(
@@ -196,16 +199,23 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
       kScatter, dim, index, nb::arg("value"));
   both(
       tensor, m, "scatter",
-      [](const Tensor& input, I along, const Tensor& places, const Operand& source) {
-        return unlocked([&] { return scatter(input, along, places, source); });
+      [](const Tensor& input, I along, const Tensor& places, const Operand& source,
+         Tensor* result) {
+        return maybe_into(
+            result, [&] { return scatter(input, along, places, source); },
+            [&](Tensor& into) { scatter_out(into, input, along, places, source); });
       },
-      kScatter, dim, index, nb::arg("src"));
+      kScatter, dim, index, nb::arg("src"), nb::kw_only(), out);
   both(
       tensor, m, "scatter",
-      [](const Tensor& input, I along, const Tensor& places, const Operand& value) {
-        return unlocked([&] { return scatter(input, along, places, scalar_of(value, "value")); });
+      [](const Tensor& input, I along, const Tensor& places, const Operand& value, Tensor* result) {
+        return maybe_into(
+            result, [&] { return scatter(input, along, places, scalar_of(value, "value")); },
+            [&](Tensor& into) {
+              scatter_out(into, input, along, places, scalar_of(value, "value"));
+            });
       },
-      kScatter, dim, index, nb::arg("value"));
+      kScatter, dim, index, nb::arg("value"), nb::kw_only(), out);
   in_place<I, const Tensor&, const Tensor&>(
       tensor, "scatter_add_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
@@ -214,10 +224,12 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
       "The same, but added.", dim, index, nb::arg("src"));
   both(
       tensor, m, "scatter_add",
-      [](const Tensor& input, I along, const Tensor& places, const Tensor& source) {
-        return unlocked([&] { return scatter_add(input, along, places, source); });
+      [](const Tensor& input, I along, const Tensor& places, const Tensor& source, Tensor* result) {
+        return maybe_into(
+            result, [&] { return scatter_add(input, along, places, source); },
+            [&](Tensor& into) { scatter_add_out(into, input, along, places, source); });
       },
-      "The same as scatter, but added.", dim, index, nb::arg("src"));
+      "The same as scatter, but added.", dim, index, nb::arg("src"), nb::kw_only(), out);
   in_place<I, const Tensor&, const Tensor&, const Operand&>(
       tensor, "index_add_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source, const Operand& alpha) {
@@ -228,12 +240,16 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
   both(
       tensor, m, "index_add",
       [](const Tensor& input, I along, const Tensor& places, const Tensor& source,
-         const Operand& alpha) {
-        return unlocked(
-            [&] { return index_add(input, along, places, source, scalar_of(alpha, "alpha")); });
+         const Operand& alpha, Tensor* result) {
+        return maybe_into(
+            result,
+            [&] { return index_add(input, along, places, source, scalar_of(alpha, "alpha")); },
+            [&](Tensor& into) {
+              index_add_out(into, input, along, places, source, scalar_of(alpha, "alpha"));
+            });
       },
       "A copy with slice index[i] += alpha * slice i of the source.", dim, index, nb::arg("source"),
-      nb::kw_only(), nb::arg("alpha") = 1);
+      nb::kw_only(), nb::arg("alpha") = 1, out);
   in_place<I, const Tensor&, const Tensor&>(
       tensor, "index_copy_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source) {
@@ -242,10 +258,13 @@ void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
       "Slice index[i] = slice i of the source.", dim, index, nb::arg("source"));
   both(
       tensor, m, "index_copy",
-      [](const Tensor& input, I along, const Tensor& places, const Tensor& source) {
-        return unlocked([&] { return index_copy(input, along, places, source); });
+      [](const Tensor& input, I along, const Tensor& places, const Tensor& source, Tensor* result) {
+        return maybe_into(
+            result, [&] { return index_copy(input, along, places, source); },
+            [&](Tensor& into) { index_copy_out(into, input, along, places, source); });
       },
-      "A copy with slice index[i] = slice i of the source.", dim, index, nb::arg("source"));
+      "A copy with slice index[i] = slice i of the source.", dim, index, nb::arg("source"),
+      nb::kw_only(), out);
   in_place<I, const Tensor&, const Operand&>(
       tensor, "index_fill_",
       [](Tensor& self, I along, const Tensor& places, const Operand& value) {
@@ -301,16 +320,22 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("dims") = nb::none());
   both(
       tensor, m, "tril",
-      [](const Tensor& input, I diagonal) {
-        return unlocked([&] { return input.tril(diagonal); });
+      [](const Tensor& input, I diagonal, Tensor* result) {
+        return maybe_into(
+            result, [&] { return input.tril(diagonal); },
+            [&](Tensor& into) { tril_out(into, input, diagonal); });
       },
-      "The lower triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0);
+      "The lower triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0, nb::kw_only(),
+      nb::arg("out") = nb::none());
   both(
       tensor, m, "triu",
-      [](const Tensor& input, I diagonal) {
-        return unlocked([&] { return input.triu(diagonal); });
+      [](const Tensor& input, I diagonal, Tensor* result) {
+        return maybe_into(
+            result, [&] { return input.triu(diagonal); },
+            [&](Tensor& into) { triu_out(into, input, diagonal); });
       },
-      "The upper triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0);
+      "The upper triangle of matrices, zero elsewhere.", nb::arg("diagonal") = 0, nb::kw_only(),
+      nb::arg("out") = nb::none());
   tensor.def(
       "repeat",
       [](const Tensor& self, const nb::args& repeats) {
@@ -321,11 +346,13 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       "Side by side, as often as the numbers say.");
   both(
       tensor, m, "diag",
-      [](const Tensor& input, I diagonal) {
-        return unlocked([&] { return diag(input, diagonal); });
+      [](const Tensor& input, I diagonal, Tensor* result) {
+        return maybe_into(
+            result, [&] { return diag(input, diagonal); },
+            [&](Tensor& into) { diag_out(into, input, diagonal); });
       },
-      "A matrix with a vector on a diagonal, or the diagonal of a matrix.",
-      nb::arg("diagonal") = 0);
+      "A matrix with a vector on a diagonal, or the diagonal of a matrix.", nb::arg("diagonal") = 0,
+      nb::kw_only(), nb::arg("out") = nb::none());
 }
 
 /// Along one dimension, with a dtype that the elements are converted to first.

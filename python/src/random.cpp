@@ -92,40 +92,37 @@ void bind_generator(nb::module_& m) {
 }
 
 /// rand, randn: sizes in both ways, with a generator and out-of-band keywords.
-template <class Make>
-void define_sized(nb::module_& m, const char* name, Make make, const char* doc) {
+template <class Make, class Into>
+void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
+  const auto run = [make, into](const Shape& shape, GeneratorArg generator, Tensor* out,
+                                MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+    const Options options = options_of(dtype, device, pin_memory);
+    return made_or_into(
+        out, options, [&] { return make(shape, options, generator); },
+        [&](Tensor& output) { static_cast<void>(into(output, shape, generator)); });
+  };
   m.def(
       name,
-      [make](const Sizes& size, GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device,
-             bool pin_memory) {
-        const Shape shape = size.shape();
-        const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return make(shape, options, generator); });
+      [run](const Sizes& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
+            const DeviceLike& device, bool pin_memory) {
+        return run(size.shape(), generator, out, dtype, device, pin_memory);
       },
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
-      doc);
+      nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false, doc);
   m.def(
       name,
-      [make](const nb::args& size, GeneratorArg generator, MaybeDtype dtype,
-             const DeviceLike& device, bool pin_memory) {
-        const Shape shape = shape_of(size);
-        const Options options = options_of(dtype, device, pin_memory);
-        return unlocked([&] { return make(shape, options, generator); });
+      [run](const nb::args& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
+            const DeviceLike& device, bool pin_memory) {
+        return run(shape_of(size), generator, out, dtype, device, pin_memory);
       },
-      nb::arg("size"), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+      nb::arg("size"), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
 }
 
 void define_new(nb::module_& m) {
-  define_sized(
-      m, "rand",
-      [](const Shape& s, const Options& o, const GeneratorArg& g) { return rand(s, o, g); },
-      "Uniform from 0 to below 1.");
-  define_sized(
-      m, "randn",
-      [](const Shape& s, const Options& o, const GeneratorArg& g) { return randn(s, o, g); },
-      "Standard normal.");
+  define_sized(m, "rand", EMBER_CALL(rand), EMBER_CALL(rand_out), "Uniform from 0 to below 1.");
+  define_sized(m, "randn", EMBER_CALL(randn), EMBER_CALL(randn_out), "Standard normal.");
   const auto like = [&](const char* name, auto make, const char* doc) {
     m.def(
         name,
@@ -146,38 +143,50 @@ void define_new(nb::module_& m) {
       [](const Tensor& t, const Options& o, const GeneratorArg& g) { return randn_like(t, o, g); },
       "Standard normal, like another tensor.");
   const auto whole = [](std::int64_t low, std::int64_t high, const Sizes& size,
-                        GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device) {
+                        GeneratorArg generator, Tensor* out, MaybeDtype dtype,
+                        const DeviceLike& device) {
     const Options options = options_of(dtype, device);
-    return unlocked([&] { return randint(low, high, size.shape(), options, generator); });
+    const Shape shape = size.shape();
+    return made_or_into(
+        out, options, [&] { return randint(low, high, shape, options, generator); },
+        [&](Tensor& into) { randint_out(into, low, high, shape, generator); });
   };
   m.def(
       "randint",
-      [whole](std::int64_t high, const Sizes& size, GeneratorArg generator, MaybeDtype dtype,
-              const DeviceLike& device) { return whole(0, high, size, generator, dtype, device); },
+      [whole](std::int64_t high, const Sizes& size, GeneratorArg generator, Tensor* out,
+              MaybeDtype dtype, const DeviceLike& device) {
+        return whole(0, high, size, generator, out, dtype, device);
+      },
       nb::arg("high"), nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "Whole numbers from low (0) to below high; int64 unless another dtype is given.");
   m.def("randint", whole, nb::arg("low"), nb::arg("high"), nb::arg("size"), nb::kw_only(),
-        nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
-        nb::arg("device") = nb::none());
+        nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
   m.def(
       "randperm",
-      [](std::int64_t n, GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device) {
+      [](std::int64_t n, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
+         const DeviceLike& device) {
         const Options options = options_of(dtype, device);
-        return unlocked([&] { return randperm(n, options, generator); });
+        return made_or_into(
+            out, options, [&] { return randperm(n, options, generator); },
+            [&](Tensor& into) { randperm_out(into, n, generator); });
       },
-      nb::arg("n"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(),
+      nb::arg("n"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "The numbers from 0 to below n in random order; int64 unless another dtype is given.");
   m.def(
       "normal",
-      [](double mean, double std, const Sizes& size, GeneratorArg generator, MaybeDtype dtype,
-         const DeviceLike& device) {
+      [](double mean, double std, const Sizes& size, GeneratorArg generator, Tensor* out,
+         MaybeDtype dtype, const DeviceLike& device) {
         const Options options = options_of(dtype, device);
-        return unlocked([&] { return normal(mean, std, size.shape(), options, generator); });
+        const Shape shape = size.shape();
+        return made_or_into(
+            out, options, [&] { return normal(mean, std, shape, options, generator); },
+            [&](Tensor& into) { normal_out(into, mean, std, shape, generator); });
       },
       nb::arg("mean"), nb::arg("std"), nb::arg("size"), nb::kw_only(),
-      nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), "Normal with a mean and a standard deviation.");
   m.def(
       "bernoulli",

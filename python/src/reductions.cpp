@@ -198,7 +198,7 @@ void define_extreme(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
 
 void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
   const auto call = [](const Tensor& input, nb::handle p, const MaybeDims& dim, bool keepdim,
-                       MaybeDtype dtype) {
+                       Tensor* out, MaybeDtype dtype) {
     double power = 2;
     if (PyUnicode_Check(p.ptr())) {
       const std::string text = nb::cast<std::string>(p);
@@ -209,16 +209,18 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
       power = number->to<double>();
     }
     const DimList dims = dims_of(dim);
-    return unlocked([&] { return norm(input, power, dims, keepdim, dtype); });
+    return maybe_into(
+        out, [&] { return norm(input, power, dims, keepdim, dtype); },
+        [&](Tensor& into) { norm_out(into, input, power, dims, keepdim, dtype); });
   };
   constexpr const char* kDoc =
       "(sum of |x|^p)^(1/p); the largest |x| for infinity, the smallest for -infinity, the number "
       "of those that are not zero for 0.";
   both_as(tensor, m, "norm",
           "p: float | str = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
-          "keepdim: bool = False, dtype: dtype | None = None) -> Tensor",
+          "keepdim: bool = False, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor",
           call, kDoc, nb::arg("p") = "fro", nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-          nb::arg("dtype") = nb::none());
+          nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none());
 }
 
 void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {

@@ -28,6 +28,14 @@ TensorObject maybe_into(Tensor* out, Make&& make, Into&& into) {
   return same_object(*out);
 }
 
+/// The same for new tensors: the output's dtype and device are what `dtype=` and `device=` ask for,
+/// where they are given.
+template <class Make, class Into>
+TensorObject made_or_into(Tensor* out, const Options& options, Make&& make, Into&& into) {
+  if (out != nullptr) require_options_of(*out, options);
+  return maybe_into(out, make, into);
+}
+
 /// Several tensors as a tuple.
 inline nb::tuple tuple_of(std::vector<Tensor> tensors) {
   nb::list made;

@@ -1,5 +1,6 @@
 """Runs one call with PyTorch and with ember, and says in what the two differ."""
 
+import enum
 import math
 import operator
 import re
@@ -168,6 +169,9 @@ def compare_values(want, have, expected, got, random, differ, where):
             compare_values(one, other, expected, got, random, differ, part)
     elif isinstance(want, np.ndarray) and isinstance(have, np.ndarray):
         compare_arrays(want, have, expected, got, differ, where)
+    elif isinstance(want, enum.IntEnum) and type(have) is int:
+        if int(want) != have:  # PyTorch's enums of numbers that a protocol gives
+            differ(where + "values", int(want), have)
     elif type(want).__name__ != type(have).__name__:
         differ(where + "kind of result", f"{type(want).__name__} {want!r}",
                f"{type(have).__name__} {have!r}")

@@ -257,3 +257,64 @@ def test_refused_arithmetic(device):
         with pytest.raises(RuntimeError, match="Integers to negative integer powers"):
             call()
     assert (2 ** x).tolist() == [1, 2, 4] and (x ** -1.0)[1].item() == 1
+
+
+OUTPUTS = {
+    "empty": lambda out: torch.empty(2, 3, out=out),
+    "zeros": lambda out: torch.zeros((2, 3), out=out),
+    "ones": lambda out: torch.ones(2, 3, out=out),
+    "full": lambda out: torch.full((2, 3), 7, out=out),
+    "arange": lambda out: torch.arange(1, 7, out=out),
+    "rand": lambda out: torch.rand(2, 3, out=out),
+    "randn": lambda out: torch.randn(2, 3, out=out),
+    "randint": lambda out: torch.randint(5, (2, 3), out=out),
+    "randperm": lambda out: torch.randperm(6, out=out),
+    "normal": lambda out: torch.normal(0.0, 1.0, (2, 3), out=out),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_new_tensors_in_outputs(name, device):
+    shape = (6,) if name in ("arange", "randperm") else (2, 3)
+    out = torch.empty(shape, dtype=torch.float64, device=device)
+    address = out.data_ptr()
+    assert OUTPUTS[name](out) is out
+    assert out.data_ptr() == address and tuple(out.shape) == shape and out.dtype == torch.float64
+    empty = torch.empty(0, dtype=torch.float64, device=device)
+    assert OUTPUTS[name](empty) is empty and tuple(empty.shape) == shape
+    with pytest.raises(RuntimeError, match="shape"):
+        OUTPUTS[name](torch.empty(5, dtype=torch.float64, device=device))
+
+
+def test_options_of_new_tensors_agree_with_their_output():
+    out = torch.empty(3)
+    assert torch.zeros(3, out=out, dtype=torch.float32, device="cpu:0") is out
+    with pytest.raises(RuntimeError, match=r"dtype Int does not match dtype of out parameter \(Float"):
+        torch.zeros(3, out=out, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="does not match device of out parameter"):
+        torch.zeros(3, out=out, device="cuda")
+
+
+def test_results_in_outputs(device):
+    x = torch.arange(6.0, device=device).reshape(2, 3)
+    index = torch.tensor([[0, 0, 1]], device=device)
+    row = torch.tensor([0], device=device)
+    source = torch.ones(1, 3, device=device)
+    calls = {
+        "tril": lambda **out: torch.tril(x, **out),
+        "triu": lambda **out: torch.triu(x, 1, **out),
+        "diag": lambda **out: torch.diag(x, **out),
+        "take": lambda **out: torch.take(x, row, **out),
+        "scatter": lambda **out: torch.scatter(x, 0, index, source, **out),
+        "scatter of a number": lambda **out: torch.scatter(x, 0, index, 9.0, **out),
+        "scatter_add": lambda **out: torch.scatter_add(x, 0, index, source, **out),
+        "index_add": lambda **out: torch.index_add(x, 0, row, source, alpha=2, **out),
+        "index_copy": lambda **out: torch.index_copy(x, 0, row, source, **out),
+        "norm": lambda **out: torch.norm(x, **out),
+    }
+    for name, call in calls.items():
+        out = torch.empty(0, device=device)
+        assert call(out=out) is out, name
+        assert out.tolist() == call().tolist(), name
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            call(out=torch.empty(0, dtype=torch.int32, device=device))

@@ -62,6 +62,13 @@ void add_with_out(Cases& cases, const std::string& op, const std::vector<Input>&
                   const std::function<void(Tensor& out, Tensors&)>& call_out, const Traits& traits,
                   const std::string& note) {
   add(cases, op, inputs, call, traits, note);
+  add_out(cases, op, inputs, call, call_out, traits, note);
+}
+
+void add_out(Cases& cases, const std::string& op, const std::vector<Input>& inputs,
+             const std::function<Tensor(Tensors&)>& call,
+             const std::function<void(Tensor& out, Tensors&)>& call_out, const Traits& traits,
+             const std::string& note) {
   std::vector<Input> with_out{target_for(call, inputs)};
   with_out.insert(with_out.end(), inputs.begin(), inputs.end());
   add_in_place(

@@ -111,6 +111,11 @@ void add_with_out(Cases& cases, const std::string& op, const std::vector<Input>&
                   const std::function<Tensor(Tensors&)>& call,
                   const std::function<void(Tensor& out, Tensors&)>& call_out,
                   const Traits& traits = {}, const std::string& note = "");
+/// `op`_out alone.
+void add_out(Cases& cases, const std::string& op, const std::vector<Input>& inputs,
+             const std::function<Tensor(Tensors&)>& call,
+             const std::function<void(Tensor& out, Tensors&)>& call_out, const Traits& traits = {},
+             const std::string& note = "");
 /// A case for a method that changes its first input.
 void add_in_place(Cases& cases, const std::string& op, const std::vector<Input>& inputs,
                   const std::function<void(Tensors&)>& call, const Traits& traits = {},

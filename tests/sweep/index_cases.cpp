@@ -43,12 +43,20 @@ void add_slices(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim,
       cases, "index_add", {x, index, source},
       [=](Tensors& t) { return index_add(t[0], dim, t[1], t[2], 2); },
       [=](Tensors& t) { t[0].index_add_(dim, t[1], t[2], 2); }, note);
+  add_out(
+      cases, "index_add", {x, index, source},
+      [=](Tensors& t) { return index_add(t[0], dim, t[1], t[2], 2); },
+      [=](Tensor& out, Tensors& t) { index_add_out(out, t[0], dim, t[1], t[2], 2); }, {}, note);
   if (of_index != Dtype::int64) return;
   // Which of two values for one place stays is nobody's promise.
   add_both(
       cases, "index_copy", {x, distinct_indices({some}, 0, limit), source},
       [=](Tensors& t) { return index_copy(t[0], dim, t[1], t[2]); },
       [=](Tensors& t) { t[0].index_copy_(dim, t[1], t[2]); }, note);
+  add_out(
+      cases, "index_copy", {x, distinct_indices({some}, 0, limit), source},
+      [=](Tensors& t) { return index_copy(t[0], dim, t[1], t[2]); },
+      [=](Tensor& out, Tensors& t) { index_copy_out(out, t[0], dim, t[1], t[2]); }, {}, note);
   add_both(
       cases, "index_fill", {x, index}, [=](Tensors& t) { return index_fill(t[0], dim, t[1], 3); },
       [=](Tensors& t) { t[0].index_fill_(dim, t[1], 3); }, note);
@@ -77,6 +85,14 @@ void add_gathers(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim
   add_both(
       cases, "scatter", {x, index}, [=](Tensors& t) { return scatter(t[0], dim, t[1], 5); },
       [=](Tensors& t) { t[0].scatter_(dim, t[1], 5); }, note);
+  add_out(
+      cases, "scatter", {x, distinct_indices(part, static_cast<int>(dim), limit), source},
+      [=](Tensors& t) { return scatter(t[0], dim, t[1], t[2]); },
+      [=](Tensor& out, Tensors& t) { scatter_out(out, t[0], dim, t[1], t[2]); }, {}, note);
+  add_out(
+      cases, "scatter_add", {x, index, source},
+      [=](Tensors& t) { return scatter_add(t[0], dim, t[1], t[2]); },
+      [=](Tensor& out, Tensors& t) { scatter_add_out(out, t[0], dim, t[1], t[2]); }, {}, note);
   add_both(
       cases, "scatter_add", {x, index, source},
       [=](Tensors& t) { return scatter_add(t[0], dim, t[1], t[2]); },
@@ -90,7 +106,9 @@ void add_takes(Cases& cases, Dtype dtype, const Shape& sizes) {
   for (const Shape& of_index : {Shape{5}, Shape{2, 3}, Shape{}, Shape{0}}) {
     if (count < element_count(of_index)) continue;
     const Input index = indices(of_index, count);
-    add(cases, "take", {x, index}, [](Tensors& t) { return take(t[0], t[1]); });
+    add_with_out(
+        cases, "take", {x, index}, [](Tensors& t) { return take(t[0], t[1]); },
+        [](Tensor& out, Tensors& t) { take_out(out, t[0], t[1]); });
     const Input source = input(dtype, of_index, 3);
     for (const bool accumulate : {false, true})
       add_in_place(

@@ -44,13 +44,19 @@ void add_rearranging_cases(Cases& cases) {
       add(cases, "flip", {x}, [](Tensors& t) { return flip(t[0], {0, -1}); });
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {1, -2}, {0, 1}); });
       for (const int diagonal : {0, 1, -1}) {
-        add(cases, "tril", {x}, [=](Tensors& t) { return tril(t[0], diagonal); });
-        add(cases, "triu", {x}, [=](Tensors& t) { return triu(t[0], diagonal); });
+        add_with_out(
+            cases, "tril", {x}, [=](Tensors& t) { return tril(t[0], diagonal); },
+            [=](Tensor& out, Tensors& t) { tril_out(out, t[0], diagonal); });
+        add_with_out(
+            cases, "triu", {x}, [=](Tensors& t) { return triu(t[0], diagonal); },
+            [=](Tensor& out, Tensors& t) { triu_out(out, t[0], diagonal); });
       }
     }
     for (const int diagonal : {0, 2, -1})
       for (const Input& x : {row, matrix})
-        add(cases, "diag", {x}, [=](Tensors& t) { return diag(t[0], diagonal); });
+        add_with_out(
+            cases, "diag", {x}, [=](Tensors& t) { return diag(t[0], diagonal); },
+            [=](Tensor& out, Tensors& t) { diag_out(out, t[0], diagonal); });
   }
   add_cats(cases, {input(Dtype::int16, {3, 4}), input(Dtype::float32, {2, 4}, 1)}, 0);
   add_in_place(

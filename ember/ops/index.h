@@ -30,6 +30,7 @@ EMBER_API Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, con
 
 /// x's elements at these places, x being taken as one row. The shape is the index's.
 EMBER_API Tensor take(const Tensor& x, const Tensor& index);
+/// Errors as for scatter_out; the output shares no memory with x either.
 EMBER_API Tensor& take_out(Tensor& out, const Tensor& x, const Tensor& index);
 
 // Copies of x with the changes that the methods of the same names with _ make.
@@ -41,6 +42,9 @@ EMBER_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& inde
                            const Tensor& source, const Scalar& alpha = 1);
 EMBER_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index,
                             const Tensor& source);
+// The same in an output of x's dtype, which may be x but shares no memory with index or source. One
+// without elements gets x's sizes; any other must have them. Error otherwise, and for another
+// dtype; the output is then as it was.
 EMBER_API Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
                               const Operand& source);
 EMBER_API Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim,
@@ -49,6 +53,7 @@ EMBER_API Tensor& index_add_out(Tensor& out, const Tensor& x, std::int64_t dim, 
                                 const Tensor& source, const Scalar& alpha = 1);
 EMBER_API Tensor& index_copy_out(Tensor& out, const Tensor& x, std::int64_t dim,
                                  const Tensor& index, const Tensor& source);
+// More copies of x with changes.
 EMBER_API Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index,
                             const Operand& value);
 EMBER_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value);

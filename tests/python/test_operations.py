@@ -318,3 +318,21 @@ def test_results_in_outputs(device):
         assert out.tolist() == call().tolist(), name
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
             call(out=torch.empty(0, dtype=torch.int32, device=device))
+    for name in ("tril", "triu", "scatter", "scatter_add", "index_add", "index_copy"):
+        wanted, kept = calls[name]().tolist(), x.clone()
+        calls[name](out=x)  # may be the input
+        assert x.tolist() == wanted, name
+        x.copy_(kept)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        calls["index_copy"](out=source)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.take(x, row, out=x[0, :1])
+
+
+def test_norm_refuses_narrower_dtypes_and_other_kinds(device):
+    x = torch.ones(3, device=device)
+    assert torch.norm(x, dtype=torch.float64).dtype == torch.float64
+    with pytest.raises(RuntimeError, match="without narrowing to the specified dtype .Half"):
+        torch.norm(x, dtype=torch.float16)
+    with pytest.raises(RuntimeError, match="dtype should be real for real inputs, but got Comp"):
+        torch.norm(x, dtype=torch.complex64)

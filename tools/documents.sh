@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # what it uses is set by ./dev
-# ./dev docs: links of the documents, and the list of environment variables.
+# ./dev docs: links of the documents, the list of environment variables, and the site.
 
 # Links of a document to files or headings that are not there.
 broken_links() {
@@ -35,6 +35,21 @@ unexplained_variables() {
     done
 }
 
+# The site in build/docs/, as far as what makes it is there, checked by docs/site/check.py. The Python
+# reference comes from the type stubs of a built package.
+build_site() {
+  local package=build/release/python/ember
+  prepare "$docs_needs"
+  ! has python3 || prepare_python "$site_needs"
+  if ! has python3 || ! have doxygen || [[ -n $(missing_modules "$site_needs") ]]; then return; fi
+  if [[ ! -e $package/_C/__init__.pyi ]]; then
+    say 'Left out: the Python reference. Not built: the Python package (./dev build).'
+    package=
+  fi
+  python -B docs/site/build.py build/docs build/docs-work ${package:+"$package"} || die 'docs: see above'
+  say 'docs: the site is build/docs/index.html'
+}
+
 cmd_docs() {
   local trouble
   trouble=$(
@@ -44,4 +59,5 @@ cmd_docs() {
   )
   [[ -z $trouble ]] || { say "$trouble"; die 'docs: see above'; }
   say 'docs: links and environment variables are in order'
+  build_site
 }

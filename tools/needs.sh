@@ -37,6 +37,17 @@ typing_needs='
 mypy         | mypy==2.4.1          | what mypy makes of the stubs
 basedpyright | basedpyright==1.40.2 | what Pyright makes of the stubs
 '
+# For the documentation site. One version each, so that the same pages come out everywhere.
+docs_needs='
+python3  | python3      | the documentation site
+venv     | python3-venv | .venv/ (what python3 has itself is used)
+doxygen  | doxygen      | the documentation site (1.9.4 or newer makes it)
+'
+site_needs='
+sphinx      | sphinx==8.1.3      | the documentation site
+myst_parser | myst-parser==4.0.1 | the documentation site
+furo        | furo==2025.12.19   | the documentation site
+'
 # One version of the clang tools, so that everyone gets the same verdict.
 format_needs='
 clang-format-14 | clang-format-14 | -
@@ -54,6 +65,7 @@ have() {
     zlib) has_header zlib.h ;;
     clang-rt-14) has clang++-14 && [[ -e $(clang++-14 -print-file-name=libclang_rt.tsan-x86_64.a) ]] ;;
     blas) has_library libopenblas.so.0 ;;
+    doxygen) has doxygen && knows_concepts "$(doxygen --version)" ;;
     python) python3 -c "$python_header" 2>/dev/null ;;
     venv) [[ -x .venv/bin/python ]] || python3 -c 'import ensurepip, venv' 2>/dev/null ;;
     *) has "$1" ;;
@@ -89,6 +101,9 @@ is_new_enough() {
   [[ $1 =~ ([0-9]+)\.([0-9]+) ]] || return 1
   ((BASH_REMATCH[1] > 3 || (BASH_REMATCH[1] == 3 && BASH_REMATCH[2] >= 25)))
 }
+
+# "1.9.4 (...)" is 1.9.4 or newer.
+knows_concepts() { [[ $1 == [0-9]* && $1 != 1.[0-8].* && ! $1 =~ ^1\.9\.[0-3]($|[^0-9]) ]]; }
 
 # The rows of a table whose need is not met, without spaces around the fields.
 missing() {
@@ -145,7 +160,6 @@ install_packages() {
 # has already is used as it is. Without .venv/ the package is built for python3.
 prepare_python() {  # TABLE
   local absent module requirement without requirements
-  have python || return 0
   # One that was made for another python3, or moved, is no use.
   if [[ -e .venv ]] && ! .venv/bin/python -c 'import sys' 2>/dev/null; then rm -rf .venv; fi
   absent=$(missing_modules "$1")

@@ -1,5 +1,6 @@
 #include "ember/linalg/linalg.h"
 
+#include <array>
 #include <string>
 
 #include "ember/base/error.h"
@@ -108,13 +109,15 @@ bool same_view(const Tensor& a, const Tensor& b) {
   return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-/// Readies `out`, or makes a new tensor if it is null.
-Tensor output(Tensor* out, const Tensor& like, const Shape& sizes) {
+/// Readies `out`, or makes a new tensor if it is null, for an operation that reads `like` and
+/// `other`.
+Tensor output(Tensor* out, const Tensor& like, const Tensor& other, const Shape& sizes) {
   if (out == nullptr) return empty(sizes, {like.dtype(), like.device()});
   if (out->dtype() != like.dtype())
     throw Error(std::string("Expected out tensor to have dtype ") + type_name(like.dtype()) +
                 ", but got " + type_name(out->dtype()) + " instead");
-  ops::prepare_output(*out, like.device(), sizes, like.dtype());
+  const std::array<const Tensor*, 2> inputs{&like, &other};
+  ops::prepare_output(*out, like.device(), sizes, like.dtype(), inputs);
   ops::require_no_internal_overlap(*out);
   return *out;
 }
@@ -150,7 +153,7 @@ Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b) {
   require_multipliable(a, b);
   require_same_dtype(a, b);
   require_dtype(a, kMatrixNames);
-  Tensor made = output(out, a, {a.sizes()[0], b.sizes()[1]});
+  Tensor made = output(out, a, b, {a.sizes()[0], b.sizes()[1]});
   product(made, a, b, kMatrixNames);
   return made;
 }
@@ -158,7 +161,7 @@ Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b) {
 Tensor do_bmm(Tensor* out, const Tensor& a, const Tensor& b) {
   require_batches(a, b);
   require_dtype(a, kBatchNames);
-  Tensor made = output(out, a, {a.sizes()[0], a.sizes()[1], b.sizes()[2]});
+  Tensor made = output(out, a, b, {a.sizes()[0], a.sizes()[1], b.sizes()[2]});
   product(made, a, b, kBatchNames);
   return made;
 }
@@ -174,7 +177,7 @@ Tensor add_product(Tensor* out, const Tensor& input, const Tensor& a, const Tens
     throw Error("Bad in-place call: input tensor size " + input.sizes().str() +
                 " and output tensor size " + sizes.str() + " should match");
   const Tensor added = input.expand(sizes);
-  Tensor made = output(out, a, sizes);
+  Tensor made = output(out, a, b, sizes);
   const bool in_place = out != nullptr && same_view(*out, added);
   Tensor target = made;
   if (out != nullptr &&
@@ -202,6 +205,12 @@ Tensor do_addmm(Tensor* out, const Tensor& input, const Tensor& a, const Tensor&
 
 Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tensor& b,
                   const Factors& factors) {
+  // torch looks for the sizes of the result first.
+  if (a.dim() < 2 || b.dim() < 3)
+    throw IndexError(
+        "baddbmm(): Dimension out of range: expected batch1 and batch2 to be 3D "
+        "tensors, but got " +
+        text(a.dim()) + "D and " + text(b.dim()) + "D");
   require_batches(a, b);
   require(input.dtype() == a.dtype(),
           std::string("Input dtypes must be the same, got: input ") + type_name(input.dtype()) +
@@ -212,6 +221,10 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
 
 Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
   ops::require_same_device(a.device(), x.device());
+  if (a.dim() == 0)
+    throw IndexError(
+        "mv(): Dimension specified as 0 but tensor has no dimensions: got a matrix "
+        "of 0 dimensions, expected 2");
   require(a.dim() == 2 && x.dim() == 1,
           "vector + matrix @ vector expected, got 1, " + text(a.dim()) + ", " + text(x.dim()));
   require(a.sizes()[1] == x.sizes()[0], "size mismatch, got input (" + text(a.sizes()[0]) +
@@ -219,7 +232,7 @@ Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
                                             text(x.sizes()[0]) + ")");
   require_same_dtype(a, x);
   require_dtype(a, kVectorNames);
-  Tensor made = output(out, a, {a.sizes()[0]});
+  Tensor made = output(out, a, x, {a.sizes()[0]});
   product(made, a, x.unsqueeze(1), kVectorNames,
           [](const Tensor& tensor) { return tensor.unsqueeze(1); });
   return made;
@@ -237,7 +250,7 @@ Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b) {
               b.sizes().str() + " to have the same number of elements, but got " + text(a.numel()) +
               " and " + text(b.numel()) + " elements respectively");
   require_dtype(a, kDotNames);
-  Tensor made = output(out, a, {});
+  Tensor made = output(out, a, b, {});
   product(made, a.unsqueeze(0), b.unsqueeze(1), kDotNames,
           [](const Tensor& tensor) { return tensor.unsqueeze(0).unsqueeze(0); });
   return made;
@@ -296,7 +309,7 @@ Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
   Shape sizes = batch;
   if (a.dim() > 1) sizes.push_back(left.size(-2));
   if (b.dim() > 1) sizes.push_back(right.size(-1));
-  Tensor made = output(out, a, sizes);
+  Tensor made = output(out, a, b, sizes);
   product(made, broadcast_batch(left, batch), broadcast_batch(right, batch), names,
           [&](const Tensor& tensor) {
             Tensor view = tensor;

@@ -14,9 +14,10 @@
 // stream that computes products keeps a workspace from the caching allocator (see
 // clear_blas_workspaces).
 //
-// The functions ending in _out write into `out`, which must have the dtype of the result, and its
-// shape unless it is empty; it may have any strides, and may share memory with the inputs. Nothing
-// blocks on CUDA devices.
+// The functions ending in _out write into `out`, which must have the dtype of the result; it may
+// have any strides, and may share memory with the inputs. If it has another shape it is resized,
+// with a warning unless it is empty; then it may share no memory with them. Nothing blocks on CUDA
+// devices.
 #pragma once
 
 #include "ember/base/export.h"

@@ -92,6 +92,11 @@ Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, 
   const Tensor scaled = second.mul(number);
   if (computed == dtype) return call(op, out, x, Operand(scaled), z);
   const Tensor made = call(op, nullptr, x, Operand(scaled), z);
+  if (out != nullptr)
+    for (const Operand* input : inputs)
+      if (input->tensor() != nullptr && input->tensor()->is(*out) && out->sizes() != made.sizes())
+        throw Error("output with shape " + out->sizes().str() +
+                    " doesn't match the broadcast shape " + made.sizes().str());
   return out != nullptr ? call(OpId::positive, out, Operand(made.to(dtype))) : made.to(dtype);
 }
 

@@ -124,7 +124,7 @@ struct Plan {
 bool left_out(const Tensor& tensor) { return tensor.dim() == 1 && tensor.numel() == 0; }
 
 Plan plan(std::span<const Tensor> tensors, std::int64_t dim) {
-  if (tensors.empty()) throw Error("torch.cat(): expected a non-empty list of Tensors");
+  if (tensors.empty()) throw ValueError("torch.cat(): expected a non-empty list of Tensors");
   Plan made;
   made.device = tensors[0].device();
   made.dtype = tensors[0].dtype();

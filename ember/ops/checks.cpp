@@ -1,7 +1,9 @@
 #include "ember/ops/checks.h"
 
+#include <algorithm>
 #include <string_view>
 
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 
 namespace ember::inline v0::ops {
@@ -13,6 +15,31 @@ std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
   for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
   return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.element_size()};
+}
+
+/// Gives an output other sizes: in its own memory, from its first element on, if it had elements
+/// and there is room, as torch does and warns of; else in new memory. Also where an input lies in
+/// the same memory, which the output may reach now.
+void resize(Tensor& out, const Shape& sizes, std::span<const Tensor* const> inputs,
+            const Shape* strides) {
+  const auto needed = static_cast<std::uint64_t>(element_count(sizes));
+  const std::uint64_t room = out.storage()->bytes() / out.element_size() -
+                             static_cast<std::uint64_t>(out.storage_offset());
+  const bool had_elements = out.numel() != 0;
+  if (had_elements)
+    warn(Warning::user, "An output with one or more elements was resized since it had shape " +
+                            out.sizes().str() +
+                            ", which does not match the required output shape " + sizes.str() +
+                            ". Pass an output of the right shape, or one without elements.");
+  const bool alone = std::none_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+    return input->storage() == out.storage();
+  });
+  if (had_elements && needed <= room && alone)
+    out.set_(Tensor(out.storage(), out.dtype(), sizes,
+                    strides != nullptr ? *strides : contiguous_strides(sizes),
+                    out.storage_offset()));
+  else
+    out.set_(Tensor::make(out.device(), out.dtype(), sizes, strides));
 }
 
 }  // namespace
@@ -70,16 +97,24 @@ void require_apart(const Tensor& first, const Tensor& second) {
         "Please give each output memory of its own.");
 }
 
-void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype) {
+void require_output(const Tensor& out, Device device, const Shape& sizes, Dtype dtype,
+                    std::span<const Tensor* const> inputs) {
   require_same_device(device, out.device());
   if (!can_cast(dtype, out.dtype()))
     throw Error(std::string("result type ") + legacy_name(dtype) +
                 " can't be cast to the desired output type " + legacy_name(out.dtype()));
   if (out.sizes() == sizes) return;
-  if (out.numel() != 0)
-    throw Error("output with shape " + out.sizes().str() + " doesn't match the result's shape " +
-                sizes.str());
-  out.set_(Tensor::make(device, out.dtype(), sizes));
+  for (const Tensor* input : inputs)
+    if (out.is(*input) || overlap(out, *input))
+      throw Error("output with shape " + out.sizes().str() + " doesn't match the result's shape " +
+                  sizes.str() + ", and can't be resized: it shares memory with an input");
+}
+
+void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
+                    std::span<const Tensor* const> inputs, const Shape* strides) {
+  require_output(out, device, sizes, dtype, inputs);
+  if (out.sizes() == sizes) return;
+  resize(out, sizes, inputs, strides);
 }
 
 void require_dtype(const Tensor& out, Dtype dtype) {

@@ -30,9 +30,17 @@ void require_no_overlap(const Tensor& out, const Tensor& input);
 /// tell.
 void require_apart(const Tensor& first, const Tensor& second);
 
-/// Readies the given output of an operation: Error unless it is on `device` and its dtype can hold
-/// `dtype`; an output without elements gets the right shape, any other must have it.
-void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype);
+/// Error unless an output can be readied: it is on `device`, its dtype can hold `dtype`, and it has
+/// these sizes or can be resized, since it shares memory with none of `inputs`, which would be
+/// lost.
+void require_output(const Tensor& out, Device device, const Shape& sizes, Dtype dtype,
+                    std::span<const Tensor* const> inputs = {});
+
+/// Readies the given output of an operation, after those checks. One of another shape gets the
+/// right one, with `strides` if they are given. If it had elements, a warning says so, and it stays
+/// in its memory where that has room and belongs to no input; else it gets new memory.
+void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
+                    std::span<const Tensor* const> inputs = {}, const Shape* strides = nullptr);
 
 /// Error `Expected out tensor to have dtype float32, but got int64 instead` for operations whose
 /// outputs take over no other dtype.

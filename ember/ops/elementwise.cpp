@@ -41,21 +41,72 @@ Dtype output_dtype(const OpInfo& info, Dtype computed) {
   return info.result == Result::boolean ? Dtype::bool_ : real_dtype(computed);
 }
 
-/// The strides of a new output: those of the inputs if they all lie alike without gaps.
-Shape output_strides(const Shape& sizes, Inputs inputs) {
+/// How far apart the elements of an input lie along a dimension of the result; zero where it is
+/// repeated.
+std::int64_t step_along(const Tensor& input, const Shape& sizes, int dim) {
+  const int own = dim - (sizes.size() - input.dim());
+  if (own < 0 || (input.sizes()[own] == 1 && sizes[dim] != 1)) return 0;
+  return input.strides()[own];
+}
+
+/// Whether dimension `a` of the result belongs outside of `b`, by the first input that tells them
+/// apart: positive if it does, negative if not, zero if none does.
+int order_of(int a, int b, const Shape& sizes, Inputs inputs) {
+  for (const Operand* input : inputs) {
+    if (input->tensor() == nullptr) continue;
+    const std::int64_t x = step_along(*input->tensor(), sizes, a);
+    const std::int64_t y = step_along(*input->tensor(), sizes, b);
+    if (x == 0 || y == 0) continue;
+    if (x != y) return x < y ? -1 : 1;
+    if (sizes[a] > sizes[b]) return 1;
+  }
+  return 0;
+}
+
+/// The strides of a new output, as torch has them: without gaps, its dimensions in the order in
+/// which the inputs have theirs; those of the inputs if they are all alike without gaps.
+Shape output_strides(OpId op, const Shape& sizes, Inputs inputs) {
+  if (op == OpId::pow && inputs[0]->tensor() == nullptr) return contiguous_strides(sizes);
+  bool same = true;
+  bool contiguous = true;
   const Tensor* pattern = nullptr;
   for (const Operand* input : inputs) {
     const Tensor* tensor = input->tensor();
+    same = same && tensor != nullptr && tensor->sizes() == sizes &&
+           (pattern == nullptr || pattern->strides() == tensor->strides());
     if (tensor == nullptr || tensor->dim() == 0) continue;
-    if (tensor->sizes() != sizes) return contiguous_strides(sizes);
-    if (pattern != nullptr && pattern->strides() != tensor->strides())
-      return contiguous_strides(sizes);
+    contiguous = contiguous && tensor->is_contiguous() && tensor->sizes() == sizes;
     pattern = tensor;
   }
-  if (pattern == nullptr || pattern->is_contiguous() ||
-      !is_dense(pattern->sizes(), pattern->strides()))
-    return contiguous_strides(sizes);
-  return pattern->strides();
+  if (pattern == nullptr || contiguous) return contiguous_strides(sizes);
+  if (same && is_dense(sizes, pattern->strides())) return pattern->strides();
+  // From the inside out; sorted by insertion, since not all pairs have an order.
+  const int dims = sizes.size();
+  Shape order;
+  for (int d = dims - 1; d >= 0; --d) order.push_back(d);
+  for (int i = 1; i < dims; ++i) {
+    for (int from = i, to = i - 1; to >= 0; --to) {
+      const int found =
+          order_of(static_cast<int>(order[to]), static_cast<int>(order[from]), sizes, inputs);
+      if (found < 0) break;
+      if (found > 0) {
+        std::swap(order[to], order[from]);
+        from = to;
+      }
+    }
+  }
+  Shape strides = contiguous_strides(sizes);
+  const bool as_usual = [&] {
+    for (int i = 0; i < dims; ++i)
+      if (order[i] != dims - 1 - i) return false;
+    return true;
+  }();
+  std::int64_t stride = 1;
+  for (int i = 0; i < dims && !as_usual; ++i) {
+    strides[static_cast<int>(order[i])] = stride;
+    stride *= sizes[static_cast<int>(order[i])];
+  }
+  return strides;
 }
 
 /// Numbers that stand for elements have to be some; those that are only computed with need not: an
@@ -186,6 +237,7 @@ Place place_of(OpId op, Inputs inputs, const Tensor& out) {
 Dtype computed_dtype(OpId op, const OpInfo& info, Inputs inputs) {
   const Dtype dtype = result_type(op == OpId::where ? inputs.subspan(1) : inputs);
   if (contains(info.dtypes, dtype)) return dtype;
+  if (op == OpId::square && dtype == Dtype::bool_) return Dtype::int64;  // as pow(x, 2)
   if (!is_integral(dtype) || !contains(info.dtypes, default_dtype()) ||
       contains(info.dtypes, Dtype::int64))
     ops::throw_not_implemented(info.name, dtype);
@@ -193,19 +245,25 @@ Dtype computed_dtype(OpId op, const OpInfo& info, Inputs inputs) {
 }
 
 /// What is written: `out`, or a new tensor if there is none or it has another type.
-Tensor target(Tensor& out, const Place& place, Dtype result, Inputs inputs) {
+Tensor target(OpId op, Tensor& out, const Place& place, Dtype result, Inputs inputs) {
   if (out.defined()) {
     for (const Operand* input : inputs)  // what is written in place has its shape
       if (input->tensor() != nullptr && input->tensor()->is(out) && out.sizes() != place.sizes)
         throw Error("output with shape " + out.sizes().str() +
                     " doesn't match the broadcast shape " + place.sizes.str());
-    ops::prepare_output(out, place.device, place.sizes, result);
-    ops::require_no_internal_overlap(out);
+    const bool resized = out.sizes() != place.sizes;
+    std::array<const Tensor*, kMaxInputs> read{};
+    std::size_t count = 0;
     for (const Operand* input : inputs)
-      if (input->tensor() != nullptr) ops::require_no_partial_overlap(out, *input->tensor());
+      if (input->tensor() != nullptr) read[count++] = input->tensor();
+    const std::span<const Tensor* const> all = std::span(read).first(count);
+    const Shape strides = resized ? output_strides(op, place.sizes, inputs) : Shape();
+    ops::require_no_internal_overlap(out);
+    ops::prepare_output(out, place.device, place.sizes, result, all, resized ? &strides : nullptr);
+    for (const Tensor* input : all) ops::require_no_partial_overlap(out, *input);
     if (out.dtype() == result) return out;
   }
-  const Shape strides = output_strides(place.sizes, inputs);
+  const Shape strides = output_strides(op, place.sizes, inputs);
   return Tensor::make(place.device, result, place.sizes, &strides);
 }
 
@@ -293,7 +351,7 @@ void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs input
   normalised.move_to(place.device);
   const Dtype computed = computed_dtype(op, info, given);
   require_numbers_fit(op, given, computed);
-  const Tensor made = target(out, place, output_dtype(info, computed), normalised.inputs());
+  const Tensor made = target(op, out, place, output_dtype(info, computed), normalised.inputs());
   normalised.convert_to(op, computed, place.device);
   const Inputs inputs = normalised.inputs();
   ops::Loop loop;
@@ -341,6 +399,12 @@ OpId root_of(OpId op, const Operand& x, const Operand& y) {
   return exponent == 0.5 ? OpId::sqrt : exponent == -0.5 ? OpId::rsqrt : op;
 }
 
+/// x ** True is x and x ** False is true: x or not y. Powers of other bools are not offered.
+bool is_power_of_bools(const Operand& x, const Operand& y) {
+  return x.tensor() != nullptr && x.tensor()->dtype() == Dtype::bool_ && y.tensor() == nullptr &&
+         y.number().dtype() == Dtype::bool_;
+}
+
 /// Into `out`, which becomes a new tensor if it is none.
 ///
 /// Note [Normalised operands]
@@ -352,6 +416,11 @@ void compute(OpId op, Inputs inputs, Tensor& out) {
     require_sense(op, *inputs[0], *inputs[1]);
     if (const OpId root = root_of(op, *inputs[0], *inputs[1]); root != op)
       return compute(root, inputs.first(1), out);
+    if (op == OpId::pow && is_power_of_bools(*inputs[0], *inputs[1])) {
+      const Operand not_y(Scalar(!inputs[1]->number().to<bool>()));
+      const std::array<const Operand*, 2> list{inputs[0], &not_y};
+      return compute(OpId::logical_or, list, out);
+    }
   }
   const OpInfo& info = kInfos[static_cast<int>(op)];
   const auto [like, numbers] =

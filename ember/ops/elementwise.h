@@ -2,11 +2,9 @@
 // from it, for every operation alike:
 //
 //   Tensor name(x, y, ...)             a new tensor
-//   Tensor& name_out(out, x, y, ...)   into a given one: Error if its shape is another one (unless
-//   it
-//                                      is empty, then it gets the right one), or if its dtype
-//                                      cannot hold the result (`result type Float can't be cast
-//                                      ...`)
+//   Tensor& name_out(out, x, y, ...)   into a given one: it is resized if its shape is another one,
+//                                      with a warning unless it is empty; Error if its dtype cannot
+//                                      hold the result: `result type Float can't be cast`
 //   x.name(y, ...), x.name_(y, ...)    the same as methods; name_ writes into x
 //
 // Shapes are broadcast, dtypes promoted by torch's rules: numbers and tensors without dimensions

@@ -124,7 +124,9 @@ Tensor& full_out(Tensor& out, const Shape& sizes, const Scalar& value) {
 Tensor& zeros_out(Tensor& out, const Shape& sizes) { return full_out(out, sizes, 0); }
 Tensor& ones_out(Tensor& out, const Shape& sizes) { return full_out(out, sizes, 1); }
 Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
-  return ops::put_result(out, arange(start, end, step, {out.dtype(), out.device()}));
+  const Tensor made = arange(start, end, step, {out.dtype(), out.device()});
+  // As many elements in another shape are as good.
+  return ops::put_result(out, made.numel() == out.numel() ? made.view(out.sizes()) : made);
 }
 
 Tensor Tensor::new_empty(const Shape& sizes, const Options& options) const {

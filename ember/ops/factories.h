@@ -16,7 +16,7 @@
 
 namespace ember::inline v0 {
 
-/// Contents undefined.
+/// Contents undefined (empty, empty_strided), zeros, or ones.
 EMBER_API Tensor empty(const Shape& sizes, const Options& options = {});
 EMBER_API Tensor empty_strided(const Shape& sizes, const Shape& strides,
                                const Options& options = {});
@@ -41,9 +41,9 @@ inline Tensor arange(const Scalar& end, const Options& options = {}) {
   return arange(0, end, 1, options);
 }
 
-// The same in an output that exists, with its dtype and on its device. One without elements gets
-// the sizes; any other must have them: Error `output with shape [2] doesn't match the result's
-// shape [3]`.
+// The same in an output that exists, with its dtype and on its device. One of other sizes is
+// resized, with a warning unless it has no elements; arange_out() takes as many elements in any
+// shape.
 EMBER_API Tensor& empty_out(Tensor& out, const Shape& sizes);
 EMBER_API Tensor& zeros_out(Tensor& out, const Shape& sizes);
 EMBER_API Tensor& ones_out(Tensor& out, const Shape& sizes);

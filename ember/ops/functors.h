@@ -7,6 +7,13 @@
 
 namespace ember::inline v0::ops {
 
+/// Whether what an operation gives for 16-bit elements is what it gives for floats, rounded. Not
+/// where its expression asks for the element type: those have loops of their own for these types.
+template <class Op>
+inline constexpr bool computes_as_float = true;
+template <>
+inline constexpr bool computes_as_float<elementwise::nextafter> = false;
+
 /// An element-wise operation on elements of type T.
 template <class Op, class T>
 struct Apply {
@@ -21,7 +28,7 @@ struct Apply {
   using Computed = Compute<T>;
   template <class... X>
   EMBER_HD static Output call(X... x) {
-    return convert<Output>(Op::template apply<Compute<T>>(x...));
+    return convert<Output>(Op::template apply<Compute<T>, T>(x...));
   }
 };
 

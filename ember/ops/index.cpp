@@ -1,6 +1,7 @@
 #include "ember/ops/index.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "ember/base/error.h"
@@ -17,14 +18,29 @@ using ops::IndexedMove;
 /// A tensor as the operations see it: one without dimensions has one.
 Tensor with_dims(const Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; }
 
-/// An index as the kernels want it: int64. It lies where the tensor does: only x.index() and
-/// x.index_put_() take indices from the CPU.
-Tensor placed(const Tensor& index, Device device, const char* op) {
+void require_integer(const Tensor& index, const char* op) {
   if (index.dtype() != Dtype::int64 && index.dtype() != Dtype::int32)
     throw Error(std::string(op) + "(): Expected dtype int32/int64 for index, but got " +
                 legacy_name(index.dtype()));
+}
+/// Where torch takes no int32.
+void require_long(const Tensor& index, const char* op) {
+  if (index.dtype() != Dtype::int64)
+    throw Error(std::string(op) + "(): Expected a long tensor for index, but got " +
+                legacy_name(index.dtype()));
+}
+
+/// An index as the kernels want it: int64. It lies where the tensor does: only x.index() and
+/// x.index_put_() take indices from the CPU.
+Tensor placed(const Tensor& index, Device device, const char* op) {
+  require_integer(index, op);
   ops::require_same_device(device, index.device());
   return index.to(Dtype::int64);
+}
+
+Tensor placed_long(const Tensor& index, Device device, const char* op) {
+  require_long(index, op);
+  return placed(index, device, op);
 }
 
 /// The same where torch does not look at the dtype of an index without elements.
@@ -32,14 +48,6 @@ Tensor placed_unless_empty(const Tensor& index, Device device, const char* op) {
   if (index.numel() > 0) return placed(index, device, op);
   ops::require_same_device(device, index.device());
   return index.to(Dtype::int64);
-}
-
-/// The same where torch takes no int32.
-Tensor placed_long(const Tensor& index, Device device, const char* op) {
-  if (index.dtype() != Dtype::int64)
-    throw Error(std::string(op) + "(): Expected a long tensor for index, but got " +
-                legacy_name(index.dtype()));
-  return placed(index, device, op);
 }
 
 void require_vector(const Tensor& index, const char* op) {
@@ -108,7 +116,8 @@ void run_selection(const Tensor& out, const Selection& what) {
 
 /// `out`, or a temporary tensor of the right dtype for it, once its shape is right.
 Tensor target_for(Tensor& out, const Tensor& x, const Tensor& index, const Shape& sizes) {
-  ops::prepare_output(out, x.device(), sizes, x.dtype());
+  const std::array<const Tensor*, 2> inputs{&x, &index};
+  ops::prepare_output(out, x.device(), sizes, x.dtype(), inputs);
   ops::require_no_internal_overlap(out);
   ops::require_no_overlap(out, x);
   ops::require_no_overlap(out, index);
@@ -288,44 +297,81 @@ IndexedMove slices(const Tensor& self, int dim, const Tensor& index, const Tenso
           wrap};
 }
 
-IndexedMove slices_from(const Tensor& self, std::int64_t dim, const Tensor& index,
-                        const Tensor& given, const char* op, bool narrow) {
-  const int at = wrap_dim(dim, self.dim());
-  require_vector(index, op);
-  ops::require_same_device(self.device(), given.device());
-  require_same_dtype(self, given, op);
-  const Tensor x = with_dims(self);
-  const Tensor source = with_dims(given);
-  const Tensor places =
-      narrow ? placed(index, self.device(), op) : placed_long(index, self.device(), op);
-  if (source.dim() != x.dim() || source.sizes()[at] != index.numel()) {
-    if (narrow && given.dim() == 0)
-      throw IndexError("Dimension specified as 0 but tensor has no dimensions");
-    const std::string text =
-        std::string(op) + "(): Number of indices (" + std::to_string(index.numel()) +
-        ") should be equal to source.size(dim): (" +
-        std::to_string(source.dim() == x.dim() ? source.sizes()[at] : source.numel()) +
-        "), for dim: " + std::to_string(at);
-    if (narrow) throw Error(text);
-    throw IndexError(text);
-  }
+/// The sizes of a tensor's slices along a dimension.
+Shape slice_sizes(const Tensor& x, int dim) {
+  Shape sizes;
   for (int d = 0; d < x.dim(); ++d)
-    if (d != at && source.sizes()[d] != x.sizes()[d])
-      throw Error(
-          "source tensor shape must match self tensor shape, excluding the specified "
-          "dimension. Got self.shape = " +
-          self.sizes().str() + " source.shape = " + given.sizes().str());
+    if (d != dim) sizes.push_back(x.sizes()[d]);
+  return sizes;
+}
+
+/// torch's checks of index_add_, in its order. They are other ones than those of index_copy_.
+void require_addable(const Tensor& self, int dim, const Tensor& index, const Tensor& source) {
+  require_vector(index, "index_add_");
+  require_integer(index, "index_add_");
+  require_same_dtype(self, source, "index_add_");
+  if (dim > 0 && dim >= source.dim())
+    throw Error("index_add_(): Indexing dim " + std::to_string(dim) +
+                " is out of bounds of the source tensor with dim " + std::to_string(source.dim()));
+  const std::int64_t given = source.dim() == 0 ? 1 : source.sizes()[dim];
+  if (given != index.numel()) {
+    if (source.dim() == 0)
+      throw IndexError("Dimension specified as 0 but tensor has no dimensions");
+    throw Error("index_add_(): Number of indices (" + std::to_string(index.numel()) +
+                ") should be equal to source.size(dim): (" + std::to_string(given) +
+                "), for dim: " + std::to_string(dim));
+  }
+  const bool sliced = self.dim() > 0 && source.dim() > 0;
+  if (sliced ? slice_sizes(self, dim) != slice_sizes(source, dim) : self.sizes() != source.sizes())
+    throw Error(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. "
+        "Got self.shape = " +
+        self.sizes().str() + " source.shape = " + source.sizes().str());
+}
+
+void require_copyable(const Tensor& self, int dim, const Tensor& index, const Tensor& source) {
+  if (index.dim() > 1)
+    throw IndexError("index_copy_(): Index should have dimension 1 or 0 (got " +
+                     std::to_string(index.dim()) + ")");
+  if (source.dim() == 0 && index.numel() != 1)
+    throw IndexError("index_copy_(): When source is scalar, index should have one element (got " +
+                     std::to_string(index.numel()) + ")");
+  if (source.dim() != self.dim() && source.dim() != 0 && self.dim() != 0)
+    throw IndexError(
+        "index_copy_(): When source and destination are not scalars, their dimensionality must "
+        "match. Source dimensionality (" +
+        std::to_string(source.dim()) + "), destination dimensionality (" +
+        std::to_string(self.dim()) + ")");
+  require_long(index, "index_copy_");
+  require_same_dtype(self, source, "index_copy_");
+  if (slice_sizes(self, dim) != slice_sizes(source, dim))
+    throw Error("index_copy_(): Source/destination tensor must have same slice shapes. Got " +
+                self.sizes().str() + " and " + source.sizes().str() + " at dimension " +
+                std::to_string(dim));
+  if (source.dim() > 0 && source.sizes()[dim] != index.numel())
+    throw IndexError("index_copy_(): Number of indices (" + std::to_string(index.numel()) +
+                     ") should be equal to source.size(dim) (" +
+                     std::to_string(source.sizes()[dim]) + ")");
+}
+
+IndexedMove slices_from(const Tensor& self, int dim, const Tensor& index, const Tensor& given,
+                        const char* op) {
+  ops::require_same_device(self.device(), given.device());
+  const Tensor source = with_dims(given);
+  const Tensor places = placed(index, self.device(), op);
   ops::require_no_internal_overlap(self);
   ops::require_no_overlap(self, index);
   ops::require_no_overlap(self, given);
-  return slices(self, at, places, source, source.sizes(), source.strides(), false);
+  return slices(self, dim, places, source, source.sizes(), source.strides(), false);
 }
 
 }  // namespace
 
 Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& source,
                            const Scalar& alpha) const {
-  IndexedMove move = slices_from(*this, dim, index, source, "index_add_", true);
+  const int at = wrap_dim(dim, this->dim());
+  require_addable(*this, at, index, source);
+  IndexedMove move = slices_from(*this, at, index, source, "index_add_");
   if (alpha.dtype() != Dtype::int64 || alpha.to<std::int64_t>() != 1) {
     if (!can_cast(alpha.dtype(), dtype()) && dtype() != Dtype::bool_)
       throw Error(
@@ -338,20 +384,28 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
 }
 
 Tensor& Tensor::index_copy_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
-  ops::move_indexed(ops::Writes::index_copy,
-                    slices_from(*this, dim, index, source, "index_copy_", false));
+  const int at = wrap_dim(dim, this->dim());
+  require_copyable(*this, at, index, source);
+  ops::move_indexed(ops::Writes::index_copy, slices_from(*this, at, index, source, "index_copy_"));
   return self();
 }
 
 Tensor& Tensor::index_fill_(std::int64_t dim, const Tensor& index, const Operand& value) const {
+  if (value.tensor() != nullptr && value.tensor()->dim() != 0)
+    throw Error("index_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
+                std::to_string(value.tensor()->dim()) + " dimension(s).");
+  if (is_complex_dtype(ops::operand_dtype(value)) && !is_complex())
+    throw Error("index_fill_(): Converting complex Scalar to non-complex type is not supported");
   const int at = wrap_dim(dim, this->dim());
-  require_vector(index, "index_fill_");
+  if (index.dim() > 1)
+    throw Error("index_fill_(): Index has to be a vector/scalar, but got dim: " +
+                std::to_string(index.dim()));
   if (index.dtype() != Dtype::int64)
     throw IndexError("index_fill_(): Expected dtype int64 for index.");
   const Tensor places = placed(index, device(), "index_fill_");
   ops::require_no_internal_overlap(*this);
   ops::require_no_overlap(*this, index);
-  const Tensor source = as_source(value, *this, "index_fill_");
+  const Tensor source = ops::one_value(value, *this);
   Shape sizes = with_dims(*this).sizes();
   sizes[at] = index.numel();
   ops::move_indexed(ops::Writes::index_fill,

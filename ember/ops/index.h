@@ -43,8 +43,8 @@ EMBER_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& inde
 EMBER_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& index,
                             const Tensor& source);
 // The same in an output of x's dtype, which may be x but shares no memory with index or source. One
-// without elements gets x's sizes; any other must have them. Error otherwise, and for another
-// dtype; the output is then as it was.
+// of other sizes is resized, with a warning unless it has no elements. Error for another dtype; the
+// output is then as it was.
 EMBER_API Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
                               const Operand& source);
 EMBER_API Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim,

@@ -304,8 +304,11 @@ Tensor Tensor::index(std::span<const Index> items) const {
 Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value,
                            bool accumulate) const {
   // A single bool: nothing, or everything behind a new dimension, which is a view.
-  if (items.size() == 1 && items[0].kind() == Index::Kind::boolean)
-    return items[0].integer() == 0 ? self() : index_put_({None}, value, accumulate);
+  if (items.size() == 1 && items[0].kind() == Index::Kind::boolean) {
+    if (items[0].integer() != 0) return index_put_({None}, value, accumulate);
+    if (value.tensor() == nullptr) static_cast<void>(ops::one_value(value, *this));
+    return self();
+  }
   const Tensor* mask = only_mask(*this, items);
   const bool one = value.tensor() == nullptr || value.tensor()->numel() == 1;
   if (mask != nullptr && one && !accumulate)
@@ -315,6 +318,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value,
     if (accumulate) {
       parsed.view.add_(value);
     } else if (value.tensor() == nullptr) {
+      ops::require_no_internal_overlap(parsed.view);  // fill_() allows it, assignment never does
       parsed.view.fill_(value.number());
     } else {
       // Leading dimensions of one are no reason to refuse a value.

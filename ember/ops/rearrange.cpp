@@ -31,7 +31,8 @@ Tensor triangle(const Tensor& x, std::int64_t diagonal, bool lower, const char* 
   const Tensor row = arange(diagonal, diagonal + rows, 1, x.device()).unsqueeze(1);
   const Tensor column = arange(columns, x.device());
   const Tensor mask = lower ? column.le(row) : column.ge(row);
-  return where(mask, x, zeros({}, {x.dtype(), x.device()}));
+  Tensor made = empty(x.sizes(), {x.dtype(), x.device()});
+  return where_out(made, mask, x, zeros({}, {x.dtype(), x.device()}));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ EMBER_API Tensor repeat(const Tensor& x, const Shape& repeats);
 /// diagonals count upwards from the main one.
 EMBER_API Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 EMBER_API Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
-/// In an output of x's dtype, which may be x. One without elements gets the sizes; any other must
-/// have them. Error otherwise, and for another dtype; the output is then as it was.
+/// In an output of x's dtype, which may be x. One of other sizes is resized, with a
+/// warning unless it has no elements. Error for another dtype; the output is then as it was.
 EMBER_API Tensor& tril_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
 EMBER_API Tensor& triu_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
 /// A matrix with a vector on a diagonal, or the diagonal of a matrix.

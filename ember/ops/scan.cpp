@@ -51,7 +51,8 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
   const Dtype computed = is_integral(result) ? Dtype::int64 : result;
   if (out != nullptr) {
     ops::require_dtype(*out, result);
-    ops::prepare_output(*out, x.device(), x.sizes(), result);
+    const std::array<const Tensor*, 1> inputs{&x};
+    ops::prepare_output(*out, x.device(), x.sizes(), result, inputs);
     ops::require_no_internal_overlap(*out);
     ops::require_no_partial_overlap(*out, x);
   }

@@ -11,8 +11,8 @@ namespace ember::inline v0 {
 
 /// The coordinates of all elements that are not zero (NaN is not), as int64 [how many, x.dim()].
 /// The *_out form writes into a given int64 tensor: Error `Expected out tensor to have dtype int64,
-/// ...` unless it is one and on the same device; it gets the right shape if it has no elements, and
-/// must have it otherwise.
+/// ...` unless it is one and on the same device; it is resized where it has another shape, with a
+/// warning unless it has no elements.
 EMBER_API Tensor nonzero(const Tensor& x);
 EMBER_API Tensor& nonzero_out(Tensor& out, const Tensor& x);
 

@@ -130,7 +130,8 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
   Tensor made;
   if (out != nullptr) {
     ops::require_dtype(*out, type);
-    ops::prepare_output(*out, given.device(), given.sizes(), type);
+    const std::array<const Tensor*, 1> inputs{&given};
+    ops::prepare_output(*out, given.device(), given.sizes(), type, inputs);
     ops::require_no_internal_overlap(*out);
     ops::require_no_partial_overlap(*out, given);
     if (out->is_contiguous()) made = *out;

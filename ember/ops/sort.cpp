@@ -24,9 +24,10 @@ class Results {
       ops::require_dtype(*indices, Dtype::int64);
       ops::require_same_device(x.device(), indices->device());
       ops::require_apart(*values, *indices);
-      require_shape(*indices, sizes);
-      ops::prepare_output(*values, x.device(), sizes, x.dtype());
-      ops::prepare_output(*indices, x.device(), sizes, Dtype::int64);
+      const std::array<const Tensor*, 1> inputs{&x};
+      ops::require_output(*indices, x.device(), sizes, Dtype::int64, inputs);
+      ops::prepare_output(*values, x.device(), sizes, x.dtype(), inputs);
+      ops::prepare_output(*indices, x.device(), sizes, Dtype::int64, inputs);
       ops::require_no_internal_overlap(*values);
       ops::require_no_internal_overlap(*indices);
     } else {
@@ -51,10 +52,6 @@ class Results {
   std::pair<Tensor, Tensor> made() const { return made_; }
 
  private:
-  /// Before anything is changed, for the second of two outputs.
-  static void require_shape(Tensor& out, const Shape& sizes) {
-    if (out.numel() != 0) ops::prepare_output(out, out.device(), sizes, out.dtype());
-  }
   Tensor place(const Tensor& out, const Tensor& x) const {
     const bool last = dim_ + 1 >= out.dim();
     if (last && out.is_contiguous() && out.storage() != x.storage()) return out;

@@ -270,14 +270,13 @@ Tensor normal(double mean, double std, const Shape& sizes, const Options& option
 }
 namespace {
 
-/// Fills an output of these sizes, or what an output without elements takes over.
+/// Fills an output of these sizes; one of others gets what was filled apart.
 template <class Fill>
 Tensor& fill_out(Tensor& out, const Shape& sizes, const Fill& fill) {
   if (out.sizes() == sizes) {
     fill(out);
     return out;
   }
-  if (out.numel() != 0) ops::prepare_output(out, out.device(), sizes, out.dtype());  // refuses
   const Tensor made = empty(sizes, {out.dtype(), out.device()});
   fill(made);
   return ops::put_result(out, made);
@@ -302,13 +301,84 @@ Tensor& randint_out(Tensor& out, std::int64_t low, std::int64_t high, const Shap
 Tensor& randperm_out(Tensor& out, std::int64_t n, const GeneratorArg& generator) {
   return ops::put_result(out, randperm(n, {out.dtype(), out.device()}, generator));
 }
+namespace {
+
+/// Error unless these can be standard deviations.
+void require_deviations(const Tensor& std) {
+  if (std.is_complex()) throw Error("normal expects standard deviation to be non-complex");
+  if (std.numel() > 0 && !(std.min().item<double>() >= 0))  // nor is NaN
+    throw Error("normal expects all elements of std >= 0.0");
+}
+
+/// A parameter that the output does not overwrite before it is read.
+Tensor apart(const Tensor& parameter, const Tensor& out) {
+  return ops::overlap(parameter, out) ? parameter.clone() : parameter;
+}
+
+/// Standard normal numbers in `self`, stretched and moved.
+template <class Mean, class Std>
+void scaled_normal(const Tensor& self, const Mean& mean, const Std& std,
+                   const GeneratorArg& generator) {
+  normal_(self, 0, 1, generator);
+  self.mul_(std);
+  self.add_(mean);
+}
+
+}  // namespace
+
+Tensor normal(const Tensor& mean, const Tensor& std, const GeneratorArg& generator) {
+  require_deviations(std);
+  Tensor made = empty(broadcast_shapes(mean.sizes(), std.sizes()), {mean.dtype(), mean.device()});
+  scaled_normal(made, mean, std, generator);
+  return made;
+}
+Tensor normal(const Tensor& mean, double std, const GeneratorArg& generator) {
+  Tensor made = empty(mean.sizes(), {mean.dtype(), mean.device()});
+  normal_(made, 0, std, generator);
+  return made.add_(mean);
+}
+Tensor normal(double mean, const Tensor& std, const GeneratorArg& generator) {
+  require_deviations(std);
+  Tensor made = empty(std.sizes(), {std.dtype(), std.device()});
+  scaled_normal(made, mean, std, generator);
+  return made;
+}
+Tensor& normal_out(Tensor& out, const Tensor& mean, const Tensor& std,
+                   const GeneratorArg& generator) {
+  require_deviations(std);
+  return fill_out(out, broadcast_shapes(mean.sizes(), std.sizes()), [&](const Tensor& into) {
+    scaled_normal(into, apart(mean, into), apart(std, into), generator);
+  });
+}
+Tensor& normal_out(Tensor& out, const Tensor& mean, double std, const GeneratorArg& generator) {
+  return fill_out(out, mean.sizes(), [&](const Tensor& into) {
+    const Tensor moved_by = apart(mean, into);
+    normal_(into, 0, std, generator);
+    into.add_(moved_by);
+  });
+}
+Tensor& normal_out(Tensor& out, double mean, const Tensor& std, const GeneratorArg& generator) {
+  require_deviations(std);
+  return fill_out(out, std.sizes(), [&](const Tensor& into) {
+    scaled_normal(into, mean, apart(std, into), generator);
+  });
+}
+
+Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg& generator) {
+  return fill_out(out, p.sizes(), [&](const Tensor& into) { bernoulli_(into, p, generator); });
+}
+Tensor& multinomial_out(Tensor& out, const Tensor& p, std::int64_t count, bool replacement,
+                        const GeneratorArg& generator) {
+  return ops::put_result(out, multinomial(p, count, replacement, generator));
+}
+
 Tensor bernoulli(const Tensor& p, const GeneratorArg& generator) {
-  Tensor made = empty_like(p);
+  Tensor made = empty(p.sizes(), {p.dtype(), p.device()});
   bernoulli_(made, p, generator);
   return made;
 }
 Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator) {
-  Tensor made = empty_like(like);
+  Tensor made = empty(like.sizes(), {like.dtype(), like.device()});
   bernoulli_(made, p, generator);
   return made;
 }

@@ -93,6 +93,19 @@ EMBER_API Tensor randperm(std::int64_t n, const Options& options = {},
 /// Normal with these parameters.
 EMBER_API Tensor normal(double mean, double std, const Shape& sizes, const Options& options = {},
                         const GeneratorArg& generator = {});
+/// Normal, each element with its own mean, standard deviation, or both, which are broadcast. The
+/// dtype is that of `mean`, or of `std` if the mean is a number: floating or complex. Error `normal
+/// expects all elements of std >= 0.0`, for which it waits until `std` is there; `normal expects
+/// standard deviation to be non-complex`.
+EMBER_API Tensor normal(const Tensor& mean, const Tensor& std, const GeneratorArg& generator = {});
+EMBER_API Tensor normal(const Tensor& mean, double std = 1, const GeneratorArg& generator = {});
+EMBER_API Tensor normal(double mean, const Tensor& std, const GeneratorArg& generator = {});
+EMBER_API Tensor& normal_out(Tensor& out, const Tensor& mean, const Tensor& std,
+                             const GeneratorArg& generator = {});
+EMBER_API Tensor& normal_out(Tensor& out, const Tensor& mean, double std = 1,
+                             const GeneratorArg& generator = {});
+EMBER_API Tensor& normal_out(Tensor& out, double mean, const Tensor& std,
+                             const GeneratorArg& generator = {});
 // The same in an output that exists, as in ops/factories.h.
 EMBER_API Tensor& rand_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator = {});
 EMBER_API Tensor& randn_out(Tensor& out, const Shape& sizes, const GeneratorArg& generator = {});
@@ -105,6 +118,8 @@ EMBER_API Tensor& normal_out(Tensor& out, double mean, double std, const Shape& 
 EMBER_API Tensor bernoulli(const Tensor& p, const GeneratorArg& generator = {});
 /// Of the same shape and dtype, with one probability for all.
 EMBER_API Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator = {});
+/// Both in an output that exists, of any floating dtype; that of `p` may be another.
+EMBER_API Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg& generator = {});
 /// The numbers of `count` categories (int64), drawn by the weights in `p` with or without putting
 /// back; `p` is one row of weights, or a matrix with a result for every row. Floating dtypes; at
 /// most 2^24 categories. Errors `prob_dist must be 1 or 2 dim`, `cannot sample n_sample >
@@ -115,5 +130,8 @@ EMBER_API Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& gen
 /// that names multinomial. Without, it blocks until the weights are there, to look at them.
 EMBER_API Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement = false,
                              const GeneratorArg& generator = {});
+/// The same in an output of int64 that exists.
+EMBER_API Tensor& multinomial_out(Tensor& out, const Tensor& p, std::int64_t count,
+                                  bool replacement = false, const GeneratorArg& generator = {});
 
 }  // namespace ember::inline v0

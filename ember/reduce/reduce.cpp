@@ -1,5 +1,6 @@
 #include "ember/reduce/reduce.h"
 
+#include <array>
 #include <cmath>
 
 #include "ember/base/error.h"
@@ -19,7 +20,8 @@ using reduce::Reduction;
 /// deliver() copies.
 Tensor target(Tensor* out, const Tensor& x, const Shape& sizes, Dtype dtype) {
   if (out == nullptr) return empty(sizes, {dtype, x.device()});
-  ops::prepare_output(*out, x.device(), sizes, dtype);
+  const std::array<const Tensor*, 1> inputs{&x};
+  ops::prepare_output(*out, x.device(), sizes, dtype, inputs);
   ops::require_no_internal_overlap(*out);
   ops::require_no_partial_overlap(*out, x);
   // The output may be the input itself, which other outputs still need.
@@ -141,6 +143,8 @@ ValuesAndIndices extremes(const char* name, Tensor* values, Tensor* indices, con
   if (indices != nullptr) ops::require_dtype(*indices, Dtype::int64);
   if (values != nullptr && indices != nullptr) ops::require_apart(*values, *indices);
   const Shape sizes = reduce::reduced_sizes(x.sizes(), gone, keepdim);
+  const std::array<const Tensor*, 1> inputs{&x};
+  if (indices != nullptr) ops::require_output(*indices, x.device(), sizes, Dtype::int64, inputs);
   const Tensor made = target(values, x, sizes, x.dtype());
   const Tensor where = target(indices, x, sizes, Dtype::int64);
   reduce::run_reduction(x, gone, {op, ReduceMode::plain, 0, &made, &where});

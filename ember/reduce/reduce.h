@@ -1,5 +1,6 @@
 // Reductions: many elements become one. Everything here also exists as a method of Tensor, and as
-// `name_out`, which writes into a given tensor. Its shape must be right unless it is empty. Its
+// `name_out`, which writes into a given tensor. If that has another shape it is resized, with a
+// warning unless it is empty. Its
 // dtype must be that of the result for amax, amin, max and min along a dimension, positions, and
 // wherever a dtype is given (Error `Expected out tensor to have dtype float32, but got float64
 // instead`), bool or uint8 for any and all; the others take any dtype that can hold the result

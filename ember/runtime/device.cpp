@@ -133,7 +133,9 @@ int current_device() { return detail::thread_state().device; }
 void set_device(DeviceArg device) {
   const std::int64_t wanted = device.required_index();
   if (wanted < 0) return;
-  detail::thread_state().device = DeviceArg(wanted).existing();
+  const int index = DeviceArg(wanted).existing();
+  detail::activate(index);
+  detail::thread_state().device = index;
 }
 
 const DeviceProperties& get_device_properties(DeviceArg device) {
@@ -160,7 +162,10 @@ std::pair<int, int> get_device_capability(DeviceArg device) {
 
 void synchronize(DeviceArg device) {
   const int index = device.existing();
-  check(active_driver().device_synchronize(index));
+  driver::Driver& machine = active_driver();
+  // In a host function CUDA may not be asked for a context; the driver refuses the wait there.
+  if (machine.may_wait()) detail::activate(index);
+  check(machine.device_synchronize(index));
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }
 

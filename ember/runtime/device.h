@@ -144,8 +144,8 @@ EMBER_API bool is_simulated();
 EMBER_API int current_device();
 
 /// Makes a device current for the calling thread. Negative: no effect. ValueError without an index,
-/// AcceleratorError `invalid device ordinal` for one that does not exist. Initialises, but does not
-/// touch the device.
+/// AcceleratorError `invalid device ordinal` for one that does not exist. Makes the device ready
+/// for use (on CUDA: its context), which blocks for up to a second the first time.
 EMBER_API void set_device(DeviceArg device);
 
 /// Properties, read once per device. AssertionError `Invalid device id` when there is no such
@@ -159,10 +159,11 @@ EMBER_API std::vector<std::string> get_arch_list();
 /// The same as flags: "-gencode compute=compute_90,code=sm_90 ..."; empty without a CUDA object.
 EMBER_API std::string get_gencode_flags();
 
-/// Blocks until all work of a device is done and throws AcceleratorError if some of it faulted, and
-/// `operation not permitted` in a host function and in a kernel's host implementation, which would
-/// wait for themselves; `context is destroyed` if the device was reset meanwhile. Not affected by
-/// the sync debug mode.
+/// Makes a device ready for use, if it was not, so that programs can warm devices up with it. Then
+/// blocks until all work of the device is done and throws AcceleratorError if some of it faulted,
+/// and `operation not permitted` in a host function and in a kernel's host implementation, which
+/// would wait for themselves; `context is destroyed` if the device was reset meanwhile. Not
+/// affected by the sync debug mode.
 EMBER_API void synchronize(DeviceArg device = {});
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made

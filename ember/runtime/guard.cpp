@@ -28,6 +28,7 @@ void DeviceGuard::set_device(DeviceArg device) {
 }
 
 void StreamGuard::enter(const Stream& stream) {
+  detail::activate(stream.device_index());
   detail::ThreadState& state = thread_state();
   original_device_ = state.device;
   device_ = stream.device_index();
@@ -47,6 +48,7 @@ void StreamGuard::leave() noexcept {
 }
 
 void StreamGuard::reset_stream(const Stream& stream) {
+  detail::activate(stream.device_index());  // before anything changes: it may throw
   leave();
   enter(stream);
 }

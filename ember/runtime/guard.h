@@ -68,8 +68,9 @@ class [[nodiscard]] OptionalDeviceGuard {
   std::optional<DeviceGuard> guard_;
 };
 
-/// Makes a stream current on its device, and that device current. Leaving restores the stream of
-/// that device first, then the stream that was current before, on its device, then the device.
+/// Makes a stream current on its device, and that device current and ready for use. Leaving
+/// restores the stream of that device first, then the stream that was current before, on its
+/// device, then the device.
 class [[nodiscard]] EMBER_API StreamGuard {
  public:
   [[nodiscard]] explicit StreamGuard(const Stream& stream) { enter(stream); }

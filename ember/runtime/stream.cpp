@@ -98,6 +98,7 @@ void* current_native_stream(int device) {
 }
 
 void set_stream(const Stream& stream) {
+  detail::activate(stream.device_index());
   detail::exchange_current(stream.device_index(), stream.state_);
   detail::thread_state().device = stream.device_index();
 }

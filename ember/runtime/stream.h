@@ -139,7 +139,8 @@ EMBER_API Stream current_stream(DeviceArg device = {});
 /// The default stream of a device. Initialises.
 EMBER_API Stream default_stream(DeviceArg device = {});
 
-/// Makes a stream current on its device, and that device current, for the calling thread.
+/// Makes a stream current on its device, and that device current and ready for use, for the calling
+/// thread.
 EMBER_API void set_stream(const Stream& stream);
 
 }  // namespace ember::inline v0::cuda

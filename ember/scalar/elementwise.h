@@ -1,5 +1,5 @@
 // The element-wise operations as types, made from elementwise.inc: for each one a struct
-// `elementwise::<name>` with its OpInfo and `apply`, which computes one element.
+// `elementwise::<name>` with its OpInfo and `apply`, which computes one element of type E in T.
 #pragma once
 
 #include "ember/scalar/math.h"
@@ -46,7 +46,7 @@ namespace elementwise {
 #define EMBER_ELEMENTWISE(name_, operands, dtypes_, result_, ulp_, doc_, parameters, ...)         \
   struct name_ {                                                                                  \
     static constexpr OpInfo info{#name_, operands, dtypes::dtypes_, Result::result_, ulp_, doc_}; \
-    template <class T>                                                                            \
+    template <class T, class E>                                                                   \
     static EMBER_HD auto apply parameters {                                                       \
       return __VA_ARGS__;                                                                         \
     }                                                                                             \

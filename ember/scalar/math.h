@@ -2,106 +2,9 @@
 // integers (they wrap around, and dividing by zero gives zero), float, double and complex.
 #pragma once
 
-#include "ember/scalar/float_math.h"
-#include "ember/scalar/types.h"
+#include "ember/scalar/complex_math.h"
 
 namespace ember::inline v0::m {
-
-// The C library's functions on the host, CUDA's own on devices: both know them by the C names.
-#define EMBER_LIBM(function) ::function
-#define EMBER_MATH_1(name)                                        \
-  EMBER_HD float name(float x) { return EMBER_LIBM(name##f)(x); } \
-  EMBER_HD double name(double x) { return EMBER_LIBM(name)(x); }
-#define EMBER_MATH_2(name)                                                    \
-  EMBER_HD float name(float x, float y) { return EMBER_LIBM(name##f)(x, y); } \
-  EMBER_HD double name(double x, double y) { return EMBER_LIBM(name)(x, y); }
-EMBER_MATH_1(expm1)
-EMBER_MATH_1(log1p)
-EMBER_MATH_1(sin)
-EMBER_MATH_1(cos)
-EMBER_MATH_1(tan)
-EMBER_MATH_1(asin)
-EMBER_MATH_1(acos)
-EMBER_MATH_1(atan)
-EMBER_MATH_1(sinh)
-EMBER_MATH_1(cosh)
-EMBER_MATH_1(asinh)
-EMBER_MATH_1(acosh)
-EMBER_MATH_1(atanh)
-EMBER_MATH_1(erf)
-EMBER_MATH_1(erfc)
-EMBER_MATH_1(sqrt)
-EMBER_MATH_1(ceil)
-EMBER_MATH_1(floor)
-EMBER_MATH_1(trunc)
-EMBER_MATH_1(rint)
-EMBER_MATH_1(fabs)
-EMBER_MATH_2(atan2)
-EMBER_MATH_2(hypot)
-EMBER_MATH_2(copysign)
-EMBER_MATH_2(nextafter)
-EMBER_MATH_2(fmod)
-#if defined(__CUDA_ARCH__)
-EMBER_MATH_1(exp)
-EMBER_MATH_1(exp2)
-EMBER_MATH_1(tanh)
-EMBER_MATH_1(log)
-EMBER_MATH_1(log2)
-EMBER_MATH_1(log10)
-#else
-EMBER_HD float exp(float x) { return detail::exp_float(x); }
-EMBER_HD float exp2(float x) { return detail::exp2_float(x); }
-EMBER_HD float tanh(float x) { return detail::tanh_float(x); }
-EMBER_HD float log(float x) { return detail::log_float(x, 0.69314718055994531, 1); }
-EMBER_HD float log2(float x) { return detail::log_float(x, 1, 1.4426950408889634); }
-EMBER_HD float log10(float x) {
-  return detail::log_float(x, 0.30102999566398120, 0.43429448190325183);
-}
-EMBER_HD double exp(double x) { return EMBER_LIBM(exp)(x); }
-EMBER_HD double exp2(double x) { return EMBER_LIBM(exp2)(x); }
-EMBER_HD double tanh(double x) { return EMBER_LIBM(tanh)(x); }
-EMBER_HD double log(double x) { return EMBER_LIBM(log)(x); }
-EMBER_HD double log2(double x) { return EMBER_LIBM(log2)(x); }
-EMBER_HD double log10(double x) { return EMBER_LIBM(log10)(x); }
-#endif
-#undef EMBER_MATH_1
-#undef EMBER_MATH_2
-
-// The C library's lgamma writes a global variable, which is a race between threads.
-#if defined(__CUDA_ARCH__)
-EMBER_HD float lgamma(float x) { return ::lgammaf(x); }
-EMBER_HD double lgamma(double x) { return ::lgamma(x); }
-#else
-EMBER_HD float lgamma(float x) {
-  int sign = 0;
-  return ::lgammaf_r(x, &sign);
-}
-EMBER_HD double lgamma(double x) {
-  int sign = 0;
-  return ::lgamma_r(x, &sign);
-}
-#endif
-
-template <class T>
-EMBER_HD bool isnan(T x) {
-  if constexpr (is_complex<T>)
-    return x.re != x.re || x.im != x.im;
-  else
-    return x != x;  // NOLINT(misc-redundant-expression)
-}
-template <class T>
-EMBER_HD bool isinf(T x) {
-  if constexpr (is_complex<T>)
-    return isinf(x.re) || isinf(x.im);
-  else if constexpr (is_floating<T>)
-    return fabs(x) > (sizeof(T) == 4 ? T(0x1.fffffep127) : T(0x1.fffffffffffffp1023));
-  else
-    return false;
-}
-template <class T>
-EMBER_HD bool isfinite(T x) {
-  return !isnan(x) && !isinf(x);
-}
 
 // Integers are round already.
 template <class T>
@@ -295,90 +198,6 @@ EMBER_HD T fmin(T x, T y) {
   return isnan(x) || y < x ? y : x;
 }
 
-// Complex functions, from the real ones.
-namespace detail {
-/// size * part, in which a part that is exactly zero stays so: the functions are real on the axes.
-template <class T>
-EMBER_HD T scaled(T size, T part) {
-  return part == 0 && isinf(size) ? copysign(part, signbit(size) ? -part : part) : size * part;
-}
-}  // namespace detail
-template <class T>
-EMBER_HD Complex<T> exp(Complex<T> z) {
-  if (z.im == 0) return {exp(z.re), z.im};
-  if (isinf(z.re) && !isfinite(z.im)) {
-    if (z.re < 0) return {T(0), T(0)};
-    return {z.re, z.im - z.im};  // the angle is not known: infinity and NaN
-  }
-  const T size = exp(z.re);
-  // In two steps where only the size is too large.
-  if (isinf(size) && !isinf(z.re)) {
-    const T root = exp(z.re * T(0.5));
-    return {root * cos(z.im) * root, root * sin(z.im) * root};
-  }
-  return {size * cos(z.im), size * sin(z.im)};
-}
-template <class T>
-EMBER_HD Complex<T> log(Complex<T> z) {
-  const T x = fabs(z.re);
-  const T y = fabs(z.im);
-  const T larger = x > y ? x : y;
-  const T smaller = x > y ? y : x;
-  const T angle = atan2(z.im, z.re);
-  // Near the circle of size one the logarithm of the size is small, and hypot has rounded it away.
-  if (larger > T(0.5) && larger < T(2))
-    return {log1p((larger - T(1)) * (larger + T(1)) + smaller * smaller) * T(0.5), angle};
-  // Halved, the size stays finite.
-  if (larger > T(1) && !isinf(larger))
-    return {log(hypot(x * T(0.5), y * T(0.5))) + T(0.69314718055994530942), angle};
-  return {log(hypot(x, y)), angle};
-}
-template <class T>
-EMBER_HD Complex<T> sqrt(Complex<T> z) {
-  if (z.re == 0 && z.im == 0) return {T(0), z.im};
-  if (isinf(z.im)) return {fabs(z.im), z.im};
-  // Of the two ways to the components, the one without cancellation. Halving first keeps the sum
-  // finite.
-  const T length = hypot(z.re * T(0.5), z.im * T(0.5));
-  const T larger = sqrt(length + fabs(z.re) * T(0.5));
-  const T smaller = z.im / (T(2) * larger);
-  if (z.re >= 0) return {larger, smaller};
-  return {fabs(smaller), copysign(larger, z.im)};
-}
-template <class T>
-EMBER_HD Complex<T> sinh(Complex<T> z) {
-  return {sinh(z.re) * cos(z.im), detail::scaled(cosh(z.re), sin(z.im))};
-}
-template <class T>
-EMBER_HD Complex<T> cosh(Complex<T> z) {
-  return {cosh(z.re) * cos(z.im), detail::scaled(sinh(z.re), sin(z.im))};
-}
-template <class T>
-EMBER_HD Complex<T> tanh(Complex<T> z) {
-  // Where the real part's exponential swamps everything, the quotient would be inf / inf.
-  if (fabs(z.re) > T(sizeof(T) == 4 ? 20 : 40))
-    return {copysign(T(1), z.re), copysign(T(0), sin(T(2) * z.im))};
-  const T t = tan(z.im);
-  const T s = sinh(z.re);
-  const T beta = T(1) + t * t;
-  const T rho = sqrt(T(1) + s * s);
-  const T below = T(1) + beta * s * s;
-  return {beta * rho * s / below, t / below};
-}
-template <class T>
-EMBER_HD Complex<T> sin(Complex<T> z) {
-  return {detail::scaled(cosh(z.im), sin(z.re)), cos(z.re) * sinh(z.im)};
-}
-template <class T>
-EMBER_HD Complex<T> cos(Complex<T> z) {
-  return {cos(z.re) * cosh(z.im), -detail::scaled(sinh(z.im), sin(z.re))};
-}
-template <class T>
-EMBER_HD Complex<T> tan(Complex<T> z) {
-  const Complex<T> w = tanh(Complex<T>(-z.im, z.re));
-  return {w.im, -w.re};
-}
-
 /// Integers: by squaring; a negative exponent gives zero unless x is 1 or -1. Of the others,
 /// squares, cubes and reciprocals are what they are called: where y is the same for a whole loop,
 /// the compiler takes the question out of it, and the loop runs as one of multiplications.
@@ -478,11 +297,29 @@ EMBER_HD T lerp(T start, T end, T weight) {
     return fabs(weight) < T(0.5) ? start + weight * (end - start)
                                  : end - (end - start) * (T(1) - weight);
 }
+/// The number of type E after x in the direction of y. Numbers of 16 bits are computed with as
+/// float, and are next to each other as bits.
+template <class E, class T>
+EMBER_HD T next_after(T x, T y) {
+  if constexpr (sizeof(E) == sizeof(T)) {
+    return nextafter(x, y);
+  } else {
+    E next(x);
+    const T from = next;
+    const T to = E(y);
+    if (isnan(from) || isnan(to)) return from + to;
+    if (from == to) return to;
+    if (from == 0)
+      next.bits = to < 0 ? 0x8001 : 1;
+    else
+      next.bits =
+          static_cast<std::uint16_t>((from < to) == (from > 0) ? next.bits + 1 : next.bits - 1);
+    return next;
+  }
+}
 template <class T>
 EMBER_HD T clamp(T x, T low, T high) {
   return minimum(maximum(x, low), high);
 }
-
-#undef EMBER_LIBM
 
 }  // namespace ember::inline v0::m

@@ -429,7 +429,7 @@ Tensor Tensor::view_as_complex() const {
   sizes.erase(dim() - 1);
   strides.erase(dim() - 1);
   for (int i = 0; i < strides.size(); ++i) {
-    if (strides[i] % 2 != 0)
+    if (sizes[i] > 1 && strides[i] % 2 != 0)
       throw Error("Tensor must have a stride divisible by 2 for all but last dimension");
     strides[i] /= 2;
   }

@@ -4,7 +4,7 @@
 """
 
 from ember._C import *
-from ember._C import __version__ as __version__, bool_, float32, int32
+from ember._C import __version__ as __version__, _refuse_name, bool_, float32, int32
 
 # In place of the extension's own submodules of these names; and for type checkers, which take what
 # is imported `as` itself for public.
@@ -15,3 +15,6 @@ from ember import cuda as cuda, random as random
 bool = bool_
 float = float32
 int = int32
+
+# Not as a function of this name: type checkers would take every name for one of ours.
+globals()["__getattr__"] = lambda name: _refuse_name("ember", name)

@@ -106,8 +106,8 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           "copy_",
           [](Tensor& self, const Operand& source, bool non_blocking) {
             unlocked([&] {
-              if (source.tensor() == nullptr)
-                self.fill_(source.number());
+              if (source.tensor() == nullptr)  // not fill_(), which elements may share memory for
+                self.index_put_({Ellipsis}, source);
               else
                 self.copy_(*source.tensor(), non_blocking);
             });

@@ -1,10 +1,20 @@
 // ember.device, and how arguments become devices, sizes and numbers.
-#include "python.h"
+#include <vector>
+
+#include "define.h"
 
 namespace ember::python {
 namespace {
 
 PyTypeObject* type = nullptr;
+
+/// Where the calling thread makes new tensors: what it has entered, the last one first, before what
+/// set_default_device() said. The CPU without both.
+struct DefaultDevice {
+  std::optional<Device> given;
+  std::vector<Device> entered;
+};
+thread_local DefaultDevice default_device;
 
 /// A subclass of int, float or complex counts as one; bool is an int of its own.
 Scalar number_of_builtin(PyObject* object, bool& known) {
@@ -196,6 +206,14 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
   return options;
 }
 
+Options new_options(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {
+  Options options = options_of(dtype, device, pin_memory);
+  if (options.device) return options;
+  options.device =
+      default_device.entered.empty() ? default_device.given : default_device.entered.back();
+  return options;
+}
+
 void require_options_of(const Tensor& out, const Options& options) {
   if (options.dtype && *options.dtype != out.dtype())
     throw Error(std::string("dtype ") + legacy_name(*options.dtype) +
@@ -288,7 +306,7 @@ void bind_device(nb::module_& m) {
           nb::arg("device"))
       .def(
           "__init__",
-          [](Device* self, const std::string& kind) { new (self) Device(std::string_view(kind)); },
+          [](Device* self, const std::string& kind) { new (self) Device(indexed(kind, {})); },
           nb::arg("type"))
       .def_prop_ro("type", [](const Device& self) { return self.is_cuda() ? "cuda" : "cpu"; })
       .def_prop_ro("index",
@@ -311,11 +329,35 @@ void bind_device(nb::module_& m) {
           nb::is_operator())
       .def("__hash__",
            [](const Device& self) { return (self.is_cuda() ? 1000 : 0) + self.index(); })
+      .def(
+          "__enter__",
+          [](const Device& self) {
+            default_device.entered.push_back(self);
+            return nb::find(self);
+          },
+          nb::sig("def __enter__(self) -> device"))
       .def("__reduce__", [](nb::handle self) {
         const auto& device = nb::cast<const Device&>(self);
         return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr()))),
                               nb::make_tuple(device.str()));
       });
+  define_exit(bound, [](Device&) {
+    if (!default_device.entered.empty()) default_device.entered.pop_back();
+  });
+  m.def(
+      "set_default_device", [](const DeviceLike& device) { default_device.given = device.place(); },
+      nb::arg("device").none(),
+      "Where the calling thread makes new tensors unless device= says; None for the CPU. `with "
+      "device:` does so for a block.");
+  m.def(
+      "get_default_device",
+      [] {
+        const Device device = new_options({}, {}).device.value_or(Device(Device::Type::cpu));
+        return device.is_cuda() && !device.has_index()
+                   ? Device(Device::Type::cuda, unlocked([] { return cuda::current_device(); }))
+                   : device;
+      },
+      "Where the calling thread makes new tensors.");
 }
 
 }  // namespace ember::python

@@ -195,10 +195,9 @@ Tensor imported(nb::handle capsule) {
   return made;
 }
 
-Tensor from_dlpack(nb::handle source) {
+Tensor shared_dlpack(nb::handle source) {
   nb::object capsule = nb::borrow(source);
   if (nb::hasattr(source, "__dlpack__")) {
-    nb::kwargs none;
     const auto place =
         argument<DevicePair>(source.attr("__dlpack_device__")(), "__dlpack_device__", "two ints");
     nb::dict keywords;
@@ -224,6 +223,21 @@ Tensor from_dlpack(nb::handle source) {
       "once, so you might have already constructed a tensor from it once.");
 }
 
+Tensor from_dlpack(nb::handle source, const DeviceLike& device, std::optional<bool> copy) {
+  if (PyCapsule_CheckExact(source.ptr()) && (!device.given.is_none() || copy))
+    throw AssertionError(
+        "device and copy kwargs not supported when ext_tensor is already a DLPack capsule.");
+  const Tensor shared = shared_dlpack(source);
+  const Device place = device.place().value_or(shared.device());
+  const bool moves =
+      place.is_cuda() != shared.is_cuda() || (place.has_index() && place != shared.device());
+  if (moves && copy == false)
+    throw ValueError("from_dlpack: cannot move to another device with copy=False: it is on " +
+                     shared.device().str() + ", and device is " + place.str());
+  if (!moves && copy != true) return shared;
+  return unlocked([&] { return moves ? shared.to(place) : shared.clone(); });
+}
+
 }  // namespace
 
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -239,9 +253,14 @@ void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m) {
           "__dlpack_device__", [](const Tensor& self) { return place_of(self); },
           "(1, 0) on the CPU, (2, index) on CUDA devices; (12, index), an extension, on simulated "
           "ones, whose memory no other library can use.");
-  m.def("from_dlpack", &from_dlpack, nb::arg("ext_tensor"),
-        nb::sig("def from_dlpack(ext_tensor: typing.Any) -> Tensor"),
-        "A tensor over the memory of another library's tensor.");
+  m.def(
+      "from_dlpack", &from_dlpack, nb::arg("ext_tensor"), nb::kw_only(),
+      nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+      nb::sig(
+          "def from_dlpack(ext_tensor: typing.Any, *, device: device | int | str | None = None, "
+          "copy: bool | None = None) -> Tensor"),
+      "A tensor over the memory of another library's tensor; a copy where another device is asked "
+      "for, or copy=True.");
 }
 
 }  // namespace ember::python

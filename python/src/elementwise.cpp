@@ -77,7 +77,9 @@ Tensor compute(OpId op, const Inputs&... inputs) {
 template <class... Inputs>
 nb::object compute_into(Tensor& out, OpId op, const Inputs&... inputs) {
   const std::array<const Operand*, sizeof...(Inputs)> list{&inputs...};
+  WarningsRaised warnings;  // that the output is resized
   unlocked([&] { ops::elementwise_into(out, op, list); });
+  warnings.raise();
   return same_object(out);
 }
 
@@ -493,10 +495,23 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
     return compute(OpId::bitwise_not, Operand(self));
   });
 
+  // torch names the arguments by what they are.
+  constexpr const char* text = "The dtype that an operation on both has.";
+  m.def(
+      "result_type", [](const Tensor& x, const Tensor& y) { return result_type(x, y); },
+      nb::arg("tensor"), nb::arg("other"), text);
   m.def(
       "result_type",
-      [](const Operand& tensor1, const Operand& tensor2) { return result_type(tensor1, tensor2); },
-      nb::arg("tensor1"), nb::arg("tensor2"), "The dtype that an operation on both has.");
+      [](const Tensor& x, const NumberLike& y) { return result_type(x, y.number()); },
+      nb::arg("tensor"), nb::arg("other"));
+  m.def(
+      "result_type",
+      [](const NumberLike& x, const Tensor& y) { return result_type(x.number(), y); },
+      nb::arg("scalar"), nb::arg("tensor"));
+  m.def(
+      "result_type",
+      [](const NumberLike& x, const NumberLike& y) { return result_type(x.number(), y.number()); },
+      nb::arg("scalar1"), nb::arg("scalar2"));
 
   // The rows themselves, for tests and documents.
   m.def(

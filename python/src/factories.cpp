@@ -11,7 +11,7 @@ template <class Make, class Into>
 void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
   const auto run = [make, into](const Shape& shape, Tensor* out, MaybeDtype dtype,
                                 const DeviceLike& device, bool pin_memory) {
-    const Options options = options_of(dtype, device, pin_memory);
+    const Options options = new_options(dtype, device, pin_memory);
     return made_or_into(
         out, options, [&] { return make(shape, options); },
         [&](Tensor& output) { static_cast<void>(into(output, shape)); });
@@ -100,7 +100,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       "full",
       [](const Sizes& size, const NumberLike& fill_value, Tensor* out, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
-        const Options options = options_of(dtype, device, pin_memory);
+        const Options options = new_options(dtype, device, pin_memory);
         const Shape shape = size.shape();
         const Scalar number = fill_value.number(out != nullptr ? out->dtype() : dtype);
         return made_or_into(
@@ -136,7 +136,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       "empty_strided",
       [](const Sizes& size, const Sizes& stride, MaybeDtype dtype, const DeviceLike& device,
          bool pin_memory) {
-        const Options options = options_of(dtype, device, pin_memory);
+        const Options options = new_options(dtype, device, pin_memory);
         return unlocked([&] { return empty_strided(size.shape(), stride.shape(), options); });
       },
       nb::arg("size"), nb::arg("stride"), nb::kw_only(), nb::arg("dtype") = nb::none(),
@@ -153,7 +153,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       "arange",
       [range](const NumberLike& end, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
               bool pin_memory) {
-        return range(0, end.number(), 1, out, options_of(dtype, device, pin_memory));
+        return range(0, end.number(), 1, out, new_options(dtype, device, pin_memory));
       },
       nb::arg("end"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
@@ -164,7 +164,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       [range](const NumberLike& start, const NumberLike& end, const NumberLike& step, Tensor* out,
               MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
         return range(start.number(), end.number(), step.number(), out,
-                     options_of(dtype, device, pin_memory));
+                     new_options(dtype, device, pin_memory));
       },
       nb::arg("start"), nb::arg("end"), nb::arg("step") = 1, nb::kw_only(),
       nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),

@@ -29,7 +29,7 @@ nb::object signed_array(nb::handle object) {
   if (kind.is_none() || !kind.equal(nb::str("u")) || type.attr("itemsize").equal(nb::int_(1)))
     return nb::borrow(object);
   if (!object.attr("size").equal(nb::int_(0)) && is_beyond_64_bits(object.attr("max")()))
-    throw IndexError("index: overflow, an integer beyond 64 bits");
+    throw ValueError("index: overflow, an integer beyond 64 bits");
   return object.attr("astype")("int64");
 }
 
@@ -56,7 +56,7 @@ Index item_from(nb::handle object) {
     return Slice(bound(slice->start), bound(slice->stop), bound(slice->step).value_or(1));
   }
   if (const auto number = index_from(object)) return *number;
-  if (PyLong_Check(object.ptr())) throw IndexError("index: overflow, an integer beyond 64 bits");
+  if (PyLong_Check(object.ptr())) throw ValueError("index: overflow, an integer beyond 64 bits");
   const nb::object plain = signed_array(object);
   if (PyList_Check(plain.ptr()) || PyTuple_Check(plain.ptr()) || PyRange_Check(plain.ptr()) ||
       array_from(plain)) {
@@ -160,14 +160,19 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       },
       "Elements of a tensor that is taken as one row.", index, nb::kw_only(), out);
   both_as(
-      tensor, m, "nonzero", "*, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]",
-      [](const Tensor& input, bool as_tuple) -> nb::object {
-        if (!as_tuple) return nb::cast(unlocked([&] { return nonzero(input); }));
-        return tuple_of(unlocked([&] { return where(input); }));
+      tensor, m, "nonzero",
+      "*, out: Tensor | None = None, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]",
+      [](const Tensor& input, Tensor* result, bool as_tuple) -> nb::object {
+        if (as_tuple && result != nullptr)
+          throw Error("nonzero(): out is for as_tuple=False, but got as_tuple=True");
+        if (as_tuple) return tuple_of(unlocked([&] { return where(input); }));
+        return maybe_into(
+            result, [&] { return nonzero(input); },
+            [&](Tensor& into) { nonzero_out(into, input); });
       },
       "The coordinates of all elements that are not zero: a row for each, or a tensor for each "
       "dimension. Waits for a device.",
-      nb::kw_only(), nb::arg("as_tuple") = false);
+      nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("as_tuple") = false);
   both(
       tensor, m, "masked_select",
       [](const Tensor& input, const Tensor& mask, Tensor* result) {

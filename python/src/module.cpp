@@ -12,6 +12,20 @@ void warn_user(const char* text) {
   if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw nb::python_error();
 }
 
+namespace {
+
+/// What the package's modules answer for names that they do not have.
+[[noreturn]] void refuse_name(const std::string& module, const std::string& name) {
+  std::string text = "module '" + module + "' has no attribute '" + name + "'";
+  if (!name.starts_with("_"))
+    text +=
+        ". If torch has it, it is not in ember yet: docs/coverage.md and docs/operations.md list "
+        "what is, docs/differences.md what will not be";
+  throw nb::attribute_error(text.c_str());
+}
+
+}  // namespace
+
 }  // namespace ember::python
 
 NB_MODULE(_C, m) {
@@ -19,6 +33,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);   // dtypes live until the end, as torch's do
   m.doc() = "Tensors and CUDA semantics on real and simulated devices.";
   m.attr("__version__") = EMBER_VERSION_STRING;
+  m.def("_refuse_name", &refuse_name);
   bind_embedding();
   bind_errors(m);
   bind_dtypes(m);

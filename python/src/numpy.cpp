@@ -199,6 +199,10 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
               throw nb::attribute_error(
                   "Can't get __cuda_array_interface__ on non-CUDA tensor. If CUDA data is required "
                   "use tensor.cuda() to copy tensor to device memory.");
+            if (cuda::is_simulated())
+              throw nb::attribute_error(
+                  "Can't get __cuda_array_interface__ on a tensor of a simulated device: no CUDA "
+                  "library can use its memory. Use tensor.cpu() or tensor.numpy().");
             nb::dict about = array_interface(self);
             if (self.is_contiguous()) about["strides"] = nb::none();
             // 1 stands for the default stream.
@@ -207,7 +211,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
             about["stream"] = stream == 0 ? 1 : stream;
             return about;
           },
-          "Version 3 of the protocol. AttributeError on the CPU.");
+          "Version 3 of the protocol. AttributeError on the CPU and on simulated devices.");
   m.def(
       "from_numpy",
       [](nb::handle ndarray) {
@@ -222,7 +226,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def(
       "as_tensor",
       [](nb::object data, std::optional<Dtype> dtype, const DeviceLike& device) -> nb::object {
-        const Options options = options_of(dtype, device);
+        const Options options = new_options(dtype, device);
         if (!nb::isinstance<Tensor>(data)) {
           if (!is_array(data)) return nb::cast(tensor_from(data, options));
           data = nb::cast(share(data, true));

@@ -96,7 +96,7 @@ template <class Make, class Into>
 void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
   const auto run = [make, into](const Shape& shape, GeneratorArg generator, Tensor* out,
                                 MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
-    const Options options = options_of(dtype, device, pin_memory);
+    const Options options = new_options(dtype, device, pin_memory);
     return made_or_into(
         out, options, [&] { return make(shape, options, generator); },
         [&](Tensor& output) { static_cast<void>(into(output, shape, generator)); });
@@ -118,6 +118,19 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
       },
       nb::arg("size"), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+}
+
+/// normal() with a tensor for the mean, the standard deviation, or both.
+template <class Mean, class Std, class... Arguments>
+void define_normal_of(nb::module_& m, const Arguments&... arguments) {
+  m.def(
+      "normal",
+      [](Mean mean, Std std, GeneratorArg generator, Tensor* out) {
+        return maybe_into(
+            out, [&] { return normal(mean, std, generator); },
+            [&](Tensor& into) { normal_out(into, mean, std, generator); });
+      },
+      arguments..., nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none());
 }
 
 void define_new(nb::module_& m) {
@@ -145,7 +158,7 @@ void define_new(nb::module_& m) {
   const auto whole = [](std::int64_t low, std::int64_t high, const Sizes& size,
                         GeneratorArg generator, Tensor* out, MaybeDtype dtype,
                         const DeviceLike& device) {
-    const Options options = options_of(dtype, device);
+    const Options options = new_options(dtype, device);
     const Shape shape = size.shape();
     return made_or_into(
         out, options, [&] { return randint(low, high, shape, options, generator); },
@@ -167,7 +180,7 @@ void define_new(nb::module_& m) {
       "randperm",
       [](std::int64_t n, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
          const DeviceLike& device) {
-        const Options options = options_of(dtype, device);
+        const Options options = new_options(dtype, device);
         return made_or_into(
             out, options, [&] { return randperm(n, options, generator); },
             [&](Tensor& into) { randperm_out(into, n, generator); });
@@ -179,7 +192,7 @@ void define_new(nb::module_& m) {
       "normal",
       [](double mean, double std, const Sizes& size, GeneratorArg generator, Tensor* out,
          MaybeDtype dtype, const DeviceLike& device) {
-        const Options options = options_of(dtype, device);
+        const Options options = new_options(dtype, device);
         const Shape shape = size.shape();
         return made_or_into(
             out, options, [&] { return normal(mean, std, shape, options, generator); },
@@ -188,13 +201,18 @@ void define_new(nb::module_& m) {
       nb::arg("mean"), nb::arg("std"), nb::arg("size"), nb::kw_only(),
       nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), "Normal with a mean and a standard deviation.");
+  define_normal_of<const Tensor&, const Tensor&>(m, nb::arg("mean"), nb::arg("std"));
+  define_normal_of<double, const Tensor&>(m, nb::arg("mean"), nb::arg("std"));
+  define_normal_of<const Tensor&, double>(m, nb::arg("mean"), nb::arg("std") = 1.0);
   m.def(
       "bernoulli",
-      [](const Tensor& input, GeneratorArg generator) {
-        return unlocked([&] { return bernoulli(input, generator); });
+      [](const Tensor& input, GeneratorArg generator, Tensor* out) {
+        return maybe_into(
+            out, [&] { return bernoulli(input, generator); },
+            [&](Tensor& into) { bernoulli_out(into, input, generator); });
       },
       nb::arg("input"), nb::kw_only(), nb::arg("generator") = nb::none(),
-      "Ones with the probabilities that a tensor holds, else zeros.");
+      nb::arg("out") = nb::none(), "Ones with the probabilities that a tensor holds, else zeros.");
   m.def(
       "bernoulli",
       [](const Tensor& input, double p, GeneratorArg generator) {
@@ -204,15 +222,26 @@ void define_new(nb::module_& m) {
 }
 
 void define_multinomial(nb::class_<Tensor>& tensor, nb::module_& m) {
-  both(
-      tensor, m, "multinomial",
-      [](const Tensor& input, std::int64_t count, bool replacement, GeneratorArg generator) {
-        return unlocked([&] { return multinomial(input, count, replacement, generator); });
-      },
+  constexpr const char* text =
       "Numbers of categories, drawn by weights in one row or in every row of a matrix. Without "
-      "replacement it waits for a device.",
+      "replacement it waits for a device.";
+  tensor.def(
+      "multinomial",
+      [](const Tensor& self, std::int64_t count, bool replacement, GeneratorArg generator) {
+        return unlocked([&] { return multinomial(self, count, replacement, generator); });
+      },
       nb::arg("num_samples"), nb::arg("replacement") = false, nb::kw_only(),
-      nb::arg("generator") = nb::none());
+      nb::arg("generator") = nb::none(), text);
+  m.def(
+      "multinomial",
+      [](const Tensor& input, std::int64_t count, bool replacement, GeneratorArg generator,
+         Tensor* out) {
+        return maybe_into(
+            out, [&] { return multinomial(input, count, replacement, generator); },
+            [&](Tensor& into) { multinomial_out(into, input, count, replacement, generator); });
+      },
+      nb::arg("input"), nb::arg("num_samples"), nb::arg("replacement") = false, nb::kw_only(),
+      nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(), text);
 }
 
 /// Methods that fill a tensor and return it.

@@ -152,7 +152,9 @@ nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&&
   const nb::object outputs[] = {out[0], out[1]};
   auto* values = argument<Tensor*>(outputs[0], "out", kExpected);
   auto* indices = argument<Tensor*>(outputs[1], "out", kExpected);
+  WarningsRaised warnings;  // that an output is resized
   unlocked([&] { into(*values, *indices); });
+  warnings.raise();
   return type(outputs[0], outputs[1]);
 }
 

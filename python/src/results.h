@@ -24,7 +24,9 @@ class ResultType {
 template <class Make, class Into>
 TensorObject maybe_into(Tensor* out, Make&& make, Into&& into) {
   if (out == nullptr) return nb::cast(unlocked(make));
+  WarningsRaised warnings;  // that the output is resized
   unlocked([&] { into(*out); });
+  warnings.raise();
   return same_object(*out);
 }
 

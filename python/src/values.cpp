@@ -261,7 +261,7 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
           nb::arg().none(), nb::sig("def __contains__(self, element: object, /) -> bool"));
   const auto make = [](nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
                        bool pin_memory) {
-    return tensor_from(data, options_of(dtype, device, pin_memory));
+    return tensor_from(data, new_options(dtype, device, pin_memory));
   };
   m.def("tensor", make, nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
         nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
@@ -271,7 +271,7 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def(
       "scalar_tensor",
       [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device) {
-        Options options = options_of(dtype, device);
+        Options options = new_options(dtype, device);
         if (!options.dtype) options.dtype = default_dtype();
         const Scalar number = value.number(options.dtype);
         return unlocked([&] { return scalar_tensor(number, options); });

@@ -1,5 +1,6 @@
 // Views: other sizes and strides over the same memory. As methods, and most of them as functions.
 #include "define.h"
+#include "ember/ops/factories.h"
 
 namespace ember::python {
 namespace {
@@ -177,7 +178,14 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),
-          "Makes this tensor object the view that another one of its dtype and device is.");
+          "Makes this tensor object the view that another one of its dtype and device is; without "
+          "one, empty.")
+      .def(
+          "set_",
+          [](Tensor& self) {
+            return same_object(self.set_(empty({0}, {self.dtype(), self.device()})));
+          },
+          nb::sig("def set_(self) -> Tensor"));
 }
 
 }  // namespace ember::python

@@ -145,7 +145,9 @@ arange(start:whole end:size step?:whole * dtype?:dtype out?:out)
 arange(start:real end:whole step?:real * dtype?:floating out?:out)
 promote_types(type1:dtype type2:dtype)
 can_cast(from_:dtype to:dtype)
-result_type(tensor1:other tensor2:other)
+result_type(tensor:tensor other:other)
+result_type(scalar:number tensor:tensor)
+result_type(scalar1:number scalar2:number)
 get_default_dtype()
 is_tensor(obj:anything)
 is_floating_point(input:tensor)
@@ -163,8 +165,11 @@ randint(high:size size:shape * generator?:generator dtype?:dtype out?:out)
 randint(low:whole high:size size:shape * generator?:generator dtype?:dtype out?:out)
 randperm(n:size * generator?:generator dtype?:dtype out?:out)
 normal(mean:real std:real size:shape * generator?:generator dtype?:dtype)
-bernoulli(input:probabilities * generator?:generator)
-multinomial(input:weights num_samples:size replacement?:flag * generator?:generator)
+normal(mean:floats std:like * generator?:generator out?:out)
+normal(mean:real std:weights * generator?:generator out?:out)
+normal(mean:floats std?:real * generator?:generator out?:out)
+bernoulli(input:probabilities * generator?:generator out?:out)
+multinomial(input:weights num_samples:size replacement?:flag * generator?:generator out?:out)
 manual_seed(seed:whole)
 seed()
 initial_seed()
@@ -265,6 +270,8 @@ LEFT_OUT = {
     "Tensor.__array_wrap__": "called by NumPy, which the operators with arrays do",
     "set_rng_state": "a state of PyTorch's generator means nothing to ember's",
     "Tensor": "a class: its methods are here", "Generator": "a class: tests/python has its methods",
+    "set_default_device": "it would hold for all calls that follow: tests/python has it",
+    "get_default_device": "as set_default_device",
     "dtype": "a class that is not called",
     "OutOfMemoryError": "an exception", "AcceleratorError": "as OutOfMemoryError",
 }

@@ -23,8 +23,8 @@ clip""".split()
 NOT_CHECKED = """softmax log_softmax bernoulli normal random uniform exponential randn rand
 randn_like rand_like amax amin mv matmul cumsum cumprod""".split()
 # Where the sign of a zero depends on the order of operations, or of equal elements.
-SIGN_LEFT_OPEN = """maximum minimum fmax fmin clamp clip sort mm bmm matmul addmm baddbmm lerp
-pow""".split()
+SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip sort cumsum mm bmm matmul addmm
+baddbmm lerp pow""".split()
 # What PyTorch says where it has no kernel, and ember has one.
 NO_KERNEL = {
     "frac": r'"frac_cpu" not implemented for \'(Byte|Char|Short|Int|Long|Bool)\'',
@@ -356,6 +356,8 @@ def topk_of_bool(d):
 @known("`topk(sorted=False)`")
 def topk_in_order(d):
     """The same elements in another order."""
+    if plain_name(d) == "topk" and d.kind == "input: values" and "out=" in d.program.call:
+        return re.search("False|0", d.program.call) is not None
     if plain_name(d) != "topk" or d.kind not in ("values", "indices: values"):
         return False
     first, second = (sorted(map(str, one[0].reshape(-1).tolist())) for one in d.results)
@@ -670,3 +672,198 @@ def output_of_a_method(d):
 def numpy_name(d):
     return (re.search(r"[(, ](x|a|x1|x2)=", d.program.call) is not None
             and isinstance(d.ember_error, TypeError))
+
+
+# What messages speak of, one line for each kind of mistake.
+TOPICS = {
+    "dimension": "Dimension out of range|Dimension specified as|Indexing dim|too many indices"
+                 "|Expected reduction dim|at least a 1-dimensional|Index is supposed to be a vector",
+    "shared memory": "single memory location",
+    "sizes": "Number of indices|slice shapes|dimensionality|shape must match|must match except"
+             "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized|setStorage",
+    "conversion": "cannot be converted|Converting complex|[oO]verflow",
+    "a factor": "argument (alpha|beta) must",
+    "repetition": "appears multiple times",
+    "dtype": "not implemented for|scalar type|[dD]type|can't be cast to the desired output",
+    "bounds": r"index out of range|index \S+ is out of bounds|index out of range|out of DATA bounds",
+    "a number": "non-negative|must be greater|unsupported range|step",
+    "an argument": "combination of arguments|must be tuple of ints|invalid type|valid indices|tensors used as"
+                   " indices|split_size: expected|must be torch.dtype",
+    "a device": "device string",
+}
+
+
+@known("**Of several mistakes**")
+def different_mistakes(d):
+    """Both refuse the call, and speak of different things."""
+    if not d.kind.startswith("class of error"):
+        return False
+    topics = [{name for name, words in TOPICS.items() if re.search(words, str(one))}
+              for one in (d.torch_error, d.ember_error)]
+    return all(topics) and not topics[0] & topics[1]
+
+
+@known("**Products of matrices of bools**")
+def products_of_bools(d):
+    return (plain_name(d) in ("mm", "bmm", "mv", "dot", "matmul", "addmm", "baddbmm")
+            and d.kind == "ember raises NotImplementedError"
+            and "not implemented for 'Bool'" in str(d.ember_error))
+
+
+@known("**Numbers that a dtype does not hold**")
+def numbers_that_do_not_fit(d):
+    return (plain_name(d) in ("full", "new_full", "scalar_tensor", "copy", "pow", "rpow")
+            and d.kind == "ember raises RuntimeError"
+            and re.search("cannot be converted to type|can't be cast to the desired output type Bool",
+                          str(d.ember_error)) is not None)
+
+
+@known("**Outputs**")
+def output_of_a_lesser_kind(d):
+    return (plain_name(d) in ("sum", "prod") and d.kind == "ember raises RuntimeError"
+            and "can't be cast to the desired output type" in str(d.ember_error))
+
+
+@known("**Outputs**")
+def output_of_shared_elements_is_resized(d):
+    return (d.kind == "torch raises RuntimeError" and "out=" in d.program.call
+            and plain_name(d) in ("take", "masked_select")
+            and "single memory location" in str(d.torch_error))
+
+
+@known("**An index out of bounds**")
+def index_of_nothing(d):
+    return (plain_name(d) == "index_select"
+            and "self indexing axis dim should be positive" in str(d.torch_error))
+
+
+@known("**Outputs**")
+def empty_output_of_normal(d):
+    return (d.name == "normal" and d.kind == "torch raises RuntimeError"
+            and "must match the size of tensor b (0)" in str(d.torch_error))
+
+
+@known("**An error in `gather`, `index_select` or `cat`**")
+def output_resized_by_an_error(d):
+    return (plain_name(d) in ("gather", "index_select", "cat", "concat")
+            and d.kind == "input changed by an error" and "out=" in d.program.call)
+
+
+@known("**A reduction into its own input**")
+def reduction_into_its_input(d):
+    return (plain_name(d) in ("sum", "prod", "amax", "amin") and "out=a)" in d.program.call
+            and (d.kind in ("values", "input: values")
+                 or "shares memory with an input" in str(d.ember_error)
+                 or "single memory location" in str(d.ember_error)))
+
+
+@known("**An index out of bounds**")
+def index_out_of_bounds(d):
+    return (plain_name(d) in ("index_select", "index_add") and isinstance(d.ember_error, IndexError)
+            and re.search(r"DATA bounds|index \S+ is out of bounds", str(d.torch_error)) is not None)
+
+
+@known("**Python ints beyond 64 bits**")
+def ints_beyond_64_bits(d):
+    return (d.kind == "class of error (ValueError / TypeError)"
+            and "Overflow when unpacking long long" in str(d.torch_error)
+            and "outside the range of int64" in str(d.ember_error))
+
+
+@known("**Strides of new tensors**")
+def strides_of_some_results(d):
+    if d.kind in ("strides", "input: strides"):
+        if "out=" in d.program.call:
+            return d.name in ("index_add", "index_copy", "scatter", "scatter_add", "sort", "take", "nonzero")
+        return plain_name(d) in ("angle", "roll", "tensor", "new_tensor", "getitem", "cat", "concat")
+    return False
+
+
+@known("**Tensors whose elements share memory**")
+def triangle_into_shared_memory(d):
+    return (plain_name(d) in ("tril", "triu") and d.kind == "ember raises RuntimeError"
+            and "single memory location" in str(d.ember_error))
+
+
+@known("**`uint16`, `uint32` and `uint64`**")
+def unsigned_arrays(d):
+    return isinstance(d.ember_error, TypeError) and re.search(
+        "np.ndarray of type numpy.uint(16|32|64)", str(d.ember_error)) is not None
+
+
+@known("**Forms of arguments**")
+def bool_as_a_size(d):
+    return (plain_name(d) in ("ones", "zeros", "empty", "full")
+            and "scalar.isIntegral" in str(d.torch_error))
+
+
+@known("**A factor of zero**")
+def factor_of_zero(d):
+    return (plain_name(d) in ("addmm", "baddbmm") and d.kind in ("values", "input: values")
+            and re.search("(alpha|beta)=", d.program.call) is not None and "nan" in str(d.torch))
+
+
+@known("**Sizes that are not there**")
+def without_a_dimension(d):
+    return (plain_name(d) in ("size", "stride") and "None" in d.program.call
+            and isinstance(d.ember_error, TypeError))
+
+
+@known("**Sizes that are not there**")
+def none_for_a_flag(d):
+    return plain_name(d) == "sort" and "stable=None" in d.program.call
+
+
+@known("**A factor by position**")
+def factor_by_position(d):
+    return (plain_name(d) in ("add", "sub", "subtract") and isinstance(d.ember_error, TypeError)
+            and "out=" in d.program.call)
+
+
+@known("**An output that is none**")
+def number_as_an_output(d):
+    return (isinstance(d.ember_error, TypeError)
+            and re.search(r"out=(-?[\d.]+|nan|-?inf|True|False)\)", d.program.call) is not None)
+
+
+@known("**Assignment of another dtype**")
+def assignment_of_another_dtype(d):
+    return (plain_name(d) == "setitem" and d.kind == "ember raises RuntimeError"
+            and "Index put requires the source and destination dtypes match" in str(d.ember_error))
+
+
+@known("**Dtypes and indices are checked**")
+def dimensions_of_nothing(d):
+    return (plain_name(d) in ("roll", "uniform", "bernoulli", "gather") and d.kind.startswith("ember raises")
+            and re.search("Dimension out of range|range, but found|must match the existing"
+                          "|Size does not match",
+                          str(d.ember_error)) is not None
+            and any(value.numel() == 0 for value in d.inputs.values()))
+
+
+@known("**The same tensor where it is**")
+def expanded_on_its_device(d):
+    return (plain_name(d) in ("to", "as_tensor") and "device" in d.program.call
+            and d.kind in ("strides", "identity", "memory"))
+
+
+@known("**Norms of nothing**")
+def norm_of_nothing(d):
+    return plain_name(d) == "norm" and (
+        "an empty tensor because" in str(d.torch_error) or "dimension is empty" in str(d.torch_error))
+
+
+@known("**`norm`**")
+def forms_of_norm(d):
+    return (plain_name(d) == "norm" and d.kind.startswith("ember raises")
+            and ("p='nuc'" in str(d.ember_error) or isinstance(d.ember_error, TypeError)))
+
+
+@known("**Numbers beside elements**")
+def numbers_beside_elements(d):
+    words = "value cannot be converted to type|can't be cast to the desired output type"
+    return (plain_name(d) in "lerp add pow addcdiv addcmul addmm baddbmm clip clamp".split()
+            and d.kind in ("torch raises RuntimeError", "ember raises RuntimeError",
+                           "ember raises NotImplementedError")
+            and (re.search(words, str(d.torch_error)) or re.search(words, str(d.ember_error))
+                 or "not implemented for 'Complex" in str(d.ember_error)) is not None)

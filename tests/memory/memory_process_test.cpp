@@ -10,6 +10,7 @@
 
 #include "ember/base/error.h"
 #include "ember/memory/memory.h"
+#include "ember/runtime/guard.h"
 #include "ember/runtime/observer.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
@@ -170,11 +171,13 @@ TEST(MemoryProcess, HostFunctionsThatWouldWaitForThemselvesAreTold) {
 TEST(MemoryProcess, PinnedMemoryWakesTheCurrentDeviceOrNone) {
   NEEDS_DEVICES(2);
   IN_CHILD({
-    set_device(1);
-    const PinnedBuffer first = allocate_pinned(1000);
+    PinnedBuffer first;
+    {
+      const DeviceGuard guard(1);
+      first = allocate_pinned(1000);
+    }
     EXPECT_TRUE(active_driver().device_active(1));
     EXPECT_FALSE(active_driver().device_active(0));
-    set_device(0);
     const PinnedBuffer second = allocate_pinned(5000);
     EXPECT_FALSE(active_driver().device_active(0)) << "one device is enough";
   });

@@ -193,8 +193,6 @@ TEST(Cat, IntoAnOutput) {
     Tensor narrow = zeros({2, 3}, {Dtype::bool_, Device(place)});
     EXPECT_ERROR(cat_out(narrow, both), TypeError,
                  "torch.cat(): input types can't be cast to the desired output type Bool");
-    Tensor wrong = zeros({3, 3}, {Dtype::int64, Device(place)});
-    EXPECT_ERROR(cat_out(wrong, both), Error, "output with shape [3, 3] doesn't match");
     Tensor base = zeros({3, 3}, {Dtype::int64, Device(place)});
     Tensor target = base.narrow(0, 0, 2);
     const std::vector<Tensor> inside{a, base.narrow(0, 1, 1)};
@@ -209,7 +207,7 @@ TEST(Cat, IntoAnOutput) {
 TEST(Cat, Errors) {
   NEEDS_DEVICES(1);
   const std::vector<Tensor> none;
-  EXPECT_ERROR(cat(none), Error, "torch.cat(): expected a non-empty list of Tensors");
+  EXPECT_ERROR(cat(none), ValueError, "torch.cat(): expected a non-empty list of Tensors");
   EXPECT_ERROR(cat({ones({2}), scalar_tensor(1)}), Error,
                "zero-dimensional tensor (at position 1) cannot be concatenated");
   EXPECT_ERROR(cat({ones({2, 3}), ones({2, 4})}), Error,

@@ -1,6 +1,7 @@
 // New tensors in outputs that exist: whose sizes, dtype and memory stay, and what is refused.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -70,14 +71,56 @@ TEST(Outputs, HoldWhatANewTensorOfTheirDtypeWouldHold) {
       }
 }
 
-TEST(Outputs, OfOtherSizesAreRefusedAndStayAsTheyAre) {
+TEST(Outputs, OfOtherSizesAreResized) {
   for (const Filling& filling : fillings()) {
-    Tensor three = full({3}, 9, float64);
-    EXPECT_THROW(filling.into(three), Error) << filling.name;
-    EXPECT_TRUE(same(three, full({3}, 9, float64))) << filling.name;
+    const Options options{Dtype::float64};
+    for (const std::int64_t size : {3, 50}) {
+      Tensor out = full({size}, 9, options);
+      const auto storage = out.storage();
+      filling.into(out);
+      EXPECT_TRUE(same(out, filling.made(options))) << filling.name;
+      EXPECT_EQ(out.storage() == storage, size == 50) << filling.name;
+    }
   }
-  Tensor five = full({5}, 9, float64);
-  EXPECT_THROW(empty_out(five, {4}), Error);
+  Tensor grid = zeros({2, 3});
+  arange_out(grid, 0, 6);
+  EXPECT_EQ(grid.sizes(), Shape({2, 3})) << "as many elements in another shape";
+}
+
+// Each element with its own parameters: the same numbers as standard normal ones, stretched.
+TEST(Normal, OfTensors) {
+  for (const char* place : {"cpu", "cuda:0"}) {
+    const Device device(place);
+    const auto seeded = [&] {
+      Generator made(device);
+      made.manual_seed(5);
+      return made;
+    };
+    const Tensor mean = arange(6, {Dtype::float32, device}).view({2, 3});
+    const Tensor std = tensor({0.5, 2.0, 0.0}).to(device);
+    const Tensor drawn = randn({2, 3}, device, seeded());
+    const Tensor wanted = drawn.mul(std).add(mean);
+    EXPECT_TRUE(same(normal(mean, std, seeded()), wanted));
+    EXPECT_TRUE(same(normal(3, std, seeded()), randn({3}, device, seeded()).mul(std).add(3)));
+    EXPECT_TRUE(same(normal(mean, 1, seeded()), drawn.add(mean)));
+    Tensor out = empty({0}, device);
+    EXPECT_TRUE(same(normal_out(out, mean, std, seeded()), wanted));
+    Tensor own = mean.clone();
+    EXPECT_TRUE(same(normal_out(own, own, std, seeded()), wanted)) << "into a parameter";
+    EXPECT_EQ(normal(mean.to(Dtype::float64), std).dtype(), Dtype::float64);
+    EXPECT_THROW(static_cast<void>(normal(mean, tensor({1.0, -1.0, 1.0}).to(device))), Error);
+    EXPECT_THROW(static_cast<void>(normal(mean, std.mul(NAN))), Error);
+    EXPECT_THROW(static_cast<void>(normal(mean, -1.0)), Error);
+    EXPECT_THROW(static_cast<void>(normal(mean, std.to(Dtype::complex64))), Error);
+    EXPECT_THROW(static_cast<void>(normal(mean.to(Dtype::int32), 1.0)), NotImplementedError);
+    EXPECT_THROW(static_cast<void>(normal(mean, ones({2}, device))), Error);
+    Tensor flags = empty({3}, {Dtype::float64, device});
+    EXPECT_TRUE(same(bernoulli_out(flags, tensor({0.0, 1.0, 1.0}).to(device)),
+                     tensor<double>({0, 1, 1}).to(device)));
+    Tensor places = empty({4}, {Dtype::int64, device});
+    EXPECT_TRUE(same(multinomial_out(places, tensor({0.0, 1.0}).to(device), 4, true),
+                     ones({4}, {Dtype::int64, device})));
+  }
 }
 
 TEST(Outputs, OfADtypeThatCannotHoldItAreRefusedAndStayAsTheyAre) {

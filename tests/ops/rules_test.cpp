@@ -1,4 +1,7 @@
 // The rules that all element-wise operations share: types, shapes, devices, outputs, memory.
+#include <functional>
+
+#include "ember/base/embedding.h"
 #include "tests/ops/support.h"
 
 namespace ember::test {
@@ -123,13 +126,25 @@ TEST(Shapes, AreBroadcast) {
   EXPECT_ERROR(wide.view({1, -1}) + wide.view({-1, 1}), ValueError, "more than 2^64 bytes");
 }
 
-// Results have the strides of inputs that all lie alike without gaps.
-TEST(Layouts, AreKeptWhereInputsAgree) {
+// The strides that torch 2.11 gives for the same calls: without gaps, in the inputs' order.
+TEST(Layouts, FollowTheInputs) {
   const Tensor x = arange(6, float32).view({2, 3}).t();
   EXPECT_EQ((x + x).strides(), x.strides());
   EXPECT_EQ((x + 1).strides(), x.strides());
-  EXPECT_EQ((x + x.contiguous()).strides(), Shape({2, 1}));
-  EXPECT_EQ(x.slice(0, 0, 2).exp().strides(), Shape({2, 1}));
+  EXPECT_EQ((x + x.contiguous()).strides(), Shape({1, 3})) << "the first input decides";
+  EXPECT_EQ((x.contiguous() + x).strides(), Shape({2, 1}));
+  EXPECT_EQ(x.slice(0, 0, 2).exp().strides(), Shape({1, 2})) << "its gaps are left out";
+  EXPECT_EQ((x + ones({2})).strides(), Shape({1, 3})) << "a dimension of the second";
+  EXPECT_EQ((ones({2}) + x).strides(), Shape({1, 3}));
+  const Tensor turned = arange(24, float32).view({2, 3, 4}).permute({1, 2, 0});
+  EXPECT_EQ(turned.exp().strides(), Shape({4, 1, 12}));
+  EXPECT_EQ(turned.slice(1, 0, 4, 2).exp().strides(), Shape({2, 1, 6}));
+  EXPECT_EQ((turned > ones({4, 1})).strides(), Shape({4, 1, 12}));
+  EXPECT_EQ(pow(2, turned).strides(), Shape({8, 2, 1})) << "of a number, contiguous";
+  Tensor out = empty({0});
+  exp_out(out, turned);
+  EXPECT_EQ(out.strides(), Shape({4, 1, 12})) << "also in an output that gets its shape";
+  EXPECT_EQ(turned.tril().strides(), Shape({8, 2, 1}));
 }
 
 // Layouts of every kind against plain ones.
@@ -208,13 +223,100 @@ TEST(Outputs, TakeTheResult) {
   EXPECT_EQ(values<float>(numbers), std::vector<float>({1, 1, 0}));
 }
 
+/// What was warned of since it was made, in place of stderr.
+struct Warnings {
+  static inline std::vector<std::string> texts;
+  Warnings() {
+    texts.clear();
+    static const Embedding collects{
+        .warn = [](Warning, const char* text) noexcept { texts.emplace_back(text); }};
+    embed(collects);
+  }
+  ~Warnings() {
+    static const Embedding none{};
+    embed(none);
+  }
+};
+
+// As in torch: with a warning, in their memory if it has room. Whatever hands results to an output.
+TEST(Outputs, AreResizedWithAWarning) {
+  const Warnings warnings;
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    const Tensor x = arange(12, Options(float32, place)).view({3, 4});
+    const Options options(float32, place);
+    const std::vector<std::pair<const char*, std::function<void(Tensor&)>>> calls{
+        {"exp", [&](Tensor& out) { exp_out(out, x); }},
+        {"sum", [&](Tensor& out) { sum_out(out, x, 1); }},
+        {"cat",
+         [&](Tensor& out) {
+           cat_out(out, std::vector<Tensor>{x, x}, 0);
+         }},
+        {"mm", [&](Tensor& out) { mm_out(out, x, x.t()); }},
+        {"softmax", [&](Tensor& out) { softmax_out(out, x, 1); }},
+        {"cumsum", [&](Tensor& out) { cumsum_out(out, x, 1); }},
+        {"index_select",
+         [&](Tensor& out) {
+           index_select_out(out, x, 0, tensor({2, 0}).to(x.device()));
+         }},
+        {"tril", [&](Tensor& out) { tril_out(out, x); }},
+        {"zeros",
+         [&](Tensor& out) {
+           zeros_out(out, {2, 3});
+         }},
+        {"rand",
+         [&](Tensor& out) {
+           rand_out(out, {2, 3});
+         }},
+        {"masked_select", [&](Tensor& out) { masked_select_out(out, x, x > 3); }}};
+    for (const auto& [name, call] : calls) {
+      SCOPED_TRACE(name);
+      Tensor empty_one = empty({0}, options);
+      Warnings::texts.clear();
+      call(empty_one);
+      EXPECT_TRUE(Warnings::texts.empty());
+      for (const std::int64_t room : {5, 100}) {
+        const Tensor whole = full({room}, 7, options);
+        Tensor out = whole.alias();
+        call(out);
+        EXPECT_EQ(out.sizes(), empty_one.sizes());
+        if (std::string_view(name) != "rand") {
+          EXPECT_TRUE(out.eq(empty_one).all().item<bool>());
+        }
+        EXPECT_EQ(out.storage() == whole.storage(), room == 100 || out.numel() <= room);
+        ASSERT_EQ(Warnings::texts.size(), 1U);
+        EXPECT_NE(
+            Warnings::texts[0].find("An output with one or more elements was resized since it "
+                                    "had shape [" +
+                                    std::to_string(room) + "]"),
+            std::string::npos)
+            << Warnings::texts[0];
+        Warnings::texts.clear();
+      }
+    }
+  }
+}
+
+// An input in the same memory is not overwritten by an output that grows.
+TEST(Outputs, GrowBesideAnInputInNewMemory) {
+  const Warnings warnings;
+  const Tensor whole = arange(10, float32);
+  const Tensor x = whole.slice(0, 2, 6);
+  Tensor out = whole.slice(0, 0, 2);
+  add_out(out, x, 1);
+  EXPECT_EQ(values<float>(out), std::vector<float>({3, 4, 5, 6}));
+  EXPECT_EQ(values<float>(x), std::vector<float>({2, 3, 4, 5}));
+  EXPECT_FALSE(out.storage() == whole.storage());
+}
+
 TEST(Outputs, AreRefusedUnchanged) {
   const Tensor x = arange(3, float32);
   Tensor out = full({3}, 7, int64);
   EXPECT_ERROR(add_out(out, x, 1), Error,
                "result type Float can't be cast to the desired output type Long");
-  EXPECT_ERROR(add_out(out, arange(4), 1), Error,
-               "output with shape [3] doesn't match the result's shape [4]");
+  EXPECT_ERROR(
+      add_out(out, out.unsqueeze(1), 1), Error,
+      "output with shape [3] doesn't match the result's shape [3, 1], and can't be resized");
   Tensor overlapping = scalar_tensor(1.0).expand({3});
   EXPECT_ERROR(add_out(overlapping, x, 1), Error,
                "more than one element of the written-to tensor refers to a single memory");

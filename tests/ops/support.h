@@ -90,4 +90,11 @@ inline void expect_same(const Tensor& device, const Tensor& cpu, double ulp,
   }
 }
 
+/// The tensor on the CPU and on the device, if there is one.
+inline std::vector<Tensor> places(const Tensor& x) {
+  std::vector<Tensor> list{x};
+  if (cuda::device_count() > 0) list.push_back(x.to(kDevice));
+  return list;
+}
+
 }  // namespace ember::test

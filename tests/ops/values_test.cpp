@@ -13,13 +13,6 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// The tensor on the CPU and on the device, if there is one.
-std::vector<Tensor> places(const Tensor& x) {
-  std::vector<Tensor> list{x};
-  if (cuda::device_count() > 0) list.push_back(x.to(kDevice));
-  return list;
-}
-
 void expect_numbers(const std::vector<double>& found, const std::vector<double>& expected,
                     const char* what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
@@ -241,122 +234,37 @@ TEST(Floats, NarrowOnesRoundOnce) {
   }
 }
 
-using Z = std::complex<double>;
-using LongZ = std::complex<long double>;
-
-/// Expects a complex function of float or double to be that of long double, relative to the larger
-/// component, within `ulp` units.
-template <class T, class Function>
-void complex_function(const char* name, Tensor (*operation)(const Tensor&), double ulp,
-                      const Function& function) {
-  std::vector<std::complex<T>> list;
-  for (const double re : {-3.5, -1.0, -0.6, -1e-3, 0.0, 1e-5, 0.6, 0.8, 1.0, 1.0001, 2.0, 12.0})
-    for (const double im : {-7.0, -1.0, -0.8, -1e-4, 0.0, 1e-6, 0.6, 1.0, 1.5, 3.0})
-      list.emplace_back(static_cast<T>(re), static_cast<T>(im));
-  for (const Tensor& x : places(tensor(list))) {
-    const std::vector<double> found = values<double>(operation(x).view_as_real());
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const LongZ expected = function(LongZ(list[i].real(), list[i].imag()));
-      const double size =
-          static_cast<double>(std::max(std::abs(expected.real()), std::abs(expected.imag())));
-      if (!std::isfinite(size)) continue;
-      const double allowed = ulp * std::numeric_limits<T>::epsilon() * size + 1e-300;
-      EXPECT_NEAR(found[2 * i], static_cast<double>(expected.real()), allowed)
-          << name << list[i] << " in " << sizeof(T) << " bytes";
-      EXPECT_NEAR(found[2 * i + 1], static_cast<double>(expected.imag()), allowed)
-          << name << list[i] << " in " << sizeof(T) << " bytes";
+// The numbers between which nothing lies, also of 16 bits.
+TEST(Floats, NextAfter) {
+  for (const Dtype dtype : {float16, bfloat16, float32, float64}) {
+    const double last = dtype == float16 ? 0x1p-10 : dtype == bfloat16 ? 0x1p-7 : epsilon(dtype);
+    const double smallest = dtype == float16    ? 0x1p-24
+                            : dtype == bfloat16 ? 0x1p-133
+                            : dtype == float32  ? 0x1p-149
+                                                : 0x1p-1074;
+    const double largest = dtype == float16    ? 65504
+                           : dtype == bfloat16 ? 0x1.fep127
+                           : dtype == float32  ? 0x1.fffffep127
+                                               : 0x1.fffffffffffffp1023;
+    const Tensor from =
+        tensor<double>({1, 1, -1, 0, -0.0, 0, largest, kInf, 2, kNaN, 1, 0}).to(dtype);
+    const Tensor to = tensor<double>({2, 0, 0, 1, -1, -0.0, kInf, 0, 2, 1, kNaN, 0}).to(dtype);
+    const std::vector<double> expected{1 + last,  1 - last / 2, -1 + last / 2, smallest,
+                                       -smallest, -0.0,         kInf,          largest,
+                                       2,         kNaN,         kNaN,          0};
+    const auto ends = places(to);
+    std::size_t place = 0;
+    for (const Tensor& x : places(from)) {
+      const Tensor result = nextafter(x, ends[place++]);
+      EXPECT_EQ(result.dtype(), dtype);
+      const auto found = values<double>(result.to(float64));
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(std::isnan(expected[i]) ? std::isnan(found[i]) : found[i] == expected[i])
+            << i << ": " << found[i] << ", expected " << expected[i] << " as " << dtype_name(dtype);
+        EXPECT_TRUE(std::isnan(expected[i]) || std::signbit(found[i]) == std::signbit(expected[i]));
+      }
     }
   }
-}
-
-TEST(ComplexNumbers, FunctionsAreThoseOfMathematics) {
-  const auto both = [](const char* name, Tensor (*operation)(const Tensor&), double ulp,
-                       auto function) {
-    complex_function<float>(name, operation, ulp, function);
-    complex_function<double>(name, operation, ulp, function);
-  };
-  both("exp", &ember::exp, 4, [](LongZ z) { return std::exp(z); });
-  both("log", &ember::log, 4, [](LongZ z) { return std::log(z); });
-  both("sqrt", &ember::sqrt, 4, [](LongZ z) { return std::sqrt(z); });
-  both("sin", &ember::sin, 6, [](LongZ z) { return std::sin(z); });
-  both("cos", &ember::cos, 6, [](LongZ z) { return std::cos(z); });
-  both("tan", &ember::tan, 16, [](LongZ z) { return std::tan(z); });
-  both("sinh", &ember::sinh, 6, [](LongZ z) { return std::sinh(z); });
-  both("cosh", &ember::cosh, 6, [](LongZ z) { return std::cosh(z); });
-  both("tanh", &ember::tanh, 16, [](LongZ z) { return std::tanh(z); });
-  both("square", &ember::square, 4, [](LongZ z) { return z * z; });
-  both("sigmoid", &ember::sigmoid, 16, [](LongZ z) { return 1.0L / (1.0L + std::exp(-z)); });
-}
-
-// What C99's Annex G says of infinities and branch cuts.
-TEST(ComplexNumbers, AtTheEdges) {
-  struct Case {
-    Tensor (*operation)(const Tensor&);
-    const char* name;
-    Z in, out;
-  };
-  const double pi = 3.14159265358979323846;
-  const std::vector<Case> cases{
-      {&ember::exp, "exp", {kInf, 0}, {kInf, 0}},
-      {&ember::exp, "exp", {-kInf, kInf}, {0, 0}},
-      {&ember::exp, "exp", {kInf, kInf}, {kInf, kNaN}},
-      {&ember::exp, "exp", {kNaN, 0}, {kNaN, 0}},
-      {&ember::log, "log", {0, 0}, {-kInf, 0}},
-      {&ember::log, "log", {-0.0, 0}, {-kInf, pi}},
-      {&ember::log, "log", {kInf, 1}, {kInf, 0}},
-      {&ember::log, "log", {kNaN, kInf}, {kInf, kNaN}},
-      {&ember::log, "log", {1, 0}, {0, 0}},
-      {&ember::sqrt, "sqrt", {-4, 0}, {0, 2}},
-      {&ember::sqrt, "sqrt", {-4, -0.0}, {0, -2}},
-      {&ember::sqrt, "sqrt", {1, kInf}, {kInf, kInf}},
-      {&ember::sqrt, "sqrt", {-kInf, 1}, {0, kInf}},
-      {&ember::sqrt, "sqrt", {1e308, 1e308}, {1.0986841134678098e154, 4.5508986056222733e153}},
-      {&ember::sinh, "sinh", {kInf, 0}, {kInf, 0}},
-      {&ember::cosh, "cosh", {-kInf, 0}, {kInf, -0.0}},
-      {&ember::tanh, "tanh", {kInf, 1}, {1, 0}},
-      {&ember::tanh, "tanh", {1000, 1}, {1, 0}},
-      {&ember::sin, "sin", {0, kInf}, {0, kInf}},
-      {&ember::cos, "cos", {0, kInf}, {kInf, -0.0}},
-  };
-  for (const Case& one : cases) {
-    const Tensor x = tensor<Z>({one.in});
-    const auto found = values<double>(one.operation(x).view_as_real());
-    const auto same = [](double a, double b) {
-      return std::isnan(b) ? std::isnan(a)
-             : a == b      ? std::signbit(a) == std::signbit(b)
-                           : std::abs(a - b) < 1e-15 * std::abs(b);
-    };
-    EXPECT_TRUE(same(found[0], one.out.real()) && same(found[1], one.out.imag()))
-        << one.name << one.in << " is (" << found[0] << "," << found[1] << "), expected "
-        << one.out;
-  }
-  const auto abs = [](Z z) { return tensor<Z>({z}).abs().item<double>(); };
-  EXPECT_EQ(abs({3, -4}), 5);
-  EXPECT_EQ(abs({kInf, kNaN}), kInf);
-  EXPECT_NEAR(abs({1e300, 1e300}) / 1.4142135623730951e300, 1, 1e-15);
-  EXPECT_EQ(tensor<Z>({{3, -4}}).abs().dtype(), float64);
-}
-
-// Products and quotients, also where naive formulas overflow.
-TEST(ComplexNumbers, Arithmetic) {
-  const Tensor x = tensor<Z>({{1, 2}, {3, -4}, {0, 1}, {1e300, 1e300}, {1, 1}});
-  const Tensor y = tensor<Z>({{5, -1}, {0, 2}, {0, 1}, {1e300, 1e300}, {0, 0}});
-  const auto product = values<double>((x * y).view_as_real().narrow(0, 0, 3));
-  EXPECT_EQ(product, std::vector<double>({7, 9, 8, 6, -1, 0}));
-  const auto quotient = values<double>((x / y).view_as_real());
-  EXPECT_NEAR(quotient[0], 3.0 / 26, 1e-15);
-  EXPECT_NEAR(quotient[1], 11.0 / 26, 1e-15);
-  EXPECT_EQ(quotient[4], 1);
-  EXPECT_NEAR(quotient[6], 1, 1e-15);
-  EXPECT_EQ(quotient[8], kInf);
-  EXPECT_EQ(values<double>(x.conj().imag())[0], -2);
-  EXPECT_EQ(pow(x, 0).view_as_real()[3][0].item<double>(), 1);
-  EXPECT_NEAR(pow(x, 2).view_as_real()[0][1].item<double>(), 4, 1e-14);
-  EXPECT_EQ(pow(tensor<Z>({{0, 0}}), 2).item<Complex<double>>(), Complex<double>(0, 0));
-  EXPECT_TRUE(std::isnan(pow(tensor<Z>({{0, 0}}), -1).imag().item<double>()));
-  EXPECT_EQ(values<bool>(x == y), std::vector<bool>({false, false, true, true, false}));
-  EXPECT_ERROR(static_cast<void>(x < y), NotImplementedError,
-               "\"lt\" not implemented for 'ComplexDouble'");
 }
 
 /// Real functions against long double.

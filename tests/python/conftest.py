@@ -19,7 +19,16 @@ def caching():
         pytest.skip("needs caching, and PYTORCH_NO_CUDA_MEMORY_CACHING is set")
 
 
+def pytest_runtest_setup(item):
+    for marker in item.iter_markers("needs_devices"):
+        if ember.cuda.device_count() < marker.args[0]:
+            pytest.skip(f"needs {marker.args[0]} devices")
+
+
 @pytest.fixture
-def three_devices():
-    if ember.cuda.device_count() < 3:
-        pytest.skip("needs three devices")
+def devices():
+    """The indices of two devices, or of three where there are as many."""
+    count = ember.cuda.device_count()
+    if count < 2:
+        pytest.skip("needs two devices")
+    return list(range(min(count, 3)))

@@ -6,13 +6,12 @@ import pytest
 
 import ember as torch
 
-pytestmark = pytest.mark.usefixtures("three_devices")
-
 
 def place(tensor):
     return tensor.device
 
 
+@pytest.mark.needs_devices(3)
 def test_semantics_devices():
     cuda = torch.device('cuda')     # Default CUDA device
     cuda0 = torch.device('cuda:0')
@@ -55,6 +54,7 @@ def test_semantics_devices():
     assert z.tolist() == c.tolist() == [2., 4.]
 
 
+@pytest.mark.needs_devices(2)
 def test_cross_device_addition_is_refused():
     a = torch.ones(2, device='cuda:0')
     b = torch.ones(2, device='cuda:1')
@@ -87,6 +87,7 @@ def test_device_agnostic_code():
         assert x.device == cuda0
 
 
+@pytest.mark.needs_devices(2)
 def test_device_context(capsys):
     print("Outside device is 0")  # On device 0 (default in most scenarios)
     assert torch.cuda.current_device() == 0
@@ -117,6 +118,7 @@ def test_new_tensors_keep_device_and_dtype():
     assert str(y_cpu_long) == "tensor([[1, 2, 3]])"
 
 
+@pytest.mark.needs_devices(2)
 def test_like():
     x_cpu = torch.empty(2, 3)
     x_gpu = torch.empty(2, 3, device='cuda:1')

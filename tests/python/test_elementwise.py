@@ -125,6 +125,8 @@ def as_numpy(tensor):
 
 def expected_of(name, inputs, dtype):
     """NumPy's answer, in the wide type of 16-bit elements."""
+    if name == "nextafter" and dtype == ember.float16:  # NumPy has no bfloat16: tests/ops has it
+        inputs = [x.astype(np.float16) for x in inputs]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return np.asarray(REFERENCE[name](*inputs))

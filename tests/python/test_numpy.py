@@ -249,6 +249,23 @@ def test_dlpack_round_trip(device):
     assert torch.from_dlpack(torch.tensor(3, device=device)).item() == 3
 
 
+def test_dlpack_elsewhere(device):
+    """device= and copy=."""
+    x = torch.arange(3.0, device=device)
+    copied = torch.from_dlpack(x, copy=True)
+    assert copied.data_ptr() != x.data_ptr() and copied.tolist() == x.tolist()
+    assert torch.from_dlpack(x, copy=False).data_ptr() == x.data_ptr()
+    assert torch.from_dlpack(x, device=device).data_ptr() == x.data_ptr()
+    elsewhere = "cpu" if x.is_cuda else "cuda:0"
+    moved = torch.from_dlpack(x, device=elsewhere)
+    assert str(moved.device) == elsewhere and moved.tolist() == x.tolist()
+    with pytest.raises(ValueError, match="cannot move to another device with copy=False"):
+        torch.from_dlpack(x, device=elsewhere, copy=False)
+    with pytest.raises(AssertionError, match="ext_tensor is already a DLPack capsule"):
+        torch.from_dlpack(x.__dlpack__(), copy=True)
+    assert torch.from_dlpack(x, device=None, copy=None).data_ptr() == x.data_ptr()
+
+
 def test_dlpack_devices():
     """Which kind of device is announced, and which stream may be asked for."""
     assert torch.ones(1).__dlpack_device__() == (1, 0)
@@ -263,6 +280,10 @@ def test_dlpack_devices():
 def test_cuda_array_interface():
     """The dictionary that CuPy and Numba read."""
     x = torch.ones(2, 3, device="cuda:0")
+    if torch.cuda.is_simulated():  # no CUDA library can use its memory
+        with pytest.raises(AttributeError, match="on a tensor of a simulated device"):
+            x.__cuda_array_interface__
+        return
     about = x.__cuda_array_interface__
     assert about["version"] == 3 and about["shape"] == (2, 3) and about["typestr"] == "<f4"
     assert about["data"] == (x.data_ptr(), False) and about["strides"] is None

@@ -1,6 +1,7 @@
 """Reductions, sorting, products, joining: against NumPy, and what Python adds to them."""
 
 import math
+import warnings
 
 import pytest
 
@@ -200,8 +201,12 @@ def test_outputs(device):
                  lambda: torch.softmax(x[:, 0], 0, out=wide)):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
             call()
+    out = torch.empty(3, device=device)
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        assert torch.sum(x, 1, out=out) is out
+    assert out.tolist() == x.sum(1).tolist()
     with pytest.raises(RuntimeError, match="doesn't match the result's shape"):
-        torch.sum(x, 1, out=torch.empty(3, device=device))
+        torch.sum(x, 1, out=x)
 
 
 def test_arguments_of_other_kinds():
@@ -282,8 +287,10 @@ def test_new_tensors_in_outputs(name, device):
     assert out.data_ptr() == address and tuple(out.shape) == shape and out.dtype == torch.float64
     empty = torch.empty(0, dtype=torch.float64, device=device)
     assert OUTPUTS[name](empty) is empty and tuple(empty.shape) == shape
-    with pytest.raises(RuntimeError, match="shape"):
-        OUTPUTS[name](torch.empty(5, dtype=torch.float64, device=device))
+    other = torch.empty(5, dtype=torch.float64, device=device)
+    with pytest.warns(UserWarning, match="was resized since it had shape .5., which does not match"):
+        assert OUTPUTS[name](other) is other
+    assert tuple(other.shape) == shape
 
 
 def test_options_of_new_tensors_agree_with_their_output():
@@ -336,3 +343,19 @@ def test_norm_refuses_narrower_dtypes_and_other_kinds(device):
         torch.norm(x, dtype=torch.float16)
     with pytest.raises(RuntimeError, match="dtype should be real for real inputs, but got Comp"):
         torch.norm(x, dtype=torch.complex64)
+
+
+def test_a_resized_output_that_is_an_error(device):
+    """Warnings as errors are raised, also where the core warns."""
+    x = torch.arange(6.0, device=device).reshape(2, 3)
+    calls = [lambda: torch.add(x, 1, out=torch.ones(2, device=device)),
+             lambda: torch.sum(x, 1, out=torch.ones(3, device=device)),
+             lambda: torch.mm(x, x.T, out=torch.ones(3, device=device)),
+             lambda: torch.zeros(3, out=torch.ones(2, device=device)),
+             lambda: torch.sort(x, out=(torch.ones(2, device=device),
+                                        torch.ones(2, device=device, dtype=torch.int64)))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in calls:
+            with pytest.raises(UserWarning, match="was resized"):
+                call()

@@ -133,7 +133,7 @@ for _ in range(2):
 
 # ---- Arguments
 
-def test_numbers_are_shown_as_they_were_given(three_devices):
+def test_numbers_are_shown_as_they_were_given():
     x = torch.arange(4.0)
     for call, number in [
             (lambda: cuda.comm.broadcast(x, [0, -2]), "-2"),
@@ -153,7 +153,7 @@ def test_numbers_are_shown_as_they_were_given(three_devices):
     assert cuda.device(-5).idx == -5 and cuda.device(2 ** 31).idx == 2 ** 31
 
 
-def test_scatter_takes_no_negative_devices(three_devices):
+def test_scatter_takes_no_negative_devices():
     for x in torch.arange(4.0), torch.arange(4.0).cuda():
         for streams in None, [cuda.Stream(0), None]:
             with pytest.raises(RuntimeError, match="Expected non-negative device index, but got -1"):

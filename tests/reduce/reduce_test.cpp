@@ -611,7 +611,6 @@ TEST(Reduce, IntoAnOutput) {
     Tensor whole = empty({2}, {Dtype::int64, Device(place)});
     EXPECT_ERROR(sum_out(whole, x, 1), Error,
                  "result type Float can't be cast to the desired output type Long");
-    EXPECT_ERROR(mean_out(out, x, 1), Error, "output with shape [3] doesn't match");
     Tensor value = empty({0}, place);
     Tensor index = empty({0}, {Dtype::int64, Device(place)});
     max_out(value, index, x, 1, true);
@@ -651,9 +650,8 @@ TEST(Reduce, OutputsOfOtherTypesAreRefused) {
   EXPECT_EQ(values<bool>(any_out(flags, x.to(Dtype::uint8), 1)), (std::vector<bool>{true, true}));
   Tensor one = empty({}, Dtype::float64);
   EXPECT_EQ(max_out(one, x).item<double>(), 1);
-  Tensor wrong = empty({4});
-  EXPECT_ERROR(amax_out(wrong, x, 1), Error,
-               "output with shape [4] doesn't match the result's shape [2]");
+  Tensor self = x.alias();
+  EXPECT_ERROR(amax_out(self, self, 1), Error, "and can't be resized: it shares memory");
 }
 
 TEST(Reduce, IsAccurate) {

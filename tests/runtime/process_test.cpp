@@ -59,6 +59,43 @@ TEST(FirstUse, TouchesNoDeviceBeforeItIsNeeded) {
   });
 }
 
+// What programs warm devices up with, before they time anything.
+TEST(FirstUse, MakingCurrentAndWaitingBringADeviceUp) {
+  NEEDS_DEVICES(2);
+  const auto brings_up = [](const char* what, auto&& call) {
+    SCOPED_TRACE(what);
+    IN_CHILD({
+      const auto active = [](int device) { return active_driver().device_active(device); };
+      const Stream stream = default_stream(1);
+      (void)current_stream(1);
+      EXPECT_FALSE(active(1)) << "asking for a stream is no use of it";
+      call(stream);
+      EXPECT_TRUE(active(1));
+      EXPECT_FALSE(active(0)) << "the device that was current before";
+    });
+  };
+  brings_up("synchronize", [](const Stream&) { synchronize(1); });
+  brings_up("set_device", [](const Stream&) { set_device(1); });
+  brings_up("DeviceGuard", [](const Stream&) { const DeviceGuard guard(1); });
+  brings_up("StreamGuard", [](const Stream& stream) { const StreamGuard guard(stream); });
+  brings_up("set_stream", [](const Stream& stream) { set_stream(stream); });
+  IN_CHILD({
+    synchronize();
+    EXPECT_TRUE(active_driver().device_active(0));
+    EXPECT_FALSE(active_driver().device_active(1));
+  });
+}
+
+TEST(FirstUse, WaitingInAHostFunctionBringsNothingUp) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    host_function([] { EXPECT_ERROR(synchronize(1), AcceleratorError, "operation not permitted"); },
+                  default_stream(0));
+    default_stream(0).synchronize();
+    EXPECT_FALSE(active_driver().device_active(1));
+  });
+}
+
 TEST(Environment, MalformedChoiceIsNamedAndCanBeMended) {
   IN_CHILD({
     for (const char* text : {"sim", "sim:", "sim:0", "sim:-1", "sim:65", "sim:2@", "sim:2@big",

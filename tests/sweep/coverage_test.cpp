@@ -87,7 +87,7 @@ const std::set<std::string>& others() {
       "rand", "randn", "randint", "randperm", "normal",
       // The same in an output: tests/ops/outputs_test.cpp.
       "empty_out", "zeros_out", "ones_out", "full_out", "arange_out", "rand_out", "randn_out",
-      "randint_out", "randperm_out", "normal_out",
+      "randint_out", "randperm_out", "normal_out", "bernoulli_out", "multinomial_out",
       // Of dtypes, devices and generators.
       "result_type", "clear_blas_workspaces", "seed", "seed_all", "initial_seed", "manual_seed",
       "manual_seed_all", "get_rng_state", "get_rng_state_all", "get_rng_state_offset",

@@ -2,7 +2,7 @@
 
 from ember._C import (AcceleratorError as AcceleratorError,
                       DeferredCudaCallError as DeferredCudaCallError,
-                      OutOfMemoryError as OutOfMemoryError)
+                      OutOfMemoryError as OutOfMemoryError, _refuse_name)
 from ember._C.cuda import *
 from ember._C.cuda import _host_function as _host_function, _sleep as _sleep
 
@@ -11,3 +11,6 @@ from ember._C.cuda import _host_function as _host_function, _sleep as _sleep
 import ember.cuda.comm
 import ember.cuda.random
 from ember.cuda import comm as comm, random as random
+
+# Not as a function of this name: type checkers would take every name for one of ours.
+globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda", name)

@@ -1,6 +1,7 @@
 // Everything: tensors and what can be done with them, and all of ember/cuda.h.
 #pragma once
 
+#include "ember/base/team.h"
 #include "ember/comm/comm.h"
 #include "ember/cuda.h"
 #include "ember/linalg/linalg.h"

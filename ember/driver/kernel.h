@@ -15,6 +15,7 @@
 // context during the call only, and passes on by value what the work needs of it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,6 +25,7 @@
 #include "ember/base/export.h"
 #include "ember/base/ref.h"
 #include "ember/base/status.h"
+#include "ember/base/team.h"
 
 struct CUstream_st;  // what a cudaStream_t and a CUstream point to; no CUDA header is needed here
 
@@ -142,15 +144,36 @@ class EMBER_API HostLaunch {
   const T& context() const noexcept {
     return static_cast<const T&>(*context_);
   }
+  /// Whether in_pieces() would use several threads for so much work.
+  bool has_pieces(std::int64_t count, std::int64_t least) const noexcept {
+    return threads_ > 1 && count >= 2 * least;
+  }
+  /// Calls `body(first, last)` for ranges that together are [0, count), none with fewer than
+  /// `least`, unless the count is smaller: on the CPU on several threads at once, on a simulated
+  /// device, where streams work beside each other, one call for everything. So `body` must not
+  /// throw, and results must not depend on where it is cut.
+  template <class Body>
+  void in_pieces(std::int64_t count, std::int64_t least, const Body& body) const noexcept {
+    if (!has_pieces(count, least)) return body(0, count);
+    constexpr std::int64_t kForEach = 4;  // so that a thread that is late does not keep all waiting
+    const std::int64_t pieces = std::min(count / least, kForEach * threads_);
+    const std::int64_t size = count / pieces;
+    const std::int64_t longer = count % pieces;  // ranges with one more
+    share(pieces, threads_, [&](std::int64_t i) {
+      const std::int64_t first = i * size + std::min(i, longer);
+      body(first, first + size + (i < longer ? 1 : 0));
+    });
+  }
 
  protected:
-  explicit HostLaunch(int device, const Context* context = nullptr) noexcept
-      : device_(device), context_(context) {}
+  explicit HostLaunch(int device, const Context* context = nullptr, int threads = 1) noexcept
+      : device_(device), threads_(threads), context_(context) {}
   ~HostLaunch() = default;
 
  private:
   virtual void* resolve(void* pointer, std::size_t bytes) const noexcept = 0;
   int device_;
+  int threads_;
   const Context* context_;
 };
 

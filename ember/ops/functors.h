@@ -13,6 +13,10 @@ template <class Op>
 inline constexpr bool computes_as_float = true;
 template <>
 inline constexpr bool computes_as_float<elementwise::nextafter> = false;
+template <>
+inline constexpr bool computes_as_float<elementwise::neg> = false;
+template <>
+inline constexpr bool computes_as_float<elementwise::abs> = false;
 
 /// An element-wise operation on elements of type T.
 template <class Op, class T>
@@ -31,6 +35,29 @@ struct Apply {
     return convert<Output>(Op::template apply<Compute<T>, T>(x...));
   }
 };
+
+/// Operations on signs alone, on the bits of 16-bit numbers: what is done with them stays exact.
+template <std::uint16_t kept, std::uint16_t turned>
+struct ApplyToSign {
+  static constexpr int kInputs = 1;
+  static constexpr bool kFills = false;
+  using Output = std::uint16_t;
+  template <int k>
+  using Input = std::uint16_t;
+  template <int k>
+  using Computed = std::uint16_t;
+  EMBER_HD static std::uint16_t call(std::uint16_t x) {
+    return static_cast<std::uint16_t>((x & kept) ^ turned);
+  }
+};
+template <>
+struct Apply<elementwise::neg, Half> : ApplyToSign<0xffff, 0x8000> {};
+template <>
+struct Apply<elementwise::neg, BFloat16> : ApplyToSign<0xffff, 0x8000> {};
+template <>
+struct Apply<elementwise::abs, Half> : ApplyToSign<0x7fff, 0> {};
+template <>
+struct Apply<elementwise::abs, BFloat16> : ApplyToSign<0x7fff, 0> {};
 
 /// Copies, and converts on the way.
 template <class From, class To>

@@ -11,7 +11,8 @@ namespace {
 /// The CPU touches its memory as it is.
 class CpuLaunch final : public driver::HostLaunch {
  public:
-  explicit CpuLaunch(const driver::Context* context) noexcept : HostLaunch(-1, context) {}
+  explicit CpuLaunch(const driver::Context* context) noexcept
+      : HostLaunch(-1, context, get_num_threads()) {}
   ~CpuLaunch() = default;
 
  private:

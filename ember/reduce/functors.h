@@ -10,6 +10,8 @@
 //   none()         the accumulator of nothing; lane_none() for lanes
 //   add(lane, x), merge(acc, other), of_lane(lane)
 //   store(args, at, acc)
+// Those whose lanes are vectors' elements besides have, for numbers and vectors of them,
+//   kLaneStart, with_term(lanes, x), with_lanes(lanes, others)
 #pragma once
 
 #include <cstdint>
@@ -69,6 +71,15 @@ struct Sum {
   static constexpr bool kExact = std::is_integral_v<T>;
 
   EMBER_HD explicit Sum(const ReduceArgs&) {}
+  static constexpr int kLaneStart = 0;
+  template <class V>
+  static V with_term(V lanes, V x) {
+    return lanes + x;
+  }
+  template <class V>
+  static V with_lanes(V lanes, V others) {
+    return lanes + others;
+  }
   EMBER_HD Acc none() const { return Acc(0); }
   EMBER_HD Lane lane_none() const { return Lane(0); }
   EMBER_HD void add(Lane& lane, T x) const { lane = m::add(lane, convert<Lane>(x)); }
@@ -91,6 +102,15 @@ struct Prod {
   static constexpr bool kExact = std::is_integral_v<T>;
 
   EMBER_HD explicit Prod(const ReduceArgs&) {}
+  static constexpr int kLaneStart = 1;
+  template <class V>
+  static V with_term(V lanes, V x) {
+    return lanes * x;
+  }
+  template <class V>
+  static V with_lanes(V lanes, V others) {
+    return lanes * others;
+  }
   EMBER_HD Acc none() const { return Acc(1); }
   EMBER_HD Lane lane_none() const { return Acc(1); }
   EMBER_HD void add(Lane& lane, T x) const { lane = m::mul(lane, convert<Lane>(x)); }
@@ -264,6 +284,15 @@ struct Norm2 {
   static constexpr bool kExact = false;
 
   EMBER_HD explicit Norm2(const ReduceArgs&) {}
+  static constexpr int kLaneStart = 0;
+  template <class V>
+  static V with_term(V lanes, V x) {
+    return lanes + x * x;
+  }
+  template <class V>
+  static V with_lanes(V lanes, V others) {
+    return lanes + others;
+  }
   EMBER_HD Acc none() const { return 0; }
   EMBER_HD Lane lane_none() const { return 0; }
   EMBER_HD void add(Lane& lane, T x) const { lane += Variance<T>::square(convert<Compute<T>>(x)); }
@@ -313,10 +342,15 @@ template <class F>
 inline constexpr bool is_extreme = false;
 template <class T, bool kLargest>
 inline constexpr bool is_extreme<Extreme<T, kLargest>> = true;
+/// Whether lanes are the elements of vectors: of real floating-point numbers.
 template <class F>
-inline constexpr bool is_sum = false;
+inline constexpr bool has_lanes = false;
 template <class T>
-inline constexpr bool is_sum<Sum<T>> = true;
+inline constexpr bool has_lanes<Sum<T>> = is_floating<T>;
+template <class T>
+inline constexpr bool has_lanes<Prod<T>> = is_floating<T>;
+template <class T>
+inline constexpr bool has_lanes<Norm2<T>> = is_floating<T>;
 template <class F>
 inline constexpr bool is_count = false;
 template <class T>

@@ -106,8 +106,30 @@ EMBER_HD T sign(T x) {
   }
 }
 
+namespace detail {
+/// `ordinary`: the arguments are known to be, and no call of the C library is wanted.
+template <bool ordinary, class T>
+EMBER_HD T fmod_of(T x, T y) {
+  if constexpr (ordinary)
+    return fmod_float(x, y);
+  else
+    return fmod(x, y);
+}
+template <bool ordinary, class T>
+EMBER_HD T general_power(T x, T y) {
+#if !defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4)
+    if (ordinary || is_ordinary_power(x, y)) return pow_float(x, y);
+#endif
+  if constexpr (sizeof(T) == 4)
+    return ::powf(x, y);
+  else
+    return ::pow(x, y);
+}
+}  // namespace detail
+
 /// The quotient rounded down. Integers: zero when y is zero.
-template <class T>
+template <bool ordinary = false, class T>
 EMBER_HD T floor_divide(T x, T y) {
   if constexpr (is_integer<T>) {
     if (y == 0) return 0;
@@ -121,7 +143,7 @@ EMBER_HD T floor_divide(T x, T y) {
   } else {
     if (y == 0) return x / y;
     // Through the exact remainder: rounding x / y first can give one too many.
-    const T rest = fmod(x, y);
+    const T rest = detail::fmod_of<ordinary>(x, y);
     T quotient = (x - rest) / y;
     if (rest != 0 && ((y < 0) != (rest < 0))) quotient -= 1;
     if (quotient == 0) return copysign(T(0), x / y);
@@ -130,7 +152,7 @@ EMBER_HD T floor_divide(T x, T y) {
   }
 }
 /// What is left of x, with the sign of y.
-template <class T>
+template <bool ordinary = false, class T>
 EMBER_HD T remainder(T x, T y) {
   if constexpr (is_integer<T>) {
     if (y == 0) return 0;
@@ -142,7 +164,7 @@ EMBER_HD T remainder(T x, T y) {
       return static_cast<T>(x % y);
     }
   } else {
-    const T rest = fmod(x, y);
+    const T rest = detail::fmod_of<ordinary>(x, y);
     return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
   }
 }
@@ -171,8 +193,8 @@ EMBER_HD T truncated_remainder(T x, T y) {
   }
 }
 
-// NaN wins in maximum and minimum, and loses in fmax and fmin. One choice after the other: clamp is
-// two of them, and compilers make vectors of choices, not of conditions with an "or".
+// NaN wins in maximum and minimum, and loses in fmax and fmin. One choice after the other:
+// compilers make vectors of choices, not of conditions with an "or".
 template <class T>
 EMBER_HD T maximum(T x, T y) {
   const T larger = x > y ? x : y;
@@ -201,7 +223,7 @@ EMBER_HD T fmin(T x, T y) {
 /// Integers: by squaring; a negative exponent gives zero unless x is 1 or -1. Of the others,
 /// squares, cubes and reciprocals are what they are called: where y is the same for a whole loop,
 /// the compiler takes the question out of it, and the loop runs as one of multiplications.
-template <class T>
+template <bool ordinary = false, class T>
 EMBER_HD T pow(T x, T y) {
   if (y == T(2)) return mul(x, x);
   if (y == T(3)) return mul(mul(x, x), x);
@@ -224,10 +246,7 @@ EMBER_HD T pow(T x, T y) {
     }
     return result;
   } else {
-    if constexpr (sizeof(T) == 4)
-      return ::powf(x, y);
-    else
-      return ::pow(x, y);
+    return detail::general_power<ordinary>(x, y);
   }
 }
 
@@ -297,29 +316,34 @@ EMBER_HD T lerp(T start, T end, T weight) {
     return fabs(weight) < T(0.5) ? start + weight * (end - start)
                                  : end - (end - start) * (T(1) - weight);
 }
-/// The number of type E after x in the direction of y. Numbers of 16 bits are computed with as
-/// float, and are next to each other as bits.
+/// The number of type E after x in the direction of y, which are numbers of that type: by its bits,
+/// since these are in the order of the numbers.
 template <class E, class T>
 EMBER_HD T next_after(T x, T y) {
-  if constexpr (sizeof(E) == sizeof(T)) {
-    return nextafter(x, y);
-  } else {
-    E next(x);
-    const T from = next;
-    const T to = E(y);
-    if (isnan(from) || isnan(to)) return from + to;
-    if (from == to) return to;
-    if (from == 0)
-      next.bits = to < 0 ? 0x8001 : 1;
-    else
-      next.bits =
-          static_cast<std::uint16_t>((from < to) == (from > 0) ? next.bits + 1 : next.bits - 1);
-    return next;
-  }
+  using Bits = std::conditional_t<sizeof(E) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(E) == 4, std::uint32_t, std::uint64_t>>;
+  const E from(x);
+  Bits bits = 0;
+  memcpy(&bits, &from, sizeof bits);
+  // Away from zero the bits grow; from zero it is the smallest number with the sign of y.
+  bits = static_cast<Bits>(bits + ((x < y) == (x > 0) ? Bits(1) : static_cast<Bits>(-1)));
+  constexpr auto kSign = static_cast<Bits>(Bits(1) << (8 * sizeof(E) - 1));
+  const Bits smallest = static_cast<Bits>(y < 0 ? kSign + 1U : 1U);
+  bits = x == 0 ? smallest : bits;
+  E next(x);
+  memcpy(&next, &bits, sizeof bits);
+  if (isnan(x) || isnan(y)) return x + y;
+  return x == y ? y : static_cast<T>(next);
 }
+/// minimum(maximum(x, low), high), but x itself where a limit equals it. The first choices keep x
+/// if it is NaN; where limits are numbers, whether these are is not asked in every step.
 template <class T>
 EMBER_HD T clamp(T x, T low, T high) {
-  return minimum(maximum(x, low), high);
+  x = low > x ? low : x;
+  if constexpr (is_floating<T>) x = isnan(low) ? low : x;
+  x = high < x ? high : x;
+  if constexpr (is_floating<T>) x = isnan(high) ? high : x;
+  return x;
 }
 
 }  // namespace ember::inline v0::m

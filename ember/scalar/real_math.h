@@ -1,7 +1,7 @@
 // Functions of float and double by the same names on every kind of device.
 #pragma once
 
-#include "ember/scalar/float_math.h"
+#include "ember/scalar/float_angles.h"
 #include "ember/scalar/types.h"
 
 namespace ember::inline v0::m {
@@ -14,55 +14,68 @@ namespace ember::inline v0::m {
 #define EMBER_MATH_2(name)                                                    \
   EMBER_HD float name(float x, float y) { return EMBER_LIBM(name##f)(x, y); } \
   EMBER_HD double name(double x, double y) { return EMBER_LIBM(name)(x, y); }
-EMBER_MATH_1(expm1)
-EMBER_MATH_1(log1p)
-EMBER_MATH_1(sin)
-EMBER_MATH_1(cos)
-EMBER_MATH_1(tan)
-EMBER_MATH_1(asin)
-EMBER_MATH_1(acos)
-EMBER_MATH_1(atan)
-EMBER_MATH_1(sinh)
-EMBER_MATH_1(cosh)
-EMBER_MATH_1(asinh)
-EMBER_MATH_1(acosh)
-EMBER_MATH_1(atanh)
-EMBER_MATH_1(erf)
-EMBER_MATH_1(erfc)
 EMBER_MATH_1(sqrt)
 EMBER_MATH_1(ceil)
 EMBER_MATH_1(floor)
 EMBER_MATH_1(trunc)
 EMBER_MATH_1(rint)
 EMBER_MATH_1(fabs)
-EMBER_MATH_2(atan2)
-EMBER_MATH_2(hypot)
 EMBER_MATH_2(copysign)
 EMBER_MATH_2(nextafter)
-EMBER_MATH_2(fmod)
+
+// Where compilers make no vectors of a call, those of float are our own on the host: those for any
+// argument, and those for ordinary ones, of which the C library does the others.
 #if defined(__CUDA_ARCH__)
-EMBER_MATH_1(exp)
-EMBER_MATH_1(exp2)
-EMBER_MATH_1(tanh)
-EMBER_MATH_1(log)
-EMBER_MATH_1(log2)
-EMBER_MATH_1(log10)
+#define EMBER_FLOAT_1(name) EMBER_MATH_1(name)
+#define EMBER_FLOAT_2(name) EMBER_MATH_2(name)
+#define EMBER_ORDINARY_1(name, is_ordinary) EMBER_MATH_1(name)
+#define EMBER_ORDINARY_2(name, is_ordinary) EMBER_MATH_2(name)
 #else
-EMBER_HD float exp(float x) { return detail::exp_float(x); }
-EMBER_HD float exp2(float x) { return detail::exp2_float(x); }
-EMBER_HD float tanh(float x) { return detail::tanh_float(x); }
-EMBER_HD float log(float x) { return detail::log_float(x, 0.69314718055994531, 1); }
-EMBER_HD float log2(float x) { return detail::log_float(x, 1, 1.4426950408889634); }
-EMBER_HD float log10(float x) {
-  return detail::log_float(x, 0.30102999566398120, 0.43429448190325183);
-}
-EMBER_HD double exp(double x) { return EMBER_LIBM(exp)(x); }
-EMBER_HD double exp2(double x) { return EMBER_LIBM(exp2)(x); }
-EMBER_HD double tanh(double x) { return EMBER_LIBM(tanh)(x); }
-EMBER_HD double log(double x) { return EMBER_LIBM(log)(x); }
-EMBER_HD double log2(double x) { return EMBER_LIBM(log2)(x); }
-EMBER_HD double log10(double x) { return EMBER_LIBM(log10)(x); }
+#define EMBER_FLOAT_1(name)                                        \
+  EMBER_HD float name(float x) { return detail::name##_float(x); } \
+  EMBER_HD double name(double x) { return EMBER_LIBM(name)(x); }
+#define EMBER_FLOAT_2(name)                                                    \
+  EMBER_HD float name(float x, float y) { return detail::name##_float(x, y); } \
+  EMBER_HD double name(double x, double y) { return EMBER_LIBM(name)(x, y); }
+#define EMBER_ORDINARY_1(name, is_ordinary)                                           \
+  EMBER_HD float name(float x) {                                                      \
+    return detail::is_ordinary(x) ? detail::name##_float(x) : EMBER_LIBM(name##f)(x); \
+  }                                                                                   \
+  EMBER_HD double name(double x) { return EMBER_LIBM(name)(x); }
+#define EMBER_ORDINARY_2(name, is_ordinary)                                                    \
+  EMBER_HD float name(float x, float y) {                                                      \
+    return detail::is_ordinary(x, y) ? detail::name##_float(x, y) : EMBER_LIBM(name##f)(x, y); \
+  }                                                                                            \
+  EMBER_HD double name(double x, double y) { return EMBER_LIBM(name)(x, y); }
 #endif
+EMBER_FLOAT_1(exp)
+EMBER_FLOAT_1(exp2)
+EMBER_FLOAT_1(expm1)
+EMBER_FLOAT_1(log)
+EMBER_FLOAT_1(log2)
+EMBER_FLOAT_1(log10)
+EMBER_FLOAT_1(log1p)
+EMBER_ORDINARY_1(sin, is_ordinary_angle)
+EMBER_ORDINARY_1(cos, is_ordinary_angle)
+EMBER_ORDINARY_1(tan, is_ordinary_angle)
+EMBER_FLOAT_1(asin)
+EMBER_FLOAT_1(acos)
+EMBER_FLOAT_1(atan)
+EMBER_FLOAT_1(sinh)
+EMBER_FLOAT_1(cosh)
+EMBER_FLOAT_1(tanh)
+EMBER_FLOAT_1(asinh)
+EMBER_FLOAT_1(acosh)
+EMBER_FLOAT_1(atanh)
+EMBER_FLOAT_1(erf)
+EMBER_FLOAT_1(erfc)
+EMBER_FLOAT_2(atan2)
+EMBER_FLOAT_2(hypot)
+EMBER_ORDINARY_2(fmod, is_ordinary_quotient)
+#undef EMBER_FLOAT_1
+#undef EMBER_FLOAT_2
+#undef EMBER_ORDINARY_1
+#undef EMBER_ORDINARY_2
 #undef EMBER_MATH_1
 #undef EMBER_MATH_2
 

@@ -1,4 +1,5 @@
 // The extension module ember._C, with its submodule cuda.
+#include "ember/base/team.h"
 #include "ember/version.h"
 #include "python.h"
 
@@ -34,6 +35,11 @@ NB_MODULE(_C, m) {
   m.doc() = "Tensors and CUDA semantics on real and simulated devices.";
   m.attr("__version__") = EMBER_VERSION_STRING;
   m.def("_refuse_name", &refuse_name);
+  m.def("get_num_threads", &ember::get_num_threads,
+        "How many threads an operation on CPU tensors uses at most.");
+  m.def("set_num_threads", &ember::set_num_threads, nb::arg("threads"),
+        "Sets how many threads an operation on CPU tensors uses at most. ValueError unless it is "
+        "positive.");
   bind_embedding();
   bind_errors(m);
   bind_dtypes(m);

@@ -325,43 +325,5 @@ TEST(Floats, FunctionsAreThoseOfMathematics) {
   }
 }
 
-// The host's own functions of float: nearest but for rare ties, over all of float's range.
-TEST(Floats, HostFunctionsRoundOnce) {
-  struct Case {
-    const char* name;
-    float (*function)(float);
-    long double (*exact)(long double);
-  };
-  const std::vector<Case> cases{
-      {"exp", [](float x) { return m::exp(x); }, [](long double x) { return std::exp(x); }},
-      {"exp2", [](float x) { return m::exp2(x); }, [](long double x) { return std::exp2(x); }},
-      {"tanh", [](float x) { return m::tanh(x); }, [](long double x) { return std::tanh(x); }},
-      {"log", [](float x) { return m::log(x); }, [](long double x) { return std::log(x); }},
-      {"log2", [](float x) { return m::log2(x); }, [](long double x) { return std::log2(x); }},
-      {"log10", [](float x) { return m::log10(x); }, [](long double x) { return std::log10(x); }},
-  };
-  for (const Case& one : cases)
-    for (std::uint64_t bits = 0; bits < 0x100000000U; bits += 40009) {
-      // Zeros, infinities and the numbers beside them, and a sample of the others.
-      const std::uint64_t nearest = bits >> 31 << 31 | (bits & 0x7f800000U);
-      for (const std::uint64_t pattern : {bits, nearest, nearest + 1}) {
-        const float x = detail::float_from_bits(static_cast<std::uint32_t>(pattern));
-        const float found = one.function(x);
-        const long double exact = one.exact(x);
-        const auto expected = static_cast<float>(exact);
-        if (std::isnan(expected)) {
-          ASSERT_TRUE(std::isnan(found)) << one.name << "(" << x << ")";
-        } else if (std::isinf(expected) || expected == 0) {
-          ASSERT_EQ(found, expected) << one.name << "(" << x << ")";
-          ASSERT_EQ(std::signbit(found), std::signbit(expected)) << one.name << "(" << x << ")";
-        } else {
-          const int exponent = std::max(std::ilogb(expected), -126);
-          ASSERT_LE(std::abs(static_cast<double>(found - exact)), std::ldexp(0.51, exponent - 23))
-              << one.name << "(" << x << ")";
-        }
-      }
-    }
-}
-
 }  // namespace
 }  // namespace ember::test

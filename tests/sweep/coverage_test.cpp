@@ -89,9 +89,10 @@ const std::set<std::string>& others() {
       "empty_out", "zeros_out", "ones_out", "full_out", "arange_out", "rand_out", "randn_out",
       "randint_out", "randperm_out", "normal_out", "bernoulli_out", "multinomial_out",
       // Of dtypes, devices and generators.
-      "result_type", "clear_blas_workspaces", "seed", "seed_all", "initial_seed", "manual_seed",
-      "manual_seed_all", "get_rng_state", "get_rng_state_all", "get_rng_state_offset",
-      "set_rng_state", "set_rng_state_all", "set_rng_state_offset"};
+      "get_num_threads", "set_num_threads", "result_type", "clear_blas_workspaces", "seed",
+      "seed_all", "initial_seed", "manual_seed", "manual_seed_all", "get_rng_state",
+      "get_rng_state_all", "get_rng_state_offset", "set_rng_state", "set_rng_state_all",
+      "set_rng_state_offset"};
   return *kNames;
 }
 

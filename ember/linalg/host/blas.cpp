@@ -27,7 +27,8 @@ bool load(void* library, Blas& out) {
   return resolve(library, "cblas_sgemm", out.sgemm) && resolve(library, "cblas_dgemm", out.dgemm) &&
          resolve(library, "cblas_cgemm", out.cgemm) && resolve(library, "cblas_zgemm", out.zgemm) &&
          resolve(library, "cblas_sgemv", out.sgemv) && resolve(library, "cblas_dgemv", out.dgemv) &&
-         resolve(library, "cblas_cgemv", out.cgemv) && resolve(library, "cblas_zgemv", out.zgemv);
+         resolve(library, "cblas_cgemv", out.cgemv) && resolve(library, "cblas_zgemv", out.zgemv) &&
+         resolve(library, "cblas_sdot", out.sdot) && resolve(library, "cblas_ddot", out.ddot);
 }
 
 /// The reference implementation, which distributions install under the general names, is slower
@@ -92,6 +93,13 @@ auto gemm_of(const Blas& blas) {
     return blas.zgemm;
 }
 template <class T>
+auto dot_of(const Blas& blas) {
+  if constexpr (std::is_same_v<T, float>)
+    return blas.sdot;
+  else
+    return blas.ddot;
+}
+template <class T>
 auto gemv_of(const Blas& blas) {
   if constexpr (std::is_same_v<T, float>)
     return blas.sgemv;
@@ -129,6 +137,15 @@ bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const
     else
       return value;
   };
+  if constexpr (!is_complex<T>) {
+    if (args.m == 1 && args.n == 1) {
+      T sum = alpha * dot_of<T>(blas)(narrow(args.k), a, args.transpose_a ? 1 : narrow(args.lda), b,
+                                      args.transpose_b ? narrow(args.ldb) : 1);
+      if (args.reads_c()) sum += beta * *c;
+      *c = sum;
+      return true;
+    }
+  }
   if ((args.m == 1 || args.n == 1) && !args.reads_c()) {
     // Not every library leaves the old elements of a vector alone if beta is zero.
     const std::int64_t step = args.n == 1 ? 1 : args.ldc;

@@ -17,12 +17,16 @@ struct Blas {
   template <class T>
   using Gemv = void (*)(int order, int transpose, int m, int n, T alpha, const void* a, int lda,
                         const void* x, int incx, T beta, void* y, int incy);
+  template <class T>
+  using Dot = T (*)(int n, const T* x, int incx, const T* y, int incy);
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
   Gemm<const void*> cgemm = nullptr, zgemm = nullptr;
   Gemv<float> sgemv = nullptr;
   Gemv<double> dgemv = nullptr;
   Gemv<const void*> cgemv = nullptr, zgemv = nullptr;
+  Dot<float> sdot = nullptr;
+  Dot<double> ddot = nullptr;
   std::string name;  ///< what was opened
 };
 

@@ -141,6 +141,30 @@ class Scale {
   bool plain_ = false;
 };
 
+/// The sum of the products of two lines of `count` elements, in lanes, and blocks of them, so that
+/// rounding errors stay small; for real numbers.
+template <class T>
+typename Computed<T>::Number line_product(const T* x, std::int64_t x_step, const T* y,
+                                          std::int64_t y_step, std::int64_t count) {
+  using R = typename Computed<T>::Number;
+  constexpr int kLanes = 32;
+  constexpr std::int64_t kBlock = 4096;
+  R sum = 0;
+  for (std::int64_t first = 0; first < count; first += kBlock) {
+    const std::int64_t last = std::min(first + kBlock, count);
+    R lanes[kLanes] = {};
+    std::int64_t i = first;
+    if (x_step == 1 && y_step == 1)
+      for (; i + kLanes <= last; i += kLanes)
+        for (int k = 0; k < kLanes; ++k) lanes[k] += convert<R>(x[i + k]) * convert<R>(y[i + k]);
+    for (; i < last; ++i) lanes[0] += convert<R>(x[i * x_step]) * convert<R>(y[i * y_step]);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+    sum += lanes[0];
+  }
+  return sum;
+}
+
 }  // namespace
 
 template <class T>
@@ -157,6 +181,13 @@ Status own_gemm(const driver::GemmArgs& args, const T* a_data, const T* b_data,
   if (args.transpose_b) std::swap(b.row, b.column);
   std::int64_t m = args.m;
   std::int64_t n = args.n;
+  if constexpr (kPlanes == 1) {
+    if (m == 1 && n == 1) {
+      const R sum = line_product(a_data, a.column, b_data, b.row, args.k);
+      Scale<T>(args).store(*c_data, &sum, 1);
+      return {};
+    }
+  }
   if (m < inner.rows && m < n) {
     // Few rows would leave most of a register unused: the transposed product has few columns.
     std::swap(m, n);

@@ -1,10 +1,15 @@
 // The host implementation of element-wise kernels: for the CPU and for simulated devices.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "ember/ops/functors.h"
+#include "ember/ops/host/half_rows.h"
+#include "ember/ops/host/ordinary.h"
+#include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
 
 namespace ember::inline v0::ops::host {
@@ -116,12 +121,34 @@ constexpr bool has_row(unsigned fixed) {
 }
 
 /// Whether an operation does so much with each element that wider vectors are quicker: functions,
-/// and comparisons, whose truth values have to be brought together.
+/// comparisons, whose truth values have to be brought together, and what only wide ones can do.
 template <class F>
 inline constexpr bool computes_much = false;
+template <class To>
+inline constexpr bool computes_much<Cast<std::int64_t, To>> = is_floating<To>;
 template <class Op>
 inline constexpr bool computes_much<Apply<Op, float>> =
     Op::info.ulp > 0 || Op::info.result == Result::boolean;
+
+/// Whether the result is the same for all elements, whatever they are.
+template <class F>
+inline constexpr bool is_constant = false;
+template <class T>
+inline constexpr bool is_constant<Apply<elementwise::isnan, T>> = std::is_integral_v<T>;
+template <class T>
+inline constexpr bool is_constant<Apply<elementwise::isinf, T>> = std::is_integral_v<T>;
+template <class T>
+inline constexpr bool is_constant<Apply<elementwise::isfinite, T>> = std::is_integral_v<T>;
+
+template <class T>
+EMBER_VECTOR_CODE void every_second(T* out, const T* in, std::int64_t count) {
+  EMBER_NO_ALIAS
+  for (std::int64_t i = 0; i < count - 1; ++i) out[i] = in[2 * i];
+  if (count > 0) out[count - 1] = in[2 * (count - 1)];  // there may be nothing beside the last
+}
+
+template <class F>
+inline constexpr bool is_power = std::is_same_v<F, Apply<elementwise::pow, float>>;
 
 template <class F, class Order>
 struct Rows;
@@ -131,20 +158,66 @@ struct Rows<F, std::index_sequence<k...>> {
   using Output = typename F::Output;
   template <std::size_t n>
   using In = Input<F, static_cast<int>(n)>;
+  static constexpr std::int64_t kPiece = 256;
+  static constexpr std::int64_t kWorthPacking = 32;
+  static constexpr ItemSizes kItems = {sizeof(Output),
+                                       sizeof(typename F::template Input<static_cast<int>(k)>)...};
 
   /// A row of adjacent elements in which the inputs of the mask are the same throughout and the
   /// others adjacent. An output may lie exactly on an input (in place), but never beside it.
   template <unsigned fixed>
   EMBER_VECTOR_CODE static void vector_row(Output* out, std::int64_t count, In<k>... in) {
-    EMBER_NO_ALIAS
-    for (std::int64_t i = 0; i < count; ++i)
-      out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+    any_row<fixed>(out, count, in...);
   }
   template <unsigned fixed>
   EMBER_WIDE_VECTOR_CODE static void wide_row(Output* out, std::int64_t count, In<k>... in) {
+    any_row<fixed>(out, count, in...);
+  }
+  template <unsigned fixed>
+  EMBER_HD static void any_row(Output* out, std::int64_t count, In<k>... in) {
+    if constexpr (is_power<F> && fixed == 2)
+      if (power_row(out, count, in...)) return;
+    if constexpr (std::is_same_v<F, Cast<float, Half>> && fixed == 0)
+      return (halves_of(out, in.data, count), ...);
+    if constexpr (Ordinary<F>::exists) {
+      constexpr std::int64_t kBlock = 256;
+      for (std::int64_t first = 0; first < count; first += kBlock)
+        ordinary_row<fixed>(out + first, std::min(kBlock, count - first), shifted(in, first)...);
+    } else {
+      EMBER_NO_ALIAS
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+    }
+  }
+  template <unsigned fixed>
+  EMBER_HD static void ordinary_row(Output* out, std::int64_t count, const In<k>&... in) {
+    std::uint32_t others = 0;
+    for (std::int64_t i = 0; i < count; ++i)
+      others |= static_cast<std::uint32_t>(
+          !Ordinary<F>::is(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...));
+    if (others != 0) return plain_row<fixed>(out, count, in...);
     EMBER_NO_ALIAS
     for (std::int64_t i = 0; i < count; ++i)
-      out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+      out[i] = Ordinary<F>::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+  }
+  /// Of exponents that are the same throughout, some are worth loops of their own.
+  EMBER_HD static bool power_row(Output* out, std::int64_t count, const Input<F, 0>& x,
+                                 const Input<F, 1>& exponent) {
+    const auto each = [&](const auto& function) {
+      EMBER_NO_ALIAS
+      for (std::int64_t i = 0; i < count; ++i) out[i] = function(x.data[i]);
+      return true;
+    };
+    if (exponent.value == 2) return each([](float base) { return m::mul(base, base); });
+    if (exponent.value == 3)
+      return each([](float base) { return m::mul(m::mul(base, base), base); });
+    if (exponent.value == -1) return each([](float base) { return 1 / base; });
+    return false;
+  }
+  template <class Operand>
+  EMBER_HD static Operand shifted(Operand in, std::int64_t by) {
+    if (in.data != nullptr) in.data += by * in.stride;
+    return in;
   }
   template <unsigned fixed>
   static void plain_row(Output* out, std::int64_t count, In<k>... in) {
@@ -178,7 +251,8 @@ struct Rows<F, std::index_sequence<k...>> {
 
   static void row(Output* out, std::ptrdiff_t out_stride, std::int64_t count, const In<k>&... in) {
     constexpr unsigned kMasks = 1U << sizeof...(k);
-    if (out_stride == 1 && ((in.stride == 0 || in.stride == 1) && ...)) {
+    const bool adjacent = out_stride == 1 && ((in.stride == 0 || in.stride == 1) && ...);
+    if (adjacent) {
       const unsigned mask = (((in.stride == 0 ? 1U : 0U) << k) | ...);
       const bool done = [&]<std::size_t... fixed>(std::index_sequence<fixed...>) {
         return (try_row<fixed>(mask, out, count, in...) || ...);
@@ -192,10 +266,41 @@ struct Rows<F, std::index_sequence<k...>> {
         return;
       }
     }
+    if constexpr (is_constant<F>)
+      if (!adjacent && out_stride == 1) return row(out, 1, count, In<k>{in.data, 1, in.value}...);
+    if constexpr (!F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...)) {
+      if (!adjacent && count >= kWorthPacking) return packed_row(out, out_stride, count, in...);
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       out[i * out_stride] = F::call(in.at(i)...);
       plain();
     }
+  }
+  /// Elements at a stride are brought together, so that what is done with them is the loop above.
+  static void packed_row(Output* out, std::ptrdiff_t out_stride, std::int64_t count,
+                         const In<k>&... in) {
+    std::tuple<typename In<k>::Stored[kPiece]...> pieces;
+    Output results[kPiece];
+    for (std::int64_t first = 0; first < count; first += kPiece) {
+      const std::int64_t n = std::min(kPiece, count - first);
+      Output* const to = out_stride == 1 ? out + first : results;
+      row(to, 1, n, packed(in, first, n, std::get<k>(pieces))...);
+      if (out_stride == 1) continue;
+      for (std::int64_t i = 0; i < n; ++i) out[(first + i) * out_stride] = results[i];
+    }
+  }
+  template <class Operand>
+  static Operand packed(const Operand& in, std::int64_t first, std::int64_t count,
+                        typename Operand::Stored* room) {
+    if (in.stride == 0) return in;
+    const auto* const from = in.data + first * in.stride;
+    if (in.stride == 1) return {from, 1, {}};
+    if (in.stride == 2 && has_avx2) {
+      every_second(room, from, count);
+      return {room, 1, {}};
+    }
+    for (std::int64_t i = 0; i < count; ++i) room[i] = from[i * in.stride];
+    return {room, 1, {}};
   }
   static void strided_copy(Output* out, std::int64_t count, const In<0>& in) {
     const auto* from = in.data;
@@ -273,7 +378,8 @@ struct Rows<F, std::index_sequence<k...>> {
 
 template <class F>
 Status implementation(const driver::Params& params, const HostLaunch& on) {
-  return Rows<F, std::make_index_sequence<F::kInputs>>::run(params.as<Loop>(), on);
+  using Operands = Rows<F, std::make_index_sequence<F::kInputs>>;
+  return run_in_parts(params.as<Loop>(), on, Operands::kItems, &Operands::run);
 }
 
 }  // namespace ember::inline v0::ops::host

@@ -5,6 +5,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/ops/flip_kernels.h"
 #include "ember/ops/host/indexed_loop.h"
+#include "ember/ops/host/parts.h"
 
 namespace ember::inline v0::ops {
 namespace {
@@ -32,6 +33,11 @@ struct Reach {
 };
 
 template <class T>
+EMBER_VECTOR_CODE void reverse_line(T* out, const T* in, std::int64_t count) {
+  EMBER_NO_ALIAS
+  for (std::int64_t i = 0; i < count; ++i) out[i] = in[-i];
+}
+template <class T>
 void move_line(const FlipArgs& args, T* out, const T* in) {
   const std::int64_t out_stride = args.out_stride[0];
   const std::int64_t in_stride = args.in_stride[0];
@@ -39,17 +45,13 @@ void move_line(const FlipArgs& args, T* out, const T* in) {
     std::memcpy(out, in, static_cast<std::size_t>(args.size[0]) * sizeof(T));
     return;
   }
+  if (out_stride == 1 && in_stride == -1 && host::has_avx2)
+    return reverse_line(out, in, args.size[0]);
   for (std::int64_t i = 0; i < args.size[0]; ++i) out[i * out_stride] = in[i * in_stride];
 }
 
-template <int unit>
-Status host_implementation(const driver::Params& params, const HostLaunch& on) {
-  using T = host::Unit<unit>;
-  const auto& args = params.as<FlipArgs>();
-  const T* in = Reach(args, args.in_stride).resolve(on, static_cast<const T*>(args.in));
-  if (in == nullptr) return on.fault();
-  T* out = Reach(args, args.out_stride).resolve(on, static_cast<T*>(args.out));
-  if (out == nullptr) return on.fault();
+template <class T>
+void move_all(const FlipArgs& args, T* out, const T* in) {
   std::int64_t at[kFlipDims] = {};
   for (;;) {
     move_line(args, out, in);
@@ -62,8 +64,33 @@ Status host_implementation(const driver::Params& params, const HostLaunch& on) {
       in += steps * args.in_stride[d];
       if (!carry) break;
     }
-    if (d >= args.dims) return {};
+    if (d >= args.dims) return;
   }
+}
+
+template <int unit>
+Status host_implementation(const driver::Params& params, const HostLaunch& on) {
+  using T = host::Unit<unit>;
+  const auto& args = params.as<FlipArgs>();
+  const T* in = Reach(args, args.in_stride).resolve(on, static_cast<const T*>(args.in));
+  if (in == nullptr) return on.fault();
+  T* out = Reach(args, args.out_stride).resolve(on, static_cast<T*>(args.out));
+  if (out == nullptr) return on.fault();
+  // In parts along the longest dimension, of equal ones the outermost.
+  int along = 0;
+  std::int64_t count = 1;
+  for (int d = 0; d < args.dims; ++d) {
+    count *= args.size[d];
+    if (args.size[d] >= args.size[along]) along = d;
+  }
+  on.in_pieces(args.size[along], host::least_steps(count / args.size[along]),
+               [&](std::int64_t first, std::int64_t last) {
+                 FlipArgs part = args;
+                 part.size[along] = last - first;
+                 move_all(part, out + first * args.out_stride[along],
+                          in + first * args.in_stride[along]);
+               });
+  return {};
 }
 
 constinit driver::Kernel kernels[] = {

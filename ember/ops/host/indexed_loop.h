@@ -9,6 +9,7 @@
 #include <string>
 
 #include "ember/driver/kernel.h"
+#include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
 #include "ember/ops/indexed_args.h"
 #include "ember/scalar/math.h"
@@ -103,20 +104,11 @@ inline Status checked_index(const IndexedArgs& args, const HostLaunch& on,
   return bad == nullptr ? Status() : out_of_bounds(*bad, args.dim, args.limit);
 }
 
-/// Goes through every position with the elements that meet there. `reads`: the index says where the
-/// source is; otherwise where the target is.
+/// Goes through every position with the elements that meet there, whose memory is resolved.
+/// `reads`: the index says where the source is; otherwise where the target is.
 template <bool reads, class T, class Move>
-Status each_pair(const driver::Params& params, const HostLaunch& on, const Move& move) {
-  const auto& args = params.as<IndexedArgs>();
-  const std::int64_t* index = nullptr;
-  EMBER_TRY(checked_index(args, on, index));
-  const auto reach = static_cast<std::size_t>((args.limit - 1) * args.step);
-  T* target = on.at(static_cast<T*>(args.target),
-                    span(args, args.target_stride) + (reads ? std::size_t{0} : reach));
-  if (target == nullptr) return on.fault();
-  const T* source = on.at(static_cast<const T*>(args.source),
-                          span(args, args.source_stride) + (reads ? reach : std::size_t{0}));
-  if (source == nullptr) return on.fault();
+void move_pairs(const IndexedArgs& args, T* target, const T* source, const std::int64_t* index,
+                const Move& move) {
   const std::int64_t count = args.size[0];
   const std::int64_t target_stride = args.target_stride[0];
   const std::int64_t source_stride = args.source_stride[0];
@@ -147,6 +139,38 @@ Status each_pair(const driver::Params& params, const HostLaunch& on, const Move&
                  source[s + n * source_stride]);
     }
   });
+}
+
+template <bool reads, class T, class Move>
+Status each_pair(const driver::Params& params, const HostLaunch& on, const Move& move) {
+  const auto& args = params.as<IndexedArgs>();
+  const std::int64_t* index = nullptr;
+  EMBER_TRY(checked_index(args, on, index));
+  const auto reach = static_cast<std::size_t>((args.limit - 1) * args.step);
+  T* target = on.at(static_cast<T*>(args.target),
+                    span(args, args.target_stride) + (reads ? std::size_t{0} : reach));
+  if (target == nullptr) return on.fault();
+  const T* source = on.at(static_cast<const T*>(args.source),
+                          span(args, args.source_stride) + (reads ? reach : std::size_t{0}));
+  if (source == nullptr) return on.fault();
+  if constexpr (!reads) {
+    move_pairs<reads>(args, target, source, index, move);  // in order: several may meet in a place
+  } else {
+    int along = 0;
+    std::int64_t count = 1;
+    for (int d = 0; d < args.dims; ++d) {
+      count *= args.size[d];
+      if (args.size[d] >= args.size[along]) along = d;
+    }
+    on.in_pieces(args.size[along], least_steps(count / args.size[along]),
+                 [&](std::int64_t first, std::int64_t last) {
+                   IndexedArgs part = args;
+                   part.size[along] = last - first;
+                   move_pairs<reads>(part, target + first * args.target_stride[along],
+                                     source + first * args.source_stride[along],
+                                     index + first * args.index_stride[along], move);
+                 });
+  }
   return {};
 }
 

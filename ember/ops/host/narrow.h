@@ -7,12 +7,14 @@
 
 #include "ember/ops/elementwise_kernels.h"
 #include "ember/ops/host/elementwise_loop.h"
+#include "ember/ops/host/half_rows.h"
 
 namespace ember::inline v0::ops::host {
 
-/// An operation on adjacent floats. The output is float, or bool where the operation says so.
-using FloatBlock = void (*)(void* out, std::int64_t count, const float* x, const float* y,
-                            const float* z);
+/// An operation on adjacent floats, or, where `fixed` has an input's bit, on one throughout. The
+/// output is float, or bool where the operation says so.
+using FloatBlock = void (*)(void* out, std::int64_t count, const float* const* inputs,
+                            unsigned fixed);
 
 /// The blocks of all operations for elements of type T, in the order of OpId; null where there is
 /// none. Only float has them. (Hidden by name: g++ takes specialisations for builtin types out of
@@ -21,15 +23,15 @@ template <class T>
 [[gnu::visibility("hidden")]] const FloatBlock* float_blocks();
 
 template <class F, std::size_t... k>
-void call_block(void* out, std::int64_t count, const float* const* inputs,
+void call_block(void* out, std::int64_t count, const float* const* inputs, unsigned fixed,
                 std::index_sequence<k...>) {
-  Rows<F, std::index_sequence<k...>>::row(static_cast<typename F::Output*>(out), 1, count,
-                                          Input<F, static_cast<int>(k)>{inputs[k], 1, {}}...);
+  Rows<F, std::index_sequence<k...>>::row(
+      static_cast<typename F::Output*>(out), 1, count,
+      Input<F, static_cast<int>(k)>{inputs[k], ((fixed >> k) & 1U) != 0 ? 0 : 1, *inputs[k]}...);
 }
 template <class F>
-void float_block(void* out, std::int64_t count, const float* x, const float* y, const float* z) {
-  const float* const inputs[] = {x, y, z};
-  call_block<F>(out, count, inputs, std::make_index_sequence<F::kInputs>());
+void float_block(void* out, std::int64_t count, const float* const* inputs, unsigned fixed) {
+  call_block<F>(out, count, inputs, fixed, std::make_index_sequence<F::kInputs>());
 }
 template <class Op, class T>
 constexpr FloatBlock block_of() {
@@ -41,18 +43,35 @@ constexpr FloatBlock block_of() {
 
 /// `count` elements at a stride as floats, and back.
 template <class T>
-EMBER_VECTOR_CODE void widen_adjacent(float* to, const T* from, std::int64_t count) {
+EMBER_HD void widen_all(float* to, const T* from, std::int64_t count) {
   EMBER_NO_ALIAS
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
 }
 template <class T>
-EMBER_VECTOR_CODE void narrow_adjacent(T* to, const float* from, std::int64_t count) {
+EMBER_HD void narrow_all(T* to, const float* from, std::int64_t count) {
   EMBER_NO_ALIAS
   for (std::int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
 }
 template <class T>
+EMBER_WIDE_VECTOR_CODE void widen_wide(float* to, const T* from, std::int64_t count) {
+  widen_all(to, from, count);
+}
+template <class T>
+EMBER_WIDE_VECTOR_CODE void narrow_wide(T* to, const float* from, std::int64_t count) {
+  narrow_all(to, from, count);
+}
+template <class T>
+EMBER_VECTOR_CODE void widen_vector(float* to, const T* from, std::int64_t count) {
+  widen_all(to, from, count);
+}
+template <class T>
+EMBER_VECTOR_CODE void narrow_vector(T* to, const float* from, std::int64_t count) {
+  narrow_all(to, from, count);
+}
+template <class T>
 void widen(float* to, const T* from, std::ptrdiff_t stride, std::int64_t count) {
-  if (has_avx2 && stride == 1) return widen_adjacent(to, from, count);
+  if (has_avx512 && stride == 1) return widen_wide(to, from, count);
+  if (has_avx2 && stride == 1) return widen_vector(to, from, count);
   for (std::int64_t i = 0; i < count; ++i) {
     to[i] = static_cast<float>(from[i * stride]);
     plain();
@@ -60,8 +79,12 @@ void widen(float* to, const T* from, std::ptrdiff_t stride, std::int64_t count) 
 }
 template <class To, class From>
 void store(To* to, std::ptrdiff_t stride, const From* from, std::int64_t count) {
-  if constexpr (std::is_same_v<From, float>)
-    if (has_avx2 && stride == 1) return narrow_adjacent(to, from, count);
+  if constexpr (std::is_same_v<From, float>) {
+    if constexpr (std::is_same_v<To, Half>)
+      if (has_avx2 && stride == 1) return halves_of(to, from, count);
+    if (has_avx512 && stride == 1) return narrow_wide(to, from, count);
+    if (has_avx2 && stride == 1) return narrow_vector(to, from, count);
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     to[i * stride] = To(from[i]);
     plain();
@@ -77,21 +100,22 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
   if (out == nullptr) return on.fault();
   const T* in[3] = {};
   alignas(64) float pieces[3][kPiece];
-  const std::int64_t length = loop.flat() ? loop.count : loop.size[0];
-  const std::int64_t most = std::min(length, kPiece);
+  unsigned fixed = 0;
   for (int k = 0; k < inputs; ++k) {
+    if (loop.stride[k + 1][0] == 0) fixed |= 1U << k;
     if (loop.number[k + 1] >= 0) {
-      std::fill_n(pieces[k], most, loop.number_as<float>(k + 1));
+      pieces[k][0] = loop.number_as<float>(k + 1);
     } else {
       in[k] = on.at(static_cast<const T*>(loop.data[k + 1]), loop.span(k + 1));
       if (in[k] == nullptr) return on.fault();
     }
   }
+  const float* const operands[3] = {pieces[0], pieces[1], pieces[2]};
+  const std::int64_t length = loop.flat() ? loop.count : loop.size[0];
   const std::ptrdiff_t out_stride = loop.flat() ? 1 : loop.stride[0][0];
   const auto row = [&] {
     for (int k = 0; k < inputs; ++k)
-      if (in[k] != nullptr && loop.stride[k + 1][0] == 0)
-        std::fill_n(pieces[k], most, static_cast<float>(*in[k]));
+      if (in[k] != nullptr && loop.stride[k + 1][0] == 0) pieces[k][0] = static_cast<float>(*in[k]);
     for (std::int64_t begin = 0; begin < length; begin += kPiece) {
       const std::int64_t count = std::min(kPiece, length - begin);
       for (int k = 0; k < inputs; ++k) {
@@ -100,7 +124,7 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
           widen(pieces[k], in[k] + begin * stride, stride, count);
       }
       alignas(64) Stored results[kPiece];
-      block(results, count, pieces[0], pieces[1], pieces[2]);
+      block(results, count, operands, fixed);
       store(out + begin * out_stride, out_stride, results, count);
     }
   };
@@ -119,8 +143,11 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
 template <OpId op, class Op, class T>
 Status narrow_implementation(const driver::Params& params, const HostLaunch& on) {
   using Output = typename Apply<Op, T>::Output;
-  return run_narrow<T, Output>(params.as<Loop>(), on, Op::info.operands,
-                               float_blocks<float>()[static_cast<int>(op)]);
+  constexpr ItemSizes kItems = {sizeof(Output), sizeof(T), sizeof(T), sizeof(T)};
+  return run_in_parts(params.as<Loop>(), on, kItems, [](const Loop& loop, const HostLaunch& here) {
+    return run_narrow<T, Output>(loop, here, Op::info.operands,
+                                 float_blocks<float>()[static_cast<int>(op)]);
+  });
 }
 
 }  // namespace ember::inline v0::ops::host

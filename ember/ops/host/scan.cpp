@@ -1,6 +1,8 @@
 // The host implementations of cumsum and cumprod.
 #include <algorithm>
 
+#include "ember/ops/host/parts.h"
+#include "ember/ops/host/vector.h"
 #include "ember/ops/scan_args.h"
 #include "ember/ops/scan_kernels.h"
 #include "ember/scalar/math.h"
@@ -35,30 +37,65 @@ using Accumulated = std::conditional_t<
     std::is_same_v<T, float>, double,
     std::conditional_t<std::is_same_v<T, Complex<float>>, Complex<double>, Compute<T>>>;
 
+/// As many columns at a time as lie in a cache line or two.
+constexpr std::int64_t kColumns = 16;
+
+/// Tiles [first, last): a row each, or some columns.
+template <class Op, class T>
+EMBER_HD void scan_tiles(const ScanArgs& args, const T* in, T* out, std::int64_t first,
+                         std::int64_t last) {
+  using A = Accumulated<T>;
+  if (args.inner == 1) {
+    for (std::int64_t row = first; row < last; ++row) {
+      A sum = Op::template first<A>();
+      for (std::int64_t at = row * args.n; at < (row + 1) * args.n; ++at) {
+        sum = Op::join(sum, convert<A>(in[at]));
+        out[at] = convert<T>(sum);
+      }
+    }
+    return;
+  }
+  const std::int64_t across = (args.inner + kColumns - 1) / kColumns;
+  for (std::int64_t tile = first; tile < last; ++tile) {
+    const std::int64_t column = tile % across * kColumns;
+    const std::int64_t start = tile / across * args.n * args.inner + column;
+    const std::int64_t width = std::min(kColumns, args.inner - column);
+    A sums[kColumns];
+    for (A& sum : sums) sum = Op::template first<A>();
+    for (std::int64_t i = 0; i < args.n; ++i) {
+      const T* const x = in + start + i * args.inner;
+      T* const y = out + start + i * args.inner;
+      EMBER_NO_ALIAS
+      for (std::int64_t c = 0; c < width; ++c) {
+        sums[c] = Op::join(sums[c], convert<A>(x[c]));
+        y[c] = convert<T>(sums[c]);
+      }
+    }
+  }
+}
+template <class Op, class T>
+EMBER_VECTOR_CODE void vector_tiles(const ScanArgs& args, const T* in, T* out, std::int64_t first,
+                                    std::int64_t last) {
+  scan_tiles<Op>(args, in, out, first, last);
+}
+
 template <class Op, class T>
 Status implementation(const driver::Params& params, const driver::HostLaunch& on) {
-  using A = Accumulated<T>;
   const auto& args = params.as<ScanArgs>();
   const auto count = static_cast<std::size_t>(args.outer * args.n * args.inner);
   const T* in = on.at(static_cast<const T*>(args.in), count);
   if (in == nullptr) return on.fault();
   T* out = on.at(static_cast<T*>(args.out), count);
   if (out == nullptr) return on.fault();
-  // As many columns at a time as lie in a cache line or two.
-  constexpr std::int64_t kColumns = 16;
-  for (std::int64_t o = 0; o < args.outer;
-       ++o, in += args.n * args.inner, out += args.n * args.inner)
-    for (std::int64_t first = 0; first < args.inner; first += kColumns) {
-      const std::int64_t columns = std::min(kColumns, args.inner - first);
-      A sums[kColumns];
-      for (A& sum : sums) sum = Op::template first<A>();
-      for (std::int64_t i = 0; i < args.n; ++i)
-        for (std::int64_t c = 0; c < columns; ++c) {
-          const std::int64_t at = i * args.inner + first + c;
-          sums[c] = Op::join(sums[c], convert<A>(in[at]));
-          out[at] = convert<T>(sums[c]);
-        }
-    }
+  const std::int64_t width = std::min(kColumns, args.inner);
+  const std::int64_t tiles = args.outer * ((args.inner + kColumns - 1) / kColumns);
+  on.in_pieces(tiles, host::least_steps(args.n * width),
+               [&](std::int64_t first, std::int64_t last) {
+                 if (host::has_avx2) return vector_tiles<Op>(args, in, out, first, last);
+#if EMBER_HOST_AVX2
+                 scan_tiles<Op>(args, in, out, first, last);
+#endif
+               });
   return {};
 }
 

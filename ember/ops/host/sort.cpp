@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ember/base/huge_pages.h"
+#include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
 #include "ember/ops/sort_args.h"
 #include "ember/ops/sort_kernels.h"
@@ -97,20 +98,12 @@ std::int64_t skip(const Key* in, std::int64_t i, std::int64_t n, KeyOrder order,
 }
 
 template <class Key>
-Status topk_implementation(const Params& params, const HostLaunch& on) {
-  const auto& args = params.as<TopkArgs>();
-  const auto outputs = static_cast<std::size_t>(args.rows * args.k);
-  const Key* in =
-      on.at(static_cast<const Key*>(args.in), static_cast<std::size_t>(args.rows * args.n));
-  if (in == nullptr) return on.fault();
-  Key* values = on.at(static_cast<Key*>(args.values), outputs);
-  if (values == nullptr) return on.fault();
-  std::int64_t* indices = on.at(args.indices, outputs);
-  if (indices == nullptr) return on.fault();
+Status topk_rows(const TopkArgs& args, const Key* in, Key* values, std::int64_t* indices,
+                 std::int64_t rows) {
   const auto best = make_entries<Entry<Key>>(args.k);
   if (best == nullptr) return no_memory(args.k);
   Entry<Key>* const end = best.get() + args.k;
-  for (std::int64_t row = 0; row < args.rows; ++row, in += args.n) {
+  for (std::int64_t row = 0; row < rows; ++row, in += args.n) {
     for (std::int64_t i = 0; i < args.k; ++i)
       best[static_cast<std::size_t>(i)] = {args.order.key(in[i]), i};
     // The worst of the best is in front.
@@ -132,6 +125,24 @@ Status topk_implementation(const Params& params, const HostLaunch& on) {
     }
   }
   return {};
+}
+
+template <class Key>
+Status topk_implementation(const Params& params, const HostLaunch& on) {
+  const auto& args = params.as<TopkArgs>();
+  const auto outputs = static_cast<std::size_t>(args.rows * args.k);
+  const Key* in =
+      on.at(static_cast<const Key*>(args.in), static_cast<std::size_t>(args.rows * args.n));
+  if (in == nullptr) return on.fault();
+  Key* values = on.at(static_cast<Key*>(args.values), outputs);
+  if (values == nullptr) return on.fault();
+  std::int64_t* indices = on.at(args.indices, outputs);
+  if (indices == nullptr) return on.fault();
+  return host::try_in_pieces(on, args.rows, host::least_steps(args.n),
+                             [&](std::int64_t first, std::int64_t last) {
+                               return topk_rows(args, in + first * args.n, values + first * args.k,
+                                                indices + first * args.k, last - first);
+                             });
 }
 
 /// By eight bits at a time, from the lowest; what comes out is in the returned one of the two.
@@ -157,13 +168,14 @@ Item* radix_sort(Item* from, Item* to, std::int64_t n) {
 }
 
 template <class Key, class Item>
-Status sort_items(const SortArgs& args, const Key* in, Key* values, std::int64_t* indices) {
+Status sort_items(const SortArgs& args, const Key* in, Key* values, std::int64_t* indices,
+                  std::int64_t rows) {
   constexpr std::int64_t kFew = 256;  // where comparing is faster than counting digits
   const bool few = args.n < kFew;
   const auto entries = make_entries<Item>(args.n);
   const auto others = few ? nullptr : make_entries<Item>(args.n);
   if (entries == nullptr || (!few && others == nullptr)) return no_memory(args.n);
-  for (std::int64_t row = 0; row < args.rows; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < args.n; ++i) entries[i] = Item(args.order.key(in[i]), i);
     const Item* sorted = entries.get();
     if (few)
@@ -192,9 +204,15 @@ Status sort_implementation(const Params& params, const HostLaunch& on) {
   if (values == nullptr) return on.fault();
   std::int64_t* indices = on.at(args.indices, count);
   if (indices == nullptr) return on.fault();
-  if constexpr (sizeof(Key) <= 4)
-    if (args.n <= Packed::kMax) return sort_items<Key, Packed>(args, in, values, indices);
-  return sort_items<Key, Entry<Key>>(args, in, values, indices);
+  return host::try_in_pieces(
+      on, args.rows, host::least_steps(args.n), [&](std::int64_t first, std::int64_t last) {
+        const std::int64_t at = first * args.n;
+        const std::int64_t rows = last - first;
+        if constexpr (sizeof(Key) <= 4)
+          if (args.n <= Packed::kMax)
+            return sort_items<Key, Packed>(args, in + at, values + at, indices + at, rows);
+        return sort_items<Key, Entry<Key>>(args, in + at, values + at, indices + at, rows);
+      });
 }
 
 /// The unsigned number as wide as T.

@@ -2,6 +2,7 @@
 // is: block by block what is best, and in the end the place, in the one block that has it.
 #pragma once
 
+#include "ember/base/mutex.h"
 #include "ember/reduce/host/rows.h"
 
 namespace ember::inline v0::reduce::host {
@@ -126,11 +127,11 @@ EMBER_REDUCE_BODY int place_of_nan(const typename F::In* x, int count) {
 
 template <class F>
 EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args,
-                                              const typename F::In* x) {
+                                              const typename F::In* x, std::int64_t begin,
+                                              std::int64_t end) {
   using In = typename F::In;
   using Value = typename F::Value;
-  const std::int64_t count = args.reduced;
-  Blocks<In> blocks(args, x);
+  Blocks<In> blocks(args, x, begin);
   In kept[kBlock];
   // The block that has the best so far.
   const In* block = nullptr;
@@ -138,8 +139,8 @@ EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args
   int length = 0;
   Value best{};
   bool nan = false;
-  for (std::int64_t first = 0; first < count; first += kBlock) {
-    const auto n = static_cast<int>(std::min<std::int64_t>(kBlock, count - first));
+  for (std::int64_t first = begin; first < end; first += kBlock) {
+    const auto n = static_cast<int>(std::min<std::int64_t>(kBlock, end - first));
     const In* from = blocks.next(first, n);
     Value found;
     nan = best_of_any<F>(from, n, found);
@@ -159,16 +160,32 @@ EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args
 
 template <class F>
 EMBER_VECTOR_CODE typename F::Acc vector_extreme_row(const F& f, const ReduceArgs& args,
-                                                     const typename F::In* x) {
-  return extreme_row(f, args, x);
+                                                     const typename F::In* x, std::int64_t begin,
+                                                     std::int64_t end) {
+  return extreme_row(f, args, x, begin, end);
+}
+template <class F>
+typename F::Acc any_extreme_row(const F& f, const ReduceArgs& args, const typename F::In* x,
+                                std::int64_t begin, std::int64_t end) {
+  if (has_avx2) return vector_extreme_row(f, args, x, begin, end);
+#if EMBER_HOST_AVX2
+  return extreme_row(f, args, x, begin, end);
+#endif
 }
 template <class F>
 requires reduce::is_extreme<F>
-typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x) {
-  if (has_avx2) return vector_extreme_row(f, args, x);
-#if EMBER_HOST_AVX2
-  return extreme_row(f, args, x);
-#endif
+typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x,
+                    const HostLaunch& on) {
+  if (args.outputs > 1 || !on.has_pieces(args.reduced, kLongRow))
+    return any_extreme_row(f, args, x, 0, args.reduced);
+  Mutex mutex;
+  typename F::Acc all = f.none();
+  on.in_pieces(args.reduced, kLongRow, [&](std::int64_t first, std::int64_t last) {
+    const typename F::Acc part = any_extreme_row(f, args, x, first, last);
+    const MutexLock lock(mutex);
+    f.merge(all, part);  // in any order: of equal ones the first stays
+  });
+  return all;
 }
 
 }  // namespace ember::inline v0::reduce::host

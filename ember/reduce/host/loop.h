@@ -1,9 +1,10 @@
 // The host implementation of reductions: row by row (rows.h, extreme_rows.h), or many columns at
-// once (columns.h).
+// once (columns.h); in parts.h on several threads.
 #pragma once
 
 #include "ember/reduce/host/columns.h"
 #include "ember/reduce/host/extreme_rows.h"
+#include "ember/reduce/host/parts.h"
 
 namespace ember::inline v0::reduce::host {
 
@@ -29,15 +30,39 @@ void each_output(const ReduceArgs& args, int from, const Use& use) {
   }
 }
 
+/// A reduction whose memory is resolved.
+template <class F>
+void reduce_part(const ReduceArgs& args, const HostLaunch& on) {
+  using In = typename F::In;
+  const In* const in = static_cast<const In*>(args.in);
+  const F f(args);
+  if (by_columns(args)) {
+    typename F::Acc accs[kColumns<F>];
+    each_output(args, 1, [&](std::int64_t at, std::int64_t out) {
+      for (std::int64_t c = 0; c < args.kept_size[0]; c += kColumns<F>) {
+        const auto width =
+            static_cast<int>(std::min<std::int64_t>(kColumns<F>, args.kept_size[0] - c));
+        tile(f, args, in + at + c, width, accs);
+        for (int k = 0; k < width; ++k) f.store(args, out + (c + k) * args.kept_out[0], accs[k]);
+      }
+    });
+    return;
+  }
+  each_output(args, 0, [&](std::int64_t at, std::int64_t out) {
+    f.store(args, out, row(f, args, in != nullptr ? in + at : nullptr, on));
+  });
+}
+
 template <class F>
 Status reduce_implementation(const driver::Params& params, const HostLaunch& on) {
   using In = typename F::In;
   ReduceArgs args = params.as<ReduceArgs>();
   // Nothing to read is no reason to write nothing.
-  const In* in = nullptr;
   if (const std::size_t span = args.span(); span > 0) {
-    in = on.at(static_cast<const In*>(args.in), span);
-    if (in == nullptr) return on.fault();
+    args.in = on.at(static_cast<const In*>(args.in), span);
+    if (args.in == nullptr) return on.fault();
+  } else {
+    args.in = nullptr;
   }
   const auto outputs = static_cast<std::size_t>(args.outputs);
   if (args.out != nullptr) {
@@ -48,25 +73,7 @@ Status reduce_implementation(const driver::Params& params, const HostLaunch& on)
     args.indices = on.at(args.indices, outputs);
     if (args.indices == nullptr) return on.fault();
   }
-  const F f(args);
-  // A few columns only are not worth the rows of accumulators.
-  constexpr std::int64_t kFewColumns = 8;
-  if (args.kept_dims > 0 && args.kept_stride[0] == 1 && args.kept_size[0] >= kFewColumns &&
-      args.reduced > 1) {
-    typename F::Acc accs[kColumns<F>];
-    each_output(args, 1, [&](std::int64_t at, std::int64_t out) {
-      for (std::int64_t c = 0; c < args.kept_size[0]; c += kColumns<F>) {
-        const auto width =
-            static_cast<int>(std::min<std::int64_t>(kColumns<F>, args.kept_size[0] - c));
-        tile(f, args, in + at + c, width, accs);
-        for (int k = 0; k < width; ++k) f.store(args, out + (c + k) * args.kept_out[0], accs[k]);
-      }
-    });
-    return {};
-  }
-  each_output(args, 0, [&](std::int64_t at, std::int64_t out) {
-    f.store(args, out, row(f, args, in != nullptr ? in + at : nullptr));
-  });
+  reduce_in_parts(args, sizeof(In), on, &reduce_part<F>);
   return {};
 }
 

@@ -16,6 +16,37 @@ inline constexpr int kLanes = std::max<int>(8, static_cast<int>(64 / sizeof(type
 
 // ---- A block: adjacent elements, at most kBlock, into one accumulator
 
+/// As many elements as fill all lanes a number of times, which is added to `i`; lanes are brought
+/// together in pairs.
+template <class F>
+EMBER_REDUCE_BODY typename F::Acc whole_lanes(const F&, const typename F::Lane* x, int count,
+                                              int& i) {
+  using Lane = typename F::Lane;
+  constexpr int kWidth = kLanes<F>;
+  constexpr int kPart = kWidth / 4;
+  // Of the width that every x86-64 has: g++ keeps wider ones, which it takes apart before it knows
+  // where they are inlined, in memory.
+  using Vector __attribute__((vector_size(16))) = Lane;
+  static_assert(sizeof(Vector) == kPart * sizeof(Lane));
+  Vector total[4];
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) total[v] = Vector{} + static_cast<Lane>(F::kLaneStart);
+  for (; i + kWidth <= count; i += kWidth) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      Vector next;
+      std::memcpy(&next, x + i + v * kPart, sizeof next);
+      total[v] = F::with_term(total[v], next);
+    }
+  }
+  const Vector last =
+      F::with_lanes(F::with_lanes(total[0], total[2]), F::with_lanes(total[1], total[3]));
+  if constexpr (kPart == 4)
+    return F::with_lanes(F::with_lanes(last[0], last[2]), F::with_lanes(last[1], last[3]));
+  else
+    return F::with_lanes(last[0], last[1]);
+}
+
 template <class F>
 requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
     void block(const F& f, typename F::Acc& acc, const typename F::In* x, int count) {
@@ -23,37 +54,23 @@ requires(!reduce::is_extreme<F> && !reduce::is_variance<F>) EMBER_REDUCE_BODY
   static_assert(kBlock <= kWidth * reduce::kLaneElements);
   int i = 0;
   if (count >= 2 * kWidth) {
-    typename F::Lane lanes[kWidth];
-    if constexpr (reduce::is_sum<F> && is_floating<typename F::In> && has_vectors<F>) {
-      // Of the width that every x86-64 has: g++ keeps wider ones, which it takes apart before it
-      // knows where they are inlined, in memory.
-      using Vector __attribute__((vector_size(16))) = typename F::In;
-      constexpr int kPart = kWidth / 4;
-      static_assert(sizeof(Vector) == kPart * sizeof(typename F::In));
-      Vector total[4] = {};
-      for (; i + kWidth <= count; i += kWidth) {
-#pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) {
-          Vector next;
-          std::memcpy(&next, x + i + v * kPart, sizeof next);
-          total[v] += next;
-        }
-      }
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
-        const Vector value = total[v];
-        std::memcpy(lanes + v * kPart, &value, sizeof value);
-      }
+    if constexpr (std::is_same_v<typename F::In, typename F::Lane> && reduce::has_lanes<F>) {
+      f.merge(acc, whole_lanes(f, x, count, i));
+    } else if constexpr (reduce::has_lanes<F>) {
+      typename F::Lane wide[kBlock];
+      for (int k = 0; k < count; ++k) wide[k] = convert<typename F::Lane>(x[k]);
+      f.merge(acc, whole_lanes(f, wide, count, i));
     } else {
+      typename F::Lane lanes[kWidth];
       for (auto& lane : lanes) lane = f.lane_none();
       for (; i + kWidth <= count; i += kWidth)
         for (int k = 0; k < kWidth; ++k) f.add(lanes[k], x[i + k]);
+      typename F::Acc sums[kWidth];
+      for (int k = 0; k < kWidth; ++k) sums[k] = f.of_lane(lanes[k]);
+      for (int half = kWidth / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) f.merge(sums[k], sums[k + half]);
+      f.merge(acc, sums[0]);
     }
-    typename F::Acc sums[kWidth];
-    for (int k = 0; k < kWidth; ++k) sums[k] = f.of_lane(lanes[k]);
-    for (int half = kWidth / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) f.merge(sums[k], sums[k + half]);
-    f.merge(acc, sums[0]);
   }
   if (i == count) return;
   typename F::Lane rest = f.lane_none();
@@ -171,11 +188,9 @@ class Cascade {
     }
     sums_[level] = acc;
   }
-  typename F::Acc total() const noexcept {
-    typename F::Acc all = f_.none();
+  void total_into(typename F::Acc& all) const noexcept {
     for (int level = 0; (blocks_ >> level) != 0; ++level)
       if (((blocks_ >> level) & 1U) != 0) f_.merge(all, sums_[level]);
-    return all;
   }
 
  private:
@@ -190,6 +205,15 @@ class Walk {
  public:
   Walk(const ReduceArgs& args, const T* start, int from) noexcept
       : args_(args), at_(start), from_(from) {}
+  /// At the element with this number, in the order of the walk over all dimensions.
+  Walk(const ReduceArgs& args, const T* start, std::int64_t number) noexcept
+      : args_(args), at_(start), from_(0) {
+    for (int d = 0; d < args.reduced_dims; ++d) {
+      index_[d] = number % args.size[d];
+      number /= args.size[d];
+      at_ += index_[d] * args.stride[d];
+    }
+  }
 
   const T* here() const noexcept { return at_; }
   std::int64_t index() const noexcept { return index_[from_]; }
@@ -237,8 +261,13 @@ void pack(const ReduceArgs& args, Walk<T>& walk, T* out, int count) {
 template <class T>
 class Blocks {
  public:
-  Blocks(const ReduceArgs& args, const T* x) noexcept
-      : walk_(args, x, 0), args_(args), x_(x), adjacent_(is_adjacent(args)), far_(is_far(args)) {}
+  /// From the element with this number on.
+  Blocks(const ReduceArgs& args, const T* x, std::int64_t begin) noexcept
+      : walk_(args, x, begin),
+        args_(args),
+        x_(x),
+        adjacent_(is_adjacent(args)),
+        far_(is_far(args)) {}
 
   static bool is_adjacent(const ReduceArgs& args) noexcept {
     return args.reduced_dims == 0 || (args.reduced_dims == 1 && args.stride[0] == 1);
@@ -280,28 +309,80 @@ class Blocks {
   T packed_[kBlock];
 };
 
+/// The elements [begin, end) of a row into `cascade`, or, where the order makes no difference, into
+/// `acc`.
 template <class F>
-typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x) {
-  using In = typename F::In;
-  const std::int64_t count = args.reduced;
-  typename F::Acc acc = f.none();
-  if (count <= kBlock && Blocks<In>::is_adjacent(args)) {
-    any_block(f, acc, x, static_cast<int>(count));
-    return acc;
-  }
-  Cascade<F> cascade(f);
-  Blocks<In> blocks(args, x);
-  for (std::int64_t first = 0; first < count; first += kBlock) {
-    const auto n = static_cast<int>(std::min<std::int64_t>(kBlock, count - first));
+void part_of_row(const F& f, const ReduceArgs& args, const typename F::In* x, std::int64_t begin,
+                 std::int64_t end, Cascade<F>& cascade, typename F::Acc& acc) {
+  Blocks<typename F::In> blocks(args, x, begin);
+  for (std::int64_t first = begin; first < end; first += kBlock) {
+    const auto n = static_cast<int>(std::min<std::int64_t>(kBlock, end - first));
     if constexpr (!F::kExact) acc = f.none();
     any_block(f, acc, blocks.next(first, n), n);
     if constexpr (!F::kExact) cascade.add(acc);
-    if (decided<F>(args, acc, first + n)) break;
+    if (decided<F>(args, acc, first + n - begin)) return;
   }
-  if constexpr (F::kExact)
+}
+
+/// The same for a long row, on several threads: of the tree in which blocks are added up, each
+/// thread takes branches of one size, so that the result is that of one thread.
+template <class F>
+typename F::Acc row_in_pieces(const F& f, const ReduceArgs& args, const typename F::In* x,
+                              const HostLaunch& on) {
+  using Acc = typename F::Acc;
+  constexpr int kMostBranches = 128;
+  std::int64_t size = kBlock;
+  while (args.reduced / size > kMostBranches) size *= 2;
+  const std::int64_t branches = args.reduced / size;
+  Acc accs[kMostBranches];
+  on.in_pieces(branches, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      accs[i] = f.none();
+      Cascade<F> cascade(f);
+      part_of_row(f, args, x, i * size, (i + 1) * size, cascade, accs[i]);
+      if constexpr (!F::kExact) {
+        accs[i] = f.none();
+        cascade.total_into(accs[i]);
+      }
+    }
+  });
+  // What is left is less than a branch, and in the tree comes before them.
+  Acc all = f.none();
+  Acc rest = f.none();
+  Cascade<F> cascade(f);
+  part_of_row(f, args, x, branches * size, args.reduced, cascade, rest);
+  if constexpr (F::kExact) {
+    all = rest;
+    for (std::int64_t i = 0; i < branches; ++i) f.merge(all, accs[i]);
+  } else {
+    Cascade<F> upper(f);
+    for (std::int64_t i = 0; i < branches; ++i) upper.add(accs[i]);
+    cascade.total_into(all);
+    upper.total_into(all);
+  }
+  return all;
+}
+
+/// Elements below which a row is not worth several threads.
+inline constexpr std::int64_t kLongRow = 65536;
+
+template <class F>
+typename F::Acc row(const F& f, const ReduceArgs& args, const typename F::In* x,
+                    const HostLaunch& on) {
+  const std::int64_t count = args.reduced;
+  typename F::Acc acc = f.none();
+  if (count <= kBlock && Blocks<typename F::In>::is_adjacent(args)) {
+    any_block(f, acc, x, static_cast<int>(count));
     return acc;
-  else
-    return cascade.total();
+  }
+  if (args.outputs == 1 && on.has_pieces(count, kLongRow)) return row_in_pieces(f, args, x, on);
+  Cascade<F> cascade(f);
+  part_of_row(f, args, x, 0, count, cascade, acc);
+  if constexpr (!F::kExact) {
+    acc = f.none();
+    cascade.total_into(acc);
+  }
+  return acc;
 }
 
 }  // namespace ember::inline v0::reduce::host

@@ -1,0 +1,44 @@
+// Large element-wise loops on the CPU, in parts on several threads.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "ember/base/mutex.h"
+#include "ember/driver/kernel.h"
+#include "ember/ops/loop.h"
+
+namespace ember::inline v0::ops::host {
+
+/// Elements below which another thread costs more than it saves.
+inline constexpr std::int64_t kLeastElements = 16384;
+
+/// How many steps of something a part has at least, if each step goes over so many elements.
+constexpr std::int64_t least_steps(std::int64_t elements) noexcept {
+  return elements >= kLeastElements ? 1 : kLeastElements / (elements > 0 ? elements : 1);
+}
+
+/// HostLaunch::in_pieces for a body that may fail: a failure of one of them, if there is one.
+template <class Body>
+Status try_in_pieces(const driver::HostLaunch& on, std::int64_t count, std::int64_t least,
+                     const Body& body) {
+  Mutex mutex;
+  Status failure;
+  on.in_pieces(count, least, [&](std::int64_t first, std::int64_t last) {
+    Status status = body(first, last);
+    if (status.ok()) return;
+    const MutexLock lock(mutex);
+    failure = std::move(status);
+  });
+  return failure;
+}
+
+/// The size in bytes of each operand's elements.
+using ItemSizes = std::array<std::uint8_t, kLoopOperands>;
+
+/// Runs a loop: as it is, or cut along one dimension. `run` may be called on several threads at
+/// once, with loops that together are this one.
+Status run_in_parts(const Loop& loop, const driver::HostLaunch& on, const ItemSizes& items,
+                    Status (*run)(const Loop&, const driver::HostLaunch&));
+
+}  // namespace ember::inline v0::ops::host

@@ -26,11 +26,11 @@ struct Flip {
   }
 };
 
-Flip prepare(const Tensor& out, const Tensor& in, std::uint32_t flipped) {
+Flip prepare(const Tensor& out, const Tensor& in, const DimSet& flipped) {
   Shape strides = in.strides();
   std::int64_t first = 0;
   for (int d = 0; d < in.dim(); ++d) {
-    if ((flipped >> d & 1U) == 0) continue;
+    if (!flipped[static_cast<std::size_t>(d)]) continue;
     first += (in.sizes()[d] - 1) * strides[d];
     strides[d] = -strides[d];
   }
@@ -117,7 +117,7 @@ void cut(const Site& site, const Flip& flip, std::span<const cuda::Access> acces
 
 }  // namespace
 
-void copy_flipped(const Tensor& out, const Tensor& in, std::uint32_t dims) {
+void copy_flipped(const Tensor& out, const Tensor& in, const DimSet& dims) {
   if (out.numel() == 0) return;
   Flip flip = prepare(out, in, dims);
   widen(flip);

@@ -9,6 +9,6 @@ namespace ember::inline v0::ops {
 
 /// Copies `in` to `out`, a tensor of its sizes, dtype and device that shares no memory with it and
 /// whose elements share none with each other. Dimensions whose bit in `dims` is set go backwards.
-void copy_flipped(const Tensor& out, const Tensor& in, std::uint32_t dims);
+void copy_flipped(const Tensor& out, const Tensor& in, const DimSet& dims);
 
 }  // namespace ember::inline v0::ops

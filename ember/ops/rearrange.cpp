@@ -38,16 +38,9 @@ Tensor triangle(const Tensor& x, std::int64_t diagonal, bool lower, const char* 
 }  // namespace
 
 Tensor flip(const Tensor& x, const Shape& dims) {
-  std::uint32_t seen = 0;
-  for (const std::int64_t dim : dims) {
-    const std::uint32_t bit = 1U << wrap_dim(dim, x.dim());
-    if ((seen & bit) != 0)
-      throw Error("dim " + std::to_string(wrap_dim(dim, x.dim())) +
-                  " appears multiple times in the list of dims");
-    seen |= bit;
-  }
+  const DimSet turned = dim_set(dims, x.dim());
   Tensor out = empty_like(x);
-  ops::copy_flipped(out, x, seen);
+  ops::copy_flipped(out, x, turned);
   return out;
 }
 

@@ -17,7 +17,7 @@ struct CountArgs {
 };
 EMBER_ARGUMENTS(CountArgs, EMBER_FIELD(mask), EMBER_FIELD(count), EMBER_FIELD(before))
 
-inline constexpr int kMaxCoordinates = 16;
+inline constexpr int kMaxCoordinates = 64;
 
 /// For masked_select, `item` is the bytes of an element, and `in` has as many as the mask. For
 /// nonzero it is zero, and the coordinates of chosen elements are stored: rows of `dims` int64.

@@ -108,19 +108,11 @@ const driver::Kernel& kernel(ReduceOp op, Dtype dtype) {
 
 }  // namespace
 
-DimSet dim_set(const DimList& dims, int count) {
-  DimSet set;
-  if (dims.all()) {
-    for (int i = 0; i < count; ++i) set.set(static_cast<std::size_t>(i));
-    return set;
-  }
-  for (const std::int64_t dim : dims.list()) {
-    const auto i = static_cast<std::size_t>(wrap_dim(dim, count));
-    if (set[i])
-      throw Error("dim " + std::to_string(i) + " appears multiple times in the list of dims");
-    set.set(i);
-  }
-  return set;
+DimSet gone_dims(const DimList& dims, int count) {
+  if (!dims.all()) return dim_set(dims.list(), count);
+  DimSet all;
+  for (int i = 0; i < count; ++i) all.set(static_cast<std::size_t>(i));
+  return all;
 }
 
 Shape reduced_sizes(const Shape& sizes, const DimSet& gone, bool keepdim) {

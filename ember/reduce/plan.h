@@ -1,19 +1,14 @@
 // From a tensor and a set of dimensions to the arguments of one reduction kernel.
 #pragma once
 
-#include <bitset>
-
 #include "ember/reduce/args.h"
 #include "ember/reduce/kernels.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember::inline v0::reduce {
 
-/// The dimensions that go, by number.
-using DimSet = std::bitset<kMaxDims>;
-
-/// IndexError outside the range; Error if one appears twice.
-DimSet dim_set(const DimList& dims, int count);
+/// The dimensions that go. IndexError outside the range; Error if one appears twice.
+DimSet gone_dims(const DimList& dims, int count);
 /// The shape of the result.
 Shape reduced_sizes(const Shape& sizes, const DimSet& gone, bool keepdim);
 /// How many elements go into one of the result.

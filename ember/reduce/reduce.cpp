@@ -11,7 +11,6 @@
 namespace ember::inline v0 {
 namespace {
 
-using reduce::DimSet;
 using reduce::ReduceMode;
 using reduce::ReduceOp;
 using reduce::Reduction;
@@ -54,7 +53,7 @@ Tensor converted(const Tensor& x, std::optional<Dtype> dtype) {
 
 Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
               std::optional<Dtype> dtype, bool product) {
-  const DimSet gone = reduce::dim_set(dims, x.dim());
+  const DimSet gone = reduce::gone_dims(dims, x.dim());
   if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
   // Without a dtype the given output's decides.
   if (!dtype && out != nullptr && can_cast(x.dtype(), out->dtype())) dtype = out->dtype();
@@ -88,7 +87,7 @@ Tensor mean_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
                 " dtype must be either a floating point or complex dtype. Got: " +
                 legacy_name(dtype.value_or(x.dtype())));
   if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
-  const DimSet gone = reduce::dim_set(dims, x.dim());
+  const DimSet gone = reduce::gone_dims(dims, x.dim());
   const Tensor from = converted(x, dtype);
   const Reduction reduction{ReduceOp::sum, ReduceMode::divided,
                             static_cast<double>(reduce::reduced_count(x.sizes(), gone))};
@@ -99,7 +98,7 @@ Tensor var_of(Tensor* out, const Tensor& x, const DimList& dims, double correcti
               ReduceMode mode) {
   if (!floating_or_complex(x.dtype()))
     throw Error("std and var only support floating point and complex dtypes");
-  return reduced(x, reduce::dim_set(dims, x.dim()), keepdim, real_dtype(x.dtype()),
+  return reduced(x, reduce::gone_dims(dims, x.dim()), keepdim, real_dtype(x.dtype()),
                  {ReduceOp::var, mode, correction}, out);
 }
 
@@ -127,7 +126,7 @@ void require_elements(const char* name, const Tensor& x, const DimSet& gone) {
 Tensor extreme(const char* name, Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
                ReduceOp op) {
   require_real(name, x);
-  const DimSet gone = reduce::dim_set(dims, x.dim());
+  const DimSet gone = reduce::gone_dims(dims, x.dim());
   if (dims.all() && x.numel() == 0) throw_dim_needed(name, false);
   require_elements(name, x, gone);
   if (out != nullptr && name[0] == 'a') ops::require_dtype(*out, x.dtype());  // amax, not max
@@ -137,7 +136,7 @@ Tensor extreme(const char* name, Tensor* out, const Tensor& x, const DimList& di
 ValuesAndIndices extremes(const char* name, Tensor* values, Tensor* indices, const Tensor& x,
                           std::int64_t dim, bool keepdim, ReduceOp op) {
   require_real(name, x);
-  const DimSet gone = reduce::dim_set(dim, x.dim());
+  const DimSet gone = reduce::gone_dims(dim, x.dim());
   require_elements(name, x, gone);
   if (values != nullptr) ops::require_dtype(*values, x.dtype());
   if (indices != nullptr) ops::require_dtype(*indices, Dtype::int64);
@@ -155,7 +154,7 @@ Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<st
                 bool keepdim, ReduceOp op) {
   require_real(name, x);
   if (x.dtype() == Dtype::bool_) ops::throw_not_implemented(name, x.dtype());
-  const DimSet gone = reduce::dim_set(dim ? DimList(*dim) : DimList(), x.dim());
+  const DimSet gone = reduce::gone_dims(dim ? DimList(*dim) : DimList(), x.dim());
   if (!dim && x.numel() == 0) throw_dim_needed(name, true);
   require_elements(name, x, gone);
   if (out != nullptr) ops::require_dtype(*out, Dtype::int64);
@@ -172,7 +171,7 @@ Tensor count_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
     if (out->dtype() != Dtype::uint8) ops::require_dtype(*out, Dtype::bool_);
     truth = out->dtype();
   }
-  return reduced(x, reduce::dim_set(dims, x.dim()), keepdim,
+  return reduced(x, reduce::gone_dims(dims, x.dim()), keepdim,
                  mode == ReduceMode::plain ? Dtype::int64 : truth, {ReduceOp::count_nonzero, mode},
                  out);
 }
@@ -197,7 +196,7 @@ Tensor norm_of(Tensor* out, const Tensor& x, double p, const DimList& dims, bool
                 ") should be convertible without narrowing to the specified dtype (" +
                 legacy_name(*dtype) + ")");
   if (out != nullptr) ops::require_dtype(*out, real_dtype(dtype.value_or(x.dtype())));
-  const DimSet gone = reduce::dim_set(dims, x.dim());
+  const DimSet gone = reduce::gone_dims(dims, x.dim());
   const Tensor from = converted(x, dtype);
   Reduction reduction{ReduceOp::norm, ReduceMode::power, p};
   if (p == 2) {

@@ -92,6 +92,17 @@ int wrap_dim(std::int64_t dim, int dims) {
   return static_cast<int>(dim < 0 ? dim + range : dim);
 }
 
+DimSet dim_set(const Shape& list, int dims) {
+  DimSet set;
+  for (const std::int64_t dim : list) {
+    const auto at = static_cast<std::size_t>(wrap_dim(dim, dims));
+    if (set[at])
+      throw Error("dim " + std::to_string(at) + " appears multiple times in the list of dims");
+    set.set(at);
+  }
+  return set;
+}
+
 Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const int dims = std::max(a.size(), b.size());
   Shape out = a.size() >= b.size() ? a : b;

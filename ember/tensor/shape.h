@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -15,7 +16,7 @@
 namespace ember::inline v0 {
 
 /// The most dimensions that a tensor can have.
-inline constexpr int kMaxDims = 16;
+inline constexpr int kMaxDims = 64;
 
 /// Up to kMaxDims numbers: the sizes of a tensor, its strides, or a list of dimensions. More are
 /// refused with ValueError.
@@ -107,6 +108,11 @@ inline Shape contiguous_strides(const Shape& sizes) noexcept {
 /// `dim` counted from the front, from -dims to dims - 1 (a tensor without dimensions has one here).
 /// IndexError `Dimension out of range (expected to be in range of [-2, 1], but got 2)`.
 EMBER_API int wrap_dim(std::int64_t dim, int dims);
+/// Some of a tensor's dimensions, by number.
+using DimSet = std::bitset<kMaxDims>;
+/// Those of a list, of a tensor with `dims` dimensions, which may count from the back. IndexError
+/// outside the range; Error `dim 1 appears multiple times in the list of dims`.
+EMBER_API DimSet dim_set(const Shape& list, int dims);
 /// The common shape of two, aligned at the last dimension, where sizes agree or are one. Error `The
 /// size of tensor a (3) must match the size of tensor b (2) at non-singleton dimension 0`.
 EMBER_API Shape broadcast_shapes(const Shape& a, const Shape& b);

@@ -197,11 +197,12 @@ Tensor Tensor::permute(const Shape& dims) const {
         std::to_string(dim()) + " is not equal to len(dims) = " + std::to_string(dims.size()));
   Shape sizes = this->sizes();
   Shape strides = this->strides();
-  std::uint32_t seen = 0;
+  DimSet seen;
   for (int i = 0; i < dims.size(); ++i) {
     const int from = wrap_dim(dims[i], dim());
-    if ((seen >> from & 1U) != 0) throw Error("permute(): duplicate dims are not allowed.");
-    seen |= 1U << from;
+    if (seen[static_cast<std::size_t>(from)])
+      throw Error("permute(): duplicate dims are not allowed.");
+    seen.set(static_cast<std::size_t>(from));
     sizes[i] = this->sizes()[from];
     strides[i] = this->strides()[from];
   }
@@ -267,17 +268,11 @@ Tensor Tensor::squeeze(std::int64_t dim) const {
 }
 
 Tensor Tensor::squeeze(const Shape& dims) const {
-  std::uint32_t listed = 0;
-  for (const std::int64_t dim : dims) {
-    const int at = wrap_dim(dim, this->dim());
-    if ((listed >> at & 1U) != 0)
-      throw Error("dim " + std::to_string(at) + " appears multiple times in the list of dims");
-    listed |= 1U << at;
-  }
+  const DimSet listed = dim_set(dims, dim());
   Shape sizes;
   Shape strides;
   for (int i = 0; i < dim(); ++i) {
-    if ((listed >> i & 1U) != 0 && this->sizes()[i] == 1) continue;
+    if (listed[static_cast<std::size_t>(i)] && this->sizes()[i] == 1) continue;
     sizes.push_back(this->sizes()[i]);
     strides.push_back(this->strides()[i]);
   }

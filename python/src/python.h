@@ -184,8 +184,8 @@ bool is_device_like(nb::handle object) noexcept;
 /// that no size can be; both are errors of their own and not "no such overload".
 struct Sizes {
   std::size_t count = 0;
-  std::int64_t values[kMaxDims] = {};
-  nb::handle too_large;  ///< an int beyond 64 bits, if there is one
+  std::int64_t values[kMaxDims];  // the first `count` are set
+  nb::handle too_large;           ///< an int beyond 64 bits, if there is one
 
   /// ValueError if there are too many, TypeError if one is beyond 64 bits.
   Shape shape() const;

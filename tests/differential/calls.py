@@ -272,6 +272,8 @@ LEFT_OUT = {
     "Tensor": "a class: its methods are here", "Generator": "a class: tests/python has its methods",
     "set_default_device": "it would hold for all calls that follow: tests/python has it",
     "get_default_device": "as set_default_device",
+    "set_num_threads": "as set_default_device",
+    "get_num_threads": "as set_default_device",
     "dtype": "a class that is not called",
     "OutOfMemoryError": "an exception", "AcceleratorError": "as OutOfMemoryError",
 }

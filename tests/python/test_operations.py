@@ -359,3 +359,22 @@ def test_a_resized_output_that_is_an_error(device):
         for call in calls:
             with pytest.raises(UserWarning, match="was resized"):
                 call()
+
+
+def test_number_of_threads():
+    before = torch.get_num_threads()
+    assert before >= 1
+    x = torch.arange(300_000.0)
+    try:
+        sums = []
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            assert torch.get_num_threads() == count
+            sums.append((x.sin().sum().item(), x.view(500, 600).softmax(1).sum(0).tolist()))
+        assert sums[1:] == sums[:1] * 2
+        for wrong in (0, -1):
+            with pytest.raises(RuntimeError, match=f"expected a positive number, got {wrong}"):
+                torch.set_num_threads(wrong)
+        assert torch.get_num_threads() == 5
+    finally:
+        torch.set_num_threads(before)

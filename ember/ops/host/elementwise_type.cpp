@@ -1,17 +1,18 @@
+// The element-wise kernels of one element type, EMBER_TYPE; compiled once for each.
 #include "ember/ops/host/elementwise_kernels.h"
 
 namespace ember::inline v0::ops {
 namespace {
 
-using T = @type@;
+using T = EMBER_TYPE;
 
 #define EMBER_UNARY(name, ...) \
-  {#name ".@name@", host::implementation_of<OpId::name, elementwise::name, T>(), nullptr},
+  {#name "." EMBER_TYPE_NAME, host::implementation_of<OpId::name, elementwise::name, T>(), nullptr},
 #define EMBER_BINARY EMBER_UNARY
 #define EMBER_TERNARY EMBER_UNARY
 constinit driver::Kernel kernels[] = {
 #include "ember/scalar/elementwise.inc"
-    {"where.@name@", &host::implementation<Where<Bits<T>>>, nullptr},
+    {"where." EMBER_TYPE_NAME, &host::implementation<Where<Bits<T>>>, nullptr},
 };
 #undef EMBER_UNARY
 
@@ -25,7 +26,7 @@ constexpr host::FloatBlock blocks[] = {
 
 constinit driver::Kernel casts[] = {
 #define EMBER_DTYPE(enumerator, type, text, legacy) \
-  {"copy.@name@." text, &host::implementation<Copy<T, type>>, nullptr},
+  {"copy." EMBER_TYPE_NAME "." text, &host::implementation<Copy<T, type>>, nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };

@@ -1,3 +1,4 @@
+// The kernels of one reduction of the list; compiled once for each.
 #include "ember/reduce/host/loop.h"
 #include "ember/reduce/kernels.h"
 
@@ -5,11 +6,11 @@ namespace ember::inline v0::reduce {
 namespace {
 
 constinit driver::Kernel kernels[] = {
-    EMBER_REDUCE_EACH_@types@(EMBER_REDUCE_KERNEL, @functor@, "@op@")};
+    EMBER_REDUCTION_TYPES(EMBER_REDUCE_KERNEL, EMBER_REDUCTION_FUNCTOR, EMBER_REDUCTION_NAME)};
 const driver::kernels::Table table(kernels, driver::arguments<ReduceArgs>());
 
 }  // namespace
 
-const driver::Kernel* @op@_kernels() noexcept { return kernels; }
+const driver::Kernel* EMBER_REDUCTION_KERNELS() noexcept { return kernels; }
 
 }  // namespace ember::inline v0::reduce

@@ -31,88 +31,51 @@ struct Job {
   std::int64_t pieces;
   void (*work)(const void*, std::int64_t);
   const void* context;
-  std::atomic<int> seats;             ///< helpers that may still join
+  int seats;                          ///< helpers that may still join; the team's lock guards it
   std::atomic<std::int64_t> next{0};  ///< the first piece that nobody has taken
+  std::atomic<int> helpers{0};        ///< that have joined and not left
 
-  bool has_work() const noexcept {
-    return seats.load(std::memory_order_relaxed) > 0 &&
-           next.load(std::memory_order_relaxed) < pieces;
-  }
-  bool join() noexcept { return seats.fetch_sub(1, std::memory_order_relaxed) > 0; }
   void run() noexcept {
     for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
       work(context, i);
   }
 };
 
-/// Where a job is offered. A helper counts itself before it looks at the job, so that the caller
-/// knows when nobody does any more.
-class JobSlot {
- public:
-  /// False if there is a job already.
-  bool offer(Job& job) noexcept {
-    Job* none = nullptr;
-    return job_.compare_exchange_strong(none, &job);
-  }
-  /// To be called by who offered it, when there is nothing left to take.
-  void withdraw() noexcept {
-    job_.store(nullptr);
-    while (inside_.load() != 0) std::this_thread::yield();  // they are at their last piece
-  }
-  bool has_work() noexcept {
-    return job_.load() != nullptr &&
-           with_job([](const Job* job) { return job != nullptr && job->has_work(); });
-  }
-  void help() noexcept {
-    with_job([](Job* job) {
-      if (job != nullptr && job->join()) job->run();
-      return true;
-    });
-  }
-
- private:
-  template <class Use>
-  bool with_job(const Use& use) noexcept {
-    inside_.fetch_add(1);
-    const bool result = use(job_.load());
-    inside_.fetch_sub(1);
-    return result;
-  }
-
-  alignas(64) std::atomic<Job*> job_{nullptr};
-  std::atomic<int> inside_{0};
-};
-
+/// A caller waits for the helpers of its own job only. So where work shares work in turn, nobody
+/// waits for whom it keeps waiting.
 class Team {
  public:
   void run(Job& job) noexcept {
-    start_helpers(job.seats.load(std::memory_order_relaxed));
-    JobSlot* const slot = offer(job);
-    if (slot != nullptr && asleep_.load() > 0) {
-      { const MutexLock lock(mutex_); }  // whoever is about to sleep has not looked yet, or does
-      wanted_.notify_all();
-    }
+    const bool offered = offer(job);
     job.run();
-    if (slot != nullptr) slot->withdraw();
+    if (!offered) return;
+    withdraw(job);
+    // They are at their last piece.
+    while (job.helpers.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   }
 
  private:
-  /// Null if so many jobs are under way that the helpers have enough to do.
-  JobSlot* offer(Job& job) noexcept {
-    for (JobSlot& slot : slots_)
-      if (slot.offer(job)) return &slot;
-    return nullptr;
+  /// False if so many jobs are under way that the helpers have enough to do.
+  bool offer(Job& job) noexcept EMBER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    start_helpers(job.seats);
+    Job** const place = std::find(jobs_.begin(), jobs_.end(), nullptr);
+    if (place == jobs_.end()) return false;
+    *place = &job;
+    offered_.fetch_add(1, std::memory_order_relaxed);
+    if (asleep_ > 0) wanted_.notify_all();
+    return true;
+  }
+  void withdraw(Job& job) noexcept EMBER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    *std::find(jobs_.begin(), jobs_.end(), &job) = nullptr;
+    offered_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   /// Helpers are started at the first need of them and end with the process.
-  void start_helpers(int wanted) noexcept {
-    if (started_.load(std::memory_order_relaxed) >= wanted) return;
-    const MutexLock lock(mutex_);
+  void start_helpers(int wanted) noexcept EMBER_REQUIRES(mutex_) {
     try {
-      for (int i = started_.load(std::memory_order_relaxed); i < wanted; ++i) {
-        std::thread([this] { help(); }).detach();
-        started_.store(i + 1, std::memory_order_relaxed);
-      }
+      for (; started_ < wanted; ++started_) std::thread([this] { help(); }).detach();
     } catch (const std::system_error&) {
       // No more threads to be had: those that there are do the work.
     }
@@ -120,26 +83,43 @@ class Team {
 
   void help() noexcept {
     for (;;) {
-      if (!spin_briefly([this] { return has_work(); }, kPatience)) {
+      Job* job = nullptr;
+      const auto joined = [&] { return (job = join_any()) != nullptr; };
+      if (!spin_briefly(joined, kPatience)) {
         const MutexLock lock(mutex_);
-        asleep_.fetch_add(1);
-        while (!has_work()) wanted_.wait(mutex_);
-        asleep_.fetch_sub(1);
+        ++asleep_;
+        while ((job = join()) == nullptr) wanted_.wait(mutex_);
+        --asleep_;
       }
-      for (JobSlot& slot : slots_)
-        if (slot.has_work()) slot.help();
+      job->run();
+      job->helpers.fetch_sub(1, std::memory_order_release);  // the caller may be gone after this
     }
   }
 
-  bool has_work() noexcept {
-    return std::any_of(slots_.begin(), slots_.end(), [](JobSlot& slot) { return slot.has_work(); });
+  Job* join_any() noexcept EMBER_EXCLUDES(mutex_) {
+    if (offered_.load(std::memory_order_relaxed) == 0) return nullptr;
+    const MutexLock lock(mutex_);
+    return join();
+  }
+  /// A job in which there is something to do and a seat; null if there is none.
+  Job* join() noexcept EMBER_REQUIRES(mutex_) {
+    for (Job* const job : jobs_) {
+      if (job == nullptr || job->seats == 0 ||
+          job->next.load(std::memory_order_relaxed) >= job->pieces)
+        continue;
+      --job->seats;
+      job->helpers.fetch_add(1, std::memory_order_relaxed);
+      return job;
+    }
+    return nullptr;
   }
 
-  std::array<JobSlot, 4> slots_;
-  std::atomic<int> started_{0};
-  std::atomic<int> asleep_{0};
   Mutex mutex_;
   Condition wanted_;
+  std::array<Job*, 8> jobs_ EMBER_GUARDED_BY(mutex_){};
+  int started_ EMBER_GUARDED_BY(mutex_) = 0;
+  int asleep_ EMBER_GUARDED_BY(mutex_) = 0;
+  std::atomic<int> offered_{0};  ///< jobs, for those who look without the lock
 };
 
 Team& team() {
@@ -192,7 +172,7 @@ void set_num_threads(int threads) {
 void detail::share(std::int64_t pieces, int threads, void (*work)(const void*, std::int64_t),
                    const void* context) noexcept {
   const std::int64_t helpers = std::min<std::int64_t>(threads, pieces) - 1;
-  Job job{pieces, work, context, {static_cast<int>(helpers)}};
+  Job job{pieces, work, context, static_cast<int>(helpers)};
   if (helpers <= 0 || alone.load(std::memory_order_relaxed)) return job.run();
   team().run(job);
 }

@@ -429,8 +429,8 @@ def gcd_is_positive(d):
     """torch's is the negative of it, also as an element of the output uint8."""
     if plain_name(d) != "gcd" or d.kind not in ("values", "input: values"):
         return False
-    of_torch, of_ember = (float(re.match(r"(?:\[\d+\] = )?(\S+) of", str(one))[1])
-                          for one in (d.torch, d.ember))
+    of_torch, of_ember = (complex(re.match(r"(?:\[\d+\] = )?(\S+) of", str(one))[1])
+                          for one in (d.torch, d.ember))  # into a complex output, too
     return of_torch in (-of_ember, 256 - of_ember)
 
 

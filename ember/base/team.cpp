@@ -7,9 +7,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <new>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "ember/base/env.h"
@@ -75,9 +75,10 @@ class Team {
   /// Helpers are started at the first need of them and end with the process.
   void start_helpers(int wanted) noexcept EMBER_REQUIRES(mutex_) {
     try {
-      for (; started_ < wanted; ++started_) std::thread([this] { help(); }).detach();
-    } catch (const std::system_error&) {
-      // No more threads to be had: those that there are do the work.
+      for (; started_ < std::min(wanted, most_); ++started_)
+        std::thread([this] { help(); }).detach();
+    } catch (const std::exception&) {
+      most_ = started_;  // no more threads to be had: those that there are do the work
     }
   }
 
@@ -118,6 +119,7 @@ class Team {
   Condition wanted_;
   std::array<Job*, 8> jobs_ EMBER_GUARDED_BY(mutex_){};
   int started_ EMBER_GUARDED_BY(mutex_) = 0;
+  int most_ EMBER_GUARDED_BY(mutex_) = kMostThreads;
   int asleep_ EMBER_GUARDED_BY(mutex_) = 0;
   std::atomic<int> offered_{0};  ///< jobs, for those who look without the lock
 };

@@ -26,7 +26,8 @@ EMBER_API void share(std::int64_t pieces, int threads, void (*work)(const void*,
 /// Calls `work(i)` for every i in [0, pieces), by this thread and up to `threads` - 1 others, in
 /// any order, and returns when all of it is done. This thread never waits for others to begin:
 /// where they are busy, or do not exist since the process is the child of a fork, it does
-/// everything itself. `work` must not throw. Thread-safe; may be called by `work` itself.
+/// everything itself. `work` must not throw and not fork. Thread-safe; may be
+/// called by `work` itself.
 template <class Work>
 void share(std::int64_t pieces, int threads, const Work& work) noexcept {
   detail::share(

@@ -67,7 +67,7 @@ EMBER_HD double angle_of(double y, double x) {
 }
 /// Infinity as a number that is as good as that beside any float, and less than which its products
 /// with others are.
-EMBER_HD double instead_of_infinity(double x) { return x > 0x1p200 ? 0x1p200 : x; }
+EMBER_HD double instead_of_infinity(double x) { return x > 0x1p300 ? 0x1p300 : x; }
 
 EMBER_HD float atan_float(float value) {
   const double x = value;

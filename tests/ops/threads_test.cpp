@@ -115,6 +115,64 @@ TEST(Threads, Nest) {
   EXPECT_EQ(done, 6 * 50 * 8 * 5);
 }
 
+// A helper shares its piece in turn while the caller has nothing left to do but wait for it.
+TEST(Threads, AHelperMaySharePieces) {
+  for (int round = 0; round < 300; ++round) {
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> helped{false};
+    std::atomic<int> done{0};
+    share(2, 2, [&](std::int64_t) {
+      if (std::this_thread::get_id() == caller) {
+        while (!helped) std::this_thread::yield();
+      } else {
+        helped = true;
+        share(4, 2, [&](std::int64_t) { done++; });
+      }
+    });
+    ASSERT_TRUE(done == 4 || done == 8) << done;  // it may have taken both pieces
+  }
+  // So do reductions: one thread takes a few outputs, of which each is many elements.
+  const Threads several(3);
+  const Tensor x = ones({3, 131072});
+  for (int round = 0; round < 300; ++round)
+    ASSERT_EQ(values<float>(x.sum(1)), std::vector<float>(3, 131072.0F));
+}
+
+// Where an input lies in the output, the order in which elements are written shows.
+TEST(Threads, DoNotChangeWhatIsWrittenOverItsInput) {
+  const auto run = [](int count) {
+    const Threads threads(count);
+    const Tensor rows = ones({2, 1'000'000});
+    rows.sub_(rows.narrow(1, 0, 1));
+    const Tensor line = arange(1'000'000).to(float32);
+    line.slice(0, 2, {}, 2).add_(line.slice(0, 0, -2, 2));
+    return std::pair(rows, line);
+  };
+  const auto alone = run(1);
+  const auto shared = run(4);
+  EXPECT_TRUE(same(shared.first, alone.first));
+  EXPECT_TRUE(same(shared.second, alone.second));
+}
+
+// Sums that are merged in another order would differ in the last place: those whose last block is
+// short, and fills the last branch of the tree all the same.
+TEST(Threads, DoNotChangeTheTreeOfAReduction) {
+  for (const std::int64_t n : {262143, 262144, 261633, 262044, 131073, 200001}) {
+    manual_seed(static_cast<std::uint64_t>(n));
+    for (int round = 0; round < 8; ++round) {
+      const Tensor x = randn({n}, float64) * 3 + 1 + arange(n).to(float64) * 1e-3;
+      x.slice(0, n - 2048).add_(77.7);
+      std::vector<std::vector<double>> found;
+      for (const int count : {1, 2, 4}) {
+        const Threads threads(count);
+        found.push_back({x.var().item<double>(), x.sum().item<double>(), x.norm().item<double>()});
+      }
+      EXPECT_EQ(found[1], found[0]) << n;
+      EXPECT_EQ(found[2], found[0]) << n;
+    }
+  }
+}
+
 // The helpers of the parent do not exist in the child, which does everything itself.
 TEST(Threads, ChildrenOfAForkWorkAlone) {
   const Threads several(4);

@@ -1,5 +1,6 @@
 #include "ember/ops/host/parts.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ember::inline v0::ops::host {
@@ -18,11 +19,28 @@ Loop part_of(const Loop& loop, const ItemSizes& items, int d, std::int64_t first
   return part;
 }
 
+/// Whether an input lies in the output's memory, but not element upon element: there the order in
+/// which elements are written shows, as in `x -= x[:, :1]`.
+bool depends_on_order(const Loop& loop, const ItemSizes& items) {
+  const auto* const out = static_cast<const std::byte*>(loop.data[0]);
+  const std::byte* const end = out + loop.span(0) * items[0];
+  for (std::size_t k = 1; k < kLoopOperands; ++k) {
+    const auto* const in = static_cast<const std::byte*>(loop.data[k]);
+    if (items[k] == 0 || in == nullptr) continue;
+    if (in >= end || out >= in + loop.span(static_cast<int>(k)) * items[k]) continue;
+    if (in != out || items[k] != items[0] ||
+        !std::equal(loop.stride[k], loop.stride[k] + std::max<int>(loop.dims, 1), loop.stride[0]))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status run_in_parts(const Loop& loop, const driver::HostLaunch& on, const ItemSizes& items,
                     Status (*run)(const Loop&, const driver::HostLaunch&)) {
-  if (!on.has_pieces(loop.count, kLeastElements)) return run(loop, on);
+  if (!on.has_pieces(loop.count, kLeastElements) || depends_on_order(loop, items))
+    return run(loop, on);
   // Along the longest dimension, of equal ones the outermost: its parts lie far from each other.
   int along = 0;
   for (int d = 1; d < loop.dims; ++d)

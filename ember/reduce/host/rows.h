@@ -331,15 +331,18 @@ typename F::Acc row_in_pieces(const F& f, const ReduceArgs& args, const typename
                               const HostLaunch& on) {
   using Acc = typename F::Acc;
   constexpr int kMostBranches = 128;
-  std::int64_t size = kBlock;
-  while (args.reduced / size > kMostBranches) size *= 2;
-  const std::int64_t branches = args.reduced / size;
+  // In blocks, the last of which may be shorter than others: a branch is full with it, too.
+  const std::int64_t blocks = (args.reduced + kBlock - 1) / kBlock;
+  std::int64_t blocks_each = 1;
+  while (blocks / blocks_each > kMostBranches) blocks_each *= 2;
+  const std::int64_t branches = blocks / blocks_each;
+  const std::int64_t size = blocks_each * kBlock;
   Acc accs[kMostBranches];
   on.in_pieces(branches, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       accs[i] = f.none();
       Cascade<F> cascade(f);
-      part_of_row(f, args, x, i * size, (i + 1) * size, cascade, accs[i]);
+      part_of_row(f, args, x, i * size, std::min((i + 1) * size, args.reduced), cascade, accs[i]);
       if constexpr (!F::kExact) {
         accs[i] = f.none();
         cascade.total_into(accs[i]);
@@ -350,7 +353,7 @@ typename F::Acc row_in_pieces(const F& f, const ReduceArgs& args, const typename
   Acc all = f.none();
   Acc rest = f.none();
   Cascade<F> cascade(f);
-  part_of_row(f, args, x, branches * size, args.reduced, cascade, rest);
+  part_of_row(f, args, x, std::min(branches * size, args.reduced), args.reduced, cascade, rest);
   if constexpr (F::kExact) {
     all = rest;
     for (std::int64_t i = 0; i < branches; ++i) f.merge(all, accs[i]);

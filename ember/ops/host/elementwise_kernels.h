@@ -1,5 +1,5 @@
-// All element-wise kernels for one element type. Each type is a file of its own, which
-// the build makes from elementwise.cpp.in, so that they compile beside each other.
+// All element-wise kernels for one element type: elementwise_type.cpp, which is compiled once for
+// each, so that they compile beside each other.
 #pragma once
 
 #include "ember/ops/elementwise_kernels.h"

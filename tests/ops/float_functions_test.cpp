@@ -67,8 +67,9 @@ TEST(FloatFunctions, OfOneNumberRoundOnce) {
 
 TEST(FloatFunctions, OfTwoNumbersRoundOnce) {
   std::vector<float> list = sample(80000003);
-  for (const float x : {0.5F, 1.0F, 1.0000001F, 0.9999999F, 2.0F, 2.5F, 3.0F, -1.0F, -0.5F, 7.0F,
-                        100.0F, -3.0F, 10.0F, 0.1F, 1e-3F, 33.0F, 127.0F})
+  for (const float x : {0.5F,  1.0F,  1.0000001F, 0.9999999F,      2.0F,      2.5F,      3.0F,
+                        -1.0F, -0.5F, 7.0F,       100.0F,          -3.0F,     10.0F,     0.1F,
+                        1e-3F, 33.0F, 127.0F,     0x1.fffffep127F, HUGE_VALF, -HUGE_VALF})
     list.push_back(x);
   for (const float x : list)
     for (const float y : list) {

@@ -143,7 +143,9 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
 template <OpId op, class Op, class T>
 Status narrow_implementation(const driver::Params& params, const HostLaunch& on) {
   using Output = typename Apply<Op, T>::Output;
-  constexpr ItemSizes kItems = {sizeof(Output), sizeof(T), sizeof(T), sizeof(T)};
+  constexpr int kInputs = Op::info.operands;
+  constexpr ItemSizes kItems = {sizeof(Output), sizeof(T), kInputs > 1 ? sizeof(T) : 0,
+                                kInputs > 2 ? sizeof(T) : 0};
   return run_in_parts(params.as<Loop>(), on, kItems, [](const Loop& loop, const HostLaunch& here) {
     return run_narrow<T, Output>(loop, here, Op::info.operands,
                                  float_blocks<float>()[static_cast<int>(op)]);

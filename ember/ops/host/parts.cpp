@@ -12,7 +12,7 @@ Loop part_of(const Loop& loop, const ItemSizes& items, int d, std::int64_t first
   Loop part = loop;
   const auto dim = static_cast<std::size_t>(d);
   for (std::size_t k = 0; k < kLoopOperands; ++k)
-    if (loop.data[k] != nullptr)
+    if (items[k] != 0 && loop.data[k] != nullptr)  // there is nothing in what is no operand
       part.data[k] = static_cast<std::byte*>(loop.data[k]) + first * loop.stride[k][dim] * items[k];
   part.count = loop.count / (loop.flat() ? loop.count : loop.size[dim]) * (last - first);
   part.size[dim] = static_cast<std::uint32_t>(last - first);

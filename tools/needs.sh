@@ -25,8 +25,10 @@ clang++-14      | clang-14           | the thread sanitizer of clang (that of g+
 clang-rt-14     | libclang-rt-14-dev | the same
 '
 # What pip installs into .venv/: module | requirement | what is left out without it
-python_needs='
+module_needs='
 nanobind          | nanobind>=2             | the Python package
+'
+python_needs=$module_needs'
 pytest            | pytest                  | the tests of the Python package
 numpy             | numpy                   | what of the Python package is tested against NumPy
 scikit_build_core | scikit-build-core>=0.10 | building wheels without a network

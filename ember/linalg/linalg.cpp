@@ -28,6 +28,9 @@ const char* type_name(Dtype dtype) {
     case Dtype::float64: return "double";
     case Dtype::complex64: return "c10::complex<float>";
     case Dtype::complex128: return "c10::complex<double>";
+    case Dtype::uint16: return "unsigned short";
+    case Dtype::uint32: return "unsigned int";
+    case Dtype::uint64: return "unsigned long";
   }
   __builtin_unreachable();
 }
@@ -141,9 +144,8 @@ void product(const Tensor& out, const Tensor& a, const Tensor& b, const Names& n
 
 /// Refused before the output is touched.
 void require_dtype(const Tensor& tensor, const Names& names) {
-  const Dtype dtype = tensor.dtype();
-  if (dtype == Dtype::bool_ || (tensor.is_cuda() && is_integral(dtype)))
-    ops::throw_not_implemented(names.on(tensor), dtype);
+  if (!contains(dtypes::any_number, tensor.dtype()))
+    ops::throw_not_implemented(names.on(tensor), tensor.dtype());
 }
 
 Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b) {

@@ -1,7 +1,7 @@
 // Products of matrices and vectors.
 //
 // Inputs are tensors of one dtype on one device: float16, bfloat16, float32, float64, complex64 and
-// complex128 everywhere, integers on the CPU only (`"addmm_cuda" not implemented for 'Long'`).
+// complex128, and uint8, int8, int16, int32 and int64, which torch multiplies on the CPU only.
 // Nothing is converted and, except by matmul, nothing broadcast. float16 and bfloat16 are added up
 // in float32; float32 is computed in float32 (no TF32); integers wrap around. Transposed matrices
 // and batches of strided matrices are used as they are; inputs whose rows and columns both have

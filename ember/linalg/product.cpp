@@ -63,10 +63,10 @@ Status host_needs(const driver::Params&, driver::KernelNeeds&) {
 
 template <class T>
 constexpr driver::HostImplementation implementation_of() {
-  if constexpr (std::is_same_v<T, bool>)
-    return nullptr;
-  else
+  if constexpr (contains(dtypes::any_number, dtype_of<T>))
     return {&host_implementation<T>, &host_needs};
+  else
+    return nullptr;
 }
 
 constinit driver::Kernel kernels[] = {
@@ -229,11 +229,6 @@ void scale(const Tensor& out, const Factors& factors) {
     out.mul_(factors.beta);
 }
 
-bool may_compute(const Tensor& out) {
-  if (is_integral(out.dtype(), /*with_bool=*/false)) return !out.is_cuda();
-  return out.dtype() != Dtype::bool_;
-}
-
 /// More calls than this for one batch, and copying the inputs is cheaper.
 constexpr std::int64_t kMostCalls = 16;
 
@@ -245,7 +240,7 @@ const driver::Kernel& product_kernel(Dtype dtype) noexcept {
 
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
               const char* name) {
-  if (!may_compute(out)) ops::throw_not_implemented(name, out.dtype());
+  if (!contains(dtypes::any_number, out.dtype())) ops::throw_not_implemented(name, out.dtype());
   if (out.numel() == 0) return;
   // As every BLAS has it: a factor of zero leaves no NaN of the product.
   if (a.numel() == 0 || factors.alpha.to<Complex<double>>() == Complex<double>(0)) {

@@ -77,6 +77,13 @@ Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding roundi
   return call(OpId::div, out, x, y);
 }
 
+/// Whether an operand has a tensor's shape and lies where it does, without gaps.
+bool alike(const Tensor& tensor, const Operand& operand) {
+  const Tensor* const other = operand.tensor();
+  return other != nullptr && other->sizes() == tensor.sizes() && other->is_contiguous() &&
+         other->device() == tensor.device();
+}
+
 /// `op` is addcmul or addcdiv. The factor goes into y, in the dtype of the result.
 Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, const Operand& z,
                       const Scalar& value) {
@@ -86,12 +93,17 @@ Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, 
   if (dtype == Dtype::bool_ || (factor.re == 1 && factor.im == 0)) return call(op, out, x, y, z);
   require_fits(value, dtype);
   const Dtype computed = is_half(dtype) ? Dtype::float32 : dtype;
-  const Tensor second =
-      y.tensor() != nullptr ? y.tensor()->to(computed) : full({}, y.number(), computed);
   const Scalar number = is_integral(dtype) ? Scalar(value.to<std::int64_t>()) : value;
-  const Tensor scaled = second.mul(number);
-  if (computed == dtype) return call(op, out, x, Operand(scaled), z);
-  const Tensor made = call(op, nullptr, x, Operand(scaled), z);
+  Tensor scaled = y.tensor() != nullptr ? y.tensor()->to(computed) : full({}, y.number(), computed);
+  if (y.tensor() != nullptr && scaled.is(*y.tensor()))
+    scaled = scaled.mul(number);
+  else
+    scaled.mul_(number);
+  // A new tensor where there is one already, unless others decide on shape and strides.
+  Tensor* const room =
+      scaled.is_contiguous() && alike(scaled, x) && alike(scaled, z) ? &scaled : nullptr;
+  if (computed == dtype) return call(op, out == nullptr ? room : out, x, Operand(scaled), z);
+  const Tensor made = call(op, room, x, Operand(scaled), z);
   if (out != nullptr)
     for (const Operand* input : inputs)
       if (input->tensor() != nullptr && input->tensor()->is(*out) && out->sizes() != made.sizes())

@@ -27,7 +27,7 @@ constexpr OpInfo kInfos[] = {
 #undef EMBER_UNARY
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
-    {"where", 3, dtypes::any, Result::same, 0, "x where the condition is true, y elsewhere."},
+    {"where", 3, dtypes::all, Result::same, 0, "x where the condition is true, y elsewhere."},
 };
 
 /// Whether an input is the condition of `where`, which stays out of the promotion.

@@ -271,9 +271,21 @@ Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Operand& s
   return self();
 }
 
+Tensor& Tensor::scatter_(std::int64_t dim, const Tensor& index, const Operand& source,
+                         std::string_view reduce) const {
+  if (reduce != "add" && reduce != "multiply")
+    throw Error("reduce argument must be either add or multiply, got '" + std::string(reduce) +
+                "'");
+  const Scattering what = scatter_along(*this, dim, index, source, "scatter");
+  if (index.numel() == 0) return self();
+  ops::move_indexed(reduce == "add" ? ops::Combines::scatter_add : ops::Combines::scatter_multiply,
+                    what.move());
+  return self();
+}
+
 Tensor& Tensor::scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const {
   const Scattering what = scatter_along(*this, dim, index, source, "scatter_add");
-  if (index.numel() > 0) ops::move_indexed(ops::Adds::scatter_add, what.move());
+  if (index.numel() > 0) ops::move_indexed(ops::Combines::scatter_add, what.move());
   return self();
 }
 
@@ -379,7 +391,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     move.source = move.source.mul(full({}, alpha, {dtype(), device()}));
     move.source_strides = move.source.strides();
   }
-  ops::move_indexed(ops::Adds::index_add, move);
+  ops::move_indexed(ops::Combines::index_add, move);
   return self();
 }
 
@@ -432,7 +444,7 @@ Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate)
   const IndexedMove move{at.sizes(),  row, {0}, from, from.strides(), at, at.strides(),
                          row.numel(), 1,   0,   true};
   if (accumulate)
-    ops::move_indexed(ops::Adds::put, move);
+    ops::move_indexed(ops::Combines::put, move);
   else
     ops::move_indexed(ops::Writes::put, move);
   if (!is_contiguous()) copy_(row.view(sizes()));
@@ -472,6 +484,10 @@ Tensor ops::one_value(const Operand& value, const Tensor& like) {
 Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& source) {
   return x.clone().scatter_(dim, index, source);
 }
+Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index, const Operand& source,
+               std::string_view reduce) {
+  return x.clone().scatter_(dim, index, source, reduce);
+}
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index, const Tensor& source) {
   return x.clone().scatter_add_(dim, index, source);
 }
@@ -503,6 +519,11 @@ Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor
                     const Operand& source) {
   return put_apart(out, x, index, source.tensor(), [&] { return scatter(x, dim, index, source); });
 }
+Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                    const Operand& source, std::string_view reduce) {
+  return put_apart(out, x, index, source.tensor(),
+                   [&] { return scatter(x, dim, index, source, reduce); });
+}
 Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
                         const Tensor& source) {
   return put_apart(out, x, index, &source, [&] { return scatter_add(x, dim, index, source); });
@@ -533,6 +554,10 @@ Tensor Tensor::gather(std::int64_t dim, const Tensor& index) const {
 Tensor Tensor::take(const Tensor& index) const { return ember::take(*this, index); }
 Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Operand& source) const {
   return ember::scatter(*this, dim, index, source);
+}
+Tensor Tensor::scatter(std::int64_t dim, const Tensor& index, const Operand& source,
+                       std::string_view reduce) const {
+  return ember::scatter(*this, dim, index, source, reduce);
 }
 Tensor Tensor::scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const {
   return ember::scatter_add(*this, dim, index, source);

@@ -10,8 +10,11 @@
 // Of several writes to one element the last one counts on the CPU and on simulated devices, any of
 // them on GPUs. Additions to one element are made in the order of the index on the CPU and on
 // simulated devices; on GPUs in any order, so that sums of floating-point numbers may differ from
-// run to run in the last places. Sums in half and bfloat16 are made in float.
+// run to run in the last places. So it is with products. Sums and products of half and bfloat16 are
+// made in float.
 #pragma once
+
+#include <string_view>
 
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
@@ -36,6 +39,8 @@ EMBER_API Tensor& take_out(Tensor& out, const Tensor& x, const Tensor& index);
 // Copies of x with the changes that the methods of the same names with _ make.
 EMBER_API Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
                          const Operand& source);
+EMBER_API Tensor scatter(const Tensor& x, std::int64_t dim, const Tensor& index,
+                         const Operand& source, std::string_view reduce);
 EMBER_API Tensor scatter_add(const Tensor& x, std::int64_t dim, const Tensor& index,
                              const Tensor& source);
 EMBER_API Tensor index_add(const Tensor& x, std::int64_t dim, const Tensor& index,
@@ -47,6 +52,8 @@ EMBER_API Tensor index_copy(const Tensor& x, std::int64_t dim, const Tensor& ind
 // output is then as it was.
 EMBER_API Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
                               const Operand& source);
+EMBER_API Tensor& scatter_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,
+                              const Operand& source, std::string_view reduce);
 EMBER_API Tensor& scatter_add_out(Tensor& out, const Tensor& x, std::int64_t dim,
                                   const Tensor& index, const Tensor& source);
 EMBER_API Tensor& index_add_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index,

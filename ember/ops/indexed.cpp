@@ -4,6 +4,7 @@
 #include <span>
 
 #include "ember/base/error.h"
+#include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
@@ -20,10 +21,18 @@ void run_checked(const Site& site, const driver::Kernel& kernel, const Args& arg
   if (!status.ok()) throw Exception(status.detail());
 }
 
-/// Which exception: torch's for these three is a plain one.
+/// Which exception: torch's for gather and scatter is a plain one.
 constexpr bool raises_index_error(Reads op) { return op != Reads::gather; }
 constexpr bool raises_index_error(Writes op) { return op != Writes::scatter; }
-constexpr bool raises_index_error(Adds op) { return op != Adds::scatter_add; }
+constexpr bool raises_index_error(Combines op) {
+  return op != Combines::scatter_add && op != Combines::scatter_multiply;
+}
+
+constexpr std::array kCombinations = {
+#define EMBER_KERNEL(name, how) #name,
+    EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL)
+#undef EMBER_KERNEL
+};
 
 /// A move in the form of its merged dimensions, and how it is launched.
 class Launcher {
@@ -158,7 +167,7 @@ void run_units(Op op, const IndexedMove& move) {
 void move_indexed(Reads op, const IndexedMove& move) { run_units(op, move); }
 void move_indexed(Writes op, const IndexedMove& move) { run_units(op, move); }
 
-void move_indexed(Adds op, const IndexedMove& move) {
+void move_indexed(Combines op, const IndexedMove& move) {
   if (is_empty(move.sizes)) return;
   const Dtype dtype = move.target.dtype();
   if (dtype == Dtype::float16 || dtype == Dtype::bfloat16) {
@@ -174,8 +183,10 @@ void move_indexed(Adds op, const IndexedMove& move) {
     target.copy_(wide.target);
     return;
   }
+  const driver::Kernel* const kernel = indexed_kernel(op, dtype);
+  if (kernel == nullptr) throw_not_implemented(kCombinations[static_cast<std::size_t>(op)], dtype);
   const Prepared prepared = prepare(move);
-  Launcher(op, move).cut(indexed_kernel(op, dtype), prepared.args, prepared.dims, prepared.item);
+  Launcher(op, move).cut(*kernel, prepared.args, prepared.dims, prepared.item);
 }
 
 Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim) {

@@ -25,12 +25,13 @@ struct IndexedMove {
 };
 
 /// Runs a move; nothing happens for an empty grid. An index out of bounds: IndexError on the CPU
-/// (Error from gather, scatter and scatter_add), and nothing was written; a fault of the device
+/// (Error from gather and the kinds of scatter), and nothing was written; a fault of the device
 /// that names the operation, on devices.
 void move_indexed(Reads op, const IndexedMove& move);
 void move_indexed(Writes op, const IndexedMove& move);
-/// For half and bfloat16 the sums are made in float: through a copy of the target.
-void move_indexed(Adds op, const IndexedMove& move);
+/// For half and bfloat16 it is done in float: through a copy of the target. NotImplementedError for
+/// uint16, uint32 and uint64.
+void move_indexed(Combines op, const IndexedMove& move);
 
 /// The index, checked against `limit` and wrapped, times `step`. Contiguous int64 in, the same out.
 Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim);

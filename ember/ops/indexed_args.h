@@ -2,25 +2,41 @@
 // like. They are one: at every position of a grid an index says which place along one dimension is
 // read (or written).
 //
-//   read    target[p] = source[p, index[p]]
-//   write   target[p, index[p]] = source[p]
-//   add     target[p, index[p]] += source[p]
+//   read      target[p] = source[p, index[p]]
+//   write     target[p, index[p]] = source[p]
+//   combine   target[p, index[p]] += source[p], or *=
 #pragma once
 
 #include <cstdint>
 
 #include "ember/driver/arguments.h"
+#include "ember/scalar/math.h"
 
 namespace ember::inline v0::ops {
 
 // The kernels by name: one for each operation, so that faults name the operation. Readers and
-// writers move units of 1 to 16 bytes, whatever the type; those that add know it.
+// writers move units of 1 to 16 bytes, whatever the type; those that combine know it, and how.
 // clang-format off
 #define EMBER_FOR_EACH_READ(KERNEL) KERNEL(index_select) KERNEL(gather) KERNEL(take) KERNEL(index)
 #define EMBER_FOR_EACH_WRITE(KERNEL) \
   KERNEL(index_copy) KERNEL(index_fill) KERNEL(scatter) KERNEL(put) KERNEL(index_put)
-#define EMBER_FOR_EACH_ADD(KERNEL) KERNEL(index_add) KERNEL(scatter_add) KERNEL(put) KERNEL(index_put)
+#define EMBER_FOR_EACH_COMBINATION(KERNEL) \
+  KERNEL(index_add, Sum) KERNEL(scatter_add, Sum) KERNEL(put, Sum) KERNEL(index_put, Sum) \
+  KERNEL(scatter_multiply, Product)
 // clang-format on
+
+struct Sum {
+  template <class T>
+  static EMBER_HD T of(T x, T y) {
+    return m::add(x, y);
+  }
+};
+struct Product {
+  template <class T>
+  static EMBER_HD T of(T x, T y) {
+    return m::mul(x, y);
+  }
+};
 
 inline constexpr int kIndexedDims = 6;
 

@@ -13,15 +13,18 @@ namespace ember::inline v0::ops {
 #define EMBER_KERNEL(name) name,
 enum class Reads : int { EMBER_FOR_EACH_READ(EMBER_KERNEL) };
 enum class Writes : int { EMBER_FOR_EACH_WRITE(EMBER_KERNEL) };
-enum class Adds : int { EMBER_FOR_EACH_ADD(EMBER_KERNEL) };
+#undef EMBER_KERNEL
+#define EMBER_KERNEL(name, how) name,
+enum class Combines : int { EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL) };
 #undef EMBER_KERNEL
 // clang-format on
 
 /// Moves units of 1, 2, 4, 8 or 16 bytes.
 const driver::Kernel& indexed_kernel(Reads op, std::size_t unit) noexcept;
 const driver::Kernel& indexed_kernel(Writes op, std::size_t unit) noexcept;
-/// Adds elements; there are none for float16 and bfloat16.
-const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept;
+/// Adds or multiplies elements; null for the types that there are none for: float16 and bfloat16,
+/// uint16 and wider.
+const driver::Kernel* indexed_kernel(Combines op, Dtype dtype) noexcept;
 /// See OffsetArgs.
 const driver::Kernel& offsets_kernel() noexcept;
 

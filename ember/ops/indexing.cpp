@@ -353,7 +353,7 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value,
   what.move.source = values;
   what.move.source_strides = values.strides();
   if (accumulate)
-    ops::move_indexed(ops::Adds::index_put, what.move);
+    ops::move_indexed(ops::Combines::index_put, what.move);
   else
     ops::move_indexed(ops::Writes::index_put, what.move);
   return self();

@@ -152,6 +152,7 @@ std::pair<Tensor, Tensor> topk_into(Tensor* values, Tensor* indices, const Tenso
 std::pair<Tensor, Tensor> sort_into(Tensor* values, Tensor* indices, const Tensor& x,
                                     std::int64_t dim, bool descending) {
   const int along = wrap_dim(dim, x.dim());
+  if (is_unsigned_wide(x.dtype())) ops::throw_not_implemented("sort", x.dtype());
   if (ops::sort_kernel(x.dtype()) == nullptr)
     throw Error(std::string("Sort does not support complex dtypes on ") +
                 (x.is_cuda() ? "CUDA" : "CPU"));

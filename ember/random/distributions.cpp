@@ -78,7 +78,9 @@ Bounds bounds_of(Dtype dtype) {
   return with_type(dtype, []<class T>() -> Bounds {
     if constexpr (std::is_integral_v<T>)
       return {static_cast<std::int64_t>(std::numeric_limits<T>::min()),
-              static_cast<std::int64_t>(std::numeric_limits<T>::max())};
+              std::is_same_v<T, std::uint64_t>
+                  ? INT64_MAX
+                  : static_cast<std::int64_t>(std::numeric_limits<T>::max())};
     else
       return {0, 0};
   });

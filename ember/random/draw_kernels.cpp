@@ -123,9 +123,15 @@ constexpr Entry entries[] = {
 /// The type whose kernel serves a type.
 Dtype stored(DrawId draw, Dtype dtype) noexcept {
   // A bool is a byte that is one or zero, which is what these give.
-  if (draw >= DrawId::bernoulli && (dtype == Dtype::bool_ || dtype == Dtype::int8))
-    return Dtype::uint8;
-  return dtype;
+  if (draw < DrawId::bernoulli) return dtype;
+  switch (dtype) {  // and wide unsigned numbers are those of as many bits
+    case Dtype::bool_:
+    case Dtype::int8: return Dtype::uint8;
+    case Dtype::uint16: return Dtype::int16;
+    case Dtype::uint32: return Dtype::int32;
+    case Dtype::uint64: return Dtype::int64;
+    default: return dtype;
+  }
 }
 
 int find(DrawId draw, Dtype dtype) noexcept {

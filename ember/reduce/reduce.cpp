@@ -60,7 +60,10 @@ Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
   const Dtype result = dtype.value_or(is_integral(x.dtype()) ? Dtype::int64 : x.dtype());
   // Integers wrap around, so a narrow sum is the low bits of the wide one. Bools saturate.
   const bool widened = is_integral(x.dtype()) && is_integral(result, false);
-  const Tensor from = widened ? x : converted(x, result);
+  const Tensor from = is_unsigned_wide(x.dtype())
+                          ? x.to(is_integral(result) ? Dtype::int64 : result)
+                      : widened ? x
+                                : converted(x, result);
   Reduction reduction{product ? ReduceOp::prod : ReduceOp::sum};
   Dtype made = is_integral(result) ? Dtype::int64 : result;
   if (from.dtype() == Dtype::bool_) {
@@ -105,7 +108,7 @@ Tensor var_of(Tensor* out, const Tensor& x, const DimList& dims, double correcti
 // ---- Extremes
 
 void require_real(const char* name, const Tensor& x) {
-  if (x.is_complex()) ops::throw_not_implemented(name, x.dtype());
+  if (!contains(dtypes::real_or_bool, x.dtype())) ops::throw_not_implemented(name, x.dtype());
 }
 
 [[noreturn]] void throw_dim_needed(const char* name, bool index_error) {
@@ -171,7 +174,8 @@ Tensor count_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
     if (out->dtype() != Dtype::uint8) ops::require_dtype(*out, Dtype::bool_);
     truth = out->dtype();
   }
-  return reduced(x, reduce::gone_dims(dims, x.dim()), keepdim,
+  const Tensor from = is_unsigned_wide(x.dtype()) ? x.to(Dtype::bool_) : x;
+  return reduced(from, reduce::gone_dims(dims, x.dim()), keepdim,
                  mode == ReduceMode::plain ? Dtype::int64 : truth, {ReduceOp::count_nonzero, mode},
                  out);
 }

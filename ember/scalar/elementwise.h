@@ -27,6 +27,11 @@ inline constexpr DtypeSet real_or_bool = real_number | boolean;
 inline constexpr DtypeSet floating_complex = floating | complex;
 inline constexpr DtypeSet any_number = real_number | complex;
 inline constexpr DtypeSet any = any_number | boolean;
+/// What is stored, copied and converted, and compared for equality; nothing else computes with
+/// them.
+inline constexpr DtypeSet unsigned_wide =
+    only(Dtype::uint16) | only(Dtype::uint32) | only(Dtype::uint64);
+inline constexpr DtypeSet all = any | unsigned_wide;
 }  // namespace dtypes
 
 /// What an element-wise operation stores, seen from what it computes in.

@@ -6,8 +6,10 @@
 
 namespace ember::inline v0 {
 
-/// Every element type, in the order of promotion within a category. The list is the one place where
-/// an element type is added: EMBER_DTYPE(enumerator, C++ type, name, torch's class name).
+/// Every element type, in the order of promotion within a category; at the end the wide unsigned
+/// ones, which are stored, copied and converted, but hardly computed with. The list is the one
+/// place where an element type is added: EMBER_DTYPE(enumerator, C++ type, name, torch's class
+/// name).
 // clang-format off
 #define EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)                     \
   EMBER_DTYPE(bool_, bool, "bool", "Bool")                    \
@@ -21,7 +23,10 @@ namespace ember::inline v0 {
   EMBER_DTYPE(float32, float, "float32", "Float")             \
   EMBER_DTYPE(float64, double, "float64", "Double")           \
   EMBER_DTYPE(complex64, ::ember::Complex<float>, "complex64", "ComplexFloat") \
-  EMBER_DTYPE(complex128, ::ember::Complex<double>, "complex128", "ComplexDouble")
+  EMBER_DTYPE(complex128, ::ember::Complex<double>, "complex128", "ComplexDouble") \
+  EMBER_DTYPE(uint16, std::uint16_t, "uint16", "UInt16")      \
+  EMBER_DTYPE(uint32, std::uint32_t, "uint32", "UInt32")      \
+  EMBER_DTYPE(uint64, std::uint64_t, "uint64", "UInt64")
 // clang-format on
 
 enum class Dtype : std::uint8_t {
@@ -29,7 +34,7 @@ enum class Dtype : std::uint8_t {
   EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-inline constexpr int kDtypes = 12;
+inline constexpr int kDtypes = 15;
 
 namespace detail {
 template <class T>
@@ -86,9 +91,9 @@ template <class T>
 inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 /// One element type as another. To bool: whether it is not zero. Complex to real drops the
-/// imaginary part. Floating point to integers drops the fraction, and integers of 8 and 16 bits
-/// keep the low bits of the 64-bit integer; what does not fit into that, or into the wider target,
-/// gives an unspecified number, as NaN does.
+/// imaginary part. Floating point to integers drops the fraction, and integers of 8 and 16 bits and
+/// unsigned ones keep the low bits of the 64-bit integer; what does not fit into that, or into the
+/// wider target, gives an unspecified number, as NaN does.
 template <class To, class From>
 EMBER_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
@@ -109,7 +114,10 @@ EMBER_HD To convert(From value) {
     return convert<To>(value.re);
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return To(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<From> && is_integer<To> && sizeof(To) < 4) {
+  } else if constexpr (std::is_floating_point_v<From> && is_integer<To> &&
+                       (sizeof(To) < 4 || std::is_unsigned_v<To>)) {
+    if constexpr (sizeof(To) == 8)
+      if (value >= From(0x1p63)) return static_cast<To>(value);
     return static_cast<To>(static_cast<std::int64_t>(value));
   } else {
     return static_cast<To>(value);

@@ -54,8 +54,16 @@ Dtype complex_dtype(Dtype dtype) noexcept {
   return dtype == Dtype::float64 ? Dtype::complex128 : Dtype::complex64;
 }
 
-Dtype promote_types(Dtype a, Dtype b) noexcept {
+Dtype promote_types(Dtype a, Dtype b) {
   if (a == b) return a;
+  if (is_unsigned_wide(a) || is_unsigned_wide(b)) {
+    if (is_floating_point(a)) return a;
+    if (is_floating_point(b)) return b;
+    throw Error(
+        std::string("Promotion for uint16, uint32, uint64 types is not supported, attempted to "
+                    "promote ") +
+        legacy_name(a) + " and " + legacy_name(b));
+  }
   if (a > b) std::swap(a, b);
   if (is_complex_dtype(b))
     return a == Dtype::float64 || a == Dtype::complex128 ? Dtype::complex128 : b;

@@ -24,7 +24,17 @@ EMBER_API const char* legacy_name(Dtype dtype) noexcept;
 constexpr bool is_floating_point(Dtype dtype) noexcept { return contains(dtypes::floating, dtype); }
 constexpr bool is_complex_dtype(Dtype dtype) noexcept { return contains(dtypes::complex, dtype); }
 constexpr bool is_integral(Dtype dtype, bool with_bool = true) noexcept {
-  return contains(with_bool ? dtypes::integer_or_bool : dtypes::integer, dtype);
+  return contains((with_bool ? dtypes::integer_or_bool : dtypes::integer) | dtypes::unsigned_wide,
+                  dtype);
+}
+/// Whether it is uint16, uint32 or uint64: such elements are stored, copied, converted and compared
+/// for equality, and become floating-point numbers where an operation wants those.
+constexpr bool is_unsigned_wide(Dtype dtype) noexcept {
+  return contains(dtypes::unsigned_wide, dtype);
+}
+/// Whether it has negative numbers.
+constexpr bool is_signed(Dtype dtype) noexcept {
+  return dtype != Dtype::bool_ && dtype != Dtype::uint8 && !is_unsigned_wide(dtype);
 }
 /// complex64 -> float32, complex128 -> float64; anything else as it is.
 EMBER_API Dtype real_dtype(Dtype dtype) noexcept;
@@ -32,8 +42,9 @@ EMBER_API Dtype real_dtype(Dtype dtype) noexcept;
 EMBER_API Dtype complex_dtype(Dtype dtype) noexcept;
 
 /// The smallest type that holds both, by torch's table: uint8 and int8 give int16, float16 and
-/// bfloat16 give float32, an integer and a floating type give the floating type.
-EMBER_API Dtype promote_types(Dtype a, Dtype b) noexcept;
+/// bfloat16 give float32, an integer and a floating type give the floating type. Error for uint16,
+/// uint32 and uint64 beside anything but themselves and real floating types.
+EMBER_API Dtype promote_types(Dtype a, Dtype b);
 /// Whether a result of type `from` may be stored in a tensor of type `to`: no step down from
 /// complex to real, floating to integer, or number to bool.
 EMBER_API bool can_cast(Dtype from, Dtype to) noexcept;

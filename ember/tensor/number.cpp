@@ -20,7 +20,9 @@ constexpr double kLargest<BFloat16> = 0x1.fep127;
 
 template <class T>
 bool holds(std::int64_t value) noexcept {
-  if constexpr (std::is_unsigned_v<T>) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return true;  // negative ones wrap around
+  } else if constexpr (std::is_unsigned_v<T>) {
     constexpr auto kMost = static_cast<std::int64_t>(std::numeric_limits<T>::max());
     return value <= kMost && value >= -kMost;
   } else if constexpr (std::is_integral_v<T>) {
@@ -34,6 +36,8 @@ template <class T>
 bool holds(double value) noexcept {
   if constexpr (std::is_same_v<T, std::int64_t>)
     return value >= -0x1p63 && value < 0x1p63;  // the largest integer is no double
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return value >= 0 && value < 0x1p64;
   else if constexpr (std::is_integral_v<T>)
     return value >= static_cast<double>(std::numeric_limits<T>::lowest()) && value <= kLargest<T>;
   else
@@ -53,7 +57,9 @@ std::string text_of(const Scalar& number) {
 bool fits(const Scalar& number, Dtype dtype) noexcept {
   if (dtype == Dtype::bool_) return true;
   return with_type(dtype, [&]<class T>() {
-    if (number.beyond_int64()) return !std::is_integral_v<T> && holds<Real<T>>(number.to<double>());
+    if (number.beyond_int64())
+      return std::is_same_v<T, std::uint64_t> ||
+             (!std::is_integral_v<T> && holds<Real<T>>(number.to<double>()));
     if (is_integral(number.dtype())) return holds<Real<T>>(number.to<std::int64_t>());
     const auto value = number.to<Complex<double>>();
     return holds<Real<T>>(value.re) && (is_complex<T> ? holds<Real<T>>(value.im) : value.im == 0);

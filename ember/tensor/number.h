@@ -34,8 +34,8 @@ class Scalar {
 
   /// bool_, int64, float64 or complex128.
   Dtype dtype() const noexcept { return dtype_; }
-  /// Whether it is an integer from 2^63 to 2^64 - 1, which no integer dtype holds: operations on
-  /// integers refuse it, others take it as it is.
+  /// Whether it is an integer from 2^63 to 2^64 - 1, which no integer dtype but uint64 holds:
+  /// operations on others refuse it, those on floating-point numbers take it as it is.
   bool beyond_int64() const noexcept { return beyond_int64_; }
 
   /// The number as T, by convert(); std::complex like Complex.

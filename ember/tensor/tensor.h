@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -378,7 +379,13 @@ class [[nodiscard]] EMBER_API Tensor {
   /// a tensor of the same dtype at least as large as the index.
   Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source) const;
   Tensor scatter(std::int64_t dim, const Tensor& index, const Operand& source) const;
-  /// The same with +=.
+  /// The same with += or *=, in float for the 16-bit types. reduce: "add" or "multiply"; Error for
+  /// others.
+  Tensor& scatter_(std::int64_t dim, const Tensor& index, const Operand& source,
+                   std::string_view reduce) const;
+  Tensor scatter(std::int64_t dim, const Tensor& index, const Operand& source,
+                 std::string_view reduce) const;
+  /// scatter_ with "add", of a tensor.
   Tensor& scatter_add_(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   Tensor scatter_add(std::int64_t dim, const Tensor& index, const Tensor& source) const;
   /// Slice index[i] along a dimension += alpha * slice i of the source, which has the same dtype.

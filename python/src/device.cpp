@@ -142,6 +142,11 @@ Scalar NumberLike::number(std::optional<Dtype> dtype) const {
                       " dimensions, expected a number or a tensor without dimensions");
     return unlocked([&] { return tensor.item(); });
   }
+  if (dtype == Dtype::uint64) {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(nb::int_(given).ptr());
+    if (PyErr_Occurred() == nullptr) return value;
+    PyErr_Clear();
+  }
   if (!dtype || is_integral(*dtype)) throw_overflow(given);
   const double value = PyLong_AsDouble(nb::int_(given).ptr());
   if (value == -1.0 && PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -168,7 +173,9 @@ std::optional<std::int64_t> index_from(nb::handle object) noexcept {
 nb::object to_python(const Scalar& number) {
   switch (number.dtype()) {
     case Dtype::bool_: return nb::bool_(number.to<bool>());
-    case Dtype::int64: return nb::int_(number.to<std::int64_t>());
+    case Dtype::int64:
+      if (number.beyond_int64()) return nb::int_(number.to<std::uint64_t>());
+      return nb::int_(number.to<std::int64_t>());
     case Dtype::complex128: {
       const auto value = number.to<Complex<double>>();
       return nb::steal(PyComplex_FromDoubles(value.re, value.im));

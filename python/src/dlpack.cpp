@@ -53,7 +53,7 @@ constexpr const char* kUsedName<DlVersioned> = "used_dltensor_versioned";
 DlType type_of(Dtype dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * item_size(dtype));
   if (dtype == Dtype::bool_) return {kBool, bits, 1};
-  if (dtype == Dtype::uint8) return {kUint, bits, 1};
+  if (is_integral(dtype) && !is_signed(dtype)) return {kUint, bits, 1};
   if (dtype == Dtype::bfloat16) return {kBfloat, bits, 1};
   if (is_complex_dtype(dtype)) return {kComplex, bits, 1};
   return {is_floating_point(dtype) ? kFloat : kInt, bits, 1};

@@ -50,10 +50,7 @@ void bind_dtypes(nb::module_& m) {
                    [](const DtypeObject& self) { return is_floating_point(self.dtype); })
       .def_prop_ro("is_complex",
                    [](const DtypeObject& self) { return is_complex_dtype(self.dtype); })
-      .def_prop_ro("is_signed",
-                   [](const DtypeObject& self) {
-                     return self.dtype != Dtype::bool_ && self.dtype != Dtype::uint8;
-                   })
+      .def_prop_ro("is_signed", [](const DtypeObject& self) { return is_signed(self.dtype); })
       .def("to_real", [](const DtypeObject& self) { return real_dtype(self.dtype); })
       .def("to_complex", [](const DtypeObject& self) {
         if (is_integral(self.dtype))

@@ -22,14 +22,22 @@ std::optional<I> bound(PyObject* object) {
   throw TypeError("slice indices must be integers or None or have an __index__ method");
 }
 
-/// An array of unsigned integers (but bytes, which are a mask) as int64: there are no such tensors.
+constexpr const char* kTooLargeIndex = "index: overflow, an integer beyond 64 bits";
+
+Tensor signed_indices(const Tensor& unsigned_ones) {
+  const Tensor made = unsigned_ones.to(Dtype::int64);
+  if (made.lt(0).any().item<bool>()) throw ValueError(kTooLargeIndex);
+  return made;
+}
+
+/// An array of unsigned integers (but bytes, which are a mask) as int64: others are no indices.
 nb::object signed_array(nb::handle object) {
   const nb::object type = nb::getattr(object, "dtype", nb::none());
   const nb::object kind = nb::getattr(type, "kind", nb::none());
   if (kind.is_none() || !kind.equal(nb::str("u")) || type.attr("itemsize").equal(nb::int_(1)))
     return nb::borrow(object);
   if (!object.attr("size").equal(nb::int_(0)) && is_beyond_64_bits(object.attr("max")()))
-    throw ValueError("index: overflow, an integer beyond 64 bits");
+    throw ValueError(kTooLargeIndex);
   return object.attr("astype")("int64");
 }
 
@@ -64,7 +72,7 @@ Index item_from(nb::handle object) {
     // Any integers are indices here, but no mask; and nothing is nothing, of whatever dtype.
     const bool mask = made.dtype() == Dtype::bool_ || made.dtype() == Dtype::uint8;
     if (made.numel() == 0 ? !is_integral(made.dtype()) : !mask && is_integral(made.dtype()))
-      made = made.to(Dtype::int64);
+      made = made.dtype() == Dtype::uint64 ? signed_indices(made) : made.to(Dtype::int64);
     return made;
   }
   throw IndexError(
@@ -184,43 +192,59 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::kw_only(), out);
 }
 
+/// scatter_ and scatter with a tensor, called src, or a number, called value.
+template <class Taken>
+void bind_scatter_of(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
+                     const Taken& taken) {
+  const nb::arg dim("dim");
+  const nb::arg index("index");
+  const nb::arg source(name);
+  const nb::arg reduce("reduce");
+  const auto out = nb::arg("out") = nb::none();
+  constexpr const char* kDoc =
+      "self[i][index[i][j]] = src[i][j] for dim 1, and so on; a number, value, may stand for src.";
+  constexpr const char* kReducing =
+      "The same with += for reduce='add' and *= for reduce='multiply', in float for 16-bit floats.";
+  using Reduce = const std::string&;
+  in_place<I, const Tensor&, const Operand&>(
+      tensor, "scatter_",
+      [taken](Tensor& self, I along, const Tensor& places, const Operand& from) {
+        self.scatter_(along, places, taken(from));
+      },
+      kDoc, dim, index, source);
+  in_place<I, const Tensor&, const Operand&, Reduce>(
+      tensor, "scatter_",
+      [taken](Tensor& self, I along, const Tensor& places, const Operand& from, Reduce how) {
+        self.scatter_(along, places, taken(from), how);
+      },
+      kReducing, dim, index, source, nb::kw_only(), reduce);
+  both(
+      tensor, m, "scatter",
+      [taken](const Tensor& input, I along, const Tensor& places, const Operand& from,
+              Tensor* result) {
+        return maybe_into(
+            result, [&] { return scatter(input, along, places, taken(from)); },
+            [&](Tensor& into) { scatter_out(into, input, along, places, taken(from)); });
+      },
+      kDoc, dim, index, source, nb::kw_only(), out);
+  both(
+      tensor, m, "scatter",
+      [taken](const Tensor& input, I along, const Tensor& places, const Operand& from, Reduce how,
+              Tensor* result) {
+        return maybe_into(
+            result, [&] { return scatter(input, along, places, taken(from), how); },
+            [&](Tensor& into) { scatter_out(into, input, along, places, taken(from), how); });
+      },
+      kReducing, dim, index, source, nb::kw_only(), reduce, out);
+}
+
 void bind_scatter(nb::class_<Tensor>& tensor, nb::module_& m) {
   const nb::arg dim("dim");
   const nb::arg index("index");
   const auto out = nb::arg("out") = nb::none();
-  constexpr const char* kScatter =
-      "self[i][index[i][j]] = src[i][j] for dim 1, and so on; src may be a number.";
-  in_place<I, const Tensor&, const Operand&>(
-      tensor, "scatter_",
-      [](Tensor& self, I along, const Tensor& places, const Operand& source) {
-        self.scatter_(along, places, source);
-      },
-      kScatter, dim, index, nb::arg("src"));
-  in_place<I, const Tensor&, const Operand&>(
-      tensor, "scatter_",
-      [](Tensor& self, I along, const Tensor& places, const Operand& value) {
-        self.scatter_(along, places, scalar_of(value, "value"));
-      },
-      kScatter, dim, index, nb::arg("value"));
-  both(
-      tensor, m, "scatter",
-      [](const Tensor& input, I along, const Tensor& places, const Operand& source,
-         Tensor* result) {
-        return maybe_into(
-            result, [&] { return scatter(input, along, places, source); },
-            [&](Tensor& into) { scatter_out(into, input, along, places, source); });
-      },
-      kScatter, dim, index, nb::arg("src"), nb::kw_only(), out);
-  both(
-      tensor, m, "scatter",
-      [](const Tensor& input, I along, const Tensor& places, const Operand& value, Tensor* result) {
-        return maybe_into(
-            result, [&] { return scatter(input, along, places, scalar_of(value, "value")); },
-            [&](Tensor& into) {
-              scatter_out(into, input, along, places, scalar_of(value, "value"));
-            });
-      },
-      kScatter, dim, index, nb::arg("value"), nb::kw_only(), out);
+  bind_scatter_of(tensor, m, "src", [](const Operand& from) -> const Operand& { return from; });
+  bind_scatter_of(tensor, m, "value",
+                  [](const Operand& from) { return Operand(scalar_of(from, "value")); });
   in_place<I, const Tensor&, const Tensor&>(
       tensor, "scatter_add_",
       [](Tensor& self, I along, const Tensor& places, const Tensor& source) {

@@ -16,7 +16,8 @@ constexpr Format kFormats[] = {
     {Dtype::bool_, "|b1"},     {Dtype::uint8, "|u1"},       {Dtype::int8, "|i1"},
     {Dtype::int16, "<i2"},     {Dtype::int32, "<i4"},       {Dtype::int64, "<i8"},
     {Dtype::float16, "<f2"},   {Dtype::float32, "<f4"},     {Dtype::float64, "<f8"},
-    {Dtype::complex64, "<c8"}, {Dtype::complex128, "<c16"},
+    {Dtype::complex64, "<c8"}, {Dtype::complex128, "<c16"}, {Dtype::uint16, "<u2"},
+    {Dtype::uint32, "<u4"},    {Dtype::uint64, "<u8"},
 };
 
 const char* type_string(Dtype dtype) {
@@ -38,11 +39,12 @@ struct HeldBuffer {
 
 [[noreturn]] void throw_unsupported(nb::handle array) {
   const nb::object name = nb::getattr(array.attr("dtype"), "type", nb::none());
-  throw TypeError(std::string("can't convert np.ndarray of type ") +
-                  nb::str(nb::getattr(name, "__module__", nb::str("?"))).c_str() + "." +
-                  nb::str(nb::getattr(name, "__name__", nb::str("?"))).c_str() +
-                  ". The only supported types are: float64, float32, float16, complex64, "
-                  "complex128, int64, int32, int16, int8, uint8, and bool.");
+  throw TypeError(
+      std::string("can't convert np.ndarray of type ") +
+      nb::str(nb::getattr(name, "__module__", nb::str("?"))).c_str() + "." +
+      nb::str(nb::getattr(name, "__name__", nb::str("?"))).c_str() +
+      ". The only supported types are: float64, float32, float16, complex64, "
+      "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
 }
 
 Dtype dtype_of_array(nb::handle array) {

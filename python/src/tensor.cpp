@@ -43,10 +43,7 @@ void bind_tensor(nb::module_& m) {
       .def("is_contiguous", [](const Tensor& self) { return self.is_contiguous(); })
       .def("is_floating_point", [](const Tensor& self) { return self.is_floating_point(); })
       .def("is_complex", [](const Tensor& self) { return self.is_complex(); })
-      .def("is_signed",
-           [](const Tensor& self) {
-             return self.dtype() != Dtype::bool_ && self.dtype() != Dtype::uint8;
-           })
+      .def("is_signed", [](const Tensor& self) { return is_signed(self.dtype()); })
       .def(
           "is_pinned",
           [](const Tensor& self, const DeviceLike& device) {

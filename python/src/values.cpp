@@ -133,7 +133,7 @@ Scalar number_of(nb::handle object, Dtype dtype) {
   if (const auto number = number_from(object)) return *number;
   if (is_beyond_64_bits(object)) {
     if (dtype == Dtype::bool_) return true;
-    if (is_integral(dtype))
+    if (is_integral(dtype) && dtype != Dtype::uint64)
       throw ValueError("Overflow when unpacking long: " + overflow_text(object));
     return NumberLike{object, std::nullopt}.number(dtype);
   }

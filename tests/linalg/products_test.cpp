@@ -73,16 +73,11 @@ TEST_P(Matmul, FollowsTheDefinition) {
 
 TEST_P(Matmul, IsTheSameOnTheDevice) {
   NEEDS_DEVICES(1);
-  if (is_integral(GetParam())) {
-    const Tensor a = matrix(GetParam(), {2, 2}, 1).to(kDevice);
-    EXPECT_ERROR(mm(a, a), NotImplementedError, "\"addmm_cuda\" not implemented for '");
-    return;
-  }
   for (const auto& [n, k, m] : kSizes) {
     const Tensor a = matrix(GetParam(), {n, k}, 1);
     const Tensor b = matrix(GetParam(), {k, m}, 2);
     const Tensor on_device = mm(a.to(kDevice), b.to(kDevice));
-    if (cuda::is_simulated())
+    if (cuda::is_simulated() || is_integral(GetParam()))
       expect_same(on_device, mm(a, b), 0, describe(GetParam(), n, k, m));
     else
       expect_close(on_device, reference(a.unsqueeze(0), b.unsqueeze(0)), k,
@@ -119,7 +114,7 @@ constexpr std::int64_t kSmallAndLarge[] = {6, 70};
 // Transposed, sliced and expanded factors give what dense ones give.
 TEST_P(Matmul, TakesEveryLayout) {
   for (const std::int64_t n : kSmallAndLarge) {
-    const std::vector<std::string> places = is_integral(GetParam()) || cuda::device_count() == 0
+    const std::vector<std::string> places = cuda::device_count() == 0
                                                 ? std::vector<std::string>{"cpu"}
                                                 : std::vector<std::string>{"cpu", kDevice};
     const Tensor a = matrix(GetParam(), {n, 5}, 3);
@@ -144,7 +139,7 @@ TEST_P(Matmul, TakesEveryLayout) {
 TEST_P(Matmul, AddsToAnInput) {
   const bool integral = is_integral(GetParam());
   for (const std::string place : {"cpu", kDevice}) {
-    if (place != "cpu" && (integral || cuda::device_count() == 0)) continue;
+    if (place != "cpu" && cuda::device_count() == 0) continue;
     const Device device(place);
     const Tensor a = matrix(GetParam(), {2, 4, 3}, 5);
     const Tensor b = matrix(GetParam(), {2, 3, 5}, 6);
@@ -178,14 +173,22 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, Matmul, ::testing::ValuesIn(dtypes_in(dtypes::a
                          dtype_of_case);
 
 TEST(Products, IntegersWrapAround) {
-  const Tensor a = full({2, 3}, 200, Dtype::uint8);
-  EXPECT_EQ(values<int>(mm(a, a.t())), std::vector<int>(4, (200 * 200 * 3) % 256));
-  const std::int64_t large = std::int64_t{1} << 62;
-  const Tensor b = tensor<std::int64_t>({large, large, large}).view({1, 3});
-  EXPECT_EQ(mm(b, full({3, 1}, 4, Dtype::int64)).item<std::int64_t>(), 0);
-  const Tensor c = tensor<std::int64_t>({(std::int64_t{1} << 53) + 1}).view({1, 1});
-  EXPECT_EQ(addmm(c, c, full({1, 1}, 1, Dtype::int64), 0, 3).item<std::int64_t>(),
-            3 * ((std::int64_t{1} << 53) + 1));
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    const Device device(place);
+    const Tensor a = full({2, 3}, 200, {Dtype::uint8, device});
+    EXPECT_EQ(values<int>(mm(a, a.t())), std::vector<int>(4, (200 * 200 * 3) % 256));
+    const std::int64_t large = std::int64_t{1} << 62;
+    const Tensor b = tensor<std::int64_t>({large, large, large}).view({1, 3}).to(device);
+    EXPECT_EQ(mm(b, full({3, 1}, 4, {Dtype::int64, device})).item<std::int64_t>(), 0);
+    const Tensor c = tensor<std::int64_t>({(std::int64_t{1} << 53) + 1}).view({1, 1}).to(device);
+    EXPECT_EQ(addmm(c, c, full({1, 1}, 1, {Dtype::int64, device}), 0, 3).item<std::int64_t>(),
+              3 * ((std::int64_t{1} << 53) + 1));
+    // Of more than a launch has for one product; and a batch.
+    const Tensor wide = full({3, 70, 129}, 2, {Dtype::int32, device});
+    EXPECT_EQ(values<int>(matmul(wide, wide.transpose(1, 2))),
+              std::vector<int>(3 * 70 * 70, 2 * 2 * 129));
+  }
 }
 
 TEST(Products, BetaZeroDoesNotLookAtTheInput) {

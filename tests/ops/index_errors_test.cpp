@@ -35,6 +35,10 @@ TEST(Index, RefusesWhatDoesNotFit) {
                  "and to be no larger size than src [2, 4]");
     EXPECT_ERROR(x.scatter_(0, square, square), Error,
                  "scatter(): Expected self.dtype to be equal to src.dtype");
+    EXPECT_ERROR(x.scatter_(0, square, 1, "mean"), Error,
+                 "reduce argument must be either add or multiply, got 'mean'");
+    EXPECT_ERROR(x.scatter_(0, square, square, "add"), Error,
+                 "scatter(): Expected self.dtype to be equal to src.dtype");
     EXPECT_ERROR(x.scatter_(0, square, zeros({4}, place)), Error, "number of dimensions as src");
     EXPECT_ERROR(x.index_add_(0, index, zeros({3, 4}, place)), Error,
                  "index_add_(): Number of indices (2) should be equal to source.size(dim): (3), "
@@ -73,6 +77,7 @@ TEST(Index, OutOfBoundsOnTheCpuChangesNothing) {
   Tensor y = zeros({3});
   EXPECT_ERROR(y.scatter_(0, bad, 1), Error, "index 5 is out of bounds");
   EXPECT_ERROR(y.scatter_add_(0, bad, ones({2})), Error, "index 5 is out of bounds");
+  EXPECT_ERROR(y.scatter_(0, bad, ones({2}), "multiply"), Error, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_copy_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_add_(0, bad, ones({2})), IndexError, "index 5 is out of bounds");
   EXPECT_ERROR(y.index_fill_(0, tensor<std::int64_t>({0, -4}), 1), IndexError,

@@ -174,9 +174,57 @@ double sum_as(Dtype dtype, double x, double y) {
   });
 }
 
+double product_as(Dtype dtype, double x, double y) {
+  return with_type(dtype, [&]<class T>() -> double {
+    if constexpr (is_integer<T>)
+      return static_cast<double>(
+          static_cast<T>(static_cast<std::int64_t>(x) * static_cast<std::int64_t>(y)));
+    else
+      return x * y;
+  });
+}
+
+// scatter with "multiply": places that come up several times are multiplied by each.
+TEST_P(IndexDtypes, Products) {
+  NEEDS_DEVICES(1);
+  if (!contains(dtypes::any, dtype())) return;
+  for (const Shape& sizes : shapes()) {
+    for (int dim = 0; dim < sizes.size(); ++dim) {
+      const auto small = [&](const Shape& of, int seed) {  // 1 and 2, so that nothing overflows
+        const Tensor whole = numbers(of, Dtype::int64, seed).remainder(2).add(1);
+        return (dtype() == Dtype::bool_ ? whole.sub(1) : whole).to(dtype());
+      };
+      const Tensor x = small(sizes, 1);
+      const Shape made = with(sizes, dim, 11);
+      const Tensor index = indices(made, sizes[dim], dim);
+      const Tensor source = small(made, 2);
+      Elements expected(x);
+      Elements doubled(x);
+      const Elements at(index);
+      const Elements from(source);
+      each_place(made, [&](const Shape& p) {
+        const Shape place = with(p, dim, static_cast<std::int64_t>(at(p)));
+        expected(place) = product_as(dtype(), expected(place), from(p));
+        doubled(place) = product_as(dtype(), doubled(place), dtype() == Dtype::bool_ ? 1 : 2);
+      });
+      check(
+          {x, index, source}, sizes, expected.data, "products in " + sizes.str(),
+          [&](const std::vector<Tensor>& t) { return scatter(t[0], dim, t[1], t[2], "multiply"); });
+      check({x, index}, sizes, doubled.data, "products with 2 in " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return scatter(t[0], dim, t[1], 2, "multiply"); });
+    }
+  }
+}
+
 // scatter_add and index_add: places that come up several times add up.
 TEST_P(IndexDtypes, Additions) {
   NEEDS_DEVICES(1);
+  if (!contains(dtypes::any, dtype())) {
+    const Tensor x = zeros({3}, dtype());
+    EXPECT_ERROR(scatter_add(x, 0, zeros({3}, Dtype::int64), x), NotImplementedError,
+                 std::string("\"scatter_add\" not implemented for '") + legacy_name(dtype()));
+    return;
+  }
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
       const Tensor x = numbers(sizes, dtype(), 1).real().to(Dtype::int64).remainder(4).to(dtype());
@@ -193,6 +241,8 @@ TEST_P(IndexDtypes, Additions) {
       });
       check({x, index, source}, sizes, expected.data, "scatter_add to " + sizes.str(),
             [&](const std::vector<Tensor>& t) { return scatter_add(t[0], dim, t[1], t[2]); });
+      check({x, index, source}, sizes, expected.data, "sums in " + sizes.str(),
+            [&](const std::vector<Tensor>& t) { return scatter(t[0], dim, t[1], t[2], "add"); });
       const Tensor row = indices({11}, sizes[dim], dim);
       const Elements places(row);
       Elements added(x);

@@ -142,7 +142,7 @@ TEST(Indexing, AnyMixtureOfTensorsAndWholeDimensions) {
     expect_same(changed_there, changed, 0, what);
 
     // Adding, in numbers that the small types can hold.
-    if (dtype == Dtype::bool_) continue;
+    if (dtype == Dtype::bool_ || is_unsigned_wide(dtype)) continue;
     std::vector<double> added(in.size(), 0.0);
     for (const std::size_t offset : offsets) added[offset] += 1;
     Tensor sums = zeros(sizes, dtype);

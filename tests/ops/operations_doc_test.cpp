@@ -16,6 +16,7 @@ std::string dtypes_text(DtypeSet set) {
   };
   // The sets that definitions use, largest first.
   static constexpr Named kSets[] = {
+      {dtypes::all, "all, uint16 to uint64 too"},
       {dtypes::any, "all"},
       {dtypes::any_number, "all but bool"},
       {dtypes::real_or_bool, "all but complex"},

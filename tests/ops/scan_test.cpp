@@ -24,7 +24,7 @@ Tensor sample(Dtype dtype, const Shape& sizes) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = static_cast<double>(i * i % 11) / 4 - (i % 3 == 0 ? 1.5 : 0.75);
   Tensor made = tensor(numbers);
-  if (dtype == Dtype::uint8) made = made.abs();
+  if (is_integral(dtype) && !is_signed(dtype)) made = made.abs();
   made = made.to(dtype);
   if (is_complex_dtype(dtype)) made = made.mul(Scalar(std::complex<double>(1, 0.5)));
   return made.reshape(sizes);

@@ -213,3 +213,20 @@ def test_forms_of_arguments(device):
             call()
     with pytest.raises(IndexError, match="Expected dtype int64"):
         x.index_fill(0, narrow, 1)
+
+
+def test_scatter_combines(device):
+    x = torch.tensor([[3, 3, 3], [3, 3, 3]], device=device)
+    at = torch.tensor([[0, 1, 1], [1, 0, 0]], device=device)
+    source = torch.tensor([[1, 2, 3], [4, 5, 6]], device=device)
+    assert x.scatter(0, at, source, reduce="add").tolist() == [[4, 8, 9], [7, 5, 6]]
+    assert x.scatter(0, at, 2, reduce="multiply").tolist() == [[6, 6, 6], [6, 6, 6]]
+    out = torch.empty_like(x)
+    assert torch.scatter(x, 0, at, src=source, reduce="multiply", out=out) is out
+    assert out.tolist() == [[3, 15, 18], [12, 6, 9]]
+    assert x.scatter_(0, at, value=1, reduce="add") is x
+    assert x.tolist() == [[4, 4, 4], [4, 4, 4]]
+    with pytest.raises(RuntimeError, match="reduce argument must be either add or multiply"):
+        x.scatter(0, at, source, reduce="mean")
+    with pytest.raises(TypeError):
+        x.scatter(0, at, source, reduce=1)

@@ -12,7 +12,7 @@ np = pytest.importorskip("numpy")
 import ember as torch
 
 SHARED = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
-          "complex64", "complex128"]
+          "complex64", "complex128", "uint16", "uint32", "uint64"]
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -123,8 +123,8 @@ def test_operators_beside_arrays():
         array * x
     with pytest.raises(TypeError):
         x < "a"
-    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.uint16"):
-        x == np.ones(4, np.uint16)
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.datetime64"):
+        x == np.zeros(4, "M8[s]")
     with pytest.raises(TypeError):
         torch.add(x, array)
     there = x.cuda()
@@ -151,8 +151,9 @@ def test_lists_of_scalars():
     assert torch.tensor([np.float16(1), np.int64(2)]).dtype == torch.float16
     assert torch.tensor([np.float16(1), 2.0]).dtype == torch.float32
     assert torch.tensor([np.int64(1), np.int64(2)]).dtype == torch.int64
+    assert torch.tensor(np.uint64(2 ** 63)).item() == 2 ** 63
     with pytest.raises(ValueError, match=f"{2 ** 63} is outside the range of int64"):
-        torch.tensor(np.uint64(2 ** 63))
+        torch.tensor(np.uint64(2 ** 63), dtype=torch.int64)
 
 
 def test_a_list_that_changes_while_it_is_read():
@@ -293,3 +294,26 @@ def test_cuda_array_interface():
         stream = torch.cuda.current_stream().cuda_stream
         assert x.__cuda_array_interface__["stream"] == stream
     assert not hasattr(torch.ones(1), "__cuda_array_interface__")
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_wide_unsigned_numbers(name):
+    dtype = getattr(torch, name)
+    most = int(np.iinfo(name).max)
+    for device in ("cpu", "cuda"):
+        x = torch.tensor([0, 1, most], dtype=dtype, device=device)
+        assert x.tolist() == [0, 1, most] and x[2].item() == most
+        assert (x == torch.full((), most, dtype=dtype)).tolist() == [False, False, True]
+        assert x.eq(1).tolist() == [False, True, False]
+        assert not x.is_signed() and not dtype.is_signed
+        assert x.cpu().numpy().tolist() == [0, 1, most]
+        assert torch.from_dlpack(x).dtype is dtype
+        assert x.type().endswith(f"UInt{name[4:]}Tensor")
+    assert torch.tensor(np.array([most], name)).tolist() == [most]
+    assert torch.tensor(np.dtype(name).type(most)).dtype is dtype
+    with pytest.raises((OverflowError, RuntimeError)):
+        torch.tensor([most + 1], dtype=dtype)
+    with pytest.raises(NotImplementedError, match="not implemented for 'UInt"):
+        torch.ones(3, dtype=dtype) + 1
+    with pytest.raises(RuntimeError, match="Promotion for uint16, uint32, uint64"):
+        torch.promote_types(dtype, torch.int8)

@@ -39,7 +39,6 @@ struct Traits {
   bool fills = false;        ///< may write to elements that share memory
   bool selects = false;      ///< writes to a part only, in which none may share memory
   bool by_value = false;     ///< which shape an output must have depends on the elements
-  bool cpu_only = false;     ///< an Error on devices
   bool device_only = false;  ///< needs devices; the clone's results come from there, too
   bool all_pairs = false;    ///< every layout of the first input with every one of the second
 };

@@ -89,6 +89,18 @@ void add_gathers(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim
       cases, "scatter", {x, distinct_indices(part, static_cast<int>(dim), limit), source},
       [=](Tensors& t) { return scatter(t[0], dim, t[1], t[2]); },
       [=](Tensor& out, Tensors& t) { scatter_out(out, t[0], dim, t[1], t[2]); }, {}, note);
+  for (const std::string_view reduce : {"add", "multiply"}) {
+    if (is_unsigned_wide(dtype)) break;
+    const std::string how = note + ", " + std::string(reduce);
+    add_both(
+        cases, "scatter", {x, index, source},
+        [=](Tensors& t) { return scatter(t[0], dim, t[1], t[2], reduce); },
+        [=](Tensors& t) { t[0].scatter_(dim, t[1], t[2], reduce); }, how);
+    add_out(
+        cases, "scatter", {x, index, source},
+        [=](Tensors& t) { return scatter(t[0], dim, t[1], t[2], reduce); },
+        [=](Tensor& out, Tensors& t) { scatter_out(out, t[0], dim, t[1], t[2], reduce); }, {}, how);
+  }
   add_out(
       cases, "scatter_add", {x, index, source},
       [=](Tensors& t) { return scatter_add(t[0], dim, t[1], t[2]); },

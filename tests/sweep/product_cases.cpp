@@ -5,7 +5,7 @@ namespace ember::test {
 namespace {
 
 void add_products(Cases& cases, Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m) {
-  const Traits traits{.ulp = item_size(dtype) == 2 ? 1.0 : 0.0, .cpu_only = is_integral(dtype)};
+  const Traits traits{.ulp = item_size(dtype) == 2 ? 1.0 : 0.0};
   const auto both = [&](const std::string& op, const std::vector<Input>& inputs,
                         Tensor (*call)(const Tensor&, const Tensor&),
                         Tensor& (*call_out)(Tensor&, const Tensor&, const Tensor&)) {

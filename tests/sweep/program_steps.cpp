@@ -443,15 +443,17 @@ void scatter_step(Program& p) {
   sizes[dim] = p.number(0, x.sizes()[dim]);
   const auto index = p.indices(sizes, x.sizes()[dim]);
   const auto source = p.fresh(x.dtype(), sizes);
-  const bool adds = p.chance(50);
-  p.change(*v, std::string(adds ? ".scatter_add_(" : ".scatter_(") + str(dim) + ", indices)",
-           [&](Side s) {
-             Tensor target = p.at(*v, s);
-             if (adds)
-               target.scatter_add_(dim, index[s], source[s]);
-             else
-               target.scatter_(dim, index[s], source[s]);
-           });
+  const std::int64_t how = p.number(0, 2);
+  static constexpr const char* kNames[] = {".scatter_(", ".scatter_add_(", ".scatter_(multiply, "};
+  p.change(*v, kNames[how] + str(dim) + ", indices)", [&](Side s) {
+    Tensor target = p.at(*v, s);
+    if (how == 0)
+      target.scatter_(dim, index[s], source[s]);
+    else if (how == 1)
+      target.scatter_add_(dim, index[s], source[s]);
+    else
+      target.scatter_(dim, index[s], source[s], "multiply");
+  });
 }
 
 // ---- New tensors of old elements
@@ -512,7 +514,7 @@ Tensor bounded(const Tensor& x) {
 
 void cast_step(Program& p) {
   const auto v = p.pick();
-  const auto to = static_cast<Dtype>(p.number(0, kDtypes - 1));
+  const auto to = static_cast<Dtype>(p.number(0, static_cast<int>(Dtype::complex128)));
   const bool safe = is_integral(to) && to != Dtype::bool_;
   p.make(p.name(*v) + (safe ? ".clamp(0, 100)" : "") + ".to(" + dtype_name(to) + ")",
          [&](Side s) { return (safe ? bounded(p.at(*v, s)) : p.at(*v, s)).to(to); });

@@ -180,8 +180,7 @@ std::string EveryView::check_writing(const Case& of, const Arrangement& arrangem
   std::vector<Elements> contents;
   for (const Input& input : of.inputs) contents.push_back(input.content);
   for (const Device here : {Device("cpu"), Device("cuda:0")}) {
-    if (here.is_cuda() ? cuda::device_count() == 0 || of.traits.cpu_only : of.traits.device_only)
-      continue;
+    if (here.is_cuda() ? cuda::device_count() == 0 : of.traits.device_only) continue;
     Placed in = placed(of, contents, arrangement, here);
     const Outcome got = run(of, in, here);
     if (!got.damage.empty()) return text_of(arrangement, here) + ": " + got.damage;
@@ -219,8 +218,6 @@ std::string EveryView::check_same(const Case& of, const Arrangement& arrangement
   const Outcome there = outcome(arrangement, device);
   const std::string and_where = text_of(arrangement, device) + ": ";
   if (!there.damage.empty()) return and_where + there.damage;
-  if (traits.cpu_only)
-    return there.refusal.empty() ? and_where + "expected to be refused on devices" : "";
   const std::string text =
       difference(there, views, cuda::is_simulated() ? 0 : traits.ulp, traits.floor);
   return text.empty() ? "" : and_where + text;

@@ -15,7 +15,8 @@ TEST(Dtypes, HaveTheirSizesAndNames) {
       {bool_, {1, "bool"}},      {uint8, {1, "uint8"}},         {int8, {1, "int8"}},
       {int16, {2, "int16"}},     {int32, {4, "int32"}},         {int64, {8, "int64"}},
       {float16, {2, "float16"}}, {bfloat16, {2, "bfloat16"}},   {float32, {4, "float32"}},
-      {float64, {8, "float64"}}, {complex64, {8, "complex64"}}, {complex128, {16, "complex128"}}};
+      {float64, {8, "float64"}}, {complex64, {8, "complex64"}}, {complex128, {16, "complex128"}},
+      {uint16, {2, "uint16"}},   {uint32, {4, "uint32"}},       {uint64, {8, "uint64"}}};
   ASSERT_EQ(facts.size(), static_cast<std::size_t>(kDtypes));
   for (const auto& [dtype, fact] : facts) {
     EXPECT_EQ(item_size(dtype), fact.first) << fact.second;
@@ -55,8 +56,16 @@ Dtype promoted(Dtype a, Dtype b) {
 
 TEST(Dtypes, PromoteAsInTorchsTable) {
   for (const Dtype a : all_dtypes())
-    for (const Dtype b : all_dtypes())
-      EXPECT_EQ(promote_types(a, b), promoted(a, b)) << dtype_name(a) << ", " << dtype_name(b);
+    for (const Dtype b : all_dtypes()) {
+      const bool promotes = a == b || (!is_unsigned_wide(a) && !is_unsigned_wide(b)) ||
+                            is_floating_point(a) || is_floating_point(b);
+      if (promotes)
+        EXPECT_EQ(promote_types(a, b), promoted(a, b)) << dtype_name(a) << ", " << dtype_name(b);
+      else
+        EXPECT_ERROR(
+            (void)promote_types(a, b), Error,
+            std::string("attempted to promote ") + legacy_name(a) + " and " + legacy_name(b));
+    }
   // Rows of the published table.
   EXPECT_EQ(promote_types(uint8, int8), int16);
   EXPECT_EQ(promote_types(float16, bfloat16), float32);

@@ -1,6 +1,6 @@
 // The CUDA implementation of matrix products. Small ones are done by one launch and nothing else:
-// what a library does on the host before it launches costs more than such a product. The others are
-// cuBLASLt's.
+// what a library does on the host before it launches costs more than such a product. So are those
+// of integers, which no library has. The others are cuBLASLt's.
 #include "ember/driver/cuda/blas.h"
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
@@ -19,10 +19,23 @@ constexpr int kTile = 32;  // rows and columns of the result, per block
 constexpr int kThreads = 256;
 constexpr int kSide = 16;  // each thread computes 2 x 2 elements that lie this far apart
 
+/// What sums are made in. Integers wrap around, which unsigned ones may; the low bits are the same.
+template <class T>
+struct SumOf {
+  using type = Compute<T>;
+};
+template <class T>
+requires is_integer<T>
+struct SumOf<T> {
+  using type = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+};
+
 template <class Number>
-__device__ Number factor(const double (&parts)[2]) {
+__device__ Number factor(const double (&parts)[2], std::int64_t integer) {
   if constexpr (is_complex<Number>)
     return Number(static_cast<Real<Number>>(parts[0]), static_cast<Real<Number>>(parts[1]));
+  else if constexpr (is_integer<Number>)
+    return static_cast<Number>(integer);
   else
     return static_cast<Number>(parts[0]);
 }
@@ -55,15 +68,20 @@ __device__ void load_tile(Tile<Number>& tile, const T* from, std::int64_t ld, bo
   }
 }
 
+/// One tile of the result per block: `row_tiles` of them make a column, the columns a product, and
+/// those the batch.
 template <class T>
-__global__ void __launch_bounds__(kThreads) small_kernel(GemmArgs args) {
-  using Number = Compute<T>;
+__global__ void __launch_bounds__(kThreads)
+    tile_kernel(GemmArgs args, unsigned row_tiles, unsigned column_tiles) {
+  using Number = typename SumOf<T>::type;
   __shared__ Tile<Number> left;   // [p][row]
   __shared__ Tile<Number> right;  // [p][column]
-  const std::int64_t first_row = std::int64_t{blockIdx.x} * kTile;
-  const std::int64_t first_column = std::int64_t{blockIdx.y} * kTile;
-  const T* a = static_cast<const T*>(args.a);
-  const T* b = static_cast<const T*>(args.b);
+  const unsigned column_tile = blockIdx.x / row_tiles;
+  const std::int64_t first_row = std::int64_t{blockIdx.x % row_tiles} * kTile;
+  const std::int64_t first_column = std::int64_t{column_tile % column_tiles} * kTile;
+  const std::int64_t product = column_tile / column_tiles;
+  const T* a = static_cast<const T*>(args.a) + product * args.stride_a;
+  const T* b = static_cast<const T*>(args.b) + product * args.stride_b;
   const int x = static_cast<int>(threadIdx.x) % kSide;
   const int y = static_cast<int>(threadIdx.x) / kSide;
   Number sum[2][2] = {{Number(0), Number(0)}, {Number(0), Number(0)}};
@@ -82,15 +100,15 @@ __global__ void __launch_bounds__(kThreads) small_kernel(GemmArgs args) {
     __syncthreads();
   }
 
-  const Number alpha = factor<Number>(args.alpha);
-  const Number beta = factor<Number>(args.beta);
-  const bool reads = args.beta[0] != 0 || args.beta[1] != 0;
+  const Number alpha = factor<Number>(args.alpha, args.integer_alpha);
+  const Number beta = factor<Number>(args.beta, args.integer_beta);
+  const bool reads = args.beta[0] != 0 || args.beta[1] != 0 || args.integer_beta != 0;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
       const std::int64_t row = first_row + x + i * kSide;
       const std::int64_t column = first_column + y + j * kSide;
       if (row >= args.m || column >= args.n) continue;
-      T& c = static_cast<T*>(args.c)[row + column * args.ldc];
+      T& c = static_cast<T*>(args.c)[row + column * args.ldc + product * args.stride_c];
       Number value = alpha * sum[i][j];
       if (reads) value = value + beta * convert<Number>(c);
       c = convert<T>(value);
@@ -108,18 +126,43 @@ Status needs(const driver::Params& params, driver::KernelNeeds& out) {
   return {};
 }
 
+/// By tiles, as many products at once as one launch takes. (A product of more tiles than that fits
+/// into no memory.)
+template <class T>
+Status by_tiles(const GemmArgs& args, const driver::CudaLaunch& on) {
+  constexpr std::int64_t kMost = INT32_MAX;
+  const std::int64_t rows = (args.m + kTile - 1) / kTile;
+  const std::int64_t columns = (args.n + kTile - 1) / kTile;
+  GemmArgs part = args;
+  const std::int64_t at_once = kMost / (rows * columns);
+  for (std::int64_t done = 0; done < args.batch; done += at_once) {
+    const std::int64_t count = args.batch - done < at_once ? args.batch - done : at_once;
+    part.c = static_cast<T*>(args.c) + done * args.stride_c;
+    part.a = static_cast<const T*>(args.a) + done * args.stride_a;
+    part.b = static_cast<const T*>(args.b) + done * args.stride_b;
+    const driver::cuda::Grid grid{static_cast<unsigned>(rows * columns * count), kThreads};
+    EMBER_TRY(driver::cuda::start<&tile_kernel<T>>(on, grid, part, static_cast<unsigned>(rows),
+                                                   static_cast<unsigned>(columns)));
+  }
+  return {};
+}
+
 template <class T, Element kElement>
 Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<GemmArgs>();
-  if (!is_small(args)) return driver::cuda::gemm(kElement, args, on);
-  const auto tiles = [](std::int64_t size) {
-    return static_cast<unsigned>((size + kTile - 1) / kTile);
-  };
-  const driver::cuda::Grid grid{dim3(tiles(args.m), tiles(args.n)), kThreads};
-  return driver::cuda::start<&small_kernel<T>>(on, grid, args);
+  return is_small(args) ? by_tiles<T>(args, on) : driver::cuda::gemm(kElement, args, on);
+}
+template <class T>
+Status integers(const driver::Params& params, const driver::CudaLaunch& on) {
+  return by_tiles<T>(params.as<GemmArgs>(), on);
 }
 
 constexpr NamedImplementation implementations[] = {
+    {"matmul.uint8", &integers<std::uint8_t>},
+    {"matmul.int8", &integers<std::int8_t>},
+    {"matmul.int16", &integers<std::int16_t>},
+    {"matmul.int32", &integers<std::int32_t>},
+    {"matmul.int64", &integers<std::int64_t>},
     {"matmul.float16", {&implementation<Half, Element::f16>, &needs}},
     {"matmul.bfloat16", {&implementation<BFloat16, Element::bf16>, &needs}},
     {"matmul.float32", {&implementation<float, Element::f32>, &needs}},

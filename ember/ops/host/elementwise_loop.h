@@ -102,16 +102,14 @@ struct Input {
 };
 
 template <class F, unsigned fixed, int k>
-EMBER_HD typename F::template Computed<k> adjacent(const typename F::template Input<k>* data,
-                                                   const typename F::template Computed<k>& value,
-                                                   std::int64_t i) {
+EMBER_HD typename F::template Computed<k> adjacent(const Input<F, k>& in, std::int64_t i) {
   if constexpr (((fixed >> k) & 1U) != 0)
-    return value;
+    return in.value;
   else
-    return convert<typename F::template Computed<k>>(data[i]);
+    return convert<typename F::template Computed<k>>(in.data[i]);
 }
 
-/// Whether there is a loop of its own for rows in which the inputs of a mask are the same
+/// Whether there is a vector loop of its own for rows in which the inputs of a mask are the same
 /// throughout: for what is common. The others take the loop for everything.
 template <class F>
 constexpr bool has_row(unsigned fixed) {
@@ -147,6 +145,13 @@ EMBER_VECTOR_CODE void every_second(T* out, const T* in, std::int64_t count) {
   if (count > 0) out[count - 1] = in[2 * (count - 1)];  // there may be nothing beside the last
 }
 
+/// Brings elements at a stride together.
+template <class T>
+void gather(T* out, const T* in, std::ptrdiff_t stride, std::int64_t count) {
+  if (stride == 2 && has_avx2) return every_second(out, in, count);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = in[i * stride];
+}
+
 template <class F>
 inline constexpr bool is_power = std::is_same_v<F, Apply<elementwise::pow, float>>;
 
@@ -177,28 +182,25 @@ struct Rows<F, std::index_sequence<k...>> {
   EMBER_HD static void any_row(Output* out, std::int64_t count, In<k>... in) {
     if constexpr (is_power<F> && fixed == 2)
       if (power_row(out, count, in...)) return;
-    if constexpr (std::is_same_v<F, Cast<float, Half>> && fixed == 0)
-      return (halves_of(out, in.data, count), ...);
-    if constexpr (Ordinary<F>::exists) {
-      constexpr std::int64_t kBlock = 256;
-      for (std::int64_t first = 0; first < count; first += kBlock)
-        ordinary_row<fixed>(out + first, std::min(kBlock, count - first), shifted(in, first)...);
+    if constexpr (std::is_same_v<F, Cast<float, Half>>) {
+      (halves_of(out, in.data, count), ...);
+    } else if constexpr (Ordinary<F>::exists) {
+      for (std::int64_t first = 0; first < count; first += kPiece)
+        ordinary_row<fixed>(out + first, std::min(kPiece, count - first), shifted(in, first)...);
     } else {
       EMBER_NO_ALIAS
-      for (std::int64_t i = 0; i < count; ++i)
-        out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = F::call(adjacent<F, fixed>(in, i)...);
     }
   }
   template <unsigned fixed>
   EMBER_HD static void ordinary_row(Output* out, std::int64_t count, const In<k>&... in) {
     std::uint32_t others = 0;
     for (std::int64_t i = 0; i < count; ++i)
-      others |= static_cast<std::uint32_t>(
-          !Ordinary<F>::is(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...));
-    if (others != 0) return plain_row<fixed>(out, count, in...);
+      others |= static_cast<std::uint32_t>(!Ordinary<F>::is(adjacent<F, fixed>(in, i)...));
+    if (others != 0) return plain_row(out, 1, count, in...);
     EMBER_NO_ALIAS
     for (std::int64_t i = 0; i < count; ++i)
-      out[i] = Ordinary<F>::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
+      out[i] = Ordinary<F>::call(adjacent<F, fixed>(in, i)...);
   }
   /// Of exponents that are the same throughout, some are worth loops of their own.
   EMBER_HD static bool power_row(Output* out, std::int64_t count, const Input<F, 0>& x,
@@ -220,13 +222,6 @@ struct Rows<F, std::index_sequence<k...>> {
     return in;
   }
   template <unsigned fixed>
-  static void plain_row(Output* out, std::int64_t count, In<k>... in) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      out[i] = F::call(adjacent<F, fixed, static_cast<int>(k)>(in.data, in.value, i)...);
-      plain();
-    }
-  }
-  template <unsigned fixed>
   static bool try_row(unsigned mask, Output* out, std::int64_t count, const In<k>&... in) {
     if constexpr (has_row<F>(fixed)) {
       if (mask != fixed) return false;
@@ -236,23 +231,25 @@ struct Rows<F, std::index_sequence<k...>> {
           return true;
         }
       }
-      if (has_avx2) {
-        vector_row<fixed>(out, count, in...);
-        return true;
-      }
-#if EMBER_HOST_AVX2
-      plain_row<fixed>(out, count, in...);
-#endif
+      vector_row<fixed>(out, count, in...);
       return true;
     } else {
       return false;
+    }
+  }
+  /// Any row, element by element.
+  static __attribute__((noinline)) void plain_row(Output* out, std::ptrdiff_t out_stride,
+                                                  std::int64_t count, In<k>... in) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i * out_stride] = F::call(in.at(i)...);
+      plain();
     }
   }
 
   static void row(Output* out, std::ptrdiff_t out_stride, std::int64_t count, const In<k>&... in) {
     constexpr unsigned kMasks = 1U << sizeof...(k);
     const bool adjacent = out_stride == 1 && ((in.stride == 0 || in.stride == 1) && ...);
-    if (adjacent) {
+    if (adjacent && has_avx2) {
       const unsigned mask = (((in.stride == 0 ? 1U : 0U) << k) | ...);
       const bool done = [&]<std::size_t... fixed>(std::index_sequence<fixed...>) {
         return (try_row<fixed>(mask, out, count, in...) || ...);
@@ -268,13 +265,10 @@ struct Rows<F, std::index_sequence<k...>> {
     }
     if constexpr (is_constant<F>)
       if (!adjacent && out_stride == 1) return row(out, 1, count, In<k>{in.data, 1, in.value}...);
-    if constexpr (!F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...)) {
-      if (!adjacent && count >= kWorthPacking) return packed_row(out, out_stride, count, in...);
-    }
-    for (std::int64_t i = 0; i < count; ++i) {
-      out[i * out_stride] = F::call(in.at(i)...);
-      plain();
-    }
+    if constexpr (!F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...))
+      if (!adjacent && has_avx2 && count >= kWorthPacking)
+        return packed_row(out, out_stride, count, in...);
+    plain_row(out, out_stride, count, in...);
   }
   /// Elements at a stride are brought together, so that what is done with them is the loop above.
   static void packed_row(Output* out, std::ptrdiff_t out_stride, std::int64_t count,
@@ -295,11 +289,7 @@ struct Rows<F, std::index_sequence<k...>> {
     if (in.stride == 0) return in;
     const auto* const from = in.data + first * in.stride;
     if (in.stride == 1) return {from, 1, {}};
-    if (in.stride == 2 && has_avx2) {
-      every_second(room, from, count);
-      return {room, 1, {}};
-    }
-    for (std::int64_t i = 0; i < count; ++i) room[i] = from[i * in.stride];
+    gather(room, from, in.stride, count);
     return {room, 1, {}};
   }
   static void strided_copy(Output* out, std::int64_t count, const In<0>& in) {

@@ -4,6 +4,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/ops/host/indexed_loop.h"
 #include "ember/ops/indexed_kernels.h"
+#include "ember/scalar/elementwise.h"
 
 namespace ember::inline v0::ops {
 namespace {
@@ -30,28 +31,31 @@ constinit driver::Kernel reads_kernels[] = {EMBER_FOR_EACH_READ(EMBER_KERNEL)};
 constinit driver::Kernel writes_kernels[] = {EMBER_FOR_EACH_WRITE(EMBER_KERNEL)};
 #undef EMBER_KERNEL
 
-/// Null for the types whose sums are made in float.
-template <class T>
-constexpr driver::HostImplementation adding() {
-  if constexpr (std::is_same_v<T, Compute<T>>)
-    return &add_implementation<T>;
+/// Null for the types that are combined as others.
+template <class How, class T>
+constexpr driver::HostImplementation combining() {
+  if constexpr (std::is_same_v<T, Compute<T>> && contains(dtypes::any, dtype_of<T>))
+    return &combine_implementation<How, T>;
   else
     return nullptr;
 }
-#define EMBER_KERNEL(name)                                              \
-  {#name ".bool", adding<bool>(), nullptr},                          \
-  {#name ".uint8", adding<std::uint8_t>(), nullptr},                 \
-  {#name ".int8", adding<std::int8_t>(), nullptr},                   \
-  {#name ".int16", adding<std::int16_t>(), nullptr},                 \
-  {#name ".int32", adding<std::int32_t>(), nullptr},                 \
-  {#name ".int64", adding<std::int64_t>(), nullptr},                 \
-  {#name ".float16", adding<Half>(), nullptr},                       \
-  {#name ".bfloat16", adding<BFloat16>(), nullptr},                  \
-  {#name ".float32", adding<float>(), nullptr},                      \
-  {#name ".float64", adding<double>(), nullptr},                     \
-  {#name ".complex64", adding<Complex<float>>(), nullptr},           \
-  {#name ".complex128", adding<Complex<double>>(), nullptr},
-constinit driver::Kernel adds_kernels[] = {EMBER_FOR_EACH_ADD(EMBER_KERNEL)};
+#define EMBER_KERNEL(name, how)                                      \
+  {#name ".bool", combining<how, bool>(), nullptr},                  \
+  {#name ".uint8", combining<how, std::uint8_t>(), nullptr},         \
+  {#name ".int8", combining<how, std::int8_t>(), nullptr},           \
+  {#name ".int16", combining<how, std::int16_t>(), nullptr},         \
+  {#name ".int32", combining<how, std::int32_t>(), nullptr},         \
+  {#name ".int64", combining<how, std::int64_t>(), nullptr},         \
+  {#name ".float16", combining<how, Half>(), nullptr},               \
+  {#name ".bfloat16", combining<how, BFloat16>(), nullptr},          \
+  {#name ".float32", combining<how, float>(), nullptr},              \
+  {#name ".float64", combining<how, double>(), nullptr},             \
+  {#name ".complex64", combining<how, Complex<float>>(), nullptr},   \
+  {#name ".complex128", combining<how, Complex<double>>(), nullptr}, \
+  {#name ".uint16", combining<how, std::uint16_t>(), nullptr},       \
+  {#name ".uint32", combining<how, std::uint32_t>(), nullptr},       \
+  {#name ".uint64", combining<how, std::uint64_t>(), nullptr},
+constinit driver::Kernel combining_kernels[] = {EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL)};
 #undef EMBER_KERNEL
 // clang-format on
 
@@ -75,7 +79,8 @@ const driver::kernels::Table reads_table(reads_kernels,
                                          driver::arguments<IndexedArgs, OffsetArgs>());
 const driver::kernels::Table writes_table(writes_kernels,
                                           driver::arguments<IndexedArgs, OffsetArgs>());
-const driver::kernels::Table adds_table(adds_kernels, driver::arguments<IndexedArgs, OffsetArgs>());
+const driver::kernels::Table combining_table(combining_kernels,
+                                             driver::arguments<IndexedArgs, OffsetArgs>());
 const driver::kernels::Table offsets_table(offsets_kernels,
                                            driver::arguments<IndexedArgs, OffsetArgs>());
 
@@ -87,8 +92,10 @@ const driver::Kernel& indexed_kernel(Reads op, std::size_t unit) noexcept {
 const driver::Kernel& indexed_kernel(Writes op, std::size_t unit) noexcept {
   return writes_kernels[static_cast<int>(op) * kUnits + std::countr_zero(unit)];
 }
-const driver::Kernel& indexed_kernel(Adds op, Dtype dtype) noexcept {
-  return adds_kernels[static_cast<int>(op) * kDtypes + static_cast<int>(dtype)];
+const driver::Kernel* indexed_kernel(Combines op, Dtype dtype) noexcept {
+  const driver::Kernel& kernel =
+      combining_kernels[static_cast<int>(op) * kDtypes + static_cast<int>(dtype)];
+  return kernel.host == nullptr ? nullptr : &kernel;
 }
 const driver::Kernel& offsets_kernel() noexcept { return offsets_kernels[0]; }
 

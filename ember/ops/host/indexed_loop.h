@@ -12,7 +12,6 @@
 #include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
 #include "ember/ops/indexed_args.h"
-#include "ember/scalar/math.h"
 
 namespace ember::inline v0::ops::host {
 
@@ -153,24 +152,27 @@ Status each_pair(const driver::Params& params, const HostLaunch& on, const Move&
   const T* source = on.at(static_cast<const T*>(args.source),
                           span(args, args.source_stride) + (reads ? reach : std::size_t{0}));
   if (source == nullptr) return on.fault();
-  if constexpr (!reads) {
-    move_pairs<reads>(args, target, source, index, move);  // in order: several may meet in a place
-  } else {
-    int along = 0;
-    std::int64_t count = 1;
-    for (int d = 0; d < args.dims; ++d) {
-      count *= args.size[d];
-      if (args.size[d] >= args.size[along]) along = d;
-    }
-    on.in_pieces(args.size[along], least_steps(count / args.size[along]),
-                 [&](std::int64_t first, std::int64_t last) {
-                   IndexedArgs part = args;
-                   part.size[along] = last - first;
-                   move_pairs<reads>(part, target + first * args.target_stride[along],
-                                     source + first * args.source_stride[along],
-                                     index + first * args.index_stride[along], move);
-                 });
+  // In order where several may meet in a place: that is along the dimensions in which only the
+  // index says where the target is. No two elements of a target share memory.
+  int along = -1;
+  std::int64_t count = 1;
+  for (int d = 0; d < args.dims; ++d) {
+    count *= args.size[d];
+    if (!reads && args.target_stride[d] == 0) continue;
+    if (along < 0 || args.size[d] >= args.size[along]) along = d;
   }
+  if (along < 0) {
+    move_pairs<reads>(args, target, source, index, move);
+    return {};
+  }
+  on.in_pieces(args.size[along], least_steps(count / args.size[along]),
+               [&](std::int64_t first, std::int64_t last) {
+                 IndexedArgs part = args;
+                 part.size[along] = last - first;
+                 move_pairs<reads>(part, target + first * args.target_stride[along],
+                                   source + first * args.source_stride[along],
+                                   index + first * args.index_stride[along], move);
+               });
   return {};
 }
 
@@ -198,10 +200,10 @@ struct Assign {
   }
 };
 
-/// Adds elements.
-template <class T>
-struct Add {
-  static void one(T& target, const T& source) { target = m::add(target, source); }
+/// Adds or multiplies elements.
+template <class How, class T>
+struct Combine {
+  static void one(T& target, const T& source) { target = How::of(target, source); }
   static void row(T* target, std::int64_t target_stride, const T* source,
                   std::int64_t source_stride, std::int64_t count) {
     for (std::int64_t n = 0; n < count; ++n)
@@ -217,9 +219,9 @@ template <int unit>
 Status write_implementation(const driver::Params& params, const HostLaunch& on) {
   return each_pair<false, Unit<unit>>(params, on, Assign<Unit<unit>>());
 }
-template <class T>
-Status add_implementation(const driver::Params& params, const HostLaunch& on) {
-  return each_pair<false, T>(params, on, Add<T>());
+template <class How, class T>
+Status combine_implementation(const driver::Params& params, const HostLaunch& on) {
+  return each_pair<false, T>(params, on, Combine<How, T>());
 }
 
 }  // namespace ember::inline v0::ops::host

@@ -41,7 +41,10 @@ constexpr FloatBlock block_of() {
     return nullptr;
 }
 
-/// `count` elements at a stride as floats, and back.
+/// Elements that are worked on at once.
+inline constexpr std::int64_t kNarrowPiece = 512;
+
+/// `count` adjacent elements, at most a piece, as floats, and back.
 template <class T>
 EMBER_HD void widen_all(float* to, const T* from, std::int64_t count) {
   EMBER_NO_ALIAS
@@ -72,6 +75,11 @@ template <class T>
 void widen(float* to, const T* from, std::ptrdiff_t stride, std::int64_t count) {
   if (has_avx512 && stride == 1) return widen_wide(to, from, count);
   if (has_avx2 && stride == 1) return widen_vector(to, from, count);
+  if (has_avx2) {
+    T room[kNarrowPiece];
+    gather(room, from, stride, count);
+    return widen(to, room, 1, count);
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     to[i] = static_cast<float>(from[i * stride]);
     plain();
@@ -94,7 +102,7 @@ void store(To* to, std::ptrdiff_t stride, const From* from, std::int64_t count) 
 /// Runs a loop over elements of type T, whose output is T or bool, by a block of float32.
 template <class T, class Output>
 Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock block) {
-  constexpr std::int64_t kPiece = 512;
+  constexpr std::int64_t kPiece = kNarrowPiece;
   using Stored = std::conditional_t<std::is_same_v<Output, bool>, bool, float>;
   Output* out = on.at(static_cast<Output*>(loop.data[0]), loop.span(0));
   if (out == nullptr) return on.fault();

@@ -15,10 +15,11 @@ namespace {
 
 using driver::HostLaunch;
 
-constexpr int kColumns = 256;         ///< of inner elements, worked on together
-constexpr std::int64_t kBlock = 256;  ///< exponentials added up before they enter the sum
-constexpr int kLanes = 16;            ///< that a row is spread over
-constexpr std::int64_t kKept = 2048;  ///< exponentials of a row that are not computed again
+constexpr int kColumns = 256;           ///< of inner elements, worked on together
+constexpr std::int64_t kBlock = 256;    ///< exponentials added up before they enter the sum
+constexpr int kLanes = 16;              ///< that a row is spread over
+constexpr std::int64_t kKept = 2048;    ///< exponentials of a row that are not computed again
+constexpr std::int64_t kKeptRows = 64;  ///< the same of columns
 
 /// What exponentials are added up in. They take most of the time in any case.
 using Sum = double;
@@ -97,8 +98,10 @@ template <class T>
 EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int64_t step, int width,
                               bool logarithm) {
   using Value = Compute<T>;
-  constexpr bool kHolds = std::is_same_v<T, Value>;  // the exponentials, in the output
-  Value room[kColumns];
+  // The exponentials are kept in the output, or, of few rows, here.
+  constexpr bool kHolds = std::is_same_v<T, Value>;
+  Value room[kHolds ? 1 : kKeptRows][kColumns];
+  const bool keeps = !kHolds && !logarithm && count <= kKeptRows;
   Value top[kColumns];
   Sum sum[kColumns];
   for (int c = 0; c < width; ++c) {
@@ -112,7 +115,7 @@ EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int6
     std::fill_n(part, width, Sum(0));
     for (std::int64_t i = first; i < std::min(first + kBlock, count); ++i) {
       const T* const x = in + i * step;
-      Value* powers = room;
+      Value* powers = room[keeps ? i : 0];
       if constexpr (kHolds)
         if (!logarithm) powers = out + i * step;
       EMBER_NO_ALIAS
@@ -136,6 +139,10 @@ EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int6
     } else if constexpr (kHolds) {
       EMBER_NO_ALIAS
       for (int c = 0; c < width; ++c) y[c] = y[c] / total[c];
+    } else if (keeps) {
+      const Value* const powers = room[i];
+      EMBER_NO_ALIAS
+      for (int c = 0; c < width; ++c) y[c] = convert<T>(powers[c] / total[c]);
     } else {
       EMBER_NO_ALIAS
       for (int c = 0; c < width; ++c)

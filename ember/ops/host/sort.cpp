@@ -224,14 +224,14 @@ using KeyOf = std::conditional_t<
 
 template <class T>
 constexpr driver::HostImplementation topk_implementation_of() {
-  if constexpr (is_complex<T>)
+  if constexpr (!contains(dtypes::real_or_bool, dtype_of<T>))
     return nullptr;
   else
     return &topk_implementation<KeyOf<T>>;
 }
 template <class T>
 constexpr driver::HostImplementation sort_implementation_of() {
-  if constexpr (is_complex<T>)
+  if constexpr (!contains(dtypes::real_or_bool, dtype_of<T>))
     return nullptr;
   else
     return &sort_implementation<KeyOf<T>>;

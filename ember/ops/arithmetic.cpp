@@ -77,11 +77,15 @@ Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding roundi
   return call(OpId::div, out, x, y);
 }
 
-/// Whether an operand has a tensor's shape and lies where it does, without gaps.
+/// Whether an operand has a tensor's shape and device, and its elements the same order: gaps are
+/// none of the result's.
 bool alike(const Tensor& tensor, const Operand& operand) {
   const Tensor* const other = operand.tensor();
-  return other != nullptr && other->sizes() == tensor.sizes() && other->is_contiguous() &&
-         other->device() == tensor.device();
+  if (other == nullptr || other->sizes() != tensor.sizes() || other->device() != tensor.device())
+    return false;
+  for (int d = 0; d + 1 < other->dim(); ++d)
+    if (other->strides()[d] <= other->strides()[d + 1]) return false;
+  return other->dim() == 0 || other->strides()[other->dim() - 1] > 0;
 }
 
 /// `op` is addcmul or addcdiv. The factor goes into y, in the dtype of the result.

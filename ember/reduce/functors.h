@@ -275,12 +275,13 @@ struct Variance {
   }
 };
 
-/// The Euclidean norm.
+/// The Euclidean norm. Squares of floats are added up in double, which holds them all.
 template <class T>
 struct Norm2 {
   using In = T;
-  using Acc = Real<Compute<T>>;
+  using Acc = std::conditional_t<std::is_same_v<Real<T>, float>, double, Real<Compute<T>>>;
   using Lane = Acc;
+  using Value = std::conditional_t<is_complex<T>, Complex<Acc>, Acc>;
   static constexpr bool kExact = false;
 
   EMBER_HD explicit Norm2(const ReduceArgs&) {}
@@ -295,7 +296,7 @@ struct Norm2 {
   }
   EMBER_HD Acc none() const { return 0; }
   EMBER_HD Lane lane_none() const { return 0; }
-  EMBER_HD void add(Lane& lane, T x) const { lane += Variance<T>::square(convert<Compute<T>>(x)); }
+  EMBER_HD void add(Lane& lane, T x) const { lane += Variance<T>::square(convert<Value>(x)); }
   EMBER_HD Acc of_lane(const Lane& lane) const { return lane; }
   EMBER_HD void merge(Acc& acc, const Acc& other) const { acc += other; }
   EMBER_HD void store(const ReduceArgs& args, std::int64_t at, const Acc& acc) const {
@@ -303,11 +304,11 @@ struct Norm2 {
   }
 };
 
-/// The other norms.
+/// The other norms, in double as well: large powers of floats are no floats.
 template <class T>
 struct Norm {
   using In = T;
-  using Acc = Real<Compute<T>>;
+  using Acc = std::conditional_t<std::is_same_v<Real<T>, float>, double, Real<Compute<T>>>;
   using Lane = Acc;
   static constexpr bool kExact = false;
 

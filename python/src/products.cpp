@@ -79,6 +79,10 @@ void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
 
 std::vector<Tensor> tensors_of(nb::handle list) {
   std::vector<Tensor> tensors;
+  if (PyDict_Check(list.ptr()) || PyAnySet_Check(list.ptr()) || PyUnicode_Check(list.ptr()) ||
+      PyBytes_Check(list.ptr()))
+    throw TypeError(std::string("argument 'tensors' must be a tuple or list of Tensors, not ") +
+                    Py_TYPE(list.ptr())->tp_name);
   for (const nb::handle item : list) {
     if (!nb::isinstance<Tensor>(item))
       throw TypeError("expected Tensor as element " + std::to_string(tensors.size()) +

@@ -524,6 +524,19 @@ TEST(Reduce, Norms) {
   });
 }
 
+// Powers that no float32 holds are none of the result's business.
+TEST(Norms, DoNotOverflowOnTheWay) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = full({100}, 1e30, Device(place));
+    EXPECT_NEAR(x.norm().item<double>(), 1e31, 1e25);
+    EXPECT_NEAR(x.norm(3).item<double>(), 1e30 * std::cbrt(100.0), 1e25);
+    EXPECT_NEAR(full({4}, 1e-30, Device(place)).norm().item<double>(), 2e-30, 1e-36);
+    const Tensor complex = full({2, 2}, std::complex<double>(3e30, 4e30), {complex64, place});
+    EXPECT_NEAR(complex.norm().item<double>(), 1e31, 1e25);
+  }
+}
+
 TEST(Reduce, NothingHasANeutralElementOrAnError) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {

@@ -76,13 +76,9 @@ Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   if (in == nullptr) return on.fault();
   T* out = Reach(args, args.out_stride).resolve(on, static_cast<T*>(args.out));
   if (out == nullptr) return on.fault();
-  // In parts along the longest dimension, of equal ones the outermost.
-  int along = 0;
+  const int along = host::longest_dim(args.size, args.dims);
   std::int64_t count = 1;
-  for (int d = 0; d < args.dims; ++d) {
-    count *= args.size[d];
-    if (args.size[d] >= args.size[along]) along = d;
-  }
+  for (int d = 0; d < args.dims; ++d) count *= args.size[d];
   on.in_pieces(args.size[along], host::least_steps(count / args.size[along]),
                [&](std::int64_t first, std::int64_t last) {
                  FlipArgs part = args;

@@ -154,13 +154,10 @@ Status each_pair(const driver::Params& params, const HostLaunch& on, const Move&
   if (source == nullptr) return on.fault();
   // In order where several may meet in a place: that is along the dimensions in which only the
   // index says where the target is. No two elements of a target share memory.
-  int along = -1;
+  const int along =
+      longest_dim(args.size, args.dims, [&](int d) { return reads || args.target_stride[d] != 0; });
   std::int64_t count = 1;
-  for (int d = 0; d < args.dims; ++d) {
-    count *= args.size[d];
-    if (!reads && args.target_stride[d] == 0) continue;
-    if (along < 0 || args.size[d] >= args.size[along]) along = d;
-  }
+  for (int d = 0; d < args.dims; ++d) count *= args.size[d];
   if (along < 0) {
     move_pairs<reads>(args, target, source, index, move);
     return {};

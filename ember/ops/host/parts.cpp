@@ -41,10 +41,7 @@ Status run_in_parts(const Loop& loop, const driver::HostLaunch& on, const ItemSi
                     Status (*run)(const Loop&, const driver::HostLaunch&)) {
   if (!on.has_pieces(loop.count, kLeastElements) || depends_on_order(loop, items))
     return run(loop, on);
-  // Along the longest dimension, of equal ones the outermost: its parts lie far from each other.
-  int along = 0;
-  for (int d = 1; d < loop.dims; ++d)
-    if (loop.size[d] >= loop.size[along]) along = d;
+  const int along = longest_dim(loop.size, loop.dims);
   const std::int64_t steps = loop.flat() ? loop.count : loop.size[along];
   return try_in_pieces(on, steps, least_steps(loop.count / steps),
                        [&](std::int64_t first, std::int64_t last) {

@@ -30,9 +30,7 @@ void reduce_in_parts(const ReduceArgs& args, std::size_t item, const driver::Hos
   constexpr std::int64_t kColumnsAtLeast = 64;  // more than decide between rows and columns
   const std::int64_t elements = args.outputs * std::max<std::int64_t>(args.reduced, 1);
   if (args.outputs < 2 || !on.has_pieces(elements, ops::host::kLeastElements)) return run(args, on);
-  int along = 0;
-  for (int d = 1; d < args.kept_dims; ++d)
-    if (args.kept_size[d] >= args.kept_size[along]) along = d;
+  const int along = ops::host::longest_dim(args.kept_size, args.kept_dims);
   std::int64_t least = ops::host::least_steps(elements / args.kept_size[along]);
   if (along == 0 && by_columns(args)) least = std::max(least, kColumnsAtLeast);
   on.in_pieces(args.kept_size[along], least, [&](std::int64_t first, std::int64_t last) {

@@ -81,7 +81,7 @@ void require_factor(const char* argument, const Scalar& factor, Dtype dtype) {
   require(is_complex_dtype(dtype) || !is_complex_dtype(factor.dtype()),
           std::string("For non-complex input tensors, argument ") + argument +
               " must not be a complex number.");
-  if (is_integral(dtype) && factor.beyond_int64()) require_fits(factor, dtype);
+  require_fits(factor, dtype);
 }
 
 /// What torch calls the operation where it has no kernel for a dtype.

@@ -542,7 +542,10 @@ Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const 
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
   const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());
-  return (sizes == x.sizes() ? x : x.expand(sizes)).clone().masked_fill_(mask, value);
+  Tensor made =
+      empty(sizes, {x.dtype(), x.device()});  // contiguous, whatever x is, as torch has it
+  made.copy_(x);
+  return made.masked_fill_(mask, value);
 }
 
 Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const {

@@ -78,7 +78,8 @@ Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
   if (made == result) return reduced(from, gone, keepdim, result, reduction, out);
   Tensor narrow = reduced(from, gone, keepdim, made, reduction, nullptr).to(result);
   if (out == nullptr) return narrow;
-  ops::prepare_output(*out, x.device(), narrow.sizes(), result);
+  const std::array<const Tensor*, 1> inputs{&x};
+  ops::prepare_output(*out, x.device(), narrow.sizes(), result, inputs);
   return out->copy_(narrow);
 }
 

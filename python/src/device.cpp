@@ -6,7 +6,7 @@
 namespace ember::python {
 namespace {
 
-PyTypeObject* type = nullptr;
+PyTypeObject* device_class = nullptr;
 
 /// Where the calling thread makes new tensors: what it has entered, the last one first, before what
 /// set_default_device() said. The CPU without both.
@@ -186,7 +186,7 @@ nb::object to_python(const Scalar& number) {
 
 bool is_device_like(nb::handle object) noexcept {
   PyObject* const given = object.ptr();
-  if (object.is_none() || PyUnicode_Check(given) || Py_TYPE(given) == type) return true;
+  if (object.is_none() || PyUnicode_Check(given) || Py_TYPE(given) == device_class) return true;
   if (PyBool_Check(given) || nb::isinstance<Tensor>(object)) return false;
   return PyLong_Check(given) || index_from(object) || PyObject_HasAttrString(given, "idx") != 0;
 }
@@ -194,14 +194,14 @@ bool is_device_like(nb::handle object) noexcept {
 cuda::DeviceArg DeviceLike::arg() const {
   if (!given.is_valid() || given.is_none()) return {};
   if (PyUnicode_Check(given.ptr())) return parse(given);
-  if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
+  if (Py_TYPE(given.ptr()) == device_class) return *nb::inst_ptr<Device>(given);
   return index_of(device_number(given));
 }
 
 std::optional<Device> DeviceLike::place() const {
   if (!given.is_valid() || given.is_none()) return std::nullopt;
   if (PyUnicode_Check(given.ptr())) return parse(given);
-  if (Py_TYPE(given.ptr()) == type) return *nb::inst_ptr<Device>(given);
+  if (Py_TYPE(given.ptr()) == device_class) return *nb::inst_ptr<Device>(given);
   return Device(Device::Type::cuda, checked_index(index_of(device_number(given))));
 }
 
@@ -289,7 +289,7 @@ void bind_device(nb::module_& m) {
   auto bound = nb::class_<Device>(
       m, "device", "A place where tensors can be: the CPU, or a CUDA device by index.",
       nb::is_final());
-  type = reinterpret_cast<PyTypeObject*>(bound.ptr());
+  device_class = reinterpret_cast<PyTypeObject*>(bound.ptr());
   bound
       .def(
           "__init__",

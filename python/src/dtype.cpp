@@ -10,13 +10,13 @@ struct DtypeObject {
 };
 
 PyObject* objects[kDtypes];
-PyTypeObject* type = nullptr;
+PyTypeObject* dtype_class = nullptr;
 
-struct Alias {
+struct DtypeAlias {
   const char* name;
   Dtype dtype;
 };
-constexpr Alias kAliases[] = {
+constexpr DtypeAlias kDtypeAliases[] = {
     {"half", Dtype::float16}, {"double", Dtype::float64},   {"short", Dtype::int16},
     {"long", Dtype::int64},   {"cfloat", Dtype::complex64}, {"cdouble", Dtype::complex128},
 };
@@ -30,7 +30,7 @@ const char* module_name(Dtype dtype) { return dtype == Dtype::bool_ ? "bool_" : 
 nb::handle dtype_object(Dtype dtype) noexcept { return objects[static_cast<int>(dtype)]; }
 
 std::optional<Dtype> dtype_from(nb::handle object) noexcept {
-  if (Py_TYPE(object.ptr()) == type) return nb::inst_ptr<DtypeObject>(object)->dtype;
+  if (Py_TYPE(object.ptr()) == dtype_class) return nb::inst_ptr<DtypeObject>(object)->dtype;
   if (object.is(nb::handle(reinterpret_cast<PyObject*>(&PyFloat_Type)))) return Dtype::float64;
   if (object.is(nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type)))) return Dtype::int64;
   if (object.is(nb::handle(reinterpret_cast<PyObject*>(&PyBool_Type)))) return Dtype::bool_;
@@ -57,13 +57,13 @@ void bind_dtypes(nb::module_& m) {
           throw Error(std::string("Unknown Complex ScalarType for ") + legacy_name(self.dtype));
         return complex_dtype(self.dtype);
       });
-  type = reinterpret_cast<PyTypeObject*>(bound.ptr());
+  dtype_class = reinterpret_cast<PyTypeObject*>(bound.ptr());
   for (int i = 0; i < kDtypes; ++i) {
     const auto dtype = static_cast<Dtype>(i);
     objects[i] = nb::cast(DtypeObject{dtype}).release().ptr();  // never freed
     m.attr(module_name(dtype)) = nb::handle(objects[i]);
   }
-  for (const Alias& alias : kAliases) m.attr(alias.name) = dtype_object(alias.dtype);
+  for (const DtypeAlias& alias : kDtypeAliases) m.attr(alias.name) = dtype_object(alias.dtype);
 
   m.def("get_default_dtype", &default_dtype, "The dtype that floating-point numbers get: float32.");
   m.def("promote_types", &promote_types, nb::arg("type1"), nb::arg("type2"),

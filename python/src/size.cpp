@@ -4,13 +4,13 @@
 namespace ember::python {
 namespace {
 
-PyTypeObject* type = nullptr;
+PyTypeObject* size_class = nullptr;
 
 nb::object as_size(nb::object made) {
   if (!made.is_valid()) throw nb::python_error();
   if (!PyTuple_CheckExact(made.ptr())) return made;
   PyObject* size =
-      PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(type), made.ptr(), nullptr);
+      PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(size_class), made.ptr(), nullptr);
   if (size == nullptr) throw nb::python_error();
   return nb::steal(size);
 }
@@ -120,7 +120,7 @@ PyType_Spec spec = {"ember._C.Size", 0, 0, Py_TPFLAGS_DEFAULT, slots};
 }  // namespace
 
 nb::object make_size(const Shape& shape) {
-  PyObject* made = type->tp_alloc(type, shape.size());
+  PyObject* made = size_class->tp_alloc(size_class, shape.size());
   if (made == nullptr) throw nb::python_error();
   for (int i = 0; i < shape.size(); ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLongLong(shape[i]));
   return nb::steal(made);
@@ -129,7 +129,7 @@ nb::object make_size(const Shape& shape) {
 void bind_size(nb::module_& m) {
   PyObject* made = PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyTuple_Type));
   if (made == nullptr) throw nb::python_error();
-  type = reinterpret_cast<PyTypeObject*>(made);
+  size_class = reinterpret_cast<PyTypeObject*>(made);
   m.attr("Size") = nb::steal(made);
 }
 

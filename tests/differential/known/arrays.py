@@ -1,0 +1,64 @@
+"""NumPy's arrays and scalars."""
+
+import re
+
+from known.registry import agrees, known, plain_name, torch_says
+
+COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+@known("**All comparisons with NumPy arrays**")
+def comparison_with_an_array(d):
+    return (d.name.startswith("Tensor.__") and plain_name(d) in COMPARISONS
+            and "np.array(" in d.program.call
+            and (isinstance(d.torch_error, TypeError) or d.kind in ("kind of result", "dtype")))
+
+
+@known("**All comparisons with NumPy arrays**")
+def comparison_of_other_shapes(d):
+    """torch's own operator fails, and Python compares the objects."""
+    return (d.name == "Tensor.__ne__" and "np.array(" in d.program.call and d.torch == "bool True"
+            and "must match the size" in str(d.ember_error))
+
+
+@known("**All comparisons with NumPy arrays**")
+def arithmetic_of_bools_with_an_array(d):
+    return (d.name.startswith("Tensor.__") and "dtype='bool'" in d.program.call
+            and (d.kind, d.torch, d.ember) == ("dtype", "uint8", "bool"))
+
+
+@known("NumPy arrays with negative strides")
+def negative_strides(d):
+    return (torch_says(d, "stride in the given numpy array is negative", ValueError)
+            and plain_name(d) in ["tensor", "new_tensor", "as_tensor", "from_numpy"] + COMPARISONS)
+
+
+@known("**NumPy scalars**")
+def numpy_scalar(d):
+    """Only where a Python number in its place gives the same result."""
+    plain = re.sub(r"np\.(bool_|complex64)\(((complex\([^()]*\))|[^()]*)\)", r"\2", d.program.call)
+    return plain != d.program.call and agrees(d, plain)
+
+
+@known("**NumPy scalars**")
+def numpy_float_for_integers(d):
+    return (plain_name(d) in ("tensor", "as_tensor", "new_tensor", "scalar_tensor")
+            and torch_says(d, r"'numpy.(float|complex)\d+' object cannot be interpreted as an int"))
+
+
+@known("**NumPy scalars**")
+def numpy_complex_for_real_numbers(d):
+    return (plain_name(d) in ("tensor", "as_tensor", "new_tensor")
+            and "np.complex" in d.program.call and d.kind == "ember raises TypeError"
+            and "must be real number" in str(d.ember))
+
+
+@known("**NumPy scalars**")
+def size_of_numpy_scalars(d):
+    return d.name == "Size" and d.kind == "kind of result" and "int64 np.int64" in str(d.torch)
+
+
+@known("**`uint16`, `uint32` and `uint64`**")
+def unsigned_arrays(d):
+    return isinstance(d.ember_error, TypeError) and re.search(
+        "np.ndarray of type numpy.uint(16|32|64)", str(d.ember_error)) is not None

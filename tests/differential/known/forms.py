@@ -1,0 +1,178 @@
+"""Forms of arguments that PyTorch refuses, and ember takes."""
+
+import re
+
+import calls
+from known.registry import NUMBER, agrees, known, plain_name, torch_says
+
+# Of these, PyTorch takes a number as the second operand only, or for neither.
+OPERANDS = calls.BINARY + """add sub subtract div divide pow addcmul addcdiv lerp clamp
+clip""".split()
+
+
+@known("**A number for a tensor**")
+def number_as_other(d):
+    return plain_name(d) in calls.OF_TENSORS and torch_says(
+        d, rf"argument '(other|input)' (\(position [12]\) )?must be Tensor, not {NUMBER}")
+
+
+@known("**A number for a tensor**")
+def number_as_a_further_operand(d):
+    name = plain_name(d)
+    if name == "lerp":
+        return torch_says(d, rf"arguments - got \(((Tensor|input=\w+), )?(.*end=)?{NUMBER}")
+    return name in ("addcmul", "addcdiv", "where") and torch_says(
+        d, rf"argument '(tensor[12]|input|other)' (\(position \d\) )?must be Tensor, not {NUMBER}",
+        TypeError)
+
+
+@known("**A number for a tensor**")
+def number_as_first_operand(d):
+    return d.name in OPERANDS and torch_says(
+        d, rf"invalid combination of arguments - got \((.*input=)?{NUMBER}"
+           rf"|argument 'input' (\(position 1\) )?must be Tensor, not {NUMBER}", TypeError)
+
+
+@known("**`keepdim` without `dim`**")
+def keepdim_alone(d):
+    if plain_name(d) in ("sum", "mean", "prod") and torch_says(
+            d, r"got \([^)]*out=\w+[^)]*\)", TypeError):
+        return not torch_says(d, r"got \([^)]*\b(dim=|axis=|int|list|tuple|NoneType|Size)")
+    return plain_name(d) in ("sum", "mean", "prod") and torch_says(
+        d, r"invalid combination of arguments - got \((input=)?(Tensor, )?"
+           r"(dtype=[\w.]+, |out=\w+, )*(input=Tensor, )?keepdims?=\w+, ?"
+           r"(dtype=[\w.]+|out=\w+|input=Tensor|, )*\)|keepdims?=bool(, )?\)", TypeError)
+
+
+@known("**Values that are assigned**")
+def assigned_value(d):
+    return d.name == "Tensor.__setitem__" and torch_says(d, r"^can't assign an? \S+ to a ")
+
+
+@known("**Values that are assigned**")
+def assigned_large_int(d):
+    return (d.name == "Tensor.__setitem__" and d.kind == "torch raises ValueError"
+            and " = 2**70; r" in d.program.call
+            and (d.inputs["a"].is_floating_point() or d.inputs["a"].is_complex()
+                 or d.program.dtypes["a"] == "bool"))
+
+
+@known("**Forms of arguments**")
+def dims_of_flip(d):
+    return plain_name(d) in ("flip", "permute") and torch_says(
+        d, r"'dims' (\(position \d\) )?must be tuple of ints, not (int|numpy\.int64)$", TypeError)
+
+
+@known("**Forms of arguments**")
+def sort_by_position(d):
+    """torch has dim by position without stable, or all by keyword."""
+    return plain_name(d) in ("sort", "argsort") and torch_says(
+        d, r"invalid combination of arguments - got \((Tensor, )?(int|numpy\.int64|bool), "
+           r"|argsort\(\) takes from \d to \d positional", TypeError)
+
+
+@known("**Forms of arguments**")
+def clamp_between_tensor_and_number(d):
+    return plain_name(d) in ("clamp", "clip") and torch_says(
+        d, rf"arguments - got \((Tensor, )?(Tensor, (max=)?{NUMBER}|{NUMBER}, (max=)?"
+           rf"Tensor)|max=({NUMBER}, min=Tensor|Tensor, min={NUMBER})"
+           rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError)
+
+
+@known("**Forms of arguments**")
+def by_keyword_or_by_position(d):
+    words = {"from_numpy": "takes no keyword arguments", "is_tensor": "some positional-only",
+             "as_tensor": r"takes 1 positional argument but [23] were given"}
+    return d.name in words and torch_says(d, words[d.name], TypeError)
+
+
+@known("**Forms of arguments**")
+def squeeze_none(d):
+    return plain_name(d) in ("squeeze", "prod") and torch_says(d, "by name, got: name = None")
+
+
+@known("**Forms of arguments**")
+def size_that_is_a_number(d):
+    if d.name == "Tensor.view" and torch_says(d, r"got \(size=(int|numpy\.int64), \)", TypeError):
+        return True
+    if d.name == "normal" and torch_says(d, "combination of arguments"):
+        return torch_says(d, r"arguments - got \(\w+, ((std=)?\w+, (size=)?int|.*size=int, std)"
+                             r"|size=int, std=")
+    return torch_says(d, r"argument '(size|shape|split_sizes|stride)' (\(position \d\) )?must be "
+                         r"tuple of ints, not (int|numpy\.int64)$", TypeError)
+
+
+@known("**Forms of arguments**")
+def size_beside_other_arguments(d):
+    """PyTorch finds no form with one int in these, and says nothing of the size."""
+    return d.name in ("full", "randint", "empty", "zeros", "ones", "rand", "randn") and torch_says(
+        d, r"combination of arguments - got \((\w+, )*((int|numpy\.int64)(, |\))|.*size=int\b)",
+        TypeError)
+
+
+@known("**Forms of arguments**")
+def no_size(d):
+    if plain_name(d) in "new_empty new_zeros new_ones empty zeros ones rand randn".split():
+        return torch_says(d, r'"size"|got \((\)|dtype=|device=|generator=)', TypeError)
+    return re.search(r"\.(view|permute|reshape|expand)\(\)$", d.program.call) is not None
+
+
+@known("**Forms of arguments**")
+def bool_or_tensor_as_an_int(d):
+    """Only where an int in its place gives the same result."""
+    if d.name == "result_type" or d.name.startswith("Tensor.") and "out=" in d.program.call:
+        return False
+    if not torch_says(d, "combination of arguments|must be (int|tuple of ints), not (bool|Tensor)"
+                         "|must be tuple of ints, but found", TypeError):
+        return False
+    number = re.sub(r"([(\[]|, |=)(True|False)", lambda m: m[1] + str(int(m[2] == "True")),
+                    d.program.call)
+    tensors = [re.sub(rf"([(\[]|, |=){name}(?=[,)])", rf"\1{plain.format(name)}", d.program.call)
+               for name, value in d.inputs.items() if value.numel() == 1
+               for plain in ("int({})", "[int({})]")]
+    return any(one != d.program.call and agrees(d, one) for one in [number, *tensors])
+
+
+@known("**Forms of arguments**")
+def tensor_as_a_list(d):
+    return d.name in ("cat", "concat", "stack") and torch_says(
+        d, r"must be tuple of Tensors, not Tensor|arguments - got \((tensors=)?Tensor\b", TypeError)
+
+
+@known("**Forms of arguments**")
+def other_names(d):
+    return (d.name == "Tensor.copy_" and torch_says(d, 'copy_.. missing 1 required .* "other"')
+            or plain_name(d) == "norm" and torch_says(
+                d, "unexpected keyword argument '(axis|keepdims)'|dim must be a 2-tuple"
+                   "|'numpy.int64' has no len|argument 'out' must be Tensor, not torch"))
+
+
+@known("**Forms of arguments**")
+def number_where_torch_has_none_by_name(d):
+    number = rf"combination of arguments - got \(.*(src|input)={NUMBER}"
+    return plain_name(d) in ("scatter", "where") and torch_says(d, number, TypeError)
+
+
+@known("**Forms of arguments**")
+def dtype_by_position(d):
+    return plain_name(d) in ("cumsum", "cumprod", "sum", "prod", "mean") and torch_says(
+        d, r"combination of arguments - got \((\w+=)?.*(int|int64|bool), torch\.dtype", TypeError)
+
+
+@known("**Other indices**")
+def uint8_mask_in_an_assignment(d):
+    return d.name == "Tensor.__setitem__" and d.kind == "torch raises RuntimeError" and (
+        "only supports boolean masks, but got mask with dtype unsigned char" in str(d.torch)
+        or "Index put requires the source and destination dtypes match" in str(d.torch))
+
+
+@known("**Forms of arguments**")
+def bool_as_a_size(d):
+    return (plain_name(d) in ("ones", "zeros", "empty", "full")
+            and "scalar.isIntegral" in str(d.torch_error))
+
+
+@known("**Norms of nothing**")
+def norm_of_nothing(d):
+    words = "an empty tensor because|dimension is empty"
+    return plain_name(d) == "norm" and re.search(words, str(d.torch_error)) is not None

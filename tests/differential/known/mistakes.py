@@ -1,0 +1,126 @@
+"""Calls that both refuse, or that end in another error."""
+
+import re
+
+from known.registry import known, plain_name
+
+
+@known("**Integers divided by zero**")
+def divided_by_zero(d):
+    return d.kind.startswith("torch raises") and "ZeroDivisionError" in str(d.torch)
+
+
+@known("**Sizes and values that make no sense**")
+def value_error(d):
+    return d.kind == "class of error (RuntimeError / ValueError)"
+
+
+@known("Python ints beyond 64 bits")
+def large_int(d):
+    return "2**70" in d.program.call and type(d.ember_error).__name__ == "OverflowError"
+
+
+@known("**Dtypes and indices are checked**")
+def index_beyond_an_empty_result(d):
+    if d.name not in ("Tensor.__getitem__", "Tensor.__setitem__") and (
+            plain_name(d) != "index_add" or d.inputs["a"].numel() > 0):
+        return False
+    return d.kind == "ember raises IndexError" and "is out of bounds" in str(d.ember)
+
+
+@known("**Other indices**")
+def string_as_an_index(d):
+    return (d.name in ("Tensor.__getitem__", "Tensor.__setitem__")
+            and d.kind == "class of error (TypeError / IndexError)" and "'x'" in d.program.call)
+
+
+@known("**Of several mistakes**")
+def kinds_of_arguments_first(d):
+    return (d.kind.endswith("/ TypeError)") and d.kind.startswith("class of error")
+            and "incompatible function arguments" in str(d.ember))
+
+
+@known("**Of several mistakes**")
+def dtype_and_another_mistake(d):
+    """One of the two says that there is no kernel, the other one that something does not fit."""
+    no_kernel = "not implemented for|is not supported for|is not intended to support"
+    if d.kind == "class of error (IndexError / NotImplementedError)":
+        return (re.search("Dimension out of range|Expected reduction dim", str(d.torch))
+                and re.search(no_kernel, str(d.ember)))
+    if d.kind == "class of error (NotImplementedError / RuntimeError)":
+        return re.search(no_kernel, str(d.torch)) and re.search(
+            "must match the size|step sign|step must be|argument (alpha|beta) must|single memory"
+            "|same dtype|expected scalar type", str(d.ember))
+    return False
+
+
+@known("**Of several mistakes**")
+def step_of_a_tensor_without_dimensions(d):
+    return (d.name in ("Tensor.__getitem__", "Tensor.__setitem__")
+            and d.kind == "class of error (ValueError / IndexError)"
+            and re.search("step (must be greater than|cannot be) zero", str(d.torch)) is not None
+            and "too many indices for tensor of dimension 0" in str(d.ember))
+
+
+@known("**Of several mistakes**")
+def dtype_and_another_mistake_of_an_index(d):
+    """One of the two speaks of the dtype of the index, or of the source, and the other does not."""
+    if d.kind not in ("class of error (RuntimeError / IndexError)",
+                      "class of error (IndexError / RuntimeError)"):
+        return False
+    if "Dimension out of range" in str(d.torch):
+        return "must have the same number of dimensions as src tensor" in str(d.ember)
+    topics = [re.search("for index|same scalar type|dtypes? (that )?match|same dtype", str(one))
+              for one in (d.torch_error, d.ember_error)]
+    return (any(topics) and (not all(topics) or topics[0][0] != topics[1][0])
+            and (plain_name(d) in ("setitem", "gather", "take", "put")
+                 or plain_name(d).startswith(("index_", "scatter"))))
+# What messages speak of, one line for each kind of mistake.
+TOPICS = {
+    "dimension": "Dimension out of range|Dimension specified as|Indexing dim|too many indices"
+                 "|Expected reduction dim|at least a 1-dimensional"
+                 "|Index is supposed to be a vector",
+    "shared memory": "single memory location",
+    "sizes": "Number of indices|slice shapes|dimensionality|shape must match|must match except"
+             "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized"
+             "|setStorage",
+    "conversion": "cannot be converted|Converting complex|[oO]verflow",
+    "a factor": "argument (alpha|beta) must",
+    "repetition": "appears multiple times",
+    "dtype": "not implemented for|scalar type|[dD]type|can't be cast to the desired output",
+    "bounds": r"index out of range|index \S+ is out of bounds|out of DATA bounds",
+    "a number": "non-negative|must be greater|unsupported range|step",
+    "an argument": "combination of arguments|must be tuple of ints|invalid type|valid indices"
+                   "|tensors used as indices|split_size: expected|must be torch.dtype",
+    "a device": "device string",
+}
+
+
+@known("**Of several mistakes**")
+def different_mistakes(d):
+    """Both refuse the call, and speak of different things."""
+    if not d.kind.startswith("class of error"):
+        return False
+    topics = [{name for name, words in TOPICS.items() if re.search(words, str(one))}
+              for one in (d.torch_error, d.ember_error)]
+    return all(topics) and not topics[0] & topics[1]
+
+
+@known("**An index out of bounds**")
+def index_of_nothing(d):
+    return (plain_name(d) == "index_select"
+            and "self indexing axis dim should be positive" in str(d.torch_error))
+
+
+@known("**An index out of bounds**")
+def index_out_of_bounds(d):
+    words = r"DATA bounds|index \S+ is out of bounds"
+    return (plain_name(d) in ("index_select", "index_add") and isinstance(d.ember_error, IndexError)
+            and re.search(words, str(d.torch_error)) is not None)
+
+
+@known("**Python ints beyond 64 bits**")
+def ints_beyond_64_bits(d):
+    return (d.kind == "class of error (ValueError / TypeError)"
+            and "Overflow when unpacking long long" in str(d.torch_error)
+            and "outside the range of int64" in str(d.ember_error))

@@ -1,0 +1,85 @@
+"""Outputs: `out=`, and where a call leaves its result."""
+
+import re
+
+from known.registry import known, plain_name, torch_says
+
+
+@known("**Outputs**")
+def output_of_another_shape(d):
+    return (d.kind.startswith("ember raises") and "out=" in d.program.call
+            and "output with shape" in str(d.ember))
+
+
+@known("**Outputs**")
+def output_overlaps_an_input(d):
+    return (d.kind.startswith("ember raises") and "out=" in d.program.call
+            and "some elements of the input tensor and the written-to tensor" in str(d.ember))
+
+
+@known("**`out=`** of")
+def out_of_more_functions(d):
+    return (d.name in ("isfinite", "isinf", "isnan", "relu", "positive", "conj")
+            and torch_says(d, "unexpected keyword argument 'out'", TypeError))
+
+
+@known("**Outputs**")
+def output_of_another_dtype(d):
+    return "out=" in d.program.call and d.kind.startswith("torch raises") and torch_says(
+        d, r"^Found dtype \w+ but expected \w+$|signbit does not support non-boolean outputs"
+           r"|index_select\(\): self and result must have the same scalar type"
+           r"|expected to have the same dtype, but got self.dtype"
+           r"|Expected out tensor to have dtype|Expected out type to be"
+           r"|std_var_all: Unsupported dtype")
+
+
+@known("**Methods take `out=`**")
+def output_of_a_method(d):
+    return (d.name.startswith("Tensor.") and "out=" in d.program.call
+            and isinstance(d.torch_error, TypeError)
+            and d.kind.startswith(("torch raises", "class of error")))
+
+
+@known("**Outputs**")
+def output_of_a_lesser_kind(d):
+    return (plain_name(d) in ("sum", "prod") and d.kind == "ember raises RuntimeError"
+            and "can't be cast to the desired output type" in str(d.ember_error))
+
+
+@known("**Outputs**")
+def output_of_shared_elements_is_resized(d):
+    return (d.kind == "torch raises RuntimeError" and "out=" in d.program.call
+            and plain_name(d) in ("take", "masked_select")
+            and "single memory location" in str(d.torch_error))
+
+
+@known("**Outputs**")
+def empty_output_of_normal(d):
+    return (d.name == "normal" and d.kind == "torch raises RuntimeError"
+            and "must match the size of tensor b (0)" in str(d.torch_error))
+
+
+@known("**An error in `gather`, `index_select` or `cat`**")
+def output_resized_by_an_error(d):
+    return (plain_name(d) in ("gather", "index_select", "cat", "concat")
+            and d.kind == "input changed by an error" and "out=" in d.program.call)
+
+
+@known("**A reduction into its own input**")
+def reduction_into_its_input(d):
+    return (plain_name(d) in ("sum", "prod", "amax", "amin") and "out=a)" in d.program.call
+            and (d.kind in ("values", "input: values")
+                 or "shares memory with an input" in str(d.ember_error)
+                 or "single memory location" in str(d.ember_error)))
+
+
+@known("**A factor by position**")
+def factor_by_position(d):
+    return (plain_name(d) in ("add", "sub", "subtract") and isinstance(d.ember_error, TypeError)
+            and "out=" in d.program.call)
+
+
+@known("**An output that is none**")
+def number_as_an_output(d):
+    return (isinstance(d.ember_error, TypeError)
+            and re.search(r"out=(-?[\d.]+|nan|-?inf|True|False)\)", d.program.call) is not None)

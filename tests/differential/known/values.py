@@ -1,0 +1,145 @@
+"""Other values: of equal elements, beyond what a dtype holds, in another order of operations."""
+
+import re
+
+from known.registry import dtypes, known, plain_name
+
+POSITIONS = ["sort", "topk", "max", "min"]
+# Where the sign of a zero depends on the order of operations, or of equal elements.
+SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip sort cumsum mm bmm matmul addmm
+baddbmm lerp pow""".split()
+
+
+@known("**Sorting is always stable**")
+def another_of_equal_elements(d):
+    """Other positions, at which there are the same elements."""
+    if d.kind == "indices: values" or d.kind == "input: values" and "out=" in d.program.call:
+        return plain_name(d) in POSITIONS and same_elements(d, d.results[0][1], d.results[1][1])
+    return (d.kind == "values" and plain_name(d) in ("argsort", "argmin", "argmax")
+            and same_elements(d, *d.results))
+
+
+def same_elements(d, of_torch, of_ember):
+    """Whether both index tensors name equal elements of the input, along one of its dimensions."""
+    values = d.inputs.get("a")
+    if values is None:
+        return False
+    of_ember = of_torch.new_tensor(of_ember.tolist()).reshape(of_torch.shape)
+    if of_torch.numel() == 1 and equal(values.take(of_torch), values.take(of_ember)):
+        return True
+    for dim in range(values.dim()):
+        both = [of_torch, of_ember]
+        if of_torch.dim() < values.dim():
+            both = [index.unsqueeze(dim) for index in both]
+        try:
+            first, second = (values.gather(dim, index) for index in both)
+        except (RuntimeError, IndexError):
+            continue
+        if equal(first, second):
+            return True
+    return False
+
+
+def equal(first, second):
+    """As an order has it: 0.0 is -0.0, and NaN is NaN."""
+    pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist())
+    return all(x == y or (x != x and y != y) for x, y in pairs)
+
+
+@known("**Random numbers**")
+def size_of_a_state(d):
+    return d.name == "get_rng_state" and d.kind == "shape"
+
+
+@known("**16-bit floats and a Python number**")
+def number_rounded_first(d):
+    return (d.kind in ("values", "input: values") and d.has_number
+            and bool(dtypes(d) & {"float16", "bfloat16"}))
+
+
+@known("**Complex numbers with infinite or NaN parts**")
+def parts_that_are_not_finite(d):
+    """PyTorch's element is not finite, or ember's, where something of the input is not either."""
+    if d.kind not in ("values", "input: values"):
+        return False
+    elements = [re.sub(r"^\[\d+\] = | of \[.*", "", str(one)) for one in (d.torch, d.ember)]
+    not_finite = [re.search("inf|nan", one) for one in [*elements, d.program.text]]
+    return (all("j" in one for one in elements)
+            and bool(not_finite[0] or not_finite[1] and not_finite[2]))
+
+
+@known("`topk(sorted=False)`")
+def topk_in_order(d):
+    """The same elements in another order."""
+    if plain_name(d) == "topk" and d.kind == "input: values" and "out=" in d.program.call:
+        return re.search("False|0", d.program.call) is not None
+    if plain_name(d) != "topk" or d.kind not in ("values", "indices: values"):
+        return False
+    first, second = (sorted(map(str, one[0].reshape(-1).tolist())) for one in d.results)
+    return first == second and re.search(r"(sorted=|(True|False|[01]), )(False|0)", d.program.call)
+
+
+@known("**The sign of zero**")
+def sign_of_zero(d):
+    return d.kind in ("sign of zero", "input: sign of zero") and plain_name(d) in SIGN_LEFT_OPEN
+
+
+@known("**Numbers that no integer holds**")
+def not_a_number_as_an_integer(d):
+    return (plain_name(d) in ("cumsum", "cumprod") and d.kind == "values"
+            and re.search("dtype=torch.u?int", d.program.call) is not None
+            and re.search("nan|inf", d.program.text) is not None)
+
+
+@known("**Numbers that no integer holds**")
+def negative_of_the_smallest(d):
+    if plain_name(d) not in ("sub", "subtract") or "alpha=" not in d.program.call:
+        return False
+    smallest = r"alpha=(np\.\w+\()?-(128|32768|2147483648|9223372036854775808)\b"
+    return re.search(smallest, d.program.call) is not None
+
+
+@known("**Sums have a fixed order**")
+def sum_of_integers_that_cancel(d):
+    """The largest integers of a dtype are summed as floats, which hold them in part only."""
+    return (plain_name(d) in ("sum", "mean", "cumsum") and d.kind == "values"
+            and re.search("dtype=torch.float", d.program.call)
+            and re.search("2147483648|9223372036854775808", d.program.text))
+
+
+@known("**Sums have a fixed order**")
+def put_twice(d):
+    """The places are the same, and each holds one of the elements that were put there."""
+    if d.name != "Tensor.put_" or d.kind not in ("values", "input: values"):
+        return False
+    places = (d.inputs["b"] % d.inputs["a"].numel()).reshape(-1).tolist()
+    return len(set(places)) < len(places) and "accumulate=True" not in d.program.call
+
+
+@known("- **Bits of NaN**")
+def bits_of_nan(d):
+    return (d.name == "Tensor.view" and d.kind == "values" and "nan" in d.program.text
+            and "bfloat16" in dtypes(d))
+
+
+@known("- **gcd** with the smallest integer")
+def gcd_is_positive(d):
+    """torch's is the negative of it, also as an element of the output uint8."""
+    if plain_name(d) != "gcd" or d.kind not in ("values", "input: values"):
+        return False
+    of_torch, of_ember = (complex(re.match(r"(?:\[\d+\] = )?(\S+) of", str(one))[1])
+                          for one in (d.torch, d.ember))  # into a complex output, too
+    return of_torch in (-of_ember, 256 - of_ember)
+
+
+@known("**Complex numbers with infinite or NaN parts**")
+def all_of_complex(d):
+    """torch makes uint8 of the elements before it looks at them."""
+    return (d.name in ("all", "any") and d.kind in ("values", "input: values")
+            and d.inputs["a"].is_complex() and "uint8" in dtypes(d) and "out=" in d.program.call)
+
+
+@known("**A factor of zero**")
+def factor_of_zero(d):
+    return (plain_name(d) in ("addmm", "baddbmm") and d.kind in ("values", "input: values")
+            and re.search("(alpha|beta)=", d.program.call) is not None and "nan" in str(d.torch))

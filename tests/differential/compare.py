@@ -25,6 +25,8 @@ class Difference:
         self.torch_error = self.ember_error = None
         self.layouts = 0  # how many different layouts the inputs have
         self.inputs, self.results = {}, (None, None)
+        self.elements = []  # all pairs of elements that are apart: PyTorch's and ember's
+        self.shape = ()  # of the tensors whose strides differ
         self.modules = ()
         self.has_number = re.search(r"[(, =]-?\d", program.call) is not None
 
@@ -91,10 +93,12 @@ def builtin_class(error):
 
 
 def compare(program, torch, ember, random):
-    """All differences of one call."""
-    program.setup = compile("\n".join(program.lines), "<arguments>", "exec")
-    program.compiled = compile(program.call, "<call>", "exec")
-    expected, got = Outcome(program, torch), Outcome(program, ember)
+    """All differences of one call, of which ember may have another form."""
+    of_ember = program.of_ember or program
+    for one in (program, of_ember):
+        one.setup = compile("\n".join(one.lines), "<arguments>", "exec")
+        one.compiled = compile(one.call, "<call>", "exec")
+    expected, got = Outcome(program, torch), Outcome(of_ember, ember)
     found = []
 
     def differ(kind, of_torch, of_ember):
@@ -106,6 +110,7 @@ def compare(program, torch, ember, random):
         one.results = expected.result, got.result
         one.layouts = len({order_of(value) for value in one.inputs.values()})
         found.append(one)
+        return one
 
     if expected.setup_error or got.setup_error:
         if bool(expected.setup_error) != bool(got.setup_error):
@@ -178,7 +183,7 @@ def compare_values(want, have, expected, got, random, differ, where):
     elif isinstance(want, (bool, int, float, complex, np.generic)):
         tolerance = TOLERANCE["float32"] if isinstance(want, (float, complex)) else 0
         if not random and not close(want, have, tolerance):
-            differ(where + "values", want, have)
+            differ(where + "values", want, have).elements = [(want, have)]
     elif type(want).__name__ in ("dtype", "device", "str") and str(want) != str(have):
         differ(where + "values", str(want), str(have))
 
@@ -209,7 +214,7 @@ def compare_tensors(want, have, expected, got, random, differ, where):
         elif not apart:
             differ(where + "strides of dimensions of one", want.stride(), have.stride())
         else:
-            differ(where + "strides", want.stride(), have.stride())
+            differ(where + "strides", want.stride(), have.stride()).shape = tuple(want.shape)
     if not where.startswith("input"):
         compare_memory(want, have, expected, got, differ)
     if random:
@@ -229,11 +234,13 @@ def flat(tensor):
 
 
 def compare_elements(first, second, tolerance, differ, where):
-    for i, (x, y) in enumerate(zip(first, second)):
-        if not close(x, y, tolerance):
-            differ(where + "values", f"[{i}] = {x!r} of {short(first)}",
-                   f"{y!r} of {short(second)}")
-            return
+    apart = [i for i, (x, y) in enumerate(zip(first, second)) if not close(x, y, tolerance)]
+    if apart:
+        i = apart[0]
+        one = differ(where + "values", f"[{i}] = {first[i]!r} of {short(first)}",
+                     f"{second[i]!r} of {short(second)}")
+        one.elements = [(first[i], second[i]) for i in apart]
+        return
     for i, (x, y) in enumerate(zip(first, second)):
         if x == 0 and y == 0 and sign_of_zero(x) != sign_of_zero(y):
             differ(where + "sign of zero", f"[{i}] = {x!r}", repr(y))

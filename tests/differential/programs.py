@@ -59,6 +59,8 @@ class Program:
         plain = plain_operator(name.removeprefix("Tensor.")).rstrip("_")
         g = Text(random.Random(seed), smallest=plain not in calls.DIVISIONS)
         self.name, self.seed = name, seed
+        # What ember runs in place of this one, and how many forms of a call led to it.
+        self.of_ember, self.depth = None, 0
         if not name.startswith("Tensor."):
             self.call = self.function(g, name)
         else:

@@ -1,8 +1,10 @@
 """Dtypes that only one of the two has a kernel for, and dtypes of results."""
 
+import ast
+import functools
 import re
 
-from known.registry import known, plain_name, torch_says
+from known.registry import agrees, known, plain_name, torch_says, with_arguments
 
 # What PyTorch says where it has no kernel, and ember has one.
 NO_KERNEL = {
@@ -19,6 +21,9 @@ NO_KERNEL = {
     "sign": "torch.sign is not intended to support complex numbers",
 }
 
+# Of these, integers and bools give what floats of the same values do.
+OF_FLOATS = ["frac", "hypot", "nextafter", "lerp"]
+
 
 @known("- `complex32`")
 def no_complex32(d):
@@ -33,8 +38,27 @@ def more_dtypes(d):
                 or d.kind == "dtype" and d.ember.startswith("complex"))
     if plain_name(d) not in NO_KERNEL or not torch_says(d, NO_KERNEL[plain_name(d)]):
         return False
-    return d.kind.startswith("torch raises") or re.search(
-        "can't be cast to|single memory location", str(d.ember_error))
+    if d.kind.startswith("torch raises"):
+        return (plain_name(d) not in OF_FLOATS or d.name.endswith("_") or "out=" in d.program.call
+                or floats_agree(d))
+    return re.search("can't be cast to|single memory location", str(d.ember_error))
+
+
+def floats_agree(d):
+    """Whether the same elements in the dtype that they are promoted to give the same result."""
+    torch = d.modules[0]
+    values = list(d.inputs.values())
+    kind = functools.reduce(torch.promote_types, [
+        torch.result_type(one, other) for one in values for other in values])
+    kind = kind if kind.is_floating_point or kind.is_complex else torch.float32
+
+    def converted(_, tree):
+        text = ast.unparse(tree)
+        return ast.parse(f"{text}.to({kind})").body[0].value if (
+            text in d.inputs or text.startswith("torch.tensor(")) else tree
+
+    call = with_arguments(d.program.call, converted)
+    return agrees(d, re.sub(r"^r = (\w)\.", rf"r = \1.to({kind}).", call))
 
 
 @known("**Forms of arguments**")

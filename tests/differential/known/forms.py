@@ -1,52 +1,94 @@
 """Forms of arguments that PyTorch refuses, and ember takes."""
 
+import ast
 import re
 
 import calls
-from known.registry import NUMBER, agrees, known, plain_name, torch_says
+from known.registry import (NUMBER, agrees, dtypes, known, plain_name, torch_says,
+                            with_arguments)
 
 # Of these, PyTorch takes a number as the second operand only, or for neither.
 OPERANDS = calls.BINARY + """add sub subtract div divide pow addcmul addcdiv lerp clamp
 clip""".split()
+# Where these stand that may be numbers, and how numbers are written.
+PLACES = [0, 1, 2, "input", "other", "end", "weight", "tensor1", "tensor2", "min", "max"]
+NUMBER_TEXT = r"-?(\d+(\.\d*)?(e-?\d+)?|inf|nan)|True|False|\d+j|complex\(.*\)"
 
 
 @known("**A number for a tensor**")
 def number_as_other(d):
     return plain_name(d) in calls.OF_TENSORS and torch_says(
-        d, rf"argument '(other|input)' (\(position [12]\) )?must be Tensor, not {NUMBER}")
+        d, rf"argument '(other|input)' (\(position [12]\) )?must be Tensor, not {NUMBER}"
+    ) and tensors_agree(d)
+
+
+def tensors_agree(d):
+    """Whether tensors without dimensions in place of the numbers give the same result.
+
+    Beside others without dimensions they may give another dtype.
+    """
+    if all(value.dim() == 0 for value in d.inputs.values()):
+        return True
+    wide = dtypes(d) & {"float64", "complex128"}
+
+    def as_tensor(place, tree):
+        text = re.sub(r"^np\.\w+\((.*)\)$", r"\1", ast.unparse(tree))
+        if place not in PLACES or not re.fullmatch(NUMBER_TEXT, text):
+            return tree
+        whole = re.fullmatch(r"-?\d+|True|False", text)
+        dtype = f", dtype=torch.{'complex128' if re.search('[cj]', text) else 'float64'}"
+        dtype = "" if whole or not wide else dtype
+        return ast.parse(f"torch.tensor({text}{dtype})").body[0].value
+
+    return agrees(d, with_arguments(d.program.call, as_tensor))
 
 
 @known("**A number for a tensor**")
 def number_as_a_further_operand(d):
     name = plain_name(d)
     if name == "lerp":
-        return torch_says(d, rf"arguments - got \(((Tensor|input=\w+), )?(.*end=)?{NUMBER}")
+        return torch_says(
+            d, rf"arguments - got \(((Tensor|input=\w+), )?(.*end=)?{NUMBER}") and tensors_agree(d)
     return name in ("addcmul", "addcdiv", "where") and torch_says(
         d, rf"argument '(tensor[12]|input|other)' (\(position \d\) )?must be Tensor, not {NUMBER}",
-        TypeError)
+        TypeError) and tensors_agree(d)
 
 
 @known("**A number for a tensor**")
 def number_as_first_operand(d):
     return d.name in OPERANDS and torch_says(
         d, rf"invalid combination of arguments - got \((.*input=)?{NUMBER}"
-           rf"|argument 'input' (\(position 1\) )?must be Tensor, not {NUMBER}", TypeError)
+           rf"|argument 'input' (\(position 1\) )?must be Tensor, not {NUMBER}",
+        TypeError) and tensors_agree(d)
 
 
 @known("**`keepdim` without `dim`**")
 def keepdim_alone(d):
-    if plain_name(d) in ("sum", "mean", "prod") and torch_says(
-            d, r"got \([^)]*out=\w+[^)]*\)", TypeError):
-        return not torch_says(d, r"got \([^)]*\b(dim=|axis=|int|list|tuple|NoneType|Size)")
-    return plain_name(d) in ("sum", "mean", "prod") and torch_says(
-        d, r"invalid combination of arguments - got \((input=)?(Tensor, )?"
-           r"(dtype=[\w.]+, |out=\w+, )*(input=Tensor, )?keepdims?=\w+, ?"
-           r"(dtype=[\w.]+|out=\w+|input=Tensor|, )*\)|keepdims?=bool(, )?\)", TypeError)
+    if plain_name(d) not in ("sum", "mean", "prod"):
+        return False
+    if torch_says(d, r"got \([^)]*out=\w+[^)]*\)", TypeError):
+        found = not torch_says(d, r"got \([^)]*\b(dim=|axis=|int|list|tuple|NoneType|Size)")
+    else:
+        found = torch_says(
+            d, r"invalid combination of arguments - got \((input=)?(Tensor, )?"
+               r"(dtype=[\w.]+, |out=\w+, )*(input=Tensor, )?keepdims?=\w+, ?"
+               r"(dtype=[\w.]+|out=\w+|input=Tensor|, )*\)|keepdims?=bool(, )?\)", TypeError)
+    if not found or plain_name(d) == "prod" or re.search(r"\b(dim|axis)=", d.program.call):
+        # The dim of prod is never None in torch, and where there is one it is something else.
+        return found
+    return agrees(d, re.sub(r"\)$", ", dim=None)", d.program.call))
 
 
 @known("**Values that are assigned**")
 def assigned_value(d):
-    return d.name == "Tensor.__setitem__" and torch_says(d, r"^can't assign an? \S+ to a ")
+    """Only where a tensor of it gives the same result."""
+    if d.name != "Tensor.__setitem__" or not torch_says(d, r"^can't assign an? \S+ to a "):
+        return False
+    at, value = re.match(r"(a\[.*\]) = (.*); r = None$", d.program.call).groups()
+    scalar = re.match(r"np\.(?!array)\w+\((.*)\)$", value)
+    array = f"({value}).copy()" if value.startswith("np.array") else value
+    value = scalar[1] if scalar else f"torch.tensor({array})"
+    return agrees(d, f"{at} = {value}; r = None")
 
 
 @known("**Values that are assigned**")
@@ -59,16 +101,30 @@ def assigned_large_int(d):
 
 @known("**Forms of arguments**")
 def dims_of_flip(d):
+    def as_tuple(place, tree):
+        one = place == "dims" or type(place) is int and re.fullmatch(
+            r"-?\d+|np\.int64\(-?\d+\)", ast.unparse(tree))
+        return ast.Tuple([tree], ast.Load()) if one else tree
+
     return plain_name(d) in ("flip", "permute") and torch_says(
-        d, r"'dims' (\(position \d\) )?must be tuple of ints, not (int|numpy\.int64)$", TypeError)
+        d, r"'dims' (\(position \d\) )?must be tuple of ints, not (int|numpy\.int64)$",
+        TypeError) and agrees(d, with_arguments(d.program.call, as_tuple))
 
 
 @known("**Forms of arguments**")
 def sort_by_position(d):
     """torch has dim by position without stable, or all by keyword."""
-    return plain_name(d) in ("sort", "argsort") and torch_says(
-        d, r"invalid combination of arguments - got \((Tensor, )?(int|numpy\.int64|bool), "
-           r"|argsort\(\) takes from \d to \d positional", TypeError)
+    if plain_name(d) not in ("sort", "argsort") or not torch_says(
+            d, r"invalid combination of arguments - got \((Tensor, )?(int|numpy\.int64|bool), "
+               r"|argsort\(\) takes from \d to \d positional", TypeError):
+        return False
+    tree = ast.parse(d.program.call)
+    call = tree.body[0].value
+    first = 0 if d.name.startswith("Tensor.") else 1
+    call.keywords += [ast.keyword(name, value) for name, value in
+                      zip(["dim", "descending", "stable"], call.args[first:])]
+    del call.args[first:]
+    return agrees(d, ast.unparse(tree))
 
 
 @known("**Forms of arguments**")
@@ -76,7 +132,7 @@ def clamp_between_tensor_and_number(d):
     return plain_name(d) in ("clamp", "clip") and torch_says(
         d, rf"arguments - got \((Tensor, )?(Tensor, (max=)?{NUMBER}|{NUMBER}, (max=)?"
            rf"Tensor)|max=({NUMBER}, min=Tensor|Tensor, min={NUMBER})"
-           rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError)
+           rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError) and tensors_agree(d)
 
 
 @known("**Forms of arguments**")

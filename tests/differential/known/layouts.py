@@ -4,11 +4,17 @@ import re
 
 from known.registry import known, plain_name
 
+# Whose results have the layout of the input, and whose are contiguous.
+OF_THE_INPUT = "angle roll index_add index_copy scatter scatter_add".split()
+CONTIGUOUS = """sort argsort nonzero tensor new_tensor getitem cat concat take""".split()
 
-@known("- `memory_format`")
-def layout_of_several_inputs(d):
-    """Only where inputs of more than one layout come together."""
-    return d.kind.startswith("strides") and d.layouts > 1
+
+@known("**Strides of new tensors**")
+def layout_of_the_input(d):
+    """torch's are contiguous in some of these, and ember's in none."""
+    return (d.kind in ("strides", "input: strides") and plain_name(d) in OF_THE_INPUT
+            and tuple(d.shape) == tuple(d.inputs["a"].shape)
+            and d.ember == d.modules[0].empty_like(d.inputs["a"]).stride())
 
 
 @known("**`conj` of complex tensors**")
@@ -24,22 +30,22 @@ def strides_without_meaning(d):
 
 
 @known("**Strides of new tensors**")
-def strides_of_positions(d):
-    if d.kind in ("strides", "indices: strides") and plain_name(d) in ("sort", "argsort"):
+def contiguous_results(d):
+    """torch keeps the layout of the input, or gives columns."""
+    if d.kind not in ("strides", "indices: strides", "input: strides"):
+        return False
+    if plain_name(d) == "where" and isinstance(d.results[0], tuple) or (
+            plain_name(d) == "nonzero" and "as_tuple" in d.program.call):
         return True
-    return d.kind == "strides" and (plain_name(d) == "nonzero" or plain_name(d) == "where"
-                                    and isinstance(d.results[0], tuple))
+    return plain_name(d) in CONTIGUOUS and d.ember == contiguous(d.shape)
 
 
-@known("**Strides of new tensors**")
-def strides_of_some_results(d):
-    if d.kind in ("strides", "input: strides"):
-        if "out=" in d.program.call:
-            return d.name in ("index_add", "index_copy", "scatter", "scatter_add", "sort", "take",
-                              "nonzero")
-        return plain_name(d) in ("angle", "roll", "tensor", "new_tensor", "getitem", "cat",
-                                 "concat")
-    return False
+def contiguous(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 @known("**The same tensor where it is**")

@@ -10,11 +10,6 @@ def divided_by_zero(d):
     return d.kind.startswith("torch raises") and "ZeroDivisionError" in str(d.torch)
 
 
-@known("**Sizes and values that make no sense**")
-def value_error(d):
-    return d.kind == "class of error (RuntimeError / ValueError)"
-
-
 @known("Python ints beyond 64 bits")
 def large_int(d):
     return "2**70" in d.program.call and type(d.ember_error).__name__ == "OverflowError"
@@ -90,9 +85,10 @@ TOPICS = {
     "dtype": "not implemented for|scalar type|[dD]type|can't be cast to the desired output",
     "bounds": r"index out of range|index \S+ is out of bounds|out of DATA bounds",
     "a number": "non-negative|must be greater|unsupported range|step",
-    "an argument": "combination of arguments|must be tuple of ints|invalid type|valid indices"
-                   "|tensors used as indices|split_size: expected|must be torch.dtype",
+    "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
+                   "|must be torch.dtype",
     "a device": "device string",
+    "a value": r"^can't assign an? \S+ to a ",
 }
 
 

@@ -2,7 +2,9 @@
 
 import re
 
-from known.registry import known, plain_name, torch_says
+from known.registry import agrees, known, plain_name, torch_says
+
+REDUCTIONS = "sum prod mean var std norm amax amin".split()
 
 
 @known("**Outputs**")
@@ -35,9 +37,11 @@ def output_of_another_dtype(d):
 
 @known("**Methods take `out=`**")
 def output_of_a_method(d):
-    return (d.name.startswith("Tensor.") and "out=" in d.program.call
+    """Only where the function of that name gives the same result."""
+    method = re.match(r"r = (\w)\.(\w+)\((.*)\)$", d.program.call)
+    return (method is not None and "out=" in d.program.call
             and isinstance(d.torch_error, TypeError)
-            and d.kind.startswith(("torch raises", "class of error")))
+            and agrees(d, "r = torch.{1}({0}, {2})".format(*method.groups()), method[2]))
 
 
 @known("**Outputs**")
@@ -67,10 +71,14 @@ def output_resized_by_an_error(d):
 
 @known("**A reduction into its own input**")
 def reduction_into_its_input(d):
-    return (plain_name(d) in ("sum", "prod", "amax", "amin") and "out=a)" in d.program.call
-            and (d.kind in ("values", "input: values")
-                 or "shares memory with an input" in str(d.ember_error)
-                 or "single memory location" in str(d.ember_error)))
+    """torch overwrites what it has not read yet; ember agrees with what it gives for a copy."""
+    if plain_name(d) not in REDUCTIONS or "out=a)" not in d.program.call:
+        return False
+    if d.kind in ("values", "input: values"):
+        copied = re.sub(r"\((input=|x=|a=)?a\b", r"(\1a.clone()", d.program.call)
+        return copied != d.program.call and agrees(d, copied)
+    return re.search("shares memory with an input|single memory location",
+                     str(d.ember_error)) is not None
 
 
 @known("**A factor by position**")

@@ -2,7 +2,7 @@
 
 import re
 
-from known.registry import known, plain_name
+from known.registry import agrees, known, plain_name
 
 # Of these, PyTorch does not look at the dtype where there are no elements.
 NOT_CHECKED = """softmax log_softmax bernoulli normal random uniform exponential randn rand
@@ -88,8 +88,13 @@ def alpha_by_position(d):
 
 @known("**NumPy's other names of parameters**")
 def numpy_name(d):
-    return (re.search(r"[(, ](x|a|x1|x2)=", d.program.call) is not None
-            and isinstance(d.ember_error, TypeError))
+    """Only where the usual names give the same result."""
+    if not isinstance(d.ember_error, TypeError):
+        return False
+    usual = re.sub(r"(?<=[(, ])(x|a|x1)=", "input=", d.program.call)
+    usual = re.sub(r"(?<=[(, ])x2=", "other=", usual)
+    return usual != d.program.call and any(agrees(d, one, both=True) for one in (
+        usual, usual.replace("input=", "self="), usual.replace("other=", "end=")))
 
 
 @known("**Numbers that a dtype does not hold**")
@@ -141,8 +146,12 @@ def forms_of_norm(d):
 @known("**Numbers beside elements**")
 def numbers_beside_elements(d):
     words = "value cannot be converted to type|can't be cast to the desired output type"
-    return (plain_name(d) in "lerp add pow addcdiv addcmul addmm baddbmm clip clamp".split()
-            and d.kind in ("torch raises RuntimeError", "ember raises RuntimeError",
-                           "ember raises NotImplementedError")
-            and (re.search(words, str(d.torch_error)) or re.search(words, str(d.ember_error))
-                 or "not implemented for 'Complex" in str(d.ember_error)) is not None)
+    return (plain_name(d) in ("lerp", "clip", "clamp") and d.kind == "ember raises RuntimeError"
+            and d.has_number and re.search(words, str(d.ember_error)) is not None)
+
+
+@known("**Numbers beside elements**")
+def complex_bounds(d):
+    return (plain_name(d) in ("clip", "clamp") and d.kind == "ember raises NotImplementedError"
+            and not d.inputs["a"].is_complex() and "complex" in d.program.text
+            and "not implemented for 'Complex" in str(d.ember_error))

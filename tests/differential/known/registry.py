@@ -1,5 +1,6 @@
 """What counts as documented, and what the rules of it have in common."""
 
+import ast
 import copy
 import re
 
@@ -42,11 +43,31 @@ def torch_says(difference, words, *classes):
             and re.search(words, str(error).split("\n")[0]) is not None)
 
 
-def agrees(difference, call):
-    """Whether another form of the same call, which PyTorch takes, shows only documented ones."""
+def agrees(difference, call, name=None, both=False):
+    """Whether PyTorch gives for another form of the call what ember gives for the one as it is.
+
+    That is, for both in the other form where PyTorch takes the one as it is, and ember does not.
+    What is documented of the other form is let pass, such as a further form that PyTorch refuses.
+    """
     program = copy.copy(difference.program)
+    program.depth += 1
+    if call == program.call or program.depth > 4:
+        return False
     program.call = call
+    program.name = name or program.name
+    program.of_ember = None if both else difference.program.of_ember or difference.program
     random = plain_name(difference) in calls.RANDOM
     found = compare.compare(program, *difference.modules, random)
-    taken = not isinstance(compare.Outcome(program, difference.modules[0]).error, TypeError)
-    return taken and all(documented(one) for one in found)
+    return all(documented(one) for one in found)
+
+
+def with_arguments(call, change):
+    """The call with change(name of the keyword or place, tree of the argument) for each one."""
+    tree = ast.parse(call)
+    made = tree.body[-1].value
+    if not isinstance(made, ast.Call):
+        return call
+    made.args = [change(i, one) for i, one in enumerate(made.args)]
+    for one in made.keywords:
+        one.value = change(one.arg, one.value)
+    return ast.unparse(tree)

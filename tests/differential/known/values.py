@@ -1,10 +1,19 @@
 """Other values: of equal elements, beyond what a dtype holds, in another order of operations."""
 
+import cmath
+import math
 import re
 
-from known.registry import dtypes, known, plain_name
+import compare
+from known.registry import agrees, dtypes, known, plain_name
 
+NUMBERS = r"(?<![\w.'])\d+(?:\.\d*)?(?:e-?\d+)?(?![\w.'])"
 POSITIONS = ["sort", "topk", "max", "min"]
+# What sums up, and what only moves elements.
+SUMS = """add sub subtract sum mean cumsum radd rsub iadd isub""".split()
+MOVED = """cat concat stack getitem setitem gather scatter take put index_select index_copy
+index_fill masked_fill masked_select where copy to clone roll flip tril triu diag sort topk repeat
+full fill tensor as_tensor new_tensor""".split()
 # Where the sign of a zero depends on the order of operations, or of equal elements.
 SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip sort cumsum mm bmm matmul addmm
 baddbmm lerp pow""".split()
@@ -53,30 +62,51 @@ def size_of_a_state(d):
 
 @known("**16-bit floats and a Python number**")
 def number_rounded_first(d):
-    return (d.kind in ("values", "input: values") and d.has_number
-            and bool(dtypes(d) & {"float16", "bfloat16"}))
+    """Only where a number that is rounded already gives the same result."""
+    if d.kind not in ("values", "input: values"):
+        return False
+    rounded = (re.sub(NUMBERS, lambda m: in_16_bits(d, m[0], dtype), d.program.call)
+               for dtype in sorted(dtypes(d) & {"float16", "bfloat16"}))
+    return any(call != d.program.call and agrees(d, call, both=True) for call in rounded)
+
+
+def in_16_bits(d, number, dtype):
+    torch = d.modules[0]
+    value = torch.tensor(float(number)).to(getattr(torch, dtype)).item()
+    return number if value == float(number) else repr(value)
 
 
 @known("**Complex numbers with infinite or NaN parts**")
 def parts_that_are_not_finite(d):
-    """PyTorch's element is not finite, or ember's, where something of the input is not either."""
-    if d.kind not in ("values", "input: values"):
+    """A sum of torch's may have NaN for a finite part; elsewhere the whole is not finite.
+
+    All elements that differ have to, and where only ember's is not finite, neither is an input.
+    """
+    if d.kind not in ("values", "input: values") or plain_name(d) in MOVED:
         return False
-    elements = [re.sub(r"^\[\d+\] = | of \[.*", "", str(one)) for one in (d.torch, d.ember)]
-    not_finite = [re.search("inf|nan", one) for one in [*elements, d.program.text]]
-    return (all("j" in one for one in elements)
-            and bool(not_finite[0] or not_finite[1] and not_finite[2]))
+    if not all(isinstance(one, complex) for pair in d.elements for one in pair):
+        return False
+    if plain_name(d) in SUMS and "alpha" not in d.program.call:
+        return all(part_is_nan(x.real, y.real) and part_is_nan(x.imag, y.imag)
+                   for x, y in d.elements)
+    of_inputs = re.search("inf|nan", d.program.text) is not None
+    return all(not cmath.isfinite(x) or not cmath.isfinite(y) and of_inputs
+               for x, y in d.elements)
+
+
+def part_is_nan(of_torch, of_ember):
+    return math.isnan(of_torch) or compare.close(of_torch, of_ember, 1e-5)
 
 
 @known("`topk(sorted=False)`")
 def topk_in_order(d):
     """The same elements in another order."""
-    if plain_name(d) == "topk" and d.kind == "input: values" and "out=" in d.program.call:
-        return re.search("False|0", d.program.call) is not None
-    if plain_name(d) != "topk" or d.kind not in ("values", "indices: values"):
+    if plain_name(d) != "topk" or d.kind not in ("values", "indices: values", "input: values"):
+        return False
+    if not re.search(r"(sorted=|(True|False|[01]), )(False|0)", d.program.call):
         return False
     first, second = (sorted(map(str, one[0].reshape(-1).tolist())) for one in d.results)
-    return first == second and re.search(r"(sorted=|(True|False|[01]), )(False|0)", d.program.call)
+    return first == second
 
 
 @known("**The sign of zero**")
@@ -124,22 +154,34 @@ def bits_of_nan(d):
 
 @known("- **gcd** with the smallest integer")
 def gcd_is_positive(d):
-    """torch's is the negative of it, also as an element of the output uint8."""
-    if plain_name(d) != "gcd" or d.kind not in ("values", "input: values"):
-        return False
-    of_torch, of_ember = (complex(re.match(r"(?:\[\d+\] = )?(\S+) of", str(one))[1])
-                          for one in (d.torch, d.ember))  # into a complex output, too
-    return of_torch in (-of_ember, 256 - of_ember)
+    """torch's is the negative of it, also as an element of the output uint8, or a complex one."""
+    return (plain_name(d) == "gcd" and d.kind in ("values", "input: values")
+            and all(complex(x) in (-complex(y), 256 - complex(y)) for x, y in d.elements))
 
 
 @known("**Complex numbers with infinite or NaN parts**")
-def all_of_complex(d):
-    """torch makes uint8 of the elements before it looks at them."""
+def all_of_numbers(d):
+    """torch makes uint8 of the elements before it looks at them; 0.25 becomes zero."""
     return (d.name in ("all", "any") and d.kind in ("values", "input: values")
-            and d.inputs["a"].is_complex() and "uint8" in dtypes(d) and "out=" in d.program.call)
+            and (d.inputs["a"].is_complex() or d.inputs["a"].is_floating_point())
+            and "uint8" in dtypes(d) and "out=" in d.program.call
+            and all(y in (0, 1) for _, y in d.elements)
+            and agrees(d, re.sub(r", out=\w+", "", d.program.call), both=True))
 
 
 @known("**A factor of zero**")
 def factor_of_zero(d):
+    factors = re.findall(r"(?:alpha|beta)=([^=]*)(?=, \w+=|\)$)", d.program.call)
     return (plain_name(d) in ("addmm", "baddbmm") and d.kind in ("values", "input: values")
-            and re.search("(alpha|beta)=", d.program.call) is not None and "nan" in str(d.torch))
+            and any(is_zero(d, one) for one in factors) and all(has_nan(x) for x, _ in d.elements))
+
+
+def is_zero(d, text):
+    if text in d.inputs:
+        return d.inputs[text].item() == 0
+    return re.fullmatch(r"(np\.\w+\()?(complex\()?(-?0(\.0)?|False)(, -?0\.0)?\)*",
+                        text) is not None
+
+
+def has_nan(value):
+    return cmath.isnan(value)

@@ -29,10 +29,19 @@ def string_as_an_index(d):
             and d.kind == "class of error (TypeError / IndexError)" and "'x'" in d.program.call)
 
 
+# What PyTorch says of an argument of a wrong kind where it is no TypeError.
+WRONG_KIND = (r"Overflow when unpacking|by name, got|dimname \(string\)|^Name '|has no attribute"
+              r"|start must be an 0-dim|device type at start|Invalid device string"
+              r"|rounding_mode to be one of")
+
+
 @known("**Of several mistakes**")
 def kinds_of_arguments_first(d):
+    """PyTorch speaks of the same argument, or would have another form of the call."""
     return (d.kind.endswith("/ TypeError)") and d.kind.startswith("class of error")
-            and "incompatible function arguments" in str(d.ember))
+            and "incompatible function arguments" in str(d.ember_error)
+            and (re.search(WRONG_KIND, str(d.torch_error)) is not None
+                 or plain_name(d) in ("add", "sub", "subtract", "norm", "deepcopy")))
 
 
 @known("**Of several mistakes**")

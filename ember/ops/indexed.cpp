@@ -155,26 +155,25 @@ std::size_t widen(Prepared& move) {
   return move.item;
 }
 
-/// Nothing is moved, but an index on the CPU can be wrong all the same.
-template <class Op>
-void check_alone(Op op, const IndexedMove& move) {
+/// Nothing is read, but an index on the CPU can be wrong all the same. (Torch says so of reads
+/// only.)
+void check_alone(const IndexedMove& move) {
   if (move.index.is_cuda() || move.index.numel() == 0) return;
   const Tensor index = move.index.contiguous();
   const auto* const places = static_cast<const std::int64_t*>(index.data_ptr());
-  for (std::int64_t i = 0; i < index.numel(); ++i) {
-    const std::int64_t least = move.wrap ? -move.limit : 0;
-    if (places[i] >= least && places[i] < move.limit) continue;
-    const std::string text = "index " + std::to_string(places[i]) +
-                             " is out of bounds for dimension " + std::to_string(move.dim) +
-                             " with size " + std::to_string(move.limit);
-    if (raises_index_error(op)) throw IndexError(text);
-    throw Error(text);
-  }
+  const std::int64_t least = move.wrap ? -move.limit : 0;
+  for (std::int64_t i = 0; i < index.numel(); ++i)
+    if (places[i] < least || places[i] >= move.limit)
+      throw IndexError("index " + std::to_string(places[i]) + " is out of bounds for dimension " +
+                       std::to_string(move.dim) + " with size " + std::to_string(move.limit));
 }
 
 template <class Op>
 void run_units(Op op, const IndexedMove& move) {
-  if (is_empty(move.sizes)) return check_alone(op, move);
+  if (is_empty(move.sizes)) {
+    if constexpr (std::is_same_v<Op, Reads>) check_alone(move);
+    return;
+  }
   Prepared prepared = prepare(move);
   const std::size_t unit = widen(prepared);
   Launcher(op, move).cut(indexed_kernel(op, unit), prepared.args, prepared.dims, unit);
@@ -186,7 +185,7 @@ void move_indexed(Reads op, const IndexedMove& move) { run_units(op, move); }
 void move_indexed(Writes op, const IndexedMove& move) { run_units(op, move); }
 
 void move_indexed(Combines op, const IndexedMove& move) {
-  if (is_empty(move.sizes)) return check_alone(op, move);
+  if (is_empty(move.sizes)) return;
   const Dtype dtype = move.target.dtype();
   if (dtype == Dtype::float16 || dtype == Dtype::bfloat16) {
     IndexedMove wide = move;

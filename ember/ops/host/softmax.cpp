@@ -32,17 +32,22 @@ EMBER_HD V joined(V* lanes, const Join& join) {
   return lanes[0];
 }
 
+/// NaN may get lost: its exponential brings it back, into the sum and from there everywhere. So
+/// this is one instruction.
+template <class Value>
+EMBER_HD Value larger(Value x, Value most) {
+  return x > most ? x : most;
+}
 template <class T>
 EMBER_HD Compute<T> largest(const T* in, std::int64_t count) {
   using Value = Compute<T>;
-  const auto larger = [](Value x, Value y) { return m::maximum(x, y); };
   Value most[kLanes];
   for (auto& lane : most) lane = convert<Value>(in[0]);
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
     for (int k = 0; k < kLanes; ++k) most[k] = larger(convert<Value>(in[i + k]), most[k]);
   for (; i < count; ++i) most[0] = larger(convert<Value>(in[i]), most[0]);
-  return joined(most, larger);
+  return joined(most, [](Value x, Value y) { return larger(x, y); });
 }
 template <class Value>
 EMBER_HD Sum total_of(const Value* values, std::int64_t count) {
@@ -109,7 +114,7 @@ EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int6
     sum[c] = 0;
   }
   for (std::int64_t i = 1; i < count; ++i)
-    for (int c = 0; c < width; ++c) top[c] = m::maximum(convert<Value>(in[i * step + c]), top[c]);
+    for (int c = 0; c < width; ++c) top[c] = larger(convert<Value>(in[i * step + c]), top[c]);
   for (std::int64_t first = 0; first < count; first += kBlock) {
     Sum part[kColumns];
     std::fill_n(part, width, Sum(0));

@@ -97,7 +97,9 @@ Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, 
   if (dtype == Dtype::bool_ || (factor.re == 1 && factor.im == 0)) return call(op, out, x, y, z);
   require_fits(value, dtype);
   const Dtype computed = is_half(dtype) ? Dtype::float32 : dtype;
-  const Scalar number = is_integral(dtype) ? Scalar(value.to<std::int64_t>()) : value;
+  const Scalar number = is_integral(dtype)        ? Scalar(value.to<std::int64_t>())
+                        : is_complex_dtype(dtype) ? value
+                                                  : Scalar(factor.re);
   Tensor scaled = y.tensor() != nullptr ? y.tensor()->to(computed) : full({}, y.number(), computed);
   if (y.tensor() != nullptr && scaled.is(*y.tensor()))
     scaled = scaled.mul(number);

@@ -208,6 +208,8 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
     } else {
       const auto number = number_from(p);
       if (!number) throw TypeError("norm: p: expected a number or 'fro'");
+      if (is_complex_dtype(number->dtype()))
+        throw Error("norm: p: expected a number without an imaginary part, got a complex one");
       power = number->to<double>();
     }
     const DimList dims = dims_of(dim);

@@ -378,3 +378,30 @@ def test_number_of_threads():
         assert torch.get_num_threads() == 5
     finally:
         torch.set_num_threads(before)
+
+
+def test_complex_numbers_that_are_real():
+    one = torch.ones(2)
+    for call in (torch.addcmul, torch.addcdiv):
+        made = call(one, one, one, value=complex(2, 0))
+        assert made.dtype == torch.float32 and made.tolist() == [3.0, 3.0]
+        with pytest.raises(RuntimeError):
+            call(one, one, one, value=2j)
+    with pytest.raises(RuntimeError, match="norm: p: expected a number without an imaginary part"):
+        torch.norm(one, p=1j)
+
+
+def test_results_share_nothing_with_their_input():
+    x = torch.ones(2, 3, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="shares memory with an input"):
+        torch.sum(x, 0, out=x)
+    assert x.tolist() == [[1, 1, 1], [1, 1, 1]]
+    square = torch.arange(9).view(3, 3)
+    assert square.T.masked_fill(torch.tensor([True, False, True]), 1).is_contiguous()
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 2 with size 2"):
+        torch.zeros(5, 0, 2).index_select(2, torch.tensor([1, 4, 0]))
+    byte = torch.ones(1, 1, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="uint8 without overflow: 300"):
+        byte.addmm(byte, byte, alpha=300)
+    with pytest.raises(TypeError, match="not dict"):
+        torch.cat({})

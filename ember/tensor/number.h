@@ -63,7 +63,7 @@ class Scalar {
 
 /// Whether a number has a place in a dtype, if need be rounded or cut off: 1.5 in int8, but not
 /// 300, NaN or 1j. Unsigned types take the opposites of their numbers, too, which wrap around;
-/// floating- point types take infinity, but no finite number beyond their largest. Everything fits
+/// floating-point types take infinity, but no finite number beyond their largest. Everything fits
 /// bool.
 EMBER_API bool fits(const Scalar& number, Dtype dtype) noexcept;
 

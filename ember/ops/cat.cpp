@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "ember/base/error.h"
@@ -252,9 +253,16 @@ Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) 
           "unsupported operation: the input tensors cannot refer to any of the output memory "
           "locations. Found overlap in input tensor " +
           std::to_string(i));
+  // An output that is one of the inputs has no elements to give, but may soon have some.
+  std::vector<Tensor> others;
+  const bool is_input = std::any_of(tensors.begin(), tensors.end(),
+                                    [&](const Tensor& tensor) { return tensor.is(out); });
+  if (is_input)
+    std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(others),
+                 [&](const Tensor& tensor) { return !tensor.is(out); });
   ops::prepare_output(out, plan.device, plan.sizes, plan.dtype);
   ops::require_no_internal_overlap(out);
-  ops::fill(out, tensors, plan.dim);
+  ops::fill(out, is_input ? others : tensors, plan.dim);
   return out;
 }
 

@@ -300,5 +300,20 @@ TEST(Stack, AddsADimension) {
   EXPECT_ERROR(stack(none), Error, "stack expects a non-empty TensorList");
 }
 
+// An output that is an input without elements grows, and still has nothing to give.
+TEST(Cat, IntoAnEmptyInput) {
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    const Tensor x = ones({99}, Device(place));
+    for (const Shape& none : {Shape{0}, Shape{0, 3}}) {
+      Tensor a = zeros(none, Device(place));
+      const Tensor with = none.size() == 1 ? x : x.view({33, 3});
+      cat_out(a, std::vector<Tensor>{a, with, a}, 0);
+      EXPECT_EQ(a.sizes(), with.sizes());
+      EXPECT_EQ(values<float>(a), std::vector<float>(99, 1));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ember::test

@@ -81,7 +81,8 @@ void require_factor(const char* argument, const Scalar& factor, Dtype dtype) {
   require(is_complex_dtype(dtype) || !is_complex_dtype(factor.dtype()),
           std::string("For non-complex input tensors, argument ") + argument +
               " must not be a complex number.");
-  require_fits(factor, dtype);
+  // Products of 16-bit numbers are made in float, and so is what becomes of them.
+  require_fits(factor, is_floating_point(dtype) && item_size(dtype) == 2 ? Dtype::float32 : dtype);
 }
 
 /// What torch calls the operation where it has no kernel for a dtype.

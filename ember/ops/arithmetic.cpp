@@ -95,8 +95,8 @@ Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, 
   const Dtype dtype = result_type(inputs);
   const auto factor = value.to<Complex<double>>();
   if (dtype == Dtype::bool_ || (factor.re == 1 && factor.im == 0)) return call(op, out, x, y, z);
-  require_fits(value, dtype);
   const Dtype computed = is_half(dtype) ? Dtype::float32 : dtype;
+  require_fits(value, computed);
   const Scalar number = is_integral(dtype)        ? Scalar(value.to<std::int64_t>())
                         : is_complex_dtype(dtype) ? value
                                                   : Scalar(factor.re);

@@ -479,6 +479,10 @@ def rounding(g):
     return g.pick(["'floor'", "'trunc'", "None", "'up'" if g.chance(0.3) else "'floor'"])
 
 
+def reduction(g):
+    return g.pick(["'add'", "'multiply'", "'mean'" if g.chance(0.1) else "'add'"])
+
+
 def power(g):
     return g.pick(["'fro'", "2", "1", "inf", "-inf", "0", "3", "2.5", "1.5", "-1",
                    "'nuc'" if g.chance(0.2) else "2"])

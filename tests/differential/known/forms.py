@@ -169,7 +169,7 @@ def size_beside_other_arguments(d):
 @known("**Forms of arguments**")
 def no_size(d):
     if plain_name(d) in "new_empty new_zeros new_ones empty zeros ones rand randn".split():
-        return torch_says(d, r'"size"|got \((\)|dtype=|device=|generator=)', TypeError)
+        return torch_says(d, r'"size"|got \((\)|dtype=|device=|generator=|out=)', TypeError)
     return re.search(r"\.(view|permute|reshape|expand)\(\)$", d.program.call) is not None
 
 
@@ -181,12 +181,52 @@ def bool_or_tensor_as_an_int(d):
     if not torch_says(d, "combination of arguments|must be (int|tuple of ints), not (bool|Tensor)"
                          "|must be tuple of ints, but found", TypeError):
         return False
-    number = re.sub(r"([(\[]|, |=)(True|False)", lambda m: m[1] + str(int(m[2] == "True")),
-                    d.program.call)
+    call = d.program.call
+    found = list(re.finditer(r"(?<=[(\[ =])(True|False)", call))
+    numbers = [call[:one.start()] + str(int(one[0] == "True")) + call[one.end():] for one in found]
+    numbers.append(re.sub(r"(?<=[(\[ =])(True|False)", lambda m: str(int(m[0] == "True")), call))
     tensors = [re.sub(rf"([(\[]|, |=){name}(?=[,)])", rf"\1{plain.format(name)}", d.program.call)
                for name, value in d.inputs.items() if value.numel() == 1
                for plain in ("int({})", "[int({})]")]
-    return any(one != d.program.call and agrees(d, one) for one in [number, *tensors])
+    return any(one != d.program.call and agrees(d, one) for one in [*numbers, *tensors])
+
+
+@known("**Forms of arguments**")
+def tensor_as_a_start(d):
+    if plain_name(d) != "narrow" or not torch_says(d, "start must be an 0-dim integral Tensor"):
+        return False
+    return any(agrees(d, re.sub(rf"(, |=){name}(?=[,)])", rf"\1int({name})", d.program.call))
+               for name in d.inputs)
+
+
+@known("**Forms of arguments**")
+def array_as_sizes_of_pieces(d):
+    """Only where a list of its elements gives the same result."""
+    def as_list(_, tree):
+        text = ast.unparse(tree)
+        return ast.parse(f"[int(x) for x in {text}]").body[0].value if (
+            text.startswith("np.array(") or text in list(d.inputs)[1:]) else tree
+
+    return plain_name(d) == "split" and torch_says(
+        d, r"argument 'split_sizes?' .*must be (int|tuple of ints), not (numpy.ndarray|Tensor)$",
+        TypeError) and agrees(d, with_arguments(d.program.call, as_list))
+
+
+@known("**Forms of arguments**")
+def list_for_the_dimension_of_prod(d):
+    """Only where the one dimension of the list gives the same result, or none for an empty one."""
+    if plain_name(d) != "prod" or not torch_says(
+            d, r"combination of arguments - got \(.*(list|tuple|Size)\b", TypeError):
+        return False
+    one = re.sub(r"(torch\.Size\()?[\[(](-?\d),?[\])]\)?(?=[,)])", r"\2", d.program.call)
+    none = re.sub(r"(, )?(dim=|axis=)?(\[\]|(?<=[ =])\(\))", "", d.program.call)
+    return agrees(d, one) or agrees(d, none)
+
+
+@known("**Forms of arguments**")
+def complex_view_of_nothing(d):
+    return (d.name == "view_as_complex" and d.inputs["a"].numel() == 0
+            and torch_says(d, "must have a stride divisible by 2"))
 
 
 @known("**Forms of arguments**")
@@ -224,7 +264,7 @@ def uint8_mask_in_an_assignment(d):
 
 @known("**Forms of arguments**")
 def bool_as_a_size(d):
-    return (plain_name(d) in ("ones", "zeros", "empty", "full")
+    return (plain_name(d).removeprefix("new_") in ("ones", "zeros", "empty", "full")
             and "scalar.isIntegral" in str(d.torch_error))
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+import compare
 from known.registry import known, plain_name
 
 # Whose results have the layout of the input, and whose are contiguous.
@@ -15,6 +16,13 @@ def layout_of_the_input(d):
     return (d.kind in ("strides", "input: strides") and plain_name(d) in OF_THE_INPUT
             and tuple(d.shape) == tuple(d.inputs["a"].shape)
             and d.ember == d.modules[0].empty_like(d.inputs["a"]).stride())
+
+
+@known("**Strides of new tensors**")
+def channels_last(d):
+    """torch keeps it in a cat, which its roll is made of."""
+    return (d.kind == "strides" and plain_name(d) == "roll" and d.ember == contiguous(d.shape)
+            and d.results[0].is_contiguous(memory_format=d.modules[0].channels_last))
 
 
 @known("**`conj` of complex tensors**")
@@ -38,6 +46,31 @@ def contiguous_results(d):
             plain_name(d) == "nonzero" and "as_tuple" in d.program.call):
         return True
     return plain_name(d) in CONTIGUOUS and d.ember == contiguous(d.shape)
+
+
+@known("**An expanded operand of another dtype**")
+def expanded_operand_of_another_dtype(d):
+    """Only where torch has these strides for operands of one dtype."""
+    if d.kind not in ("strides", "input: strides") or not any(
+            stride == 0 and size > 1 for one in d.inputs.values()
+            for size, stride in zip(one.shape, one.stride())):
+        return False
+    kinds = {d.results[0].dtype, *(one.dtype for one in d.inputs.values())}
+    return len(kinds) > 1 and d.ember in [strides_in(d, kind) for kind in kinds]
+
+
+def strides_in(d, dtype):
+    """torch's for operands of one dtype, which are laid out as the ones of the call."""
+    torch = d.modules[0]
+    names = {"torch": torch, **compare.NAMES}
+    for name, value in d.inputs.items():
+        memory = torch.ones(value.untyped_storage().nbytes() + 1, dtype=dtype)
+        names[name] = memory.as_strided(value.shape, value.stride())
+    try:
+        exec(d.program.call, names)
+        return names["r"].stride()
+    except (RuntimeError, TypeError):
+        return None
 
 
 def contiguous(shape):

@@ -2,7 +2,7 @@
 
 import re
 
-from known.registry import known, plain_name
+from known.registry import agrees, known, plain_name, torch_says
 
 
 @known("**Integers divided by zero**")
@@ -41,6 +41,8 @@ def kinds_of_arguments_first(d):
     return (d.kind.endswith("/ TypeError)") and d.kind.startswith("class of error")
             and "incompatible function arguments" in str(d.ember_error)
             and (re.search(WRONG_KIND, str(d.torch_error)) is not None
+                 or plain_name(d) in ("var", "std") and "correction=" in d.program.call
+                 or plain_name(d) == "scatter" and "reduce=b'" in d.program.call
                  or plain_name(d) in ("add", "sub", "subtract", "norm", "deepcopy")))
 
 
@@ -88,7 +90,7 @@ TOPICS = {
     "sizes": "Number of indices|slice shapes|dimensionality|shape must match|must match except"
              "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized"
              "|setStorage",
-    "conversion": "cannot be converted|Converting complex|[oO]verflow",
+    "conversion": "cannot be converted|Converting complex|[oO]verflow|outside the range of int64",
     "a factor": "argument (alpha|beta) must",
     "repetition": "appears multiple times",
     "dtype": "not implemented for|scalar type|[dD]type|can't be cast to the desired output",
@@ -96,7 +98,8 @@ TOPICS = {
     "a number": "non-negative|must be greater|unsupported range|step",
     "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
                    "|must be torch.dtype",
-    "a device": "device string",
+    "a reduction": "reduce argument must be",
+    "a device": "device string|^Expected one of cpu",
     "a value": r"^can't assign an? \S+ to a ",
 }
 
@@ -129,3 +132,17 @@ def ints_beyond_64_bits(d):
     return (d.kind == "class of error (ValueError / TypeError)"
             and "Overflow when unpacking long long" in str(d.torch_error)
             and "outside the range of int64" in str(d.ember_error))
+
+
+@known("**Python ints beyond 64 bits**")
+def large_int_for_a_float(d):
+    """Only where a float in its place gives the same result."""
+    return (plain_name(d) in ("full", "full_like", "new_full", "scalar_tensor")
+            and torch_says(d, "int too big to convert", OverflowError)
+            and agrees(d, d.program.call.replace("2**70", "float(2**70)")))
+
+
+@known("**Python ints beyond 64 bits**")
+def large_int_as_the_power_of_a_norm(d):
+    return (plain_name(d) == "norm" and d.kind == "class of error (OverflowError / TypeError)"
+            and "int too big to convert" in str(d.torch_error))

@@ -16,7 +16,8 @@ def output_of_another_shape(d):
 @known("**Outputs**")
 def output_overlaps_an_input(d):
     return (d.kind.startswith("ember raises") and "out=" in d.program.call
-            and "some elements of the input tensor and the written-to tensor" in str(d.ember))
+            and re.search("some elements of the input tensor and the written-to tensor|the input "
+                          "tensors cannot refer to any of the output memory", str(d.ember)))
 
 
 @known("**`out=`** of")
@@ -32,7 +33,14 @@ def output_of_another_dtype(d):
            r"|index_select\(\): self and result must have the same scalar type"
            r"|expected to have the same dtype, but got self.dtype"
            r"|Expected out tensor to have dtype|Expected out type to be"
-           r"|std_var_all: Unsupported dtype")
+           r"|std_var_all: Unsupported dtype|\"std_cpu\" not implemented for 'Complex")
+
+
+@known("**Outputs**")
+def output_that_is_an_empty_input(d):
+    return (plain_name(d) in ("gather", "cat", "concat") and "out=" in d.program.call
+            and torch_says(d, "single memory location")
+            and all(one.numel() == 0 for one in d.inputs.values()))
 
 
 @known("**Methods take `out=`**")
@@ -53,14 +61,25 @@ def output_of_a_lesser_kind(d):
 @known("**Outputs**")
 def output_of_shared_elements_is_resized(d):
     return (d.kind == "torch raises RuntimeError" and "out=" in d.program.call
-            and plain_name(d) in ("take", "masked_select")
+            and plain_name(d) in ("take", "masked_select", "index_select")
             and "single memory location" in str(d.torch_error))
 
 
 @known("**Outputs**")
 def empty_output_of_normal(d):
+    if d.name == "normal" and d.kind in ("shape", "input: shape"):
+        return d.torch == (0,) and "out=" in d.program.call
     return (d.name == "normal" and d.kind == "torch raises RuntimeError"
             and "must match the size of tensor b (0)" in str(d.torch_error))
+
+
+@known("**Outputs**")
+def matrices_of_an_output_with_gaps(d):
+    """Only where a copy of the result into the output gives the same."""
+    call = re.match(r"r = (torch\.tri[lu]\(.*), out=(\w)\)$", d.program.call)
+    return (call is not None and d.kind in ("values", "input: values")
+            and not d.results[0].is_contiguous() and d.results[0].dim() > 2
+            and agrees(d, f"r = {call[2]}.copy_({call[1]}))"))
 
 
 @known("**An error in `gather`, `index_select` or `cat`**")
@@ -89,6 +108,6 @@ def factor_by_position(d):
 
 @known("**An output that is none**")
 def number_as_an_output(d):
-    number = r"out=(-?[\d.]+|2\*\*70|nan|-?inf|True|False)\)"
+    number = r"out=(np\.\w+\()?(-?[\d.]+|2\*\*70|nan|-?inf|True|False)\)+$"
     return (isinstance(d.ember_error, TypeError)
             and re.search(number, d.program.call) is not None)

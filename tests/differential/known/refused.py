@@ -2,7 +2,7 @@
 
 import re
 
-from known.registry import agrees, known, plain_name
+from known.registry import agrees, dtypes, known, plain_name
 
 # Of these, PyTorch does not look at the dtype where there are no elements.
 NOT_CHECKED = """softmax log_softmax bernoulli normal random uniform exponential randn rand
@@ -137,6 +137,21 @@ def dimensions_of_nothing(d):
             and any(value.numel() == 0 for value in d.inputs.values()))
 
 
+@known("**A tensor of floats for an int**")
+def tensor_of_floats_for_an_int(d):
+    return (plain_name(d) == "split" and isinstance(d.ember_error, TypeError)
+            and "expected an int or a sequence of ints, got Tensor" in str(d.ember)
+            and any(one.numel() == 1 and one.is_floating_point() for one in d.inputs.values()))
+
+
+@known("**`to`**")
+def value_as_a_dtype(d):
+    """torch takes the type of the value."""
+    value = r"\.to\((True|False|-?[\d.]+(e-?\d+)?j?|nan|-?inf|np\.\w+\([^()]*\))(?=[,)])"
+    return (plain_name(d) == "to" and d.kind == "ember raises TypeError"
+            and re.search(value, d.program.call) is not None)
+
+
 @known("**`norm`**")
 def forms_of_norm(d):
     return (plain_name(d) == "norm" and d.kind.startswith("ember raises")
@@ -148,6 +163,14 @@ def numbers_beside_elements(d):
     words = "value cannot be converted to type|can't be cast to the desired output type"
     return (plain_name(d) in ("lerp", "clip", "clamp") and d.kind == "ember raises RuntimeError"
             and d.has_number and re.search(words, str(d.ember_error)) is not None)
+
+
+@known("**Numbers beside elements**")
+def factors_beside_float16(d):
+    return (plain_name(d) in ("addcmul", "addcdiv", "addmm", "baddbmm")
+            and d.kind == "ember raises RuntimeError" and "float16" in dtypes(d)
+            and re.search(r"cannot be converted to type float16 without overflow: [-\d.e+]+$",
+                          str(d.ember_error)) is not None)
 
 
 @known("**Numbers beside elements**")

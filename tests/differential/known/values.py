@@ -76,6 +76,47 @@ def in_16_bits(d, number, dtype):
     return number if value == float(number) else repr(value)
 
 
+@known("**16-bit floats and a Python number**")
+def operand_rounded_first(d):
+    """torch keeps a second operand without dimensions in these; ember rounds it."""
+    names = ("mul", "multiply", "div", "divide", "true_divide", "imul", "itruediv", "truediv")
+    return (plain_name(d) in names and d.kind in ("values", "input: values")
+            and any(agrees(d, call) for call in calls_with_rounded_operands(d)))
+
+
+@known("**16-bit floats and a Python number**")
+def operand_not_rounded(d):
+    """The other way round."""
+    return (plain_name(d) in ("addcmul", "addcdiv") and d.kind in ("values", "input: values")
+            and any(agrees(d, call, both=True) for call in calls_with_rounded_operands(d)))
+
+
+def calls_with_rounded_operands(d):
+    for dtype in sorted(dtypes(d) & {"float16", "bfloat16"}):
+        names = "|".join(name for name, value in d.inputs.items()
+                         if value.dim() == 0 and not value.is_complex())
+        if names:
+            yield re.sub(rf"(?<![\w.])({names})(?=[,)]|$)", rf"\1.to(torch.{dtype})",
+                         d.program.call)
+
+
+@known("**Powers of minus infinity**")
+def square_root_of_minus_infinity(d):
+    return (plain_name(d) in ("pow", "rpow", "ipow") and d.kind in ("values", "input: values")
+            and "float16" in dtypes(d) and "-inf" in d.program.text and "0.5" in d.program.text
+            and all(x in (0, math.inf) and y != y for x, y in d.elements))
+
+
+@known("**Quotients of a complex number**")
+def quotient_of_a_complex_number(d):
+    """Only where the operand of 16 bits gives the same result in 32."""
+    if plain_name(d) not in ("div", "divide", "true_divide", "truediv", "rtruediv"):
+        return False
+    names = "|".join(name for name in d.inputs if d.program.dtypes[name] == "bfloat16")
+    return (d.kind == "values" and names != ""
+            and agrees(d, re.sub(rf"(?<![\w.])({names})\b", r"\1.float()", d.program.call)))
+
+
 @known("**Complex numbers with infinite or NaN parts**")
 def parts_that_are_not_finite(d):
     """A sum of torch's may have NaN for a finite part; elsewhere the whole is not finite.
@@ -133,7 +174,7 @@ def negative_of_the_smallest(d):
 def sum_of_integers_that_cancel(d):
     """The largest integers of a dtype are summed as floats, which hold them in part only."""
     return (plain_name(d) in ("sum", "mean", "cumsum") and d.kind == "values"
-            and re.search("dtype=torch.float", d.program.call)
+            and re.search("dtype=torch.b?float", d.program.call)
             and re.search("2147483648|9223372036854775808", d.program.text))
 
 
@@ -149,7 +190,7 @@ def put_twice(d):
 @known("- **Bits of NaN**")
 def bits_of_nan(d):
     return (d.name == "Tensor.view" and d.kind == "values" and "nan" in d.program.text
-            and "bfloat16" in dtypes(d))
+            and dtypes(d) & {"float16", "bfloat16"})
 
 
 @known("- **gcd** with the smallest integer")
@@ -163,7 +204,7 @@ def gcd_is_positive(d):
 def all_of_numbers(d):
     """torch makes uint8 of the elements before it looks at them; 0.25 becomes zero."""
     return (d.name in ("all", "any") and d.kind in ("values", "input: values")
-            and (d.inputs["a"].is_complex() or d.inputs["a"].is_floating_point())
+            and d.program.dtypes["a"] not in ("bool", "uint8")
             and "uint8" in dtypes(d) and "out=" in d.program.call
             and all(y in (0, 1) for _, y in d.elements)
             and agrees(d, re.sub(r", out=\w+", "", d.program.call), both=True))

@@ -61,9 +61,3 @@ def numpy_complex_for_real_numbers(d):
 @known("**NumPy scalars**")
 def size_of_numpy_scalars(d):
     return d.name == "Size" and d.kind == "kind of result" and "int64 np.int64" in str(d.torch)
-
-
-@known("**`uint16`, `uint32` and `uint64`**")
-def unsigned_arrays(d):
-    return isinstance(d.ember_error, TypeError) and re.search(
-        "np.ndarray of type numpy.uint(16|32|64)", str(d.ember_error)) is not None

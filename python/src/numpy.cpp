@@ -172,11 +172,12 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
           "__array__",
           [](const Tensor& self, nb::handle dtype, nb::handle copy) -> nb::object {
             const nb::object array = to_numpy(self);
-            const bool other = !dtype.is_none() && !array.attr("dtype").equal(dtype);
-            if (other) {
+            const nb::object wanted =
+                dtype.is_none() ? nb::none() : nb::object(numpy().attr("dtype")(dtype));
+            if (!wanted.is_none() && !array.attr("dtype").equal(wanted)) {
               if (copy.is(Py_False))
                 throw ValueError("__array__: a dtype other than the tensor's needs a copy");
-              return array.attr("astype")(dtype);
+              return array.attr("astype")(wanted);
             }
             return copy.is(Py_True) ? nb::object(array.attr("copy")()) : array;
           },

@@ -111,3 +111,10 @@ def number_as_an_output(d):
     number = r"out=(np\.\w+\()?(-?[\d.]+|2\*\*70|nan|-?inf|True|False)\)+$"
     return (isinstance(d.ember_error, TypeError)
             and re.search(number, d.program.call) is not None)
+
+
+@known("**`cat` into an input**")
+def joined_into_an_input_without_elements(d):
+    return (plain_name(d) in ("cat", "concat", "stack") and "out=a" in d.program.call
+            and "[a" in d.program.call  # with elements, ember refuses it as well
+            and torch_says(d, "refer to a single memory location|cannot refer to any of the output"))

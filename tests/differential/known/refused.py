@@ -2,7 +2,7 @@
 
 import re
 
-from known.registry import agrees, dtypes, known, plain_name
+from known.registry import agrees, known, plain_name
 
 # Of these, PyTorch does not look at the dtype where there are no elements.
 NOT_CHECKED = """softmax log_softmax bernoulli normal random uniform exponential randn rand
@@ -163,14 +163,6 @@ def numbers_beside_elements(d):
     words = "value cannot be converted to type|can't be cast to the desired output type"
     return (plain_name(d) in ("lerp", "clip", "clamp") and d.kind == "ember raises RuntimeError"
             and d.has_number and re.search(words, str(d.ember_error)) is not None)
-
-
-@known("**Numbers beside elements**")
-def factors_beside_float16(d):
-    return (plain_name(d) in ("addcmul", "addcdiv", "addmm", "baddbmm")
-            and d.kind == "ember raises RuntimeError" and "float16" in dtypes(d)
-            and re.search(r"cannot be converted to type float16 without overflow: [-\d.e+]+$",
-                          str(d.ember_error)) is not None)
 
 
 @known("**Numbers beside elements**")

@@ -138,20 +138,6 @@ inline constexpr bool is_constant<Apply<elementwise::isinf, T>> = std::is_integr
 template <class T>
 inline constexpr bool is_constant<Apply<elementwise::isfinite, T>> = std::is_integral_v<T>;
 
-template <class T>
-EMBER_VECTOR_CODE void every_second(T* out, const T* in, std::int64_t count) {
-  EMBER_NO_ALIAS
-  for (std::int64_t i = 0; i < count - 1; ++i) out[i] = in[2 * i];
-  if (count > 0) out[count - 1] = in[2 * (count - 1)];  // there may be nothing beside the last
-}
-
-/// Brings elements at a stride together.
-template <class T>
-void gather(T* out, const T* in, std::ptrdiff_t stride, std::int64_t count) {
-  if (stride == 2 && has_avx2) return every_second(out, in, count);
-  for (std::int64_t i = 0; i < count; ++i) out[i] = in[i * stride];
-}
-
 template <class F>
 inline constexpr bool is_power = std::is_same_v<F, Apply<elementwise::pow, float>>;
 

@@ -1,6 +1,9 @@
 // Loops as vectors, and what they have in common.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define EMBER_HOST_AVX2 1
 #endif
@@ -51,6 +54,20 @@ inline __attribute__((always_inline)) void plain() {
 #if EMBER_HOST_AVX2
   asm volatile("");
 #endif
+}
+
+template <class T>
+EMBER_VECTOR_CODE void every_second(T* out, const T* in, std::int64_t count) {
+  EMBER_NO_ALIAS
+  for (std::int64_t i = 0; i < count - 1; ++i) out[i] = in[2 * i];
+  if (count > 0) out[count - 1] = in[2 * (count - 1)];  // there may be nothing beside the last
+}
+
+/// Brings elements at a stride together.
+template <class T>
+void gather(T* out, const T* in, std::ptrdiff_t stride, std::int64_t count) {
+  if (stride == 2 && has_avx2) return every_second(out, in, count);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = in[i * stride];
 }
 
 }  // namespace ember::inline v0::ops::host

@@ -250,7 +250,7 @@ void pack(const ReduceArgs& args, Walk<T>& walk, T* out, int count) {
   while (count > 0) {
     const auto run = static_cast<int>(std::min<std::int64_t>(count, args.size[0] - walk.index()));
     const T* x = walk.here();
-    for (int i = 0; i < run; ++i) out[i] = x[i * stride];
+    ops::host::gather(out, x, stride, run);
     walk.advance(run);
     out += run;
     count -= run;

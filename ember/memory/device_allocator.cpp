@@ -285,6 +285,7 @@ void DeviceAllocator::catch_up() {
   const Lock lock(*this);
   renew();
   ledger_.shards.settle(ledger_.stats);
+  if (ledger_.shards.idle()) close_shards();
 }
 
 std::int64_t DeviceAllocator::allocated() {

@@ -33,7 +33,7 @@ struct OutOfMemory {
   bool could_not_wait = false;  ///< cached memory was not given back: the thread must not wait
 };
 
-/// One line: the documents' text (chapter 12), then what held the memory.
+/// One line: the documents' text (chapter 12) but for its advice, then what held the memory.
 std::string out_of_memory_text(const OutOfMemory& what);
 
 /// The text for requests of 2^60 bytes and more; a value with the highest bit set is named as the

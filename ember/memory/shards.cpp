@@ -103,6 +103,7 @@ Block* Shards::find(const Request& request, Where where) noexcept {
 Block* Shards::close(Stats& stats) noexcept {
   if (!open()) return nullptr;
   open_.store(false, std::memory_order_release);
+  seen_operations_ = -1;
   Block* chain = nullptr;
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);  // nobody begins anything there any more
@@ -136,7 +137,9 @@ void Shards::recall(Stats& stats, const Usage* next, bool small) noexcept
     EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   for (Shard& shard : shards_) shard.mutex.lock();
   int users = 0;
+  operations_ = 0;
   for (Shard& shard : shards_) {
+    operations_ += shard.operations;
     users += static_cast<int>(shard.used);
     stats.recall(std::exchange(shard.quota, {}));
     stats.add_increases(std::exchange(shard.increases, {}));

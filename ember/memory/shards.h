@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/block.h"
@@ -75,6 +76,11 @@ class Shards {
   void settle(Stats& stats) noexcept {
     if (open()) recall(stats, nullptr, false);
   }
+  /// Whether nobody used the open shards between this call's settle() and the one of the call
+  /// before: then they are only in the way of who looks.
+  bool idle() noexcept {
+    return open() && std::exchange(seen_operations_, operations_) == operations_;
+  }
 
  private:
   /// Blocks of one pool, stream and size; `first` leads to the others through Block::link.
@@ -110,6 +116,9 @@ class Shards {
 
   std::atomic<bool> open_{false}, expired_{false};
   std::atomic<int> users_{1};  // shards that were used between the last two recalls
+  // Guarded by the ledger's lock: since the shards were opened, up to the last recall and to
+  // idle().
+  int operations_ = 0, seen_operations_ = -1;
   std::array<Shard, kShards> shards_;
 };
 

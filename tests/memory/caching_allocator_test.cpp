@@ -110,11 +110,11 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
       "of "
       "which 38.00 MiB is free. Of the allocated memory 60.00 MiB is allocated by PyTorch, and "
       "2.00 "
-      "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
-      "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
-      "documentation for Memory Management  "
-      "(https://pytorch.org/docs/stable/notes/cuda.html#environment-variables). The request was "
-      "for ";
+      "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large, it "
+      "lies in segments beside memory in use, which keeps them from being given back to the "
+      "device: free that, or allocate what is large, or lives long, first. With "
+      "PYTORCH_NO_CUDA_MEMORY_CACHING=1 nothing is reserved, and every allocation takes longer. "
+      "The request was for ";
   expect_out_of_memory(39 * kMiB, line);
   expect_out_of_memory(39 * kMiB,
                        "Cached in partly used segments for work on the default stream: 2.00 MiB.");

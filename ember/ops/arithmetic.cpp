@@ -77,45 +77,19 @@ Tensor quotient(Tensor* out, const Operand& x, const Operand& y, Rounding roundi
   return call(OpId::div, out, x, y);
 }
 
-/// Whether an operand has a tensor's shape and device, and its elements the same order: gaps are
-/// none of the result's.
-bool alike(const Tensor& tensor, const Operand& operand) {
-  const Tensor* const other = operand.tensor();
-  if (other == nullptr || other->sizes() != tensor.sizes() || other->device() != tensor.device())
-    return false;
-  for (int d = 0; d + 1 < other->dim(); ++d)
-    if (other->strides()[d] <= other->strides()[d + 1]) return false;
-  return other->dim() == 0 || other->strides()[other->dim() - 1] > 0;
-}
-
-/// `op` is addcmul or addcdiv. The factor goes into y, in the dtype of the result.
+/// `op` is addcmul or addcdiv.
 Tensor scaled_product(OpId op, Tensor* out, const Operand& x, const Operand& y, const Operand& z,
                       const Scalar& value) {
   const std::array<const Operand*, 3> inputs{&x, &y, &z};
   const Dtype dtype = result_type(inputs);
   const auto factor = value.to<Complex<double>>();
   if (dtype == Dtype::bool_ || (factor.re == 1 && factor.im == 0)) return call(op, out, x, y, z);
-  const Dtype computed = is_half(dtype) ? Dtype::float32 : dtype;
-  require_fits(value, computed);
+  require_fits(value, is_half(dtype) ? Dtype::float32 : dtype);
   const Scalar number = is_integral(dtype)        ? Scalar(value.to<std::int64_t>())
                         : is_complex_dtype(dtype) ? value
                                                   : Scalar(factor.re);
-  Tensor scaled = y.tensor() != nullptr ? y.tensor()->to(computed) : full({}, y.number(), computed);
-  if (y.tensor() != nullptr && scaled.is(*y.tensor()))
-    scaled = scaled.mul(number);
-  else
-    scaled.mul_(number);
-  // A new tensor where there is one already, unless others decide on shape and strides.
-  Tensor* const room =
-      scaled.is_contiguous() && alike(scaled, x) && alike(scaled, z) ? &scaled : nullptr;
-  if (computed == dtype) return call(op, out == nullptr ? room : out, x, Operand(scaled), z);
-  const Tensor made = call(op, room, x, Operand(scaled), z);
-  if (out != nullptr)
-    for (const Operand* input : inputs)
-      if (input->tensor() != nullptr && input->tensor()->is(*out) && out->sizes() != made.sizes())
-        throw Error("output with shape " + out->sizes().str() +
-                    " doesn't match the broadcast shape " + made.sizes().str());
-  return out != nullptr ? call(OpId::positive, out, Operand(made.to(dtype))) : made.to(dtype);
+  return call(op == OpId::addcmul ? OpId::scaled_addcmul : OpId::scaled_addcdiv, out, x, y, z,
+              Operand(number));
 }
 
 Tensor rounded(Tensor* out, const Tensor& x, int decimals) {

@@ -22,8 +22,8 @@ inline Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
 inline Tensor cat(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
   return cat(std::span<const Tensor>(tensors), dim);
 }
-/// Into `out`, which must have the right shape or no elements, a dtype that can hold the result,
-/// and must share no memory with an input.
+/// Into `out`, which must have a dtype that can hold the result and share no memory with an input.
+/// One of another shape is resized, with a warning unless it has no elements.
 EMBER_API Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
 
 /// The tensors, all of one shape, along a new dimension.

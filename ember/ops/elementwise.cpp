@@ -4,6 +4,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/functors.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/promotion.h"
 #include "ember/ops/run.h"
@@ -28,10 +29,16 @@ constexpr OpInfo kInfos[] = {
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
     {"where", 3, dtypes::all, Result::same, 0, "x where the condition is true, y elsewhere."},
+    elementwise::scaled_addcmul::info,
+    elementwise::scaled_addcdiv::info,
 };
 
 /// Whether an input is the condition of `where`, which stays out of the promotion.
 bool is_condition(OpId op, std::size_t k) { return op == OpId::where && k == 0; }
+/// The inputs without a factor (scaled_addcmul), which decides nothing.
+Inputs without_factor(OpId op, Inputs inputs) {
+  return op == OpId::scaled_addcmul || op == OpId::scaled_addcdiv ? inputs.first(3) : inputs;
+}
 Dtype input_dtype(OpId op, std::size_t k, Dtype computed) {
   return is_condition(op, k) ? Dtype::bool_ : computed;
 }
@@ -119,7 +126,9 @@ bool takes_elements(OpId op, Dtype computed) {
     case OpId::minimum:
     case OpId::lerp:
     case OpId::addcmul:
-    case OpId::addcdiv: return true;
+    case OpId::addcdiv:
+    case OpId::scaled_addcmul:
+    case OpId::scaled_addcdiv: return true;
     case OpId::pow: return is_integral(computed);
     default: return false;
   }
@@ -128,7 +137,7 @@ bool takes_elements(OpId op, Dtype computed) {
 /// Numbers beyond 64 bits with a sign wrap around nowhere.
 void require_numbers_fit(OpId op, Inputs inputs, Dtype computed) {
   const bool all = takes_elements(op, computed);
-  for (const Operand* input : inputs)
+  for (const Operand* input : without_factor(op, inputs))
     if (input->tensor() == nullptr &&
         (all || (input->number().beyond_int64() && is_integral(computed))))
       require_fits(input->number(), computed);
@@ -287,7 +296,8 @@ class NormalisedOperands {
           tensor != nullptr && tensor->device() != device)
         inputs_[k] = &normalised_[k].emplace(tensor->item());
   }
-  void convert_to(OpId op, Dtype computed, Device device) {
+  /// `mixed`: the kernel converts what is not complex itself.
+  void convert_to(OpId op, Dtype computed, Device device, bool mixed) {
     std::size_t numbers = 0;
     for (std::size_t k = 0; k < count_; ++k) {
       const Dtype dtype = input_dtype(op, k, computed);
@@ -297,7 +307,7 @@ class NormalisedOperands {
         // A loop has no room for it: it lies in memory.
         converted_[k] = Tensor::make(device, dtype, {});
         converted_[k].fill_(inputs_[k]->number());
-      } else if (tensor->dtype() != dtype) {
+      } else if (tensor->dtype() != dtype && !(mixed && !tensor->is_complex())) {
         converted_[k] = tensor->to(dtype);
       } else {
         continue;
@@ -344,32 +354,56 @@ void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs input
   ops::run(site, kernel, loop, std::span(accesses).first(count));
 }
 
-/// All other calls. A function of its own, since the fast path needs none of its large frame.
-[[gnu::noinline]] void run_normalised(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
-  const Place place = place_of(op, given, out);
-  NormalisedOperands normalised(given);
-  normalised.move_to(place.device);
-  const Dtype computed = computed_dtype(op, info, given);
-  require_numbers_fit(op, given, computed);
-  const Tensor made = target(op, out, place, output_dtype(info, computed), normalised.inputs());
-  normalised.convert_to(op, computed, place.device);
-  const Inputs inputs = normalised.inputs();
-  ops::Loop loop;
-  std::array<ops::PlanOperand, ops::kLoopOperands> operands{ops::memory_of(made)};
-  int numbers = 0;
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    if (const Tensor* tensor = inputs[k]->tensor())
-      operands[k + 1] = ops::memory_of(*tensor);
-    else
-      put_number(loop.numbers[numbers++], op, info, inputs[k]->number(),
-                 input_dtype(op, k, computed));
-  }
-  ops::run_loop(place.device, ops::elementwise_kernel(op, computed), made.sizes(),
-                std::span(operands).first(inputs.size() + 1), loop);
+/// What was written becomes the output, unless it is.
+void finish(Tensor& out, const Tensor& made) {
   if (!out.defined())
     out = made;
   else if (!made.is(out))
     out.copy_(made);
+}
+
+/// All other calls. A function of its own, since the fast path needs none of its large frame.
+[[gnu::noinline]] void run_normalised(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
+  const Inputs deciding = without_factor(op, given);
+  const Place place = place_of(op, deciding, out);
+  NormalisedOperands normalised(given);
+  normalised.move_to(place.device);
+  const Dtype computed = computed_dtype(op, info, deciding);
+  require_numbers_fit(op, given, computed);
+  const Tensor made =
+      target(op, out, place, output_dtype(info, computed), without_factor(op, normalised.inputs()));
+  const bool may_mix = computed == Dtype::float32 && op != OpId::where;
+  normalised.convert_to(op, computed, place.device, may_mix);
+  const Inputs inputs = normalised.inputs();
+  ops::Loop loop;
+  std::array<ops::PlanOperand, ops::kLoopOperands> operands{ops::memory_of(made)};
+  int numbers = 0;
+  bool mixed = false;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (const Tensor* tensor = inputs[k]->tensor()) {
+      operands[k + 1] = ops::memory_of(*tensor);
+      loop.stored[k + 1] = tensor->dtype();
+      mixed |= may_mix && tensor->dtype() != computed;
+    } else {
+      put_number(loop.numbers[numbers++], op, info, inputs[k]->number(),
+                 input_dtype(op, k, computed));
+    }
+  }
+  ops::run_loop(place.device, mixed ? ops::mixed_kernel(op) : ops::elementwise_kernel(op, computed),
+                made.sizes(), std::span(operands).first(inputs.size() + 1), loop);
+  finish(out, made);
+}
+
+/// isnan, isinf and isfinite of integers, of which nothing has to be read.
+bool is_constant(OpId op, const Operand& x) {
+  return (op == OpId::isnan || op == OpId::isinf || op == OpId::isfinite) &&
+         x.tensor() != nullptr && is_integral(x.tensor()->dtype());
+}
+void run_constant(OpId op, Inputs inputs, Tensor& out) {
+  const Place place = place_of(op, inputs, out);
+  const Tensor made = target(op, out, place, Dtype::bool_, inputs);
+  made.fill_(op == OpId::isfinite);
+  finish(out, made);
 }
 
 /// What torch refuses although there is a result: bools in differences, which are mistaken masks,
@@ -422,6 +456,7 @@ void compute(OpId op, Inputs inputs, Tensor& out) {
       return compute(OpId::logical_or, list, out);
     }
   }
+  if (is_constant(op, *inputs[0])) return run_constant(op, inputs, out);
   const OpInfo& info = kInfos[static_cast<int>(op)];
   const auto [like, numbers] =
       op == OpId::where ? FastPath()
@@ -444,7 +479,9 @@ bool is_identity(OpId op, const Tensor& x) {
 namespace ops {
 
 const OpInfo& op_info(OpId op) noexcept { return kInfos[static_cast<int>(op)]; }
-std::span<const OpInfo> all_ops() noexcept { return kInfos; }
+std::span<const OpInfo> all_ops() noexcept {
+  return std::span(kInfos).first(static_cast<std::size_t>(OpId::where) + 1);
+}
 
 void elementwise_into(Tensor& out, OpId op, std::span<const Operand* const> inputs) {
   static_cast<void>(out.state());  // Error unless there is a tensor

@@ -7,8 +7,8 @@
 
 namespace ember::inline v0::ops {
 
-/// Every element-wise operation, in the order of elementwise.inc; `where` has its own kernels
-/// behind them.
+/// Every element-wise operation, in the order of elementwise.inc. Behind them `where`, which has
+/// kernels of its own, and what other functions are made of.
 enum class OpId : int {
 #define EMBER_UNARY(name, ...) name,
 #define EMBER_BINARY(name, ...) name,
@@ -18,6 +18,8 @@ enum class OpId : int {
 #undef EMBER_BINARY
 #undef EMBER_TERNARY
   where,
+  scaled_addcmul,
+  scaled_addcdiv,
 };
 
 /// The kernels of all operations for elements of type T, in the order of OpId.
@@ -30,5 +32,8 @@ const driver::Kernel* cast_kernels();
 /// A kernel; its host implementation is null where the operation does not exist for the type.
 EMBER_API const driver::Kernel& elementwise_kernel(OpId op, Dtype dtype) noexcept;
 EMBER_API const driver::Kernel& cast_kernel(Dtype from, Dtype to) noexcept;
+/// An operation's kernel that computes in float32, and converts what it reads: its inputs are of
+/// the dtypes that the loop names, of which none is complex.
+EMBER_API const driver::Kernel& mixed_kernel(OpId op) noexcept;
 
 }  // namespace ember::inline v0::ops

@@ -5,7 +5,29 @@
 #include "ember/ops/loop.h"
 #include "ember/scalar/elementwise.h"
 
-namespace ember::inline v0::ops {
+namespace ember::inline v0 {
+namespace elementwise {
+
+/// addcmul with a factor, which is no operand of its own: it takes no part in promotion.
+struct scaled_addcmul {
+  static constexpr OpInfo info{"addcmul", 4, dtypes::any_number, Result::same, 2, ""};
+  template <class T, class E>
+  static EMBER_HD T apply(T x, T y, T z, T factor) {
+    return m::add(x, m::mul(m::mul(y, factor), z));
+  }
+};
+/// The same of addcdiv.
+struct scaled_addcdiv {
+  static constexpr OpInfo info{"addcdiv", 4, dtypes::floating_complex, Result::same, 4, ""};
+  template <class T, class E>
+  static EMBER_HD T apply(T x, T y, T z, T factor) {
+    return x + m::mul(y, factor) / z;
+  }
+};
+
+}  // namespace elementwise
+
+namespace ops {
 
 /// Whether what an operation gives for 16-bit elements is what it gives for floats, rounded. Not
 /// where its expression asks for the element type: those have loops of their own for these types.
@@ -104,4 +126,5 @@ struct Where {
   EMBER_HD static Output call(bool condition, T x, T y) { return condition ? x : y; }
 };
 
-}  // namespace ember::inline v0::ops
+}  // namespace ops
+}  // namespace ember::inline v0

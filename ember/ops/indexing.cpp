@@ -1,5 +1,6 @@
 #include "ember/ops/indexing.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -285,6 +286,20 @@ const Tensor* only_mask(const Tensor& self, std::span<const Index> items) {
   return near && mask.dtype() == Dtype::bool_ && mask.sizes() == self.sizes() ? &mask : nullptr;
 }
 
+/// A number that is assigned to floats is infinite if it is too large for them, as in torch;
+/// fill_() refuses it.
+Scalar assigned(const Scalar& number, Dtype dtype) {
+  if (!is_floating_point(dtype) || is_complex_dtype(number.dtype())) return number;
+  const auto wide = number.to<double>();
+  const double stored = with_type(dtype, [&]<class T>() {
+    if constexpr (is_floating<T>)
+      return convert<double>(convert<T>(wide));
+    else
+      return wide;
+  });
+  return std::isinf(stored) ? Scalar(stored) : number;
+}
+
 }  // namespace
 
 Tensor Tensor::index(std::span<const Index> items) const {
@@ -301,8 +316,10 @@ Tensor Tensor::index(std::span<const Index> items) const {
   return out;
 }
 
-Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& value,
+Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& given,
                            bool accumulate) const {
+  const Operand value =
+      given.tensor() != nullptr || accumulate ? given : Operand(assigned(given.number(), dtype()));
   // A single bool: nothing, or everything behind a new dimension, which is a view.
   if (items.size() == 1 && items[0].kind() == Index::Kind::boolean) {
     if (items[0].integer() != 0) return index_put_({None}, value, accumulate);

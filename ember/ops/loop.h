@@ -14,7 +14,7 @@
 namespace ember::inline v0::ops {
 
 inline constexpr int kLoopDims = 6;
-inline constexpr int kLoopOperands = 4;  ///< the output and up to three inputs
+inline constexpr int kLoopOperands = 5;  ///< the output and up to four inputs
 
 /// One launch of an element-wise kernel. Operand 0 is the output. Offsets from each operand's
 /// `data` fit into 31 bits unless the loop is flat.
@@ -25,6 +25,7 @@ struct Loop {
   std::int32_t stride[kLoopOperands][kLoopDims];  ///< in elements
   std::int8_t dims;                               ///< 0 for a flat loop
   std::int8_t number[kLoopOperands];  ///< which of `numbers` an input is; -1: it is memory
+  Dtype stored[kLoopOperands];        ///< of inputs in memory; for kernels of mixed dtypes only
   alignas(16) std::byte numbers[2][16];
 
   /// One row: memory operands have stride 1, or 0 for a single element, in stride[k][0].
@@ -58,7 +59,7 @@ struct Loop {
   }
 };
 EMBER_ARGUMENTS(Loop, EMBER_FIELD(data), EMBER_FIELD(count), EMBER_FIELD(size), EMBER_FIELD(stride),
-                EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(numbers))
+                EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(stored), EMBER_FIELD(numbers))
 static_assert(driver::KernelArguments<Loop>);
 
 }  // namespace ember::inline v0::ops

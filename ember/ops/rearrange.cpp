@@ -4,9 +4,10 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
-#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/flip.h"
+#include "ember/ops/run.h"
+#include "ember/ops/triangle.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -20,19 +21,39 @@ Tensor rolled(const Tensor& x, std::int64_t shift, int dim) {
   return out;
 }
 
-/// x where its place is on one side of a diagonal, and zero elsewhere.
-Tensor triangle(const Tensor& x, std::int64_t diagonal, bool lower, const char* name) {
+void require_matrices(const Tensor& x, const char* name) {
   if (x.dim() < 2)
     throw Error(std::string(name) + ": input tensor must have at least 2 dimensions");
-  const std::int64_t rows = x.size(-2);
-  const std::int64_t columns = x.size(-1);
-  // Beyond the matrix all diagonals are alike; so the sums below do not overflow.
-  diagonal = std::clamp(diagonal, -rows - 1, columns + 1);
-  const Tensor row = arange(diagonal, diagonal + rows, 1, x.device()).unsqueeze(1);
-  const Tensor column = arange(columns, x.device());
-  const Tensor mask = lower ? column.le(row) : column.ge(row);
+}
+
+/// x on one side of a diagonal, and zero on the other.
+Tensor triangle(const Tensor& x, std::int64_t diagonal, bool lower, const char* name) {
+  require_matrices(x, name);
   Tensor made = empty(x.sizes(), {x.dtype(), x.device()});
-  return where_out(made, mask, x, zeros({}, {x.dtype(), x.device()}));
+  ops::copy_triangle(made, x, diagonal, lower);
+  return made;
+}
+
+/// Whether `out` is contiguous and like x, and either x itself or apart from it.
+bool takes_triangle(const Tensor& out, const Tensor& x) {
+  if (out.dtype() != x.dtype() || out.device() != x.device() || out.sizes() != x.sizes() ||
+      !out.is_contiguous())
+    return false;
+  if (out.data_ptr() == x.data_ptr() && x.is_contiguous()) return true;
+  // Not only of one storage: others may have been given the same memory.
+  const cuda::Access a = ops::writes(out);
+  const cuda::Access b = ops::reads(x);
+  const auto a_begin = reinterpret_cast<std::uintptr_t>(a.address);
+  const auto b_begin = reinterpret_cast<std::uintptr_t>(b.address);
+  return a_begin + a.bytes <= b_begin || b_begin + b.bytes <= a_begin;
+}
+
+Tensor& triangle_into(Tensor& out, const Tensor& x, std::int64_t diagonal, bool lower,
+                      const char* name) {
+  require_matrices(x, name);
+  if (!takes_triangle(out, x)) return ops::put_result(out, triangle(x, diagonal, lower, name));
+  ops::copy_triangle(out, x, diagonal, lower);
+  return out;
 }
 
 }  // namespace
@@ -123,10 +144,10 @@ Tensor diag(const Tensor& x, std::int64_t diagonal) {
 }
 
 Tensor& tril_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
-  return ops::put_result(out, tril(x, diagonal));
+  return triangle_into(out, x, diagonal, true, "tril");
 }
 Tensor& triu_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
-  return ops::put_result(out, triu(x, diagonal));
+  return triangle_into(out, x, diagonal, false, "triu");
 }
 Tensor& diag_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
   return ops::put_result(out, diag(x, diagonal));

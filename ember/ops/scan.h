@@ -6,10 +6,10 @@
 // same input gives the same bits on the same kind of device.
 //
 // The *_out forms write into a given tensor, whose dtype is the one asked for if none is given:
-// Error unless it has the dtype asked for (`Expected out tensor to have dtype ...`), is on the same
-// device and has the right shape (or no elements, then it gets it). Errors: IndexError `Dimension
-// out of range ...`, NotImplementedError `"cumsum" not implemented for 'Bool'` when bool is asked
-// for. Nothing blocks on CUDA devices.
+// Error unless it has the dtype asked for (`Expected out tensor to have dtype ...`) and is on the
+// same device. One of another shape is resized, with a warning unless it has no elements. Errors:
+// IndexError `Dimension out of range ...`, NotImplementedError `"cumsum" not implemented for
+// 'Bool'` when bool is asked for. Nothing blocks on CUDA devices.
 #pragma once
 
 #include <optional>

@@ -31,11 +31,15 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
   if (!made.defined()) made = empty(given.sizes(), {type, given.device()});
   const Tensor x = given.to(type).contiguous();
   if (x.numel() > 0) {
-    SoftmaxArgs args{x.data_ptr(), made.data_ptr(), 1, 1, 1, logarithm};
+    SoftmaxArgs args{x.data_ptr(), made.data_ptr(), nullptr, 1, 1, 1, logarithm};
     for (int i = 0; i < x.dim(); ++i)
       (i < dim ? args.outer : i == dim ? args.count : args.inner) *= x.sizes()[i];
+    const driver::Kernel& kernel = ops::softmax_kernel(type);
+    const ops::Site site = ops::at(x, made);
+    const Tensor scratch = ops::scratch_for(site, kernel, args);
+    if (scratch.defined()) args.scratch = scratch.data_ptr();
     const std::array<cuda::Access, 2> accesses{ops::reads(x), ops::writes(made)};
-    ops::run(ops::at(x, made), ops::softmax_kernel(type), args, accesses);
+    ops::run(site, kernel, args, accesses);
   }
   if (out == nullptr) return made;
   if (!made.is(*out)) out->copy_(made);

@@ -6,10 +6,10 @@
 // every kind of device, and every time. Indices are int64. Tensors without dimensions are taken as
 // one element.
 //
-// The *_out forms write into given tensors: Error unless they are on the same device, have the
-// right dtypes, and the right shape (or no elements, then they get it). The results of other
-// functions are contiguous. Errors: IndexError `Dimension out of range ...`. Nothing blocks on CUDA
-// devices.
+// The *_out forms write into given tensors: Error unless they are on the same device and have the
+// right dtypes. Those of another shape are resized, with a warning unless they have no elements.
+// The results of other functions are contiguous. Errors: IndexError `Dimension out of range ...`.
+// Nothing blocks on CUDA devices.
 #pragma once
 
 #include <utility>

@@ -175,7 +175,7 @@ struct Extreme {
   static constexpr bool kExact = true;
   static constexpr std::int64_t kNowhere = INT64_MAX;
 
-  EMBER_HD explicit Extreme(const ReduceArgs&) {}
+  EMBER_HD explicit Extreme(const ReduceArgs& args) : places(args.indices != nullptr) {}
   EMBER_HD Acc none() const { return {Value(0), kNowhere}; }
   static EMBER_HD bool unordered(Value x) {
     if constexpr (is_floating<T>)
@@ -208,6 +208,8 @@ struct Extreme {
     if (args.out != nullptr) put(args.out, at, convert<T>(acc.value));
     if (args.indices != nullptr) args.indices[at] = acc.index;
   }
+
+  bool places;  ///< whether anybody asks where an extreme is
 };
 template <class T>
 using Largest = Extreme<T, true>;

@@ -26,9 +26,9 @@ std::string describe(Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m
 struct Size {
   std::int64_t n, k, m;
 };
-constexpr Size kSizes[] = {{0, 3, 2},     {3, 0, 2},     {2, 3, 0},    {1, 1, 1},   {2, 3, 4},
-                           {5, 7, 1},     {1, 9, 6},     {1, 300, 1},  {17, 33, 9}, {64, 64, 64},
-                           {97, 129, 65}, {401, 11, 13}, {7, 600, 390}};
+constexpr Size kSizes[] = {{0, 3, 2},     {3, 0, 2},     {2, 3, 0},     {1, 1, 1},     {2, 3, 4},
+                           {5, 7, 1},     {1, 9, 6},     {1, 300, 1},   {17, 33, 9},   {64, 64, 64},
+                           {97, 129, 65}, {401, 11, 13}, {7, 600, 390}, {1, 70'001, 1}};
 
 /// Works when its thread's variables are destroyed. Made first, so that it dies last.
 struct WorksAtTheEnd {

@@ -143,6 +143,8 @@ TEST(Rearranged, NeedMemoryForTheResultOnly) {
   EXPECT_EQ(peak_of([&] { return x.roll({5}, {0}); }), result);
   EXPECT_EQ(peak_of([&] { return grid.roll({5}); }), result);
   EXPECT_LE(peak_of([&] { return grid.roll({5, 3}, {0, 1}); }), 2 * result);
+  EXPECT_EQ(peak_of([&] { return grid.tril(); }), result);
+  EXPECT_EQ(peak_of([&] { return grid.t().triu(1); }), result);
 }
 
 // More repetitions than dimensions add dimensions in front.
@@ -194,6 +196,123 @@ TEST_P(Rearrange, Triangles) {
   }
 }
 
+/// What tril or triu of x is, in the order of its elements.
+std::vector<double> triangle_of(const Tensor& x, std::int64_t diagonal, bool lower) {
+  std::vector<double> made = values<double>(x);
+  const std::int64_t rows = x.size(-2);
+  const std::int64_t columns = x.size(-1);
+  for (std::int64_t n = 0; n < x.numel(); ++n) {
+    const std::int64_t above = n % columns - n / columns % rows;
+    if (lower ? above > diagonal : above < diagonal) made[static_cast<std::size_t>(n)] = 0;
+  }
+  return made;
+}
+
+// Rows of any width, gaps between them and batches of every kind: packs of 16 bytes begin and end
+// at any place of a row, or cannot be read at once.
+TEST_P(Rearrange, TrianglesOfViews) {
+  NEEDS_DEVICES(1);
+  const Tensor base = numbers({4, 12, 48}, dtype());
+  const auto views = [](const Tensor& x) -> std::vector<Tensor> {
+    const Tensor flat = x.view({-1});
+    return {x,
+            flat.narrow(0, 0, 3 * 7 * 13).view({3, 7, 13}),
+            flat.narrow(0, 1, 3 * 8 * 16).view({3, 8, 16}),
+            flat.narrow(0, 0, 200).view({2, 100, 1}),
+            flat.narrow(0, 5, 3 * 3 * 50).view({50, 3, 3}),
+            flat.narrow(0, 0, 301).view({1, 301}),
+            x.narrow(2, 1, 33),
+            x.narrow(2, 16, 16),
+            x.narrow(2, 16, 17),
+            x.narrow(2, 3, 32),
+            x.slice(1, 1, {}, 3),
+            x.slice(0, 0, {}, 2),
+            x.slice(2, 0, {}, 2),
+            x.transpose(1, 2),
+            x.permute({1, 0, 2}),
+            x.permute({2, 0, 1}),
+            x.select(1, 2),
+            x.select(2, 5),
+            x.narrow(1, 3, 1).expand({4, 12, 48}),
+            x.narrow(2, 3, 1).expand({4, 12, 48}),
+            x.select(0, 1).expand({2, 3, 12, 48}),
+            x.view({2, 2, 2, 2, 3, 4, 12}).permute({3, 1, 0, 2, 5, 4, 6}),
+            x.view({2, 2, 2, 2, 3, 2, 2, 2, 2, 3}).permute({8, 1, 6, 0, 2, 5, 4, 3, 7, 9}),
+            flat.as_strided({4, 5, 30}, {2, 3, 1}, 1)};
+  };
+  const std::vector<Tensor> here = views(base);
+  const std::vector<Tensor> there = views(base.to(kDevice));
+  for (std::size_t v = 0; v < here.size(); ++v) {
+    const Tensor& x = here[v];
+    for (const std::int64_t k :
+         std::initializer_list<std::int64_t>{0, 1, -2, 5, 17, -9, 40, 1000, -1000}) {
+      for (const bool lower : {true, false}) {
+        const std::string what =
+            "view " + std::to_string(v) + (lower ? " below " : " above ") + std::to_string(k);
+        const Tensor made = lower ? x.tril(k) : x.triu(k);
+        ASSERT_EQ(values<double>(made), triangle_of(x, k, lower)) << what;
+        EXPECT_EQ(made.strides(), contiguous_strides(x.sizes())) << what;
+        expect_same(lower ? there[v].tril(k) : there[v].triu(k), made, 0, what);
+      }
+    }
+  }
+}
+
+// Also where an output begins at no multiple of 16 bytes, has gaps, or lies across the input.
+TEST_P(Rearrange, TrianglesInOutputs) {
+  NEEDS_DEVICES(1);
+  const Tensor base = numbers({300}, dtype());
+  using Outputs = std::vector<std::pair<Tensor, Tensor>>;  // an output, and the input
+  const auto pairs = [](const Tensor& x) -> Outputs {
+    const Tensor matrix = x.narrow(0, 0, 256).view({16, 16});
+    const Tensor odd = x.narrow(0, 1, 3 * 7 * 11).view({3, 7, 11});
+    const Tensor other = x.flip({0});
+    return {{matrix, matrix},
+            {odd, odd},
+            {matrix.t(), matrix.t()},
+            {matrix.slice(1, 0, {}, 2), matrix.slice(1, 0, {}, 2)},
+            {matrix.narrow(1, 0, 8), matrix.narrow(1, 0, 8)},
+            {matrix, matrix.t()},
+            {matrix.t(), matrix},
+            {x.narrow(0, 2, 256).view({16, 16}), matrix},
+            {matrix, x.narrow(0, 2, 256).view({16, 16})},
+            {matrix, matrix.narrow(0, 3, 1).expand({16, 16})},
+            {other.narrow(0, 0, 256).view({16, 16}), matrix},
+            {other.narrow(0, 1, 256).view({16, 16}), matrix.t()},
+            {other.narrow(0, 3, 256).view({16, 16}).t(), matrix},
+            {other.narrow(0, 0, 3 * 7 * 11).view({3, 7, 11}), odd}};
+  };
+  for (const std::int64_t k : {0, 2, -3, 20, -20}) {
+    for (const bool lower : {true, false}) {
+      for (std::size_t p = 0; p < pairs(base).size(); ++p) {
+        const std::string what =
+            "pair " + std::to_string(p) + (lower ? " below " : " above ") + std::to_string(k);
+        for (const Tensor& place : places(base)) {
+          const auto [given, x] = pairs(place.clone())[p];
+          Tensor out = given.alias();
+          const std::vector<double> expected = triangle_of(x, k, lower);
+          EXPECT_EQ(&(lower ? tril_out(out, x, k) : triu_out(out, x, k)), &out);
+          ASSERT_EQ(values<double>(out), expected) << what;
+          EXPECT_EQ(out.data_ptr(), given.data_ptr()) << what;
+        }
+      }
+    }
+  }
+}
+
+// Enough for several threads, whose parts begin within rows.
+TEST(Rearranged, LargeTriangles) {
+  for (const Shape& sizes :
+       {Shape{257, 601}, Shape{3, 211, 307}, Shape{2, 100003}, Shape{9, 9001, 2}})
+    for (const std::int64_t k : {0, 100, -3})
+      for (const bool lower : {true, false}) {
+        Tensor x = arange(element_count(sizes)).add(1).view(sizes);
+        const std::vector<double> expected = triangle_of(x, k, lower);
+        EXPECT_EQ(values<double>(lower ? x.tril(k) : x.triu(k)), expected);
+        EXPECT_EQ(values<double>(lower ? tril_out(x, x, k) : triu_out(x, x, k)), expected);
+      }
+}
+
 // diag: from vectors to matrices and back.
 TEST_P(Rearrange, Diagonals) {
   NEEDS_DEVICES(1);
@@ -229,6 +348,8 @@ TEST(Rearranged, EmptyAndWithoutDimensions) {
     EXPECT_EQ(none.roll({1}).sizes().str(), "[0, 3]");
     EXPECT_EQ(none.repeat({2, 2}).sizes().str(), "[0, 6]");
     EXPECT_EQ(none.tril().sizes().str(), "[0, 3]");
+    EXPECT_EQ(none.t().triu(INT64_MIN).sizes().str(), "[3, 0]");
+    EXPECT_EQ(zeros({0, 2, 2}, place).tril(1).sizes().str(), "[0, 2, 2]");
     EXPECT_EQ(none.diag().sizes().str(), "[0]");
     EXPECT_EQ(zeros({0}, place).diag().sizes().str(), "[0, 0]");
     EXPECT_EQ(ones({2}, place).repeat({0}).sizes().str(), "[0]");
@@ -249,6 +370,12 @@ TEST(Rearranged, Errors) {
   EXPECT_ERROR(x.repeat({2}), Error, "can not be smaller than number of dimensions");
   EXPECT_ERROR(x.repeat({2, -1}), Error, "negative dimension -1");
   EXPECT_ERROR(ones({2}).tril(), Error, "tril: input tensor must have at least 2 dimensions");
+  Tensor out = ones({2});
+  EXPECT_ERROR(triu_out(out, out), Error, "triu: input tensor must have at least 2 dimensions");
+  out = scalar_tensor(1.0).expand({2, 3});
+  EXPECT_ERROR(tril_out(out, x), Error, "more than one element of the written-to tensor");
+  out = ones({2, 3}, int32);
+  EXPECT_ERROR(tril_out(out, x), Error, "Expected out tensor to have dtype");
   EXPECT_ERROR(ones({2, 2, 2}).diag(), Error, "diag(): Supports 1D or 2D tensors. Got 3D");
   EXPECT_ERROR(ones({2}).diag(INT64_MIN), ValueError, "diag(): diagonal");
 }

@@ -99,6 +99,135 @@ TEST(Softmax, OfViews) {
   }
 }
 
+// Rows of every length around those where a GPU goes another way, at every distance from an aligned
+// address, to an output at the same one and at another.
+TEST(Softmax, OfRowsOfAllLengths) {
+  NEEDS_DEVICES(1);
+  struct Case {
+    std::int64_t rows, length;
+  };
+  std::vector<Case> cases{{3000, 1}, {3000, 3}, {3000, 4}, {1100, 8}, {1100, 16}, {300, 64}};
+  for (std::int64_t length = 1; length <= 70; ++length) cases.push_back({37, length});
+  for (const std::int64_t length : {100, 128, 256, 257, 1000, 1024, 1025, 4100, 8193})
+    cases.push_back({5, length});
+  std::int64_t start = 0;
+  for (const Case& one : cases)
+    for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+      const std::int64_t count = one.rows * one.length;
+      start = (start + 1) % 8;
+      const Tensor flat = sample(dtype, {count + 8});
+      for (const char* place : {"cpu", kDevice}) {
+        const Tensor there = flat.to(place);
+        for (const std::int64_t from : {std::int64_t{0}, start}) {
+          const auto rows = [&](const Tensor& all, std::int64_t first) {
+            return all.narrow(0, first, count).view({one.rows, one.length});
+          };
+          const std::string what = std::to_string(one.rows) + " rows of " +
+                                   std::to_string(one.length) + " " + dtype_name(dtype) + " from " +
+                                   std::to_string(from) + " on " + place;
+          const Tensor x = rows(there, from);
+          expect_softmax(rows(flat, from), x, 1, what);
+          // Elsewhere, and in place; nothing is written beside the rows. Other ways to go may add
+          // in another order, and the smallest halves have fewer digits.
+          const double floor = dtype == Dtype::float16 ? 0x1p-14 : 0;
+          const Tensor result = softmax(x, 1);
+          const Tensor room = full({count + 8}, 7, {dtype, Device(place)});
+          Tensor out = rows(room, 3);
+          softmax_out(out, x, 1);
+          expect_same(out, result.cpu(), 16, what, floor);
+          EXPECT_EQ(values<double>(room.narrow(0, 0, 3)), std::vector<double>(3, 7)) << what;
+          EXPECT_EQ(values<double>(room.narrow(0, count + 3, 5)), std::vector<double>(5, 7))
+              << what;
+          const Tensor own = there.clone();
+          Tensor same = rows(own, from);
+          softmax_out(same, same, 1);
+          expect_same(same, result.cpu(), 16, what, floor);
+        }
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+
+// Few rows that are too long for one block of a GPU each.
+TEST(Softmax, OfFewLongRows) {
+  NEEDS_DEVICES(1);
+  const auto expect = [](const Tensor& x, bool logarithm, const std::string& what) {
+    const auto in = values<double>(x);
+    const Tensor made = logarithm ? log_softmax(x, -1) : softmax(x, -1);
+    const auto got = values<double>(made);
+    const auto length = static_cast<std::size_t>(x.size(-1));
+    const double unit = epsilon(x.dtype());
+    for (std::size_t first = 0; first < in.size(); first += length) {
+      long double total = 0;  // so many doubles would lose some digits
+      for (std::size_t i = first; i < first + length; ++i) total += std::exp(in[i]);
+      const auto sum = static_cast<double>(total);
+      const auto shift = static_cast<double>(std::log(total));
+      for (std::size_t i = first; i < first + length; ++i) {
+        const double expected = logarithm ? in[i] - shift : std::exp(in[i]) / sum;
+        const double error = logarithm ? 16 * unit * (1 + std::abs(expected))
+                                       : 16 * unit * expected + (unit > 1e-5 ? 1e-7 : 1e-300);
+        ASSERT_NEAR(got[i], expected, error) << what << ", element " << i;
+      }
+    }
+    // The order of additions does not depend on which block comes first.
+    EXPECT_TRUE(values<double>(logarithm ? log_softmax(x, -1) : softmax(x, -1)) == got) << what;
+  };
+  for (const char* place : {"cpu", kDevice}) {
+    expect(sample(Dtype::float32, {3000000}).to(place), false, "one row");
+    for (const Dtype dtype : dtypes_in(dtypes::floating)) {
+      const Tensor x = sample(dtype, {3, 200001}).to(place);
+      const std::string what = std::string(dtype_name(dtype)) + " on " + place;
+      expect(x, true, what);
+      expect(x.flatten().narrow(0, 1, 400001), false, what + ", one element later");
+    }
+  }
+}
+
+// What is infinite or NaN changes all of its row, and no other one.
+TEST(Softmax, SpecialValuesStayInTheirRows) {
+  NEEDS_DEVICES(1);
+  const float inf = INFINITY;
+  constexpr int kKinds = 5;
+  for (const char* place : {"cpu", kDevice})
+    for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16})
+      for (const std::int64_t length : {2, 7, 16, 64, 65, 100, 257, 1024, 1025, 16400, 200001}) {
+        const std::int64_t rows = length <= 100 ? 200 : kKinds;
+        std::vector<float> numbers(static_cast<std::size_t>(rows * length), -inf);
+        for (std::int64_t row = 0; row < rows; ++row) {
+          float* const x = numbers.data() + row * length;
+          const auto kind = row % kKinds;  // of kind 0 all are -inf
+          if (kind == 1 || kind == 2) std::fill_n(x, length, 1.0F);
+          if (kind == 1) x[length - 1] = NAN;
+          if (kind == 2) x[length / 2] = inf;
+          if (kind == 3) x[length - 2] = x[length - 1] = 1000;
+          if (kind == 4) x[0] = -1000;
+        }
+        const Tensor x = tensor(numbers).reshape({rows, length}).to(place).to(dtype);
+        const auto got = values<float>(softmax(x, 1));
+        const auto logs = values<float>(log_softmax(x, 1));
+        SCOPED_TRACE(std::string(dtype_name(dtype)) + " on " + place + ", rows of " +
+                     std::to_string(length));
+        for (std::int64_t row = 0; row < rows; ++row)
+          for (std::int64_t i = 0; i < length; ++i) {
+            const auto at = static_cast<std::size_t>(row * length + i);
+            const auto kind = row % kKinds;
+            if (kind < 3) {
+              ASSERT_TRUE(std::isnan(got[at]) && std::isnan(logs[at]))
+                  << "row " << row << ", element " << i;
+              continue;
+            }
+            const bool top = kind == 3 ? i >= length - 2 : i == 0;
+            const float share = kind == 3 ? 0.5F : 1.0F;
+            ASSERT_EQ(got[at], top ? share : 0.0F) << "row " << row << ", element " << i;
+            if (top)
+              ASSERT_NEAR(logs[at], std::log(share), epsilon(dtype))
+                  << "row " << row << ", element " << i;
+            else
+              ASSERT_EQ(logs[at], -inf) << "row " << row << ", element " << i;
+          }
+      }
+}
+
 // Infinities and NaN, in rows and columns short and long; large inputs do not overflow.
 TEST(Softmax, SpecialValues) {
   NEEDS_DEVICES(1);

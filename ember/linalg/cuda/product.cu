@@ -1,11 +1,13 @@
 // The CUDA implementation of matrix products. Small ones are done by one launch and nothing else:
 // what a library does on the host before it launches costs more than such a product. So are those
-// of integers, which no library has. The others are cuBLASLt's.
+// of integers, which no library has. Those of two vectors are sums (dot.cuh). The others are
+// cuBLASLt's.
 #include "ember/driver/cuda/blas.h"
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/driver/gemm.h"
-#include "ember/scalar/types.h"
+#include "ember/linalg/cuda/dot.cuh"
+#include "ember/linalg/cuda/number.cuh"
 
 namespace ember::inline v0::linalg::cuda {
 namespace {
@@ -18,27 +20,6 @@ using driver::cuda::NamedImplementation;
 constexpr int kTile = 32;  // rows and columns of the result, per block
 constexpr int kThreads = 256;
 constexpr int kSide = 16;  // each thread computes 2 x 2 elements that lie this far apart
-
-/// What sums are made in. Integers wrap around, which unsigned ones may; the low bits are the same.
-template <class T>
-struct SumOf {
-  using type = Compute<T>;
-};
-template <class T>
-requires is_integer<T>
-struct SumOf<T> {
-  using type = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-};
-
-template <class Number>
-__device__ Number factor(const double (&parts)[2], std::int64_t integer) {
-  if constexpr (is_complex<Number>)
-    return Number(static_cast<Real<Number>>(parts[0]), static_cast<Real<Number>>(parts[1]));
-  else if constexpr (is_integer<Number>)
-    return static_cast<Number>(integer);
-  else
-    return static_cast<Number>(parts[0]);
-}
 
 /// One more column than used, so that neighbours in a column lie in different banks.
 template <class Number>
@@ -100,18 +81,13 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
   }
 
-  const Number alpha = factor<Number>(args.alpha, args.integer_alpha);
-  const Number beta = factor<Number>(args.beta, args.integer_beta);
-  const bool reads = args.beta[0] != 0 || args.beta[1] != 0 || args.integer_beta != 0;
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j) {
       const std::int64_t row = first_row + x + i * kSide;
       const std::int64_t column = first_column + y + j * kSide;
       if (row >= args.m || column >= args.n) continue;
       T& c = static_cast<T*>(args.c)[row + column * args.ldc + product * args.stride_c];
-      Number value = alpha * sum[i][j];
-      if (reads) value = value + beta * convert<Number>(c);
-      c = convert<T>(value);
+      write_product(args, c, sum[i][j]);
     }
 }
 
@@ -120,9 +96,14 @@ bool is_small(const GemmArgs& args) {
   return args.batch == 1 && args.m <= 64 && args.n <= 64 && args.k <= 128;
 }
 
+template <class T>
 Status needs(const driver::Params& params, driver::KernelNeeds& out) {
-  // As much as cuBLASLt makes use of. Less leaves it the slower algorithms.
-  if (!is_small(params.as<GemmArgs>())) out.scratch = std::size_t{32} << 20;
+  const auto& args = params.as<GemmArgs>();
+  if (is_dot(args))
+    out.scratch = dot_scratch<T>(args);
+  else if (!is_integer<T> && !is_small(args))
+    // As much as cuBLASLt makes use of. Less leaves it the slower algorithms.
+    out.scratch = std::size_t{32} << 20;
   return {};
 }
 
@@ -150,25 +131,28 @@ Status by_tiles(const GemmArgs& args, const driver::CudaLaunch& on) {
 template <class T, Element kElement>
 Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<GemmArgs>();
+  if (is_dot(args)) return dot<T>(args, on);
   return is_small(args) ? by_tiles<T>(args, on) : driver::cuda::gemm(kElement, args, on);
 }
 template <class T>
 Status integers(const driver::Params& params, const driver::CudaLaunch& on) {
-  return by_tiles<T>(params.as<GemmArgs>(), on);
+  const auto& args = params.as<GemmArgs>();
+  return is_dot(args) ? dot<T>(args, on) : by_tiles<T>(args, on);
 }
 
 constexpr NamedImplementation implementations[] = {
-    {"matmul.uint8", &integers<std::uint8_t>},
-    {"matmul.int8", &integers<std::int8_t>},
-    {"matmul.int16", &integers<std::int16_t>},
-    {"matmul.int32", &integers<std::int32_t>},
-    {"matmul.int64", &integers<std::int64_t>},
-    {"matmul.float16", {&implementation<Half, Element::f16>, &needs}},
-    {"matmul.bfloat16", {&implementation<BFloat16, Element::bf16>, &needs}},
-    {"matmul.float32", {&implementation<float, Element::f32>, &needs}},
-    {"matmul.float64", {&implementation<double, Element::f64>, &needs}},
-    {"matmul.complex64", {&implementation<Complex<float>, Element::c64>, &needs}},
-    {"matmul.complex128", {&implementation<Complex<double>, Element::c128>, &needs}},
+    {"matmul.uint8", {&integers<std::uint8_t>, &needs<std::uint8_t>}},
+    {"matmul.int8", {&integers<std::int8_t>, &needs<std::int8_t>}},
+    {"matmul.int16", {&integers<std::int16_t>, &needs<std::int16_t>}},
+    {"matmul.int32", {&integers<std::int32_t>, &needs<std::int32_t>}},
+    {"matmul.int64", {&integers<std::int64_t>, &needs<std::int64_t>}},
+    {"matmul.float16", {&implementation<Half, Element::f16>, &needs<Half>}},
+    {"matmul.bfloat16", {&implementation<BFloat16, Element::bf16>, &needs<BFloat16>}},
+    {"matmul.float32", {&implementation<float, Element::f32>, &needs<float>}},
+    {"matmul.float64", {&implementation<double, Element::f64>, &needs<double>}},
+    {"matmul.complex64", {&implementation<Complex<float>, Element::c64>, &needs<Complex<float>>}},
+    {"matmul.complex128",
+     {&implementation<Complex<double>, Element::c128>, &needs<Complex<double>>}},
 };
 const Implementations table(implementations, driver::arguments<driver::GemmArgs>());
 

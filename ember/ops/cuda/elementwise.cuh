@@ -79,10 +79,13 @@ __device__ __forceinline__ void settle(Packed& pack) {
   }
 }
 
+/// Which inputs are one value for all: decided while compiling, or asked for at run time.
+enum class Fixed : std::uint8_t { ask, none, all_but_first };
+
 /// What one thread reads of one input: a pack of N elements at each of P offsets. Constructing it
 /// starts all loads, so that those of all inputs are in flight together before anything is
-/// computed. An input that is `fixed` has one value for each pack, or for the whole of a flat loop.
-template <class F, int k, int N, int P, bool flat>
+/// computed. An input that is fixed has one value for each pack, or for the whole of a flat loop.
+template <class F, int k, int N, int P, bool flat, Fixed known>
 struct Reader {
   using Stored = typename F::template Input<k>;
   using Computed = typename F::template Computed<k>;
@@ -90,10 +93,10 @@ struct Reader {
 
   template <class Offset>
   __device__ __forceinline__ Reader(const Source<F, k>& in, const Offset (&offsets)[P])
-      : fixed(in.fixed) {
+      : asked(in.fixed) {
 #pragma unroll
     for (int p = 0; p < P; ++p) {
-      if (!fixed)
+      if (!fixed())
         packs[p] = *reinterpret_cast<const Packed*>(in.data + offsets[p]);
       else if (in.data != nullptr)
         values[p] = convert<Computed>(in.data[flat ? 0 : offsets[p]]);
@@ -103,10 +106,13 @@ struct Reader {
     }
   }
   __device__ __forceinline__ Computed at(int pack, int i) const {
-    return fixed ? values[pack] : convert<Computed>(packs[pack].value[i]);
+    return fixed() ? values[flat ? 0 : pack] : convert<Computed>(packs[pack].value[i]);
+  }
+  __device__ __forceinline__ bool fixed() const {
+    return known == Fixed::ask ? asked : known == Fixed::all_but_first && k > 0;
   }
 
-  bool fixed;
+  bool asked;
   Computed values[P];
   Packed packs[P];
 };
@@ -127,6 +133,14 @@ __device__ __forceinline__ void write_packs(typename F::Output* out, Number firs
   }
 }
 
+/// The same input, from an element on.
+template <class F, int k>
+__device__ __forceinline__ Source<F, k> from(const Source<F, k>& in, std::int64_t element) {
+  Source<F, k> moved = in;
+  if (!in.fixed) moved.data += element;
+  return moved;
+}
+
 /// An element of an input, whether it is one value for all or not.
 template <class F, int k>
 __device__ __forceinline__ typename F::template Computed<k> element(const Source<F, k>& in,
@@ -135,33 +149,62 @@ __device__ __forceinline__ typename F::template Computed<k> element(const Source
   return convert<typename F::template Computed<k>>(in.data[in.fixed ? 0 : i]);
 }
 
-/// Packs per thread of flat loops: two where packs of the output are smaller, since then more of
-/// what is in flight has to be reads.
+/// Whether an operation does so much with each element that instructions count: functions, and what
+/// is computed of 16-bit elements. (lgamma is so long that several of it get in each other's way.)
 template <class F>
-inline constexpr int flat_packs = sizeof(typename F::Output) * width<F> < 16 ? 2 : 1;
+inline constexpr bool computes_much = false;
+template <class Op, class T>
+inline constexpr bool computes_much<Apply<Op, T>> =
+    is_floating<T> && !std::is_same_v<Op, elementwise::lgamma> &&
+    (Op::info.ulp >= 4 || std::is_same_v<Op, elementwise::floor_divide> ||
+     std::is_same_v<Op, elementwise::remainder> || std::is_same_v<Op, elementwise::fmod> ||
+     (sizeof(T) == 2 && Op::info.operands != 2));
+
+/// Whether much of what an operation does depends on its other inputs alone, and is done once if
+/// those are numbers; or so little that asking whether they are would be a good part of it.
+template <class F>
+inline constexpr bool hoists = false;
+template <class Op, class T>
+inline constexpr bool hoists<Apply<Op, T>> = is_floating<T> &&
+                                             (std::is_same_v<Op, elementwise::pow> ||
+                                              std::is_same_v<Op, elementwise::floor_divide> ||
+                                              std::is_same_v<Op, elementwise::remainder> ||
+                                              std::is_same_v<Op, elementwise::fmod> ||
+                                              std::is_same_v<Op, elementwise::clamp>);
+
+/// Packs per thread of flat loops: two where packs of the output are smaller, since then more of
+/// what is in flight has to be reads; more where finding the place would take a good part of the
+/// instructions.
+template <class F>
+inline constexpr int flat_packs = computes_much<F> ? (width<F> > 4 ? 2 : 4)
+                                  : sizeof(typename F::Output) * width<F> < 16 ? 2
+                                                                               : 1;
 
 /// Adjacent elements, kThreads packs for each block. All addresses are aligned to packs.
 ///
 /// Small blocks that start in the order of addresses: copies of 1 GiB reach 4.26 TB/s on an H200
 /// with blocks of 4 KiB, but 4.08 with 16 KiB, and less with a grid that stays.
-template <class F, class... Sources>
+template <class F, Fixed known, class... Sources>
 __global__ void __launch_bounds__(kThreads / flat_packs<F>)
     flat_kernel(typename F::Output* out, std::int64_t count, Sources... in) {
   constexpr int P = flat_packs<F>;
   constexpr int kStep = kThreads / P;
   const std::int64_t packs = count / width<F>;
-  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kThreads;
+  const int here = static_cast<int>(packs - begin < kThreads ? packs - begin : kThreads);
+  const int first = static_cast<int>(threadIdx.x);
   [&]<int... k>(std::integer_sequence<int, k...>) {
-    if (first < packs) {
-      std::int64_t offsets[P];
+    if (here > 0) {
+      std::int32_t offsets[P];
 #pragma unroll
       for (int p = 0; p < P; ++p) {
         // Beyond the end the last pack is read again, and not written.
-        const std::int64_t pack = first + p * kStep;
-        offsets[p] = (pack < packs ? pack : packs - 1) * width<F>;
+        const int pack = first + p * kStep;
+        offsets[p] = (pack < here ? pack : here - 1) * width<F>;
       }
-      write_packs<F, width<F>>(out, first, kStep, packs, offsets,
-                               Reader<F, k, width<F>, P, true>(in, offsets)...);
+      write_packs<F, width<F>>(
+          out + begin * width<F>, first, kStep, here, offsets,
+          Reader<F, k, width<F>, P, true, known>(from(in, begin * width<F>), offsets)...);
     }
     // What is left is less than a pack.
     const std::int64_t i = packs * width<F> + threadIdx.x;
@@ -228,7 +271,7 @@ __global__ void __launch_bounds__(PlacesTile<N>::kThreads)
   }
   [&]<int... k>(std::integer_sequence<int, k...>) {
     write_packs<F, N>(out, first, kStep, packs, offsets[0],
-                      Reader<F, k, N, P, false>(in, offsets[k + 1])...);
+                      Reader<F, k, N, P, false, Fixed::ask>(in, offsets[k + 1])...);
   }
   (std::make_integer_sequence<int, F::kInputs>());
 }
@@ -306,8 +349,39 @@ Status launch_places(const Loop& loop, const CudaLaunch& on, std::integer_sequen
       Offsets<F::kInputs + 1>(packed), place_source<N, F, k>(loop)...);
 }
 
+/// x * x * x.
+template <class T>
+struct Cube {
+  static constexpr int kInputs = 1;
+  static constexpr bool kFills = false;
+  using Output = T;
+  template <int k>
+  using Input = T;
+  template <int k>
+  using Computed = Compute<T>;
+  static EMBER_HD T call(Compute<T> x) { return convert<T>(m::mul(m::mul(x, x), x)); }
+};
+
+template <class F, int... k>
+Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...> inputs);
+
+template <class F>
+inline constexpr bool is_power = false;
+template <class T>
+inline constexpr bool is_power<Apply<elementwise::pow, T>> = is_floating<T>;
+
 template <class F, int... k>
 Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...> inputs) {
+  if constexpr (is_power<F>) {
+    if (loop.number[2] >= 0) {  // some powers are products or quotients
+      using T = typename F::Output;
+      const auto exponent = loop.number_as<Compute<T>>(2);
+      constexpr std::make_integer_sequence<int, 1> kOne;
+      if (exponent == 2) return launch<Apply<elementwise::square, T>>(loop, on, kOne);
+      if (exponent == 3) return launch<Cube<T>>(loop, on, kOne);
+      if (exponent == -1) return launch<Apply<elementwise::reciprocal, T>>(loop, on, kOne);
+    }
+  }
   auto* out = static_cast<typename F::Output*>(loop.data[0]);
   if constexpr (F::kFills) {
     using T = typename F::Output;
@@ -321,8 +395,11 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
   }
   if constexpr (width < F >> 1)
     if (rows_fit<F>(loop, inputs)) return launch_places<width<F>, F>(loop, on, inputs);
-  if (loop.flat() && (packs_fit<F>(loop, inputs) || loop.count > INT32_MAX)) {
-    if (!packs_fit<F>(loop, inputs)) {
+  [[maybe_unused]] const bool first_moves = loop.stride[1][0] != 0;
+  // The flat kernel of one input takes no value that is the same for all.
+  const bool fits = packs_fit<F>(loop, inputs) && (F::kInputs > 1 || F::kFills || first_moves);
+  if (loop.flat() && (fits || loop.count > INT32_MAX)) {
+    if (!fits) {
       // Too long for the other kernel, which counts in 32 bits: in two parts.
       Loop part = loop;
       part.count = loop.count / 2;
@@ -338,8 +415,21 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
     }
     const Grid grid{blocks_for(loop.count, std::int64_t{kThreads} * width<F>),
                     kThreads / flat_packs<F>};
-    return start<&flat_kernel<F, Source<F, k>...>>(on, grid, out, loop.count,
-                                                   source<F, k>(loop)...);
+    const auto start_flat = [&]<Fixed known>() {
+      return start<&flat_kernel<F, known, Source<F, k>...>>(on, grid, out, loop.count,
+                                                            source<F, k>(loop)...);
+    };
+    if constexpr (F::kInputs == 1 && !F::kFills) {
+      return start_flat.template operator()<Fixed::none>();
+    } else {
+      if constexpr (hoists<F>)
+        if (first_moves && ((k == 0 || loop.number[k + 1] >= 0) && ...))
+          return start_flat.template operator()<Fixed::all_but_first>();
+      if constexpr (computes_much<F>)
+        if (((loop.stride[k + 1][0] != 0) && ...))
+          return start_flat.template operator()<Fixed::none>();
+      return start_flat.template operator()<Fixed::ask>();
+    }
   }
   return launch_places<1, F>(loop, on, inputs);
 }

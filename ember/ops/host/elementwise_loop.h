@@ -115,6 +115,7 @@ template <class F>
 constexpr bool has_row(unsigned fixed) {
   if (F::kInputs == 1) return fixed == 0 || F::kFills;
   if (F::kInputs == 2) return fixed != 3;
+  if (F::kInputs == 4) return fixed == 8;
   return fixed % 2 == 0;
 }
 
@@ -127,16 +128,6 @@ inline constexpr bool computes_much<Cast<std::int64_t, To>> = is_floating<To>;
 template <class Op>
 inline constexpr bool computes_much<Apply<Op, float>> =
     Op::info.ulp > 0 || Op::info.result == Result::boolean;
-
-/// Whether the result is the same for all elements, whatever they are.
-template <class F>
-inline constexpr bool is_constant = false;
-template <class T>
-inline constexpr bool is_constant<Apply<elementwise::isnan, T>> = std::is_integral_v<T>;
-template <class T>
-inline constexpr bool is_constant<Apply<elementwise::isinf, T>> = std::is_integral_v<T>;
-template <class T>
-inline constexpr bool is_constant<Apply<elementwise::isfinite, T>> = std::is_integral_v<T>;
 
 template <class F>
 inline constexpr bool is_power = std::is_same_v<F, Apply<elementwise::pow, float>>;
@@ -249,8 +240,6 @@ struct Rows<F, std::index_sequence<k...>> {
         return;
       }
     }
-    if constexpr (is_constant<F>)
-      if (!adjacent && out_stride == 1) return row(out, 1, count, In<k>{in.data, 1, in.value}...);
     if constexpr (!F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...))
       if (!adjacent && has_avx2 && count >= kWorthPacking)
         return packed_row(out, out_stride, count, in...);

@@ -13,13 +13,14 @@ using T = EMBER_TYPE;
 constinit driver::Kernel kernels[] = {
 #include "ember/scalar/elementwise.inc"
     {"where." EMBER_TYPE_NAME, &host::implementation<Where<Bits<T>>>, nullptr},
-};
+    EMBER_UNARY(scaled_addcmul) EMBER_UNARY(scaled_addcdiv)};
 #undef EMBER_UNARY
 
 #define EMBER_UNARY(name, ...) host::block_of<elementwise::name, T>(),
 constexpr host::FloatBlock blocks[] = {
 #include "ember/scalar/elementwise.inc"
-};
+    nullptr,  // where, which computes nothing
+    EMBER_UNARY(scaled_addcmul) EMBER_UNARY(scaled_addcdiv)};
 #undef EMBER_UNARY
 #undef EMBER_BINARY
 #undef EMBER_TERNARY

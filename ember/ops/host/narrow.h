@@ -1,6 +1,7 @@
-// The host implementation of operations on 16-bit floating-point numbers. They are computed in
-// float, so pieces of their rows become floats, go through the loops that float32 has, and become
-// narrow again: no operation has loops of its own for these types.
+// The host implementation of operations that are computed in float on elements that are stored
+// otherwise: on 16-bit floating-point numbers, and on mixed dtypes. Pieces of their rows become
+// floats, go through the loops that float32 has, and become narrow again: no operation has loops of
+// its own for them.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +49,7 @@ inline constexpr std::int64_t kNarrowPiece = 512;
 template <class T>
 EMBER_HD void widen_all(float* to, const T* from, std::int64_t count) {
   EMBER_NO_ALIAS
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+  for (std::int64_t i = 0; i < count; ++i) to[i] = convert<float>(from[i]);
 }
 template <class T>
 EMBER_HD void narrow_all(T* to, const float* from, std::int64_t count) {
@@ -72,19 +73,28 @@ EMBER_VECTOR_CODE void narrow_vector(T* to, const float* from, std::int64_t coun
   narrow_all(to, from, count);
 }
 template <class T>
-void widen(float* to, const T* from, std::ptrdiff_t stride, std::int64_t count) {
+void widen(float* to, const void* stored, std::ptrdiff_t stride, std::int64_t count) {
+  const T* const from = static_cast<const T*>(stored);
   if (has_avx512 && stride == 1) return widen_wide(to, from, count);
   if (has_avx2 && stride == 1) return widen_vector(to, from, count);
   if (has_avx2) {
     T room[kNarrowPiece];
     gather(room, from, stride, count);
-    return widen(to, room, 1, count);
+    return widen<T>(to, room, 1, count);
   }
   for (std::int64_t i = 0; i < count; ++i) {
-    to[i] = static_cast<float>(from[i * stride]);
+    to[i] = convert<float>(from[i * stride]);
     plain();
   }
 }
+/// How elements of one type become floats.
+struct Widening {
+  void (*widen)(float* to, const void* from, std::ptrdiff_t stride, std::int64_t count);
+  std::uint8_t item;  ///< bytes of an element
+};
+template <class T>
+inline constexpr Widening widening_of = {&widen<T>, sizeof(T)};
+
 template <class To, class From>
 void store(To* to, std::ptrdiff_t stride, const From* from, std::int64_t count) {
   if constexpr (std::is_same_v<From, float>) {
@@ -99,37 +109,41 @@ void store(To* to, std::ptrdiff_t stride, const From* from, std::int64_t count) 
   }
 }
 
-/// Runs a loop over elements of type T, whose output is T or bool, by a block of float32.
-template <class T, class Output>
-Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock block) {
+/// Runs a loop by a block of float32. Inputs in memory become floats as `widenings` says.
+template <class Output>
+Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, const Widening* widenings,
+                  FloatBlock block) {
   constexpr std::int64_t kPiece = kNarrowPiece;
   using Stored = std::conditional_t<std::is_same_v<Output, bool>, bool, float>;
   Output* out = on.at(static_cast<Output*>(loop.data[0]), loop.span(0));
   if (out == nullptr) return on.fault();
-  const T* in[3] = {};
-  alignas(64) float pieces[3][kPiece];
+  constexpr int kInputs = kLoopOperands - 1;
+  const std::byte* in[kInputs] = {};
+  alignas(64) float pieces[kInputs][kPiece];
   unsigned fixed = 0;
   for (int k = 0; k < inputs; ++k) {
     if (loop.stride[k + 1][0] == 0) fixed |= 1U << k;
     if (loop.number[k + 1] >= 0) {
       pieces[k][0] = loop.number_as<float>(k + 1);
     } else {
-      in[k] = on.at(static_cast<const T*>(loop.data[k + 1]), loop.span(k + 1));
+      in[k] = on.at(static_cast<const std::byte*>(loop.data[k + 1]),
+                    loop.span(k + 1) * widenings[k].item);
       if (in[k] == nullptr) return on.fault();
     }
   }
-  const float* const operands[3] = {pieces[0], pieces[1], pieces[2]};
+  const float* const operands[kInputs] = {pieces[0], pieces[1], pieces[2], pieces[3]};
   const std::int64_t length = loop.flat() ? loop.count : loop.size[0];
   const std::ptrdiff_t out_stride = loop.flat() ? 1 : loop.stride[0][0];
   const auto row = [&] {
     for (int k = 0; k < inputs; ++k)
-      if (in[k] != nullptr && loop.stride[k + 1][0] == 0) pieces[k][0] = static_cast<float>(*in[k]);
+      if (in[k] != nullptr && loop.stride[k + 1][0] == 0)
+        widenings[k].widen(pieces[k], in[k], 1, 1);
     for (std::int64_t begin = 0; begin < length; begin += kPiece) {
       const std::int64_t count = std::min(kPiece, length - begin);
       for (int k = 0; k < inputs; ++k) {
         const std::ptrdiff_t stride = loop.stride[k + 1][0];
         if (in[k] != nullptr && stride != 0)
-          widen(pieces[k], in[k] + begin * stride, stride, count);
+          widenings[k].widen(pieces[k], in[k] + begin * stride * widenings[k].item, stride, count);
       }
       alignas(64) Stored results[kPiece];
       block(results, count, operands, fixed);
@@ -143,7 +157,7 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, FloatBlock
   each_row(loop, row, [&](int d, std::ptrdiff_t steps) {
     out += steps * loop.stride[0][d];
     for (int k = 0; k < inputs; ++k)
-      if (in[k] != nullptr) in[k] += steps * loop.stride[k + 1][d];
+      if (in[k] != nullptr) in[k] += steps * loop.stride[k + 1][d] * widenings[k].item;
   });
   return {};
 }
@@ -153,10 +167,12 @@ Status narrow_implementation(const driver::Params& params, const HostLaunch& on)
   using Output = typename Apply<Op, T>::Output;
   constexpr int kInputs = Op::info.operands;
   constexpr ItemSizes kItems = {sizeof(Output), sizeof(T), kInputs > 1 ? sizeof(T) : 0,
-                                kInputs > 2 ? sizeof(T) : 0};
+                                kInputs > 2 ? sizeof(T) : 0, kInputs > 3 ? sizeof(T) : 0};
   return run_in_parts(params.as<Loop>(), on, kItems, [](const Loop& loop, const HostLaunch& here) {
-    return run_narrow<T, Output>(loop, here, Op::info.operands,
-                                 float_blocks<float>()[static_cast<int>(op)]);
+    static constexpr Widening kAll[] = {widening_of<T>, widening_of<T>, widening_of<T>,
+                                        widening_of<T>};
+    return run_narrow<Output>(loop, here, Op::info.operands, kAll,
+                              float_blocks<float>()[static_cast<int>(op)]);
   });
 }
 

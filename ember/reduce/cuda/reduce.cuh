@@ -47,6 +47,48 @@ __device__ __forceinline__ Value best_of(const reduce::Extreme<T, kLargest>& f, 
   return f.best(x, y);
 }
 
+/// The better of two pairs of 16-bit elements.
+template <class T, bool kLargest>
+__device__ __forceinline__ unsigned better_pair(unsigned x, unsigned y) {
+  unsigned best;
+  if constexpr (std::is_same_v<T, BFloat16> && kLargest)
+    asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(x), "r"(y));
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(best) : "r"(x), "r"(y));
+  else if constexpr (kLargest)
+    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(x), "r"(y));
+  else
+    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(best) : "r"(x), "r"(y));
+  return best;
+}
+
+/// The best of several elements.
+template <class T, bool kLargest, int P, int V>
+__device__ __forceinline__ auto best_of_all(const reduce::Extreme<T, kLargest>& f,
+                                            const Vector<T, V> (&x)[P]) {
+  using Value = typename reduce::Extreme<T, kLargest>::Value;
+#if __CUDA_ARCH__ >= 800
+  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
+    if constexpr (V % 2 == 0) {
+      unsigned words[P * V / 2];
+      memcpy(words, x, sizeof words);
+      unsigned best = words[0];
+#pragma unroll
+      for (int i = 1; i < P * V / 2; ++i) best = better_pair<T, kLargest>(words[i], best);
+      T pair[2];
+      memcpy(pair, &best, sizeof pair);
+      return best_of(f, convert<Value>(pair[0]), convert<Value>(pair[1]));
+    }
+  }
+#endif
+  auto best = convert<Value>(x[0].value[0]);
+#pragma unroll
+  for (int p = 0; p < P; ++p)
+#pragma unroll
+    for (int v = 0; v < V; ++v) best = best_of(f, convert<Value>(x[p].value[v]), best);
+  return best;
+}
+
 /// Element v of vector p has the position index + p * step + v.
 template <class F, int P, int V>
 __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
@@ -54,12 +96,13 @@ __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
                                           std::int64_t index, std::int64_t step) {
   if constexpr (reduce::is_extreme<F>) {
     using Value = typename F::Value;
-    auto best = convert<Value>(x[0].value[0]);
-#pragma unroll
-    for (int p = 0; p < P; ++p)
-#pragma unroll
-      for (int v = 0; v < V; ++v) best = best_of(f, convert<Value>(x[p].value[v]), best);
+    const Value best = best_of_all(f, x);
     if (acc.index != F::kNowhere && !F::better(best, acc.value)) return;
+    // Equals are the same, except zeros with and without a sign.
+    if (!f.places && (!is_floating<typename F::In> || best != Value(0))) {
+      acc = {best, index};
+      return;
+    }
     // Its place is looked for afterwards: that takes less than to carry it along.
     const bool nan = F::unordered(best);
     Value found = best;
@@ -313,6 +356,10 @@ __global__ void __launch_bounds__(kReduceThreads, 4)
 
 // ---- Columns
 
+/// Loads in flight: of small elements it takes more for as many bytes.
+template <class F, int V>
+inline constexpr int columns_in_flight = V == 1 && sizeof(typename F::In) <= 4 ? 8 : kInFlight;
+
 /// threadIdx.x goes along the outputs, V of them each, threadIdx.y along what is reduced. Blocks:
 /// first along the outputs, then by part. V divides the size of the first kept dimension.
 template <class F, int V>
@@ -321,6 +368,7 @@ __global__ void __launch_bounds__(kReduceThreads)
   using In = typename F::In;
   using Acc = typename F::Acc;
   using Loaded = Vector<In, V>;
+  constexpr int P = columns_in_flight<F, V>;
   __shared__ Shared<F> shared;
   const F f(args);
   std::int64_t part = blockIdx.x;
@@ -341,16 +389,23 @@ __global__ void __launch_bounds__(kReduceThreads)
           in + offset_of(row, args.reduced_dims, args.size, args.stride));
     };
     std::int64_t row = first + threadIdx.y;
-    for (; row + (kInFlight - 1) * step < last; row += kInFlight * step) {
-      Loaded loaded[kInFlight];
+    for (; row + (P - 1) * step < last; row += P * step) {
+      Loaded loaded[P];
+      if (args.reduced_dims == 1) {
+        const In* from = in + row * args.stride[0];
 #pragma unroll
-      for (int p = 0; p < kInFlight; ++p) loaded[p] = at(row + p * step);
+        for (int p = 0; p < P; ++p, from += step * args.stride[0])
+          loaded[p] = *reinterpret_cast<const Loaded*>(from);
+      } else {
+#pragma unroll
+        for (int p = 0; p < P; ++p) loaded[p] = at(row + p * step);
+      }
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        Vector<In, 1> x[kInFlight];
+        Vector<In, 1> x[P];
 #pragma unroll
-        for (int p = 0; p < kInFlight; ++p) x[p].value[0] = loaded[p].value[v];
-        add_chunk<F, kInFlight, 1>(f, accs[v], x, row, step);
+        for (int p = 0; p < P; ++p) x[p].value[0] = loaded[p].value[v];
+        add_chunk<F, P, 1>(f, accs[v], x, row, step);
       }
     }
     for (; row < last; row += step) {
@@ -434,7 +489,7 @@ Status start_columns(const DividedArgs& args, const driver::CudaLaunch& on) {
   const bool along_rows = args.kept_dims == 0 || (args.reduced_dims > 0 && args.stride[0] > 0 &&
                                                   args.stride[0] < args.kept_stride[0]);
   const unsigned least = along_rows ? 1 : power_of_two(across < 32 ? across : 32);
-  const unsigned wanted = power_of_two(quotient_up(each, kInFlight));
+  const unsigned wanted = power_of_two(quotient_up(each, columns_in_flight<F, V>));
   unsigned y = wanted < kReduceThreads / least ? wanted : kReduceThreads / least;
   if (!along_rows && y > 4 && across >= 64) y = 4;
   unsigned x = power_of_two(across);

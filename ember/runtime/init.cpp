@@ -100,25 +100,29 @@ class OldDriver : public Error {
   using Error::Error;
 };
 
+constexpr const char* kHowToSimulate =
+    "EMBER_DEVICES=sim:2, or before the first use of a device ember::cuda::simulate(2), in Python "
+    "ember.cuda.simulate(2)";
+
 [[noreturn]] void throw_open_failure(const Status& status) {
   const std::string detail = status.detail();
   switch (status.code()) {
     case Code::not_supported:
-      throw AssertionError(
-          "Torch not compiled with CUDA enabled: this ember has no CUDA object (" + detail +
-          "). Simulated devices need none: EMBER_DEVICES=sim:2, or ember::cuda::simulate(2).");
+      throw AssertionError("Torch not compiled with CUDA enabled: this ember has no CUDA object (" +
+                           detail + "). Simulated devices need none: " + kHowToSimulate + ".");
     case Code::not_initialized:
       throw AssertionError(
           "libcudart functions unavailable. It looks like you have a broken build? " + detail);
     case Code::insufficient_driver:
       throw OldDriver("The NVIDIA driver on your system is too old (" +
                       detail.substr(0, detail.find_first_of(",;")) + "). " + detail +
-                      ". Update the GPU driver, or use simulated devices (EMBER_DEVICES=sim:2).");
+                      ". Update the GPU driver, or use simulated devices (" + kHowToSimulate +
+                      ").");
     case Code::no_device:
       if (detail.rfind("libcuda", 0) == 0)
         throw Error("Found no NVIDIA driver on your system. " + detail +
-                    ". Install one if there is an NVIDIA GPU, or use simulated devices "
-                    "(EMBER_DEVICES=sim:2).");
+                    ". Install one if there is an NVIDIA GPU, or use simulated devices (" +
+                    kHowToSimulate + ").");
       throw Error("No CUDA GPUs are available: " + detail);
     default: throw AcceleratorError(status);
   }

@@ -216,7 +216,7 @@ class [[nodiscard]] EMBER_API Tensor {
   /// x[i] as in `select(0, i)`.
   Tensor operator[](std::int64_t index) const { return select(0, index); }
 
-  // ---- Copies and conversions. (ops/copy.h has the rules; chapter 15)
+  // ---- Copies and conversions. (ops/copy.cpp has the rules; chapter 15)
   Tensor& copy_(const Tensor& source, bool non_blocking = false) const;
   /// Itself if nothing changes (unless `copy`), else a new tensor.
   Tensor to(const Options& options, bool non_blocking = false, bool copy = false) const;

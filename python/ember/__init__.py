@@ -12,6 +12,25 @@ import ember.cuda
 import ember.random
 from ember import cuda as cuda, random as random
 
+
+class _NoGradients:
+    """Stands in Tensor for what torch has for gradients, and says why it is missing. ``__getattr__``
+    could do that for every name, but would make attributes that exist a fifth slower, and calls of
+    methods more than twice as slow."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: object, kind: object = None) -> None:
+        raise AttributeError(f"'Tensor' object has no attribute '{self.name}': ember computes no "
+                             "gradients (docs/differences.md)")
+
+
+for _name in ("backward", "detach_", "grad", "grad_fn", "is_leaf", "register_hook", "requires_grad",
+              "requires_grad_", "retain_grad", "retains_grad"):
+    setattr(Tensor, _name, _NoGradients(_name))
+del _name
+
 bool = bool_
 float = float32
 int = int32

@@ -218,6 +218,11 @@ Tensor shared_dlpack(nb::handle source) {
   if (PyCapsule_IsValid(capsule.ptr(), kName<DlVersioned>) != 0)
     return imported<DlVersioned>(capsule);
   if (PyCapsule_IsValid(capsule.ptr(), kName<DlManaged>) != 0) return imported<DlManaged>(capsule);
+  if (!PyCapsule_CheckExact(capsule.ptr()))  // no TypeError: torch has the same class for both
+    throw Error(
+        std::string("from_dlpack: ext_tensor: expected a tensor of another library, which has "
+                    "__dlpack__ and __dlpack_device__, or a DLPack capsule, got ") +
+        Py_TYPE(capsule.ptr())->tp_name + "; ember.tensor makes tensors of numbers and lists");
   throw Error(
       "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
       "once, so you might have already constructed a tensor from it once.");
@@ -254,7 +259,7 @@ void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m) {
           "(1, 0) on the CPU, (2, index) on CUDA devices; (12, index), an extension, on simulated "
           "ones, whose memory no other library can use.");
   m.def(
-      "from_dlpack", &from_dlpack, nb::arg("ext_tensor"), nb::kw_only(),
+      "from_dlpack", &from_dlpack, nb::arg("ext_tensor").none(), nb::kw_only(),
       nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig(
           "def from_dlpack(ext_tensor: typing.Any, *, device: device | int | str | None = None, "

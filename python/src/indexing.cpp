@@ -105,7 +105,6 @@ Tensor get(const Tensor& self, nb::handle index) {
 }
 
 void set(Tensor& self, nb::handle index, nb::handle value) {
-  if (index.is(Py_False)) return;  // nothing is chosen, whatever the value is
   const std::vector<Index> items = items_from(index);
   if (nb::isinstance<Tensor>(value)) {
     const Tensor& source = nb::cast<const Tensor&>(value);
@@ -425,6 +424,14 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
            "A view for ints, slices, None and ...; a copy for index tensors and masks.")
       .def("__setitem__", &set, nb::arg("index").none(), nb::arg("value").none(),
            nb::sig("def __setitem__(self, index: typing.Any, value: typing.Any, /) -> None"))
+      .def(
+          "__delitem__",
+          [](const Tensor&, nb::handle) {
+            throw TypeError(
+                "Tensor does not support deleting items: its size is fixed. ember.cat([x[:i], "
+                "x[i + 1:]]) makes a new one without element i");
+          },
+          nb::arg("index").none())
       .def("__iter__", [](const Tensor& self) {
         if (self.dim() == 0) throw TypeError("iteration over a 0-d tensor");
         return Iterator{self, 0};

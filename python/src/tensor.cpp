@@ -15,7 +15,14 @@ void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> tensor(m, "Tensor",
                             "Elements of one dtype on one device, seen through sizes and strides.",
                             nb::is_weak_referenceable(), nb::dynamic_attr());
-  tensor.def_prop_ro("dtype", [](const Tensor& self) { return self.dtype(); })
+  tensor
+      .def("__init__",
+           [](nb::handle, const nb::args&, const nb::kwargs&) {
+             throw TypeError(
+                 "ember.Tensor is a type, and no function that makes tensors: ember.empty(2, 3) "
+                 "makes one of these sizes, ember.tensor([1.5, 2]) one of these elements");
+           })
+      .def_prop_ro("dtype", [](const Tensor& self) { return self.dtype(); })
       .def_prop_ro("device", [](const Tensor& self) { return self.device(); })
       .def_prop_ro("shape", [](const Tensor& self) { return self.sizes(); })
       .def_prop_ro("ndim", [](const Tensor& self) { return self.dim(); })

@@ -268,6 +268,7 @@ LEFT_OUT = {
     "Tensor.record_stream": "as Tensor.cuda", "Tensor.__cuda_array_interface__": "as Tensor.cuda",
     "Tensor.data_ptr": "an address",
     "Tensor.__dlpack__": "a capsule: from_dlpack calls it",
+    "Tensor.__delitem__": "both refuse it: tests/python has it",
     "Tensor.__setstate__": "the two store different things: tests/python has copies by pickle",
     "Tensor.__array_wrap__": "called by NumPy, which the operators with arrays do",
     "set_rng_state": "a state of PyTorch's generator means nothing to ember's",

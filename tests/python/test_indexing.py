@@ -129,6 +129,8 @@ def test_rearranging(device):
     assert x.roll(2, 1).tolist() == np.roll(ARRAY, 2, 1).tolist()
     assert x[0].tril().tolist() == np.tril(ARRAY[0]).tolist()
     assert x[0].triu(1).tolist() == np.triu(ARRAY[0], 1).tolist()
+    assert x.transpose(0, 2)[:, 1:].tril(-1).tolist() == np.tril(ARRAY.T[:, 1:], -1).tolist()
+    assert torch.triu(x, -(2 ** 63)).tolist() == ARRAY.tolist()
     assert x[0, 0].repeat(2, 3).tolist() == np.tile(ARRAY[0, 0], (2, 3)).tolist()
     assert x.cumsum(1).tolist() == ARRAY.cumsum(1).tolist()
     assert torch.cumsum(x, dim=-1, dtype=torch.float64).dtype == torch.float64
@@ -150,8 +152,10 @@ def test_one_element_behind_a_mask_is_converted(mask, device):
         x[mask] = value
         assert x[0, 0].item() == 7 and x.sum().item() in (7, 14, 28)
         before = x.tolist()
-        for anything in (value, torch.ones(7), [1, 2, 3], 5, None):
+        for anything in (value, torch.ones(7), [1, 2, 3], 5):
             x[False] = anything
+        with pytest.raises(TypeError):
+            x[False] = None
         assert x.tolist() == before
     with pytest.raises(RuntimeError, match="without overflow"):
         x.to(torch.int8)[torch.tensor([True, False], device=device)] = 300

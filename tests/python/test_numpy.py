@@ -246,6 +246,10 @@ def test_dlpack_round_trip(device):
     assert torch.from_dlpack(capsule).tolist() == x.tolist()
     with pytest.raises(RuntimeError, match="DLTensor capsules can be consumed only once"):
         torch.from_dlpack(capsule)
+    for other, kind in ((3, "int"), ([1.0], "list"), (None, "NoneType")):
+        with pytest.raises(RuntimeError, match=f"__dlpack_device__, or a DLPack capsule, got {kind}; "
+                                               "ember.tensor makes"):
+            torch.from_dlpack(other)
     assert torch.from_dlpack(torch.empty(0, 2, device=device)).shape == (0, 2)
     assert torch.from_dlpack(torch.tensor(3, device=device)).item() == 3
 

@@ -47,7 +47,7 @@ def test_every_name_is_declared(name, module):
         value = getattr(module, public_name)
         if isinstance(value, type) and isinstance(names[public_name], set):
             members = {n for n in vars(value) if not n.startswith("_")
-                       and (callable(getattr(value, n)) or isinstance(vars(value)[n], property))}
+                       and (callable(getattr(value, n, None)) or isinstance(vars(value)[n], property))}
             assert members - names[public_name] == set(), public_name
 
 

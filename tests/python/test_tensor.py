@@ -224,6 +224,29 @@ def test_missing_names():
         from ember import linspace  # noqa: F401
 
 
+def test_missing_gradients():
+    """What torch.Tensor has for gradients says that there are none, and is missing for hasattr."""
+    x = torch.ones(2)
+    for name in "backward", "grad", "requires_grad", "requires_grad_":
+        with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}': ember "
+                                                 "computes no gradients"):
+            getattr(x, name)
+        assert not hasattr(x, name) and not hasattr(torch.Tensor, name)
+    with pytest.raises(AttributeError, match="no attribute 'backwards'$"):
+        x.backwards
+
+
+def test_refusals_say_what_to_do():
+    x = torch.ones(2)
+    for make in (lambda: torch.Tensor(2, 3), lambda: torch.Tensor([1.5]), torch.Tensor,
+                 lambda: torch.Tensor(data=x)):
+        with pytest.raises(TypeError, match=r"ember.empty\(2, 3\) makes one of these sizes"):
+            make()
+    with pytest.raises(TypeError, match="Tensor does not support deleting items.*ember.cat"):
+        del x[0]
+    assert x.shape == (2,)
+
+
 def test_result_type():
     """torch names the arguments by what they are."""
     x = torch.ones(2, dtype=torch.int32)

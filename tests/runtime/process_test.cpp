@@ -132,6 +132,7 @@ TEST(Environment, WithoutTheCudaObject) {
       EXPECT_FALSE(is_available());
       EXPECT_ERROR(init(), AssertionError, "Torch not compiled with CUDA enabled");
       EXPECT_ERROR(init(), AssertionError, "EMBER_DEVICES=sim:2");
+      EXPECT_ERROR(init(), AssertionError, "in Python ember.cuda.simulate(2)");
     }
     EXPECT_TRUE(get_arch_list().empty());
     unsetenv("CUDA_VISIBLE_DEVICES");

@@ -88,6 +88,8 @@ def assigned_value(d):
     scalar = re.match(r"np\.(?!array)\w+\((.*)\)$", value)
     array = f"({value}).copy()" if value.startswith("np.array") else value
     value = scalar[1] if scalar else f"torch.tensor({array})"
+    if "complex" in value and not d.inputs["a"].is_complex():
+        return True  # what is no part of an array is left out, as in `tensor`
     return agrees(d, f"{at} = {value}; r = None")
 
 
@@ -133,6 +135,14 @@ def clamp_between_tensor_and_number(d):
         d, rf"arguments - got \((Tensor, )?(Tensor, (max=)?{NUMBER}|{NUMBER}, (max=)?"
            rf"Tensor)|max=({NUMBER}, min=Tensor|Tensor, min={NUMBER})"
            rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError) and tensors_agree(d)
+
+
+@known("**Forms of arguments**")
+def clamp_between_number_and_point(d):
+    """torch takes a bound without dimensions as a number, which wraps around in the dtype of others."""
+    return (plain_name(d) in ("clamp", "clip") and d.kind in ("values", "input: values", "dtype")
+            and any(x.dim() == 0 for name, x in d.inputs.items() if name != "a")
+            and re.search(rf"(\(|=|, )({NUMBER_TEXT})[,)]", d.program.call) is not None)
 
 
 @known("**Forms of arguments**")

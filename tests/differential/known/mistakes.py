@@ -32,7 +32,7 @@ def string_as_an_index(d):
 # What PyTorch says of an argument of a wrong kind where it is no TypeError.
 WRONG_KIND = (r"Overflow when unpacking|by name, got|dimname \(string\)|^Name '|has no attribute"
               r"|start must be an 0-dim|device type at start|Invalid device string"
-              r"|rounding_mode to be one of")
+              r"|rounding_mode to be one of|cannot be converted to type double")
 
 
 @known("**Of several mistakes**")
@@ -43,7 +43,8 @@ def kinds_of_arguments_first(d):
             and (re.search(WRONG_KIND, str(d.torch_error)) is not None
                  or plain_name(d) in ("var", "std") and "correction=" in d.program.call
                  or plain_name(d) == "scatter" and "reduce=b'" in d.program.call
-                 or plain_name(d) in ("add", "sub", "subtract", "norm", "deepcopy")))
+                 or plain_name(d) in ("add", "sub", "subtract", "addcmul", "addcdiv", "norm",
+                                      "deepcopy")))
 
 
 @known("**Of several mistakes**")
@@ -85,19 +86,20 @@ def dtype_and_another_mistake_of_an_index(d):
 TOPICS = {
     "dimension": "Dimension out of range|Dimension specified as|Indexing dim|too many indices"
                  "|Expected reduction dim|at least a 1-dimensional"
-                 "|Index is supposed to be a vector",
+                 "|Index is supposed to be a vector|Index should have dimension",
     "shared memory": "single memory location",
     "sizes": "Number of indices|slice shapes|dimensionality|shape must match|must match except"
              "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized"
-             "|setStorage",
+             "|setStorage|non-empty list",
     "conversion": "cannot be converted|Converting complex|[oO]verflow|outside the range of int64",
     "a factor": "argument (alpha|beta) must",
     "repetition": "appears multiple times",
     "dtype": "not implemented for|scalar type|[dD]type|can't be cast to the desired output",
     "bounds": r"index out of range|index \S+ is out of bounds|out of DATA bounds",
-    "a number": "non-negative|must be greater|unsupported range|step",
+    "a number": "non-negative|must be greater|unsupported range|step|expects \\w+ >",
     "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
-                   "|must be torch.dtype",
+                   "|must be torch.dtype|must be float, not Tensor"
+                   "|invalid combination of arguments",
     "a reduction": "reduce argument must be",
     "a device": "device string|^Expected one of cpu",
     "a value": r"^can't assign an? \S+ to a ",

@@ -210,11 +210,12 @@ def all_of_numbers(d):
             and agrees(d, re.sub(r", out=\w+", "", d.program.call), both=True))
 
 
-@known("**A factor of zero**")
+@known("**A factor of zero, or an infinite one**")
 def factor_of_zero(d):
     factors = re.findall(r"(?:alpha|beta)=([^=]*)(?=, \w+=|\)$)", d.program.call)
     return (plain_name(d) in ("addmm", "baddbmm") and d.kind in ("values", "input: values")
-            and any(is_zero(d, one) for one in factors) and all(has_nan(x) for x, _ in d.elements))
+            and any(is_zero(d, one) or "inf" in one for one in factors)
+            and all(has_nan(x) for x, _ in d.elements))
 
 
 def is_zero(d, text):

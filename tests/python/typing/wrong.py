@@ -29,6 +29,8 @@ torch.randn(3, generator=1)  # wrong
 torch.from_numpy([1, 2])  # wrong
 torch.zeros_like(3)  # wrong
 torch.no_such_function(x)  # wrong
+torch.from_dlpack(3)  # wrong
+torch.Tensor(2, 3)  # wrong
 
 # Dtypes and devices.
 torch.device(1.5)  # wrong
@@ -78,6 +80,8 @@ x[1.5]  # wrong
 x[0, "a"]  # wrong
 x[0] = "a"  # wrong
 x["a"] = 0  # wrong
+del x[0]  # wrong
+x.backward()  # wrong
 x.shape = (3, 2)  # wrong
 for row in x:
     line: int = row  # wrong

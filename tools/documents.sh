@@ -26,10 +26,15 @@ headings() {
   without_code "$1" | sed -nE 's/^#+ +//p' | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
-# Environment variables that the library reads and docs/environment.md does not explain.
+# Environment variables that the library reads, or that tests may be given, and docs/environment.md
+# does not explain.
 unexplained_variables() {
   local name
-  { grep -rhoE 'env::(get|flag)\("[A-Z_0-9]+"' ember || true; } | cut -d'"' -f2 | sort -u |
+  {
+    grep -rhoE 'env::(get|flag)\("[A-Z_0-9]+"' ember || true
+    grep -rhoE -e '(getenv|environ\.get|number_from)\("EMBER_[A-Z_]+"' \
+      -e '"EMBER_[A-Z_]+" in os\.environ' tests || true
+  } | cut -d'"' -f2 | sort -u |
     while read -r name; do
       grep -sqwF "$name" docs/environment.md || say "docs/environment.md: $name is not explained"
     done

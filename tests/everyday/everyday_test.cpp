@@ -73,6 +73,15 @@ TEST(Everyday, ChangesInPlace) {
   EXPECT_EQ(values<double>(x), (Doubles{4, 6, 100}));
 }
 
+TEST(Everyday, HasOtherNames) {
+  const auto made = everyday::other_names();
+  const std::vector<Doubles> expected{{3.5, 4}, {0, 1},       {3.5, 4},         {3.5, 2},    {3.5},
+                                      {10.5},   {1, 0, 1, 2}, Doubles(4, 10.5), {1, 1, 1, 1}};
+  ASSERT_EQ(made.size(), expected.size());
+  for (std::size_t i = 0; i < made.size(); ++i)
+    EXPECT_EQ(values<double>(made[i]), expected[i]) << i;
+}
+
 TEST(Everyday, Prints) {
   EXPECT_EQ(everyday::printed("cuda:1"),
             "[2, 3] float64 cuda:1 tensor([1., 1., 1.], dtype=torch.float64)");

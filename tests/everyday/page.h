@@ -84,6 +84,29 @@ inline double by_accessor(const Tensor& x) {
 /// What is handed on by const reference can be changed in place.
 inline void in_place(const Tensor& x) { x.add_(1).mul_(2).clamp_(0, 100); }
 
+/// The right column of "Other names" in docs/tensors.md.
+inline std::vector<Tensor> other_names() {
+  const Tensor x = ember::tensor({{3.5, 1.0}, {2.0, 4.0}});
+  const auto [values, indices] = x.max(0);
+  const ember::Shape sizes = x.sizes();
+  const ember::Scalar number = x[0][0].item();
+  const ember::Options pinned{ember::float32, "cpu", true};
+  float mine[] = {1, 2};
+  int released = 0;
+  (void)ember::from_blob(mine, {2}, ember::float32, [&] { ++released; });
+  return {
+      values,
+      indices,
+      x.max(0).values,
+      x.index({ember::Ellipsis, 0}),
+      x.index({ember::None, ember::Slice(0, 1), 0}),
+      x.sum({}, false, ember::float64),
+      ember::div(x, 2, ember::Rounding::floor).to(ember::int32),
+      ember::full(sizes, number.to<float>() + x[0][0].item<float>() + *x.data_ptr<const float>()),
+      ember::tensor({(x == x).all().item<bool>(), x.is(x), pinned.pinned, released == 1}),
+  };
+}
+
 /// Everything prints.
 inline std::string printed(ember::Device device) {
   std::ostringstream out;

@@ -29,6 +29,28 @@ int main() {
   ember::Device place = 1;  // deleted
 #elif CASE == 12
   x.max(0);  // nodiscard
+#elif CASE == 13
+  auto y = x && x;  // invalid operands\|operator&&
+#elif CASE == 14
+  auto y = !x;  // operator!\|invalid argument type
+#elif CASE == 15
+  if (x) return 1;  // bool
+#elif CASE == 16
+  if (x == x) return 1;  // bool
+#elif CASE == 17
+  auto y = x << 1;  // operator<<\|invalid operands
+#elif CASE == 18
+  x &= x;  // operator&=\|overloaded '&='
+#elif CASE == 19
+  auto y = x[x > 0];  // operator\[\]
+#elif CASE == 20
+  auto y = x.index({"...", 0});  // index
+#elif CASE == 21
+  auto y = std::get<0>(x.max(0));  // get
+#elif CASE == 22
+  static_cast<const ember::Tensor&>(x) += 1;  // discards\|overloaded '+='
+#elif CASE == 23
+  x %= x;  // operator%=\|overloaded '%='
 #endif
   return 0;
 }

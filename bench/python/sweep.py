@@ -232,7 +232,7 @@ def device_burst(t):
     return burst
 
 
-def least(calls, bursts, quick):
+def least(calls, bursts, on_cpu, quick):
     """Seconds per call of each: the least of rounds in which they take turns."""
     once = []
     for call, burst in zip(calls, bursts):
@@ -241,11 +241,14 @@ def least(calls, bursts, quick):
     if quick:
         return once
     count = max(1, min(200, int(3e-3 / max(once))))
-    rounds = max(3, min(15, int(0.2 / (count * sum(once)))))
+    # On the CPU whatever else runs there disturbs, the other library's threads first of all, until
+    # they have stopped looking for work.
+    rounds = max(3, min(15 if on_cpu else 8, int(0.2 / (count * sum(once)))))
+    pause = 0.004 if on_cpu else 0
     times = [[], []]
     for turn in range(rounds):
         for which in ((0, 1), (1, 0))[turn % 2]:
-            time.sleep(0.004)  # until the other library's threads have stopped looking for work
+            time.sleep(pause)
             calls[which]()
             times[which].append(bursts[which](calls[which], count))
     return [min(each) for each in times]
@@ -288,7 +291,7 @@ def run_case(name, dtype, layout, call, compare, data, arguments):
     on_cpu = arguments.device == "cpu"
     bursts = [host_burst(t, on_cpu) if on_cpu or arguments.host else device_burst(t)
               for t, _ in data]
-    ours, theirs = least(calls, bursts, arguments.quick)
+    ours, theirs = least(calls, bursts, on_cpu, arguments.quick)
     return {"ours": ours * 1e6, "torch": theirs * 1e6, "ratio": ours / theirs}
 
 

@@ -279,31 +279,22 @@ void DeviceAllocator::set_limit(std::size_t bytes) {
   limit_ = bytes;
 }
 
-void DeviceAllocator::catch_up() {
+// While shards are open, the levels hold what has been granted to them and was not used: that is
+// taken back to look.
+std::int64_t DeviceAllocator::level(std::int64_t (Stats::*read)() const noexcept) {
   if (!passed() && !ledger_.shards.open()) [[likely]]
-    return;
+    return (ledger_.stats.*read)();
   const Lock lock(*this);
   renew();
   ledger_.shards.settle(ledger_.stats);
   if (ledger_.shards.idle()) close_shards();
+  return (ledger_.stats.*read)();
 }
 
-std::int64_t DeviceAllocator::allocated() {
-  catch_up();
-  return ledger_.stats.allocated();
-}
-std::int64_t DeviceAllocator::max_allocated() {
-  catch_up();
-  return ledger_.stats.max_allocated();
-}
-std::int64_t DeviceAllocator::reserved() {
-  catch_up();
-  return ledger_.stats.reserved();
-}
-std::int64_t DeviceAllocator::max_reserved() {
-  catch_up();
-  return ledger_.stats.max_reserved();
-}
+std::int64_t DeviceAllocator::allocated() { return level(&Stats::allocated); }
+std::int64_t DeviceAllocator::max_allocated() { return level(&Stats::max_allocated); }
+std::int64_t DeviceAllocator::reserved() { return level(&Stats::reserved); }
+std::int64_t DeviceAllocator::max_reserved() { return level(&Stats::max_reserved); }
 
 cuda::MemoryCounters DeviceAllocator::counters() {
   const Lock lock(*this);

@@ -119,7 +119,7 @@ class DeviceAllocator {
   std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_relaxed); }
   bool passed() const noexcept { return source_.epoch() != epoch(); }
   void renew() noexcept EMBER_REQUIRES(ledger_.mutex);
-  void catch_up();
+  std::int64_t level(std::int64_t (Stats::*read)() const noexcept);
   void drop_unused_pools() EMBER_REQUIRES(ledger_.mutex);
 
   // growth.cpp: memory from the device and back.

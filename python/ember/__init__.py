@@ -25,6 +25,10 @@ class _NoGradients:
         raise AttributeError(f"'Tensor' object has no attribute '{self.name}': ember computes no "
                              "gradients (docs/differences.md)")
 
+    def __set__(self, tensor: object, value: object) -> None:
+        if value is not None and value is not False:  # what holds anyhow may be said
+            self.__get__(tensor)
+
 
 for _name in ("backward", "detach_", "grad", "grad_fn", "is_leaf", "register_hook", "requires_grad",
               "requires_grad_", "retain_grad", "retains_grad"):

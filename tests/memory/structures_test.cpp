@@ -236,7 +236,8 @@ TEST_F(ShardsTest, AnotherThreadsBlocksAreFoundAndNoShardKeepsTooMuch) {
   EXPECT_GT(kept, 100U);
   EXPECT_LT(kept, 10'000U);
   EXPECT_FALSE(shards_.put(block_in_hand(std::size_t{1} << 30)));
-  // Threads get the shards in turn, so of two that start now one at least has another than this one.
+  // Threads get the shards in turn, so of two that start now one at least has another than this
+  // one.
   std::size_t taken = 0;
   int others = 0;
   for (int i = 0; i < 2; ++i) {

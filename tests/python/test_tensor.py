@@ -232,6 +232,11 @@ def test_missing_gradients():
                                                  "computes no gradients"):
             getattr(x, name)
         assert not hasattr(x, name) and not hasattr(torch.Tensor, name)
+    with pytest.raises(AttributeError, match="computes no gradients"):
+        x.requires_grad = True
+    x.requires_grad = False
+    x.grad = None
+    assert not vars(x)
     with pytest.raises(AttributeError, match="no attribute 'backwards'$"):
         x.backwards
 

@@ -117,10 +117,11 @@ Shape output_strides(OpId op, const Shape& sizes, Inputs inputs) {
 }
 
 /// Numbers that stand for elements have to be some; those that are only computed with need not: an
-/// integer wraps around then, a 16-bit float becomes what the wider one is rounded to.
+/// integer wraps around then, a 16-bit float becomes what the wider one is rounded to. Of `where`,
+/// 16-bit floats are infinite where a number is too large, as in torch.
 bool takes_elements(OpId op, Dtype computed) {
   switch (op) {
-    case OpId::where:
+    case OpId::where: return !is_floating_point(computed) || item_size(computed) > 2;
     case OpId::clamp:
     case OpId::maximum:
     case OpId::minimum:

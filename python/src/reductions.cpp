@@ -294,6 +294,10 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
   };
   both(tensor, m, "count_nonzero", count, "How many elements are not zero.",
        nb::arg("dim") = nb::none());
+  tensor.def("count_nonzero", [](const Tensor& self, const nb::args& dims) {
+    const Shape each = shape_of(dims);
+    return unlocked([&] { return count_nonzero(self, each); });
+  });
   define_extreme(
       tensor, m, "max", ResultType("torch.return_types.max"), ops::OpId::maximum, EMBER_CALL(max),
       EMBER_CALL(max_out), EMBER_CALL(max), EMBER_CALL(max_out),

@@ -216,8 +216,12 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "__int__",
           [](const Tensor& self) -> nb::object {
-            const nb::object number = to_python(real_element(self, "int64_t"));
-            return nb::steal(PyNumber_Long(number.ptr()));
+            const Scalar element = real_element(self, "int64_t");
+            // As torch has it: the real part of a complex number has to fit into 64 bits, and a
+            // float becomes the int that Python makes of it.
+            if (is_complex_dtype(self.dtype()) && !fits(element, Dtype::int64))
+              throw Error("value cannot be converted to type int64_t without overflow");
+            return nb::steal(PyNumber_Long(to_python(element).ptr()));
           },
           nb::sig("def __int__(self) -> int"))
       .def(

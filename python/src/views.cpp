@@ -117,6 +117,8 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
   tensor
       .def("permute",
            [](const Tensor& self, const nb::args& dims) { return self.permute(shape_of(dims)); })
+      .def("squeeze",
+           [](const Tensor& self, const nb::args& dims) { return self.squeeze(shape_of(dims)); })
       .def("reshape",
            [](const Tensor& self, const nb::args& shape) {
              const Shape sizes = shape_of(shape);

@@ -426,6 +426,14 @@ TEST(Where, Chooses) {
   EXPECT_EQ(where(condition, 1, 2.5).dtype(), float32);
   EXPECT_EQ(where(condition, x.to(float16), x.to(float64)).dtype(), float64);
   EXPECT_EQ(where(condition.view({3, 1}), x, x).sizes(), Shape({3, 3}));
+  // Numbers too large: 16-bit floats are infinite, all else refuses them.
+  for (const Dtype dtype : {float16, bfloat16})
+    EXPECT_EQ(values<float>(where(condition, ones({3}, dtype), -1e300)),
+              std::vector<float>({1, -INFINITY, 1}));
+  EXPECT_ERROR((void)where(condition, x, 1e300), Error,
+               "value cannot be converted to type float32 without overflow: 1e+300");
+  EXPECT_ERROR((void)where(condition, ones({3}, int8), 300), Error,
+               "value cannot be converted to type int8 without overflow: 300");
   EXPECT_ERROR(
       where(x, 1, 2), Error,
       "where expected condition to be a boolean tensor, but got a tensor with dtype Float");

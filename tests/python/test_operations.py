@@ -59,6 +59,7 @@ def test_truth(device):
     assert byte.all(dim=1).dtype == byte.any().dtype == torch.uint8
     assert byte.all(dim=1).tolist() == [0, 1] and byte.any().item() == 1
     assert torch.count_nonzero(x).item() == 3
+    assert x.count_nonzero(0, 1).item() == 3
     assert x.sum(dtype=torch.float64).dtype == torch.float64
     assert x.sum().dtype == torch.int64
     with pytest.raises(RuntimeError, match="could not infer output dtype"):

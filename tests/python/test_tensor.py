@@ -169,6 +169,10 @@ def test_numbers(device):
     with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without"):
         int(z + 1j)
     assert int(torch.tensor(1e30, dtype=torch.float64)) == int(1e30)
+    for number in float("inf"), float("nan"), 1e30:  # int64 only, if it is complex
+        with pytest.raises(RuntimeError, match="to type int64_t without overflow"):
+            int(torch.tensor(complex(number, 0)))
+    assert int(torch.tensor(-2.75 + 0j)) == -2
 
 
 def test_format():

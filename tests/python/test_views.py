@@ -79,9 +79,14 @@ def test_squeeze_several(device):
     x = torch.ones(1, 2, 1, 3, device=device)
     assert x.squeeze((0, 2)).shape == torch.squeeze(x, dim=[0, -2]).shape == (2, 3)
     assert x.squeeze(()).shape == x.shape and x.squeeze(0).shape == (2, 1, 3)
+    assert x.squeeze(0, 2).shape == (2, 3) and x.squeeze(0, 1, -2).shape == (2, 3)
     assert x.squeeze().shape == x.squeeze(None).shape == (2, 3)
     with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
         x.squeeze((0, 0))
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
+        x.squeeze(0, 0)
+    with pytest.raises(TypeError):
+        torch.squeeze(x, 0, 2)
     with pytest.raises(IndexError, match="but got 7"):
         x.squeeze((7,))
 

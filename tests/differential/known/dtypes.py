@@ -44,13 +44,22 @@ def more_dtypes(d):
     return re.search("can't be cast to|single memory location", str(d.ember_error))
 
 
+def promoted(torch, tensors):
+    """Those without dimensions count for less, as in an operation."""
+    kinds = []
+    for which in (lambda one: one.dim() > 0), (lambda one: one.dim() == 0):
+        dtypes_of = [one.dtype for one in tensors if which(one)]
+        if dtypes_of:
+            kinds.append(functools.reduce(torch.promote_types, dtypes_of))
+    if len(kinds) == 1:
+        return kinds[0]
+    return torch.result_type(torch.empty(1, dtype=kinds[0]), torch.empty((), dtype=kinds[1]))
+
+
 def floats_agree(d):
     """Whether the same elements in the dtype that they are promoted to give the same result."""
-    torch = d.modules[0]
-    values = list(d.inputs.values())
-    kind = functools.reduce(torch.promote_types, [
-        torch.result_type(one, other) for one in values for other in values])
-    kind = kind if kind.is_floating_point or kind.is_complex else torch.float32
+    kind = promoted(d.modules[0], d.inputs.values())
+    kind = kind if kind.is_floating_point or kind.is_complex else d.modules[0].float32
 
     def converted(_, tree):
         text = ast.unparse(tree)

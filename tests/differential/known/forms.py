@@ -27,7 +27,8 @@ def tensors_agree(d):
 
     Beside others without dimensions they may give another dtype.
     """
-    if all(value.dim() == 0 for value in d.inputs.values()):
+    floats = [one for one in d.inputs.values() if one.is_floating_point() or one.is_complex()]
+    if all(one.dim() == 0 for one in floats or d.inputs.values()):
         return True
     wide = dtypes(d) & {"float64", "complex128"}
 
@@ -67,7 +68,7 @@ def keepdim_alone(d):
     if plain_name(d) not in ("sum", "mean", "prod"):
         return False
     if torch_says(d, r"got \([^)]*out=\w+[^)]*\)", TypeError):
-        found = not torch_says(d, r"got \([^)]*\b(dim=|axis=|int|list|tuple|NoneType|Size)")
+        found = not torch_says(d, r"got \([^)]*\b(dim=|axis=|int|list|tuple|(?<!out=)NoneType|Size)")
     else:
         found = torch_says(
             d, r"invalid combination of arguments - got \((input=)?(Tensor, )?"
@@ -184,11 +185,12 @@ def no_size(d):
 
 
 @known("**Forms of arguments**")
-def bool_or_tensor_as_an_int(d):
-    """Only where an int in its place gives the same result."""
+def bool_or_tensor_as_a_number(d):
+    """Only where a number in its place gives the same result."""
     if d.name == "result_type" or d.name.startswith("Tensor.") and "out=" in d.program.call:
         return False
     if not torch_says(d, "combination of arguments|must be (int|tuple of ints), not (bool|Tensor)"
+                         "|must be float, not Tensor"
                          "|must be tuple of ints, but found", TypeError):
         return False
     call = d.program.call
@@ -197,7 +199,7 @@ def bool_or_tensor_as_an_int(d):
     numbers.append(re.sub(r"(?<=[(\[ =])(True|False)", lambda m: str(int(m[0] == "True")), call))
     tensors = [re.sub(rf"([(\[]|, |=){name}(?=[,)])", rf"\1{plain.format(name)}", d.program.call)
                for name, value in d.inputs.items() if value.numel() == 1
-               for plain in ("int({})", "[int({})]")]
+               for plain in ("int({})", "[int({})]", "float({})")]
     return any(one != d.program.call and agrees(d, one) for one in [*numbers, *tensors])
 
 

@@ -88,7 +88,7 @@ TOPICS = {
                  "|Expected reduction dim|at least a 1-dimensional"
                  "|Index is supposed to be a vector|Index should have dimension",
     "shared memory": "single memory location",
-    "sizes": "Number of indices|slice shapes|dimensionality|shape must match|must match except"
+    "sizes": "Number of indices|same number of dimensions|slice shapes|dimensionality|shape must match|must match except"
              "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized"
              "|setStorage|non-empty list",
     "conversion": "cannot be converted|Converting complex|[oO]verflow|outside the range of int64",
@@ -98,7 +98,7 @@ TOPICS = {
     "bounds": r"index out of range|index \S+ is out of bounds|out of DATA bounds",
     "a number": "non-negative|must be greater|unsupported range|step|expects \\w+ >",
     "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
-                   "|must be torch.dtype|must be float, not Tensor"
+                   "|expected ints or one sequence of ints|must be torch.dtype|must be float, not Tensor"
                    "|invalid combination of arguments",
     "a reduction": "reduce argument must be",
     "a device": "device string|^Expected one of cpu",

@@ -61,14 +61,14 @@ def output_of_a_lesser_kind(d):
 @known("**Outputs**")
 def output_of_shared_elements_is_resized(d):
     return (d.kind == "torch raises RuntimeError" and "out=" in d.program.call
-            and plain_name(d) in ("take", "masked_select", "index_select")
+            and plain_name(d) in ("take", "masked_select", "index_select", "nonzero")
             and "single memory location" in str(d.torch_error))
 
 
 @known("**Outputs**")
 def empty_output_of_normal(d):
     if d.name == "normal" and d.kind in ("shape", "input: shape"):
-        return d.torch == (0,) and "out=" in d.program.call
+        return 0 in d.torch and "out=" in d.program.call
     return (d.name == "normal" and d.kind == "torch raises RuntimeError"
             and "must match the size of tensor b (0)" in str(d.torch_error))
 
@@ -91,7 +91,7 @@ def output_resized_by_an_error(d):
 @known("**A reduction into its own input**")
 def reduction_into_its_input(d):
     """torch overwrites what it has not read yet; ember agrees with what it gives for a copy."""
-    if plain_name(d) not in REDUCTIONS or "out=a)" not in d.program.call:
+    if plain_name(d) not in REDUCTIONS or not re.search(r"out=a[,)]", d.program.call):
         return False
     if d.kind in ("values", "input: values"):
         copied = re.sub(r"\((input=|x=|a=)?a\b", r"(\1a.clone()", d.program.call)

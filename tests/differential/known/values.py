@@ -174,7 +174,7 @@ def negative_of_the_smallest(d):
 def sum_of_integers_that_cancel(d):
     """The largest integers of a dtype are summed as floats, which hold them in part only."""
     return (plain_name(d) in ("sum", "mean", "cumsum") and d.kind == "values"
-            and re.search("dtype=torch.b?float", d.program.call)
+            and re.search(r"dtype=torch\.(b?float|complex)", d.program.call)
             and re.search("2147483648|9223372036854775808", d.program.text))
 
 

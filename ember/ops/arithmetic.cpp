@@ -47,6 +47,16 @@ Scalar negative(const Scalar& number, Dtype dtype) {
   return -value.re;
 }
 
+/// A number is only computed with, as in x + y: integers wrap around, 16-bit floats are wider.
+Scalar product(const Scalar& y, const Scalar& alpha, Dtype dtype) {
+  return with_type(dtype, [&]<class T>() -> Scalar {
+    if constexpr (std::is_same_v<T, bool>)
+      return y;
+    else
+      return m::mul(y.to<Compute<T>>(), alpha.to<Compute<T>>());
+  });
+}
+
 /// addcmul computes x + y * z at once, in float for the 16-bit types.
 Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
                   const Scalar& alpha) {
@@ -64,7 +74,9 @@ Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
     const Tensor none = zeros({}, {Dtype::bool_, y.tensor()->device()});
     return call(plain, out, x, Operand(none.expand(y.tensor()->sizes())));
   }
-  return call(OpId::addcmul, out, x, y,
+  if (y.tensor() == nullptr) return call(plain, out, x, Operand(product(y.number(), alpha, dtype)));
+  const bool wraps = x.tensor() == nullptr && is_integral(dtype);
+  return call(OpId::addcmul, out, wraps ? Operand(product(x.number(), 1, dtype)) : x, y,
               Operand(plain == OpId::sub ? negative(alpha, dtype) : alpha));
 }
 

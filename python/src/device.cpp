@@ -276,12 +276,12 @@ bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
   return true;
 }
 
-Shape shape_of(const nb::args& args) {
+Shape shape_of(const nb::args& args, const char* name) {
   Sizes sizes;
   const nb::handle given = args.size() == 1 ? nb::handle(args[0]) : nb::handle(args);
   if (!load_sizes(given, sizes))
-    throw TypeError("size: expected ints or one sequence of ints, got " +
-                    std::string(nb::repr(args).c_str()));
+    throw TypeError(name + std::string(": expected ints or one sequence of ints, got ") +
+                    nb::repr(args).c_str());
   return sizes.shape();
 }
 

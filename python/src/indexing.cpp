@@ -336,7 +336,7 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       "The order reversed along dimensions.", nb::arg("dims"));
   tensor.def("flip", [](const Tensor& self, const nb::args& dims) {
     if (dims.size() == 0) throw TypeError("flip: dims: expected at least one");
-    const Shape turned = shape_of(dims);
+    const Shape turned = shape_of(dims, "dims");
     return unlocked([&] { return self.flip(turned); });
   });
   both(
@@ -368,7 +368,7 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       "repeat",
       [](const Tensor& self, const nb::args& repeats) {
         if (repeats.size() == 0) throw TypeError("repeat: repeats: expected at least one number");
-        const Shape counts = shape_of(repeats);
+        const Shape counts = shape_of(repeats, "repeats");
         return unlocked([&] { return self.repeat(counts); });
       },
       "Side by side, as often as the numbers say.");

@@ -192,7 +192,7 @@ struct Sizes {
 };
 bool load_sizes(nb::handle object, Sizes& sizes) noexcept;
 /// `f(2, 3)` and `f((2, 3))` mean the same. TypeError for anything else.
-Shape shape_of(const nb::args& args);
+Shape shape_of(const nb::args& args, const char* name = "size");
 
 /// A number where torch takes tensors without dimensions too, such as the value of full.
 struct NumberLike {

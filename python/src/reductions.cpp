@@ -295,7 +295,7 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
   both(tensor, m, "count_nonzero", count, "How many elements are not zero.",
        nb::arg("dim") = nb::none());
   tensor.def("count_nonzero", [](const Tensor& self, const nb::args& dims) {
-    const Shape each = shape_of(dims);
+    const Shape each = shape_of(dims, "dim");
     return unlocked([&] { return count_nonzero(self, each); });
   });
   define_extreme(

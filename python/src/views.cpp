@@ -115,13 +115,13 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
 
   // Sizes one by one.
   tensor
-      .def("permute",
-           [](const Tensor& self, const nb::args& dims) { return self.permute(shape_of(dims)); })
-      .def("squeeze",
-           [](const Tensor& self, const nb::args& dims) { return self.squeeze(shape_of(dims)); })
+      .def("permute", [](const Tensor& self,
+                         const nb::args& dims) { return self.permute(shape_of(dims, "dims")); })
+      .def("squeeze", [](const Tensor& self,
+                         const nb::args& dims) { return self.squeeze(shape_of(dims, "dim")); })
       .def("reshape",
            [](const Tensor& self, const nb::args& shape) {
-             const Shape sizes = shape_of(shape);
+             const Shape sizes = shape_of(shape, "shape");
              return unlocked([&] { return self.reshape(sizes); });
            })
       .def(

@@ -417,6 +417,21 @@ TEST(Devices, MustBeOne) {
   EXPECT_EQ((there * 2 + there).device().str(), kDevice);
 }
 
+// A number is only computed with, with a factor or without: integers wrap around, and 16-bit floats
+// are infinite where what comes out is too large.
+TEST(Numbers, WithAFactorAreComputedWithAsWithout) {
+  const Tensor bytes = tensor<std::uint8_t>({1, 2});
+  EXPECT_EQ(values<int>(add(bytes, 300, 3)), std::vector<int>({133, 134}));
+  EXPECT_EQ(values<int>(sub(bytes, 300, 3)), std::vector<int>({125, 126}));
+  EXPECT_EQ(values<int>(add(300, bytes, 2)), std::vector<int>({46, 48}));
+  EXPECT_EQ(values<int>(add(bytes, INT64_MIN, 3)), std::vector<int>({1, 2}));
+  const Tensor small = tensor<float>({1, 2}).to(float16);
+  EXPECT_EQ(values<float>(add(small, 1e6, 1e-3)), values<float>(small + 1000));
+  EXPECT_EQ(values<float>(add(small, 1e6, -3)), std::vector<float>({-INFINITY, -INFINITY}));
+  EXPECT_EQ(add(bytes, 0.5, 2).dtype(), float32);
+  EXPECT_EQ(values<float>(add(bytes, 0.5, 2.0)), std::vector<float>({2, 3}));
+}
+
 // It copies elements: NaN that is not chosen does not show; numbers decide the type.
 TEST(Where, Chooses) {
   const Tensor condition = tensor<bool>({true, false, true});

@@ -85,6 +85,8 @@ def test_squeeze_several(device):
         x.squeeze((0, 0))
     with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
         x.squeeze(0, 0)
+    with pytest.raises(TypeError, match="^dim: expected ints or one sequence of ints, got "):
+        x.squeeze("x")
     with pytest.raises(TypeError):
         torch.squeeze(x, 0, 2)
     with pytest.raises(IndexError, match="but got 7"):

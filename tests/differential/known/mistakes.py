@@ -39,7 +39,8 @@ WRONG_KIND = (r"Overflow when unpacking|by name, got|dimname \(string\)|^Name '|
 def kinds_of_arguments_first(d):
     """PyTorch speaks of the same argument, or would have another form of the call."""
     return (d.kind.endswith("/ TypeError)") and d.kind.startswith("class of error")
-            and "incompatible function arguments" in str(d.ember_error)
+            and re.search("incompatible function arguments|expected ints or one sequence of ints",
+                          str(d.ember_error))
             and (re.search(WRONG_KIND, str(d.torch_error)) is not None
                  or plain_name(d) in ("var", "std") and "correction=" in d.program.call
                  or plain_name(d) == "scatter" and "reduce=b'" in d.program.call
@@ -98,7 +99,8 @@ TOPICS = {
     "bounds": r"index out of range|index \S+ is out of bounds|out of DATA bounds",
     "a number": "non-negative|must be greater|unsupported range|step|expects \\w+ >",
     "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
-                   "|expected ints or one sequence of ints|must be torch.dtype|must be float, not Tensor"
+                   "|expected ints or one sequence of ints|slice indices must be"
+                   "|must be tuple of Tensors|must be torch.dtype|must be float, not Tensor"
                    "|invalid combination of arguments",
     "a reduction": "reduce argument must be",
     "a device": "device string|^Expected one of cpu",

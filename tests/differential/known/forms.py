@@ -141,7 +141,9 @@ def clamp_between_tensor_and_number(d):
 @known("**Forms of arguments**")
 def clamp_between_number_and_point(d):
     """torch takes a bound without dimensions as a number, which wraps around in the dtype of others."""
-    return (plain_name(d) in ("clamp", "clip") and d.kind in ("values", "input: values", "dtype")
+    return (plain_name(d) in ("clamp", "clip")
+            and (d.kind in ("values", "input: values", "dtype")
+                 or torch_says(d, "cannot be converted to type .* without overflow"))
             and any(x.dim() == 0 for name, x in d.inputs.items() if name != "a")
             and re.search(rf"(\(|=|, )({NUMBER_TEXT})[,)]", d.program.call) is not None)
 
@@ -276,7 +278,7 @@ def uint8_mask_in_an_assignment(d):
 
 @known("**Forms of arguments**")
 def bool_as_a_size(d):
-    return (plain_name(d).removeprefix("new_") in ("ones", "zeros", "empty", "full")
+    return (plain_name(d).removeprefix("new_") in ("ones", "zeros", "empty", "full", "narrow")
             and "scalar.isIntegral" in str(d.torch_error))
 
 

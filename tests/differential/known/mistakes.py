@@ -147,6 +147,6 @@ def large_int_for_a_float(d):
 
 
 @known("**Python ints beyond 64 bits**")
-def large_int_as_the_power_of_a_norm(d):
-    return (plain_name(d) == "norm" and d.kind == "class of error (OverflowError / TypeError)"
+def large_int_as_the_power_of_a_norm_or_a_dtype(d):
+    return (plain_name(d) in ("norm", "to") and d.kind == "class of error (OverflowError / TypeError)"
             and "int too big to convert" in str(d.torch_error))

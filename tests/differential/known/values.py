@@ -103,8 +103,9 @@ def calls_with_rounded_operands(d):
 @known("**Powers of minus infinity**")
 def square_root_of_minus_infinity(d):
     return (plain_name(d) in ("pow", "rpow", "ipow") and d.kind in ("values", "input: values")
-            and "float16" in dtypes(d) and "-inf" in d.program.text and "0.5" in d.program.text
-            and all(x in (0, math.inf) and y != y for x, y in d.elements))
+            and "float16" in dtypes(d) and "0.5" in d.program.text
+            and re.search(r"-inf|-0\.0", d.program.text) is not None
+            and all(x in (0, math.inf) and (y != y or y == -math.inf) for x, y in d.elements))
 
 
 @known("**Quotients of a complex number**")
@@ -152,7 +153,9 @@ def topk_in_order(d):
 
 @known("**The sign of zero**")
 def sign_of_zero(d):
-    return d.kind in ("sign of zero", "input: sign of zero") and plain_name(d) in SIGN_LEFT_OPEN
+    return d.kind in ("sign of zero", "input: sign of zero") and (
+        plain_name(d) in SIGN_LEFT_OPEN
+        or plain_name(d) in ("add", "sub", "subtract") and "alpha=" in d.program.call)
 
 
 @known("**Numbers that no integer holds**")

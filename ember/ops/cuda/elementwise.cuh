@@ -240,6 +240,20 @@ struct Offsets {
       i = rest;
     }
   }
+  /// Of P elements, the number `first` and every `step`th after it. Beyond `count` the last one is
+  /// found again, to be read and not written.
+  template <int P>
+  __device__ __forceinline__ void find(std::uint32_t first, int step, std::uint32_t count,
+                                       std::int32_t (&offsets)[kOperands][P]) const {
+#pragma unroll
+    for (int p = 0; p < P; ++p) {
+      const std::uint32_t i = first + p * step;
+      std::int32_t found[kOperands];
+      find(i < count ? i : count - 1, found);
+#pragma unroll
+      for (int k = 0; k < kOperands; ++k) offsets[k][p] = found[k];
+    }
+  }
 };
 
 /// What a block of the kernel that looks for its places does, in packs of N elements.
@@ -260,15 +274,7 @@ __global__ void __launch_bounds__(PlacesTile<N>::kThreads)
   constexpr int kStep = PlacesTile<N>::kThreads;
   const std::uint32_t first = blockIdx.x * PlacesTile<N>::kPerBlock + threadIdx.x;
   std::int32_t offsets[F::kInputs + 1][P];
-#pragma unroll
-  for (int p = 0; p < P; ++p) {
-    // Beyond the end the last pack is read again, and not written.
-    const std::uint32_t i = first + p * kStep;
-    std::int32_t found[F::kInputs + 1];
-    where.find(i < packs ? i : packs - 1, found);
-#pragma unroll
-    for (int k = 0; k <= F::kInputs; ++k) offsets[k][p] = found[k];
-  }
+  where.find(first, kStep, packs, offsets);
   [&]<int... k>(std::integer_sequence<int, k...>) {
     write_packs<F, N>(out, first, kStep, packs, offsets[0],
                       Reader<F, k, N, P, false, Fixed::ask>(in, offsets[k + 1])...);
@@ -361,9 +367,6 @@ struct Cube {
   using Computed = Compute<T>;
   static EMBER_HD T call(Compute<T> x) { return convert<T>(m::mul(m::mul(x, x), x)); }
 };
-
-template <class F, int... k>
-Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int, k...> inputs);
 
 template <class F>
 inline constexpr bool is_power = false;

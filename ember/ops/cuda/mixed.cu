@@ -71,15 +71,7 @@ __global__ void __launch_bounds__(kThreads)
                  Sources... in) {
   const std::uint32_t first = blockIdx.x * (kThreads * kEach) + threadIdx.x;
   std::int32_t offsets[F::kInputs + 1][kEach];
-#pragma unroll
-  for (int e = 0; e < kEach; ++e) {
-    // Beyond the end the last element is read again, and not written.
-    const std::uint32_t i = first + e * kThreads;
-    std::int32_t found[F::kInputs + 1];
-    where.find(i < count ? i : count - 1, found);
-#pragma unroll
-    for (int k = 0; k <= F::kInputs; ++k) offsets[k][e] = found[k];
-  }
+  where.find(first, kThreads, count, offsets);
   [&]<int... k>(std::integer_sequence<int, k...>) {
     [&](const auto&... readers) {
 #pragma unroll

@@ -18,12 +18,11 @@ struct ShortRows {
   KeyOrder order;
 };
 
-constexpr int kShortThreads = 256;
-
-template <class Key>
+/// `kRoom` elements fit into a block.
+template <class Key, int kRoom, int kShortThreads>
 __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(ShortRows args) {
-  __shared__ Key keys[kShortRow];
-  __shared__ std::uint32_t positions[kShortRow];
+  __shared__ Key keys[kRoom];
+  __shared__ std::uint32_t positions[kRoom];
   const unsigned entries = args.size * args.groups;
   const unsigned shift = __ffs(static_cast<int>(args.size)) - 1;
   const std::int64_t stride = std::int64_t{gridDim.x} * args.groups;
@@ -54,17 +53,17 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(ShortRows arg
   }
 }
 
-/// One launch. n is at most kShortRow.
-template <class Key>
+/// One launch. n is at most kRoom.
+template <class Key, int kRoom = kShortRow, int kShortThreads = 256>
 Status sort_short_rows(ShortRows args, const driver::CudaLaunch& on) {
   args.size = 1;
   while (args.size < args.n) args.size *= 2;
-  const std::int64_t most = kShortRow / args.size;
+  const std::int64_t most = kRoom / args.size;
   args.groups = static_cast<std::uint32_t>(args.rows < most ? args.rows : most);
   const std::int64_t blocks = (args.rows + args.groups - 1) / args.groups;
   const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 1 << 20 ? blocks : 1 << 20),
                                 kShortThreads};
-  return driver::cuda::start<&short_rows_kernel<Key>>(on, grid, args);
+  return driver::cuda::start<&short_rows_kernel<Key, kRoom, kShortThreads>>(on, grid, args);
 }
 
 }  // namespace ember::inline v0::ops::cuda

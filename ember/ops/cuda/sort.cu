@@ -285,13 +285,19 @@ Status sort_long_rows(const SortArgs& args, const CudaLaunch& on) {
   return {};
 }
 
+/// A few rows that just fit into a block's shared memory: a launch for each eight bits of the keys
+/// would take longer than one block for each row.
+constexpr int kFewRowsLength = 4096;
+bool few_rows_fit(const SortArgs& args) { return args.n <= kFewRowsLength && args.rows <= 64; }
+
 template <class Key>
 Status implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<SortArgs>();
-  if (args.n > kShortRow) return sort_long_rows<Key>(args, on);
   const auto n = static_cast<std::uint32_t>(args.n);
-  return sort_short_rows<Key>(
-      {args.in, args.values, args.indices, args.rows, n, n, 0, 0, args.order}, on);
+  const ShortRows rows{args.in, args.values, args.indices, args.rows, n, n, 0, 0, args.order};
+  if (args.n <= kShortRow) return sort_short_rows<Key>(rows, on);
+  if (few_rows_fit(args)) return sort_short_rows<Key, kFewRowsLength, 1024>(rows, on);
+  return sort_long_rows<Key>(args, on);
 }
 
 template <class Key>
@@ -300,7 +306,8 @@ Status needs(const driver::Params& params, driver::KernelNeeds& out) {
   if (args.n > kMaxSorted)
     return Status(Code::invalid_value, "sort: rows have " + std::to_string(args.n) +
                                            " elements, expected at most 2^32 - 1 on CUDA devices");
-  if (args.n > kShortRow) out.scratch = sort_plan(sizeof(Key), args.rows, args.n).bytes;
+  if (args.n > kShortRow && !few_rows_fit(args))
+    out.scratch = sort_plan(sizeof(Key), args.rows, args.n).bytes;
   return {};
 }
 

@@ -544,6 +544,9 @@ inline std::int32_t part_count(const ReduceArgs& args, std::size_t item) {
     blocks = (args.kept_size[0] + columns - 1) / columns * (args.outputs / args.kept_size[0]);
     least = 64;
   }
+  // Merging takes a launch more, for which so few would not make up.
+  constexpr std::int64_t kFewest = 4;
+  if (args.reduced < kFewest * least) return 1;
   const std::int64_t wanted = blocks <= kOneRound ? kOneRound : kManyRounds;
   if (blocks >= wanted) return 1;
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(

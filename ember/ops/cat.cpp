@@ -30,10 +30,11 @@ Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   for (std::int64_t i = 0; i < args.count; ++i) {
     const CatPart& part = parts[i];
     const std::int64_t length = part.end - begin;
-    const auto* in = on.at(static_cast<const std::byte*>(part.data), size(args.rows * length));
+    const auto* in = on.at(static_cast<const std::byte*>(part.data),
+                           size((args.rows - 1) * part.pitch + length));
     if (in == nullptr) return on.fault();
     for (std::int64_t row = 0; row < args.rows; ++row)
-      std::memcpy(out + size(row * args.pitch + begin), in + size(row * length), size(length));
+      std::memcpy(out + size(row * args.pitch + begin), in + size(row * part.pitch), size(length));
     begin = part.end;
   }
   return {};
@@ -60,11 +61,12 @@ class Batch {
   Batch(const Tensor& out, std::int64_t row_count, std::int64_t pitch)
       : out_(out), rows_(row_count), pitch_(pitch) {}
 
-  /// The input's rows, which are contiguous, begin at `begin` bytes of those of the output.
-  void add(const Tensor& input, std::int64_t begin, std::int64_t length) {
+  /// The input's rows have `length` adjacent bytes and lie `pitch` bytes apart; they begin at
+  /// `begin` bytes of those of the output.
+  void add(const Tensor& input, std::int64_t begin, std::int64_t length, std::int64_t pitch) {
     if (inputs_.empty()) begin_ = begin;
     inputs_.push_back(&input);
-    parts_.push_back({input.data_ptr(), begin + length});
+    parts_.push_back({input.data_ptr(), begin + length, pitch});
   }
 
   /// Moves what was collected. The inputs must still live.
@@ -75,10 +77,14 @@ class Batch {
     all |= static_cast<std::uintptr_t>(begin_);
     if (rows_ > 1) all |= static_cast<std::uintptr_t>(pitch_);
     for (const CatPart& part : parts_)
-      all |= reinterpret_cast<std::uintptr_t>(part.data) | static_cast<std::uintptr_t>(part.end);
+      all |= reinterpret_cast<std::uintptr_t>(part.data) | static_cast<std::uintptr_t>(part.end) |
+             (rows_ > 1 ? static_cast<std::uintptr_t>(part.pitch) : 0);
     const int shift = std::countr_zero(all);
     const std::int64_t unit = std::int64_t{1} << shift;
-    for (CatPart& part : parts_) part.end /= unit;
+    for (CatPart& part : parts_) {
+      part.end /= unit;
+      part.pitch /= unit;
+    }
     const auto count = static_cast<std::int64_t>(parts_.size());
     CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, {}};
     if (count <= kCatParts) {
@@ -163,20 +169,46 @@ Plan plan(std::span<const Tensor> tensors, std::int64_t dim) {
   return made;
 }
 
+/// How many elements the rows of a tensor lie apart that begin at `dim`; null if those are not
+/// adjacent elements, one distance apart.
+std::optional<std::int64_t> row_pitch(const Tensor& tensor, int dim) {
+  const auto extends = [&](std::int64_t stride, int d) {
+    return tensor.sizes()[d] == 1 || tensor.strides()[d] == stride;
+  };
+  std::int64_t length = 1;
+  for (int d = tensor.dim() - 1; d >= dim; --d) {
+    if (!extends(length, d)) return std::nullopt;
+    length *= tensor.sizes()[d];
+  }
+  std::optional<std::int64_t> pitch;
+  std::int64_t stride = 0;
+  for (int d = dim - 1; d >= 0; --d) {
+    if (tensor.sizes()[d] == 1) continue;
+    if (!pitch) pitch = stride = tensor.strides()[d];
+    if (tensor.strides()[d] != stride) return std::nullopt;
+    stride *= tensor.sizes()[d];
+  }
+  return pitch.value_or(length);
+}
+
 void fill(const Tensor& out, std::span<const Tensor> tensors, int dim) {
   if (out.numel() == 0) return;
   std::int64_t row_count = 1;
   for (int d = 0; d < dim; ++d) row_count *= out.sizes()[d];
-  std::int64_t inner = static_cast<std::int64_t>(out.element_size());
+  const auto item = static_cast<std::int64_t>(out.element_size());
+  std::int64_t inner = item;
   for (int d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
+  const bool whole = out.is_contiguous();
   Batch batch(out, row_count, inner * out.sizes()[dim]);
   std::int64_t at = 0;
   for (const Tensor& tensor : tensors) {
     if (left_out(tensor)) continue;
     const std::int64_t length = tensor.sizes()[dim];
     if (length == 0) continue;
-    if (out.is_contiguous() && tensor.is_contiguous() && tensor.dtype() == out.dtype()) {
-      batch.add(tensor, at * inner, length * inner);
+    const auto pitch =
+        whole && tensor.dtype() == out.dtype() ? row_pitch(tensor, dim) : std::nullopt;
+    if (pitch) {
+      batch.add(tensor, at * inner, length * inner, *pitch * item);
     } else {
       batch.flush();
       out.narrow(dim, at, length).copy_(tensor);
@@ -209,7 +241,7 @@ Tensor flat_cat(std::span<const Tensor* const> tensors) {
   for (const Tensor* tensor : tensors) {
     if (tensor->numel() == 0) continue;
     if (tensor->is_contiguous()) {
-      batch.add(*tensor, at * item, tensor->numel() * item);
+      batch.add(*tensor, at * item, tensor->numel() * item, tensor->numel() * item);
     } else {
       batch.flush();
       out.narrow(0, at, tensor->numel()).view(tensor->sizes()).copy_(*tensor);
@@ -224,8 +256,9 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   if (target.numel() == 0) return;
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
   const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
-  CatArgs args{target.data_ptr(), 1, bytes >> shift, 0, 1, {}};
-  args.parts[0] = {source.data_ptr(), bytes >> shift};
+  const std::int64_t units = bytes >> shift;
+  CatArgs args{target.data_ptr(), 1, units, 0, 1, {}};
+  args.parts[0] = {source.data_ptr(), units, units};
   if (cuda::observed()) [[unlikely]]
     run(at_with_peer(target, source), kernels[shift], args,
         std::array{writes(target), reads(source)});

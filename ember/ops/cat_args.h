@@ -10,12 +10,13 @@
 
 namespace ember::inline v0::ops {
 
-/// One input: contiguous, `rows` rows of `end` - (the end of the one before) units.
+/// One input: `rows` rows of `end` - (the end of the one before) adjacent units.
 struct CatPart {
   const void* data;
-  std::int64_t end;  ///< where its units end in a row of the output
+  std::int64_t end;    ///< where its units end in a row of the output
+  std::int64_t pitch;  ///< units from one of its rows to the next
 };
-EMBER_ARGUMENTS(CatPart, EMBER_FIELD(data), EMBER_FIELD(end))
+EMBER_ARGUMENTS(CatPart, EMBER_FIELD(data), EMBER_FIELD(end), EMBER_FIELD(pitch))
 
 /// More inputs than this are the context of the kernel, a CatTable.
 inline constexpr int kCatParts = 12;

@@ -2,6 +2,7 @@
 #include "ember/ops/cat.h"
 
 #include <array>
+#include <functional>
 #include <numeric>
 
 #include "ember/runtime/observer.h"
@@ -53,6 +54,20 @@ void check_cat(const std::vector<Tensor>& parts, int dim, const std::string& wha
   expect_same(cat(there, dim), here, 0, what);
 }
 
+/// How many kernels are launched meanwhile.
+int launches_of(const std::function<void()>& work) {
+  struct Counter : cuda::Observer {
+    int launches = 0;
+    void notice(const cuda::Activity& activity) noexcept override {
+      if (activity.kind == cuda::Activity::Kind::kernel_launched) ++launches;
+    }
+  } counter;
+  cuda::Observer* const before = cuda::set_observer(&counter);
+  work();
+  cuda::set_observer(before);
+  return counter.launches;
+}
+
 class CatDtypes : public ::testing::TestWithParam<int> {};
 
 TEST_P(CatDtypes, MovesEveryElement) {
@@ -78,36 +93,49 @@ INSTANTIATE_TEST_SUITE_P(All, CatDtypes, ::testing::Range(0, kDtypes), [](const 
 
 TEST(Cat, OfManyTensorsIsOneLaunch) {
   NEEDS_DEVICES(1);
-  struct Counter : cuda::Observer {
-    int launches = 0;
-    void notice(const cuda::Activity& activity) noexcept override {
-      if (activity.kind == cuda::Activity::Kind::kernel_launched) ++launches;
-    }
-  };
   for (const std::int64_t size : {1, 30, 1000}) {
     std::vector<Tensor> here;
     for (int i = 0; i < 500; ++i) here.push_back(numbered({2, size + i % 3}, Dtype::float32, i));
     check_cat(here, 1, "500 parts");
     std::vector<Tensor> there;
     for (const Tensor& part : here) there.push_back(part.to(kDevice));
-    Counter counter;
-    cuda::Observer* before = cuda::set_observer(&counter);
-    const Tensor made = cat(there, 1);
-    cuda::set_observer(before);
-    EXPECT_EQ(counter.launches, 1);
+    EXPECT_EQ(launches_of([&] { const Tensor made = cat(there, 1); }), 1);
   }
   std::vector<Tensor> few(20, numbered({3}, Dtype::int16, 0).to(kDevice));
-  Counter counter;
-  cuda::Observer* before = cuda::set_observer(&counter);
-  const Tensor made = cat(few);
-  cuda::set_observer(before);
-  EXPECT_EQ(counter.launches, 1);
+  EXPECT_EQ(launches_of([&] { const Tensor made = cat(few); }), 1);
+}
+
+// Slices of rows lie as far apart as the rows do.
+TEST(Cat, OfSlicesOfRowsIsOneLaunch) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::uint8, Dtype::float32, Dtype::complex128}) {
+    const Tensor wide = numbered({600, 70}, dtype, 0);
+    const Tensor deep = numbered({4, 9, 64}, dtype, 1);
+    const auto slices = [](const Tensor& matrix, const Tensor& block) {
+      return std::array<std::vector<Tensor>, 4>{{
+          {matrix.narrow(1, 3, 17), matrix.narrow(1, 0, 64), matrix, matrix.narrow(1, 69, 1)},
+          {block.narrow(1, 2, 3), block.narrow(1, 0, 8), block},
+          {block.narrow(1, 2, 3).narrow(0, 1, 1), block.select(0, 3).unsqueeze(0)},
+          {matrix.select(0, 1).unsqueeze(0).expand({5, 70}),
+           matrix.narrow(0, 7, 5).narrow(1, 6, 2)},
+      }};
+    };
+    const auto here = slices(wide, deep);
+    const auto there = slices(wide.to(kDevice), deep.to(kDevice));
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const std::string what = std::string(dtype_name(dtype)) + ", case " + std::to_string(i);
+      check_cat(here[i], 1, what);
+      Tensor made;
+      EXPECT_EQ(launches_of([&] { made = cat(there[i], 1); }), 1) << what;
+      expect_same(made, cat(here[i], 1), 0, what);
+    }
+  }
 }
 
 TEST(Cat, OfAnyNumberOfTensors) {
   NEEDS_DEVICES(1);
-  // A launch takes 1, 12, 128 or 1024 of them.
-  for (const int parts : {1, 2, 12, 13, 127, 128, 129, 1023, 1024, 1025, 2048, 5000}) {
+  // A launch takes 1, 12, 128 or 1000 of them.
+  for (const int parts : {1, 2, 12, 13, 127, 128, 129, 999, 1000, 1001, 2000, 5000}) {
     const std::string what = std::to_string(parts) + " parts";
     std::vector<Tensor> here;
     for (int i = 0; i < parts; ++i) here.push_back(numbered({2, 1 + i % 9}, Dtype::int16, i));

@@ -74,6 +74,24 @@ TEST_P(Rearrange, FlipsAndRolls) {
       "roll 0 and 2");
 }
 
+// Large tensors are copied in two pieces, small ones in one launch.
+TEST_P(Rearrange, RollsOfLargeTensors) {
+  NEEDS_DEVICES(1);
+  for (const Shape& sizes : {Shape{1500001}, Shape{3, 500000}, Shape{2, 3, 250001}}) {
+    const Tensor x = arange(element_count(sizes)).remainder(101).to(dtype()).view(sizes);
+    const std::int64_t n = sizes[sizes.size() - 1];
+    for (const std::int64_t shift : {5, -8, 16}) {
+      const std::int64_t to = (shift + n) % n;
+      for (const Tensor& source : {x, x.to(kDevice)}) {
+        const Tensor made = source.roll({shift}, {-1});
+        EXPECT_TRUE(
+            made.narrow(-1, to, n - to).eq(source.narrow(-1, 0, n - to)).all().item<bool>());
+        EXPECT_TRUE(made.narrow(-1, 0, to).eq(source.narrow(-1, n - to, to)).all().item<bool>());
+      }
+    }
+  }
+}
+
 TEST_P(Rearrange, FlipsOfViews) {
   NEEDS_DEVICES(1);
   const Tensor base = numbers({8, 6, 16}, dtype());

@@ -54,29 +54,32 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ C
   const std::int64_t length = part.end - begin;
   const std::int64_t first = tile * kSize;
   const std::int64_t rest = args.rows * length - first;
-  const Unit* in = static_cast<const Unit*>(part.data) + first;
+  const std::int64_t row = args.rows > 1 ? first / length : 0;  // of the tile's first unit
+  const std::int64_t column = first - row * length;
+  // How many rows further down a unit lies that is `at` units behind the beginning of that row.
+  const auto rows_down = [&](std::int64_t at) -> std::int64_t {
+    if (at < length) return 0;
+    return length <= INT32_MAX ? static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(length)
+                               : 1;
+  };
+
+  const Unit* in = static_cast<const Unit*>(part.data) + row * part.pitch;
+  const bool adjacent = part.pitch == length;
   Unit value[kEach];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int i = e * kThreads + static_cast<int>(threadIdx.x);
-    if (i < rest) value[e] = in[i];
+    if (i >= rest) break;
+    const std::int64_t at = column + i;
+    value[e] = in[adjacent ? at : at + rows_down(at) * (part.pitch - length)];
   }
-
-  const std::int64_t row = args.rows > 1 ? first / length : 0;  // of the tile's first unit
-  const std::int64_t column = first - row * length;
   Unit* out = static_cast<Unit*>(args.out) + row * args.pitch + begin;
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int i = e * kThreads + static_cast<int>(threadIdx.x);
     if (i >= rest) break;
-    std::int64_t at = column + i;
-    if (at >= length) {  // in a later row
-      const std::int64_t rows =
-          length <= INT32_MAX ? static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(length)
-                              : 1;
-      at += rows * (args.pitch - length);
-    }
-    out[at] = value[e];
+    const std::int64_t at = column + i;
+    out[at + rows_down(at) * (args.pitch - length)] = value[e];
   }
 }
 
@@ -106,7 +109,7 @@ Status implementation(const driver::Params& params, const CudaLaunch& on) {
   if (args.count == 1) return launch<Unit, 1>(args, 0, 1, on);
   if (args.count <= kCatParts) return launch<Unit, kCatParts>(args, 0, args.count, on);
   if (args.count <= 128) return launch<Unit, 128>(args, 0, args.count, on);
-  constexpr std::int64_t kMost = 1024;
+  constexpr std::int64_t kMost = 1000;
   static_assert(sizeof(CatGrid<kMost>) <= 32764, "CUDA takes no more arguments");
   for (std::int64_t from = 0; from < args.count; from += kMost) {
     const std::int64_t left = args.count - from;

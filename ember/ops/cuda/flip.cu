@@ -29,7 +29,13 @@ struct Places {
   }
 };
 
-template <class T>
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T value[N];
+};
+
+/// N adjacent elements at once, whose order is turned round where N is more than one.
+template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     flip_kernel(Places places, T* out, const T* in, std::uint32_t count) {
   const std::uint32_t step = gridDim.x * kThreads;
@@ -47,21 +53,51 @@ __global__ void __launch_bounds__(kThreads)
       from += here * places.in[d];
       i = rest;
     }
-    out[to] = in[from];
+    const auto given = *reinterpret_cast<const Pack<T, N>*>(in + from);
+    Pack<T, N> turned;
+#pragma unroll
+    for (int e = 0; e < N; ++e) turned.value[e] = given.value[N - 1 - e];
+    *reinterpret_cast<Pack<T, N>*>(out + to) = turned;
   }
+}
+
+template <class T, int N>
+Status launch(const FlipArgs& args, const driver::CudaLaunch& on) {
+  std::int64_t count = 1;
+  for (int d = 0; d < args.dims; ++d) count *= args.size[d];
+  constexpr std::int64_t kOfBlock = kEach * kThreads;
+  const driver::cuda::Grid grid{static_cast<unsigned>((count + kOfBlock - 1) / kOfBlock), kThreads};
+  return driver::cuda::start<&flip_kernel<T, N>>(on, grid, Places(args), static_cast<T*>(args.out),
+                                                 static_cast<const T*>(args.in),
+                                                 static_cast<std::uint32_t>(count));
+}
+
+/// Whether rows that are turned round are whole numbers of packs of N elements, which are aligned.
+template <class T, int N>
+bool packs_fit(const FlipArgs& args) {
+  if (args.out_stride[0] != 1 || args.in_stride[0] != -1 || args.size[0] % N != 0) return false;
+  const auto aligned = [](const T* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % (sizeof(T) * N) == 0;
+  };
+  bool fit =
+      aligned(static_cast<const T*>(args.out)) && aligned(static_cast<const T*>(args.in) - (N - 1));
+  for (int d = 1; d < args.dims; ++d)
+    fit = fit && args.out_stride[d] % N == 0 && args.in_stride[d] % N == 0;
+  return fit;
 }
 
 template <int bytes>
 Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   using T = Unit<bytes>;
   const auto& args = params.as<FlipArgs>();
-  std::int64_t count = 1;
-  for (int d = 0; d < args.dims; ++d) count *= args.size[d];
-  constexpr std::int64_t kOfBlock = kEach * kThreads;
-  const driver::cuda::Grid grid{static_cast<unsigned>((count + kOfBlock - 1) / kOfBlock), kThreads};
-  return driver::cuda::start<&flip_kernel<T>>(on, grid, Places(args), static_cast<T*>(args.out),
-                                              static_cast<const T*>(args.in),
-                                              static_cast<std::uint32_t>(count));
+  constexpr int N = 16 / bytes;
+  if (N == 1 || !packs_fit<T, N>(args)) return launch<T, 1>(args, on);
+  FlipArgs packs = args;
+  packs.in = static_cast<const T*>(args.in) - (N - 1);
+  packs.size[0] /= N;
+  packs.out_stride[0] = N;
+  packs.in_stride[0] = -N;
+  return launch<T, N>(packs, on);
 }
 
 constexpr NamedImplementation implementations[] = {

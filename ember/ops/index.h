@@ -10,8 +10,9 @@
 // Of several writes to one element the last one counts on the CPU and on simulated devices, any of
 // them on GPUs. Additions to one element are made in the order of the index on the CPU and on
 // simulated devices; on GPUs in any order, so that sums of floating-point numbers may differ from
-// run to run in the last places. So it is with products. Sums and products of half and bfloat16 are
-// made in float.
+// run to run in the last places. So it is with products. Those of half and bfloat16 are rounded
+// after each element, as in torch; where there are more elements than the tensor has places they
+// are made in float, and rounded once.
 #pragma once
 
 #include <string_view>

@@ -187,7 +187,11 @@ void move_indexed(Writes op, const IndexedMove& move) { run_units(op, move); }
 void move_indexed(Combines op, const IndexedMove& move) {
   if (is_empty(move.sizes)) return;
   const Dtype dtype = move.target.dtype();
-  if (dtype == Dtype::float16 || dtype == Dtype::bfloat16) {
+  const bool narrow = dtype == Dtype::float16 || dtype == Dtype::bfloat16;
+  // More elements than places: some place gets several, whose sum is rounded once. Else it is
+  // rounded after each, as torch does, since a float32 copy of the target could cost any multiple
+  // of what is added.
+  if (narrow && element_count(move.sizes) > move.target.numel()) {
     IndexedMove wide = move;
     wide.target = empty_strided(move.target.sizes(), move.target.strides(),
                                 {Dtype::float32, move.target.device()});

@@ -38,6 +38,12 @@ struct Product {
   }
 };
 
+/// `How` of elements, of which some are narrower than what is computed with.
+template <class How, class T>
+EMBER_HD T combined(T x, T y) {
+  return convert<T>(How::of(convert<Compute<T>>(x), convert<Compute<T>>(y)));
+}
+
 inline constexpr int kIndexedDims = 6;
 
 struct IndexedArgs {

@@ -22,8 +22,7 @@ enum class Combines : int { EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL) };
 /// Moves units of 1, 2, 4, 8 or 16 bytes.
 const driver::Kernel& indexed_kernel(Reads op, std::size_t unit) noexcept;
 const driver::Kernel& indexed_kernel(Writes op, std::size_t unit) noexcept;
-/// Adds or multiplies elements; null for the types that there are none for: float16 and bfloat16,
-/// uint16 and wider.
+/// Adds or multiplies elements; null for the types that there are none for: uint16 and wider.
 const driver::Kernel* indexed_kernel(Combines op, Dtype dtype) noexcept;
 /// See OffsetArgs.
 const driver::Kernel& offsets_kernel() noexcept;

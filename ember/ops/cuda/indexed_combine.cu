@@ -14,7 +14,7 @@ using driver::cuda::NamedImplementation;
 constexpr unsigned kLocks = 1024;
 __device__ unsigned locks[kLocks];
 
-/// *target = How::of(*target, value) for what no instruction exchanges: one thread at a time.
+/// *target = combined<How>(*target, value) for what no instruction exchanges: one thread at a time.
 template <class How, class T>
 __device__ void combine_locked(T* target, T value) {
   unsigned* const lock = &locks[(reinterpret_cast<std::uintptr_t>(target) / sizeof(T)) % kLocks];
@@ -23,7 +23,7 @@ __device__ void combine_locked(T* target, T value) {
     if (atomicExch(lock, 1U) != 0) continue;
     __threadfence();
     volatile T* const at = target;
-    const T sum = How::of(T(at->re, at->im), value);
+    const T sum = combined<How>(T(at->re, at->im), value);
     at->re = sum.re;
     at->im = sum.im;
     __threadfence();
@@ -44,7 +44,7 @@ __device__ __forceinline__ void combine_exchanged(Word* word, unsigned shift, T 
     const auto old = static_cast<Bits>((expected >> shift) & kMask);
     T made;
     memcpy(&made, &old, sizeof made);
-    made = How::of(made, value);
+    made = combined<How>(made, value);
     Bits bits = 0;
     memcpy(&bits, &made, sizeof bits);
     seen = atomicCAS(word, expected,
@@ -52,11 +52,38 @@ __device__ __forceinline__ void combine_exchanged(Word* word, unsigned shift, T 
   } while (seen != expected);
 }
 
-/// *target = How::of(*target, value), whoever else does the same.
+/// Adds to one of the two 16-bit floats of an aligned word; -0.0 changes no other. There are
+/// instructions for pairs only.
+template <class T>
+__device__ __forceinline__ void add_to_pair(T* target, T value) {
+  std::uint16_t bits = 0;
+  memcpy(&bits, &value, sizeof bits);
+  const auto address = reinterpret_cast<std::uintptr_t>(target);
+  constexpr std::uint32_t kNegativeZero = 0x8000;
+  const std::uint32_t pair =
+      (address & 2) == 0 ? kNegativeZero << 16 | bits : std::uint32_t{bits} << 16 | kNegativeZero;
+  auto* const word = reinterpret_cast<std::uint32_t*>(address & ~std::uintptr_t{3});
+  if constexpr (std::is_same_v<T, Half>)
+    asm volatile("red.add.noftz.f16x2 [%0], %1;" ::"l"(word), "r"(pair) : "memory");
+  else
+    asm volatile("red.add.noftz.bf16x2 [%0], %1;" ::"l"(word), "r"(pair) : "memory");
+}
+/// Whether this kind of GPU has such an instruction.
+#if __CUDA_ARCH__ >= 900
+template <class T>
+constexpr bool adds_pairs = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+#else
+template <class T>
+constexpr bool adds_pairs = std::is_same_v<T, Half>;
+#endif
+
+/// *target = combined<How>(*target, value), whoever else does the same.
 template <class How, class T>
 __device__ __forceinline__ void combine(T* target, T value) {
   constexpr bool kAdds = std::is_same_v<How, Sum>;
-  if constexpr (kAdds && is_complex<T>) {
+  if constexpr (kAdds && adds_pairs<T>) {
+    add_to_pair(target, value);
+  } else if constexpr (kAdds && is_complex<T>) {
     combine<How>(&target->re, value.re);
     combine<How>(&target->im, value.im);
   } else if constexpr (kAdds && std::is_floating_point_v<T>) {
@@ -117,7 +144,6 @@ Status combine_implementation(const driver::Params& params, const CudaLaunch& on
       });
 }
 
-// The 16-bit floating-point types have no kernels: they are combined in float.
 constexpr NamedImplementation implementations[] = {
 #define EMBER_KERNEL(name, how)                                           \
   {#name ".bool", &combine_implementation<how, bool>},                    \
@@ -126,6 +152,8 @@ constexpr NamedImplementation implementations[] = {
       {#name ".int16", &combine_implementation<how, std::int16_t>},       \
       {#name ".int32", &combine_implementation<how, std::int32_t>},       \
       {#name ".int64", &combine_implementation<how, std::int64_t>},       \
+      {#name ".float16", &combine_implementation<how, Half>},             \
+      {#name ".bfloat16", &combine_implementation<how, BFloat16>},        \
       {#name ".float32", &combine_implementation<how, float>},            \
       {#name ".float64", &combine_implementation<how, double>},           \
       {#name ".complex64", &combine_implementation<how, Complex<float>>}, \

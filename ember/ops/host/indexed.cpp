@@ -31,10 +31,10 @@ constinit driver::Kernel reads_kernels[] = {EMBER_FOR_EACH_READ(EMBER_KERNEL)};
 constinit driver::Kernel writes_kernels[] = {EMBER_FOR_EACH_WRITE(EMBER_KERNEL)};
 #undef EMBER_KERNEL
 
-/// Null for the types that are combined as float, and for those that nothing computes with.
+/// Null for the types that nothing computes with.
 template <class How, class T>
 constexpr driver::HostImplementation combining() {
-  if constexpr (std::is_same_v<T, Compute<T>> && contains(dtypes::any, dtype_of<T>))
+  if constexpr (contains(dtypes::any, dtype_of<T>))
     return &combine_implementation<How, T>;
   else
     return nullptr;

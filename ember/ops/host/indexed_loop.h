@@ -200,7 +200,7 @@ struct Assign {
 /// Adds or multiplies elements.
 template <class How, class T>
 struct Combine {
-  static void one(T& target, const T& source) { target = How::of(target, source); }
+  static void one(T& target, const T& source) { target = combined<How>(target, source); }
   static void row(T* target, std::int64_t target_stride, const T* source,
                   std::int64_t source_stride, std::int64_t count) {
     for (std::int64_t n = 0; n < count; ++n)

@@ -451,17 +451,33 @@ Tensor& Tensor::put_(const Tensor& index, const Tensor& source, bool accumulate)
   return self();
 }
 
-Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) const {
+namespace {
+
+/// x with the value where the mask is true, into `out`.
+void fill_masked(Tensor& out, const Tensor& x, const Tensor& mask, const Operand& value) {
   if (mask.dtype() != Dtype::bool_)
     throw Error(std::string("masked_fill_ only supports boolean masks, but got mask with dtype ") +
                 legacy_name(mask.dtype()));
   if (value.tensor() != nullptr && value.tensor()->dim() != 0)
     throw Error("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with " +
                 std::to_string(value.tensor()->dim()) + " dimension(s).");
-  ops::require_same_device(device(), mask.device());
+  ops::require_same_device(x.device(), mask.device());
+  const Tensor chosen = mask.expand(out.sizes());
+  if (value.tensor() != nullptr && value.tensor()->is_cuda()) {
+    where_out(out, chosen, ops::one_value(value, x), x);
+    return;
+  }
+  // A number, in the dtype of x, needs no memory.
+  const Scalar number = value.tensor() == nullptr ? value.number() : value.tensor()->item();
+  require_fits(number, x.dtype());
+  with_type(x.dtype(), [&]<class T>() { where_out(out, chosen, Scalar(number.to<T>()), x); });
+}
+
+}  // namespace
+
+Tensor& Tensor::masked_fill_(const Tensor& mask, const Operand& value) const {
   ops::require_no_internal_overlap(*this);
-  const Tensor fill = ops::one_value(value, *this);
-  where_out(self(), mask.expand(sizes()), fill, *this);
+  fill_masked(self(), *this, mask, value);
   return self();
 }
 
@@ -542,10 +558,10 @@ Tensor index_fill(const Tensor& x, std::int64_t dim, const Tensor& index, const 
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Operand& value) {
   const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes());
-  Tensor made =
-      empty(sizes, {x.dtype(), x.device()});  // contiguous, whatever x is, as torch has it
-  made.copy_(x);
-  return made.masked_fill_(mask, value);
+  // Contiguous, whatever x is, as torch has it.
+  Tensor made = empty(sizes, {x.dtype(), x.device()});
+  fill_masked(made, x, mask, value);
+  return made;
 }
 
 Tensor Tensor::index_select(std::int64_t dim, const Tensor& index) const {

@@ -329,7 +329,8 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& given,
   const Tensor* mask = only_mask(*this, items);
   const bool one = value.tensor() == nullptr || value.tensor()->numel() == 1;
   if (mask != nullptr && one && !accumulate)
-    return masked_fill_(mask->to(device(), true), ops::one_value(value, *this));
+    return masked_fill_(mask->to(device(), true),
+                        value.tensor() == nullptr ? value : Operand(ops::one_value(value, *this)));
   Parsed parsed = Parser(*this).parse(items);
   if (!parsed.advanced) {
     if (accumulate) {

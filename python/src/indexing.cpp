@@ -92,7 +92,12 @@ std::vector<Index> items_from(nb::handle index) {
 }
 
 Tensor get(const Tensor& self, nb::handle index) {
-  if (const auto at = index_from(index); at && !nb::isinstance<Tensor>(index)) {
+  // Tensors first: to ask one of many elements for a number costs an exception.
+  if (const Tensor* places = nullptr; nb::try_cast(index, places) && places != nullptr) {
+    const Index item(*places);
+    return unlocked([&] { return self.index(std::span(&item, 1)); });
+  }
+  if (const auto at = index_from(index)) {
     if (self.dim() == 0)
       throw IndexError(
           "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "

@@ -570,6 +570,30 @@ TEST(Index, SumsOfHalvesAreMadeInFloat) {
   }
 }
 
+// Elements of 16 bits share a word with others, which stay as they are.
+TEST(Index, SumsOfHalvesLeaveTheirNeighbours) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
+    for (const char* place : {"cpu", kDevice}) {
+      const Options options{dtype, Device(place)};
+      const Tensor index = tensor<std::int64_t>({6, 2, 5, 2}).to(place);
+      const Tensor some = tensor<double>({3, 1, -2, 1}).to(options);
+      Tensor x = full({9}, -0.0, options).narrow(0, 1, 8);
+      x.scatter_add_(0, index, some);
+      EXPECT_EQ(values<double>(x), (std::vector<double>{0, 0, 2, 0, 0, -2, 3, 0}));
+      EXPECT_EQ(values<double>(x.signbit()), (std::vector<double>{1, 1, 0, 1, 1, 1, 0, 1}));
+      x.fill_(2);
+      x.scatter_(0, index, some, "multiply");
+      EXPECT_EQ(values<double>(x), (std::vector<double>{2, 2, 2, 2, 2, -4, 6, 2}));
+      // Rounded after each: 256 + 1 is 256 in bfloat16, and 2048 + 1 is 2048 in float16.
+      const double limit = dtype == Dtype::bfloat16 ? 256 : 2048;
+      Tensor y = full({4}, limit, options);
+      y.index_add_(0, tensor<std::int64_t>({1, 1}).to(place), ones({2}, options));
+      EXPECT_EQ(values<double>(y), (std::vector<double>(4, limit)));
+    }
+  }
+}
+
 // Masks are broadcast; what the dtype cannot hold is refused.
 TEST(Index, MaskedFill) {
   NEEDS_DEVICES(1);
@@ -588,6 +612,21 @@ TEST(Index, MaskedFill) {
                  "masked_fill_ only supports boolean masks");
     EXPECT_ERROR(x.masked_fill_(ones({3}, {Dtype::bool_, Device(place)}), 1), Error, "must match");
     EXPECT_EQ(masked_fill(scalar_tensor(1, place), mask, 5).sizes().str(), "[2]");
+    // Numbers as far as the dtype goes, and no further.
+    const Tensor large = zeros({2}, {Dtype::uint64, Device(place)});
+    EXPECT_EQ(values<std::uint64_t>(large.masked_fill(mask, UINT64_MAX)),
+              (std::vector<std::uint64_t>{UINT64_MAX, 0}));
+    EXPECT_EQ(values<double>(large.to(Dtype::bool_).masked_fill(mask, 2)),
+              (std::vector<double>{1, 0}));
+    const Tensor half = large.to(Dtype::float16);
+    EXPECT_EQ(values<double>(half.masked_fill(mask, 0.1)),
+              (std::vector<double>{0.0999755859375, 0}));
+    EXPECT_ERROR(half.masked_fill(mask, 1e6), Error, "value cannot be converted to type");
+    EXPECT_EQ(large.to(Dtype::complex64)
+                  .masked_fill(mask, std::complex<double>(1, 2))
+                  .select(0, 0)
+                  .item<std::complex<double>>(),
+              std::complex<double>(1, 2));
   }
 }
 

@@ -5,8 +5,9 @@
 #   bench/run.sh [--preset PRESET] [--save [DIR]] [--quick] [--no-torch]
 #
 #   --preset PRESET  programs of build/PRESET/bin (default release)
-#   --save [DIR]     also keep the tables and their figures, as DATE-GPU-Ngpu.md and .jsonl and
-#                    as DATE-GPU-Ngpu-python.md and .json (default bench/results)
+#   --save [DIR]     also keep the tables and their figures, as DATE-GPU-Ngpu.md and .jsonl, as
+#                    DATE-GPU-Ngpu-calls.md and .jsonl, and as DATE-GPU-Ngpu-python.md and .json
+#                    (default bench/results)
 #   --quick          hardly any repetitions: whether everything runs
 #   --no-torch       without PyTorch
 #
@@ -72,10 +73,24 @@ fi
 outputs=(--markdown "$work/table.md" --json "$work/table.jsonl")
 "$bin/merge_results" "${outputs[@]}" "${results[@]}"
 
+# Calls of every kind, in a table of their own.
+if [[ -x $bin/bench_calls ]]; then
+  say ''
+  say '== Calls of every kind, from C++ =='
+  rm -f "$work/calls.jsonl"
+  measure bench_calls "$bin/bench_calls" --json "$work/calls.jsonl" "${quick[@]}"
+  calls=("$work/calls.jsonl")
+  if [[ " ${results[*]} " == *torch_burst* ]]; then
+    measure torch_calls "$bin/torch_burst" --calls "${quick[@]}"
+    calls+=("$work/torch_calls.txt")
+  fi
+  "$bin/merge_results" --markdown "$work/calls.md" --json "$work/calls-all.jsonl" "${calls[@]}"
+fi
+
 # Programs whose tables are of another kind.
 for program in "$bin"/bench_*; do
   name=${program##*/bench_}
-  case $name in runtime | copies | ops) continue ;; esac
+  case $name in runtime | copies | ops | calls) continue ;; esac
   [[ -x $program ]] || continue
   say ''
   say "== bench_$name =="
@@ -112,6 +127,10 @@ if [[ -n $save ]]; then
   mkdir -p "$save"
   { say "# $(field date), $devices"; say ''; cat "$work/table.md"; } >"$file.md"
   cp "$work/table.jsonl" "$file.jsonl"
+  if [[ -e $work/calls-all.jsonl ]]; then
+    { say "# Calls from C++, $(field date), $devices"; say ''; cat "$work/calls.md"; } >"$file-calls.md"
+    cp "$work/calls-all.jsonl" "$file-calls.jsonl"
+  fi
   for suffix in "${kept[@]}"; do cp "$work/python.$suffix" "$file-python.$suffix"; done
   say ''
   say "Kept as $file.md and $file.jsonl"

@@ -1,5 +1,6 @@
 // PyTorch's side of the tables: the same rows, measured the same way, through its C++ API. Built by
-// build.sh with g++ against an installed PyTorch; prints JSON lines. No part of ember.
+// build.sh with g++ against an installed PyTorch; prints JSON lines. With --calls instead the rows
+// of bench_calls. No part of ember.
 #include <ATen/ATen.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -18,6 +19,9 @@
 #include <iostream>
 #include <optional>
 
+namespace t = at;
+
+#include "bench/calls.h"
 #include "bench/rows.h"
 #include "bench/table.h"
 #include "bench/timing.h"
@@ -105,6 +109,7 @@ class Peer {
   void peer_copies();
   void operation_calls();
   void operation_throughput();
+  void every_call();
 
   const Table& table() const { return table_; }
 
@@ -319,13 +324,29 @@ void Peer::operation_throughput() {
   rate(rows::kStridedAdd, 1.5 * kSize, [&] { const at::Tensor sum = even + odd; });
 }
 
+void Peer::every_call() {
+  calls::each(
+      calls::Types<at::ScalarType>{at::kFloat, at::kBFloat16, at::kLong},
+      [](const std::vector<std::int64_t>& sizes, at::ScalarType dtype) {
+        return at::ones(sizes, on_device(0).dtype(dtype));
+      },
+      [&](const std::string& name, const auto& work) { time(name, calls::kBursts, work); });
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  const bool quick = count == 2 && std::strcmp(arguments[1], "--quick") == 0;
-  if (count > 1 && !quick) {
-    std::fprintf(stderr, "usage: %s [--quick]\n", arguments[0]);
-    return 2;
+  bool quick = false;
+  bool every_call = false;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--quick") == 0) {
+      quick = true;
+    } else if (std::strcmp(arguments[i], "--calls") == 0) {
+      every_call = true;
+    } else {
+      std::fprintf(stderr, "usage: %s [--quick] [--calls]\n", arguments[0]);
+      return 2;
+    }
   }
   int failures = 0;
   Peer peer(quick);
@@ -345,13 +366,17 @@ int main(int count, char** arguments) {
         ++failures;
       }
     };
-    measure("host calls", &Peer::host_calls);
-    measure("memory", &Peer::memory);
-    measure("copies between host and device", &Peer::host_copies);
-    measure("copies on the device", &Peer::device_copies);
-    measure("peer copies", &Peer::peer_copies);
-    measure("calls of operations", &Peer::operation_calls);
-    measure("operations", &Peer::operation_throughput);
+    if (every_call) {
+      measure("calls of every kind", &Peer::every_call);
+    } else {
+      measure("host calls", &Peer::host_calls);
+      measure("memory", &Peer::memory);
+      measure("copies between host and device", &Peer::host_copies);
+      measure("copies on the device", &Peer::device_copies);
+      measure("peer copies", &Peer::peer_copies);
+      measure("calls of operations", &Peer::operation_calls);
+      measure("operations", &Peer::operation_throughput);
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "PyTorch: %s\n", error.what());
     return 1;

@@ -6,6 +6,7 @@
 
 #include "bench/program.h"
 #include "bench/raw.h"
+#include "bench/rows.h"
 #include "ember/ember.h"
 #include "ember/runtime/device.h"
 
@@ -21,6 +22,14 @@ int run(int count, char** arguments) {
   const std::unique_ptr<Raw> raw = program.simulated() ? nullptr : make_raw(0);
   const auto drain = [] { cuda::synchronize(0); };
   program.measure("calls", [&] {
+    if (raw != nullptr) {
+      Row row;
+      row.group = calls::kGroup;
+      row.name = rows::kLaunch;
+      row.unit = "us";
+      row.raw = burst_medians(program.bursts(kDeviceCalls), drain, [&] { raw->launch(); })[0];
+      program.table().add(row);
+    }
     calls::each(
         calls::Types<Dtype>{float32, bfloat16, int64},
         [](const std::vector<std::int64_t>& sizes, Dtype dtype) {

@@ -325,6 +325,11 @@ void Peer::operation_throughput() {
 }
 
 void Peer::every_call() {
+  raw_ = Raw::make(c10::cuda::getStreamFromPool(false, 0).stream());
+  if (raw_) {
+    const double launch = burst_medians(bursts(kDeviceCalls), drain, [&] { raw_->launch(); })[0];
+    add(rows::kLaunch, "us", kNothing, launch);
+  }
   calls::each(
       calls::Types<at::ScalarType>{at::kFloat, at::kBFloat16, at::kLong},
       [](const std::vector<std::int64_t>& sizes, at::ScalarType dtype) {

@@ -35,6 +35,11 @@ WRONG_KIND = (r"Overflow when unpacking|by name, got|dimname \(string\)|^Name '|
               r"|rounding_mode to be one of|cannot be converted to type double")
 
 
+@known("**Failed assertions of torch**")
+def failed_assertion(d):
+    return "INTERNAL ASSERT FAILED" in str(d.torch_error)
+
+
 @known("**Of several mistakes**")
 def kinds_of_arguments_first(d):
     """PyTorch speaks of the same argument, or would have another form of the call."""

@@ -25,6 +25,8 @@ class EMBER_API Devices {
   Devices() = default;
   Devices(std::initializer_list<DeviceArg> devices) : Devices(std::vector(devices)) {}
   Devices(const std::vector<DeviceArg>& devices);
+  Devices(const std::vector<Device>& devices)
+      : Devices(std::vector<DeviceArg>(devices.begin(), devices.end())) {}
   Devices(const std::vector<int>& devices) : given_(true), list_(devices.begin(), devices.end()) {}
 
   bool given() const noexcept { return given_; }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "ember/memory/size_policy.h"
 #include "ember/runtime/observer.h"
@@ -65,6 +66,8 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
     check(empty_cache());
     status = source_.allocate(size, data);
   }
+  if (status.code() == Code::out_of_memory && status.detail().empty())
+    status = Status(Code::out_of_memory, "page-locking " + format_bytes(size) + " of host memory");
   check(status);
   notify(cuda::Activity::Kind::pinned_allocated, data, size);
   return adopt(data, size, generation);

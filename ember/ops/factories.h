@@ -5,8 +5,11 @@
 // host.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -59,6 +62,16 @@ Tensor tensor(std::span<const T> values, const Options& options = {});
 template <class T>
 Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
   return tensor(std::span<const T>(values), options);
+}
+template <class T, std::size_t N>
+Tensor tensor(const std::array<T, N>& values, const Options& options = {}) {
+  return tensor(std::span<const T>(values), options);
+}
+inline Tensor tensor(const std::vector<bool>& values, const Options& options = {}) {
+  // Whose elements are bits.
+  const auto bools = std::make_unique<bool[]>(values.size());  // NOLINT(modernize-avoid-c-arrays)
+  std::copy(values.begin(), values.end(), bools.get());
+  return tensor(std::span<const bool>(bools.get(), values.size()), options);
 }
 
 /// The same with the type that is named, `tensor<double>({1, 2})`.

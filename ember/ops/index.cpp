@@ -15,6 +15,12 @@ namespace {
 
 using ops::IndexedMove;
 
+/// A number as elements of a dtype have it. Errors of require_fits().
+Scalar as_element(const Scalar& number, Dtype dtype) {
+  require_fits(number, dtype);
+  return with_type(dtype, [&]<class T>() { return Scalar(number.to<T>()); });
+}
+
 /// A tensor as the operations see it: one without dimensions has one.
 Tensor with_dims(const Tensor& x) { return x.dim() == 0 ? x.unsqueeze(0) : x; }
 
@@ -388,7 +394,7 @@ Tensor& Tensor::index_add_(std::int64_t dim, const Tensor& index, const Tensor& 
     if (!can_cast(alpha.dtype(), dtype()) && dtype() != Dtype::bool_)
       throw Error(
           "For integral input tensors, argument alpha must not be a floating point number.");
-    move.source = move.source.mul(full({}, alpha, {dtype(), device()}));
+    move.source = move.source.mul(as_element(alpha, dtype()));
     move.source_strides = move.source.strides();
   }
   ops::move_indexed(ops::Combines::index_add, move);
@@ -467,10 +473,9 @@ void fill_masked(Tensor& out, const Tensor& x, const Tensor& mask, const Operand
     where_out(out, chosen, ops::one_value(value, x), x);
     return;
   }
-  // A number, in the dtype of x, needs no memory.
+  // A number needs no memory.
   const Scalar number = value.tensor() == nullptr ? value.number() : value.tensor()->item();
-  require_fits(number, x.dtype());
-  with_type(x.dtype(), [&]<class T>() { where_out(out, chosen, Scalar(number.to<T>()), x); });
+  where_out(out, chosen, as_element(number, x.dtype()), x);
 }
 
 }  // namespace

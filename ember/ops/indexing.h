@@ -31,8 +31,10 @@
 
 namespace ember::inline v0 {
 
-/// A new dimension of size one.
-struct NoneType {};
+/// A new dimension of size one; in a Slice an end that is not given.
+struct NoneType {
+  constexpr operator std::optional<std::int64_t>() const noexcept { return std::nullopt; }
+};
 inline constexpr NoneType None;
 
 /// All dimensions that the other items leave. A second one in an index stands for none.

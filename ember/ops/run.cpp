@@ -32,14 +32,21 @@ cuda::Access access(const Tensor& tensor, bool writes) {
 }  // namespace
 
 void refuse_epochs(Device device) {
-  throw AcceleratorError(Status(Code::context_is_destroyed,
-                                device.str() + " was reset while the operation was prepared"));
+  throw AcceleratorError(Status(
+      Code::context_is_destroyed,
+      "the tensor's memory went with the reset of " + device.str() + "; make the tensor anew"));
 }
 
 void run(const Site& site, const driver::Kernel& kernel, const driver::Params& params,
          std::span<const cuda::Access> accesses) {
   if (site.device.is_cuda()) {
-    cuda::launch_on_current(site.device.index(), site.epoch, site.peer, kernel, params, accesses);
+    try {
+      cuda::launch_on_current(site.device.index(), site.epoch, site.peer, kernel, params, accesses);
+    } catch (const AcceleratorError&) {
+      // The driver knows of the stream only.
+      if (cuda::device_epoch(site.device.index()) != site.epoch) refuse_epochs(site.device);
+      throw;
+    }
     return;
   }
   const Status status = run_here(kernel, params);

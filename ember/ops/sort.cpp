@@ -32,8 +32,8 @@ class Results {
       ops::require_no_internal_overlap(*indices);
     } else {
       made_ = {empty(sizes, {x.dtype(), x.device()}), empty(sizes, {Dtype::int64, x.device()})};
-      values_ = &made_.first;
-      indices_ = &made_.second;
+      values_ = &made_.values;
+      indices_ = &made_.indices;
     }
     row_values = place(*values_, x);
     row_indices = place(*indices_, x);
@@ -49,7 +49,7 @@ class Results {
     put(*values_, row_values);
     put(*indices_, row_indices);
   }
-  std::pair<Tensor, Tensor> made() const { return made_; }
+  ValuesAndIndices made() const { return made_; }
 
  private:
   Tensor place(const Tensor& out, const Tensor& x) const {
@@ -66,7 +66,7 @@ class Results {
   int dim_;
   Tensor* values_;
   Tensor* indices_;
-  std::pair<Tensor, Tensor> made_;
+  ValuesAndIndices made_;
 };
 
 /// The tensor in rows along a dimension, without gaps.
@@ -133,8 +133,8 @@ void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
   ops::run(site, kernel, args, accesses);
 }
 
-std::pair<Tensor, Tensor> topk_into(Tensor* values, Tensor* indices, const Tensor& x,
-                                    std::int64_t k, std::int64_t dim, bool largest) {
+ValuesAndIndices topk_into(Tensor* values, Tensor* indices, const Tensor& x, std::int64_t k,
+                           std::int64_t dim, bool largest) {
   const int along = wrap_dim(dim, x.dim());
   const std::int64_t n = x.dim() == 0 ? 1 : x.sizes()[along];
   if (k < 0 || k > n) throw Error("selected index k out of range");
@@ -149,8 +149,8 @@ std::pair<Tensor, Tensor> topk_into(Tensor* values, Tensor* indices, const Tenso
   return results.made();
 }
 
-std::pair<Tensor, Tensor> sort_into(Tensor* values, Tensor* indices, const Tensor& x,
-                                    std::int64_t dim, bool descending) {
+ValuesAndIndices sort_into(Tensor* values, Tensor* indices, const Tensor& x, std::int64_t dim,
+                           bool descending) {
   const int along = wrap_dim(dim, x.dim());
   if (is_unsigned_wide(x.dtype())) ops::throw_not_implemented("sort", x.dtype());
   if (ops::sort_kernel(x.dtype()) == nullptr)
@@ -166,32 +166,30 @@ std::pair<Tensor, Tensor> sort_into(Tensor* values, Tensor* indices, const Tenso
 
 }  // namespace
 
-std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest,
-                               bool) {
+ValuesAndIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim, bool largest, bool) {
   return topk_into(nullptr, nullptr, x, k, dim, largest);
 }
 void topk_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t k, std::int64_t dim,
               bool largest, bool) {
-  topk_into(&values, &indices, x, k, dim, largest);
+  static_cast<void>(topk_into(&values, &indices, x, k, dim, largest));
 }
 
-std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim, bool descending, bool) {
+ValuesAndIndices sort(const Tensor& x, std::int64_t dim, bool descending, bool) {
   return sort_into(nullptr, nullptr, x, dim, descending);
 }
 void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim, bool descending,
               bool) {
-  sort_into(&values, &indices, x, dim, descending);
+  static_cast<void>(sort_into(&values, &indices, x, dim, descending));
 }
 
 Tensor argsort(const Tensor& x, std::int64_t dim, bool descending, bool stable) {
-  return sort(x, dim, descending, stable).second;
+  return sort(x, dim, descending, stable).indices;
 }
 
-std::pair<Tensor, Tensor> Tensor::topk(std::int64_t k, std::int64_t dim, bool largest,
-                                       bool sorted) const {
+ValuesAndIndices Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool sorted) const {
   return ember::topk(*this, k, dim, largest, sorted);
 }
-std::pair<Tensor, Tensor> Tensor::sort(std::int64_t dim, bool descending, bool stable) const {
+ValuesAndIndices Tensor::sort(std::int64_t dim, bool descending, bool stable) const {
   return ember::sort(*this, dim, descending, stable);
 }
 Tensor Tensor::argsort(std::int64_t dim, bool descending, bool stable) const {

@@ -12,8 +12,6 @@
 // Nothing blocks on CUDA devices.
 #pragma once
 
-#include <utility>
-
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
@@ -21,15 +19,15 @@ namespace ember::inline v0 {
 
 /// The k largest (or smallest) elements and where they were, in order (whatever `sorted`). Error
 /// `selected index k out of range` unless 0 <= k <= size(dim).
-EMBER_API std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
-                                         bool largest = true, bool sorted = true);
+EMBER_API ValuesAndIndices topk(const Tensor& x, std::int64_t k, std::int64_t dim = -1,
+                                bool largest = true, bool sorted = true);
 EMBER_API void topk_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t k,
                         std::int64_t dim = -1, bool largest = true, bool sorted = true);
 
 /// All elements in order, and where they were. It is always stable. Error `Sort does not support
 /// complex dtypes on CPU`. On CUDA devices rows have less than 2^32 elements.
-EMBER_API std::pair<Tensor, Tensor> sort(const Tensor& x, std::int64_t dim = -1,
-                                         bool descending = false, bool stable = false);
+EMBER_API ValuesAndIndices sort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
+                                bool stable = false);
 EMBER_API void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim = -1,
                         bool descending = false, bool stable = false);
 

@@ -109,7 +109,7 @@ Tensor multinomial(const Tensor& p, std::int64_t count, bool replacement,
   // A weight may be so small that its number is zero; those without any weight come after it.
   Tensor lots = race(weights, p.sizes(), generator);
   lots.masked_fill_(given == 0, -1);
-  return topk(lots, count, -1).second;
+  return topk(lots, count, -1).indices;
 }
 
 }  // namespace ember::inline v0

@@ -180,6 +180,7 @@ std::uint64_t initial_seed() { return device_generator({}).initial_seed(); }
 Tensor get_rng_state(DeviceArg device) { return device_generator(device).get_state(); }
 
 std::vector<Tensor> get_rng_state_all() {
+  if (device_count() == 0) return {};
   init();
   std::vector<Tensor> states;
   states.reserve(static_cast<std::size_t>(device_count()));

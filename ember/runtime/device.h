@@ -30,6 +30,7 @@ class EMBER_API Device {
   /// Parses "cpu", "cuda", "cuda:1". Throws Error `Invalid device string: '...'`, also for null.
   Device(std::string_view text);  // NOLINT: device strings are devices
   Device(const char* text) : Device(not_null(text)) {}
+  Device(const std::string& text) : Device(std::string_view(text)) {}
   // A bare number is no device: it does not say of which kind. Nor is a null pointer.
   Device(int) = delete;
   Device(std::nullptr_t) = delete;

@@ -4,6 +4,7 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include "ember/base/export.h"
 #include "ember/tensor/dtype.h"
@@ -66,6 +67,28 @@ class Scalar {
 /// floating-point types take infinity, but no finite number beyond their largest. Everything fits
 /// bool.
 EMBER_API bool fits(const Scalar& number, Dtype dtype) noexcept;
+
+/// The dtype that holds what T does.
+template <class T>
+inline constexpr Dtype dtype_holding = [] {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    constexpr bool kSigned = std::is_signed_v<T>;
+    switch (sizeof(T)) {
+      case 1: return kSigned ? Dtype::int8 : Dtype::uint8;
+      case 2: return kSigned ? Dtype::int16 : Dtype::uint16;
+      case 4: return kSigned ? Dtype::int32 : Dtype::uint32;
+      default: return kSigned ? Dtype::int64 : Dtype::uint64;
+    }
+  } else if constexpr (std::is_same_v<T, long double>) {
+    return Dtype::float64;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return Dtype::complex64;
+  } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+    return Dtype::complex128;
+  } else {
+    return dtype_of<T>;
+  }
+}();
 
 /// `value cannot be converted to type uint8 without overflow: 300`
 [[noreturn]] EMBER_API void refuse_number(const Scalar& number, Dtype dtype);

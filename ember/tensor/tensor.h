@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Options {
   Options(Device place) noexcept : device(place) {}
   Options(const char* place) : device(Device(place)) {}
   Options(std::string_view place) : device(Device(place)) {}
+  Options(const std::string& place) : device(Device(place)) {}
   Options(Dtype type, Device place, bool pin = false) noexcept
       : dtype(type), device(place), pinned(pin) {}
   Options(Device place, Dtype type, bool pin = false) noexcept : Options(type, place, pin) {}
@@ -235,11 +237,14 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor contiguous() const;
   /// Itself if pinned already, else a pinned copy. Error unless it is on the CPU.
   Tensor pin_memory() const;
-  /// The one element. Blocks until it is there. Error unless there is exactly one.
+  /// The one element. Blocks until it is there. Error unless there is exactly one, and as
+  /// require_fits() if T does not hold it: 300 is no int8_t, NaN no int, 1j no double.
   Scalar item() const;
   template <class T>
   T item() const {
-    return item().template to<T>();
+    const Scalar number = item();
+    require_fits(number, dtype_holding<T>);
+    return number.template to<T>();
   }
   /// The memory, of a device or pinned, is used by work on a stream: see cuda::record_stream. Error
   /// for other memory, which nothing keeps for a stream.
@@ -327,10 +332,9 @@ class [[nodiscard]] EMBER_API Tensor {
 
   // ---- In order: sorted, running along a dimension, chosen by a mask. (ops/sort.h, scan.h,
   // select.h)
-  [[nodiscard]] std::pair<Tensor, Tensor> topk(std::int64_t k, std::int64_t dim = -1,
-                                               bool largest = true, bool sorted = true) const;
-  [[nodiscard]] std::pair<Tensor, Tensor> sort(std::int64_t dim = -1, bool descending = false,
-                                               bool stable = false) const;
+  ValuesAndIndices topk(std::int64_t k, std::int64_t dim = -1, bool largest = true,
+                        bool sorted = true) const;
+  ValuesAndIndices sort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
   Tensor argsort(std::int64_t dim = -1, bool descending = false, bool stable = false) const;
   Tensor cumsum(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
   Tensor& cumsum_(std::int64_t dim, std::optional<Dtype> dtype = {}) const;
@@ -430,6 +434,9 @@ class [[nodiscard]] EMBER_API Tensor {
 struct [[nodiscard]] ValuesAndIndices {
   Tensor values;
   Tensor indices;  ///< int64
+
+  /// For `std::tie(values, indices) = x.sort();`.
+  operator std::tuple<Tensor&, Tensor&>() noexcept { return {values, indices}; }
 };
 
 /// An input of an operation: a tensor, or a number. Lives as long as the call that it is made for.

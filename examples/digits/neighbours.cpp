@@ -96,7 +96,7 @@ Tensor Neighbours::nearest(const Tensor& images, std::size_t device) const {
   const Tensor queries = images.to(ember::float32);
   Tensor distances = ember::matmul(queries, train_[device].t());
   distances.mul_(-2).add_(squared_lengths(queries, /*keepdim=*/true)).add_(squares_[device]);
-  return distances.topk(k_, /*dim=*/1, /*largest=*/false).second;
+  return distances.topk(k_, /*dim=*/1, /*largest=*/false).indices;
 }
 
 Tensor Neighbours::collect() {

@@ -46,6 +46,8 @@ nb::tuple objects_of(std::vector<Tensor>&& results, const Tensor& argument) {
 
 comm::Devices devices_of(nb::handle devices) {
   if (devices.is_none()) return {};
+  if (PyUnicode_Check(devices.ptr()))
+    throw TypeError("devices: expected a sequence of ints, strs or devices, but got a str");
   std::vector<cuda::DeviceArg> list;
   for (const nb::handle device : devices) {
     if (device.is_none() || !is_device_like(device))

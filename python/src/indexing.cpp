@@ -124,6 +124,23 @@ void set(Tensor& self, nb::handle index, nb::handle value) {
   unlocked([&] { self.index_put_(items, source); });
 }
 
+/// Index tensors for the first dimensions, as a sequence; None for all of one.
+void put_at(Tensor& self, nb::handle indices, const Tensor& values, bool accumulate) {
+  if (!PyTuple_Check(indices.ptr()) && !PyList_Check(indices.ptr()))
+    throw TypeError("index_put_: indices: expected a tuple of tensors");
+  std::vector<Index> items;
+  for (const nb::handle item : indices) {
+    if (item.is_none())
+      items.emplace_back(Slice());
+    else if (nb::isinstance<Tensor>(item))
+      items.emplace_back(nb::cast<const Tensor&>(item));
+    else
+      throw TypeError("index_put_: indices: expected a tuple of tensors, but got one with a " +
+                      std::string(Py_TYPE(item.ptr())->tp_name));
+  }
+  unlocked([&] { self.index_put_(items, values, accumulate); });
+}
+
 /// Goes through the first dimension.
 struct Iterator {
   Tensor tensor;
@@ -408,6 +425,16 @@ void bind_along(nb::class_<Tensor>& tensor, nb::module_& m) {
                "The sum of each element and those before it.");
   define_along(tensor, m, "cumprod", EMBER_CALL(cumprod), EMBER_CALL(cumprod_out),
                "The product of each element and those before it.");
+  const auto dim = nb::arg("dim");
+  const auto dtype = nb::arg("dtype") = nb::none();
+  in_place<I, std::optional<Dtype>>(
+      tensor, "cumsum_",
+      [](Tensor& self, I along, std::optional<Dtype> type) { self.cumsum_(along, type); },
+      "cumsum() in place.", dim, nb::kw_only(), dtype);
+  in_place<I, std::optional<Dtype>>(
+      tensor, "cumprod_",
+      [](Tensor& self, I along, std::optional<Dtype> type) { self.cumprod_(along, type); },
+      "cumprod() in place.", dim, nb::kw_only(), dtype);
   define_along(tensor, m, "softmax", EMBER_CALL(softmax), EMBER_CALL(softmax_out),
                "exp(x) over the sum of it along a dimension.");
   define_along(tensor, m, "log_softmax", EMBER_CALL(log_softmax), EMBER_CALL(log_softmax_out),
@@ -417,6 +444,17 @@ void bind_along(nb::class_<Tensor>& tensor, nb::module_& m) {
 }  // namespace
 
 void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
+  tensor.def(
+      "index_put_",
+      [](Tensor& self, nb::handle indices, const Tensor& values, bool accumulate) {
+        put_at(self, indices, values, accumulate);
+        return same_object(self);
+      },
+      nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false,
+      nb::sig("def index_put_(self, indices: collections.abc.Sequence[Tensor | None], values: "
+              "Tensor, accumulate: bool = False) -> Tensor"),
+      "Writes values, or adds them, at the places that index tensors name, one for each of the "
+      "first dimensions.");
   nb::class_<Iterator>(tensor, "_Iterator")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", [](Iterator& self) {

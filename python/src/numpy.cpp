@@ -205,7 +205,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
             if (cuda::is_simulated())
               throw nb::attribute_error(
                   "Can't get __cuda_array_interface__ on a tensor of a simulated device: no CUDA "
-                  "library can use its memory. Use tensor.cpu() or tensor.numpy().");
+                  "library can use its memory. Use tensor.cpu() or tensor.cpu().numpy().");
             nb::dict about = array_interface(self);
             if (self.is_contiguous()) about["strides"] = nb::none();
             // 1 stands for the default stream.

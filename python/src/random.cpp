@@ -87,8 +87,25 @@ void bind_generator(nb::module_& m) {
             unlocked([&] { self.graphsafe_set_state(state); });
             return nb::find(self);
           },
-          nb::arg("state"),
-          nb::sig("def graphsafe_set_state(self, state: Generator) -> Generator"));
+          nb::arg("state"), nb::sig("def graphsafe_set_state(self, state: Generator) -> Generator"))
+      // For copy.copy, copy.deepcopy and pickle: another generator of the device, in this state.
+      .def(
+          "__getstate__",
+          [](const Generator& self) {
+            return nb::make_tuple(self.device(), unlocked([&] { return self.get_state(); }));
+          },
+          nb::sig("def __getstate__(self) -> tuple[device, Tensor]"))
+      .def(
+          "__setstate__",
+          [](Generator& self, const nb::tuple& saved) {
+            const nb::object device = saved[0];
+            const Device place = DeviceLike{device}.place().value_or(Device(Device::Type::cpu));
+            const auto state = argument<Tensor>(saved[1], "state", "a device and a tensor");
+            Generator made = unlocked([&] { return Generator(place); });
+            unlocked([&] { made.set_state(state); });
+            new (&self) Generator(std::move(made));
+          },
+          nb::sig("def __setstate__(self, state: tuple[device, Tensor], /) -> None"));
 }
 
 /// rand, randn: sizes in both ways, with a generator and out-of-band keywords.
@@ -371,7 +388,9 @@ void bind_fork(nb::module_& m) {
       });
   m.def(
       "fork_rng",
-      [](nb::handle devices, bool enabled) {
+      [](nb::handle devices, bool enabled, const std::string& device_type) {
+        if (device_type != "cuda")
+          throw ValueError("fork_rng: device_type='" + device_type + "', expected 'cuda'");
         Fork fork;
         fork.enabled = enabled;
         if (!devices.is_none()) {
@@ -380,9 +399,10 @@ void bind_fork(nb::module_& m) {
         }
         return fork;
       },
-      nb::arg("devices") = nb::none(), nb::arg("enabled") = true,
+      nb::arg("devices") = nb::none(), nb::arg("enabled") = true, nb::kw_only(),
+      nb::arg("device_type") = "cuda",
       nb::sig("def fork_rng(devices: collections.abc.Iterable[ember._C.device | int | str] | None "
-              "= None, enabled: bool = True) -> _ForkRng"),
+              "= None, enabled: bool = True, *, device_type: str = 'cuda') -> _ForkRng"),
       "Puts the states of the CPU's and some CUDA devices' (all unless given) default generators "
       "back at the end of a with block.");
 }

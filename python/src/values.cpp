@@ -129,7 +129,7 @@ void join_dtypes(nb::handle data, std::optional<Dtype>& dtype, int levels = kMax
 
 /// An element of a tensor of the given dtype.
 Scalar number_of(nb::handle object, Dtype dtype) {
-  if (nb::isinstance<Tensor>(object)) return item(nb::cast<const Tensor&>(object));
+  if (nb::isinstance<Tensor>(object)) return only_element(nb::cast<const Tensor&>(object));
   if (const auto number = number_from(object)) return *number;
   if (is_beyond_64_bits(object)) {
     if (dtype == Dtype::bool_) return true;

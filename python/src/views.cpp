@@ -174,9 +174,16 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
             return itself_or(self, unlocked([&] { return self.mH(); }));
           },
           "The last two dimensions exchanged, conjugated.")
-      .def_prop_ro("real",
-                   [](const Tensor& self) -> TensorObject { return itself_or(self, self.real()); })
-      .def_prop_ro("imag", [](const Tensor& self) { return self.imag(); })
+      .def_prop_rw(
+          "real", [](const Tensor& self) -> TensorObject { return itself_or(self, self.real()); },
+          [](const Tensor& self, const Tensor& value) {
+            unlocked([&] { self.real().copy_(value); });
+          })
+      .def_prop_rw(
+          "imag", [](const Tensor& self) { return self.imag(); },
+          [](const Tensor& self, const Tensor& value) {
+            unlocked([&] { self.imag().copy_(value); });
+          })
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),

@@ -1,4 +1,10 @@
 // What a page of everyday code does (page.h). compiles.sh compiles it as users would.
+#include <sys/mman.h>
+
+#include <array>
+#include <cmath>
+
+#include "ember/comm/comm.h"
 #include "tests/everyday/page.h"
 #include "tests/ops/support.h"
 
@@ -156,6 +162,49 @@ TEST(Everyday, PinsMemoryOfOnesOwn) {
   EXPECT_EQ(second.data(), mine.data());
   EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move)
   second = cuda::HostRegistration();
+}
+
+// What is no memory of the host cannot be locked: whoever copied from it would end the process.
+TEST(Everyday, PinsNothingElse) {
+  NEEDS_DEVICES(1);
+  const Tensor there = zeros({4096}, kDevice);
+  EXPECT_ERROR(cuda::HostRegistration(there.data_ptr(), 4096), AcceleratorError, "");
+  void* const nowhere = mmap(nullptr, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(nowhere, MAP_FAILED);
+  munmap(nowhere, 8192);
+  EXPECT_ERROR(cuda::HostRegistration(nowhere, 8192), AcceleratorError, "");
+  cuda::synchronize();
+}
+
+TEST(Everyday, TakesWhatLibtorchDoes) {
+  NEEDS_DEVICES(1);
+  const std::string name = "cuda:0";
+  EXPECT_EQ(zeros({2}, name).device().str(), name);
+  EXPECT_EQ(ones(2, {float64, name}).to(name).device().str(), name);
+  const Tensor x = arange(5);
+  EXPECT_EQ(x.index({Slice(None, 2)}).numel(), 2);
+  EXPECT_EQ(x.index({Slice(1, None, 2)}).numel(), 2);
+  EXPECT_EQ(x.sort(0, true).values[0].item<int>(), 4);
+  EXPECT_EQ(x.topk(2).indices[1].item<int>(), 3);
+  EXPECT_EQ(tensor(std::array<float, 2>{1, 2}).dtype(), float32);
+  EXPECT_TRUE(tensor(std::vector<bool>{false, true})[1].item<bool>());
+  EXPECT_EQ(cuda::comm::broadcast(x, std::vector<Device>{Device(name)}).size(), 1U);
+}
+
+// As in libtorch: a number that has no place in the type is no other number.
+TEST(Everyday, ItemsFitTheirType) {
+  const char* const text = "without overflow";
+  EXPECT_ERROR(static_cast<void>(tensor<double>({1e20}).item<int>()), Error, text);
+  EXPECT_ERROR(static_cast<void>(tensor({300}).item<std::int8_t>()), Error, text);
+  EXPECT_ERROR(static_cast<void>(tensor<double>({NAN}).item<std::int64_t>()), Error, text);
+  EXPECT_ERROR(static_cast<void>(tensor<double>({1e300}).item<float>()), Error, text);
+  const Tensor z = tensor(std::vector<std::complex<float>>{{1, 2}});
+  EXPECT_ERROR(static_cast<void>(z.item<float>()), Error, text);
+  EXPECT_EQ(z.item<std::complex<double>>(), std::complex<double>(1, 2));
+  EXPECT_EQ(tensor<double>({-2.75}).item<int>(), -2);
+  EXPECT_EQ(tensor<double>({2.75}).item<long long>(), 2);
+  EXPECT_TRUE(tensor<double>({300}).item<bool>());
+  EXPECT_TRUE(std::isinf(tensor<double>({INFINITY}).item<float>()));
 }
 
 TEST(Everyday, HandsStreamsOn) {

@@ -52,7 +52,7 @@ std::vector<std::int64_t> ordered(const std::vector<double>& row, bool descendin
 
 /// Expects `values` and `indices` to be the first k elements of every row of x along `dim`.
 void expect_first(const Tensor& x, std::int64_t dim, std::int64_t k, bool descending,
-                  const std::pair<Tensor, Tensor>& result, const std::string& what) {
+                  const ValuesAndIndices& result, const std::string& what) {
   const auto& [values, indices] = result;
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[wrap_dim(dim, x.dim())] = k;
@@ -122,8 +122,8 @@ TEST(Topk, AllTypesShapesAndDirections) {
           const auto here = topk(x, k, c.dim, largest);
           expect_first(x, c.dim, k, largest, here, what);
           const auto device = there.topk(k, c.dim, largest);
-          expect_same(device.first, here.first, 0, what);
-          expect_same(device.second, here.second, 0, what);
+          expect_same(device.values, here.values, 0, what);
+          expect_same(device.indices, here.indices, 0, what);
           if (HasFailure()) return;
         }
     }
@@ -138,8 +138,8 @@ TEST(Topk, LongRowsInParts) {
       const auto here = topk(x, k);
       expect_first(x, -1, k, true, here, "long rows");
       const auto device = topk(x.to(kDevice), k);
-      expect_same(device.first, here.first, 0, "long rows");
-      expect_same(device.second, here.second, 0, "long rows");
+      expect_same(device.values, here.values, 0, "long rows");
+      expect_same(device.indices, here.indices, 0, "long rows");
       if (HasFailure()) return;
     }
 }
@@ -167,8 +167,8 @@ TEST(Topk, HardRows) {
           const auto here = topk(x, k, 0, largest);
           expect_first(x, 0, k, largest, here, what);
           const auto device = topk(x.to(kDevice), k, 0, largest);
-          expect_same(device.first, here.first, 0, what);
-          expect_same(device.second, here.second, 0, what);
+          expect_same(device.values, here.values, 0, what);
+          expect_same(device.indices, here.indices, 0, what);
           if (HasFailure()) return;
         }
 }
@@ -177,8 +177,8 @@ TEST(Topk, TiesGoToTheLowerIndex) {
   NEEDS_DEVICES(1);
   for (const char* device : {"cpu", kDevice}) {
     const Tensor x = tensor({3.F, 1.F, 3.F, -0.0F, 0.0F, 3.F}).to(Device(device));
-    EXPECT_EQ(values<std::int64_t>(x.topk(2).second), (std::vector<std::int64_t>{0, 2}));
-    EXPECT_EQ(values<std::int64_t>(x.topk(2, 0, false).second), (std::vector<std::int64_t>{3, 4}));
+    EXPECT_EQ(values<std::int64_t>(x.topk(2).indices), (std::vector<std::int64_t>{0, 2}));
+    EXPECT_EQ(values<std::int64_t>(x.topk(2, 0, false).indices), (std::vector<std::int64_t>{3, 4}));
   }
 }
 
@@ -323,7 +323,7 @@ TEST(Topk, Errors) {
     EXPECT_ERROR(sort(z), Error, "Sort does not support complex dtypes on");
     EXPECT_ERROR(argsort(z), Error, "Sort does not support complex dtypes on");
     EXPECT_ERROR(topk(z, 1), NotImplementedError, "\"topk\" not implemented for 'ComplexFloat'");
-    EXPECT_EQ(x.topk(1, 1).first.sizes().str(), "[2, 1]");
+    EXPECT_EQ(x.topk(1, 1).values.sizes().str(), "[2, 1]");
   }
   EXPECT_ERROR(topk(Tensor(), 1), Error, "undefined");
 }
@@ -338,9 +338,9 @@ TEST(Sort, AllTypesShapesAndDirections) {
         const auto here = sort(x, c.dim, descending);
         expect_first(x, c.dim, x.dim() == 0 ? 1 : x.size(c.dim), descending, here, what);
         const auto device = x.to(kDevice).sort(c.dim, descending, true);
-        expect_same(device.first, here.first, 0, what);
-        expect_same(device.second, here.second, 0, what);
-        expect_same(x.to(kDevice).argsort(c.dim, descending), here.second, 0, what);
+        expect_same(device.values, here.values, 0, what);
+        expect_same(device.indices, here.indices, 0, what);
+        expect_same(x.to(kDevice).argsort(c.dim, descending), here.indices, 0, what);
         if (HasFailure()) return;
       }
 }
@@ -355,8 +355,8 @@ TEST(Sort, LongRows) {
       const auto here = sort(x, -1, true);
       expect_first(x, -1, sizes.back(), true, here, what);
       const auto device = sort(x.to(kDevice), -1, true);
-      expect_same(device.first, here.first, 0, what);
-      expect_same(device.second, here.second, 0, what);
+      expect_same(device.values, here.values, 0, what);
+      expect_same(device.indices, here.indices, 0, what);
       if (HasFailure()) return;
     }
 }
@@ -374,9 +374,9 @@ TEST(Sort, WholeRangesOfIntegersAndBits) {
   std::vector<std::int64_t> expected = wide;
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(test::values<std::int64_t>(values), expected);
-  expect_same(sort(x.to(kDevice)).second, indices, 0, "int64");
+  expect_same(sort(x.to(kDevice)).indices, indices, 0, "int64");
   std::sort(expected.begin(), expected.end(), std::greater<>());
-  EXPECT_EQ(test::values<std::int64_t>(sort(x.to(kDevice), 0, true).first), expected);
+  EXPECT_EQ(test::values<std::int64_t>(sort(x.to(kDevice), 0, true).values), expected);
 
   // Every float there is could be among these: subnormal numbers and NaNs with payloads.
   std::vector<float> floats(60000);
@@ -389,8 +389,8 @@ TEST(Sort, WholeRangesOfIntegersAndBits) {
     const auto here = sort(y, 0, descending);
     expect_first(y, 0, y.numel(), descending, here, "float bits");
     const auto there = sort(y.to(kDevice), 0, descending);
-    expect_same(there.first, here.first, 0, "float bits");
-    expect_same(there.second, here.second, 0, "float bits");
+    expect_same(there.values, here.values, 0, "float bits");
+    expect_same(there.indices, here.indices, 0, "float bits");
   }
 }
 

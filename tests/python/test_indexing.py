@@ -98,6 +98,28 @@ def test_functions(device):
     assert x.nonzero(as_tuple=False).shape == (ARRAY.size - 1, 3)
 
 
+def test_in_place(device):
+    """cumsum_, cumprod_, index_put_, and the parts of complex numbers."""
+    x = torch.tensor([[1, 2], [3, 4]], device=device)
+    assert x.cumsum_(1) is x and x.tolist() == [[1, 3], [3, 7]]
+    assert x.cumprod_(dim=0).tolist() == [[1, 3], [3, 21]]
+    rows, columns = torch.tensor([0, 1, 0], device=device), torch.tensor([1, 0, 1], device=device)
+    one = torch.tensor(1, device=device)
+    assert x.index_put_((rows, columns), one, accumulate=True).tolist() == [[1, 5], [4, 21]]
+    assert x.index_put_([None, columns[:1]], one).tolist() == [[1, 1], [4, 1]]
+    for wrong in (rows, (0,), ([0],)):
+        with pytest.raises(TypeError, match="indices: expected a tuple of tensors"):
+            x.index_put_(wrong, one)
+    z = torch.tensor([1 + 2j, 3 + 4j], device=device)
+    z.real = torch.tensor([5.0, 6.0], device=device)
+    z.imag = z.real
+    assert z.tolist() == [5 + 5j, 6 + 6j]
+    with pytest.raises(RuntimeError):
+        z.real.imag = z.real
+    with pytest.raises(ValueError, match="only one element tensors"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
+
+
 def test_copies_with_changes(device):
     """index_add, index_copy and index_fill return a new tensor; put_ changes its own."""
     values = np.arange(12.0).reshape(4, 3)

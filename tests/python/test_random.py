@@ -1,5 +1,8 @@
 """Random numbers: seeds, states, distributions; the same numbers on every device."""
 
+import copy
+import pickle
+
 import pytest
 
 import ember as torch
@@ -87,11 +90,24 @@ def test_generators(device):
         torch.rand(1, device="cpu" if device != "cpu" else "cuda", generator=g)
 
 
+def test_copies_of_generators(device):
+    """A copy draws what the original would have drawn, and neither disturbs the other."""
+    g = torch.Generator(device).manual_seed(5)
+    torch.rand(3, device=device, generator=g)
+    made = [copy.copy(g), copy.deepcopy(g), pickle.loads(pickle.dumps(g))]
+    expected = torch.rand(7, device=device, generator=g).tolist()
+    for one in made:
+        assert one.device == g.device
+        assert torch.rand(7, device=device, generator=one).tolist() == expected
+
+
 def test_fork_rng():
     """What is drawn inside leaves no trace."""
     x = torch.rand(3)
     torch.manual_seed(0)
-    with torch.random.fork_rng():
+    with pytest.raises(ValueError, match="expected 'cuda'"):
+        torch.random.fork_rng(device_type="tpu")
+    with torch.random.fork_rng(device_type="cuda"):
         torch.rand(100)
         torch.rand(100, device="cuda")
     assert torch.rand(3).tolist() == x.tolist()

@@ -4,7 +4,7 @@
 namespace ember::test {
 namespace {
 
-using Pair = std::pair<Tensor, Tensor>;
+using Pair = ValuesAndIndices;
 
 void add_pair(Cases& cases, const std::string& op, const Input& x,
               const std::function<Pair(const Tensor&)>& call,
@@ -12,9 +12,9 @@ void add_pair(Cases& cases, const std::string& op, const Input& x,
               const std::string& note) {
   cases.push_back({op, text_of({x}) + note, {x}, [=](Tensors& t, Device) {
                      const Pair made = call(t[0]);
-                     return Tensors{made.first, made.second};
+                     return Tensors{made.values, made.indices};
                    }});
-  const Input values = target_for([=](Tensors& t) { return call(t[0]).first; }, {x});
+  const Input values = target_for([=](Tensors& t) { return call(t[0]).values; }, {x});
   cases.push_back({op + "_out",
                    text_of({x}) + note,
                    {values, target(Dtype::int64, values.content.sizes), x},

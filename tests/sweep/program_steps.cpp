@@ -310,12 +310,12 @@ void sort_step(Program& p) {
       "(" + p.name(*v) + ", dim " + str(dim) + (down ? ", down)" : ", up)");
   if (p.chance(50))
     p.make((places ? "argsort" : "sort") + arguments, [&](Side s) {
-      return places ? argsort(p.at(*v, s), dim, down) : sort(p.at(*v, s), dim, down).first;
+      return places ? argsort(p.at(*v, s), dim, down) : sort(p.at(*v, s), dim, down).values;
     });
   else
     p.make("topk " + str(k) + " " + (places ? "indices" : "values") + arguments, [&](Side s) {
       const auto both = topk(p.at(*v, s), k, dim, down);
-      return places ? both.second : both.first;
+      return places ? both.indices : both.values;
     });
 }
 

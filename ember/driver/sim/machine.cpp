@@ -18,13 +18,20 @@ void Health::fail(Status status, std::uint32_t epoch) {
   const MutexLock lock(mutex_);
   if (!fault_.ok() || epoch != this->epoch()) return;
   fault_ = std::move(status);
+  noticed_ = false;
   state_.store(state_of(epoch) | kFailed, std::memory_order_release);
 }
 
 Status Health::fault() const {
   if (!failed()) return {};
   const MutexLock lock(mutex_);
+  noticed_ = true;
   return fault_;
+}
+
+Status Health::unnoticed_fault() const {
+  const MutexLock lock(mutex_);
+  return noticed_ ? Status() : fault_;
 }
 
 namespace {

@@ -31,6 +31,8 @@ class Health {
   void fail(Status status, std::uint32_t epoch);
   /// The fault, or a success.
   Status fault() const;
+  /// The fault if nobody has asked for it since it came, or a success.
+  Status unnoticed_fault() const;
   bool failed() const noexcept { return (state_.load(std::memory_order_acquire) & kFailed) != 0; }
   /// Whether a task of that epoch is to be run. Otherwise it is dropped.
   bool accepts(std::uint32_t epoch) const noexcept {
@@ -45,6 +47,7 @@ class Health {
 
   mutable Mutex mutex_;
   Status fault_ EMBER_GUARDED_BY(mutex_);
+  mutable bool noticed_ EMBER_GUARDED_BY(mutex_) = false;
   // The epoch and whether it failed, in one word: a fault is never taken for the next epoch's.
   std::atomic<std::uint64_t> state_{0};
 };

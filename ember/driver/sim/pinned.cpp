@@ -1,5 +1,7 @@
 #include "ember/driver/sim/pinned.h"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -14,6 +16,13 @@ Status bad_pointer(Code code, const char* call, const void* pointer, const char*
   char text[160];
   std::snprintf(text, sizeof text, "%s of %p: expected %s", call, pointer, expected);
   return Status(code, text);
+}
+
+/// Whether all of a range, which does not wrap, is mapped.
+bool is_mapped(std::uintptr_t start, std::size_t bytes) {
+  const std::uintptr_t first = start / kPage * kPage;
+  // Which changes nothing, but fails where there is no memory.
+  return msync(reinterpret_cast<void*>(first), start + bytes - first, MS_ASYNC) == 0;  // NOLINT
 }
 
 }  // namespace
@@ -68,6 +77,9 @@ Status PinnedMemory::add(void* pointer, std::size_t bytes) {
   if (pointer == nullptr || bytes == 0)
     return bad_pointer(Code::invalid_value, "registering", pointer,
                        "an address and a positive size");
+  const auto start = reinterpret_cast<std::uintptr_t>(pointer);
+  if (bytes <= UINTPTR_MAX - start && !is_mapped(start, bytes))
+    return bad_pointer(Code::invalid_value, "registering", pointer, "memory of this process");
   return insert(pointer, {bytes, false});
 }
 

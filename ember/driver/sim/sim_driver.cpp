@@ -73,6 +73,12 @@ void SimDriver::stop() noexcept {
   const auto until = Clock::now() + std::chrono::milliseconds(200);
   while (machine_.running.load() > 0 && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
+  // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
+  for (int i = 0; i < device_count(); ++i)
+    if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
+      std::fprintf(stderr,
+                   "ember: the process ends without having seen this fault of cuda:%d: %s\n", i,
+                   fault.text().c_str());
 }
 
 Status SimDriver::check_device(int device) const noexcept {
@@ -255,6 +261,8 @@ Status SimDriver::pinned_free(void* pointer) noexcept {
 }
 
 Status SimDriver::host_register(void* pointer, std::size_t bytes) noexcept {
+  if (machine_.arena.owner(pointer) >= 0)
+    return Status(Code::invalid_value, "registering memory of a device: expected host memory");
   return machine_.pinned.add(pointer, bytes);
 }
 

@@ -12,6 +12,7 @@
 #include "ember/ops/cat_args.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/plan.h"
 #include "ember/ops/run.h"
 
 namespace ember::inline v0 {
@@ -30,11 +31,26 @@ Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   for (std::int64_t i = 0; i < args.count; ++i) {
     const CatPart& part = parts[i];
     const std::int64_t length = part.end - begin;
+    const std::int64_t own_rows = args.rows * length / part.columns;
     const auto* in = on.at(static_cast<const std::byte*>(part.data),
-                           size((args.rows - 1) * part.pitch + length));
+                           size((own_rows - 1) * part.pitch + part.columns));
     if (in == nullptr) return on.fault();
+    std::int64_t column = 0;
     for (std::int64_t row = 0; row < args.rows; ++row)
-      std::memcpy(out + size(row * args.pitch + begin), in + size(row * part.pitch), size(length));
+      for (std::int64_t done = 0; done < length;) {
+        const std::int64_t run = std::min(length - done, part.columns - column);
+        auto* const to = out + size(row * args.pitch + begin + done);
+        if (run == 1)  // is no call
+          std::memcpy(to, in + size(column), unit);
+        else
+          std::memcpy(to, in + size(column), size(run));
+        done += run;
+        column += run;
+        if (column == part.columns) {
+          in += size(part.pitch);
+          column = 0;
+        }
+      }
     begin = part.end;
   }
   return {};
@@ -54,6 +70,21 @@ int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes
   return std::countr_zero(all);
 }
 
+/// The elements of a tensor in their order, as rows of bytes, without an end; none if they lie
+/// otherwise.
+std::optional<CatPart> rows_of(const Tensor& x) {
+  const auto item = static_cast<std::int64_t>(x.element_size());
+  if (x.is_contiguous()) return CatPart{x.data_ptr(), 0, x.numel() * item, 0};
+  const Shape in_order = contiguous_strides(x.sizes());
+  const std::array operands{PlanOperand{nullptr, &x.sizes(), &in_order, x.element_size()},
+                            memory_of(x)};
+  const Dims dims = merge_dims(x.sizes(), operands);
+  const auto& stride = dims.stride[1];
+  if (dims.count == 1) return CatPart{x.data_ptr(), 0, item, stride[0] * item};
+  if (dims.count > 2 || stride[0] != 1) return std::nullopt;
+  return CatPart{x.data_ptr(), 0, dims.size[0] * item, stride[1] * item};
+}
+
 /// Collects inputs that lie next to each other in the output, and moves them in few launches.
 class Batch {
  public:
@@ -61,12 +92,20 @@ class Batch {
   Batch(const Tensor& out, std::int64_t row_count, std::int64_t pitch)
       : out_(out), rows_(row_count), pitch_(pitch) {}
 
-  /// The input's rows have `length` adjacent bytes and lie `pitch` bytes apart; they begin at
-  /// `begin` bytes of those of the output.
-  void add(const Tensor& input, std::int64_t begin, std::int64_t length, std::int64_t pitch) {
+  /// The input fills `length` bytes from `begin` of each row of the output. False if it has to be
+  /// copied, once what came before has been moved.
+  bool add(const Tensor& input, std::int64_t begin, std::int64_t length) {
+    if (input.dtype() != out_.dtype()) return false;
+    std::optional<CatPart> part = rows_of(input);
+    // A copy takes a launch of its own, but is faster at many short rows.
+    constexpr std::int64_t kShort = 16;
+    constexpr std::int64_t kFewBytes = 1 << 20;
+    if (!part || (part->columns < kShort && rows_ * length > kFewBytes)) return false;
     if (inputs_.empty()) begin_ = begin;
+    part->end = begin + length;
     inputs_.push_back(&input);
-    parts_.push_back({input.data_ptr(), begin + length, pitch});
+    parts_.push_back(*part);
+    return true;
   }
 
   /// Moves what was collected. The inputs must still live.
@@ -77,12 +116,13 @@ class Batch {
     all |= static_cast<std::uintptr_t>(begin_);
     if (rows_ > 1) all |= static_cast<std::uintptr_t>(pitch_);
     for (const CatPart& part : parts_)
-      all |= reinterpret_cast<std::uintptr_t>(part.data) | static_cast<std::uintptr_t>(part.end) |
-             (rows_ > 1 ? static_cast<std::uintptr_t>(part.pitch) : 0);
+      all |= reinterpret_cast<std::uintptr_t>(part.data) |
+             static_cast<std::uintptr_t>(part.end | part.columns | part.pitch);
     const int shift = std::countr_zero(all);
     const std::int64_t unit = std::int64_t{1} << shift;
     for (CatPart& part : parts_) {
       part.end /= unit;
+      part.columns /= unit;
       part.pitch /= unit;
     }
     const auto count = static_cast<std::int64_t>(parts_.size());
@@ -169,34 +209,11 @@ Plan plan(std::span<const Tensor> tensors, std::int64_t dim) {
   return made;
 }
 
-/// How many elements the rows of a tensor lie apart that begin at `dim`; null if those are not
-/// adjacent elements, one distance apart.
-std::optional<std::int64_t> row_pitch(const Tensor& tensor, int dim) {
-  const auto extends = [&](std::int64_t stride, int d) {
-    return tensor.sizes()[d] == 1 || tensor.strides()[d] == stride;
-  };
-  std::int64_t length = 1;
-  for (int d = tensor.dim() - 1; d >= dim; --d) {
-    if (!extends(length, d)) return std::nullopt;
-    length *= tensor.sizes()[d];
-  }
-  std::optional<std::int64_t> pitch;
-  std::int64_t stride = 0;
-  for (int d = dim - 1; d >= 0; --d) {
-    if (tensor.sizes()[d] == 1) continue;
-    if (!pitch) pitch = stride = tensor.strides()[d];
-    if (tensor.strides()[d] != stride) return std::nullopt;
-    stride *= tensor.sizes()[d];
-  }
-  return pitch.value_or(length);
-}
-
 void fill(const Tensor& out, std::span<const Tensor> tensors, int dim) {
   if (out.numel() == 0) return;
   std::int64_t row_count = 1;
   for (int d = 0; d < dim; ++d) row_count *= out.sizes()[d];
-  const auto item = static_cast<std::int64_t>(out.element_size());
-  std::int64_t inner = item;
+  auto inner = static_cast<std::int64_t>(out.element_size());
   for (int d = dim + 1; d < out.dim(); ++d) inner *= out.sizes()[d];
   const bool whole = out.is_contiguous();
   Batch batch(out, row_count, inner * out.sizes()[dim]);
@@ -205,11 +222,7 @@ void fill(const Tensor& out, std::span<const Tensor> tensors, int dim) {
     if (left_out(tensor)) continue;
     const std::int64_t length = tensor.sizes()[dim];
     if (length == 0) continue;
-    const auto pitch =
-        whole && tensor.dtype() == out.dtype() ? row_pitch(tensor, dim) : std::nullopt;
-    if (pitch) {
-      batch.add(tensor, at * inner, length * inner, *pitch * item);
-    } else {
+    if (!whole || !batch.add(tensor, at * inner, length * inner)) {
       batch.flush();
       out.narrow(dim, at, length).copy_(tensor);
     }
@@ -240,9 +253,7 @@ Tensor flat_cat(std::span<const Tensor* const> tensors) {
   std::int64_t at = 0;
   for (const Tensor* tensor : tensors) {
     if (tensor->numel() == 0) continue;
-    if (tensor->is_contiguous()) {
-      batch.add(*tensor, at * item, tensor->numel() * item, tensor->numel() * item);
-    } else {
+    if (!batch.add(*tensor, at * item, tensor->numel() * item)) {
       batch.flush();
       out.narrow(0, at, tensor->numel()).view(tensor->sizes()).copy_(*tensor);
     }
@@ -258,7 +269,7 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
   const std::int64_t units = bytes >> shift;
   CatArgs args{target.data_ptr(), 1, units, 0, 1, {}};
-  args.parts[0] = {source.data_ptr(), units, units};
+  args.parts[0] = {source.data_ptr(), units, units, 0};
   if (cuda::observed()) [[unlikely]]
     run(at_with_peer(target, source), kernels[shift], args,
         std::array{writes(target), reads(source)});

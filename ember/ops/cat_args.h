@@ -10,13 +10,16 @@
 
 namespace ember::inline v0::ops {
 
-/// One input: `rows` rows of `end` - (the end of the one before) adjacent units.
+/// One input. Its units fill, in their order, `rows` rows of `end` - (the end of the one before) of
+/// the output. It has rows of its own: as many of `columns` adjacent units as that makes.
 struct CatPart {
   const void* data;
-  std::int64_t end;    ///< where its units end in a row of the output
-  std::int64_t pitch;  ///< units from one of its rows to the next
+  std::int64_t end;  ///< where its units end in a row of the output
+  std::int64_t columns;
+  std::int64_t pitch;  ///< units from one of its own rows to the next
 };
-EMBER_ARGUMENTS(CatPart, EMBER_FIELD(data), EMBER_FIELD(end), EMBER_FIELD(pitch))
+EMBER_ARGUMENTS(CatPart, EMBER_FIELD(data), EMBER_FIELD(end), EMBER_FIELD(columns),
+                EMBER_FIELD(pitch))
 
 /// More inputs than this are the context of the kernel, a CatTable.
 inline constexpr int kCatParts = 12;

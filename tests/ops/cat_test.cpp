@@ -132,10 +132,41 @@ TEST(Cat, OfSlicesOfRowsIsOneLaunch) {
   }
 }
 
+// Every other element, columns, and rows in one piece that the output's rows cut elsewhere.
+TEST(Cat, OfTensorsWithStepsIsOneLaunch) {
+  NEEDS_DEVICES(1);
+  for (const Dtype dtype : {Dtype::uint8, Dtype::bfloat16, Dtype::float32, Dtype::complex128}) {
+    const Tensor base = numbered({64, 128}, dtype, 0);
+    const auto parts = [](const Tensor& x) {
+      const Tensor even = x.slice(1, 0, 128, 2);
+      const Tensor odd = x.slice(1, 1, 128, 2);
+      return std::array<std::vector<Tensor>, 4>{
+          {{even, even, x.narrow(1, 1, 64)},
+           {odd, even.contiguous(), odd},
+           {x.select(1, 3).expand({64, 64}).t(), x.narrow(1, 127, 1).expand({64, 64})},
+           {x.narrow(0, 8, 1).narrow(1, 0, 64).expand({64, 64}), x.narrow(1, 5, 64), even}}};
+    };
+    const auto here = parts(base);
+    const auto there = parts(base.to(kDevice));
+    for (std::size_t i = 0; i < here.size(); ++i)
+      for (const int dim : {0, 1}) {
+        const std::string what = std::string(dtype_name(dtype)) + ", case " + std::to_string(i);
+        check_cat(here[i], dim, what);
+        Tensor made;
+        const int launches = launches_of([&] { made = stack(there[i], dim); });
+        EXPECT_EQ(launches, i == 2 ? 2 : 1) << what;  // two that are no rows are copied
+        expect_same(made, stack(here[i], dim), 0, what);
+      }
+  }
+  // So many short rows that copies are faster.
+  const Tensor many = numbered({3000, 1000}, Dtype::uint8, 0);
+  check_cat({many.slice(1, 0, 1000, 2), many.narrow(1, 7, 3), many}, 1, "many short rows");
+}
+
 TEST(Cat, OfAnyNumberOfTensors) {
   NEEDS_DEVICES(1);
-  // A launch takes 1, 12, 128 or 1000 of them.
-  for (const int parts : {1, 2, 12, 13, 127, 128, 129, 999, 1000, 1001, 2000, 5000}) {
+  // A launch takes 1, 12, 128 or 800 of them.
+  for (const int parts : {1, 2, 12, 13, 127, 128, 129, 799, 800, 801, 1600, 5000}) {
     const std::string what = std::to_string(parts) + " parts";
     std::vector<Tensor> here;
     for (int i = 0; i < parts; ++i) here.push_back(numbered({2, 1 + i % 9}, Dtype::int16, i));

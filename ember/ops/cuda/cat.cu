@@ -32,6 +32,30 @@ struct CatGrid {
   Entry entries[N];
 };
 
+/// Where the units of a tile lie in rows that have `columns` of them and are `pitch` apart.
+struct Rows {
+  std::int64_t columns;
+  std::int64_t gap;     ///< units between rows
+  std::int64_t row;     ///< where the row of the first unit begins
+  std::int64_t column;  ///< of the first unit
+
+  __device__ Rows(std::int64_t first, std::int64_t of_row, std::int64_t pitch)
+      : columns(of_row), gap(pitch - of_row) {
+    const std::int64_t number = first < columns ? 0 : first / columns;
+    row = number * pitch;
+    column = first - number * columns;
+  }
+  /// `i`: units after the first, less than a tile.
+  __device__ __forceinline__ std::int64_t place(int i) const {
+    const std::int64_t at = column + i;
+    if (at < columns) return row + at;
+    const std::int64_t rows_down =
+        columns <= INT32_MAX ? static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(columns)
+                             : 1;
+    return row + at + rows_down * gap;
+  }
+};
+
 template <class Unit, int N>
 __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ CatGrid<N> args) {
   constexpr int kSize = kTile<Unit>;
@@ -54,32 +78,22 @@ __global__ void __launch_bounds__(kThreads) cat_kernel(const __grid_constant__ C
   const std::int64_t length = part.end - begin;
   const std::int64_t first = tile * kSize;
   const std::int64_t rest = args.rows * length - first;
-  const std::int64_t row = args.rows > 1 ? first / length : 0;  // of the tile's first unit
-  const std::int64_t column = first - row * length;
-  // How many rows further down a unit lies that is `at` units behind the beginning of that row.
-  const auto rows_down = [&](std::int64_t at) -> std::int64_t {
-    if (at < length) return 0;
-    return length <= INT32_MAX ? static_cast<std::uint32_t>(at) / static_cast<std::uint32_t>(length)
-                               : 1;
-  };
-
-  const Unit* in = static_cast<const Unit*>(part.data) + row * part.pitch;
-  const bool adjacent = part.pitch == length;
+  const Unit* in = static_cast<const Unit*>(part.data);
+  const Rows from(first, part.columns, part.pitch);
   Unit value[kEach];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int i = e * kThreads + static_cast<int>(threadIdx.x);
     if (i >= rest) break;
-    const std::int64_t at = column + i;
-    value[e] = in[adjacent ? at : at + rows_down(at) * (part.pitch - length)];
+    value[e] = in[from.place(i)];
   }
-  Unit* out = static_cast<Unit*>(args.out) + row * args.pitch + begin;
+  Unit* out = static_cast<Unit*>(args.out) + begin;
+  const Rows to(first, length, args.pitch);
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int i = e * kThreads + static_cast<int>(threadIdx.x);
     if (i >= rest) break;
-    const std::int64_t at = column + i;
-    out[at + rows_down(at) * (args.pitch - length)] = value[e];
+    out[to.place(i)] = value[e];
   }
 }
 
@@ -109,7 +123,7 @@ Status implementation(const driver::Params& params, const CudaLaunch& on) {
   if (args.count == 1) return launch<Unit, 1>(args, 0, 1, on);
   if (args.count <= kCatParts) return launch<Unit, kCatParts>(args, 0, args.count, on);
   if (args.count <= 128) return launch<Unit, 128>(args, 0, args.count, on);
-  constexpr std::int64_t kMost = 1000;
+  constexpr std::int64_t kMost = 800;
   static_assert(sizeof(CatGrid<kMost>) <= 32764, "CUDA takes no more arguments");
   for (std::int64_t from = 0; from < args.count; from += kMost) {
     const std::int64_t left = args.count - from;

@@ -108,6 +108,10 @@ EMBER_HD T sign(T x) {
 
 namespace detail {
 #if defined(__CUDA_ARCH__)
+/// Below it |x| / `by` is small; zero if `by` is tiny or huge.
+EMBER_HD float small_quotient_limit(float by) {
+  return by > 0x1p-100F && by < 0x1p100F ? by * 0x1p19F : 0;
+}
 /// |x| / |y| rounded down and what that leaves, both exact: where the quotient is small, and y is
 /// neither tiny nor huge.
 struct SmallQuotient {
@@ -128,8 +132,22 @@ EMBER_HD SmallQuotient small_quotient(float x, float y) {
     whole -= 1;
     rest += by;
   }
-  const float limit = by > 0x1p-100F && by < 0x1p100F ? by * 0x1p19F : 0;
-  return {whole, rest, size < limit};
+  return {whole, rest, size < small_quotient_limit(by)};
+}
+/// What x has beyond a multiple of y > 0, of all multiples the largest that is not above x. Of x =
+/// 0 the sign is kept.
+struct FlooredRest {
+  float rest;
+  bool exists;
+};
+EMBER_HD FlooredRest floored_rest(float x, float y) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(y));
+  // As above: never too small, and what is left below zero is exact.
+  const float quotient = x * inverse;
+  float rest = ::fmaf(-::floorf(::fmaf(::fabsf(quotient), 0x1p-21F, quotient)), y, x);
+  if (rest < 0) rest += y;
+  return {rest == 0 ? ::copysignf(0, x) : rest, ::fabsf(x) < small_quotient_limit(y)};
 }
 /// Rare and long: no part of every loop.
 template <class T>
@@ -167,6 +185,18 @@ EMBER_HD T rounded_down(T x, T y) {
 template <class T>
 __device__ __noinline__ T any_rounded_down(T x, T y) {
   return rounded_down(x, y);
+}
+#endif
+/// The rest of x / y with the sign of y.
+template <bool ordinary = false, class T>
+EMBER_HD T rest_of_any(T x, T y) {
+  const T rest = fmod_of<ordinary>(x, y);
+  return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
+}
+#if defined(__CUDA_ARCH__)
+template <class T>
+__device__ __noinline__ T any_remainder(T x, T y) {
+  return rest_of_any(x, y);
 }
 #endif
 /// x / y of integers, if y is neither zero nor -1.
@@ -234,15 +264,12 @@ EMBER_HD T remainder(T x, T y) {
   } else {
 #if defined(__CUDA_ARCH__)
     if constexpr (std::is_same_v<T, float>) {
-      const detail::SmallQuotient found = detail::small_quotient(x, y);
-      if (found.exists) {
-        const bool up = found.rest != 0 && signbit(x) != signbit(y);
-        return copysign(up ? fabs(y) - found.rest : found.rest, found.rest != 0 ? y : x);
-      }
+      const bool flips = signbit(y);
+      const detail::FlooredRest found = detail::floored_rest(flips ? -x : x, ::fabsf(y));
+      return found.exists ? (flips ? -found.rest : found.rest) : detail::any_remainder(x, y);
     }
 #endif
-    const T rest = detail::fmod_of<ordinary>(x, y);
-    return rest != 0 && ((rest < 0) != (y < 0)) ? rest + y : rest;
+    return detail::rest_of_any<ordinary>(x, y);
   }
 }
 /// The quotient rounded towards zero. Integers: zero when y is zero.

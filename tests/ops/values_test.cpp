@@ -1,8 +1,10 @@
 // What element-wise operations compute: against integers of more bits, the C++ library's functions
 // in double or long double, and the values that the documents and IEEE 754 give special cases.
+#include <bit>
 #include <complex>
 #include <limits>
 #include <numeric>
+#include <random>
 
 #include "ember/scalar/math.h"
 #include "tests/ops/support.h"
@@ -323,6 +325,51 @@ TEST(Floats, FunctionsAreThoseOfMathematics) {
       }
     }
   }
+}
+
+// Quotients that are whole numbers, or nearly, up to those beyond 2^19 at which the short way ends,
+// and of tiny and huge numbers: rests are exact, and where the sign of y wants another one that is
+// rounded once.
+TEST(Values, RestsOfFloatsAreExact) {
+  std::mt19937 random(1);
+  std::vector<float> a;
+  std::vector<float> b;
+  for (int i = 0; i < 300'000; ++i) {
+    const int exponent = i % 5 == 0 ? static_cast<int>(random() % 250) - 125 : 0;
+    const float y = std::ldexp(static_cast<float>(random() >> 8), exponent - 24);
+    float x = y * static_cast<float>(random() >> (random() % 32));
+    for (std::uint32_t step = random() % 4; step > 0; --step)
+      x = std::nextafter(x, step % 2 != 0 ? 0.0F : 1e30F);
+    if (y == 0 || !std::isfinite(x)) continue;
+    a.push_back(random() % 2 != 0 ? -x : x);
+    b.push_back(random() % 2 != 0 ? -y : y);
+  }
+  const auto expect = [](const Tensor& found, const std::vector<float>& expected, const char* what,
+                         const std::vector<float>& x, const std::vector<float>& y) {
+    const std::vector<float> numbers = values<float>(found);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(numbers[i]), std::bit_cast<std::uint32_t>(expected[i]))
+          << what << "(" << x[i] << ", " << y[i] << "): " << numbers[i] << " on "
+          << found.device().str() << ", expected " << expected[i];
+  };
+  const auto check = [&](const std::vector<float>& x, const std::vector<float>& y, bool number) {
+    std::vector<float> truncated;
+    std::vector<float> floored;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float rest = std::fmod(x[i], y[i]);
+      truncated.push_back(rest);
+      floored.push_back(rest != 0 && std::signbit(rest) != std::signbit(y[i]) ? rest + y[i] : rest);
+    }
+    for (const Tensor& given : places(tensor(x))) {
+      const Tensor divisors = tensor(y).to(given.device());
+      const Operand by = number ? Operand(y[0]) : Operand(divisors);
+      expect(ember::fmod(given, by), truncated, "fmod", x, y);
+      expect(ember::remainder(given, by), floored, "remainder", x, y);
+    }
+  };
+  check(a, b, false);
+  for (const float y : {3.0F, -0.1F, 1e-37F, 1e-45F, 3e38F})
+    check(a, std::vector<float>(a.size(), y), true);
 }
 
 }  // namespace

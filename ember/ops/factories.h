@@ -118,15 +118,14 @@ EMBER_API Tensor from_blob(void* data, const Shape& sizes, const Options& option
 template <class T>
 Tensor tensor(std::span<const T> values, const Options& options) {
   static_assert(!std::is_same_v<T, bool> || sizeof(bool) == 1);
-  using Element = std::conditional_t<
-      std::is_same_v<T, std::complex<float>>, Complex<float>,
-      std::conditional_t<std::is_same_v<T, std::complex<double>>, Complex<double>,
-                         std::conditional_t<std::is_same_v<T, long long>, std::int64_t, T>>>;
-  if (options.dtype && *options.dtype != dtype_of<Element> &&
-      (is_integral(*options.dtype) || (is_complex<Element> && !is_complex_dtype(*options.dtype))))
+  static_assert(!std::is_same_v<T, long double>, "no dtype has the bits of a long double");
+  constexpr Dtype kGiven = dtype_holding<T>;
+  if (options.dtype && *options.dtype != kGiven &&
+      (is_integral(*options.dtype) ||
+       (is_complex_dtype(kGiven) && !is_complex_dtype(*options.dtype))))
     for (const T& value : values) require_fits(value, *options.dtype);
-  const Tensor given = from_blob(const_cast<T*>(values.data()),
-                                 {static_cast<std::int64_t>(values.size())}, dtype_of<Element>);
+  const Tensor given =
+      from_blob(const_cast<T*>(values.data()), {static_cast<std::int64_t>(values.size())}, kGiven);
   return given.to(options, false, true);
 }
 

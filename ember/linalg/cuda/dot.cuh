@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/driver/gemm.h"
 #include "ember/linalg/cuda/number.cuh"
 
@@ -40,11 +41,6 @@ __device__ Number sum_of_block(Number mine) {
   return all[0];
 }
 
-template <class T>
-struct alignas(16) DotPack {
-  T value[16 / sizeof(T)];
-};
-
 /// Each block's part of the sum into `partial`, or the result if there is one block. `kPacked`: the
 /// elements of both are adjacent, and aligned to packs.
 template <class T, bool kPacked>
@@ -53,6 +49,7 @@ __global__ void __launch_bounds__(kDotThreads)
                std::int64_t step_b, typename SumOf<T>::type* partial) {
   using Number = typename SumOf<T>::type;
   constexpr int V = kPacked ? 16 / sizeof(T) : 1;
+  using Pack = driver::cuda::Pack<T, V>;
   constexpr int kInFlight = 4;
   const auto* a = static_cast<const T*>(args.a);
   const auto* b = static_cast<const T*>(args.b);
@@ -68,12 +65,12 @@ __global__ void __launch_bounds__(kDotThreads)
   const auto add_from = [&](auto count) {
     constexpr int kCount = decltype(count)::value;
     if constexpr (kPacked) {
-      DotPack<T> x[kCount];
-      DotPack<T> y[kCount];
+      Pack x[kCount];
+      Pack y[kCount];
 #pragma unroll
       for (int p = 0; p < kCount; ++p) {
-        x[p] = reinterpret_cast<const DotPack<T>*>(a)[at + p * step];
-        y[p] = reinterpret_cast<const DotPack<T>*>(b)[at + p * step];
+        x[p] = reinterpret_cast<const Pack*>(a)[at + p * step];
+        y[p] = reinterpret_cast<const Pack*>(b)[at + p * step];
       }
 #pragma unroll
       for (int p = 0; p < kCount; ++p)
@@ -128,11 +125,9 @@ Status dot(const driver::GemmArgs& args, const driver::CudaLaunch& on) {
   const std::int64_t blocks = divided ? dot_blocks(args) : 1;
   const std::int64_t step_a = args.transpose_a ? 1 : args.lda;
   const std::int64_t step_b = args.transpose_b ? args.ldb : 1;
-  const auto aligned = [](const void* data) {
-    return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
-  };
+  using driver::cuda::is_aligned;
   const driver::cuda::Grid grid{static_cast<unsigned>(blocks), kDotThreads};
-  if (step_a == 1 && step_b == 1 && aligned(args.a) && aligned(args.b)) {
+  if (step_a == 1 && step_b == 1 && is_aligned(args.a) && is_aligned(args.b)) {
     EMBER_TRY((driver::cuda::start<&dot_kernel<T, true>>(on, grid, args, step_a, step_b, partial)));
   } else {
     EMBER_TRY(

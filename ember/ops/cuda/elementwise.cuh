@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/divider.cuh"
 #include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
@@ -17,15 +18,11 @@ namespace ember::inline v0::ops::cuda {
 
 using driver::CudaLaunch;
 using driver::cuda::Grid;
+using driver::cuda::is_aligned;
+using driver::cuda::Pack;
 using driver::cuda::start;
 
 constexpr int kThreads = 256;
-
-/// N elements that are loaded and stored at once.
-template <class T, int N>
-struct alignas(sizeof(T) * N) Pack {
-  T value[N];
-};
 
 template <class F, int... k>
 constexpr std::size_t widest(std::integer_sequence<int, k...>) {
@@ -308,12 +305,9 @@ inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
 /// Whether every address is a multiple of its pack.
 template <class F, int... k>
 bool packs_fit(const Loop& loop, std::integer_sequence<int, k...>) {
-  const auto aligned = [](const void* data, std::size_t pack) {
-    return reinterpret_cast<std::uintptr_t>(data) % pack == 0;
-  };
-  return aligned(loop.data[0], sizeof(typename F::Output) * width<F>) &&
+  return is_aligned(loop.data[0], sizeof(typename F::Output) * width<F>) &&
          ((loop.stride[k + 1][0] == 0 ||
-           aligned(loop.data[k + 1], sizeof(typename F::template Input<k>) * width<F>)) &&
+           is_aligned(loop.data[k + 1], sizeof(typename F::template Input<k>) * width<F>)) &&
           ...);
 }
 
@@ -389,8 +383,7 @@ Status launch(const Loop& loop, const CudaLaunch& on, std::integer_sequence<int,
   if constexpr (F::kFills) {
     using T = typename F::Output;
     if (transposes(loop)) return transpose(loop, on, sizeof(T));
-    if (loop.flat() && loop.number[1] >= 0 &&
-        reinterpret_cast<std::uintptr_t>(loop.data[0]) % 16 == 0) {
+    if (loop.flat() && loop.number[1] >= 0 && is_aligned(loop.data[0])) {
       const std::int64_t packs = loop.count / static_cast<std::int64_t>(16 / sizeof(T));
       const Grid grid{blocks_for(packs < 1 ? 1 : packs, kThreads * kFillPacks), kThreads};
       return start<&fill_kernel<T>>(on, grid, out, loop.count, loop.number_as<T>(1));

@@ -1,5 +1,6 @@
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/divider.cuh"
 #include "ember/ops/cuda/units.cuh"
 #include "ember/ops/flip_kernels.h"
@@ -9,6 +10,7 @@ namespace {
 
 using driver::cuda::Implementations;
 using driver::cuda::NamedImplementation;
+using driver::cuda::Pack;
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kEach = 4;  ///< positions of one thread
@@ -27,11 +29,6 @@ struct Places {
       in[d] = args.in_stride[d];
     }
   }
-};
-
-template <class T, int N>
-struct alignas(sizeof(T) * N) Pack {
-  T value[N];
 };
 
 /// N adjacent elements at once, whose order is turned round where N is more than one.
@@ -75,12 +72,10 @@ Status launch(const FlipArgs& args, const driver::CudaLaunch& on) {
 /// Whether rows that are turned round are whole numbers of packs of N elements, which are aligned.
 template <class T, int N>
 bool packs_fit(const FlipArgs& args) {
+  static_assert(sizeof(Pack<T, N>) == 16);
   if (args.out_stride[0] != 1 || args.in_stride[0] != -1 || args.size[0] % N != 0) return false;
-  const auto aligned = [](const T* address) {
-    return reinterpret_cast<std::uintptr_t>(address) % (sizeof(T) * N) == 0;
-  };
-  bool fit =
-      aligned(static_cast<const T*>(args.out)) && aligned(static_cast<const T*>(args.in) - (N - 1));
+  using driver::cuda::is_aligned;
+  bool fit = is_aligned(args.out) && is_aligned(static_cast<const T*>(args.in) - (N - 1));
   for (int d = 1; d < args.dims; ++d)
     fit = fit && args.out_stride[d] % N == 0 && args.in_stride[d] % N == 0;
   return fit;

@@ -1,6 +1,7 @@
 // gather along the last dimension, where each row of the source fits into shared memory: the row is
 // read once, in order, and picked from there. Picking from memory would fetch 32 bytes for each
 // element.
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/indexed.cuh"
 
 namespace ember::inline v0::ops::cuda {
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(kRowThreads, sizeof(T) <= 4 ? 3 : 2)
   index += number * rows.index_pitch;
 
   const std::uint32_t width = rows.width;
-  if (reinterpret_cast<std::uintptr_t>(in) % 16 == 0) {
+  if (driver::cuda::is_aligned(in)) {
     const std::uint32_t packs = static_cast<std::uint32_t>(width * sizeof(T) / 16);
     for (std::uint32_t i = threadIdx.x; i < packs; i += kRowThreads)
       copy_16_bytes_async(memory + i, reinterpret_cast<const uint4*>(in) + i);

@@ -7,6 +7,7 @@
 //   columns          a block for 32 adjacent ones
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/progress.cuh"
 #include "ember/ops/cuda/scan.cuh"
 #include "ember/ops/scan_args.h"
@@ -280,10 +281,8 @@ Status implementation(const driver::Params& params, const CudaLaunch& on) {
     return start<&short_rows_kernel<Op, T>>(
         on, Grid{at_most((args.outer + kRowWarps - 1) / kRowWarps), kRowThreads}, in, out,
         args.outer, args.n);
-  const auto fits = [](const void* address) {
-    return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-  };
-  const bool aligned = fits(in) && fits(out) &&
+  using driver::cuda::is_aligned;
+  const bool aligned = is_aligned(in) && is_aligned(out) &&
                        (args.outer == 1 || args.n * static_cast<std::int64_t>(sizeof(T)) % 16 == 0);
   const ScanPlan plan = scan_plan(sizeof(T), args.outer, args.n, args.inner);
   if (plan.tiles == 1)

@@ -1,6 +1,7 @@
 // How elements are joined in cumsum and cumprod, and how a block does it with a tile.
 #pragma once
 
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/block.cuh"
 #include "ember/scalar/math.h"
 
@@ -75,9 +76,7 @@ struct ScanTile {
   static constexpr int kElements = kThreads * kPacks * kWidth;
   static constexpr int kTotals = kPacks * kWarps;  ///< one for each pack of each warp
 
-  struct alignas(16) Pack {
-    T value[kWidth];
-  };
+  using Pack = driver::cuda::Pack<T, kWidth>;
   static __device__ __forceinline__ Pack load_pack(const T* from) {
     if constexpr (!streams) return *reinterpret_cast<const Pack*>(from);
     const uint4 bits = __ldcs(reinterpret_cast<const uint4*>(from));

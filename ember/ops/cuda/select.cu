@@ -3,6 +3,7 @@
 // chosen in its shared memory and moves it, so that what it writes is adjacent.
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/block.cuh"
 #include "ember/ops/select_args.h"
 
@@ -12,6 +13,7 @@ namespace {
 using driver::CudaLaunch;
 using driver::cuda::Grid;
 using driver::cuda::Implementations;
+using driver::cuda::is_aligned;
 using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
@@ -40,8 +42,6 @@ __device__ __forceinline__ unsigned load_bits(const bool* tile, std::int64_t lef
     if (first + i < left && bytes[first + i] != 0) bits |= 1U << i;
   return bits;
 }
-
-bool is_aligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 constexpr int kTiles = 8;  ///< per block, all in flight at once
 

@@ -4,12 +4,14 @@
 #include <cstdint>
 
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/softmax_args.h"
 #include "ember/scalar/math.h"
 
 namespace ember::inline v0::ops::cuda::softmax {
 
 using driver::cuda::Grid;
+using driver::cuda::Pack;
 using driver::cuda::start;
 
 constexpr int kMaxLanes = 512;  ///< threads that share a row
@@ -18,11 +20,6 @@ constexpr int kAtOnce = 4;      ///< loads in flight where rows do not fit into 
 /// Elements in 16 bytes.
 template <class T>
 constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
-
-template <class T, int N>
-struct alignas(sizeof(T) * N) Pack {
-  T value[N];
-};
 
 template <class T>
 __device__ __forceinline__ T lowest() {
@@ -106,7 +103,7 @@ inline std::int64_t quotient_up(std::int64_t number, std::int64_t by) {
 
 /// Whether both may be read and written 16 bytes at a time.
 inline bool both_aligned(const void* in, const void* out) {
-  return ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
+  return driver::cuda::is_aligned(in) && driver::cuda::is_aligned(out);
 }
 /// Whether both are equally far from where that is so.
 __device__ __forceinline__ bool aligned_alike(const void* in, const void* out) {

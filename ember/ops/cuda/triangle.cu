@@ -6,6 +6,7 @@
 
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/ops/cuda/divider.cuh"
 #include "ember/ops/cuda/units.cuh"
 #include "ember/ops/triangle_kernels.h"
@@ -219,11 +220,9 @@ Status launch(const TriangleArgs& args, const driver::CudaLaunch& on) {
                                               static_cast<std::uint32_t>(count));
 }
 
-bool aligned(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
-
 /// Whether each pack of the output is a pack of the input.
 bool moves_packs(const TriangleArgs& args, std::int64_t pack) {
-  if (!aligned(args.in)) return false;
+  if (!driver::cuda::is_aligned(args.in)) return false;
   // Where all lies together, packs may go beyond the ends of rows.
   bool together = args.rows == 1 || args.row_stride == args.columns;
   bool in_rows = args.columns % pack == 0 && (args.rows == 1 || args.row_stride % pack == 0);
@@ -239,7 +238,7 @@ bool moves_packs(const TriangleArgs& args, std::int64_t pack) {
 template <int bytes>
 Status implementation(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<TriangleArgs>();
-  if (!aligned(args.out)) return launch<bytes, Move::single_elements>(args, on);
+  if (!driver::cuda::is_aligned(args.out)) return launch<bytes, Move::single_elements>(args, on);
   if (!moves_packs(args, 16 / bytes)) return launch<bytes, Move::into_packs>(args, on);
   return launch<bytes, Move::packs>(args, on);
 }

@@ -3,13 +3,16 @@
 
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/random/draw_args.h"
 
 namespace ember::inline v0::random::cuda {
 namespace {
 
 using driver::cuda::Implementations;
+using driver::cuda::is_aligned;
 using driver::cuda::NamedImplementation;
+using driver::cuda::Pack;
 
 /// Neighbouring elements that a thread draws, each from its own subsequence: what a row of 32
 /// threads stores at once decides the speed (float32 on an H200: 16 bytes per thread reach
@@ -28,16 +31,6 @@ inline constexpr int kBlocksPerProcessor = draw::for_each<Draw> ||
 /// over steps is short, which bernoulli_ likes, and with fewer what comes before it costs less,
 /// which normal_ likes.
 constexpr unsigned kMostSteps = 32;
-
-template <class T, int n>
-struct alignas(n * sizeof(T)) Pack {
-  T value[n];
-};
-
-template <class T, int n>
-bool fits(const T* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % sizeof(Pack<T, n>) == 0;
-}
 
 /// `n` neighbours of which `left` exist; zeros for the others.
 template <int n>
@@ -112,8 +105,8 @@ Status implementation(const driver::Params& params, const driver::CudaLaunch& on
   using T = typename Draw::Element;
   constexpr int kTogether = kNeighbours<Draw>;
   const auto& args = params.as<DrawArgs>();
-  const bool packed =
-      fits<T, kTogether>(static_cast<T*>(args.out)) && fits<float, kTogether>(args.probabilities);
+  const bool packed = is_aligned(args.out, sizeof(Pack<T, kTogether>)) &&
+                      is_aligned(args.probabilities, sizeof(Pack<float, kTogether>));
   const std::int64_t blocks = blocks_for(args.count);
   const auto row = static_cast<std::uint32_t>(blocks * kThreadsPerBlock);
   const std::int64_t per_step = std::int64_t{row} * Draw::kNumbers;

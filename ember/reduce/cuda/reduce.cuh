@@ -16,18 +16,15 @@
 
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
+#include "ember/driver/cuda/pack.h"
 #include "ember/reduce/functors.h"
 
 namespace ember::inline v0::reduce::cuda {
 
+using driver::cuda::Pack;
+
 constexpr int kReduceThreads = 256;
 constexpr int kInFlight = 4;
-
-/// N elements that are loaded at once.
-template <class T, int N>
-struct alignas(sizeof(T) * N) Vector {
-  T value[N];
-};
 
 // ---- A few elements into an accumulator
 
@@ -65,7 +62,7 @@ __device__ __forceinline__ unsigned better_pair(unsigned x, unsigned y) {
 /// The best of several elements.
 template <class T, bool kLargest, int P, int V>
 __device__ __forceinline__ auto best_of_all(const reduce::Extreme<T, kLargest>& f,
-                                            const Vector<T, V> (&x)[P]) {
+                                            const Pack<T, V> (&x)[P]) {
   using Value = typename reduce::Extreme<T, kLargest>::Value;
 #if __CUDA_ARCH__ >= 800
   if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
@@ -92,8 +89,8 @@ __device__ __forceinline__ auto best_of_all(const reduce::Extreme<T, kLargest>& 
 /// Element v of vector p has the position index + p * step + v.
 template <class F, int P, int V>
 __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
-                                          const Vector<typename F::In, V> (&x)[P],
-                                          std::int64_t index, std::int64_t step) {
+                                          const Pack<typename F::In, V> (&x)[P], std::int64_t index,
+                                          std::int64_t step) {
   if constexpr (reduce::is_extreme<F>) {
     using Value = typename F::Value;
     const Value best = best_of_all(f, x);
@@ -146,7 +143,7 @@ __device__ __forceinline__ void add_chunk(const F& f, typename F::Acc& acc,
 template <class F>
 __device__ __forceinline__ void add_one(const F& f, typename F::Acc& acc, typename F::In value,
                                         std::int64_t index) {
-  const Vector<typename F::In, 1> x[1] = {{{value}}};
+  const Pack<typename F::In, 1> x[1] = {{{value}}};
   add_chunk<F, 1, 1>(f, acc, x, index, 0);
 }
 
@@ -279,7 +276,7 @@ __device__ __forceinline__ void add_run(const F& f, typename F::Acc& acc,
                                         std::int64_t index, int lane, int lanes) {
   using In = typename F::In;
   constexpr int V = 16 / sizeof(In);
-  using Loaded = Vector<In, V>;
+  using Loaded = Pack<In, V>;
   if constexpr (V > 1) {
     auto head = static_cast<std::int64_t>(((16 - (reinterpret_cast<std::uintptr_t>(x) & 15)) & 15) /
                                           sizeof(In));
@@ -367,7 +364,7 @@ __global__ void __launch_bounds__(kReduceThreads)
     reduce_columns_kernel(const __grid_constant__ DividedArgs args, std::int64_t tiles) {
   using In = typename F::In;
   using Acc = typename F::Acc;
-  using Loaded = Vector<In, V>;
+  using Loaded = Pack<In, V>;
   constexpr int P = columns_in_flight<F, V>;
   __shared__ Shared<F> shared;
   const F f(args);
@@ -402,7 +399,7 @@ __global__ void __launch_bounds__(kReduceThreads)
       }
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        Vector<In, 1> x[P];
+        Pack<In, 1> x[P];
 #pragma unroll
         for (int p = 0; p < P; ++p) x[p].value[0] = loaded[p].value[v];
         add_chunk<F, P, 1>(f, accs[v], x, row, step);
@@ -478,7 +475,7 @@ inline bool vectors_fit(const ReduceArgs& args, std::size_t item, int width) {
   std::int64_t all = 0;  // has the lowest bit that any of them has
   for (int d = 1; d < args.kept_dims; ++d) all |= args.kept_stride[d];
   for (int d = 0; d < args.reduced_dims; ++d) all |= args.stride[d];
-  return all % width == 0 && reinterpret_cast<std::uintptr_t>(args.in) % (item * width) == 0;
+  return all % width == 0 && driver::cuda::is_aligned(args.in, item * width);
 }
 
 template <class F, int V>

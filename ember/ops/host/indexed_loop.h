@@ -203,8 +203,24 @@ struct Combine {
   static void one(T& target, const T& source) { target = combined<How>(target, source); }
   static void row(T* target, std::int64_t target_stride, const T* source,
                   std::int64_t source_stride, std::int64_t count) {
+    if (target_stride == 1 && source_stride == 1) return adjacent(target, source, count);
     for (std::int64_t n = 0; n < count; ++n)
       one(target[n * target_stride], source[n * source_stride]);
+  }
+
+ private:
+  static EMBER_HD void loop(T* target, const T* source, std::int64_t count) {
+    EMBER_NO_ALIAS
+    for (std::int64_t n = 0; n < count; ++n) one(target[n], source[n]);
+  }
+  static EMBER_VECTOR_CODE void vector_loop(T* target, const T* source, std::int64_t count) {
+    loop(target, source, count);
+  }
+  static void adjacent(T* target, const T* source, std::int64_t count) {
+    if (has_avx2) return vector_loop(target, source, count);
+#if EMBER_HOST_AVX2
+    loop(target, source, count);
+#endif
   }
 };
 

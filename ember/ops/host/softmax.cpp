@@ -21,9 +21,9 @@ constexpr int kLanes = 16;              ///< that a row is spread over
 constexpr std::int64_t kKept = 2048;    ///< exponentials of a row that are not computed again
 constexpr std::int64_t kKeptRows = 64;  ///< the same of columns
 
-/// e^x for x <= 0, with an error of 2^-22: enough for what is rounded to 16 bits, at a third of
-/// what exp() of a float takes.
-EMBER_HD float coarse_exp(float x) {
+/// e^x for x <= 0 in float, with an error of 2^-22 at a third of what exp() of a float takes, which
+/// is rounded once.
+EMBER_HD float quick_exp(float x) {
   constexpr float kShift = 0x1.8p23F;  // rounds to integers, and has them in its last bits
   x = x < -104 ? -104 : x;
   const float shifted = x * 1.44269504F + kShift;
@@ -46,13 +46,8 @@ EMBER_HD float coarse_exp(float x) {
   };
   return p * power_of_two(half) * power_of_two(whole - half);
 }
-template <class T, class Value>
-EMBER_HD Value power_of(Value x) {
-  if constexpr (std::is_same_v<T, Value>)
-    return m::exp(x);
-  else
-    return coarse_exp(x);
-}
+EMBER_HD float power_of(float x) { return quick_exp(x); }
+EMBER_HD double power_of(double x) { return m::exp(x); }
 
 /// What exponentials are added up in. They take most of the time in any case.
 using Sum = double;
@@ -109,8 +104,7 @@ EMBER_HD void softmax_row(const T* in, T* out, std::int64_t count, bool logarith
     if constexpr (kHolds)
       if (keeps) powers = out + first;
     EMBER_NO_ALIAS
-    for (std::int64_t i = 0; i < n; ++i)
-      powers[i] = power_of<T>(convert<Value>(in[first + i]) - top);
+    for (std::int64_t i = 0; i < n; ++i) powers[i] = power_of(convert<Value>(in[first + i]) - top);
     for (std::int64_t i = 0; i < n; i += kBlock)
       sum += total_of(powers + i, std::min(kBlock, n - i));
   }
@@ -128,7 +122,7 @@ EMBER_HD void softmax_row(const T* in, T* out, std::int64_t count, bool logarith
   } else {
     EMBER_NO_ALIAS
     for (std::int64_t i = 0; i < count; ++i)
-      out[i] = convert<T>(power_of<T>(convert<Value>(in[i]) - top) / total);
+      out[i] = convert<T>(power_of(convert<Value>(in[i]) - top) / total);
   }
 }
 
@@ -159,7 +153,7 @@ EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int6
         if (!logarithm) powers = out + i * step;
       EMBER_NO_ALIAS
       for (int c = 0; c < width; ++c) {
-        powers[c] = power_of<T>(convert<Value>(x[c]) - top[c]);
+        powers[c] = power_of(convert<Value>(x[c]) - top[c]);
         part[c] += static_cast<Sum>(powers[c]);
       }
     }
@@ -185,7 +179,7 @@ EMBER_HD void softmax_columns(const T* in, T* out, std::int64_t count, std::int6
     } else {
       EMBER_NO_ALIAS
       for (int c = 0; c < width; ++c)
-        y[c] = convert<T>(power_of<T>(convert<Value>(x[c]) - top[c]) / total[c]);
+        y[c] = convert<T>(power_of(convert<Value>(x[c]) - top[c]) / total[c]);
     }
   }
 }

@@ -125,12 +125,31 @@ EMBER_REDUCE_BODY int place_of_nan(const typename F::In* x, int count) {
   return at;
 }
 
+/// What stands where the best is, or the first NaN, in the block that has it; `start`: the number
+/// of the block's first element.
+template <class F>
+EMBER_REDUCE_BODY typename F::Acc chosen(const ReduceArgs& args, const typename F::In* block,
+                                         int length, std::int64_t start, typename F::Value best,
+                                         bool nan) {
+  using Value = typename F::Value;
+  // Where it is says which of two zeros it is, too.
+  if (!nan && args.indices == nullptr && best != Value(0)) return {best, start};
+  const int at = nan ? place_of_nan<F>(block, length) : place_of<F>(block, length, best);
+  return {convert<Value>(block[at]), start + at};
+}
+
 template <class F>
 EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args,
                                               const typename F::In* x, std::int64_t begin,
                                               std::int64_t end) {
   using In = typename F::In;
   using Value = typename F::Value;
+  if (begin == 0 && end > 0 && end <= kBlock && Blocks<In>::is_adjacent(args)) {
+    const auto n = static_cast<int>(end);
+    Value found;
+    const bool nan = best_of_any<F>(x, n, found);
+    return chosen<F>(args, x, n, 0, found, nan);
+  }
   Blocks<In> blocks(args, x, begin);
   In kept[kBlock];
   // The block that has the best so far.
@@ -152,10 +171,7 @@ EMBER_REDUCE_BODY typename F::Acc extreme_row(const F& f, const ReduceArgs& args
     if (nan) break;  // nothing goes before the first NaN
   }
   if (block == nullptr) return f.none();
-  // Where it is says which of two zeros it is, too.
-  if (!nan && args.indices == nullptr && best != Value(0)) return {best, start};
-  const int at = nan ? place_of_nan<F>(block, length) : place_of<F>(block, length, best);
-  return {convert<Value>(block[at]), start + at};
+  return chosen<F>(args, block, length, start, best, nan);
 }
 
 template <class F>

@@ -124,20 +124,23 @@ void set(Tensor& self, nb::handle index, nb::handle value) {
   unlocked([&] { self.index_put_(items, source); });
 }
 
-/// Index tensors for the first dimensions, as a sequence; None for all of one.
+/// Index tensors for the first dimensions, as a sequence.
 void put_at(Tensor& self, nb::handle indices, const Tensor& values, bool accumulate) {
   if (!PyTuple_Check(indices.ptr()) && !PyList_Check(indices.ptr()))
     throw TypeError("index_put_: indices: expected a tuple of tensors");
   std::vector<Index> items;
   for (const nb::handle item : indices) {
-    if (item.is_none())
-      items.emplace_back(Slice());
-    else if (nb::isinstance<Tensor>(item))
-      items.emplace_back(nb::cast<const Tensor&>(item));
-    else
+    if (!nb::isinstance<Tensor>(item))
       throw TypeError("index_put_: indices: expected a tuple of tensors, but got one with a " +
                       std::string(Py_TYPE(item.ptr())->tp_name));
+    const auto& index = nb::cast<const Tensor&>(item);
+    // One without dimensions would be an integer of any dtype.
+    if (const Dtype dtype = index.dtype(); dtype != Dtype::int64 && dtype != Dtype::int32 &&
+                                           dtype != Dtype::uint8 && dtype != Dtype::bool_)
+      throw IndexError("tensors used as indices must be long, int, byte or bool tensors");
+    items.emplace_back(index);
   }
+  if (items.empty()) throw Error("index_put_: indices: expected at least one tensor");
   unlocked([&] { self.index_put_(items, values, accumulate); });
 }
 
@@ -451,7 +454,7 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
         return same_object(self);
       },
       nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false,
-      nb::sig("def index_put_(self, indices: collections.abc.Sequence[Tensor | None], values: "
+      nb::sig("def index_put_(self, indices: collections.abc.Sequence[Tensor], values: "
               "Tensor, accumulate: bool = False) -> Tensor"),
       "Writes values, or adds them, at the places that index tensors name, one for each of the "
       "first dimensions.");

@@ -292,6 +292,28 @@ def flat_elements(g):
     return g.tensor(g.index_shape if g.chance(0.9) else g.shape(), matching(g))
 
 
+def index_tensors(g):
+    """For the first dimensions."""
+    g.index_shape = g.pick([(), (1,), (2,), (3,), (2, 2)])
+    shape = g.first_shape
+    many = len(shape) + 1 if g.chance(0.04) else g.random.randint(min(1, len(shape)), len(shape))
+    parts = []
+    for size in (shape + (1,))[:many]:
+        if g.chance(0.02):
+            parts.append(g.pick(["None", "0", "slice(None)"]))
+        elif g.chance(0.1):
+            parts.append(g.tensor((size,), "bool"))
+        else:
+            parts.append(positions(g, g.index_shape if g.chance(0.9) else (1,), size, negative=True))
+    text = ", ".join(parts)
+    return f"[{text}]" if g.chance(0.2) else f"({text},)" if parts else "()"
+
+
+def indexed_elements(g):
+    shape = () if g.chance(0.4) else g.index_shape if g.chance(0.8) else g.beside(g.first_shape)
+    return g.tensor(shape, matching(g))
+
+
 def mask(g):
     return g.tensor(g.beside(g.first_shape), some(g, ["bool"]))
 

@@ -106,8 +106,10 @@ def test_in_place(device):
     rows, columns = torch.tensor([0, 1, 0], device=device), torch.tensor([1, 0, 1], device=device)
     one = torch.tensor(1, device=device)
     assert x.index_put_((rows, columns), one, accumulate=True).tolist() == [[1, 5], [4, 21]]
-    assert x.index_put_([None, columns[:1]], one).tolist() == [[1, 1], [4, 1]]
-    for wrong in (rows, (0,), ([0],)):
+    assert x.index_put_([columns[:1]], one).tolist() == [[1, 5], [1, 1]]
+    with pytest.raises(RuntimeError, match="expected at least one tensor"):
+        x.index_put_((), one)
+    for wrong in (rows, (0,), ([0],), (None, rows)):
         with pytest.raises(TypeError, match="indices: expected a tuple of tensors"):
             x.index_put_(wrong, one)
     z = torch.tensor([1 + 2j, 3 + 4j], device=device)

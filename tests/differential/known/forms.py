@@ -254,13 +254,20 @@ def other_names(d):
     return (d.name == "Tensor.copy_" and torch_says(d, 'copy_.. missing 1 required .* "other"')
             or plain_name(d) == "norm" and torch_says(
                 d, "unexpected keyword argument '(axis|keepdims)'|dim must be a 2-tuple"
-                   "|'numpy.int64' has no len|argument 'out' must be Tensor, not torch"))
+                   "|'numpy.int64' has no len|argument 'out' must be Tensor, not torch"
+                   r"|len\(\) of a 0-d tensor"))
 
 
 @known("**Forms of arguments**")
 def number_where_torch_has_none_by_name(d):
     number = rf"combination of arguments - got \(.*(src|input)={NUMBER}"
     return plain_name(d) in ("scatter", "where") and torch_says(d, number, TypeError)
+
+
+@known("**Forms of arguments**")
+def number_of_numpy_beside_an_output(d):
+    return plain_name(d) in ("cumsum", "cumprod") and torch_says(
+        d, r"combination of arguments - got \(out=Tensor, dim=numpy\.int64", TypeError)
 
 
 @known("**Forms of arguments**")

@@ -57,7 +57,9 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
     ops::require_no_partial_overlap(*out, x);
   }
   const bool turn = x.numel() > 0 && better_as_rows(x, along);
-  Tensor in = (turn ? x.transpose(along, -1) : x).to(computed).contiguous();
+  // What is summed is x.to(result). Of integers, that has the low bits which are computed with.
+  const Tensor taken = is_integral(x.dtype()) ? x : x.to(result);
+  const Tensor in = (turn ? taken.transpose(along, -1) : taken).to(computed).contiguous();
   if (out != nullptr && !turn && out->is_contiguous() && out->dtype() == computed &&
       out->storage() != x.storage()) {
     if (x.numel() > 0) scan(op, *out, in, along);

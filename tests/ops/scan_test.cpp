@@ -167,6 +167,26 @@ TEST(Scan, IntegersWrapAround) {
   }
 }
 
+// What is summed is x.to(dtype): of numbers that the dtype does not hold, whatever those become.
+TEST(Scan, TakesNumbersAsTheResultsDtypeHasThem) {
+  NEEDS_DEVICES(1);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Tensor numbers =
+      tensor({1.0, -kInfinity, 2.0, kInfinity, 300.0, -5e9, 1e10, 1e30}, Dtype::float64);
+  for (const char* device : {"cpu", kDevice})
+    for (const Dtype from : {Dtype::float32, Dtype::float64, Dtype::bfloat16})
+      for (const Dtype dtype : {Dtype::int32, Dtype::int16, Dtype::int8, Dtype::uint8}) {
+        const Tensor x = numbers.to(from).to(Device(device));
+        const std::string what = std::string(dtype_name(from)) + " as " + dtype_name(dtype);
+        EXPECT_EQ(values<std::int64_t>(cumsum(x, 0, dtype)),
+                  values<std::int64_t>(cumsum(x.to(dtype), 0, dtype)))
+            << what;
+        EXPECT_EQ(values<std::int64_t>(cumprod(x, 0, dtype)),
+                  values<std::int64_t>(cumprod(x.to(dtype), 0, dtype)))
+            << what;
+      }
+}
+
 TEST(Scan, HalvesAreSummedInFloat) {
   NEEDS_DEVICES(1);
   // 4096 halves of one: half itself stops counting at 2048.

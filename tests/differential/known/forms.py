@@ -278,9 +278,9 @@ def dtype_by_position(d):
 
 @known("**Other indices**")
 def uint8_mask_in_an_assignment(d):
-    return d.name == "Tensor.__setitem__" and d.kind == "torch raises RuntimeError" and (
-        "only supports boolean masks, but got mask with dtype unsigned char" in str(d.torch)
-        or "Index put requires the source and destination dtypes match" in str(d.torch))
+    return (d.name in ("Tensor.__setitem__", "Tensor.index_put_")
+            and torch_says(d, "only supports boolean masks, but got mask with dtype unsigned char|"
+                              "Index put requires the source and destination dtypes match"))
 
 
 @known("**Forms of arguments**")

@@ -118,10 +118,11 @@ Shape output_strides(OpId op, const Shape& sizes, Inputs inputs) {
 
 /// Numbers that stand for elements have to be some; those that are only computed with need not: an
 /// integer wraps around then, a 16-bit float becomes what the wider one is rounded to. Of `where`,
-/// 16-bit floats are infinite where a number is too large, as in torch.
-bool takes_elements(OpId op, Dtype computed) {
+/// 16-bit floats are infinite where a number is too large, as in torch, but not exponents of them.
+bool takes_element(OpId op, std::size_t place, Dtype computed) {
+  const bool half = is_floating_point(computed) && item_size(computed) == 2;
   switch (op) {
-    case OpId::where: return !is_floating_point(computed) || item_size(computed) > 2;
+    case OpId::where: return !half;
     case OpId::clamp:
     case OpId::maximum:
     case OpId::minimum:
@@ -130,18 +131,19 @@ bool takes_elements(OpId op, Dtype computed) {
     case OpId::addcdiv:
     case OpId::scaled_addcmul:
     case OpId::scaled_addcdiv: return true;
-    case OpId::pow: return is_integral(computed);
+    case OpId::pow: return is_integral(computed) || (place == 1 && half);
     default: return false;
   }
 }
 
 /// Numbers beyond 64 bits with a sign wrap around nowhere.
 void require_numbers_fit(OpId op, Inputs inputs, Dtype computed) {
-  const bool all = takes_elements(op, computed);
-  for (const Operand* input : without_factor(op, inputs))
-    if (input->tensor() == nullptr &&
-        (all || (input->number().beyond_int64() && is_integral(computed))))
-      require_fits(input->number(), computed);
+  const Inputs operands = without_factor(op, inputs);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i]->tensor() == nullptr &&
+        (takes_element(op, i, computed) ||
+         (operands[i]->number().beyond_int64() && is_integral(computed))))
+      require_fits(operands[i]->number(), computed);
 }
 
 /// A number as T is computed with. Beside elements it is compared as an element would be: 0.1

@@ -230,6 +230,30 @@ TEST(Products, NansAndInfinitiesPass) {
   }
 }
 
+// Some libraries take a factor of NaN for zero, in products with vectors.
+TEST(Products, FactorsThatAreNoNumbers) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    for (const Dtype dtype : {float16, bfloat16, float32, float64, complex64, complex128})
+      for (const std::int64_t m : {1, 2, 33})
+        for (const std::int64_t n : {1, 3, 40}) {
+          const Options options{dtype, Device(place)};
+          const Tensor c = ones({m, n}, options);
+          const Tensor a = ones({m, 5}, options);
+          const Tensor b = ones({5, n}, options);
+          for (const auto& [beta, alpha] : {std::pair(NAN, 1.0F), {1.0F, NAN}, {NAN, NAN}}) {
+            const Tensor sum = addmm(c, a, b, beta, alpha);
+            EXPECT_TRUE(all(isnan(sum)).item<bool>())
+                << place << " " << dtype_name(dtype) << " " << m << " x " << n << " " << beta;
+            const Tensor gapped = ones({2 * m, n}, options).slice(0, 0, 2 * m, 2);
+            gapped.addmm_(a, b, beta, alpha);
+            EXPECT_TRUE(all(isnan(gapped)).item<bool>())
+                << place << " " << dtype_name(dtype) << " " << m << " x " << n << " " << beta;
+          }
+        }
+  }
+}
+
 TEST(Products, SixteenBitsAddUpAsFloat) {
   // 1 + 4096 * 2^-12: in half precision each of the small numbers would be lost.
   for (const std::string place : {"cpu", kDevice}) {

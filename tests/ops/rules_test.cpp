@@ -79,6 +79,8 @@ TEST(Numbers, ThatStandForElementsMustFit) {
     EXPECT_ERROR(x.clone().masked_fill_(mask, 300), Error, refused);
     EXPECT_ERROR(clamp(x.to(float16), 0, 1e5), Error, refused);
     EXPECT_ERROR(lerp(x.to(float32), x.to(float32), 1e39), Error, refused);
+    EXPECT_ERROR(pow(x.to(float16), 70000), Error, refused);
+    EXPECT_ERROR(x.to(bfloat16).pow_(1e39), Error, refused);
     // Not those that are only computed with, nor those of tensors, which are converted.
     EXPECT_EQ(values<int>((x + 300).to(int32)), (std::vector<int>{45, 244}));
     EXPECT_EQ(values<int>(sub(x, x, 255).to(int32)), (std::vector<int>{2, 144}));
@@ -87,6 +89,8 @@ TEST(Numbers, ThatStandForElementsMustFit) {
     EXPECT_EQ(values<int>(clamp(x, -1, 255).to(int32)), (std::vector<int>{255, 255}));
     EXPECT_EQ(values<float>(pow(x.to(float32), 300.0).isinf().to(float32)),
               (std::vector<float>{0, 1}));
+    EXPECT_EQ(values<float>(pow(70000, x.to(float16)).isinf().to(float32)),
+              (std::vector<float>{1, 1}));
   }
 }
 

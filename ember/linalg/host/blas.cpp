@@ -146,10 +146,12 @@ bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const
       return true;
     }
   }
-  if ((args.m == 1 || args.n == 1) && !args.reads_c()) {
-    // Not every library leaves the old elements of a vector alone if beta is zero.
+  if (args.m == 1 || args.n == 1) {
+    // Libraries read the old elements of a vector also if beta is zero, or take NaN for zero.
     const std::int64_t step = args.n == 1 ? 1 : args.ldc;
-    for (std::int64_t i = 0; i < args.m * args.n; ++i) c[i * step] = T(0);
+    for (std::int64_t i = 0; i < args.m * args.n; ++i)
+      c[i * step] = args.reads_c() ? beta * c[i * step] : T(0);
+    beta = T(1);
   }
   // A product with a vector reads the matrix once; as a matrix product it would be packed first.
   if (args.n == 1) {

@@ -57,10 +57,12 @@ def number_as_a_further_operand(d):
 
 @known("**A number for a tensor**")
 def number_as_first_operand(d):
+    """torch has one for `pow`, by another name."""
     return d.name in OPERANDS and torch_says(
         d, rf"invalid combination of arguments - got \((.*input=)?{NUMBER}"
            rf"|argument 'input' (\(position 1\) )?must be Tensor, not {NUMBER}",
-        TypeError) and tensors_agree(d)
+        TypeError) and (tensors_agree(d) or d.name == "pow" and agrees(
+            d, d.program.call.replace("input=", "self=")))
 
 
 @known("**`keepdim` without `dim`**")
@@ -133,7 +135,7 @@ def sort_by_position(d):
 @known("**Forms of arguments**")
 def clamp_between_tensor_and_number(d):
     return plain_name(d) in ("clamp", "clip") and torch_says(
-        d, rf"arguments - got \((Tensor, )?(Tensor, (max=)?{NUMBER}|{NUMBER}, (max=)?"
+        d, rf"arguments - got \((Tensor, )?(Tensor, (out=Tensor, )?(max=)?{NUMBER}|{NUMBER}, (max=)?"
            rf"Tensor)|max=({NUMBER}, min=Tensor|Tensor, min={NUMBER})"
            rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError) and tensors_agree(d)
 
@@ -165,7 +167,8 @@ def size_that_is_a_number(d):
     if d.name == "Tensor.view" and torch_says(d, r"got \(size=(int|numpy\.int64), \)", TypeError):
         return True
     if d.name == "normal" and torch_says(d, "combination of arguments"):
-        return torch_says(d, r"arguments - got \(\w+, ((std=)?\w+, (size=)?int|.*size=int, std)"
+        return torch_says(d, r"arguments - got \(\w+, ((std=)?\w+, (generator=[\w.]+, )?(size=)?int"
+                             r"|.*size=int, std)"
                              r"|size=int, std=")
     return torch_says(d, r"argument '(size|shape|split_sizes|stride)' (\(position \d\) )?must be "
                          r"tuple of ints, not (int|numpy\.int64)$", TypeError)
@@ -234,7 +237,9 @@ def list_for_the_dimension_of_prod(d):
         return False
     one = re.sub(r"(torch\.Size\()?[\[(](-?\d),?[\])]\)?(?=[,)])", r"\2", d.program.call)
     none = re.sub(r"(, )?(dim=|axis=)?(\[\]|(?<=[ =])\(\))", "", d.program.call)
-    return agrees(d, one) or agrees(d, none)
+    kept = re.sub(r", (keepdims?=)?(True|1)\b", "", none)  # torch has no keepdim without a dim
+    return (agrees(d, one) or agrees(d, none)
+            or agrees(d, f"{kept}.reshape([1] * a.dim())"))
 
 
 @known("**Forms of arguments**")
@@ -246,7 +251,7 @@ def complex_view_of_nothing(d):
 @known("**Forms of arguments**")
 def tensor_as_a_list(d):
     return d.name in ("cat", "concat", "stack") and torch_says(
-        d, r"must be tuple of Tensors, not Tensor|arguments - got \((tensors=)?Tensor\b", TypeError)
+        d, r"must be tuple of Tensors, not Tensor|arguments - got \((dim=\w+, )?(tensors=)?Tensor\b", TypeError)
 
 
 @known("**Forms of arguments**")
@@ -274,6 +279,23 @@ def number_of_numpy_beside_an_output(d):
 def dtype_by_position(d):
     return plain_name(d) in ("cumsum", "cumprod", "sum", "prod", "mean") and torch_says(
         d, r"combination of arguments - got \((\w+=)?.*(int|int64|bool), torch\.dtype", TypeError)
+
+
+@known("**Other indices**")
+def mask_without_dimensions(d):
+    return d.name == "Tensor.index_put_" and any(
+        one.dim() == 0 and one.dtype in (d.modules[0].uint8, d.modules[0].bool)
+        for name, one in d.inputs.items() if name != "a")
+
+
+@known("**Other indices**")
+def values_of_more_dimensions(d):
+    """Only where those without the further dimensions of one give the same result."""
+    if d.name != "Tensor.index_put_" or not torch_says(
+            d, r"shape mismatch: value tensor of shape \[1\b.* cannot be broadcast"):
+        return False
+    return any(agrees(d, re.sub(rf"((?:, |values=){name})(?=[,)])", r"\1" + "[0]" * dims, d.program.call))
+               for name, one in d.inputs.items() for dims in range(1, one.dim() + 1))
 
 
 @known("**Other indices**")

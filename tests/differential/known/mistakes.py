@@ -68,6 +68,12 @@ def dtype_and_another_mistake(d):
 
 
 @known("**Of several mistakes**")
+def dtype_of_one_index_and_kind_of_another(d):
+    return (d.name == "Tensor.index_put_" and "tensors used as indices must be" in str(d.ember_error)
+            and "expected Tensor as element" in str(d.torch_error))
+
+
+@known("**Of several mistakes**")
 def step_of_a_tensor_without_dimensions(d):
     return (d.name in ("Tensor.__getitem__", "Tensor.__setitem__")
             and d.kind == "class of error (ValueError / IndexError)"
@@ -96,7 +102,7 @@ TOPICS = {
     "shared memory": "single memory location",
     "sizes": "Number of indices|same number of dimensions|slice shapes|dimensionality|shape must match|must match except"
              "|equal size|invalid shape|shape of the mask|shape mismatch|can't be resized"
-             "|setStorage|non-empty list",
+             "|setStorage|non-empty list|must match the size of tensor",
     "conversion": "cannot be converted|Converting complex|[oO]verflow|outside the range of int64",
     "a factor": "argument (alpha|beta) must",
     "repetition": "appears multiple times",
@@ -105,8 +111,8 @@ TOPICS = {
     "a number": "non-negative|must be greater|unsupported range|step|expects \\w+ >",
     "an argument": "invalid type|valid indices|tensors used as indices|split_size: expected"
                    "|expected ints or one sequence of ints|slice indices must be"
-                   "|must be tuple of Tensors|must be torch.dtype|must be float, not Tensor"
-                   "|invalid combination of arguments",
+                   "|must be tuple of Tensors|must be torch.dtype|must be float, not Tensor|must be Tensor, not"
+                   "|invalid combination of arguments|incompatible function arguments",
     "a reduction": "reduce argument must be",
     "a device": "device string|^Expected one of cpu",
     "a value": r"^can't assign an? \S+ to a ",
@@ -118,7 +124,7 @@ def different_mistakes(d):
     """Both refuse the call, and speak of different things."""
     if not d.kind.startswith("class of error"):
         return False
-    topics = [{name for name, words in TOPICS.items() if re.search(words, str(one))}
+    topics = [{name for name, words in TOPICS.items() if re.search(words, str(one).split("\n")[0])}
               for one in (d.torch_error, d.ember_error)]
     return all(topics) and not topics[0] & topics[1]
 
@@ -146,7 +152,7 @@ def ints_beyond_64_bits(d):
 @known("**Python ints beyond 64 bits**")
 def large_int_for_a_float(d):
     """Only where a float in its place gives the same result."""
-    return (plain_name(d) in ("full", "full_like", "new_full", "scalar_tensor")
+    return (plain_name(d) in ("full", "full_like", "new_full", "scalar_tensor", "var", "std")
             and torch_says(d, "int too big to convert", OverflowError)
             and agrees(d, d.program.call.replace("2**70", "float(2**70)")))
 

@@ -36,7 +36,8 @@ def dtype_of_no_elements(d):
 @known("**Dtypes and indices are checked**")
 def number_of_no_elements(d):
     words = {"exponential": "continuous probability distribution", "addcmul": "without overflow",
-             "index_add": "without overflow"}
+             "index_add": "without overflow", "addmm": "without overflow",
+             "baddbmm": "without overflow", "uniform": "is out of bounds for"}
     return (d.kind == "ember raises RuntimeError" and plain_name(d) in words
             and words[plain_name(d)] in str(d.ember)
             and any(one.numel() == 0 for one in d.inputs.values()))
@@ -107,14 +108,21 @@ def numbers_that_do_not_fit(d):
 
 @known("**Tensors whose elements share memory**")
 def result_into_shared_memory(d):
-    return (plain_name(d) in ("tril", "triu", "matmul", "any", "all") and d.kind == "ember raises RuntimeError"
-            and "single memory location" in str(d.ember_error))
+    return (d.kind == "ember raises RuntimeError" and "single memory location" in str(d.ember_error)
+            and "out=" in d.program.call
+            and any(0 in one.stride() for one in d.inputs.values()))
 
 
 @known("**Sizes that are not there**")
 def without_a_dimension(d):
     return (plain_name(d) in ("size", "stride") and "None" in d.program.call
             and isinstance(d.ember_error, TypeError))
+
+
+@known("**Names of dimensions**")
+def no_name_of_a_dimension(d):
+    return (plain_name(d) == "flatten" and d.kind == "ember raises TypeError"
+            and "None" in d.program.call)
 
 
 @known("**Sizes that are not there**")

@@ -4,7 +4,7 @@ import re
 
 from known.registry import agrees, known, plain_name, torch_says
 
-REDUCTIONS = "sum prod mean var std norm amax amin".split()
+REDUCTIONS = "sum prod mean var std norm amax amin any all".split()
 
 
 @known("**Outputs**")

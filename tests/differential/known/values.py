@@ -108,6 +108,14 @@ def square_root_of_minus_infinity(d):
             and all(x in (0, math.inf) and (y != y or y == -math.inf) for x, y in d.elements))
 
 
+@known("**Products of float16**")
+def product_that_overflows_in_between(d):
+    """Only where torch's product of the same numbers in float32 is ember's."""
+    return (plain_name(d) == "prod" and "float16" in dtypes(d) and d.kind in ("values", "input: values")
+            and not all(math.isfinite(x) for x, _ in d.elements)
+            and agrees(d, re.sub(r"(?<![\w.])a\b", "a.float()", d.program.call) + ".half()"))
+
+
 @known("**Powers of complex numbers**")
 def large_exponent_of_complex_numbers(d):
     """The error of the logarithm counts as often as the exponent is large, of 300 at most."""

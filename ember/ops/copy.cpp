@@ -11,6 +11,7 @@
 #include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
+#include "ember/tensor/dense_strides.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -146,6 +147,15 @@ Tensor& Tensor::operator=(const Tensor& value) && { return copy_(value); }
 Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
 // NOLINTEND(readability-make-member-function-const)
 
+namespace {
+
+Tensor make_without_gaps(const Tensor& like, Device place, Dtype type, bool pinned) {
+  const Shape strides = dense_strides(like.sizes(), like.strides());
+  return Tensor::make(place, type, like.sizes(), &strides, pinned);
+}
+
+}  // namespace
+
 Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   const Device place = options.device ? ops::resolve(*options.device) : device();
   const Dtype type = options.dtype.value_or(dtype());
@@ -153,7 +163,8 @@ Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   // Only pinned memory can be copied to without waiting.
   const bool pinned = options.pinned || (non_blocking && is_cuda() && !place.is_cuda());
   const bool dense = is_contiguous() || is_dense(sizes(), strides());
-  Tensor made = Tensor::make(place, type, sizes(), dense ? &strides() : nullptr, pinned);
+  Tensor made = dense ? Tensor::make(place, type, sizes(), &strides(), pinned)
+                      : make_without_gaps(*this, place, type, pinned);
   if (numel() == 0) return made;
   if (place == device())
     copy_here(made, *this);

@@ -8,6 +8,7 @@
 #include "ember/ops/plan.h"
 #include "ember/ops/promotion.h"
 #include "ember/ops/run.h"
+#include "ember/tensor/dense_strides.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -61,11 +62,9 @@ std::int64_t step_along(const Tensor& input, const Shape& sizes, int dim) {
 int order_of(int a, int b, const Shape& sizes, Inputs inputs) {
   for (const Operand* input : inputs) {
     if (input->tensor() == nullptr) continue;
-    const std::int64_t x = step_along(*input->tensor(), sizes, a);
-    const std::int64_t y = step_along(*input->tensor(), sizes, b);
-    if (x == 0 || y == 0) continue;
-    if (x != y) return x < y ? -1 : 1;
-    if (sizes[a] > sizes[b]) return 1;
+    const int found = order_of_steps(step_along(*input->tensor(), sizes, a),
+                                     step_along(*input->tensor(), sizes, b), sizes[a], sizes[b]);
+    if (found != 0) return found;
   }
   return 0;
 }
@@ -87,33 +86,7 @@ Shape output_strides(OpId op, const Shape& sizes, Inputs inputs) {
   }
   if (pattern == nullptr || contiguous) return contiguous_strides(sizes);
   if (same && is_dense(sizes, pattern->strides())) return pattern->strides();
-  // From the inside out; sorted by insertion, since not all pairs have an order.
-  const int dims = sizes.size();
-  Shape order;
-  for (int d = dims - 1; d >= 0; --d) order.push_back(d);
-  for (int i = 1; i < dims; ++i) {
-    for (int from = i, to = i - 1; to >= 0; --to) {
-      const int found =
-          order_of(static_cast<int>(order[to]), static_cast<int>(order[from]), sizes, inputs);
-      if (found < 0) break;
-      if (found > 0) {
-        std::swap(order[to], order[from]);
-        from = to;
-      }
-    }
-  }
-  Shape strides = contiguous_strides(sizes);
-  const bool as_usual = [&] {
-    for (int i = 0; i < dims; ++i)
-      if (order[i] != dims - 1 - i) return false;
-    return true;
-  }();
-  std::int64_t stride = 1;
-  for (int i = 0; i < dims && !as_usual; ++i) {
-    strides[static_cast<int>(order[i])] = stride;
-    stride *= sizes[static_cast<int>(order[i])];
-  }
-  return strides;
+  return strides_in_order(sizes, [&](int a, int b) { return order_of(a, b, sizes, inputs); });
 }
 
 /// Numbers that stand for elements have to be some; those that are only computed with need not: an

@@ -10,6 +10,7 @@
 #include "ember/ops/plan.h"
 #include "ember/ops/ramp.h"
 #include "ember/ops/run.h"
+#include "ember/tensor/dense_strides.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -97,7 +98,8 @@ Tensor ones(const Shape& sizes, const Options& options) { return full(sizes, 1.0
 
 Tensor empty_like(const Tensor& other, const Options& options) {
   const bool keep = is_dense(other.sizes(), other.strides());
-  return empty_strided(other.sizes(), keep ? other.strides() : contiguous_strides(other.sizes()),
+  return empty_strided(other.sizes(),
+                       keep ? other.strides() : dense_strides(other.sizes(), other.strides()),
                        filled(options, other));
 }
 Tensor full_like(const Tensor& other, const Scalar& value, const Options& options) {

@@ -88,6 +88,11 @@ class Parser {
   }
 
   void apply_tensor(const Tensor& tensor) {
+    if (tensor.dim() == 0 && is_integral(tensor.dtype(), false) && !is_mask(tensor)) {
+      const Scalar place = tensor.item();  // wherever it is: a view needs it on the host
+      require_fits(place, Dtype::int64);
+      return select(place.to<std::int64_t>());
+    }
     if (tensor.is_cuda() && tensor.device() != original_.device())
       throw Error("indices should be either on cpu or on the same device as the indexed tensor (" +
                   original_.device().str() + ")");
@@ -106,8 +111,6 @@ class Parser {
       real_ += tensor.dim();
       return;
     }
-    if (tensor.dim() == 0 && is_integral(tensor.dtype()))
-      return select(tensor.item<std::int64_t>());
     if (tensor.dtype() != Dtype::int64 && tensor.dtype() != Dtype::int32)
       throw IndexError("tensors used as indices must be long, int, byte or bool tensors");
     index_next(tensor);

@@ -262,7 +262,9 @@ bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object.ptr());
     sizes.count = static_cast<std::size_t>(count);
     for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
-      const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
+      // Reading a size may call Python, which may shorten the list.
+      if (PySequence_Fast_GET_SIZE(object.ptr()) != count) return false;
+      const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(object.ptr(), i));
       const auto size = index_from(item);
       if (!size && !load_odd_size(item, sizes)) return false;
       sizes.values[i] = size.value_or(0);

@@ -397,6 +397,12 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return self.repeat(counts); });
       },
       "Side by side, as often as the numbers say.");
+  tensor.def(
+      "repeat",
+      [](const Tensor& self, const Sizes& repeats) {
+        return unlocked([&] { return self.repeat(repeats.shape()); });
+      },
+      nb::arg("repeats"), "The same.");
   both(
       tensor, m, "diag",
       [](const Tensor& input, I diagonal, Tensor* result) {

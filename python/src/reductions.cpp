@@ -188,14 +188,16 @@ void define_extreme(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
   };
   both_as(tensor, m, name, std::string("dim: int, keepdim: bool = False") + kPairType, call, doc,
           nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(), nb::arg("out") = nb::none());
-  const auto two = [of_two](const Tensor& input, const Tensor& other) {
+  const auto two = [of_two](const Tensor& input, const Tensor& other, Tensor* out) {
     const Operand x(input);
     const Operand y(other);
     const Operand* const inputs[] = {&x, &y};
-    return unlocked([&] { return ops::elementwise(of_two, inputs); });
+    return maybe_into(
+        out, [&] { return ops::elementwise(of_two, inputs); },
+        [&](Tensor& result) { ops::elementwise_into(result, of_two, inputs); });
   };
-  m.def(name, two, nb::arg("input"), nb::arg("other"));
-  tensor.def(name, two, nb::arg("other"));
+  both_as(tensor, m, name, std::string("other: Tensor, *, ") + kOut, two, doc, nb::arg("other"),
+          nb::kw_only(), nb::arg("out") = nb::none());
 }
 
 void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {

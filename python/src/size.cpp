@@ -50,6 +50,20 @@ PyObject* repeat(PyObject* self, Py_ssize_t count) {
   return guarded([&] { return PyTuple_Type.tp_as_sequence->sq_repeat(self, count); });
 }
 
+/// What a tuple leaves to its left operand: (1,) + size is a size, too.
+PyObject* add(PyObject* left, PyObject* right) {
+  if (PyTuple_Check(left) == 0 || PyTuple_Check(right) == 0) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] { return PyTuple_Type.tp_as_sequence->sq_concat(left, right); });
+}
+
+/// Protocols 0 and 1 of pickle know no classes but Python's own.
+PyObject* reduce(PyObject* self, PyObject* protocol) {
+  const long given = PyLong_AsLong(protocol);
+  if (given == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  return PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__reduce_ex__", "Ol",
+                             self, given < 2 ? 2 : given);
+}
+
 PyObject* numel(PyObject* self, PyObject*) {
   long long count = 1;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
@@ -101,6 +115,7 @@ PyObject* make(PyTypeObject* subtype, PyObject* args, PyObject* keywords) {
 PyMethodDef methods[] = {
     {"numel", numel, METH_NOARGS,
      "numel($self, /)\n--\n\nThe number of elements of a tensor of this size."},
+    {"__reduce_ex__", reduce, METH_O, "__reduce_ex__($self, protocol, /)\n--\n\nFor pickle."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -109,6 +124,7 @@ PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(make)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
+    {Py_nb_add, reinterpret_cast<void*>(add)},
     {Py_sq_concat, reinterpret_cast<void*>(concat)},
     {Py_sq_repeat, reinterpret_cast<void*>(repeat)},
     {Py_tp_methods, methods},

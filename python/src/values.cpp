@@ -127,6 +127,25 @@ void join_dtypes(nb::handle data, std::optional<Dtype>& dtype, int levels = kMax
   dtype = joined(dtype, own);
 }
 
+/// What an object's own __float__, __index__ or __complex__ gives, whichever the dtype asks for;
+/// nothing if it has none.
+std::optional<Scalar> converted(nb::handle object, Dtype dtype) {
+  std::optional<Scalar> made;
+  if (is_complex_dtype(dtype)) {
+    const Py_complex value = PyComplex_AsCComplex(object.ptr());
+    made = Complex<double>(value.real, value.imag);
+  } else if (is_floating_point(dtype)) {
+    made = PyFloat_AsDouble(object.ptr());
+  } else {
+    const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+    if (number.is_valid()) return number_from(number);
+  }
+  if (PyErr_Occurred() == nullptr) return made;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  return std::nullopt;
+}
+
 /// An element of a tensor of the given dtype.
 Scalar number_of(nb::handle object, Dtype dtype) {
   if (nb::isinstance<Tensor>(object)) return only_element(nb::cast<const Tensor&>(object));
@@ -137,7 +156,12 @@ Scalar number_of(nb::handle object, Dtype dtype) {
       throw ValueError("Overflow when unpacking long: " + overflow_text(object));
     return NumberLike{object, std::nullopt}.number(dtype);
   }
+  if (const auto number = converted(object, dtype)) return *number;
   throw TypeError(std::string("must be real number, not ") + kind_name(object));
+}
+
+bool is_negative(const Scalar& number) {
+  return is_integral(number.dtype()) && !number.beyond_int64() && number.to<std::int64_t>() < 0;
 }
 
 void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
@@ -147,6 +171,10 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
     if (is_complex_dtype(number.dtype()) && !is_complex_dtype(dtype) && dtype != Dtype::bool_)
       throw TypeError("must be real number, not complex");
     if (is_integral(dtype)) require_fits(number, dtype);
+    if (dtype == Dtype::uint64 && is_negative(number)) {
+      PyErr_SetString(PyExc_OverflowError, "can't convert negative int to unsigned");
+      throw nb::python_error();
+    }
     with_type(dtype, [&]<class T>() {
       const T value = number.to<T>();
       std::memcpy(at, &value, sizeof value);
@@ -236,7 +264,9 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
              if (self.numel() != 1 || !is_integral(self.dtype()))
                throw TypeError(
                    "only integer tensors of a single element can be converted to an index");
-             return item(self).to<std::int64_t>();
+             const Scalar number = item(self);
+             require_fits(number, Dtype::int64);
+             return number.to<std::int64_t>();
            })
       .def(
           "__format__",

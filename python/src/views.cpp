@@ -176,13 +176,13 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           "The last two dimensions exchanged, conjugated.")
       .def_prop_rw(
           "real", [](const Tensor& self) -> TensorObject { return itself_or(self, self.real()); },
-          [](const Tensor& self, const Tensor& value) {
-            unlocked([&] { self.real().copy_(value); });
+          [](const Tensor& self, const Operand& value) {
+            unlocked([&] { self.real().index_put_({Ellipsis}, value); });
           })
       .def_prop_rw(
           "imag", [](const Tensor& self) { return self.imag(); },
-          [](const Tensor& self, const Tensor& value) {
-            unlocked([&] { self.imag().copy_(value); });
+          [](const Tensor& self, const Operand& value) {
+            unlocked([&] { self.imag().index_put_({Ellipsis}, value); });
           })
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },

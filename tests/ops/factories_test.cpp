@@ -52,7 +52,10 @@ TEST(Factories, FollowAnotherTensor) {
     EXPECT_EQ(ones_like(x).device().str(), place);
     EXPECT_EQ(values<double>(full_like(x, 2.5)), std::vector<double>(6, 2.5));
     EXPECT_EQ(zeros_like(x, int8).dtype(), int8);
-    EXPECT_EQ(empty_like(x.slice(0, 0, 3, 2)).strides(), Shape({2, 1}));
+    // Gaps are left out, the order of the dimensions stays.
+    EXPECT_EQ(empty_like(x.slice(0, 0, 3, 2)).strides(), Shape({1, 2}));
+    EXPECT_EQ(zeros({2, 3, 4}, place).slice(2, 0, 4, 2).permute({2, 0, 1}).clone().strides(),
+              Shape({1, 6, 2}));
     EXPECT_EQ(empty_like(x.select(0, 0).expand({4, 2})).strides(), Shape({2, 1}));
     EXPECT_EQ(x.new_full({2}, 1).dtype(), float64);
     EXPECT_EQ(x.new_ones({2}, int64).device().str(), place);

@@ -7,6 +7,8 @@ import pytest
 
 import ember as torch
 
+np = pytest.importorskip("numpy")
+
 
 def test_type():
     """type() names and converts, by dtype and by legacy name."""
@@ -53,7 +55,7 @@ def test_pickle(device):
     made = pickle.loads(pickle.dumps(x))
     assert made.tolist() == x.tolist() and made.device == x.device and made.note == "mine"
     for view in (x.transpose(0, 2), x[1, ::2], x[:, 1], x[0, 0].expand(3, 4), x[1, 2, 3], x[2:]):
-        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             made = pickle.loads(pickle.dumps(view, protocol))
             assert made.stride() == view.stride() and made.tolist() == view.tolist()
     assert len(pickle.dumps(torch.ones(1).expand(10 ** 6))) < 1000
@@ -61,6 +63,18 @@ def test_pickle(device):
         y = torch.tensor([1, 0, 1], dtype=dtype, device=device)
         made = pickle.loads(pickle.dumps(y))
         assert made.dtype is dtype and made.tolist() == y.tolist()
+
+
+def test_layout_of_copies(device):
+    """A copy of what has gaps has none, and its dimensions are in the order of the original's."""
+    x = torch.arange(24.0, device=device).view(2, 3, 4)[:, :, ::2]
+    for view in (x.permute(2, 0, 1), x.transpose(0, 1), x[:, :2].mT):
+        expected = np.empty_like(np.lib.stride_tricks.as_strided(
+            np.zeros(99, np.float32), view.shape, [4 * step for step in view.stride()]))
+        for made in (view.clone(), view.to(torch.float64), view.to("cpu", copy=True),
+                     torch.empty_like(view), torch.zeros_like(view)):
+            assert [4 * step for step in made.stride()] == list(expected.strides)
+        assert view.clone().tolist() == view.tolist()
 
 
 def test_broken_pickles():

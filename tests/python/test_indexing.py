@@ -115,6 +115,9 @@ def test_in_place(device):
     z = torch.tensor([1 + 2j, 3 + 4j], device=device)
     z.real = torch.tensor([5.0, 6.0], device=device)
     z.imag = z.real
+    z.real = 7
+    assert z.tolist() == [7 + 5j, 7 + 6j]
+    z.real = torch.tensor([5.0, 6.0], device=device)
     assert z.tolist() == [5 + 5j, 6 + 6j]
     with pytest.raises(RuntimeError):
         z.real.imag = z.real
@@ -203,7 +206,10 @@ def test_kinds_of_index(device):
     assert x[range(2)].tolist() == x.tolist() and x[range(0)].shape == (0, 3)
     assert x[:, range(0, 3, 2)].tolist() == [[0, 2], [3, 5]]
     for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
-        assert x[0, torch.tensor(1, dtype=dtype, device=device)].item() == 1
+        place = torch.tensor(1, dtype=dtype, device=device)
+        assert x[0, place].item() == 1
+        assert x[place].data_ptr() == x[1].data_ptr()  # a view, as of a number
+        assert x[place.cpu()].tolist() == x[1].tolist()
     for dtype in ("int8", "int16", "uint16", "uint32", "uint64"):
         assert x[np.array([1, 0], dtype=dtype)].tolist() == x.flip(0).tolist()
     for nothing in ([], np.array([]), np.array([], dtype=np.float32)):
@@ -234,6 +240,7 @@ def test_forms_of_arguments(device):
         x.flip()
     with pytest.raises(TypeError):
         x.repeat()
+    assert x.repeat(repeats=(2, 1)).tolist() == x.repeat(2, 1).tolist()
     narrow = torch.tensor([0], dtype=torch.int32, device=device)
     for call in (lambda: x.take(narrow), lambda: x.index_copy(0, narrow, x[:1]),
                  lambda: x.put_(narrow, x[0, :1])):

@@ -105,6 +105,32 @@ def test_numbers_that_the_dtype_cannot_hold(device):
     assert torch.tensor([1e6], dtype=torch.float16).tolist() == [float("inf")]
 
 
+def test_objects_with_a_value_of_their_own():
+    class Number:
+        def __float__(self):
+            return 2.5
+
+        def __index__(self):
+            return 7
+
+        def __complex__(self):
+            return 1 + 2j
+
+    class Broken:
+        def __float__(self):
+            raise KeyError("mine")
+
+    assert torch.tensor([Number()], dtype=torch.float64).tolist() == [2.5]
+    assert torch.tensor([Number()], dtype=torch.int64).tolist() == [7]
+    assert torch.tensor([Number()], dtype=torch.complex64).tolist() == [1 + 2j]
+    with pytest.raises(KeyError, match="mine"):
+        torch.tensor([Broken()], dtype=torch.float32)
+    with pytest.raises(TypeError, match="must be real number, not object"):
+        torch.tensor([object()], dtype=torch.float32)
+    with pytest.raises(OverflowError, match="negative int to unsigned"):
+        torch.tensor([-1], dtype=torch.uint64)
+
+
 def test_ints_beyond_64_bits():
     assert torch.tensor(2 ** 63, dtype=torch.float64).item() == 2.0 ** 63
     assert torch.tensor([2 ** 70], dtype=torch.float32).tolist() == [2.0 ** 70]

@@ -41,7 +41,10 @@ def test_positions(values, device):
     assert found.indices.tolist() == values.argmax(axis=2).tolist()
     best, where = torch.min(x, 0, keepdim=True)
     assert best.shape == where.shape == (1, 5, 6)
-    assert torch.max(x, torch.zeros_like(x)).tolist() == np.maximum(values, 0).tolist()
+    zeros, out = torch.zeros_like(x), torch.empty_like(x)
+    assert torch.max(x, zeros).tolist() == np.maximum(values, 0).tolist()
+    assert torch.max(x, zeros, out=out) is out and out.tolist() == np.maximum(values, 0).tolist()
+    assert x.min(zeros).tolist() == np.minimum(values, 0).tolist()
     assert x.max().item() == values.max()
     assert repr(found).startswith("torch.return_types.max(")
     with pytest.raises(RuntimeError, match="\"argmax\" not implemented for 'Bool'"):

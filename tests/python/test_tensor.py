@@ -87,7 +87,10 @@ def test_size():
     assert size.numel() == 24
     assert repr(size[1:]) == "torch.Size([3, 4])"
     assert repr(size + (5,)) == "torch.Size([2, 3, 4, 5])"
+    assert repr((5,) + size) == "torch.Size([5, 2, 3, 4])"
     assert repr(size * 2) == "torch.Size([2, 3, 4, 2, 3, 4])"
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert repr(pickle.loads(pickle.dumps(size, protocol))) == "torch.Size([2, 3, 4])"
     assert size[0] == 2 and hash(size) == hash((2, 3, 4))
     assert torch.zeros(size).shape == size
     assert repr(torch.Size([True, torch.tensor(3)])) == "torch.Size([1, 3])"
@@ -101,6 +104,18 @@ def test_size():
         size + ("a",)
     with pytest.raises(ValueError, match=f"{2 ** 63} is outside the range of int64"):
         torch.Size([2 ** 63])
+    with pytest.raises(TypeError):
+        [5] + size
+
+
+def test_sizes_that_change_while_they_are_read():
+    class Shortens:
+        def __index__(self):
+            del sizes[1:]
+            return 2
+
+    sizes = [Shortens(), object(), 3]
+    assert torch.zeros(sizes).shape == (2,)
 
 
 def test_dtypes():
@@ -147,6 +162,8 @@ def test_numbers(device):
     assert (x.item(), float(x), int(x), bool(x), complex(x)) == (3.5, 3.5, 3, True, 3.5 + 0j)
     i = torch.tensor(2, device=device)
     assert [10, 20, 30][i] == 30
+    with pytest.raises(RuntimeError, match="without overflow"):
+        [10][torch.tensor(2 ** 64 - 1, dtype=torch.uint64, device=device)]
     assert type(i.item()) is int and type(torch.tensor(True).item()) is bool
     assert torch.zeros(2, 0, device=device).tolist() == [[], []]
     with pytest.raises(RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"):

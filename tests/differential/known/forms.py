@@ -307,7 +307,8 @@ def uint8_mask_in_an_assignment(d):
 
 @known("**Forms of arguments**")
 def bool_as_a_size(d):
-    return (plain_name(d).removeprefix("new_") in ("ones", "zeros", "empty", "full", "narrow")
+    return (plain_name(d).removeprefix("new_") in (
+                "ones", "zeros", "empty", "full", "rand", "randn", "randint", "narrow")
             and "scalar.isIntegral" in str(d.torch_error))
 
 

@@ -17,7 +17,7 @@ def large_int(d):
 
 @known("**Dtypes and indices are checked**")
 def index_beyond_an_empty_result(d):
-    if d.name not in ("Tensor.__getitem__", "Tensor.__setitem__") and (
+    if d.name not in ("Tensor.__getitem__", "Tensor.__setitem__", "Tensor.index_put_") and (
             plain_name(d) != "index_add" or d.inputs["a"].numel() > 0):
         return False
     return d.kind == "ember raises IndexError" and "is out of bounds" in str(d.ember)
@@ -31,7 +31,7 @@ def string_as_an_index(d):
 
 # What PyTorch says of an argument of a wrong kind where it is no TypeError.
 WRONG_KIND = (r"Overflow when unpacking|by name, got|dimname \(string\)|^Name '|has no attribute"
-              r"|start must be an 0-dim|device type at start|Invalid device string"
+              r"|scalar.isIntegral|start must be an 0-dim|device type at start|Invalid device string"
               r"|rounding_mode to be one of|cannot be converted to type double")
 
 
@@ -51,6 +51,13 @@ def kinds_of_arguments_first(d):
                  or plain_name(d) == "scatter" and "reduce=b'" in d.program.call
                  or plain_name(d) in ("add", "sub", "subtract", "addcmul", "addcdiv", "norm",
                                       "deepcopy")))
+
+
+@known("**Of several mistakes**")
+def text_as_the_power_of_a_norm(d):
+    """PyTorch's error is that of the function that it calls then, and of that one's other arguments."""
+    return (plain_name(d) == "norm" and d.kind.startswith("class of error")
+            and "expected a number or 'fro'" in str(d.ember_error))
 
 
 @known("**Of several mistakes**")

@@ -180,8 +180,11 @@ def sign_of_zero(d):
 def negative_of_the_smallest(d):
     if plain_name(d) not in ("sub", "subtract") or "alpha=" not in d.program.call:
         return False
-    smallest = r"alpha=(np\.\w+\()?-(128|32768|2147483648|9223372036854775808)\b"
-    return re.search(smallest, d.program.call) is not None
+    smallest = r"-(128|32768|2147483648|9223372036854775808)\b"
+    by_name = re.search(r"alpha=([a-z])\b", d.program.call)  # of a tensor without dimensions
+    if by_name:
+        return re.search(rf"\b{by_name[1]} = torch.tensor\(\[{smallest}\]", d.program.text) is not None
+    return re.search(r"alpha=(np\.\w+\()?" + smallest, d.program.call) is not None
 
 
 @known("**Sums have a fixed order**")

@@ -111,7 +111,7 @@ def numbers(dtype, seed, name):
         return random.permuted(values.reshape(-1)).reshape(size)
     if name in ("pow", "bitwise_left_shift", "bitwise_right_shift"):
         return random.integers(0, 7, size)
-    low = 0 if dtype == ember.uint8 else -9
+    low = 0 if str(dtype).startswith("torch.uint") else -9
     return random.integers(low, 10, size)
 
 

@@ -169,6 +169,15 @@ void synchronize(DeviceArg device) {
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }
 
+bool has_primary_context(DeviceArg device) {
+  driver::Driver* made = driver_if_made();
+  if (made == nullptr) return false;
+  const std::int64_t wanted = device.required_index();
+  const int count = made->device_count();
+  if (wanted < 0 || wanted >= count) refuse_index(wanted, count);
+  return made->device_active(static_cast<int>(wanted));
+}
+
 bool can_device_access_peer(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");

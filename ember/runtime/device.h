@@ -122,6 +122,10 @@ EMBER_API void init();
 /// True when initialised, and not in a forked child.
 EMBER_API bool is_initialized() noexcept;
 
+/// Whether the process was forked from one that had initialised, or was about to: init() is refused
+/// then. Never initialises, never throws.
+EMBER_API bool is_in_bad_fork() noexcept;
+
 /// Whether there is at least one device: device_count() > 0, and all that is said there. Never
 /// throws. It is what the documents describe under PYTORCH_NVML_BASED_CUDA_CHECK=1: as long as NVML
 /// can tell, nothing is initialised and the process may still fork; where NVML cannot (it is
@@ -166,6 +170,11 @@ EMBER_API std::string get_gencode_flags();
 /// would wait for themselves; `context is destroyed` if the device was reset meanwhile. Not
 /// affected by the sync debug mode.
 EMBER_API void synchronize(DeviceArg device = {});
+
+/// Whether anything has used the device yet: on CUDA, whether its primary context exists, be it by
+/// another library's doing. Never makes one and never initialises: false before that.
+/// AcceleratorError `invalid device ordinal` once initialised.
+EMBER_API bool has_primary_context(DeviceArg device);
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
 /// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until

@@ -219,6 +219,8 @@ void init() {
 
 bool is_initialized() noexcept { return driver_if_made() != nullptr; }
 
+bool is_in_bad_fork() noexcept { return bad_fork; }
+
 int device_count() noexcept {
   if (driver::Driver* made = driver_if_made()) return made->device_count();
   // Shown without the lock: what shows them may count devices itself.

@@ -47,6 +47,15 @@ TEST(DeviceArgument, AcceptsIndexStringDeviceAndNothing) {
   EXPECT_EQ(DeviceArg("cuda").index(), current_device());
 }
 
+TEST(PrimaryContext, IsThereOnceADeviceWasUsed) {
+  set_device(0);
+  EXPECT_TRUE(has_primary_context(0));
+  EXPECT_TRUE(has_primary_context("cuda:0"));
+  EXPECT_ERROR(has_primary_context(-1), AcceleratorError, "device -1 was asked for, expected 0 to");
+  EXPECT_ERROR(has_primary_context(99), AcceleratorError, "invalid device ordinal");
+  EXPECT_ERROR(has_primary_context("cuda"), ValueError, "with a specified index");
+}
+
 TEST(DeviceArgument, AcceptsEveryKindOfInteger) {
   EXPECT_EQ(DeviceArg(0u).index(), 0);
   EXPECT_EQ(DeviceArg(0L).index(), 0);

@@ -91,6 +91,8 @@ TEST(Fork, AfterFirstUseIsRefusedInTheChild) {
     event.record(stream);
     const std::string result = forked([&] {
       EXPECT_FALSE(is_initialized());
+      EXPECT_TRUE(is_in_bad_fork());
+      EXPECT_FALSE(has_primary_context(0));
       EXPECT_ERROR(init(), Error, kRefusal);
       EXPECT_ERROR(current_device(), Error, kRefusal);
       EXPECT_ERROR(Stream{}, Error, kRefusal);
@@ -142,6 +144,9 @@ TEST(Fork, BeforeFirstUseIsFine) {
   IN_CHILD({
     EXPECT_GE(device_count(), 1);
     const std::string result = forked([] {
+      EXPECT_FALSE(is_in_bad_fork());
+      EXPECT_FALSE(has_primary_context(0)) << "asked for without a driver, which it does not make";
+      EXPECT_FALSE(is_initialized());
       const Stream stream;
       stream.synchronize();
       EXPECT_TRUE(is_initialized());

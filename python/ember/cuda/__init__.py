@@ -4,13 +4,18 @@ from ember._C import (AcceleratorError as AcceleratorError,
                       DeferredCudaCallError as DeferredCudaCallError,
                       OutOfMemoryError as OutOfMemoryError, _refuse_name)
 from ember._C.cuda import *
-from ember._C.cuda import _host_function as _host_function, _sleep as _sleep
+from ember._C.cuda import (_host_function as _host_function, _is_in_bad_fork as _is_in_bad_fork,
+                           _sleep as _sleep)
 
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
+import ember.cuda._gpu_trace
+import ember.cuda._utils
 import ember.cuda.comm
 import ember.cuda.random
-from ember.cuda import comm as comm, random as random
+import ember.cuda.streams
+from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, random as random,
+                        streams as streams)
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda", name)

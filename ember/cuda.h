@@ -8,6 +8,7 @@
 #include "ember/memory/host_registration.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/resource.h"
+#include "ember/nvtx/nvtx.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"

@@ -9,8 +9,9 @@ from ember._C.cuda import _host_function as _host_function, _sleep as _sleep
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
 import ember.cuda.comm
+import ember.cuda.nvtx
 import ember.cuda.random
-from ember.cuda import comm as comm, random as random
+from ember.cuda import comm as comm, nvtx as nvtx, random as random
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda", name)

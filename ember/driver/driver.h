@@ -34,6 +34,7 @@
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
+#include "ember/driver/telemetry.h"
 
 namespace ember::inline v0::driver {
 
@@ -83,6 +84,12 @@ class EMBER_TEST_API Driver {
   /// failed reset changes nothing, except that host functions whose turn came meanwhile are
   /// dropped.
   virtual Status device_reset(int device) noexcept = 0;
+  /// What a sensor says now. May block for a tenth of a second the first time. Code::invalid_device
+  /// as not_visible() words it; Code::not_supported, naming what is missing, for a sensor that the
+  /// machine does not have. Works in a fault, and makes nothing on the device.
+  virtual Status device_sensor(int device, Sensor sensor, int& out) noexcept = 0;
+  /// The processes that use the device, as far as the machine lets this one know. The same rules.
+  virtual Status device_processes(int device, GpuProcesses& out) noexcept = 0;
 
   // ---- Memory
   // ------------------------------------------------------------------------------------

@@ -216,6 +216,15 @@ class EMBER_TEST_API Driver {
   /// Code::peer_access_not_enabled when there is nothing to take back.
   virtual Status peer_disable(int device, int peer) noexcept = 0;
 
+  // ---- Libraries (optional)
+  // -----------------------------------------------------------------------------------
+
+  /// A cublasHandle_t of the calling thread's and of no other, for the stream, with a workspace (if
+  /// one is given) and with the bits of GemmArgs::math. It is the same one for a device until its
+  /// reset. May block for a second the first time; Code::not_supported where there is no cuBLAS.
+  virtual Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace,
+                             std::size_t bytes, void*& out) noexcept;
+
   // ---- Capture and graphs (optional)
   // -------------------------------------------------------------
 

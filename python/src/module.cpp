@@ -55,4 +55,5 @@ NB_MODULE(_C, m) {
   bind_nvtx(cuda);
   bind_telemetry(cuda);
   bind_top(cuda);
+  bind_precision(m, cuda);
 }

@@ -76,6 +76,8 @@ class CudaDriver final : public Driver {
   Status peer_possible(int device, int peer, bool& out) noexcept override;
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
+  Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace, std::size_t bytes,
+                     void*& out) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.

@@ -2,7 +2,7 @@
 #include "ember/base/error.h"
 #include "ember/driver/driver.h"
 #include "ember/linalg/linalg.h"
-#include "ember/linalg/precision.h"
+#include "ember/linalg/product.h"
 #include "ember/linalg/workspace.h"
 #include "ember/runtime/runtime.h"
 
@@ -17,8 +17,8 @@ namespace ember::inline v0::cuda {
   if (!get_device_properties(device).simulated)
     space = linalg::workspace(Device(Device::Type::cuda, device));
   void* handle = nullptr;
-  const Status status = active_driver().blas_handle(stream.handle(), matmul::settings(), space.data,
-                                                    space.bytes, handle);
+  const Status status = active_driver().blas_handle(stream.handle(), linalg::precision_bits(),
+                                                    space.data, space.bytes, handle);
   if (status.code() == Code::not_supported) throw Error(status.detail());
   check(status);
   return static_cast<::cublasContext*>(handle);

@@ -24,7 +24,7 @@
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
-/// What cublasHandle_t points to; defined by cuBLAS.
+// What cublasHandle_t points to; defined by cuBLAS.
 struct cublasContext;
 
 namespace ember::inline v0 {

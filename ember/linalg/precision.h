@@ -7,7 +7,6 @@
 // case.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "ember/base/export.h"
@@ -39,9 +38,6 @@ EMBER_API void set_allow_fp16_reduced_precision_reduction(bool allow) noexcept;
 /// The same for bfloat16.
 EMBER_API bool allow_bf16_reduced_precision_reduction() noexcept;
 EMBER_API void set_allow_bf16_reduced_precision_reduction(bool allow) noexcept;
-
-/// All of it as the bits of GemmArgs::math. Internal.
-EMBER_API std::uint8_t settings() noexcept;
 
 }  // namespace cuda::matmul
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ember/ember.h"
+#include "ember/linalg/product.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 
@@ -30,7 +31,7 @@ TEST_F(Precision, Defaults) {
   EXPECT_TRUE(allow_bf16_reduced_precision_reduction());
   EXPECT_EQ(fp32_precision(), "none");
   EXPECT_EQ(get_float32_matmul_precision(), "highest");
-  EXPECT_EQ(settings(), 0);
+  EXPECT_EQ(linalg::precision_bits(), 0);
 }
 
 TEST_F(Precision, Float32HasOneSettingByThreeNames) {

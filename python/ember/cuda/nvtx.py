@@ -3,11 +3,12 @@
 from collections.abc import Iterator as _Iterator
 from contextlib import contextmanager as _contextmanager
 
-from ember._C.cuda.nvtx import *
-from ember._C.cuda import nvtx as _nvtx
+from ember._C.cuda.nvtx import (Domain as _Domain, is_compiled_in as is_compiled_in, mark as mark,
+                                range_end as range_end, range_pop as range_pop,
+                                range_push as range_push, range_start as range_start)
 
 
-class Domain(_nvtx.Domain):
+class Domain(_Domain):
     """The ranges of one library or part of a program: stacks and categories of their own."""
 
     @_contextmanager

@@ -115,13 +115,13 @@ bool answer_one(int listener, std::string (*answer)()) {
 
 std::vector<std::string> sockets() {
   std::vector<std::string> found;
-  const std::string place = folder();
+  const std::string place = folder() + "/";
   DIR* opened = opendir(place.c_str());
   if (opened == nullptr) return found;
   while (const dirent* entry = readdir(opened)) {  // NOLINT(concurrency-mt-unsafe): its own DIR
     const std::string name = entry->d_name;
     if (name.size() > std::strlen(kEnding) && name.ends_with(kEnding))
-      found.push_back(place + "/" + name);
+      found.push_back(place + name);
   }
   closedir(opened);
   std::sort(found.begin(), found.end());

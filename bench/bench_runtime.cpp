@@ -16,6 +16,7 @@
 #include "bench/raw.h"
 #include "bench/rows.h"
 #include "ember/memory/memory.h"
+#include "ember/nvtx/nvtx.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
@@ -96,6 +97,10 @@ void current(const Bench& bench) {
     bench.compare(
         row(group, rows::kOtherDeviceGuard), kDeviceCalls, [] { const cuda::DeviceGuard guard(1); },
         [](Raw& raw) { raw.device(1); });
+  bench.alone(row(group, rows::kRangePush, "<= 0.04"), kHostCalls, [] {
+    cuda::nvtx::range_push("a range that nobody sees");
+    cuda::nvtx::range_pop();
+  });
   bench.contrast(
       row(group, rows::kNewStream), [] { const cuda::Stream stream(0); },
       [](Raw& raw) { raw.new_stream(); });

@@ -25,6 +25,8 @@ inline constexpr const char* kLaunchParameters = "launch an empty kernel, 128 by
 inline constexpr const char* kFill = "fill 4 KiB";
 inline constexpr const char* kSmallCopy = "copy 4 KiB on the device";
 
+inline constexpr const char* kRangePush = "NVTX range: push and pop, no tool";
+
 inline constexpr const char* kMemoryAllocated = "memory allocated";
 
 inline constexpr const char* kEmpty = "empty(1024)";

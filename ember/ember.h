@@ -5,6 +5,7 @@
 #include "ember/comm/comm.h"
 #include "ember/cuda.h"
 #include "ember/linalg/linalg.h"
+#include "ember/linalg/precision.h"
 #include "ember/ops/arithmetic.h"
 #include "ember/ops/cat.h"
 #include "ember/ops/elementwise.h"

@@ -28,6 +28,12 @@ clang-rt-14     | libclang-rt-14-dev | the same
 module_needs='
 nanobind          | nanobind>=2             | the Python package
 '
+# NVTX's header; a CUDA toolkit has it, too.
+if [[ ! -e /usr/local/cuda/include/nvtx3/nvToolsExt.h && ! -e /usr/include/nvtx3/nvToolsExt.h ]]; then
+  module_needs+='
+nvidia.cu13.include.nvtx3 | nvidia-nvtx==13.* | what profilers see of ranges (ember.cuda.nvtx)
+'
+fi
 python_needs=$module_needs'
 pytest            | pytest                  | the tests of the Python package
 numpy             | numpy                   | what of the Python package is tested against NumPy

@@ -31,6 +31,8 @@ def public(trees, module):
                     found[alias.asname or alias.name] = theirs[alias.name]
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
             found[node.targets[0].id] = [node]
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            found[node.name] = [node]
     return found
 
 

@@ -28,6 +28,12 @@ struct CudaObject {
   /// The CUDA implementation of a kernel that the core knows by name, and the layout of its
   /// arguments.
   kernels::Found (*implementation)(const char* kernel) noexcept = nullptr;
+  /// What Driver::device_sensor and device_processes say, without initialising CUDA: by the
+  /// position among CUDA_VISIBLE_DEVICES. Code::not_ready where only CUDA knows which device that
+  /// is (MIG instances); Code::not_initialized without NVML, Code::no_device without an NVIDIA
+  /// driver.
+  Status (*sensor_without_cuda)(int device, Sensor sensor, int& out) noexcept = nullptr;
+  Status (*processes_without_cuda)(int device, GpuProcesses& out) noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };
@@ -37,7 +43,8 @@ constexpr std::uint64_t layout_stamp() noexcept {
   layout::add_seam(hash);
   EMBER_LAYOUT(CudaObject, EMBER_FIELD(version), EMBER_FIELD(layout),
                EMBER_FIELD(count_without_cuda), EMBER_FIELD(devices_are_known), EMBER_FIELD(open),
-               EMBER_FIELD(implementation), EMBER_FIELD(architectures))
+               EMBER_FIELD(implementation), EMBER_FIELD(sensor_without_cuda),
+               EMBER_FIELD(processes_without_cuda), EMBER_FIELD(architectures))
   return hash.value();
 }
 

@@ -23,6 +23,9 @@ Status Driver::range_unmap(int, void*, std::size_t) noexcept {
 Status Driver::range_release(int, void*, std::size_t) noexcept {
   return unavailable(*this, "growable address ranges");
 }
+Status Driver::blas_handle(StreamHandle, std::uint8_t, void*, std::size_t, void*&) noexcept {
+  return unavailable(*this, "handles of cuBLAS");
+}
 Status Driver::capture_begin(StreamHandle, CaptureMode) noexcept {
   return unavailable(*this, "stream capture");
 }

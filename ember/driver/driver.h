@@ -34,6 +34,7 @@
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
+#include "ember/driver/telemetry.h"
 
 namespace ember::inline v0::driver {
 
@@ -83,6 +84,12 @@ class EMBER_TEST_API Driver {
   /// failed reset changes nothing, except that host functions whose turn came meanwhile are
   /// dropped.
   virtual Status device_reset(int device) noexcept = 0;
+  /// What a sensor says now. May block for a tenth of a second the first time. Code::invalid_device
+  /// as not_visible() words it; Code::not_supported, naming what is missing, for a sensor that the
+  /// machine does not have. Works in a fault, and makes nothing on the device.
+  virtual Status device_sensor(int device, Sensor sensor, int& out) noexcept = 0;
+  /// The processes that use the device, as far as the machine lets this one know. The same rules.
+  virtual Status device_processes(int device, GpuProcesses& out) noexcept = 0;
 
   // ---- Memory
   // ------------------------------------------------------------------------------------
@@ -208,6 +215,15 @@ class EMBER_TEST_API Driver {
   virtual Status peer_enable(int device, int peer) noexcept = 0;
   /// Code::peer_access_not_enabled when there is nothing to take back.
   virtual Status peer_disable(int device, int peer) noexcept = 0;
+
+  // ---- Libraries (optional)
+  // -----------------------------------------------------------------------------------
+
+  /// A cublasHandle_t of the calling thread's and of no other, for the stream, with a workspace (if
+  /// one is given) and with the bits of GemmArgs::math. It is the same one for a device until its
+  /// reset. May block for a second the first time; Code::not_supported where there is no cuBLAS.
+  virtual Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace,
+                             std::size_t bytes, void*& out) noexcept;
 
   // ---- Capture and graphs (optional)
   // -------------------------------------------------------------

@@ -153,6 +153,47 @@ int count_without_opening(const Choice& choice) noexcept {
   return 0;
 }
 
+namespace {
+
+/// Asks the CUDA object, if there is one.
+template <class Ask, class... Arguments>
+Status ask_cuda_object(Ask CudaObject::*ask, int device, Arguments&... arguments) {
+  const LoadedObject& loaded = cuda_object();
+  if (loaded.object == nullptr)
+    return Status(Code::not_initialized,
+                  "NVML is asked by ember's CUDA object: " + loaded.status.detail());
+  const Ask call = loaded.object->*ask;
+  return call == nullptr ? Status(Code::not_ready) : call(device, arguments...);
+}
+
+}  // namespace
+
+Status sensor_without_opening(const Choice& choice, int device, Sensor sensor, int& out) noexcept {
+  switch (choice.kind) {
+    case Choice::Kind::none: return not_visible(device, {});
+    case Choice::Kind::simulated:
+      EMBER_TRY(check_simulated(choice.simulated));
+      return idle_simulated_sensor(choice.simulated, device, sensor, out);
+    case Choice::Kind::automatic:
+    case Choice::Kind::cuda:
+      return ask_cuda_object(&CudaObject::sensor_without_cuda, device, sensor, out);
+  }
+  return Code::invalid_value;
+}
+
+Status processes_without_opening(const Choice& choice, int device, GpuProcesses& out) noexcept {
+  switch (choice.kind) {
+    case Choice::Kind::none: return not_visible(device, {});
+    case Choice::Kind::simulated:
+      EMBER_TRY(check_simulated(choice.simulated));
+      return idle_simulated_processes(choice.simulated, device, out);
+    case Choice::Kind::automatic:
+    case Choice::Kind::cuda:
+      return ask_cuda_object(&CudaObject::processes_without_cuda, device, out);
+  }
+  return Code::invalid_value;
+}
+
 bool counting_leaves_ember(const Choice& choice) noexcept {
   if (choice.kind != Choice::Kind::automatic && choice.kind != Choice::Kind::cuda) return false;
   const LoadedObject* known = first_attempt.load(std::memory_order_acquire);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ember/driver/choice.h"
 #include "ember/driver/driver.h"
@@ -21,6 +22,12 @@ Status open(const Choice& choice, std::unique_ptr<Driver>& out);
 /// (NVML), so that the process may still fork. -1 when only open() can tell.
 int count_without_opening(const Choice& choice) noexcept;
 
+/// What Driver::device_sensor and device_processes would say of one of the devices that open()
+/// would give, without initialising CUDA. Code::not_ready when only the driver can tell;
+/// Code::not_initialized without NVML, Code::no_device without an NVIDIA driver.
+Status sensor_without_opening(const Choice& choice, int device, Sensor sensor, int& out) noexcept;
+Status processes_without_opening(const Choice& choice, int device, GpuProcesses& out) noexcept;
+
 /// Whether that loads the CUDA object, or asks it: a process forked meanwhile by another thread
 /// can do neither again.
 bool counting_leaves_ember(const Choice& choice) noexcept;
@@ -33,6 +40,13 @@ std::string compiled_architectures();
 
 /// The simulated driver; defined in driver/sim.
 std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec);
+
+/// A simulated device on which nothing has happened yet; defined in driver/sim.
+Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out);
+Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out);
+
+/// Which of `spec`'s devices CUDA_VISIBLE_DEVICES leaves, by their numbers; defined in driver/sim.
+std::vector<int> visible_simulated(const SimulatedSpec& spec);
 
 /// How many of `spec`'s devices CUDA_VISIBLE_DEVICES leaves; defined in driver/sim.
 int count_simulated(const SimulatedSpec& spec);

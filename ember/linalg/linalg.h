@@ -3,9 +3,10 @@
 // Inputs are tensors of one dtype on one device: float16, bfloat16, float32, float64, complex64 and
 // complex128, and uint8, int8, int16, int32 and int64, which torch multiplies on the CPU only.
 // Nothing is converted and, except by matmul, nothing broadcast. float16 and bfloat16 are added up
-// in float32; float32 is computed in float32 (no TF32); integers wrap around. Transposed matrices
-// and batches of strided matrices are used as they are; inputs whose rows and columns both have
-// gaps are copied. A result without elements to add up (k = 0) is zero.
+// in float32; float32 is computed in float32, unless linalg/precision.h says otherwise; integers
+// wrap around. Transposed matrices and batches of strided matrices are used as they are; inputs
+// whose rows and columns both have gaps are copied. A result without elements to add up (k = 0) is
+// zero.
 //
 // On the CPU and on simulated devices the products come from a BLAS if there is one (see EMBER_BLAS
 // in docs/environment.md) and else from loops of ember's own: the same bits on both, but not on
@@ -22,6 +23,9 @@
 
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
+
+// What cublasHandle_t points to; defined by cuBLAS.
+struct cublasContext;
 
 namespace ember::inline v0 {
 
@@ -71,6 +75,18 @@ namespace cuda {
 /// running are not disturbed. A workspace is 32 MiB on devices of compute capability 9.0, else 8
 /// MiB and 128 KiB, or as CUBLAS_WORKSPACE_CONFIG says. Simulated devices have none.
 EMBER_API void clear_blas_workspaces();
+
+/// A `cublasHandle_t` for calls of your own: of the calling thread and its current device, set to
+/// its current stream, with that stream's workspace (see clear_blas_workspaces) and the settings of
+/// linalg/precision.h. A thread gets the same handle for a device again, until the device is reset;
+/// no other thread has it meanwhile. When the thread ends, the handle waits for the next thread
+/// that asks. Ask again after a change of the stream, of settings, or after clear_blas_workspaces:
+/// the handle is set anew then.
+///
+/// Opens libcublas.so.13 or .12 at the first call and makes a handle at a thread's first, which
+/// block for up to a second. Error that names what is missing where there is no such library, and
+/// on simulated devices; AcceleratorError when the device is in a fault. Chapter 2.
+EMBER_API ::cublasContext* current_blas_handle();
 
 }  // namespace cuda
 }  // namespace ember::inline v0

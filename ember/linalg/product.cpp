@@ -199,6 +199,7 @@ class Call {
     args_.stride_a = a.batch_stride;
     args_.stride_b = b.batch_stride;
     args_.stride_c = c.batch_stride;
+    args_.math = precision_bits();
     const driver::Kernel& kernel = product_kernel(out_.dtype());
     if (ops::needs_of(out_.device(), kernel, driver::Params(args_)).scratch != 0) {
       const Workspace space = workspace(out_.device());

@@ -2,6 +2,8 @@
 // many calls a batch takes.
 #pragma once
 
+#include <cstdint>
+
 #include "ember/driver/gemm.h"
 #include "ember/tensor/tensor.h"
 
@@ -19,6 +21,9 @@ struct Factors {
 /// `name` is how torch calls the operation in `"..." not implemented for 'Bool'`.
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
               const char* name);
+
+/// The settings of precision.h as the bits of GemmArgs::math.
+std::uint8_t precision_bits() noexcept;
 
 /// The kernel of a dtype, for tests: its host implementation is null for bool.
 const driver::Kernel& product_kernel(Dtype dtype) noexcept;

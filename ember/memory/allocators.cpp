@@ -7,6 +7,7 @@
 #include "ember/memory/caching.h"
 #include "ember/memory/direct.h"
 #include "ember/memory/driver_source.h"
+#include "ember/memory/top.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
@@ -39,6 +40,7 @@ DeviceAllocator& make(int device) {
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
                                                             " has no allocator: at most 64 have"));
   used = true;
+  cuda::top::start_if_asked();
   const MutexLock lock(making());
   DeviceAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {

@@ -182,6 +182,15 @@ driver::Driver& detail::initialize() {
   return *the_driver.load(std::memory_order_acquire);
 }
 
+Status detail::with_choice(const std::function<Status(const driver::Choice&)>& ask) {
+  if (forked_in_pieces) refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  driver::Choice choice;
+  if (const Status status = chosen(choice); !status.ok()) throw ValueError(status.detail());
+  const InPieces while_asking(choice.kind != driver::Choice::Kind::simulated);
+  return ask(choice);
+}
+
 bool detail::launch_blocking() noexcept {
   return blocking_launches.load(std::memory_order_relaxed);
 }

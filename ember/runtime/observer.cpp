@@ -75,6 +75,11 @@ const char* activity_name(Activity::Kind kind) noexcept {
     case Kind::out_of_memory: return "out_of_memory";
     case Kind::pinned_allocated: return "pinned_allocated";
     case Kind::pinned_freed: return "pinned_freed";
+    case Kind::marked: return "marked";
+    case Kind::range_pushed: return "range_pushed";
+    case Kind::range_popped: return "range_popped";
+    case Kind::range_started: return "range_started";
+    case Kind::range_ended: return "range_ended";
   }
   return "unknown";
 }

@@ -11,6 +11,10 @@
 
 namespace ember::inline v0::cuda {
 
+namespace nvtx {
+struct Attributes;
+}
+
 /// Memory that a kernel reads or writes: from the first to the last byte that it may touch.
 struct Access {
   const void* address = nullptr;
@@ -46,6 +50,11 @@ struct Activity {
     out_of_memory,           ///< device, stream, bytes (the segment wanted), requested; totals
     pinned_allocated,        ///< address, bytes: page-locked host memory obtained
     pinned_freed,            ///< address, bytes
+    marked,                  ///< domain, annotation
+    range_pushed,            ///< domain, annotation: a range of the calling thread
+    range_popped,            ///< domain: the innermost range of the calling thread there
+    range_started,           ///< domain, annotation, range
+    range_ended,             ///< domain, range; on any thread
   };
 
   Kind kind = Kind::initialized;
@@ -62,6 +71,11 @@ struct Activity {
   std::span<const Access> accesses = {};  ///< valid during the notification
   std::uint64_t total_allocated = 0;      ///< bytes in use on the device after the change
   std::uint64_t total_reserved = 0;  ///< bytes the allocator holds on the device after the change
+  const char* domain = nullptr;      ///< lives as long as the program; "" is the one without a name
+  /// What a mark or a range says (nvtx/nvtx.h); valid during the notification.
+  const nvtx::Attributes* annotation = nullptr;
+  /// Tells ranges of range_start apart; 0 for one that began while nobody watched.
+  std::uint64_t range = 0;
 };
 
 /// The text of a kind: "kernel_launched".

@@ -1,9 +1,11 @@
 // What is current for the calling thread. Private to runtime/.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ember/base/ref.h"
+#include "ember/driver/choice.h"
 #include "ember/runtime/stream.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -59,6 +61,11 @@ driver::PriorityRange priority_range(int device);
 
 /// Access of `device` to `peer` was taken back: the next use_peer_access asks again.
 void forget_peer(int device, int peer) noexcept;
+
+/// Asks something of what the driver would be made from, while there is none: beside no making of
+/// one and no counting. ValueError for a malformed EMBER_DEVICES; Error in a child that was forked
+/// in the middle of such a thing, for which it cannot be done.
+Status with_choice(const std::function<Status(const driver::Choice&)>& ask);
 
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;

@@ -53,4 +53,8 @@ NB_MODULE(_C, m) {
   bind_cuda_random(cuda);
   bind_comm(cuda);
   bind_tools(m, cuda);
+  bind_nvtx(cuda);
+  bind_telemetry(cuda);
+  bind_top(cuda);
+  bind_precision(m, cuda);
 }

@@ -48,6 +48,10 @@ void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);
+void bind_nvtx(nb::module_& cuda);
+void bind_telemetry(nb::module_& cuda);
+void bind_top(nb::module_& cuda);
+void bind_precision(nb::module_& m, nb::module_& cuda);
 
 /// Calls with Python's lock released.
 template <class Call>

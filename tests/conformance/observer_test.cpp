@@ -130,7 +130,7 @@ TEST(Observer, HasNoCallInProgressOnceItLeft) {
 }
 
 TEST(Observer, EveryActivityHasAName) {
-  for (int kind = 0; kind <= static_cast<int>(Activity::Kind::pinned_freed); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(Activity::Kind::range_ended); ++kind)
     EXPECT_STRNE(activity_name(static_cast<Activity::Kind>(kind)), "unknown");
 }
 

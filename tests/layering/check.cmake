@@ -6,7 +6,7 @@
 #   - "ember/<folder>/..." may name the file's own folder and the listed ones;
 #   - files directly in ember/ are for users: they may include everything, and no folder may include
 #     them, except ember/version.h;
-#   - CUDA's headers belong to driver/cuda alone;
+#   - CUDA's headers belong to driver/cuda alone, NVTX's to nvtx;
 #   - no streams, locales or regular expressions of the standard library, neither in ember/ nor in
 #     python/src: ember/base/number_text.h says why (<iosfwd> only names them);
 #   - above the seam there is one implementation: only driver/ and runtime/ may ask whether devices
@@ -64,7 +64,7 @@ endfunction()
 
 set(stream_header "(fstream|iomanip|ios|iostream|istream|locale|ostream|regex|spanstream|\
 sstream|streambuf|strstream|syncstream|filesystem|format|print|codecvt)")
-set(cuda_header "(cu(da|blas|fft|rand|solver|sparse|pti|b/)|nccl|nvml|nvrtc|nvtx|nvJitLink)")
+set(cuda_header "(cu(da|blas|fft|rand|solver|sparse|pti|b/)|nccl|nvml|nvrtc|nvJitLink)")
 
 # The objects behind these headers exist once per C++ runtime, and a library whose runtime is linked
 # statically meets those of another one in the same process.
@@ -125,6 +125,9 @@ foreach(file IN LISTS files)
         AND NOT directory STREQUAL "driver/cuda")
       place(ember/${file} "${include}" at)
       violation("${at}: <${CMAKE_MATCH_1}> belongs to driver/cuda")
+    elseif(include MATCHES "<((nvtx|nvToolsExt)[^>]*)>" AND NOT directory STREQUAL "nvtx")
+      place(ember/${file} "${include}" at)
+      violation("${at}: <${CMAKE_MATCH_1}> belongs to nvtx")
     endif()
   endforeach()
 endforeach()

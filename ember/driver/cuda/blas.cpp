@@ -1,8 +1,5 @@
 #include "ember/driver/cuda/blas.h"
 
-#include <cublasLt.h>
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -15,89 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "ember/base/env.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/base/thread_exit.h"
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/cublaslt.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
-
-// ---- The library
-
-#define EMBER_CUBLASLT_CALLS(CALL)           \
-  CALL(cublasLtCreate)                       \
-  CALL(cublasLtGetStatusName)                \
-  CALL(cublasLtMatmul)                       \
-  CALL(cublasLtMatmulAlgoGetHeuristic)       \
-  CALL(cublasLtMatmulDescCreate)             \
-  CALL(cublasLtMatmulDescSetAttribute)       \
-  CALL(cublasLtMatmulDescDestroy)            \
-  CALL(cublasLtMatrixLayoutCreate)           \
-  CALL(cublasLtMatrixLayoutSetAttribute)     \
-  CALL(cublasLtMatrixLayoutDestroy)          \
-  CALL(cublasLtMatmulPreferenceCreate)       \
-  CALL(cublasLtMatmulPreferenceSetAttribute) \
-  CALL(cublasLtMatmulPreferenceDestroy)
-
-struct Lt {
-#define EMBER_CUBLASLT_POINTER(name) decltype(&::name) name = nullptr;
-  EMBER_CUBLASLT_CALLS(EMBER_CUBLASLT_POINTER)
-#undef EMBER_CUBLASLT_POINTER
-};
-
-struct LoadedLt {
-  Lt lt;
-  Status status;
-};
-
-bool resolve_all(void* library, Lt& out) {
-  bool complete = true;
-#define EMBER_CUBLASLT_RESOLVE(name)                                     \
-  out.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name)); \
-  complete &= out.name != nullptr;
-  EMBER_CUBLASLT_CALLS(EMBER_CUBLASLT_RESOLVE)
-#undef EMBER_CUBLASLT_RESOLVE
-  return complete;
-}
-
-LoadedLt load_lt() {
-  LoadedLt loaded;
-  std::vector<std::string> places;
-  if (const auto named = env::get("EMBER_CUBLASLT"); named && !named->empty()) {
-    places.push_back(*named);
-  } else {
-    // What the loader finds (or the process has) first, then where toolkits are installed.
-    for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-      for (const char* folder :
-           {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
-            EMBER_CUDA_LIBRARY_DIR "/"})
-        places.push_back(std::string(folder) + name);
-  }
-  std::string tried;
-  for (const std::string& place : places) {
-    void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* error = dlerror();
-      const std::string text = error != nullptr ? error : place;
-      tried += (tried.empty() ? "" : "; ") + text;
-      continue;
-    }
-    if (resolve_all(library, loaded.lt)) return loaded;
-    tried += (tried.empty() ? "" : "; ") + place + ": lacks functions of cuBLASLt 12";
-  }
-  loaded.status = Status(
-      Code::not_supported,
-      "matrix products need cuBLASLt (libcublasLt.so.13 or .12), which could not be opened: " +
-          tried + ". Install it, add its folder to LD_LIBRARY_PATH, or name it in EMBER_CUBLASLT");
-  return loaded;
-}
-
-const LoadedLt& lt() {
-  static NoDestructor<LoadedLt> loaded(load_lt());
-  return *loaded;
-}
 
 Status failure(cublasStatus_t status, const CudaLaunch& on, const char* what) {
   // Faults of earlier work surface in whichever call comes next.
@@ -118,8 +40,8 @@ struct PlanKey {
   std::int64_t m, n, k, batch, lda, ldb, ldc, stride_a, stride_b, stride_c;
   std::uint64_t workspace;
   std::int32_t device;
-  std::uint8_t element, transpose;  // bits: A, B
-  std::uint8_t align_ab, align_c;   // logarithms of the alignments
+  std::uint8_t element, flags;     // which are transposed, and how exact the product is
+  std::uint8_t align_ab, align_c;  // logarithms of the alignments
 
   bool operator==(const PlanKey& other) const noexcept {
     return std::memcmp(this, &other, sizeof other) == 0;
@@ -164,14 +86,16 @@ struct Types {
   cudaDataType_t data, scale;
   cublasComputeType_t compute;
 };
-/// float32 in true float32, unless the user sets NVIDIA_TF32_OVERRIDE.
-Types types_of(Element element) {
+/// float32 in true float32, unless that is allowed to be rounded, or the user sets
+/// NVIDIA_TF32_OVERRIDE.
+Types types_of(Element element, bool rounded) {
+  const cublasComputeType_t single = rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   switch (element) {
     case Element::f16: return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     case Element::bf16: return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case Element::f32: return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Element::f32: return {CUDA_R_32F, CUDA_R_32F, single};
     case Element::f64: return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case Element::c64: return {CUDA_C_32F, CUDA_C_32F, CUBLAS_COMPUTE_32F};
+    case Element::c64: return {CUDA_C_32F, CUDA_C_32F, single};
     case Element::c128: return {CUDA_C_64F, CUDA_C_64F, CUBLAS_COMPUTE_64F};
   }
   __builtin_unreachable();
@@ -201,6 +125,19 @@ std::uint8_t log_alignment(std::uintptr_t address) {
   return static_cast<std::uint8_t>(std::min(std::countr_zero(address | 256U), 8));
 }
 
+/// Whether the settings ask of a product of that type what is not the default.
+bool has_choice(Element element, const GemmArgs& args) {
+  switch (element) {
+    case Element::f32:
+    case Element::c64: return (args.math & kTensorFloat32) != 0;
+    case Element::f16: return (args.math & kExactHalfSums) != 0;
+    case Element::bf16: return (args.math & kExactBFloatSums) != 0;
+    case Element::f64:
+    case Element::c128: return false;
+  }
+  __builtin_unreachable();
+}
+
 PlanKey key_of(Element element, const GemmArgs& args, int device) {
   PlanKey key{};
   key.m = args.m, key.n = args.n, key.k = args.k, key.batch = args.batch;
@@ -210,8 +147,9 @@ PlanKey key_of(Element element, const GemmArgs& args, int device) {
   key.workspace = args.workspace_bytes;
   key.device = device;
   key.element = static_cast<std::uint8_t>(element);
-  key.transpose =
-      static_cast<std::uint8_t>((args.transpose_a ? 1U : 0U) | (args.transpose_b ? 2U : 0U));
+  key.flags =
+      static_cast<std::uint8_t>((args.transpose_a ? 1U : 0U) | (args.transpose_b ? 2U : 0U) |
+                                (has_choice(element, args) ? 4U : 0U));
   key.align_ab =
       static_cast<std::uint8_t>(log_alignment(reinterpret_cast<std::uintptr_t>(args.a)) * 16 +
                                 log_alignment(reinterpret_cast<std::uintptr_t>(args.b)));
@@ -247,7 +185,8 @@ std::string describe(const GemmArgs& args) {
 Status make_plan(Element element, const GemmArgs& args, const PlanKey& key, const CudaLaunch& on,
                  cublasLtHandle_t handle, Plan& plan) {
   const Lt& calls = lt().lt;
-  const Types types = types_of(element);
+  const bool choice = has_choice(element, args);
+  const Types types = types_of(element, choice);
   plan.handle = handle;
   Steps steps;
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
@@ -297,6 +236,10 @@ Status make_plan(Element element, const GemmArgs& args, const PlanKey& key, cons
   };
   const std::uint64_t workspace = args.workspace_bytes;
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+  if (choice && (element == Element::f16 || element == Element::bf16)) {
+    const std::uint32_t exact = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, exact);
+  }
   const std::uint32_t align_a = 1U << (key.align_ab / 16);
   const std::uint32_t align_b = 1U << (key.align_ab % 16);
   const std::uint32_t align_c = 1U << key.align_c;

@@ -1,6 +1,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 
 #include "ember/driver/cuda/blas.h"
+#include "ember/driver/cuda/blas_handle.h"
 #include "ember/driver/cuda/functions.h"
 #include "ember/driver/cuda/text.h"
 
@@ -96,6 +97,7 @@ Status CudaDriver::device_reset(int device) noexcept {
   return on->reset([&] {
     allocations_.drop(device);
     forget_blas(device);
+    forget_blas_handles(device);
     Functions::forget(device);
   });
 }
@@ -160,6 +162,15 @@ Status CudaDriver::peer_disable(int device, int peer) noexcept {
     return device_text(device) + " has no access to memory of " + device_text(peer) +
            " that could be taken back";
   });
+}
+
+// ---- Libraries
+
+Status CudaDriver::blas_handle(StreamHandle stream, std::uint8_t math, void* workspace,
+                               std::size_t bytes, void*& out) noexcept {
+  ContextGuard on;
+  EMBER_TRY(enter(stream, on));
+  return cuda::blas_handle(*on, static_cast<CUstream>(stream.native), math, workspace, bytes, out);
 }
 
 }  // namespace ember::inline v0::driver::cuda

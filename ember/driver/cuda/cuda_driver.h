@@ -6,6 +6,8 @@
 // program, as everywhere in ember.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -32,6 +34,8 @@ class CudaDriver final : public Driver {
   std::uint32_t device_epoch(int device) noexcept override;
   bool epoch_ended(int device, std::uint32_t epoch) noexcept override;
   Status device_reset(int device) noexcept override;
+  Status device_sensor(int device, Sensor sensor, int& out) noexcept override;
+  Status device_processes(int device, GpuProcesses& out) noexcept override;
 
   using Driver::free;
   using Driver::malloc;
@@ -72,6 +76,8 @@ class CudaDriver final : public Driver {
   Status peer_possible(int device, int peer, bool& out) noexcept override;
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
+  Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace, std::size_t bytes,
+                     void*& out) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
@@ -86,6 +92,8 @@ class CudaDriver final : public Driver {
     return static_cast<std::size_t>(device) < devices_.size();
   }
   Status refuse_number(int device, const char* argument) const noexcept;
+  /// What other libraries know a device by.
+  Status find_by_uuid(int device, std::array<std::uint8_t, 16>& out) noexcept;
 
   /// The first half of a call with a handle or a number: finds its device, passes the gate and
   /// refuses what is from before a reset, or cannot be a handle.

@@ -1,6 +1,5 @@
+// Which of the machine's GPUs are visible, counted without CUDA.
 #include "ember/driver/cuda/nvml.h"
-
-#include <dlfcn.h>
 
 #include <atomic>
 #include <memory>
@@ -11,58 +10,29 @@
 
 #include "ember/base/env.h"
 #include "ember/driver/choice.h"
+#include "ember/driver/cuda/nvml_api.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
 
-// What is needed of nvml.h, which is not part of every toolkit. The library keeps these stable: a
-// changed function gets a new name, like those that end in _v2.
-using NvmlResult = int;
-constexpr NvmlResult kNvmlSuccess = 0;
-using NvmlDevice = struct nvmlDevice_st*;
-
-struct Nvml {
-  NvmlResult (*init)() = nullptr;
-  NvmlResult (*shutdown)() = nullptr;
-  NvmlResult (*count)(unsigned*) = nullptr;
-  NvmlResult (*device)(unsigned index, NvmlDevice*) = nullptr;
-  NvmlResult (*uuid)(NvmlDevice, char*, unsigned size) = nullptr;
-  NvmlResult (*mig_mode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
-};
-
-template <class Pointer>
-bool resolve(void* library, const char* name, Pointer& out) {
-  out = reinterpret_cast<Pointer>(dlsym(library, name));
-  return out != nullptr;
-}
-
-bool load(Nvml& out) {
-  // Stays open: opening it again for a later count then costs nothing.
-  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library != nullptr && resolve(library, "nvmlInit_v2", out.init) &&
-         resolve(library, "nvmlShutdown", out.shutdown) &&
-         resolve(library, "nvmlDeviceGetCount_v2", out.count) &&
-         resolve(library, "nvmlDeviceGetHandleByIndex_v2", out.device) &&
-         resolve(library, "nvmlDeviceGetUUID", out.uuid) &&
-         resolve(library, "nvmlDeviceGetMigMode", out.mig_mode);
-}
-
 /// Nothing when any device cannot be asked, or is cut into MIG instances: which of those CUDA shows
 /// is CUDA's affair.
-std::optional<std::vector<std::string>> uuids(const Nvml& nvml) {
+std::optional<std::vector<std::string>> uuids(const nvml::Calls& calls) {
   unsigned count = 0;
-  if (nvml.count(&count) != kNvmlSuccess) return {};
+  if (calls.count(&count) != nvml::kSuccess) return {};
   std::vector<std::string> found;
   for (unsigned index = 0; index < count; ++index) {
-    NvmlDevice device = nullptr;
+    nvml::Gpu gpu = nullptr;
     char uuid[96] = {};  // NVML's own limit
-    if (nvml.device(index, &device) != kNvmlSuccess ||
-        nvml.uuid(device, uuid, sizeof(uuid)) != kNvmlSuccess)
+    if (calls.by_index(index, &gpu) != nvml::kSuccess ||
+        calls.uuid(gpu, uuid, sizeof(uuid)) != nvml::kSuccess)
       return {};
     unsigned mig = 0;
     unsigned pending = 0;
-    // An error means that the device knows no MIG.
-    if (nvml.mig_mode(device, &mig, &pending) == kNvmlSuccess && mig != 0) return {};
+    // An error means that the device knows no MIG, as does a library from before there was any.
+    if (calls.mig_mode != nullptr && calls.mig_mode(gpu, &mig, &pending) == nvml::kSuccess &&
+        mig != 0)
+      return {};
     found.emplace_back(uuid);
   }
   return found;
@@ -73,10 +43,10 @@ std::optional<std::vector<std::string>> uuids(const Nvml& nvml) {
 constinit std::atomic<const std::vector<std::string>*> known{nullptr};
 
 const std::vector<std::string>* ask() {
-  Nvml nvml;
-  if (!load(nvml) || nvml.init() != kNvmlSuccess) return nullptr;
-  auto found = uuids(nvml);
-  nvml.shutdown();
+  const nvml::Calls* calls = nullptr;
+  if (!nvml::load(calls).ok() || calls->init() != nvml::kSuccess) return nullptr;
+  auto found = uuids(*calls);
+  calls->shutdown();
   if (!found) return nullptr;
   auto made = std::make_unique<const std::vector<std::string>>(std::move(*found));
   const std::vector<std::string>* earlier = nullptr;

@@ -21,6 +21,8 @@ constexpr CudaObject kObject{
     .devices_are_known = &devices_are_known,
     .open = &open,
     .implementation = &implementation,
+    .sensor_without_cuda = &sensor_without_cuda,
+    .processes_without_cuda = &processes_without_cuda,
     .architectures = EMBER_CUDA_ARCHITECTURES,
 };
 

@@ -93,6 +93,7 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
         illegal_access(device(), pointer, bytes, "that is memory of a device without peer access");
     return nullptr;
   }
+  activity_.touch();
   void* place = nullptr;
   // A fault stays, whatever is found after it.
   if (Status status =

@@ -11,6 +11,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/choice.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/sim/activity.h"
 #include "ember/driver/sim/arena.h"
 #include "ember/driver/sim/pinned.h"
 #include "ember/driver/sim/scheduler.h"
@@ -58,9 +59,11 @@ struct Machine {
       : arena(devices, bytes_per_device),
         scheduler(std::make_unique<PriorityScheduler>(devices)),
         health(static_cast<std::size_t>(devices)),
+        activities(static_cast<std::size_t>(devices)),
         peers(static_cast<std::size_t>(devices)) {}
 
   Health& health_of(int device) { return health[static_cast<std::size_t>(device)]; }
+  DeviceActivity& activity_of(int device) { return activities[static_cast<std::size_t>(device)]; }
   const Health& health_of(int device) const { return health[static_cast<std::size_t>(device)]; }
   bool may_access(int device, int owner) const {
     return device == owner || peers[static_cast<std::size_t>(device)].allowed[owner].load();
@@ -79,7 +82,8 @@ struct Machine {
   PinnedMemory pinned;
   std::unique_ptr<Scheduler> scheduler;
   std::vector<Health> health;
-  std::vector<Peers> peers;  // by device: whose memory it may touch
+  std::vector<DeviceActivity> activities;  // by device
+  std::vector<Peers> peers;                // by device: whose memory it may touch
   Exit exit;
   std::atomic<int> running{0};  // tasks in progress
   Mutex peers_mutex;            // held while access is granted or a reset takes it back
@@ -108,8 +112,13 @@ class TaskMemory {
 /// The view that a kernel has from a simulated device.
 class DeviceLaunch final : public HostLaunch {
  public:
-  DeviceLaunch(Machine& machine, int device, PeerMemory peer, const Context* context) noexcept
-      : HostLaunch(device, context), machine_(machine), peer_(peer), memory_(machine, device) {}
+  DeviceLaunch(Machine& machine, int device, PeerMemory peer, const Context* context,
+               WorkerActivity& activity) noexcept
+      : HostLaunch(device, context),
+        machine_(machine),
+        peer_(peer),
+        memory_(machine, device),
+        activity_(activity) {}
   Status fault() const override { return fault_; }
 
  private:
@@ -119,6 +128,7 @@ class DeviceLaunch final : public HostLaunch {
   const PeerMemory peer_;
   mutable TaskMemory memory_;
   mutable Status fault_;
+  WorkerActivity& activity_;
 };
 
 }  // namespace ember::inline v0::driver::sim

@@ -24,6 +24,8 @@ std::array<std::uint8_t, 16> simulated_uuid(int ordinal) {
   return uuid;
 }
 
+}  // namespace
+
 std::vector<int> visible_simulated(const SimulatedSpec& spec) {
   std::vector<std::string> uuids;
   for (int i = 0; i < spec.count; ++i) {
@@ -33,6 +35,8 @@ std::vector<int> visible_simulated(const SimulatedSpec& spec) {
   }
   return visible_devices(env::get("CUDA_VISIBLE_DEVICES"), uuids);
 }
+
+namespace {
 
 sim::SimDriver* stopped_at_exit = nullptr;
 

@@ -29,6 +29,8 @@ class SimDriver final : public Driver {
   std::uint32_t device_epoch(int device) noexcept override;
   bool epoch_ended(int device, std::uint32_t epoch) noexcept override;
   Status device_reset(int device) noexcept override;
+  Status device_sensor(int device, Sensor sensor, int& out) noexcept override;
+  Status device_processes(int device, GpuProcesses& out) noexcept override;
 
   using Driver::free;
   using Driver::malloc;
@@ -88,6 +90,8 @@ class SimDriver final : public Driver {
 
   DeviceState& at(int device) { return *devices_[static_cast<std::size_t>(device)]; }
   Status check_device(int device) const noexcept;
+  /// The same, as telemetry words it.
+  Status check_visible(int device) const noexcept;
   /// The device exists and is healthy; marks it as used.
   Status enter(int device) noexcept;
   /// The stream of a live handle, whether its device is healthy or not.

@@ -74,6 +74,8 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
 }
 
 void Stream::await(std::uint64_t number) {
+  if (queue_.published() >= number) return;
+  activity_.idle();
   // In a steady stream the next task is there soon: spinning briefly saves two system calls, and
   // spares the submitting thread the cost of a wake-up.
   if (spin_briefly([&] { return queue_.published() >= number; })) return;
@@ -116,6 +118,7 @@ bool Stream::run(const Task& task) {
     machine_.scheduler->begin(turn);
     machine_.running.fetch_add(1);
     stopping = machine_.exit.stopping();
+    activity_.begin(task);
   }
   const Status status = stopping ? Status() : execute(task);
   {
@@ -140,6 +143,7 @@ void Stream::drop(const Task& task) {
 bool Stream::wait(const Task& task) {
   // Nothing to run: the stream just is not ready before the point is reached.
   const Point point = task.params.as<Point>();
+  if (!point.timeline->has_reached(point.value)) activity_.idle();
   Health& health = machine_.health_of(device_);
   const Timeline::Waited waited =
       point.timeline->wait(point.value, [&] { return !health.accepts(task.epoch); });
@@ -186,7 +190,7 @@ Status Stream::copy(const CopyArgs& copy) {
 Status Stream::execute(const Task& task) {
   switch (task.kind) {
     case Task::Kind::kernel: {
-      const DeviceLaunch launch(machine_, device_, task.peer, task.kernel.context.get());
+      const DeviceLaunch launch(machine_, device_, task.peer, task.kernel.context.get(), activity_);
       return task.kernel.host.run(task.params, launch);
     }
     case Task::Kind::copy: return copy(task.params.as<CopyArgs>());

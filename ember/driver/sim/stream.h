@@ -22,7 +22,10 @@ bool on_worker() noexcept;
 class Stream {
  public:
   Stream(Machine& machine, int device)
-      : machine_(machine), device_(device), timeline_(machine.exit, device) {}
+      : machine_(machine),
+        device_(device),
+        timeline_(machine.exit, device),
+        activity_(machine.activity_of(device)) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -76,6 +79,8 @@ class Stream {
   std::atomic<int> priority_{0};
   std::atomic<std::uint32_t> epoch_{0};
   Timeline timeline_;
+
+  WorkerActivity activity_;  // the worker's
 
   // Held by whoever appends a task. The worker takes tasks without it.
   Mutex producers_;

@@ -12,10 +12,11 @@ from ember._C.cuda import (_host_function as _host_function, _is_in_bad_fork as 
 import ember.cuda._gpu_trace
 import ember.cuda._utils
 import ember.cuda.comm
+import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
-from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, random as random,
-                        streams as streams)
+from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, nvtx as nvtx,
+                        random as random, streams as streams)
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda", name)

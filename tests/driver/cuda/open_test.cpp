@@ -68,7 +68,7 @@ TEST_F(CountWithoutCuda, FollowsTheVisibleDevices) {
   EXPECT_EQ(count("2,0"), 2);
   EXPECT_EQ(count(""), 0);
   EXPECT_EQ(count("0,7,1"), 1);
-  EXPECT_EQ(count("GPU-1,GPU-0"), 2);
+  EXPECT_EQ(count("GPU-11,GPU-2"), 2);
 }
 
 TEST_F(CountWithoutCuda, LeavesMigToCuda) { EXPECT_EQ(count("MIG-0"), -1); }

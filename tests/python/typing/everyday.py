@@ -238,6 +238,33 @@ def memory() -> None:
         assert "memory" in str(error)
 
 
+@torch.cuda.nvtx.range("step {}", 1)
+def step(x: torch.Tensor) -> torch.Tensor:
+    with torch.cuda.nvtx.range("halves of {name}", name="x"):
+        return x / 2
+
+
+def tools(x: torch.Tensor) -> None:
+    depth: int = torch.cuda.nvtx.range_push("outer", color=0xFF00FF00, payload=0.5)
+    torch.cuda.nvtx.mark("here", category="everyday")
+    assert torch.cuda.nvtx.range_pop() == depth
+    library = torch.cuda.nvtx.Domain("everyday")
+    handle: int = library.range_start("across", category=library.category("threads"))
+    with library.range("inside"):
+        halved: torch.Tensor = step(x)
+    library.range_end(handle)
+    busy: int = torch.cuda.utilization() + torch.cuda.memory_usage(0)
+    watts: float = torch.cuda.power_draw(torch.device("cuda:0")) / 1000
+    lines: list[str] = torch.cuda.list_gpu_processes().splitlines()
+    assert busy >= 0 and watts > 0 and lines and halved.shape == x.shape
+    before: str = torch.get_float32_matmul_precision()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    allowed: bool = torch.backends.cuda.matmul.allow_tf32
+    torch.set_float32_matmul_precision(before)
+    torch.backends.cuda.matmul.fp32_precision = "none"
+    assert allowed
+
+
 def devices(x: torch.Tensor) -> None:
     everywhere = list(range(min(2, torch.cuda.device_count())))
     copies: tuple[torch.Tensor, ...] = torch.cuda.comm.broadcast(x, everywhere)
@@ -277,6 +304,7 @@ def main() -> None:
     arrays(x)
     streams(x)
     memory()
+    tools(x)
     devices(x)
     random(device)
 

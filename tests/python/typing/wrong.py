@@ -123,6 +123,12 @@ with x:  # wrong
 with torch.cuda.device(None, None):  # wrong
     pass
 used: str = torch.cuda.memory_allocated()  # wrong
+torch.cuda.nvtx.range_push(3)  # wrong
+torch.cuda.nvtx.mark("here", payload="three")  # wrong
+busy: str = torch.cuda.utilization()  # wrong
+torch.cuda.temperature(0.5)  # wrong
+torch.backends.cuda.matmul.allow_tf32 = "yes"  # wrong
+torch.set_float32_matmul_precision(3)  # wrong
 peak: str = torch.cuda.memory_stats()["peak"]  # wrong
 torch.cuda.set_device(x)  # wrong
 torch.cuda.manual_seed("a")  # wrong

@@ -1,0 +1,96 @@
+// What simulated devices answer to telemetry: what they did in the last second, and from that what
+// a model of a GPU says.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ember/driver/open.h"
+#include "ember/driver/sim/sim_driver.h"
+
+namespace ember::inline v0::driver {
+namespace {
+
+/// What the shares mean for the rest, roughly as on a Hopper GPU in its server: between nothing and
+/// everything in a straight line, at once.
+struct Model {
+  static constexpr double kIdleCelsius = 30;
+  static constexpr double kBusyCelsius = 65;
+  static constexpr double kIdleMilliwatts = 75'000;
+  static constexpr double kBusyMilliwatts = 700'000;
+  /// The clock by which `sleep` counts nanoseconds; it does not change.
+  static constexpr int kMegahertz = 1000;
+};
+
+int percent(double share) { return static_cast<int>(std::lround(100 * share)); }
+
+int between(double idle, double busy, double share) {
+  return static_cast<int>(std::lround(idle + (busy - idle) * share));
+}
+
+int read(Sensor sensor, double busy, double memory) {
+  switch (sensor) {
+    case Sensor::utilization: return percent(busy);
+    case Sensor::memory_usage: return percent(memory);
+    case Sensor::temperature: return between(Model::kIdleCelsius, Model::kBusyCelsius, busy);
+    case Sensor::power_draw: return between(Model::kIdleMilliwatts, Model::kBusyMilliwatts, busy);
+    case Sensor::clock_rate: return Model::kMegahertz;
+  }
+  return 0;
+}
+
+Status find_visible(const SimulatedSpec& spec, int device, int& ordinal) {
+  const std::vector<int> visible = visible_simulated(spec);
+  if (device < 0 || static_cast<std::size_t>(device) >= visible.size())
+    return not_visible(device, visible);
+  ordinal = visible[static_cast<std::size_t>(device)];
+  return {};
+}
+
+}  // namespace
+
+Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out) {
+  int ordinal = 0;
+  EMBER_TRY(find_visible(spec, device, ordinal));
+  out = read(sensor, 0, 0);
+  return {};
+}
+
+Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out) {
+  GpuProcesses found;
+  EMBER_TRY(find_visible(spec, device, found.machine_index));
+  out = std::move(found);
+  return {};
+}
+
+namespace sim {
+
+Status SimDriver::check_visible(int device) const noexcept {
+  if (check_device(device).ok()) return {};
+  std::vector<int> visible;
+  for (const auto& state : devices_) visible.push_back(state->ordinal);
+  return not_visible(device, visible);
+}
+
+Status SimDriver::device_sensor(int device, Sensor sensor, int& out) noexcept {
+  EMBER_TRY(check_visible(device));
+  DeviceActivity& activity = machine_.activity_of(device);
+  out = read(sensor, activity.busy.share(), activity.memory.share());
+  return {};
+}
+
+Status SimDriver::device_processes(int device, GpuProcesses& out) noexcept {
+  EMBER_TRY(check_visible(device));
+  GpuProcesses found;
+  found.machine_index = at(device).ordinal;
+  // A simulated machine is this process's own.
+  const MemoryInfo memory = machine_.arena.info(device);
+  if (at(device).active || memory.free < memory.total)
+    found.processes.push_back({.pid = static_cast<std::uint32_t>(process_),
+                               .bytes = static_cast<std::uint64_t>(memory.total - memory.free)});
+  out = std::move(found);
+  return {};
+}
+
+}  // namespace sim
+}  // namespace ember::inline v0::driver

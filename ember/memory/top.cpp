@@ -1,0 +1,147 @@
+#include "ember/memory/top.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>  // NOLINT: pthread_sigmask
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+
+#include "ember/base/embedding.h"
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/driver.h"
+#include "ember/memory/allocators.h"
+#include "ember/memory/top_socket.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::inline v0::cuda::top {
+namespace {
+
+constinit Mutex starting;
+/// The socket; -1 while nobody is allowed to ask.
+constinit std::atomic<int> listening{-1};
+constinit std::atomic<pid_t> owner{0};
+
+std::string& socket_path() {
+  static NoDestructor<std::string> path;
+  return *path;
+}
+
+/// The socket is the parent's, and so is the thread.
+void after_fork_in_child() {
+  renew_in_child(starting);
+  const int inherited = listening.exchange(-1);
+  if (inherited >= 0) close(inherited);
+}
+
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, &after_fork_in_child);
+
+void remove_socket() {
+  if (owner == getpid()) unlink(socket_path().c_str());
+}
+
+/// The command line of this process, with spaces.
+std::string own_command() {
+  std::string text;
+  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char part[256];
+  const ssize_t got = read(file, part, sizeof part);
+  close(file);
+  if (got > 0) text.assign(part, static_cast<std::size_t>(got));
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, ' ');
+  return text;
+}
+
+DeviceUse use_of(driver::Driver& from, int device) {
+  DeviceUse use;
+  use.device = device;
+  driver::DeviceProperties properties;
+  if (from.device_properties(device, properties).ok()) {
+    use.simulated = properties.simulated;
+    use.total = properties.total_memory;
+    use.uuid = "GPU-" + properties.uuid_text();
+    use.name = properties.name;
+  }
+  if (memory::DeviceAllocator* allocator = memory::allocator_if_made(device)) {
+    use.allocated = static_cast<std::uint64_t>(allocator->allocated());
+    use.reserved = std::max(use.allocated, static_cast<std::uint64_t>(allocator->reserved()));
+  }
+  using driver::Sensor;
+  (void)from.device_sensor(device, Sensor::utilization, use.utilization);
+  (void)from.device_sensor(device, Sensor::memory_usage, use.memory_usage);
+  (void)from.device_sensor(device, Sensor::temperature, use.temperature);
+  (void)from.device_sensor(device, Sensor::power_draw, use.power_draw);
+  (void)from.device_sensor(device, Sensor::clock_rate, use.clock_rate);
+  return use;
+}
+
+std::string answer() {
+  ProcessUse self;
+  self.pid = static_cast<std::uint32_t>(getpid());
+  self.command = own_command();
+  if (driver::Driver* made = driver_if_made())
+    for (int device = 0; device < made->device_count(); ++device)
+      self.devices.push_back(use_of(*made, device));
+  return to_text(self);
+}
+
+void serve(int listener) {
+  while (answer_one(listener, &answer)) {
+  }
+}
+
+}  // namespace
+
+void allow() {
+  const MutexLock lock(starting);
+  if (listening >= 0) return;
+  const int listener = listen_for_questions(socket_path());
+  // Signals are the program's.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread(&serve, listener).detach();
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    close(listener);
+    unlink(socket_path().c_str());
+    throw Error(std::string("top: no thread to answer: ") + error.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (owner.exchange(getpid()) == 0) std::atexit(&remove_socket);
+  listening = listener;
+}
+
+void start_if_asked() noexcept {
+  static constinit std::atomic<bool> done{false};
+  if (done.exchange(true) || !env::flag("EMBER_TOP")) return;
+  try {
+    allow();
+  } catch (const std::exception& error) {
+    warn(Warning::user, error.what());
+  }
+}
+
+std::vector<ProcessUse> processes() {
+  std::vector<ProcessUse> found;
+  for (const std::string& path : sockets())
+    if (const auto text = ask(path))
+      if (auto process = parse(*text)) found.push_back(std::move(*process));
+  std::sort(found.begin(), found.end(),
+            [](const ProcessUse& a, const ProcessUse& b) { return a.pid < b.pid; });
+  return found;
+}
+
+}  // namespace ember::inline v0::cuda::top

@@ -1,0 +1,153 @@
+#include "ember/memory/top_socket.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "ember/base/env.h"
+#include "ember/base/error.h"
+
+namespace ember::inline v0::cuda::top {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::size_t kLongestAnswer = std::size_t{64} << 10;
+constexpr const char* kEnding = ".top";
+
+std::string reason() { return std::strerror(errno); }
+
+/// Closes a descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+void limit_waits(int socket) {
+  timeval limit{};
+  limit.tv_sec = kPatience.count() / 1000;
+  for (const int which : {SO_RCVTIMEO, SO_SNDTIMEO})
+    setsockopt(socket, SOL_SOCKET, which, &limit, sizeof limit);
+}
+
+/// Whether the other side is a process of this user's, or of root's.
+bool is_trusted(int socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+         (other.uid == geteuid() || other.uid == 0);
+}
+
+bool address_of(const std::string& path, sockaddr_un& out) {
+  out = {};
+  out.sun_family = AF_UNIX;
+  if (path.size() >= sizeof out.sun_path) return false;
+  std::memcpy(out.sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
+void require_private(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0)
+    throw Error("top: " + path + " cannot be looked at: " + reason());
+  if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 077) != 0)
+    throw Error("top: " + path + " is no folder that only this user can enter");
+}
+
+}  // namespace
+
+std::string folder() {
+  const auto runtime = env::get("XDG_RUNTIME_DIR");
+  if (runtime && !runtime->empty()) return *runtime + "/ember";
+  return std::string(P_tmpdir) + "/ember-" + std::to_string(geteuid());
+}
+
+int listen_for_questions(std::string& path) {
+  const std::string place = folder();
+  if (mkdir(place.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Error("top: " + place + " cannot be made: " + reason());
+  require_private(place);
+  // Numbers of processes come again, also those of other containers that see the folder.
+  path = place + "/" + std::to_string(getpid()) + "-" +
+         std::to_string(Clock::now().time_since_epoch().count()) + kEnding;
+  sockaddr_un address{};
+  if (!address_of(path, address)) throw Error("top: " + path + " is too long for a socket");
+  Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (listener.get() < 0 ||
+      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), 16) != 0)
+    throw Error("top: " + path + " cannot be made: " + reason());
+  return listener.release();
+}
+
+bool answer_one(int listener, std::string (*answer)()) {
+  const Descriptor asker(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  if (asker.get() < 0) return errno == EINTR || errno == ECONNABORTED || errno == EMFILE;
+  if (!is_trusted(asker.get())) return true;
+  limit_waits(asker.get());
+  const std::string text = answer();
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t now = send(asker.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    if (now <= 0) break;
+    sent += static_cast<std::size_t>(now);
+  }
+  return true;
+}
+
+std::vector<std::string> sockets() {
+  std::vector<std::string> found;
+  const std::string place = folder() + "/";
+  DIR* opened = opendir(place.c_str());
+  if (opened == nullptr) return found;
+  while (const dirent* entry = readdir(opened)) {  // NOLINT(concurrency-mt-unsafe): its own DIR
+    const std::string name = entry->d_name;
+    if (name.size() > std::strlen(kEnding) && name.ends_with(kEnding))
+      found.push_back(place + name);
+  }
+  closedir(opened);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::optional<std::string> ask(const std::string& path) {
+  sockaddr_un address{};
+  const Descriptor asking(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (asking.get() < 0 || !address_of(path, address)) return {};
+  limit_waits(asking.get());
+  if (connect(asking.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == ECONNREFUSED) unlink(path.c_str());
+    return {};
+  }
+  if (!is_trusted(asking.get())) return {};
+  std::string text;
+  const auto until = Clock::now() + kPatience;
+  while (Clock::now() < until && text.size() <= kLongestAnswer) {
+    char part[4096];
+    const ssize_t got = recv(asking.get(), part, sizeof part, 0);
+    if (got == 0) return text;
+    if (got < 0) return {};
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  return {};
+}
+
+}  // namespace ember::inline v0::cuda::top

@@ -1,0 +1,107 @@
+#include "ember/runtime/telemetry.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <limits>
+
+#include "ember/base/error.h"
+#include "ember/driver/driver.h"
+#include "ember/driver/open.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::inline v0::cuda {
+namespace {
+
+using driver::Choice;
+using driver::Driver;
+using driver::Sensor;
+
+/// Asks the driver if there is one, else whatever `early` asks; and the driver, made for that,
+/// where only it can tell.
+template <class Early, class Ask>
+Status ask(DeviceArg given, const Early& early, const Ask& ask_driver) {
+  const std::int64_t wanted = given.index();
+  const bool fits = wanted >= 0 && wanted <= std::numeric_limits<int>::max();
+  const int device = fits ? static_cast<int>(wanted) : -1;
+  Driver* made = driver_if_made();
+  if (made == nullptr) {
+    Status status =
+        detail::with_choice([&](const Choice& choice) { return early(choice, device); });
+    if (status.code() != Code::not_ready) return status;
+    made = &active_driver();
+  }
+  return ask_driver(*made, device);
+}
+
+Status ask_sensor(DeviceArg device, Sensor sensor, int& out) {
+  return ask(
+      device,
+      [&](const Choice& choice, int index) {
+        return driver::sensor_without_opening(choice, index, sensor, out);
+      },
+      [&](Driver& driver, int index) { return driver.device_sensor(index, sensor, out); });
+}
+
+Status ask_processes(DeviceArg device, GpuProcesses& out) {
+  return ask(
+      device,
+      [&](const Choice& choice, int index) {
+        return driver::processes_without_opening(choice, index, out);
+      },
+      [&](Driver& driver, int index) { return driver.device_processes(index, out); });
+}
+
+void require(const Status& status) {
+  if (!status.ok()) throw Error(status.detail());
+}
+
+int read(DeviceArg device, Sensor sensor) {
+  int value = 0;
+  require(ask_sensor(device, sensor, value));
+  return value;
+}
+
+std::string line_of(const GpuProcess& process) {
+  char memory[32] = "n/a";
+  if (process.bytes != GpuProcess::kUnknown) {
+    // Thousandths of a MiB, rounded; printf would write the point as the locale has it.
+    constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+    const std::uint64_t whole = process.bytes / kMiB;
+    const std::uint64_t thousandths = (process.bytes % kMiB * 1000 + kMiB / 2) / kMiB;
+    std::snprintf(memory, sizeof memory, "%" PRIu64 ".%03u", whole + thousandths / 1000,
+                  static_cast<unsigned>(thousandths % 1000));
+  }
+  char line[96];
+  std::snprintf(line, sizeof line, "\nprocess %10u uses %12s MB GPU memory", process.pid, memory);
+  return line;
+}
+
+}  // namespace
+
+int utilization(DeviceArg device) { return read(device, Sensor::utilization); }
+int memory_usage(DeviceArg device) { return read(device, Sensor::memory_usage); }
+int temperature(DeviceArg device) { return read(device, Sensor::temperature); }
+int power_draw(DeviceArg device) { return read(device, Sensor::power_draw); }
+int clock_rate(DeviceArg device) { return read(device, Sensor::clock_rate); }
+
+GpuProcesses gpu_processes(DeviceArg device) {
+  GpuProcesses found;
+  require(ask_processes(device, found));
+  return found;
+}
+
+std::string list_gpu_processes(DeviceArg device) {
+  GpuProcesses found;
+  const Status status = ask_processes(device, found);
+  if (status.code() == Code::not_initialized)
+    return "libnvidia-ml.so.1 not found, please install the NVIDIA driver";
+  if (status.code() == Code::no_device) return status.detail();
+  require(status);
+  std::string text = "GPU:" + std::to_string(found.machine_index);
+  if (found.processes.empty()) text += "\nno processes are running";
+  for (const GpuProcess& process : found.processes) text += line_of(process);
+  return text;
+}
+
+}  // namespace ember::inline v0::cuda

@@ -8,9 +8,11 @@ from ember._C import __version__ as __version__, _refuse_name, bool_, float32, i
 
 # In place of the extension's own submodules of these names; and for type checkers, which take what
 # is imported `as` itself for public.
+import ember.backends
 import ember.cuda
+import ember.fft
 import ember.random
-from ember import cuda as cuda, random as random
+from ember import backends as backends, cuda as cuda, fft as fft, random as random
 
 
 class _NoGradients:

@@ -52,4 +52,5 @@ NB_MODULE(_C, m) {
   bind_tensor(m);
   bind_cuda_random(cuda);
   bind_comm(cuda);
+  bind_fft_plans(cuda);
 }

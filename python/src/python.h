@@ -42,11 +42,13 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_fft(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_random(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);
+void bind_fft_plans(nb::module_& cuda);
 
 /// Calls with Python's lock released.
 template <class Call>

@@ -1,0 +1,9 @@
+"""Settings of the libraries that compute on CUDA devices."""
+
+from ember._C import _refuse_name
+from ember._C.cuda import _cufft_plan_cache
+
+cufft_plan_cache = _cufft_plan_cache
+
+# Not as a function of this name: type checkers would take every name for one of ours.
+globals()["__getattr__"] = lambda name: _refuse_name("ember.backends.cuda", name)

@@ -30,7 +30,7 @@ struct FftGeometry {
   std::int32_t dims = 0;
   std::int32_t batch_dims = 0;
   FftKind kind = FftKind::c2c;
-  bool forward = true;
+  bool forward = true;       ///< not looked at by plans
   bool wide = false;         ///< float64 and complex128
   std::uint8_t unused[5]{};  ///< so that a geometry is compared byte by byte
 

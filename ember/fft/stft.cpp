@@ -160,8 +160,9 @@ Tensor stft(const Tensor& signal, std::int64_t n_fft, const StftOptions& options
          "spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
          "recommended to reduce spectral leakage.To suppress this warning and use a rectangular "
          "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
+  const Tensor shown = input;
   const auto refuse = [&](const std::string& expected) {
-    throw Error(stft_text(input, n_fft, pieces, options) + expected);
+    throw Error(stft_text(shown, n_fft, pieces, options) + expected);
   };
   const bool as_complex = options.return_complex.value_or(
       input.is_complex() || (pieces.window != nullptr && pieces.window->is_complex()));

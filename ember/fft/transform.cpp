@@ -158,7 +158,9 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
   if (!site.device.is_cuda()) return ops::run(site, kernel, args);
 
-  const PlanLease plan = plan_for(site.device.index(), site.epoch, geometry);
+  driver::FftGeometry key = geometry;
+  key.forward = true;  // a plan serves both directions
+  const PlanLease plan = plan_for(site.device.index(), site.epoch, key);
   Tensor work;
   if (plan->state.work_bytes != 0) {
     work = empty({static_cast<std::int64_t>(plan->state.work_bytes)}, {Dtype::uint8, site.device});

@@ -142,13 +142,16 @@ TEST_P(Transforms, AreTheSameOnTheDevice) {
       same(x, "ifft", [&](const Tensor& t) { return fft::ifft(t, {}, dim, "ortho"); });
       same(x.real(), "fft of reals", [&](const Tensor& t) { return fft::fft(t, {}, dim); });
       same(x.real(), "rfft", [&](const Tensor& t) { return fft::rfft(t, {}, dim); });
-      same(x, "irfft", [&](const Tensor& t) { return fft::irfft(t, n + 1, dim); });
+      same(x.real(), "irfft",
+           [&](const Tensor& t) { return fft::irfft(fft::rfft(t, n + 1, dim), n + 1, dim); });
     }
   }
   const Tensor x = signal(complex, {4, 5, 6, 7, 2});
   same(x, "fftn", [](const Tensor& t) { return fft::fftn(t); });
   same(x.real(), "rfftn", [](const Tensor& t) { return fft::rfftn(t); });
-  same(x, "irfftn", [](const Tensor& t) { return fft::irfftn(t, {{4, 5, 6, 7, 3}}); });
+  same(x.real(), "irfftn", [](const Tensor& t) {
+    return fft::irfftn(fft::rfftn(t, Shape{4, 5, 6, 7, 3}), Shape{4, 5, 6, 7, 3});
+  });
 }
 
 /// Views of one content that lie differently.
@@ -184,6 +187,8 @@ TEST_P(Transforms, DoNotDependOnStrides) {
         };
         for (const Tensor& view : views_of(here)) {
           check(fft::fftn(view, {}, dims), fft::fftn(here, {}, dims), "fftn");
+          // Of what is no half of a real signal cuFFT makes what it likes.
+          if (here.is_complex() && here.is_cuda() && !cuda::is_simulated()) continue;
           if (here.is_complex())
             check(fft::irfftn(view, {}, dims), fft::irfftn(here, {}, dims), "irfftn");
           else

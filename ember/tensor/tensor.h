@@ -67,6 +67,7 @@ struct EMBER_API TensorState : RefCounted {
 class Generator;
 class Index;
 class Operand;
+struct StftOptions;
 struct ValuesAndIndices;
 
 /// What div does with a quotient: nothing, round it towards zero, or down.
@@ -358,6 +359,10 @@ class [[nodiscard]] EMBER_API Tensor {
                  const Scalar& alpha = 1) const;
   Tensor& baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                    const Scalar& alpha = 1) const;
+
+  // ---- Transforms of overlapping pieces. (fft/stft.h)
+  Tensor stft(std::int64_t n_fft, const StftOptions& options) const;
+  Tensor istft(std::int64_t n_fft, const StftOptions& options) const;
 
   // ---- Indexing with integers, slices, masks and tensors. (ops/indexing.h)
   Tensor index(std::initializer_list<Index> items) const;

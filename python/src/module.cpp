@@ -57,4 +57,5 @@ NB_MODULE(_C, m) {
   bind_telemetry(cuda);
   bind_top(cuda);
   bind_precision(m, cuda);
+  bind_fft_plans(cuda);
 }

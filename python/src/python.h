@@ -43,6 +43,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_fft(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_random(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
@@ -52,6 +53,7 @@ void bind_nvtx(nb::module_& cuda);
 void bind_telemetry(nb::module_& cuda);
 void bind_top(nb::module_& cuda);
 void bind_precision(nb::module_& m, nb::module_& cuda);
+void bind_fft_plans(nb::module_& cuda);
 
 /// Calls with Python's lock released.
 template <class Call>

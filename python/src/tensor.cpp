@@ -113,6 +113,7 @@ void bind_tensor(nb::module_& m) {
   bind_dlpack(tensor, m);
   bind_reductions(tensor, m);
   bind_products(tensor, m);
+  bind_fft(tensor, m);
   bind_random(tensor, m);
 }
 

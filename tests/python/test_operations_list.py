@@ -37,8 +37,9 @@ def cpp_names():
 
 CPP_FUNCTIONS, CPP_METHODS = cpp_names()
 CPP_FUNCTIONS |= {"can_cast", "promote_types"}  # of ember/tensor/dtype.h, with others on dtypes alone
-PYTHON_FUNCTIONS = {n for n, f in vars(ember).items()
-                    if not n.startswith("_") and type(f).__name__ == "nb_func"}
+FUNCTIONS = {n: f for module in (ember, ember.fft) for n, f in vars(module).items()
+             if not n.startswith("_") and type(f).__name__ == "nb_func"}
+PYTHON_FUNCTIONS = set(FUNCTIONS)
 PYTHON_METHODS = {n for n in vars(ember.Tensor) if not n.startswith("_") and hasattr(ember.Tensor, n)}
 ROWS = {row[0]: row[1:] for row in re.findall(r"^\| `(\w+).*?` \| (.*?) \| (.*?) \| .+ \|$", LISTED,
                                               re.MULTILINE)}
@@ -59,7 +60,7 @@ def cpp_forms(name):
 
 
 def python_forms(name):
-    outputs = "out:" in (getattr(ember, name, None).__doc__ or "") if name in PYTHON_FUNCTIONS else False
+    outputs = "out:" in (FUNCTIONS[name].__doc__ or "") if name in FUNCTIONS else False
     return forms(name, PYTHON_FUNCTIONS, PYTHON_METHODS, outputs)
 
 

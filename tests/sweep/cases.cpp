@@ -27,6 +27,7 @@ const std::map<std::string, Cases>& all_cases() {
     add_copy_cases(list);
     add_random_cases(list);
     add_product_cases(list);
+    add_fft_cases(list);
     add_comm_cases(list);
     auto* all = new std::map<std::string, Cases>;
     for (Case& one : list) (*all)[one.op].push_back(std::move(one));

@@ -67,6 +67,7 @@ void add_view_cases(Cases& cases);         // views in tensor.h
 void add_copy_cases(Cases& cases);         // copies, conversions and new tensors like others
 void add_random_cases(Cases& cases);       // distributions.h
 void add_product_cases(Cases& cases);      // linalg.h
+void add_fft_cases(Cases& cases);          // fft.h, stft.h
 void add_comm_cases(Cases& cases);         // comm.h
 
 // ---- Inputs

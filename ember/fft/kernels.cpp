@@ -1,0 +1,113 @@
+#include "ember/fft/kernels.h"
+
+#include <cstddef>
+
+#include "ember/base/team.h"
+#include "ember/driver/kernels.h"
+#include "ember/fft/host/transform.h"
+#include "ember/scalar/types.h"
+
+namespace ember::inline v0::fft {
+namespace {
+
+using driver::FftArgs;
+using driver::FftGeometry;
+using driver::FftKind;
+using driver::FftMirrorArgs;
+using driver::FftPlanArgs;
+
+/// How many elements one side spans.
+std::size_t span(const FftGeometry& g, bool input) {
+  const std::int64_t* strides = input ? g.in_strides : g.out_strides;
+  const std::int64_t* batch_strides = input ? g.in_batch_strides : g.out_batch_strides;
+  const bool is_half = g.kind == (input ? FftKind::c2r : FftKind::r2c);
+  std::int64_t last = 0;
+  for (int d = 0; d < g.batch_dims; ++d) last += (g.batch_sizes[d] - 1) * batch_strides[d];
+  for (int d = 0; d < g.dims; ++d) {
+    const bool halved = is_half && d == g.dims - 1;
+    last += (halved ? g.sizes[d] / 2 : g.sizes[d] - 1) * strides[d];
+  }
+  return static_cast<std::size_t>(last + 1);
+}
+
+template <class In, class Out>
+Status run_transform(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<FftArgs>();
+  const In* in = on.at(static_cast<const In*>(args.in), span(args.geometry, true));
+  if (in == nullptr) return on.fault();
+  Out* out = on.at(static_cast<Out*>(args.out), span(args.geometry, false));
+  if (out == nullptr) return on.fault();
+  const int threads = on.has_pieces(2, 1) ? get_num_threads() : 1;
+  return host::transform<Real<In>>(args.geometry, in, out, args.scale, threads);
+}
+
+/// Said before anything is launched.
+Status transform_needs(const driver::Params&, driver::KernelNeeds&) { return host::available(); }
+
+template <class T>
+Status run_mirror(const driver::Params& params, const driver::HostLaunch& on) {
+  const auto& args = params.as<FftMirrorArgs>();
+  std::int64_t last = (args.size - 1) * args.stride;
+  std::int64_t signals = 1;
+  for (int d = 0; d < args.batch_dims; ++d) {
+    last += (args.batch_sizes[d] - 1) * args.batch_strides[d];
+    signals *= args.batch_sizes[d];
+  }
+  T* const data = on.at(static_cast<T*>(args.data), static_cast<std::size_t>(last + 1));
+  if (data == nullptr) return on.fault();
+  constexpr std::int64_t kLeast = 1 << 15;  // elements for a thread
+  on.in_pieces(signals, kLeast / args.size + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t signal = begin; signal < end; ++signal) {
+      T* first = data;
+      std::int64_t rest = signal;
+      for (int d = args.batch_dims - 1; d >= 0; --d) {
+        first += rest % args.batch_sizes[d] * args.batch_strides[d];
+        rest /= args.batch_sizes[d];
+      }
+      for (std::int64_t k = 1; 2 * k < args.size; ++k) {
+        const T value = first[k * args.stride];
+        first[(args.size - k) * args.stride] = T(value.re, -value.im);
+      }
+    }
+  });
+  return {};
+}
+
+Status run_plan(const driver::Params&, const driver::HostLaunch&) { return {}; }
+
+template <class In, class Out>
+constexpr driver::HostImplementation transform_of() {
+  return {&run_transform<In, Out>, &transform_needs};
+}
+
+// In the order of FftKind, float32 and then float64.
+constinit driver::Kernel transforms[] = {
+    {"fft_c2c.float32", transform_of<Complex<float>, Complex<float>>(), nullptr},
+    {"fft_r2c.float32", transform_of<float, Complex<float>>(), nullptr},
+    {"fft_c2r.float32", transform_of<Complex<float>, float>(), nullptr},
+    {"fft_c2c.float64", transform_of<Complex<double>, Complex<double>>(), nullptr},
+    {"fft_r2c.float64", transform_of<double, Complex<double>>(), nullptr},
+    {"fft_c2r.float64", transform_of<Complex<double>, double>(), nullptr},
+};
+const driver::kernels::Table transform_table(transforms,
+                                             driver::arguments<FftArgs, driver::FftPlanState>());
+
+constinit driver::Kernel mirrors[] = {
+    {"fft_mirror.complex64", &run_mirror<Complex<float>>, nullptr},
+    {"fft_mirror.complex128", &run_mirror<Complex<double>>, nullptr},
+};
+const driver::kernels::Table mirror_table(mirrors, driver::arguments<FftMirrorArgs>());
+
+constinit driver::Kernel plans[] = {{"fft_plan", &run_plan, nullptr}};
+const driver::kernels::Table plan_table(plans,
+                                        driver::arguments<FftPlanArgs, driver::FftPlanState>());
+
+}  // namespace
+
+const driver::Kernel& transform_kernel(FftKind kind, bool wide) noexcept {
+  return transforms[static_cast<int>(kind) + (wide ? 3 : 0)];
+}
+const driver::Kernel& mirror_kernel(bool wide) noexcept { return mirrors[wide ? 1 : 0]; }
+const driver::Kernel& plan_kernel() noexcept { return plans[0]; }
+
+}  // namespace ember::inline v0::fft

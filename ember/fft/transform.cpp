@@ -1,0 +1,323 @@
+#include "ember/fft/transform.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "ember/fft/kernels.h"
+#include "ember/fft/plans.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/run.h"
+
+namespace ember::inline v0::fft {
+namespace {
+
+using driver::FftGeometry;
+using driver::FftKind;
+
+// ---- How tensors lie
+
+/// Dimensions from the largest stride to the smallest, as far as `count` of them.
+void sort_by_stride(std::int64_t* dims, int count, const Shape& strides) {
+  std::stable_sort(dims, dims + count, [&](std::int64_t a, std::int64_t b) {
+    return strides[static_cast<int>(a)] > strides[static_cast<int>(b)];
+  });
+}
+
+Shape sorted(const Shape& dims, const Shape& strides, bool but_the_last) {
+  Shape out = dims;
+  if (!out.empty()) sort_by_stride(&out[0], out.size() - (but_the_last ? 1 : 0), strides);
+  return out;
+}
+
+/// All dimensions: those of the batch by their strides, then those that are transformed.
+Shape order_of(const Tensor& in, const Shape& dims) {
+  DimSet transformed;
+  for (const std::int64_t dim : dims) transformed.set(static_cast<std::size_t>(dim));
+  Shape order;
+  for (int d = 0; d < in.dim(); ++d)
+    if (!transformed.test(static_cast<std::size_t>(d))) order.push_back(d);
+  if (!order.empty()) sort_by_stride(&order[0], order.size(), in.strides());
+  for (const std::int64_t dim : dims) order.push_back(dim);
+  return order;
+}
+
+/// A new tensor without gaps in this order.
+Tensor make_in_order(const Tensor& like, Dtype dtype, const Shape& sizes, const Shape& order) {
+  Shape strides;
+  strides.size_as(sizes);
+  std::int64_t step = 1;
+  for (int i = order.size() - 1; i >= 0; --i) {
+    const int dim = static_cast<int>(order[i]);
+    strides[dim] = step;
+    step *= std::max<std::int64_t>(sizes[dim], 1);
+  }
+  return Tensor::make(like.device(), dtype, sizes, &strides);
+}
+
+Tensor copied(const Tensor& in, const Shape& order) {
+  Tensor out = make_in_order(in, in.dtype(), in.sizes(), order);
+  out.copy_(in);
+  return out;
+}
+
+// ---- Geometries
+
+/// What is still to be found out about a transform once its tensors are there.
+struct Wanted {
+  FftKind kind;
+  bool forward;
+  double scale;
+};
+
+/// The geometry of a transform of `dims`, in this order; `signal` has the real side's sizes. False
+/// if there are more dimensions in the batch than a kernel takes, or elements that share memory.
+bool describe(const Tensor& out, const Tensor& in, std::span<const std::int64_t> dims,
+              const Shape& order, const Wanted& wanted, FftGeometry& g) {
+  g = {};
+  g.kind = wanted.kind;
+  g.forward = wanted.forward;
+  g.wide = real_dtype(in.dtype()) == Dtype::float64;
+  const Shape& signal = wanted.kind == FftKind::c2r ? out.sizes() : in.sizes();
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const int dim = static_cast<int>(dims[i]);
+    // A transform of one element changes nothing.
+    const bool needed = i + 1 == dims.size() && (wanted.kind != FftKind::c2c || g.dims == 0);
+    if (signal[dim] == 1 && !needed) continue;
+    g.sizes[g.dims] = signal[dim];
+    g.in_strides[g.dims] = in.sizes()[dim] == 1 ? 1 : in.strides()[dim];
+    g.out_strides[g.dims] = out.sizes()[dim] == 1 ? 1 : out.strides()[dim];
+    if (g.in_strides[g.dims] == 0) return false;
+    ++g.dims;
+  }
+  const int batch = order.size() - static_cast<int>(dims.size());
+  for (int i = 0; i < batch; ++i) {
+    const int dim = static_cast<int>(order[i]);
+    const std::int64_t size = in.sizes()[dim];
+    if (size == 1) continue;
+    const std::int64_t from = in.strides()[dim];
+    const std::int64_t to = out.strides()[dim];
+    if (from == 0) return false;
+    if (const int last = g.batch_dims - 1; last >= 0 && g.in_batch_strides[last] == from * size &&
+                                           g.out_batch_strides[last] == to * size) {
+      g.batch_sizes[last] *= size;
+      g.in_batch_strides[last] = from;
+      g.out_batch_strides[last] = to;
+      continue;
+    }
+    if (g.batch_dims == driver::kFftBatchDims) return false;
+    g.batch_sizes[g.batch_dims] = size;
+    g.in_batch_strides[g.batch_dims] = from;
+    g.out_batch_strides[g.batch_dims] = to;
+    ++g.batch_dims;
+  }
+  return true;
+}
+
+/// In how many calls a library that takes one dimension as a batch computes all transforms.
+std::int64_t calls_of(const FftGeometry& g) {
+  std::int64_t longest = 1;
+  for (int d = 0; d < g.batch_dims; ++d) longest = std::max(longest, g.batch_sizes[d]);
+  return g.transforms() / longest;
+}
+constexpr std::int64_t kMostCalls = 16;
+
+/// Whether a library of devices can read the input as it lies: each dimension's stride has to be a
+/// multiple of the next one's, large enough for what lies between, and the address one of whole
+/// complex numbers.
+bool suits_devices(const Tensor& in, const FftGeometry& g) {
+  const auto complex_bytes = static_cast<std::uintptr_t>(g.wide ? 16 : 8);
+  if (reinterpret_cast<std::uintptr_t>(in.data_ptr()) % complex_bytes != 0) return false;
+  for (int d = 0; d + 1 < g.dims; ++d) {
+    const bool halved = g.kind == FftKind::c2r && d + 2 == g.dims;
+    const std::int64_t inner = halved ? g.sizes[d + 1] / 2 + 1 : g.sizes[d + 1];
+    const std::int64_t step = g.in_strides[d + 1];
+    if (g.in_strides[d] % step != 0 || g.in_strides[d] / step < inner) return false;
+  }
+  const std::int64_t calls = calls_of(g);
+  if (calls == 1) return true;
+  // Each call begins at an address of its own, which has to be as good.
+  if (g.kind == FftKind::r2c)
+    for (int d = 0; d < g.batch_dims; ++d)
+      if (g.in_batch_strides[d] % 2 != 0) return false;
+  return calls <= kMostCalls;
+}
+
+// ---- Running
+
+/// Enqueues one kernel.
+void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, double scale) {
+  const ops::Site site = ops::at(out, in);
+  const driver::Kernel& kernel = transform_kernel(geometry.kind, geometry.wide);
+  driver::FftArgs args;
+  args.out = out.data_ptr();
+  args.in = in.data_ptr();
+  args.scale = scale;
+  args.geometry = geometry;
+  (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
+  if (!site.device.is_cuda()) return ops::run(site, kernel, args);
+
+  driver::FftGeometry key = geometry;
+  key.forward = true;  // a plan serves both directions
+  const PlanLease plan = plan_for(site.device.index(), site.epoch, key);
+  Tensor work;
+  if (plan->state.work_bytes != 0) {
+    work = empty({static_cast<std::int64_t>(plan->state.work_bytes)}, {Dtype::uint8, site.device});
+    ops::require_same_epoch(site, work);
+    args.work = work.data_ptr();
+  }
+  args.plan = &plan->state;
+  driver::Kernel with_plan = kernel;
+  with_plan.context = plan.plan();
+  if (!cuda::observed()) [[likely]] {
+    ops::run(site, with_plan, args);
+  } else {
+    std::array<cuda::Access, 3> accesses{ops::writes(out), ops::reads(in), {}};
+    // What is read from may be overwritten on the way.
+    if (geometry.kind == FftKind::c2r) accesses[1].writes = true;
+    if (work.defined()) accesses[2] = ops::writes(work);
+    ops::run(site, with_plan, args,
+             std::span<const cuda::Access>(accesses).first(work.defined() ? 3 : 2));
+  }
+  if (!plan->state.scales && scale != 1) out.mul_(scale);
+}
+
+/// One pass over at most kFftDims dimensions, from `in` or, where that cannot be read as it lies, a
+/// copy of it. `spare`: whether the input may be overwritten.
+void pass(const Tensor& out, const Tensor& in, std::span<const std::int64_t> dims,
+          const Shape& order, const Wanted& wanted, bool spare) {
+  FftGeometry geometry;
+  const bool on_device = in.is_cuda();
+  const bool suits =
+      describe(out, in, dims, order, wanted, geometry) &&
+      (!on_device || (suits_devices(in, geometry) && (wanted.kind != FftKind::c2r || spare)));
+  if (suits) return run(out, in, geometry, wanted.scale);
+  const Tensor copy = copied(in, order);
+  if (describe(out, copy, dims, order, wanted, geometry) &&
+      (!on_device || calls_of(geometry) <= kMostCalls))
+    return run(out, copy, geometry, wanted.scale);
+  const Tensor beside = make_in_order(out, out.dtype(), out.sizes(), order);
+  (void)describe(beside, copy, dims, order, wanted, geometry);
+  run(beside, copy, geometry, wanted.scale);
+  Tensor(out).copy_(beside);
+}
+
+double scale_of(Norm norm, const Shape& signal, const Shape& dims) {
+  if (norm == Norm::none) return 1;
+  double count = 1;
+  for (const std::int64_t dim : dims) count *= static_cast<double>(signal[static_cast<int>(dim)]);
+  return norm == Norm::by_n ? 1 / count : 1 / std::sqrt(count);
+}
+
+std::span<const std::int64_t> last_of(const Shape& dims) {
+  const auto all = std::span<const std::int64_t>(dims);
+  return all.last(std::min<std::size_t>(all.size(), driver::kFftDims));
+}
+
+/// The order of the dimensions in which those of one pass come last.
+Shape order_for(const Shape& order, std::span<const std::int64_t> dims) {
+  Shape out;
+  for (const std::int64_t dim : order)
+    if (std::find(dims.begin(), dims.end(), dim) == dims.end()) out.push_back(dim);
+  for (const std::int64_t dim : dims) out.push_back(dim);
+  return out;
+}
+
+/// Transforms `data` in place along all of `dims`, a few at a time.
+void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const Shape& order,
+                  bool forward, double scale) {
+  while (!dims.empty()) {
+    const auto now = dims.last(std::min<std::size_t>(dims.size(), driver::kFftDims));
+    pass(data, data, now, order_for(order, now), {FftKind::c2c, forward, scale}, true);
+    scale = 1;
+    dims = dims.first(dims.size() - now.size());
+  }
+}
+
+/// Fills in the second half of a Hermitian signal along `dim`.
+void mirror(const Tensor& out, int dim) {
+  driver::FftMirrorArgs args;
+  args.data = out.data_ptr();
+  args.size = out.sizes()[dim];
+  args.stride = out.strides()[dim];
+  if (args.size < 3) return;
+  // A new tensor lies in this order without gaps, so that the rest is one dimension.
+  const std::int64_t signals = out.numel() / args.size;
+  if (signals > 1) {
+    args.batch_dims = 1;
+    args.batch_sizes[0] = signals;
+    args.batch_strides[0] = args.size * args.stride;
+  }
+  const ops::Site site = ops::at(out);
+  const driver::Kernel& kernel = mirror_kernel(out.dtype() == Dtype::complex128);
+  if (!cuda::observed()) [[likely]]
+    return ops::run(site, kernel, args);
+  const std::array<cuda::Access, 1> accesses{ops::writes(out)};
+  ops::run(site, kernel, args, accesses);
+}
+
+}  // namespace
+
+Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward) {
+  if (dims.empty()) return in.clone();
+  const Shape ordered = sorted(dims, in.strides(), false);
+  const Shape order = order_of(in, ordered);
+  Tensor out = make_in_order(in, in.dtype(), in.sizes(), order);
+  if (out.numel() == 0) return out;
+  const auto first = last_of(ordered);
+  pass(out, in, first, order_for(order, first),
+       {FftKind::c2c, forward, scale_of(norm, in.sizes(), dims)}, false);
+  c2c_in_place(out,
+               std::span<const std::int64_t>(ordered).first(
+                   static_cast<std::size_t>(ordered.size()) - first.size()),
+               order, forward, 1);
+  return out;
+}
+
+Tensor r2c(const Tensor& in, const Shape& dims, Norm norm, bool onesided) {
+  const Shape ordered = sorted(dims, in.strides(), true);
+  const Shape order = order_of(in, ordered);
+  const int last = static_cast<int>(ordered.back());
+  const std::int64_t half = in.sizes()[last] / 2 + 1;
+  Shape sizes = in.sizes();
+  if (onesided) sizes[last] = half;
+  Tensor out = make_in_order(in, complex_dtype(in.dtype()), sizes, order);
+  if (out.numel() == 0) return out;
+  const auto first = last_of(ordered);
+  const Wanted wanted{FftKind::r2c, true, scale_of(norm, in.sizes(), dims)};
+  pass(onesided ? out : out.narrow(last, 0, half), in, first, order_for(order, first), wanted,
+       false);
+  if (!onesided) {
+    mirror(out, last);
+    return out;
+  }
+  c2c_in_place(out,
+               std::span<const std::int64_t>(ordered).first(
+                   static_cast<std::size_t>(ordered.size()) - first.size()),
+               order, true, 1);
+  return out;
+}
+
+Tensor c2r(const Tensor& in, const Shape& dims, Norm norm, std::int64_t last_size) {
+  const Shape ordered = sorted(dims, in.strides(), true);
+  const Shape order = order_of(in, ordered);
+  Shape sizes = in.sizes();
+  sizes[static_cast<int>(ordered.back())] = last_size;
+  Tensor out = make_in_order(in, real_dtype(in.dtype()), sizes, order);
+  if (out.numel() == 0) return out;
+  const Wanted wanted{FftKind::c2r, false, scale_of(norm, sizes, dims)};
+  const auto last = last_of(ordered);
+  const auto before = std::span<const std::int64_t>(ordered).first(
+      static_cast<std::size_t>(ordered.size()) - last.size());
+  if (before.empty()) {
+    pass(out, in, last, order_for(order, last), wanted, false);
+    return out;
+  }
+  const Tensor half = copied(in, order);
+  c2c_in_place(half, before, order, false, 1);
+  pass(out, half, last, order_for(order, last), wanted, true);
+  return out;
+}
+
+}  // namespace ember::inline v0::fft

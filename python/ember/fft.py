@@ -1,0 +1,3 @@
+"""Discrete Fourier transforms."""
+
+from ember._C.fft import *

@@ -46,7 +46,7 @@ std::string get_float32_matmul_precision() {
   return "highest";
 }
 
-namespace cuda::matmul {
+namespace backends::cuda::matmul {
 
 bool allow_tf32() noexcept { return rounds(of_float32); }
 void set_allow_tf32(bool allow) noexcept { of_float32 = allow ? Float32::high : Float32::ieee; }
@@ -73,7 +73,7 @@ void set_allow_fp16_reduced_precision_reduction(bool allow) noexcept { exact_hal
 bool allow_bf16_reduced_precision_reduction() noexcept { return !exact_bfloat; }
 void set_allow_bf16_reduced_precision_reduction(bool allow) noexcept { exact_bfloat = !allow; }
 
-}  // namespace cuda::matmul
+}  // namespace backends::cuda::matmul
 
 std::uint8_t linalg::precision_bits() noexcept {
   unsigned math = 0;

@@ -20,7 +20,7 @@ EMBER_API void set_float32_matmul_precision(const std::string& precision);
 /// What was set, or what a setting below means: "high" where TF32 is allowed, else "highest".
 EMBER_API std::string get_float32_matmul_precision();
 
-namespace cuda::matmul {
+namespace backends::cuda::matmul {
 
 /// Whether factors of float32 may be rounded to TF32: the same setting as a yes or no. False by
 /// default.
@@ -39,6 +39,6 @@ EMBER_API void set_allow_fp16_reduced_precision_reduction(bool allow) noexcept;
 EMBER_API bool allow_bf16_reduced_precision_reduction() noexcept;
 EMBER_API void set_allow_bf16_reduced_precision_reduction(bool allow) noexcept;
 
-}  // namespace cuda::matmul
+}  // namespace backends::cuda::matmul
 
 }  // namespace ember::inline v0

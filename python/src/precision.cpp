@@ -4,7 +4,7 @@
 namespace ember::python {
 namespace {
 
-namespace matmul = cuda::matmul;
+namespace of_products = backends::cuda::matmul;
 
 /// Stands for ember.backends.cuda.matmul, whose settings are attributes.
 struct MatmulSettings {};
@@ -57,22 +57,24 @@ void bind_precision(nb::module_& m, nb::module_& cuda) {
   nb::class_<MatmulSettings> settings(
       m, "_MatmulSettings", "How exact products of matrices are on CUDA devices, and how quick.");
   define_switch(
-      settings, "allow_tf32", &matmul::allow_tf32, &matmul::set_allow_tf32,
+      settings, "allow_tf32", &of_products::allow_tf32, &of_products::set_allow_tf32,
       [](const char* type) {
         throw Error(std::string("set_allow_tf32_cublas expects a bool, but got ") + type);
       },
       "Whether factors of float32 may be rounded to TF32.");
   define_sums(settings, "allow_fp16_reduced_precision_reduction",
-              &matmul::allow_fp16_reduced_precision_reduction,
-              &matmul::set_allow_fp16_reduced_precision_reduction,
+              &of_products::allow_fp16_reduced_precision_reduction,
+              &of_products::set_allow_fp16_reduced_precision_reduction,
               "Whether partial sums of float16 may be added up in float16.");
   define_sums(settings, "allow_bf16_reduced_precision_reduction",
-              &matmul::allow_bf16_reduced_precision_reduction,
-              &matmul::set_allow_bf16_reduced_precision_reduction,
+              &of_products::allow_bf16_reduced_precision_reduction,
+              &of_products::set_allow_bf16_reduced_precision_reduction,
               "Whether partial sums of bfloat16 may be added up in bfloat16.");
   settings.def_prop_rw(
-      "fp32_precision", [](const MatmulSettings&) { return matmul::fp32_precision(); },
-      [](const MatmulSettings&, const std::string& value) { matmul::set_fp32_precision(value); },
+      "fp32_precision", [](const MatmulSettings&) { return of_products::fp32_precision(); },
+      [](const MatmulSettings&, const std::string& value) {
+        of_products::set_fp32_precision(value);
+      },
       nb::for_getter("The setting of allow_tf32 by another name: 'none', 'ieee' or 'tf32'."));
   m.attr("_matmul_settings") = nb::cast(MatmulSettings());
   m.def(

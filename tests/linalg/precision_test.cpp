@@ -13,7 +13,7 @@
 namespace ember {
 namespace {
 
-using namespace cuda::matmul;
+using namespace backends::cuda::matmul;
 
 /// Leaves the settings as they were at the start of a program.
 class Precision : public testing::Test {

@@ -88,9 +88,9 @@ TEST_F(BlasHandleDeathTest, HasTheSettingsOfPrecision) {
   IN_CHILD({
     prepare();
     EXPECT_EQ(current().mode, 0);
-    matmul::set_allow_tf32(true);
+    backends::cuda::matmul::set_allow_tf32(true);
     EXPECT_EQ(current().mode, 3);
-    matmul::set_allow_fp16_reduced_precision_reduction(false);
+    backends::cuda::matmul::set_allow_fp16_reduced_precision_reduction(false);
     EXPECT_EQ(current().mode, 3 | 16);
     set_float32_matmul_precision("highest");
     EXPECT_EQ(current().mode, 16);

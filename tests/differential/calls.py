@@ -278,6 +278,8 @@ LEFT_OUT = {
     "get_default_device": "as set_default_device",
     "set_num_threads": "as set_default_device",
     "get_num_threads": "as set_default_device",
+    "set_float32_matmul_precision": "as set_default_device",
+    "get_float32_matmul_precision": "as set_default_device",
     "dtype": "a class that is not called",
     "OutOfMemoryError": "an exception", "AcceleratorError": "as OutOfMemoryError",
 }

@@ -26,7 +26,7 @@ def cpp_names():
         if "/comm/" in header or header == "ember/tensor/tensor.h":
             continue
         text = (ROOT / header).read_text()
-        text = re.sub(r"^namespace (?:ops|random|detail|cuda) \{$.*?^\}  // namespace", "", text,
+        text = re.sub(r"^namespace (?:ops|random|detail|cuda)(?:::\w+)? \{$.*?^\}  // namespace", "", text,
                       flags=re.MULTILINE | re.DOTALL)
         functions |= set(declared(text.splitlines(), 0))
     tensor = (ROOT / "ember/tensor/tensor.h").read_text()

@@ -92,7 +92,12 @@ const std::set<std::string>& others() {
       "get_num_threads", "set_num_threads", "result_type", "clear_blas_workspaces", "seed",
       "seed_all", "initial_seed", "manual_seed", "manual_seed_all", "get_rng_state",
       "get_rng_state_all", "get_rng_state_offset", "set_rng_state", "set_rng_state_all",
-      "set_rng_state_offset"};
+      "set_rng_state_offset",
+      // How exact products are: tests/linalg/precision_test.cpp.
+      "current_blas_handle", "get_float32_matmul_precision", "set_float32_matmul_precision",
+      "allow_tf32", "set_allow_tf32", "fp32_precision", "set_fp32_precision",
+      "allow_fp16_reduced_precision_reduction", "set_allow_fp16_reduced_precision_reduction",
+      "allow_bf16_reduced_precision_reduction", "set_allow_bf16_reduced_precision_reduction"};
   return *kNames;
 }
 

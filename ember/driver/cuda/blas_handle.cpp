@@ -100,7 +100,8 @@ struct OwnHandles {
   ~OwnHandles() {
     Pool& shared = pool();
     const MutexLock lock(shared.mutex);
-    for (const auto& [device, handle] : by_device) shared.idle[device].push_back(handle);
+    for (const auto& [device, handle] : by_device)
+      if (handle.native != nullptr) shared.idle[device].push_back(handle);
   }
 };
 

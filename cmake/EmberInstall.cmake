@@ -17,6 +17,10 @@ install(TARGETS ember EXPORT emberTargets
 install(EXPORT emberTargets NAMESPACE ember:: DESTINATION ${package_dir})
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(EMBER_DUCC0_INCLUDE_DIR)
+  # What it was compiled with has to be named by its own notice, which stands in this file.
+  install(FILES ${EMBER_DUCC0_INCLUDE_DIR}/ducc0/fft/fft.h DESTINATION ${CMAKE_INSTALL_DOCDIR}/ducc0)
+endif()
 
 configure_package_config_file(cmake/emberConfig.cmake.in ${PROJECT_BINARY_DIR}/emberConfig.cmake
   INSTALL_DESTINATION ${package_dir}

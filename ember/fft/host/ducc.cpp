@@ -61,14 +61,19 @@ class Part final : public ember_ducc0::detail_threading::Scheduler {
   ember_ducc0::detail_threading::Range next_;
 };
 
-/// Calls `body(thread)` for every thread, by ember's team. What it throws, for want of memory, is
+/// How many threads share the work of the transform that this thread computes. ducc0 is told of a
+/// few times as many, so that one that is late does not keep all waiting.
+thread_local int sharers = 1;
+constexpr int kPartsForEach = 4;
+
+/// Calls `body(part)` for every part, by ember's team. What it throws, for want of memory, is
 /// thrown here.
 template <class Body>
-void in_parts(std::size_t threads, const Body& body) {
-  if (threads <= 1) return body(0);
+void in_parts(std::size_t parts, const Body& body) {
+  if (parts <= 1) return body(0);
   std::exception_ptr failure;
   std::atomic_flag failed;
-  ember::share(static_cast<std::int64_t>(threads), static_cast<int>(threads), [&](std::int64_t i) {
+  ember::share(static_cast<std::int64_t>(parts), sharers, [&](std::int64_t i) {
     try {
       body(static_cast<std::size_t>(i));
     } catch (...) {
@@ -190,27 +195,49 @@ struct View {
   }
 };
 
+/// From `in` to `out` along some dimensions, the last one first. ducc0 would choose the order by
+/// the strides, and it shows in the last bits.
 template <class T>
-void compute(const FftGeometry& g, const void* in, void* out, double scale, std::size_t threads) {
+void complex_passes(const ember_ducc0::cfmav<std::complex<T>>& in,
+                    const ember_ducc0::vfmav<std::complex<T>>& out, const Lengths& axes,
+                    bool forward, T factor, std::size_t parts) {
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    const bool first = axis == axes.rbegin();
+    ember_ducc0::detail_fft::c2c(
+        first ? in : static_cast<const ember_ducc0::cfmav<std::complex<T>>&>(out), out, {*axis},
+        forward, first ? factor : T(1), parts);
+  }
+}
+
+template <class T>
+void compute(const FftGeometry& g, const void* in, void* out, double scale) {
+  using Complex = std::complex<T>;
   const View view(g);
+  const auto parts = static_cast<std::size_t>(sharers > 1 ? sharers * kPartsForEach : 1);
   const auto factor = static_cast<T>(scale);
+  const std::size_t last = view.axes.back();
+  const Lengths others(view.axes.begin(), view.axes.end() - 1);
   single = g.dims == 1 && g.batch_dims == 0 && (g.sizes[0] < kLong || g.kind != FftKind::c2c);
   if (g.kind == FftKind::c2c) {
-    const ember_ducc0::cfmav<std::complex<T>> from(static_cast<const std::complex<T>*>(in),
-                                                   view.sizes, view.in);
-    const ember_ducc0::vfmav<std::complex<T>> to(static_cast<std::complex<T>*>(out), view.sizes,
-                                                 view.out);
-    ember_ducc0::detail_fft::c2c(from, to, view.axes, g.forward, factor, threads);
+    const ember_ducc0::cfmav<Complex> from(static_cast<const Complex*>(in), view.sizes, view.in);
+    const ember_ducc0::vfmav<Complex> to(static_cast<Complex*>(out), view.sizes, view.out);
+    complex_passes(from, to, view.axes, g.forward, factor, parts);
   } else if (g.kind == FftKind::r2c) {
     const ember_ducc0::cfmav<T> from(static_cast<const T*>(in), view.sizes, view.in);
-    const ember_ducc0::vfmav<std::complex<T>> to(static_cast<std::complex<T>*>(out), view.half,
-                                                 view.out);
-    ember_ducc0::detail_fft::r2c(from, to, view.axes, g.forward, factor, threads);
+    const ember_ducc0::vfmav<Complex> to(static_cast<Complex*>(out), view.half, view.out);
+    ember_ducc0::detail_fft::r2c(from, to, last, g.forward, factor, parts);
+    complex_passes(to, to, others, g.forward, T(1), parts);
   } else {
-    const ember_ducc0::cfmav<std::complex<T>> from(static_cast<const std::complex<T>*>(in),
-                                                   view.half, view.in);
+    const ember_ducc0::cfmav<Complex> from(static_cast<const Complex*>(in), view.half, view.in);
     const ember_ducc0::vfmav<T> to(static_cast<T*>(out), view.sizes, view.out);
-    ember_ducc0::detail_fft::c2r(from, to, view.axes, g.forward, factor, threads);
+    if (others.empty()) {
+      ember_ducc0::detail_fft::c2r(from, to, last, g.forward, factor, parts);
+      return;
+    }
+    // The input is not ours to write to.
+    const auto between = ember_ducc0::vfmav<Complex>::build_noncritical(view.half);
+    complex_passes(from, between, others, g.forward, T(1), parts);
+    ember_ducc0::detail_fft::c2r(between, to, last, g.forward, factor, parts);
   }
 }
 
@@ -222,7 +249,8 @@ template <class T>
 Status transform(const FftGeometry& geometry, const void* in, void* out, double scale,
                  int threads) noexcept {
   try {
-    compute<T>(geometry, in, out, scale, static_cast<std::size_t>(threads));
+    sharers = threads;
+    compute<T>(geometry, in, out, scale);
     return {};
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory on the host for the buffers of a transform");

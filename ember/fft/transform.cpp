@@ -115,11 +115,14 @@ bool describe(const Tensor& out, const Tensor& in, std::span<const std::int64_t>
   return true;
 }
 
-/// In how many calls a library that takes one dimension as a batch computes all transforms.
+/// The dimension of a batch that a library goes over within a call: the longest one.
+int inner_batch(const FftGeometry& g) {
+  return static_cast<int>(std::max_element(g.batch_sizes, g.batch_sizes + g.batch_dims) -
+                          g.batch_sizes);
+}
+/// In how many calls it computes all transforms.
 std::int64_t calls_of(const FftGeometry& g) {
-  std::int64_t longest = 1;
-  for (int d = 0; d < g.batch_dims; ++d) longest = std::max(longest, g.batch_sizes[d]);
-  return g.transforms() / longest;
+  return g.batch_dims == 0 ? 1 : g.transforms() / g.batch_sizes[inner_batch(g)];
 }
 constexpr std::int64_t kMostCalls = 16;
 
@@ -140,7 +143,7 @@ bool suits_devices(const Tensor& in, const FftGeometry& g) {
   // Each call begins at an address of its own, which has to be as good.
   if (g.kind == FftKind::r2c)
     for (int d = 0; d < g.batch_dims; ++d)
-      if (g.in_batch_strides[d] % 2 != 0) return false;
+      if (d != inner_batch(g) && g.in_batch_strides[d] % 2 != 0) return false;
   return calls <= kMostCalls;
 }
 

@@ -53,6 +53,9 @@ constexpr void add_seam(Hash& hash) {
   EMBER_LAYOUT(PointerInfo, EMBER_FIELD(kind), EMBER_FIELD(device), EMBER_FIELD(base),
                EMBER_FIELD(bytes))
   add_opaque<IpcHandle>(hash, "IpcHandle");
+  add_opaque<IpcExport>(hash, "IpcExport");
+  hash.add(offsetof(IpcExport, handle)).add(offsetof(IpcExport, file));
+  hash.add(offsetof(IpcExport, offset)).add(offsetof(IpcExport, extent));
   EMBER_LAYOUT(
       DeviceProperties, EMBER_FIELD(name), EMBER_FIELD(major), EMBER_FIELD(minor),
       EMBER_FIELD(is_multi_gpu_board), EMBER_FIELD(is_integrated), EMBER_FIELD(simulated),

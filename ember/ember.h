@@ -4,6 +4,7 @@
 #include "ember/base/team.h"
 #include "ember/comm/comm.h"
 #include "ember/cuda.h"
+#include "ember/ipc/ipc.h"
 #include "ember/linalg/linalg.h"
 #include "ember/ops/arithmetic.h"
 #include "ember/ops/cat.h"

@@ -65,6 +65,8 @@ Status Driver::ipc_export_event(EventHandle, IpcHandle&) noexcept {
 Status Driver::ipc_open_event(int, const IpcHandle&, EventHandle&) noexcept {
   return unavailable(*this, "handles of events for other processes");
 }
+Status Driver::words_open(void*, std::size_t) noexcept { return {}; }
+Status Driver::words_close(void*) noexcept { return {}; }
 Status Driver::word_write(StreamHandle, Word*, std::uint64_t) noexcept {
   return unavailable(*this, "words that processes share");
 }

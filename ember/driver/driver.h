@@ -265,14 +265,18 @@ class EMBER_TEST_API Driver {
   virtual Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept;
   virtual Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept;
 
-  /// Enqueues raising a word of host memory, which may be shared with other processes, to `value`,
-  /// and waking those that wait for it there. It is never lowered. The memory must stay until that
-  /// is done; on CUDA it must be registered. Work that simulated devices drop raises the word to
-  /// kWordLost.
+  /// Makes host memory fit for words, and takes that back before the memory goes. Other processes
+  /// may have the same memory. Nothing on simulated devices. May block.
+  virtual Status words_open(void* memory, std::size_t bytes) noexcept;
+  virtual Status words_close(void* memory) noexcept;
+  /// Enqueues raising a word, in memory that words_open was given, to `value`, and waking those
+  /// that wait for it in any process. It is never lowered. The memory must stay until that is done.
+  /// Work that simulated devices drop raises the word to kWordLost.
   virtual Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept;
-  /// Later work of the stream waits until a word is at least `value`. `keep` is owned until the
-  /// wait is over. (On CUDA it must be null: the memory has to stay, registered, until the stream
-  /// has passed.) A wait that kWordLost ends is a fault on simulated devices.
+  /// Later work of the stream waits until a word is at least `value`. A driver whose own threads
+  /// look at the word owns `keep` until they no longer do; a device of its own needs the memory,
+  /// opened, until the stream has passed. A wait that kWordLost ends is a fault on simulated
+  /// devices.
   virtual Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                            Ref<const Context> keep) noexcept;
 };

@@ -9,8 +9,6 @@ namespace {
 
 /// -1 if the driver has no such device.
 int find_device(driver::Driver& driver, const Record& record) {
-  const Kind kind = driver.simulated() ? Kind::simulated : Kind::cuda;
-  if (kind != record.kind) return -1;
   for (int i = 0; i < driver.device_count(); ++i) {
     driver::DeviceProperties properties;
     if (driver.device_properties(i, properties).ok() && properties.uuid == record.device) return i;
@@ -31,7 +29,7 @@ Device device_of(const Record& record) {
   const int index = find_device(driver, record);
   if (index >= 0) return {Device::Type::cuda, index};
   throw Error("cannot receive: the memory is of the " +
-              std::string(record.kind == Kind::simulated ? "simulated" : "real") + " device " +
+              std::string(record.kind == Kind::file ? "simulated" : "real") + " device " +
               uuid_text(record) + ", which this process does not have among its " +
               std::to_string(driver.device_count()) + " " + driver.name() + " ones");
 }

@@ -32,6 +32,7 @@ struct Import {
 
   /// A word that work waits for, and the value that it waits for.
   struct Awaited {
+    Ref<WordsFile> file;
     driver::Word* word = nullptr;
     std::uint64_t value = 0;
   };
@@ -64,6 +65,7 @@ class ImportedMemory final : public ForeignMemory {
 struct ImportedEvent {
   Process owner;
   std::uint64_t lease = 0;
+  Ref<WordsFile> file;
   driver::Word* word = nullptr;  ///< the first of its cell
 };
 
@@ -76,8 +78,9 @@ class Imports {
   struct Owner {
     Watch watch;
     bool ended = false;
-    int users = 0;  ///< imports and events
-    Ref<WordsFile> words;
+    int users = 0;                   ///< imports and events
+    Ref<WordsFile> words;            ///< the one that was used last
+    std::uint64_t words_number = 0;  ///< among the owner's
     struct HostFile {
       Mapping mapping;
       int users = 0;

@@ -22,11 +22,12 @@ bool parse_request(std::span<const std::uint8_t> bytes, Request& out) {
     return false;
   switch (request.verb) {
     case Verb::lease:
-      if ((request.wants & ~kAllFiles) != 0 || !check_record(request.record).ok()) return false;
+      if ((request.wants & ~std::uint32_t{kMemoryFile}) != 0 || !check_record(request.record).ok())
+        return false;
       break;
     case Verb::give_back:
     case Verb::forward:
-      if (request.wants != 0 || !(request.record == Record())) return false;
+      if (request.wants != 0 || request.words != 0 || !(request.record == Record())) return false;
       break;
     default: return false;
   }

@@ -15,7 +15,7 @@ enum class Verb : std::uint16_t {
   forward,    ///< ... wants another handle of what it leased, for a third process
 };
 
-/// Which descriptors the sender wants, or which follow.
+/// Which descriptors follow a reply, in this order. Senders of requests want the memory's or not.
 enum Files : std::uint32_t { kMemoryFile = 1, kWordsFile = 2 };
 
 struct Request {
@@ -26,11 +26,12 @@ struct Request {
   Verb verb = Verb::lease;
   std::uint64_t start = 0;  ///< of the sender's process
   std::uint64_t lease = 0;  ///< its number, which the sender chose
-  std::uint32_t wants = 0;  ///< lease: of Files
+  std::uint32_t wants = 0;  ///< lease: kMemoryFile, or nothing
   std::uint32_t zero = 0;
-  Record record;  ///< lease
+  std::uint64_t words = 0;  ///< lease: which of the owner's files of words the sender has
+  Record record;            ///< lease
 };
-static_assert(sizeof(Request) == 208);
+static_assert(sizeof(Request) == 216);
 
 enum class Answer : std::uint16_t {
   granted = 1,
@@ -49,12 +50,13 @@ struct Reply {
   std::uint16_t version = Record::kVersion;
   Answer answer = Answer::malformed;
   std::uint64_t lease = 0;  ///< as in the request
-  std::uint32_t files = 0;  ///< of Files: which follow, in that order
+  std::uint32_t files = 0;  ///< of Files
   std::uint32_t word = 0;   ///< in the owner's words
   std::uint64_t value = 0;  ///< which it must have; zero: the memory is ready
+  std::uint64_t words = 0;  ///< which file of words; it follows if the sender does not have it
   Record record;            ///< forward
 };
-static_assert(sizeof(Reply) == 208);
+static_assert(sizeof(Reply) == 216);
 
 /// False for anything that no process of this version sends. The record of a lease is checked too.
 bool parse_request(std::span<const std::uint8_t> bytes, Request& out);

@@ -92,10 +92,8 @@ class User {
 /// Work of the device's current stream waits for the word.
 void wait_for(const Ref<WordsFile>& file, driver::Word* word, std::uint64_t value, Device device) {
   driver::Driver& driver = cuda::active_driver();
-  check(file->register_with(driver));
-  Ref<const driver::Context> keep;
-  if (driver.simulated()) keep = Ref<const driver::Context>(file);
-  check(driver.word_wait(cuda::current_stream(device).handle(), word, value, std::move(keep)));
+  check(file->open_with(driver));
+  check(driver.word_wait(cuda::current_stream(device).handle(), word, value, file));
 }
 
 /// What a handle of this process's own stands for.
@@ -133,23 +131,57 @@ void note_handle(Import& import, const Record& record) {
   import.handles.push_back(record);
 }
 
-/// The owner's words as this process has them.
-Ref<WordsFile> words_of(Service& service, const Process& owner, const File& file) {
+/// The owner's file of words that a reply speaks of, as this process has it.
+Ref<WordsFile> words_of(Service& service, const Process& owner, const Reply& reply,
+                        const File& file) {
   const MutexLock lock(service.mutex);
   Imports::Owner& known = *service.imports.find_owner(owner);
-  if (!known.words) require(WordsFile::map(file, known.words));
+  if (!known.words || known.words_number != reply.words) {
+    Ref<WordsFile> mapped;
+    require(WordsFile::map(file, mapped));
+    known.words = std::move(mapped);
+    known.words_number = reply.words;
+  }
   return known.words;
 }
 
-bool has_words(Service& service, const Process& owner) {
+std::uint64_t known_words(Service& service, const Process& owner) {
   const MutexLock lock(service.mutex);
-  return static_cast<bool>(service.imports.find_owner(owner)->words);
+  const Imports::Owner& known = *service.imports.find_owner(owner);
+  return known.words ? known.words_number : 0;
 }
 
-bool has_file(Service& service, const Record& record) {
-  const MutexLock lock(service.mutex);
-  return service.imports.find_owner(record.process())->files.contains(record.file);
-}
+/// Being one of the users of an owner's file of CPU memory, if it is mapped already.
+class FileUser {
+ public:
+  FileUser(Service& service, const Record& record) : service_(service), record_(record) {
+    if (record.kind != Kind::host) return;
+    const MutexLock lock(service_.mutex);
+    auto& files = service_.imports.find_owner(record_.process())->files;
+    const auto found = files.find(record_.file);
+    if (found == files.end()) return;
+    ++found->second.users;
+    held_ = true;
+  }
+  ~FileUser() {
+    if (!held_) return;
+    Mapping mapping;  // goes after the lock
+    const MutexLock lock(service_.mutex);
+    auto& files = service_.imports.find_owner(record_.process())->files;
+    const auto found = files.find(record_.file);
+    if (--found->second.users > 0) return;
+    mapping = std::move(found->second.mapping);
+    files.erase(found);
+  }
+  FileUser(const FileUser&) = delete;
+  FileUser& operator=(const FileUser&) = delete;
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  Service& service_;
+  const Record record_;
+  bool held_ = false;
+};
 
 /// Where the file's memory begins in this process.
 void* map_host(Service& service, const Record& record, const File& file) {
@@ -186,8 +218,7 @@ Reply ask_for_lease(Service& service, const Record& record, NewLease& lease, boo
   request.lease = lease.number();
   request.record = record;
   if (wants_memory) request.wants |= kMemoryFile;
-  if (record.kind != Kind::host && !has_words(service, record.process()))
-    request.wants |= kWordsFile;
+  if (record.kind != Kind::host) request.words = known_words(service, record.process());
   Reply reply = service.ask(record.process(), request, files);
   lease.granted();
   return reply;
@@ -196,7 +227,7 @@ Reply ask_for_lease(Service& service, const Record& record, NewLease& lease, boo
 /// What the reply says has to be waited for. Later work of the current stream does.
 void order_behind_owner(Service& service, Import& import, const Reply& reply, const File& words) {
   if (reply.value == 0 || !import.device.is_cuda()) return;
-  const Ref<WordsFile> file = words_of(service, import.owner, words);
+  const Ref<WordsFile> file = words_of(service, import.owner, reply, words);
   driver::Word* word = file->cell(reply.word);
   if (word == nullptr || reply.value >= driver::kWordLost)
     throw Error("cannot receive: the memory's owner named a word that it does not have");
@@ -206,7 +237,7 @@ void order_behind_owner(Service& service, Import& import, const Reply& reply, co
     std::erase_if(import.awaited, [](const Import::Awaited& each) {
       return each.word->load(std::memory_order_acquire) >= each.value;
     });
-    import.awaited.push_back({word, reply.value});
+    import.awaited.push_back({file, word, reply.value});
     // If the owner has ended already, the thread has looked when this was not there yet.
     service.imports.find_owner(import.owner)->ended = false;
     service.wake();
@@ -247,8 +278,8 @@ Ref<Storage> receive(std::span<const std::uint8_t> handle) {
     note_handle(import, record);
     return storage;
   }
-  const bool wants_memory =
-      record.kind == Kind::simulated || (record.kind == Kind::host && !has_file(service, record));
+  const FileUser file_user(service, record);
+  const bool wants_memory = record.kind == Kind::file || (record.kind == Kind::host && !file_user);
   const Reply reply = ask_for_lease(service, record, lease, wants_memory, files);
   File memory;
   File words;

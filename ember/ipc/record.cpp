@@ -50,9 +50,9 @@ Status check_record(const Record& record) {
   if (record.bytes > Record::kMostBytes || record.offset > Record::kMostBytes)
     return wrong("names " + std::to_string(record.bytes) + " bytes from " +
                  std::to_string(record.offset) + " on, expected less than 2^60");
-  const bool of_device = record.kind == Kind::simulated || record.kind == Kind::cuda;
+  const bool of_device = record.kind == Kind::file || record.kind == Kind::native;
   if (of_device == is_zero(record.device)) return wrong("names a device that its kind cannot have");
-  if (record.kind == Kind::cuda) {
+  if (record.kind == Kind::native) {
     if (record.extent > Record::kMostBytes || record.offset > record.extent ||
         record.bytes > record.extent - record.offset)
       return wrong("reaches beyond its allocation");

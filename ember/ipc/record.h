@@ -14,10 +14,10 @@
 namespace ember::inline v0::ipc {
 
 enum class Kind : std::uint16_t {
-  host = 1,       ///< CPU memory, in a file of the owner's
-  simulated = 2,  ///< memory of a simulated device, in the file behind it
-  cuda = 3,       ///< memory of a real device, by CUDA's own handle
-  event = 4,      ///< a simulated device's event: words in a file of the owner's
+  host = 1,    ///< CPU memory, in a file of the owner's
+  file = 2,    ///< memory of a simulated device, in the file behind it
+  native = 3,  ///< memory of a real device, by its driver's own handle
+  event = 4,   ///< a simulated device's event: words in a file of the owner's
 };
 
 struct Record {
@@ -37,9 +37,9 @@ struct Record {
   std::uint64_t serial = 0;               ///< of this handle among those of the slot
   std::array<std::uint8_t, 16> secret{};  ///< random, of this handle
   std::uint64_t file = 0;                 ///< which of the owner's files
-  std::uint64_t offset = 0;               ///< of the memory in the file, or in CUDA's allocation
+  std::uint64_t offset = 0;  ///< of the memory in the file, or in the driver's allocation
   std::uint64_t bytes = 0;
-  std::uint64_t extent = 0;               ///< of CUDA's allocation; zero for other kinds
+  std::uint64_t extent = 0;               ///< of the driver's allocation; zero for other kinds
   std::array<std::uint8_t, 64> native{};  ///< the driver's own handle; zero where there is none
 
   Process process() const noexcept { return {owner, start}; }

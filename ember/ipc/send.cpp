@@ -39,7 +39,7 @@ Source source_on_device(const Storage& storage) {
   driver::DeviceProperties properties;
   check(driver.device_properties(device, properties));
   Source source;
-  source.record = own_record(driver.simulated() ? Kind::simulated : Kind::cuda, storage.bytes());
+  source.record = own_record(exported.file >= 0 ? Kind::file : Kind::native, storage.bytes());
   source.record.device = properties.uuid;
   source.record.epoch = storage.epoch();
   source.record.offset = exported.offset;
@@ -79,7 +79,7 @@ Ready when_ready(const Storage& storage) {
   }
   Status status(Code::not_supported);
   if (ready.value != 0) {
-    status = file->register_with(driver);
+    status = file->open_with(driver);
     if (status.ok()) status = driver.word_write(stream.handle(), ready.cell.word, ready.value);
   }
   if (status.ok()) return ready;

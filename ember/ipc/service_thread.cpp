@@ -70,6 +70,7 @@ bool Service::turn(std::int64_t& idle_since) {
     if (!idle() || !connections_.empty()) idle_since = now();
     if (now() - idle_since >= kLinger) {
       if (listener_) remove_socket(self_);
+      sweep_sockets();  // of those whose end nobody was there to see
       std::swap(wake, wake_);
       std::swap(listener, listener_);
       running_ = false;
@@ -204,7 +205,8 @@ Reply Service::answer(const Request& request, const Process& peer, std::vector<i
   if (granted.ready.value != 0) {
     reply.word = granted.ready.cell.index;
     reply.value = granted.ready.value;
-    if ((request.wants & kWordsFile) != 0) {
+    reply.words = words.number();
+    if (request.words != reply.words) {
       reply.files |= kWordsFile;
       copied = copied && copy_descriptor(words.file()->descriptor(), descriptors);
     }

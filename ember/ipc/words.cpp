@@ -26,18 +26,16 @@ Status WordsFile::map(const File& file, Ref<WordsFile>& out) {
 WordsFile::~WordsFile() {
   {
     const MutexLock lock(mutex_);
-    if (!registered_) return;
+    if (!opened_) return;
   }
-  if (driver::Driver* driver = cuda::driver_if_made())
-    (void)driver->host_unregister(mapping_.data());
+  if (driver::Driver* driver = cuda::driver_if_made()) (void)driver->words_close(mapping_.data());
 }
 
-Status WordsFile::register_with(driver::Driver& driver) {
-  if (driver.simulated()) return {};
+Status WordsFile::open_with(driver::Driver& driver) {
   const MutexLock lock(mutex_);
-  if (registered_) return {};
-  EMBER_TRY(driver.host_register(mapping_.data(), mapping_.bytes()));
-  registered_ = true;
+  if (opened_) return {};
+  EMBER_TRY(driver.words_open(mapping_.data(), mapping_.bytes()));
+  opened_ = true;
   return {};
 }
 
@@ -50,6 +48,7 @@ driver::Word* WordsFile::cell(std::uint64_t index) const noexcept {
 Status WordPool::take(Cell& out) {
   if (!file_) {
     EMBER_TRY(WordsFile::make(file_));
+    ++number_;
     for (std::size_t i = WordsFile::kCells; i-- > 0;)
       free_.push_back(static_cast<std::uint32_t>(i));
   }

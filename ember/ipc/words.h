@@ -27,8 +27,8 @@ class WordsFile : public driver::Context {
   static Status map(const File& file, Ref<WordsFile>& out);
   ~WordsFile() override;
 
-  /// Makes it fit for word_write and word_wait on real devices; once is enough.
-  Status register_with(driver::Driver& driver);
+  /// Makes it fit for word_write and word_wait; once is enough.
+  Status open_with(driver::Driver& driver);
 
   /// The first word of a cell; null beyond the end.
   driver::Word* cell(std::uint64_t index) const noexcept;
@@ -40,7 +40,7 @@ class WordsFile : public driver::Context {
   File file_;
   Mapping mapping_;
   Mutex mutex_;  // two threads need it for the first time
-  bool registered_ EMBER_GUARDED_BY(mutex_) = false;
+  bool opened_ EMBER_GUARDED_BY(mutex_) = false;
 };
 
 /// The cells of this process's own file, which is there while any is in use. Not thread-safe.
@@ -59,6 +59,8 @@ class WordPool {
   bool settle() noexcept;
 
   const Ref<WordsFile>& file() const noexcept { return file_; }
+  /// Which file it is: a later one has another number.
+  std::uint64_t number() const noexcept { return number_; }
   bool empty() const noexcept { return used_ == 0; }
 
  private:
@@ -67,6 +69,7 @@ class WordPool {
     std::uint64_t value = 0;
   };
   Ref<WordsFile> file_;
+  std::uint64_t number_ = 0;
   std::vector<std::uint32_t> free_;
   std::vector<Owed> owed_;
   std::size_t used_ = 0;

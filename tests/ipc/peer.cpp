@@ -122,6 +122,13 @@ Counts Counts::now() {
   return counts;
 }
 
+Counts Counts::warm() {
+  cuda::init();
+  (void)make_memory(Device("cuda:0"), 100, 0);
+  cuda::synchronize(0);
+  return now();
+}
+
 std::string Counts::text() const {
   std::ostringstream out;
   out << allocated << " bytes allocated, " << descriptors << " descriptors, " << mappings
@@ -132,6 +139,7 @@ std::string Counts::text() const {
 
 std::string await_counts(const Counts& before) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  ipc::collect();  // for sockets of processes that ended when nobody had to do with them any more
   Counts now;
   for (;;) {
     now = Counts::now();

@@ -60,6 +60,8 @@ struct Counts {
   std::size_t leases = 0;
 
   static Counts now();
+  /// The same once device 0 has been used: its file and its stream stay.
+  static Counts warm();
   std::string text() const;
   friend bool operator==(const Counts&, const Counts&) = default;
 };

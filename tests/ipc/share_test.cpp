@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(On, Share, testing::Values("cpu", "cuda:0"), [](const a
 
 TEST_P(Share, ArrivesAndIsTheSameMemory) {
   Peer peer;
-  const Counts before = (cuda::init(), Counts::now());
+  const Counts before = Counts::warm();
   Ref<Storage> mine = test::make_memory(device(), 10000, 1);
   ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
   EXPECT_EQ(peer.ask("device x"), name());
@@ -53,8 +53,7 @@ TEST_P(Share, ArrivesAndIsTheSameMemory) {
 
 TEST_P(Share, StaysUntilTheLeaseIsGivenBack) {
   Peer peer;
-  cuda::init();
-  const Counts before = Counts::now();
+  const Counts before = Counts::warm();
   Ref<Storage> mine = test::make_memory(device(), 100000, 3);
   const std::string handle = test::to_text(ipc::send(mine));
   mine = {};  // a handle that was not received keeps it
@@ -74,8 +73,7 @@ TEST_P(Share, StaysUntilTheLeaseIsGivenBack) {
 }
 
 TEST_P(Share, ComesBackToItsOwnerAsItsOwnStorage) {
-  cuda::init();
-  const Counts before = Counts::now();
+  const Counts before = Counts::warm();
   {
     const Ref<Storage> mine = test::make_memory(device(), 4096, 5);
     EXPECT_TRUE(ipc::receive(ipc::send(mine)) == mine);
@@ -103,8 +101,7 @@ TEST_P(Share, ArrivesTwiceAsOneStorage) {
 }
 
 TEST_P(Share, GoesToThreeConsumers) {
-  cuda::init();
-  const Counts before = Counts::now();
+  const Counts before = Counts::warm();
   {
     Peer a, b, c;
     Ref<Storage> mine = test::make_memory(device(), 70000, 7);
@@ -120,8 +117,7 @@ TEST_P(Share, GoesToThreeConsumers) {
 }
 
 TEST_P(Share, IsPassedOnToAThirdProcess) {
-  cuda::init();
-  const Counts before = Counts::now();
+  const Counts before = Counts::warm();
   {
     Peer second;
     Peer third;
@@ -140,8 +136,7 @@ TEST_P(Share, IsPassedOnToAThirdProcess) {
 }
 
 TEST_P(Share, StaysReadableWhenTheOwnerEnds) {
-  cuda::init();
-  const Counts before = Counts::now();
+  const Counts before = Counts::warm();
   {
     Peer owner;
     ASSERT_EQ(owner.ask("make x " + name() + " 50000 11"), "ok");
@@ -159,9 +154,8 @@ TEST_P(Share, StaysReadableWhenTheOwnerEnds) {
 
 TEST_P(Share, IsReturnedWhenTheHolderIsKilled) {
   for (const bool descriptors : {true, false}) {
-    cuda::init();
     ipc::Watch::refuse_descriptors(!descriptors);
-    const Counts before = Counts::now();
+    const Counts before = Counts::warm();
     Peer peer;
     Ref<Storage> mine = test::make_memory(device(), 50000, 13);
     ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ember/ipc/event_cell.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::ipc {
@@ -62,7 +63,8 @@ void Exports::drop_if_unused(std::map<std::uint64_t, Entry>::iterator entry, Gon
   for (const auto& [serial, handle] : it.handles)
     if (handle.left > 0) return;
   while (!it.handles.empty()) drop_handle(it, it.handles.begin());
-  if (it.cell.word != nullptr) words_.give_back(it.cell);
+  // Records that were asked for may still be going to be done.
+  if (it.cell.word != nullptr) words_.give_back_at(it.cell, it.cell.word[kRecordedWord].load());
   if (it.storage) {
     const auto known = by_storage_.find(it.storage.get());
     if (known != by_storage_.end() && known->second == entry->first) by_storage_.erase(known);
@@ -147,12 +149,6 @@ Exports::Resolved Exports::resolve(const Record& record, Gone& gone) {
   use(entry->second, handle);
   drop_if_unused(entry, gone);
   return resolved;
-}
-
-WordPool::Cell Exports::resolve_event(const Record& record) const {
-  const auto entry = entries_.find(record.slot);
-  if (entry == entries_.end() || !(entry->second.source.record == record)) return {};
-  return entry->second.cell;
 }
 
 Exports::Granted Exports::lease(const Record& record, const Process& holder, std::uint64_t id,

@@ -57,9 +57,6 @@ class Exports {
     Ready ready;
   };
   Resolved resolve(const Record& record, Gone& gone);
-  /// The cell of an event's handle that came back; no cell if there is none.
-  WordPool::Cell resolve_event(const Record& record) const;
-
   struct Granted {
     Answer answer = Answer::unknown;
     int memory = -1;

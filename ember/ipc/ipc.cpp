@@ -86,6 +86,8 @@ std::vector<Lease> leases() {
 
 void collect() noexcept { Service::get().collect(); }
 
+void end_process() noexcept { Service::get().end(); }
+
 std::size_t unreceived() {
   Service& service = Service::get();
   const MutexLock lock(service.mutex);

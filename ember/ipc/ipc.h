@@ -93,5 +93,8 @@ EMBER_API std::vector<Lease> leases();
 /// Gives back what can be given back, and takes away what processes that ended left behind. That
 /// happens by itself, too. Does not block and never fails.
 EMBER_API void collect() noexcept;
+/// Takes this process's socket away. That happens by itself at a process's end, unless it ends
+/// without calling what was registered with atexit. Does not block.
+EMBER_API void end_process() noexcept;
 
 }  // namespace ember::inline v0::ipc

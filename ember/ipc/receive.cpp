@@ -5,6 +5,7 @@
 #include "ember/base/error.h"
 #include "ember/ipc/devices.h"
 #include "ember/ipc/ipc.h"
+#include "ember/ipc/leasing.h"
 #include "ember/ipc/service.h"
 #include "ember/ipc/steps.h"
 #include "ember/runtime/runtime.h"
@@ -13,10 +14,6 @@ namespace ember::inline v0::ipc {
 namespace {
 
 constexpr std::size_t kHandlesKept = 64;
-
-void require(const Status& status) {
-  if (!status.ok()) throw Error("cannot receive: " + status.detail());
-}
 
 /// While it lives, other threads that receive the same wait for it.
 class Receiving {
@@ -38,55 +35,6 @@ class Receiving {
  private:
   Service& service_;
   const Imports::Key key_;
-};
-
-/// Gives a lease back unless it was kept.
-class NewLease {
- public:
-  NewLease(Service& service, const Process& owner)
-      : service_(service), owner_(owner), number_(Service::new_lease()) {}
-  ~NewLease() {
-    if (!granted_) return;
-    const MutexLock lock(service_.mutex);
-    service_.give_back(owner_, number_);
-  }
-  NewLease(const NewLease&) = delete;
-  NewLease& operator=(const NewLease&) = delete;
-
-  std::uint64_t number() const noexcept { return number_; }
-  void granted() noexcept { granted_ = true; }
-  void keep() noexcept { granted_ = false; }
-
- private:
-  Service& service_;
-  const Process owner_;
-  const std::uint64_t number_;
-  bool granted_ = false;
-};
-
-/// Being one of an owner's users.
-class User {
- public:
-  User(Service& service, const Process& owner) : service_(service), owner_(owner) {
-    const MutexLock lock(service_.mutex);
-    service_.imports.enter(owner_);
-  }
-  ~User() {
-    if (kept_) return;
-    Ref<WordsFile> words;  // may go after the lock
-    const MutexLock lock(service_.mutex);
-    if (const Imports::Owner* owner = service_.imports.find_owner(owner_)) words = owner->words;
-    service_.imports.leave(owner_);
-    service_.wake();
-  }
-  User(const User&) = delete;
-  User& operator=(const User&) = delete;
-  void keep() noexcept { kept_ = true; }
-
- private:
-  Service& service_;
-  const Process owner_;
-  bool kept_ = false;
 };
 
 /// Work of the device's current stream waits for the word.
@@ -129,26 +77,6 @@ void note_handle(Import& import, const Record& record) {
   const MutexLock lock(import.mutex);
   if (import.handles.size() == kHandlesKept) import.handles.pop_front();
   import.handles.push_back(record);
-}
-
-/// The owner's file of words that a reply speaks of, as this process has it.
-Ref<WordsFile> words_of(Service& service, const Process& owner, const Reply& reply,
-                        const File& file) {
-  const MutexLock lock(service.mutex);
-  Imports::Owner& known = *service.imports.find_owner(owner);
-  if (!known.words || known.words_number != reply.words) {
-    Ref<WordsFile> mapped;
-    require(WordsFile::map(file, mapped));
-    known.words = std::move(mapped);
-    known.words_number = reply.words;
-  }
-  return known.words;
-}
-
-std::uint64_t known_words(Service& service, const Process& owner) {
-  const MutexLock lock(service.mutex);
-  const Imports::Owner& known = *service.imports.find_owner(owner);
-  return known.words ? known.words_number : 0;
 }
 
 /// Being one of the users of an owner's file of CPU memory, if it is mapped already.

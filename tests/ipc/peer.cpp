@@ -61,6 +61,13 @@ std::string hex(const std::uint8_t* bytes, std::size_t count) {
   return text;
 }
 
+std::vector<std::uint8_t> from_hex(const std::string& text) {
+  std::vector<std::uint8_t> bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
 }  // namespace
 
 std::string to_text(const ipc::Handle& handle) { return hex(handle.data(), handle.size()); }
@@ -283,6 +290,34 @@ std::string run(State& state, const std::string& line) {
   }
   if (verb == "reset") {
     cuda::reset_device(Device(name));
+    return "ok";
+  }
+  if (verb == "event") {  // a new one, or another process's
+    std::string handle;
+    if (!(words >> handle)) {
+      state.events.insert_or_assign(name, cuda::Event(false, false, true));
+    } else {
+      state.events.insert_or_assign(
+          name, cuda::Event::from_ipc_handle(Device("cuda:0"), from_hex(handle)));
+    }
+    return "ok";
+  }
+  if (verb == "handle") {
+    const auto bytes = state.events.at(name).ipc_handle();
+    return hex(bytes.data(), bytes.size());
+  }
+  if (verb == "record" || verb == "wait") {
+    cuda::Event& event = state.events.at(name);
+    verb == "record" ? event.record() : event.wait();
+    return "ok";
+  }
+  if (verb == "reached") return state.events.at(name).query() ? "ok" : "not yet";
+  if (verb == "await") {
+    state.events.at(name).synchronize();
+    return "ok";
+  }
+  if (verb == "close") {
+    state.events.erase(name);
     return "ok";
   }
   if (verb == "kill_at") {

@@ -114,6 +114,7 @@ void bind_tensor(nb::module_& m) {
   bind_reductions(tensor, m);
   bind_products(tensor, m);
   bind_random(tensor, m);
+  bind_sharing(tensor, m);
 }
 
 }  // namespace ember::python

@@ -52,20 +52,29 @@ Status Driver::graph_describe(GraphHandle, const std::string&) noexcept {
 }
 Status Driver::graph_destroy(GraphHandle) noexcept { return unavailable(*this, "graphs"); }
 Status Driver::graph_exec_destroy(GraphExecHandle) noexcept { return unavailable(*this, "graphs"); }
-Status Driver::ipc_export_memory(void*, IpcHandle&, std::size_t&) noexcept {
+Status Driver::ipc_export_memory(void*, IpcExport&) noexcept {
   return unavailable(*this, "sharing between processes");
 }
-Status Driver::ipc_open_memory(int, const IpcHandle&, void*&) noexcept {
+Status Driver::ipc_open_memory(int, const IpcHandle&, int, std::size_t, std::size_t,
+                               void*&) noexcept {
   return unavailable(*this, "sharing between processes");
 }
 Status Driver::ipc_close_memory(int, void*) noexcept {
   return unavailable(*this, "sharing between processes");
 }
 Status Driver::ipc_export_event(EventHandle, IpcHandle&) noexcept {
-  return unavailable(*this, "sharing between processes");
+  return unavailable(*this, "handles of events for other processes");
 }
 Status Driver::ipc_open_event(int, const IpcHandle&, EventHandle&) noexcept {
-  return unavailable(*this, "sharing between processes");
+  return unavailable(*this, "handles of events for other processes");
+}
+Status Driver::words_open(void*, std::size_t) noexcept { return {}; }
+Status Driver::words_close(void*) noexcept { return {}; }
+Status Driver::word_write(StreamHandle, Word*, std::uint64_t) noexcept {
+  return unavailable(*this, "words that processes share");
+}
+Status Driver::word_wait(StreamHandle, Word*, std::uint64_t, Ref<const Context>) noexcept {
+  return unavailable(*this, "words that processes share");
 }
 
 }  // namespace ember::inline v0::driver

@@ -25,6 +25,7 @@
 //    only when a call needs that device.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,21 @@
 #include "ember/driver/telemetry.h"
 
 namespace ember::inline v0::driver {
+
+/// What ipc_export_memory says of an allocation.
+struct IpcExport {
+  IpcHandle handle;
+  int file = -1;           ///< has to come along to whoever opens it; the driver's, and stays open
+  std::size_t offset = 0;  ///< of the pointer, in what is opened
+  std::size_t extent = 0;  ///< bytes of what is opened; 0: the file's own size says it
+};
+
+/// A number that only grows, in memory that processes share: what a stream of one waits for until a
+/// stream of another has come to a point.
+using Word = std::atomic<std::uint64_t>;
+/// What a word holds when the work that was to raise it will never be done. As a signed number it
+/// is behind all others that are used, so that a real device's wait passes, too.
+inline constexpr std::uint64_t kWordLost = std::uint64_t{INT64_MAX};
 
 class EMBER_TEST_API Driver {
  public:
@@ -250,13 +266,35 @@ class EMBER_TEST_API Driver {
   // ---- Between processes (optional)
   // --------------------------------------------------------------
 
-  /// Names the allocation that `pointer` lies in; `offset` is its distance from the start.
-  virtual Status ipc_export_memory(void* pointer, IpcHandle& out, std::size_t& offset) noexcept;
-  /// Maps another process's allocation; to be closed once per open.
-  virtual Status ipc_open_memory(int device, const IpcHandle& handle, void*& base) noexcept;
-  virtual Status ipc_close_memory(int device, void* base) noexcept;
+  /// What another process needs to reach an allocation, at whose memory `pointer` points.
+  virtual Status ipc_export_memory(void* pointer, IpcExport& out) noexcept;
+  /// Maps `bytes` of another process's allocation, from `offset` on, as memory of `device`: work,
+  /// copies and the device's own rules take it as they take memory from malloc, and nothing beyond
+  /// it. `file` is the descriptor that came along, which stays the caller's, or -1. The memory goes
+  /// with a reset of the device, and has to be closed all the same. May block.
+  virtual Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
+                                 std::size_t bytes, void*& out) noexcept;
+  /// Closes what ipc_open_memory gave; once for each time. Code::invalid_value for anything else.
+  /// What tasks of simulated devices have in hand stays until they are done; on CUDA it blocks
+  /// until work that may use the memory is done.
+  virtual Status ipc_close_memory(int device, void* pointer) noexcept;
   virtual Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept;
   virtual Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept;
+
+  /// Makes host memory fit for words, and takes that back before the memory goes. Other processes
+  /// may have the same memory. Nothing on simulated devices. May block.
+  virtual Status words_open(void* memory, std::size_t bytes) noexcept;
+  virtual Status words_close(void* memory) noexcept;
+  /// Enqueues raising a word, in memory that words_open was given, to `value`, and waking those
+  /// that wait for it in any process. It is never lowered. The memory must stay until that is done.
+  /// Work that simulated devices drop raises the word to kWordLost.
+  virtual Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept;
+  /// Later work of the stream waits until a word is at least `value`. A driver whose own threads
+  /// look at the word owns `keep` until they no longer do; a device of its own needs the memory,
+  /// opened, until the stream has passed. A wait that kWordLost ends is a fault on simulated
+  /// devices.
+  virtual Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
+                           Ref<const Context> keep) noexcept;
 };
 
 }  // namespace ember::inline v0::driver

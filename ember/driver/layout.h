@@ -56,6 +56,9 @@ constexpr void add_seam(Hash& hash) {
   add_opaque<Sensor>(hash, "Sensor");
   EMBER_LAYOUT(GpuProcess, EMBER_FIELD(pid), EMBER_FIELD(bytes))
   EMBER_LAYOUT(GpuProcesses, EMBER_FIELD(machine_index), EMBER_FIELD(processes))
+  add_opaque<IpcExport>(hash, "IpcExport");
+  hash.add(offsetof(IpcExport, handle)).add(offsetof(IpcExport, file));
+  hash.add(offsetof(IpcExport, offset)).add(offsetof(IpcExport, extent));
   EMBER_LAYOUT(
       DeviceProperties, EMBER_FIELD(name), EMBER_FIELD(major), EMBER_FIELD(minor),
       EMBER_FIELD(is_multi_gpu_board), EMBER_FIELD(is_integrated), EMBER_FIELD(simulated),

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <functional>
 #include <iosfwd>
 #include <limits>
@@ -141,6 +142,10 @@ EMBER_API bool is_available() noexcept;
 /// tell, so that the process may still fork, but not while another thread is counting real devices:
 /// NVML and the loader are of no use in that child. The answer is constant once initialised.
 EMBER_API int device_count() noexcept;
+
+/// What simulate() asked for in this process: how many devices, and the bytes of each. Nothing if
+/// it was not called: EMBER_DEVICES says then what there is.
+EMBER_API std::optional<std::pair<int, std::uint64_t>> simulated_by_program();
 
 /// True when devices are simulated. Initialises.
 EMBER_API bool is_simulated();

@@ -19,7 +19,8 @@ Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external
 }
 
 Event::Event(Event&& other) noexcept
-    : options_(other.options_),
+    : shared_(std::move(other.shared_)),
+      options_(other.options_),
       handle_(std::exchange(other.handle_, {})),
       created_(std::exchange(other.created_, false)),
       recorded_(std::exchange(other.recorded_, false)) {}
@@ -27,6 +28,7 @@ Event::Event(Event&& other) noexcept
 Event& Event::operator=(Event&& other) noexcept {
   if (this == &other) return *this;
   destroy();
+  shared_ = std::move(other.shared_);
   options_ = other.options_;
   handle_ = std::exchange(other.handle_, {});
   created_ = std::exchange(other.created_, false);
@@ -37,6 +39,7 @@ Event& Event::operator=(Event&& other) noexcept {
 Event::~Event() { destroy(); }
 
 void Event::destroy() noexcept {
+  shared_.reset();
   if (!created_) return;
   created_ = recorded_ = false;
   driver::Driver* machine = driver_if_made();
@@ -47,19 +50,38 @@ void Event::destroy() noexcept {
       {.kind = Activity::Kind::event_destroyed, .device = handle_.device, .event = handle_.native});
 }
 
+void Event::create(int device) {
+  driver::Driver& machine = active_driver();
+  driver::EventHandle made;
+  check(machine.event_create(device, options_, made));
+  if (options_.interprocess) {
+    driver::IpcHandle probe;
+    Status status = machine.ipc_export_event(made, probe);
+    try {
+      if (status.code() == Code::not_supported)
+        shared_ = detail::make_shared_event();
+      else
+        check(status);
+    } catch (...) {
+      (void)machine.event_destroy(made);
+      throw;
+    }
+  }
+  handle_ = made;
+  created_ = true;
+  notify(
+      {.kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native});
+}
+
 void Event::record(const Stream& stream) {
   driver::Driver& machine = active_driver();
-  if (!created_) {
-    check(machine.event_create(stream.device_index(), options_, handle_));
-    created_ = true;
-    notify(
-        {.kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native});
-  }
+  if (!created_) create(stream.device_index());
   if (handle_.device != stream.device_index())
     throw Error("Event device " + std::to_string(handle_.device) +
                 " does not match recording stream's device " +
                 std::to_string(stream.device_index()) + ".");
   check(machine.event_record(handle_, stream.handle()));
+  if (shared_) shared_->record(stream);
   recorded_ = true;
   notify({.kind = Activity::Kind::event_recorded,
           .device = handle_.device,
@@ -74,7 +96,10 @@ void Event::record_once(const Stream& stream) {
 
 void Event::wait(const Stream& stream) const {
   if (!created_) return;
-  check(active_driver().event_wait(stream.handle(), handle_));
+  if (shared_)
+    shared_->wait(stream);
+  else
+    check(active_driver().event_wait(stream.handle(), handle_));
   notify({.kind = Activity::Kind::event_waited,
           .device = stream.device_index(),
           .stream = stream.native(),
@@ -84,6 +109,7 @@ void Event::wait(const Stream& stream) const {
 
 bool Event::query() const {
   if (!created_) return true;
+  if (shared_) return shared_->query();
   const Status status = active_driver().event_query(handle_);
   if (status.code() == Code::not_ready) return false;
   check(status);
@@ -92,7 +118,10 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (!created_) return;
-  check(active_driver().event_synchronize(handle_));
+  if (shared_)
+    shared_->synchronize();
+  else
+    check(active_driver().event_synchronize(handle_));
   notify({.kind = Activity::Kind::event_synchronized,
           .device = handle_.device,
           .event = handle_.native});

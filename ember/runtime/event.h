@@ -1,7 +1,11 @@
 // Events: points in the work of a stream. Chapter 4 of the documents.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "ember/base/export.h"
@@ -9,6 +13,28 @@
 #include "ember/runtime/stream.h"
 
 namespace ember::inline v0::cuda {
+
+namespace detail {
+
+/// What an interprocess event does where the driver has no handles of events: the state that all
+/// processes share. Internal.
+class SharedEvent {
+ public:
+  SharedEvent() = default;
+  SharedEvent(const SharedEvent&) = delete;
+  SharedEvent& operator=(const SharedEvent&) = delete;
+  virtual ~SharedEvent() = default;
+  virtual void record(const Stream& stream) = 0;
+  virtual void wait(const Stream& stream) const = 0;
+  virtual bool query() const = 0;
+  virtual void synchronize() const = 0;
+  virtual std::array<std::uint8_t, 64> handle() = 0;
+};
+
+/// In ipc/, which lies above. AcceleratorError if there is no room for another one.
+std::unique_ptr<SharedEvent> make_shared_event();
+
+}  // namespace detail
 
 /// An event. It is made on the device of the first stream that records it. Movable, not copyable.
 /// Members may be called from any thread, but not by two threads at once on one object, except the
@@ -46,6 +72,21 @@ class EMBER_API Event {
   /// AcceleratorError for events of different devices.
   double elapsed_time(const Event& end) const;
 
+  /// 64 bytes by which other processes of the machine open the event; made first, on the current
+  /// device, if it was not recorded yet. AcceleratorError `invalid resource handle` unless it is an
+  /// interprocess event. Does not block. (ipc/events.cpp)
+  std::array<std::uint8_t, 64> ipc_handle();
+  /// Another process's event, or this one's once more, as one of `device`. It stands for the record
+  /// that was made last, by whichever process. Error `cudaIpcEventHandle_t expects byte-like object
+  /// of size 64, but got N` for other sizes, and for a device that is not CUDA; Error that says why
+  /// if a simulated device's event cannot be opened, AcceleratorError of a real one's. May block
+  /// for two seconds. Initialises. (ipc/events.cpp)
+  ///
+  /// If a process ends that was to do what the event stands for, those that wait for an event of
+  /// simulated devices fault, and query() and synchronize() are Errors; of real devices they wait
+  /// for ever, as CUDA does.
+  static Event from_ipc_handle(Device device, std::span<const std::uint8_t> handle);
+
   /// Nothing until the first record.
   std::optional<Device> device() const noexcept;
   bool is_created() const noexcept { return created_; }
@@ -56,8 +97,10 @@ class EMBER_API Event {
   std::string str() const;
 
  private:
+  void create(int device);
   void destroy() noexcept;
 
+  std::unique_ptr<detail::SharedEvent> shared_;
   driver::EventOptions options_;
   driver::EventHandle handle_;
   bool created_ = false;

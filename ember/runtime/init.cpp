@@ -221,6 +221,12 @@ void simulate(int count, std::uint64_t memory_bytes) {
   state().asked = choice;
 }
 
+std::optional<std::pair<int, std::uint64_t>> simulated_by_program() {
+  const MutexLock lock(state().mutex);
+  if (!state().asked) return std::nullopt;
+  return std::pair(state().asked->simulated.count, state().asked->simulated.memory_bytes);
+}
+
 void init() {
   active_driver();
   call_made_hooks();

@@ -25,7 +25,19 @@ void* allocate_host(std::size_t bytes) {
   return data;
 }
 
+class CallsOnRelease final : public ForeignMemory {
+ public:
+  explicit CallsOnRelease(std::function<void()> release) : release_(std::move(release)) {}
+  ~CallsOnRelease() override { release_(); }
+
+ private:
+  std::function<void()> release_;
+};
+
 }  // namespace
+
+void ForeignMemory::record_stream(const cuda::Stream&) {}
+void ForeignMemory::require_alive() const {}
 
 template <class... Args>
 Ref<Storage> Storage::make(Args&&... args) {
@@ -63,18 +75,24 @@ Ref<Storage> Storage::allocate(Device device, std::size_t bytes, bool pinned) {
 
 Ref<Storage> Storage::adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release) {
+  Ref<Storage> made = adopt_foreign(device, data, bytes, nullptr);
+  if (release) made->foreign_ = std::make_unique<CallsOnRelease>(std::move(release));
+  return made;
+}
+
+Ref<Storage> Storage::adopt_foreign(Device device, void* data, std::size_t bytes,
+                                    std::unique_ptr<ForeignMemory> memory) {
   if (data == nullptr && bytes > 0)
     throw ValueError("Storage: data is null, expected " + std::to_string(bytes) + " bytes");
   Ref<Storage> made = make(device, bytes);
   made->data_ = data;
   if (device.is_cuda()) made->epoch_ = cuda::device_epoch(device.index());
-  if (release) made->release_ = std::make_unique<std::function<void()>>(std::move(release));
+  made->foreign_ = std::move(memory);
   return made;
 }
 
 Storage::~Storage() {
   if (from_malloc_) std::free(data_);
-  if (release_) (*release_)();
 }
 
 void Storage::require_epoch() const {
@@ -88,6 +106,7 @@ void Storage::require_epoch() const {
 }
 
 void Storage::record_stream(const cuda::Stream& stream) const {
+  if (foreign_) foreign_->record_stream(stream);
   if (device_.is_cuda())
     cuda::record_stream(data_, stream);
   else

@@ -14,8 +14,22 @@
 
 namespace ember::inline v0 {
 
+/// Memory that somebody else keeps for a storage. Its destructor gives it back, on whichever thread
+/// lets the last tensor go, and must not wait for a device.
+class EMBER_API ForeignMemory {
+ public:
+  ForeignMemory() = default;
+  ForeignMemory(const ForeignMemory&) = delete;
+  ForeignMemory& operator=(const ForeignMemory&) = delete;
+  virtual ~ForeignMemory() = default;
+  /// Work on a stream uses the memory: it is not to be given back before that is done.
+  virtual void record_stream(const cuda::Stream& stream);
+  /// Throws if the memory must not be used any more.
+  virtual void require_alive() const;
+};
+
 /// Owns, or shares with a foreign owner, the bytes of one or more tensors. Never moves.
-class EMBER_API Storage : public RefCounted {
+class EMBER_API Storage : public FindableRefCounted {
  public:
   /// Uninitialised memory on an existing device (`cuda` must have an index); device memory belongs
   /// to the device's current stream. `pinned` for page-locked memory of the CPU: ValueError
@@ -25,6 +39,9 @@ class EMBER_API Storage : public RefCounted {
   /// and never if this throws. ValueError for null where there are bytes.
   static Ref<Storage> adopt(Device device, void* data, std::size_t bytes,
                             std::function<void()> release);
+  /// The same; `memory` goes with the last tensor, and if this throws.
+  static Ref<Storage> adopt_foreign(Device device, void* data, std::size_t bytes,
+                                    std::unique_ptr<ForeignMemory> memory);
   static void dispose(Storage* storage) noexcept;
 
   /// Null if there are no bytes.
@@ -37,7 +54,11 @@ class EMBER_API Storage : public RefCounted {
   /// others' may lie there. Blocks nothing.
   void require_alive() const {
     if (device_.is_cuda()) require_epoch();
+    if (foreign_) [[unlikely]]
+      foreign_->require_alive();
   }
+  /// Null unless somebody else keeps the memory.
+  ForeignMemory* foreign() const noexcept { return foreign_.get(); }
   /// Whether this is memory from the caching pinned allocator.
   bool from_pinned_allocator() const noexcept { return pinned_.data() != nullptr; }
   /// Work on a stream uses the memory: see cuda::record_stream and cuda::pinned_record_event.
@@ -64,7 +85,7 @@ class EMBER_API Storage : public RefCounted {
   cuda::DeviceBuffer buffer_;
   cuda::PinnedBuffer pinned_;
   void* data_ = nullptr;
-  std::unique_ptr<std::function<void()>> release_;  // a pointer: it is rarely there
+  std::unique_ptr<ForeignMemory> foreign_;
 };
 
 }  // namespace ember::inline v0

@@ -45,6 +45,7 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_fft(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_random(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);

@@ -166,6 +166,7 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
       "Chooses simulated devices for this process, before the first use of a device.");
+  m.def("_simulated_by_program", &cuda::simulated_by_program);
   m.def(
       "is_simulated", [] { return unlocked([] { return cuda::is_simulated(); }); },
       "Whether devices are simulated. Initialises CUDA.");

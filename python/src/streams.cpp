@@ -190,6 +190,24 @@ void bind_event(nb::module_& m) {
             return unlocked([&] { return self.elapsed_time(end); });
           },
           nb::arg("end_event"), "Milliseconds from this event to another one.")
+      .def(
+          "ipc_handle",
+          [](Event& self) {
+            const auto bytes = unlocked([&] { return self.ipc_handle(); });
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "64 bytes by which other processes open the event, which must be an interprocess one.")
+      .def_static(
+          "from_ipc_handle",
+          [](const DeviceLike& device, const nb::bytes& handle) {
+            const std::optional<Device> place = device.place();
+            const std::span bytes(static_cast<const std::uint8_t*>(handle.data()), handle.size());
+            return unlocked([&] {
+              return Event::from_ipc_handle(
+                  place.value_or(Device(Device::Type::cuda, cuda::current_device())), bytes);
+            });
+          },
+          nb::arg("device"), nb::arg("handle"), "Another process's event, as one of a device.")
       .def("__repr__", &Event::str);
 }
 

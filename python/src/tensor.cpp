@@ -115,6 +115,7 @@ void bind_tensor(nb::module_& m) {
   bind_products(tensor, m);
   bind_fft(tensor, m);
   bind_random(tensor, m);
+  bind_sharing(tensor, m);
 }
 
 }  // namespace ember::python

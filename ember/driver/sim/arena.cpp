@@ -51,13 +51,15 @@ Arena::Arena(int devices, std::size_t bytes) : bytes_(bytes), stride_(round_up(b
 Status Arena::make_backing(int device, Memory& memory) {
   if (base_ == nullptr)
     return Status(Code::map_failed, "no address range for simulated device memory: limit its size");
-  const int file = memfd_create("ember-simulated-gpu", MFD_CLOEXEC);
+  const int file = memfd_create("ember-simulated-gpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return Status(Code::map_failed, system_error("memfd_create"));
   if (ftruncate(file, static_cast<off_t>(stride_)) != 0) {
     Status status(Code::map_failed, system_error("ftruncate"));
     close(file);
     return status;
   }
+  // Other processes map parts of it (imports.h), and want to be sure that it stays there.
+  (void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   void* place = mmap(backing(start_of(device)), stride_, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
   if (place == MAP_FAILED) {
@@ -198,6 +200,11 @@ MemoryInfo Arena::info(int device) const {
 }
 
 int Arena::owner(const void* pointer) const noexcept {
+  const int own = own_device(pointer);
+  return own >= 0 || !imports_.any() ? own : imports_.device_of(pointer);
+}
+
+int Arena::own_device(const void* pointer) const noexcept {
   if (base_ == nullptr || pointer < base_) return -1;
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
   const std::size_t device = offset / stride_;
@@ -209,6 +216,12 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
   if (device < 0) return false;
   const Memory& memory = memory_of(device);
   const std::shared_lock lock(memory.mutex);
+  if (!is_own(pointer)) {
+    const Ref<const Imported> imported = imports_.find(pointer);
+    if (!imported || imported->epoch() != memory.epoch) return false;
+    out = {PointerInfo::Kind::device, device, imported->address(), imported->bytes()};
+    return true;
+  }
   std::byte* start = start_of(device);
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start);
   auto next = memory.allocations.upper_bound(offset);
@@ -216,6 +229,16 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
   const auto& [at, allocation] = *std::prev(next);
   if (offset >= at + allocation.bytes || allocation.epoch != memory.epoch) return false;
   out = {PointerInfo::Kind::device, device, start + at, allocation.bytes};
+  return true;
+}
+
+bool Arena::file_of(const void* pointer, int& file, std::size_t& offset) const {
+  PointerInfo info;
+  if (!is_own(pointer) || !find(pointer, info)) return false;
+  const Memory& memory = memory_of(info.device);
+  const std::shared_lock lock(memory.mutex);
+  file = memory.file;
+  offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start_of(info.device));
   return true;
 }
 

@@ -3,7 +3,8 @@
 // All devices share one reserved range of addresses in which nothing is accessible: those are the
 // device addresses that callers see, and a host that follows one faults, as it would with a GPU's.
 // The same memory (a file descriptor per device) is mapped a second time, readable and writable, at
-// a constant distance: there the workers find it. An address tells its owner.
+// a constant distance: there the workers find it. An address tells its owner. Memory of other
+// processes lies elsewhere (imports.h), and counts as memory of the device that it was opened for.
 #pragma once
 
 #include <atomic>
@@ -16,6 +17,7 @@
 
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
+#include "ember/driver/sim/imports.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -50,7 +52,14 @@ class Arena {
   bool find(const void* pointer, PointerInfo& out) const;
   /// Whether [pointer, pointer + bytes) lies in one allocation of its device's epoch.
   bool contains(const void* pointer, std::size_t bytes) const;
-  /// Where workers find a device address. Must lie in an allocation.
+  /// Whether the address lies in the range of the machine's own devices, not in an import.
+  bool is_own(const void* pointer) const noexcept { return own_device(pointer) >= 0; }
+  /// The file behind a device's memory and the address's place in it, for another process. False if
+  /// it lies in no allocation of the machine's own.
+  bool file_of(const void* pointer, int& file, std::size_t& offset) const;
+  Imports& imports() noexcept { return imports_; }
+  const Imports& imports() const noexcept { return imports_; }
+  /// Where workers find a device address. Must lie in an allocation of the machine's own.
   void* backing(const void* pointer) const noexcept {
     return static_cast<std::byte*>(const_cast<void*>(pointer)) + distance_;
   }
@@ -77,6 +86,7 @@ class Arena {
   std::byte* start_of(int device) const {
     return base_ + static_cast<std::size_t>(device) * stride_;
   }
+  int own_device(const void* pointer) const noexcept;
   Status find_to_free(int device, const Memory& memory, std::uint32_t epoch, const void* pointer,
                       std::map<std::size_t, Allocation>::const_iterator& out) const;
   Status make_backing(int device, Memory& memory);
@@ -88,6 +98,7 @@ class Arena {
   std::byte* base_ = nullptr;    // null when the reservation failed
   std::ptrdiff_t distance_ = 0;  // from a device address to its backing
   std::vector<std::unique_ptr<Memory>> memories_;
+  Imports imports_;
 };
 
 }  // namespace ember::inline v0::driver::sim

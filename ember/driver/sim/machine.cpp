@@ -75,7 +75,16 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
     std::snprintf(reason, sizeof reason, "that is memory of cuda:%d, which is in a fault", owner);
     return illegal_access(device_, pointer, bytes, reason);
   }
-  out = machine_.arena.backing(pointer);
+  if (machine_.arena.is_own(pointer)) {
+    out = machine_.arena.backing(pointer);
+    return {};
+  }
+  Ref<const Imported> imported = machine_.arena.imports().find(pointer);
+  if (!imported)
+    return illegal_access(device_, pointer, bytes, "that was memory of another process");
+  out = imported->backing(pointer);
+  if (imported_.empty() || !(imported_.back() == imported))
+    imported_.push_back(std::move(imported));
   return {};
 }
 

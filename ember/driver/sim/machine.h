@@ -89,8 +89,9 @@ struct Machine {
   Mutex peers_mutex;            // held while access is granted or a reset takes it back
 };
 
-/// The memory that one task of a device touches. What it has found of other devices stays where it
-/// is until the task is over, also if those are reset meanwhile.
+/// The memory that one task of a device touches. What it has found of other devices, and of other
+/// processes, stays where it is until the task is over, also if those are reset, or it is closed,
+/// meanwhile.
 class TaskMemory {
  public:
   TaskMemory(Machine& machine, int device) noexcept : machine_(machine), device_(device) {}
@@ -107,6 +108,7 @@ class TaskMemory {
   Machine& machine_;
   const int device_;
   std::bitset<SimulatedSpec::kMaxDevices> others_;  // whose memory is held
+  std::vector<Ref<const Imported>> imported_;       // of other processes
 };
 
 /// The view that a kernel has from a simulated device.

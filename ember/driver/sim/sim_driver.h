@@ -72,6 +72,14 @@ class SimDriver final : public Driver {
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
 
+  Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
+  Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
+                         std::size_t bytes, void*& out) noexcept override;
+  Status ipc_close_memory(int device, void* pointer) noexcept override;
+  Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
+  Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
+                   Ref<const Context> keep) noexcept override;
+
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
 

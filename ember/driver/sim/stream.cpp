@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ember/base/spin.h"
+#include "ember/driver/words.h"
 
 namespace ember::inline v0::driver::sim {
 namespace {
@@ -109,6 +110,10 @@ bool Stream::run(const Task& task) {
     return true;
   }
   if (task.kind == Task::Kind::wait) return wait(task);
+  if (task.kind == Task::Kind::word_wait) {
+    wait_for_word(task);
+    return true;
+  }
   const Scheduler::Task turn{device_, priority_.load(std::memory_order_relaxed),
                              task.kind == Task::Kind::kernel};
   bool stopping = false;
@@ -135,6 +140,7 @@ bool Stream::run(const Task& task) {
 
 void Stream::drop(const Task& task) {
   timeline_.drop_next(task.epoch);
+  if (task.kind == Task::Kind::word_write) raise_word(*task.params.as<WordArgs>().word, kWordLost);
   if (task.kind != Task::Kind::host_function) return;
   const auto& call = task.params.as<HostFunctionArgs>();
   call.destroy(call.argument);
@@ -162,6 +168,22 @@ bool Stream::wait(const Task& task) {
     timeline_.drop_next(task.epoch);
   }
   return true;
+}
+
+void Stream::wait_for_word(const Task& task) {
+  const auto& args = task.params.as<WordArgs>();
+  Health& health = machine_.health_of(device_);
+  std::uint64_t seen = 0;
+  while ((seen = args.word->load(std::memory_order_acquire)) < args.value) {
+    if (!health.accepts(task.epoch)) return drop(task);
+    await_change(*args.word, seen);
+  }
+  if (seen != kWordLost) return;
+  health.fail(fault_of(task, Status(Code::launch_failure,
+                                    "the other process ended, or its device faulted or was reset, "
+                                    "before the work that is waited for was done")),
+              task.epoch);
+  timeline_.drop_next(task.epoch);
 }
 
 Status Stream::fault_of(const Task& task, const Status& status) const {
@@ -213,7 +235,13 @@ Status Stream::execute(const Task& task) {
       stamp.event->stamp(stamp.serial);
       return {};
     }
-    case Task::Kind::wait: break;
+    case Task::Kind::word_write: {
+      const auto& args = task.params.as<WordArgs>();
+      raise_word(*args.word, args.value);
+      return {};
+    }
+    case Task::Kind::wait:
+    case Task::Kind::word_wait: break;
   }
   return {};
 }

@@ -70,6 +70,8 @@ class Stream {
   void drop(const Task& task);
   /// Waits for the task's point. False as run().
   bool wait(const Task& task);
+  /// Waits for the task's word.
+  void wait_for_word(const Task& task);
   Status execute(const Task& task);
   Status copy(const CopyArgs& copy);
   Status fault_of(const Task& task, const Status& status) const;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ember/base/sanitizer.h"
+#include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 
@@ -26,6 +27,8 @@ struct Task {
     host_function,  ///< HostFunctionArgs
     wait,           ///< Point: wait until it is reached
     stamp,          ///< StampArgs: note the time in an event
+    word_write,     ///< WordArgs: raise the word to the value
+    word_wait,      ///< WordArgs: wait until it is that; the kernel's context is what must stay
   };
   Kind kind = Kind::kernel;
   std::uint32_t epoch = 0;  ///< of the device, when the task was submitted
@@ -53,6 +56,10 @@ struct HostFunctionArgs {
   void (*function)(void*);
   void (*destroy)(void*);
   void* argument;
+};
+struct WordArgs {
+  Word* word;
+  std::uint64_t value;
 };
 struct StampArgs {
   Event* event;

@@ -1,5 +1,8 @@
 """Devices, streams, events and memory."""
 
+import sys as _sys
+
+from ember import _C
 from ember._C import (AcceleratorError as AcceleratorError,
                       DeferredCudaCallError as DeferredCudaCallError,
                       OutOfMemoryError as OutOfMemoryError, _refuse_name)
@@ -17,6 +20,17 @@ import ember.cuda.random
 import ember.cuda.streams
 from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, nvtx as nvtx,
                         random as random, streams as streams)
+
+
+
+def ipc_collect() -> None:
+    """Gives back what other processes no longer use, which happens by itself, too. Gives up tensors
+    that were sent and can no longer be received: with the start of a process that has ended, and all
+    of them, if this process has no living child and was not started by another one."""
+    if "ember.multiprocessing" in _sys.modules:
+        _sys.modules["ember.multiprocessing.reductions"].collect()
+    _C._ipc_collect()
+
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda", name)

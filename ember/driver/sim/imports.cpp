@@ -1,0 +1,99 @@
+#include "ember/driver/sim/imports.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace ember::inline v0::driver::sim {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+Status system_error(const char* what) {
+  return Status(Code::map_failed, std::string(what) + " failed: " + std::strerror(errno));
+}
+
+Status check_file(int file, std::size_t offset, std::size_t bytes) {
+  struct stat about {};
+  if (fstat(file, &about) != 0) return system_error("fstat of another process's memory");
+  const int seals = fcntl(file, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return Status(Code::invalid_value,
+                  "the memory of another process is not sealed against shrinking");
+  const auto size = static_cast<std::size_t>(about.st_size);
+  if (bytes == 0 || offset > size || bytes > size - offset)
+    return Status(Code::invalid_value, "the memory of another process has " + std::to_string(size) +
+                                           " bytes, expected " + std::to_string(bytes) + " from " +
+                                           std::to_string(offset) + " on");
+  return {};
+}
+
+}  // namespace
+
+Imported::~Imported() { (void)munmap(reserved_, 2 * span_); }
+
+Status Imports::open(int device, std::uint32_t epoch, int file, std::size_t offset,
+                     std::size_t bytes, void*& out) {
+  EMBER_TRY(check_file(file, offset, bytes));
+  const std::size_t first = offset / kPage * kPage;
+  const std::size_t span = (offset + bytes - first + kPage - 1) / kPage * kPage;
+  void* range =
+      mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return system_error("mmap");
+  auto* reserved = static_cast<std::byte*>(range);
+  if (mmap(reserved + span, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+           static_cast<off_t>(first)) == MAP_FAILED) {
+    Status status = system_error("mmap of another process's memory");
+    (void)munmap(range, 2 * span);
+    return status;
+  }
+  std::byte* address = reserved + (offset - first);
+  Ref<const Imported> made(new Imported(reserved, span, address, bytes, device, epoch));
+  const std::unique_lock lock(mutex_);
+  by_address_.emplace(address, std::move(made));
+  count_.store(by_address_.size(), std::memory_order_relaxed);
+  out = address;
+  return {};
+}
+
+Status Imports::close(int device, const void* pointer) {
+  Ref<const Imported> closed;  // goes after the lock
+  const std::unique_lock lock(mutex_);
+  const auto found = by_address_.find(static_cast<const std::byte*>(pointer));
+  if (found == by_address_.end() || found->second->device() != device) {
+    char text[96];
+    std::snprintf(text, sizeof text, "closing %p: no memory of another process is open there",
+                  pointer);
+    return Status(Code::invalid_value, text);
+  }
+  closed = std::move(found->second);
+  by_address_.erase(found);
+  count_.store(by_address_.size(), std::memory_order_relaxed);
+  return {};
+}
+
+const Imported* Imports::look(const void* pointer) const noexcept {
+  auto next = by_address_.upper_bound(static_cast<const std::byte*>(pointer));
+  if (next == by_address_.begin()) return nullptr;
+  const Imported* found = std::prev(next)->second.get();
+  return found->contains(pointer, 1) ? found : nullptr;
+}
+
+int Imports::device_of(const void* pointer) const noexcept {
+  const std::shared_lock lock(mutex_);
+  const Imported* found = look(pointer);
+  return found != nullptr ? found->device() : -1;
+}
+
+Ref<const Imported> Imports::find(const void* pointer) const {
+  const std::shared_lock lock(mutex_);
+  return Ref<const Imported>(look(pointer));
+}
+
+}  // namespace ember::inline v0::driver::sim

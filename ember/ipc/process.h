@@ -1,0 +1,54 @@
+// Which process something is about, and whether it still exists.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "ember/ipc/file.h"
+
+namespace ember::inline v0::ipc {
+
+/// A process, told apart from later ones with its number by the time at which it started, in ticks
+/// since the machine started.
+struct Process {
+  std::int32_t id = 0;
+  std::uint64_t start = 0;
+
+  friend bool operator==(const Process&, const Process&) = default;
+  friend auto operator<=>(const Process&, const Process&) = default;
+};
+
+/// Zero if there is no such process, or it has ended and only its parent does not know yet.
+std::uint64_t start_of(std::int32_t id) noexcept;
+/// The calling process.
+Process this_process() noexcept;
+/// By /proc.
+bool exists(const Process& process) noexcept;
+/// A number for the machine since it started and for the processes that can see each other's
+/// numbers: handles of another one are refused.
+std::uint64_t this_machine() noexcept;
+
+/// Tells when a process has ended, which a closed socket does not prove.
+class Watch {
+ public:
+  Watch() noexcept = default;
+  /// Of a process that may have ended already.
+  explicit Watch(const Process& process) noexcept;
+
+  const Process& process() const noexcept { return process_; }
+  /// Readable once the process has ended; -1 where the kernel refuses such descriptors, so that
+  /// has_ended() must be asked from time to time.
+  int descriptor() const noexcept { return file_.get(); }
+  bool has_ended() const noexcept;
+
+  /// For tests: as if the kernel refused descriptors of processes.
+  static void refuse_descriptors(bool refuse) noexcept;
+
+ private:
+  Process process_;
+  File file_;
+  bool ended_ = true;
+};
+
+}  // namespace ember::inline v0::ipc

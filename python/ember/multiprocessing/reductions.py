@@ -1,0 +1,146 @@
+"""How tensors and events travel between processes: as described bytes, never as code.
+
+A tensor is the handle of its storage, its dtype, sizes, strides, offset and device. A storage is sent
+once in each message, so that views of it arrive as views of one storage. Other objects in a message
+are Python's own pickling.
+"""
+
+from __future__ import annotations
+
+import multiprocessing.process
+import os
+import threading
+import time
+import typing
+import weakref
+from multiprocessing import util
+from multiprocessing.context import get_spawning_popen
+from multiprocessing.reduction import ForkingPickler
+
+from ember import _C
+
+LINGER = 5.0  # seconds that the end of a child waits for what it sent to be received
+
+
+class _Message(threading.local):
+    """What the calling thread is pickling."""
+
+    def __init__(self) -> None:
+        # The pickler keeps what it has seen until the message is done, and nobody else does.
+        self.storages: weakref.WeakValueDictionary[int, SentStorage] = weakref.WeakValueDictionary()
+        self.handles: list[bytes] | None = None
+
+
+class SentStorage:
+    """A storage in a message: one object for all tensors over it."""
+
+    def __init__(self, storage: typing.Any, original: typing.Any) -> None:
+        self.storage = storage
+        self.original = original  # the tensor, so that the address of its storage stays its own
+
+    def __reduce__(self) -> typing.Any:
+        return receive, (send(self.storage),)
+
+
+_message = _Message()
+_for_child: list[tuple[typing.Any, bytes]] = []  # what was sent in the start of a process
+_lingers_in = 0  # the process that waits at its end for what it sent
+
+
+def send(storage: typing.Any) -> bytes:
+    """The handle of a storage, noted for what has to be done if nobody receives it."""
+    handle = _C._ipc_send(storage)
+    if _message.handles is not None:
+        _message.handles.append(handle)
+    child = get_spawning_popen()
+    if child is not None:
+        _for_child.append((child, handle))
+    _linger_at_end()
+    return handle
+
+
+def receive(handle: bytes) -> typing.Any:
+    """The storage of a handle. RuntimeError if there is none any more."""
+    return _C._ipc_receive(handle)
+
+
+def reduce_tensor(tensor: typing.Any) -> typing.Any:
+    """What a tensor is in a message."""
+    attributes = getattr(tensor, "__dict__", None) or None
+    if tensor.numel() == 0:
+        return rebuild_tensor, (None, *_C._ipc_described(tensor), attributes)
+    key = _C._ipc_storage_key(tensor)
+    sent = _message.storages.get(key)
+    if sent is None:
+        sent = _message.storages[key] = SentStorage(_C._ipc_storage(tensor), tensor)
+    return rebuild_tensor, (sent, *_C._ipc_described(tensor), attributes)
+
+
+def rebuild_tensor(storage: typing.Any, dtype: typing.Any, size: typing.Any, stride: typing.Any,
+                   storage_offset: int, device: str, attributes: typing.Any) -> typing.Any:
+    """The tensor again. The view is checked against the storage."""
+    tensor = _C._ipc_rebuilt(storage, dtype, size, stride, storage_offset, device)
+    if attributes:
+        tensor.__dict__.update(attributes)
+    return tensor
+
+
+def reduce_event(event: typing.Any) -> typing.Any:
+    """What an event is in a message: its device and its handle."""
+    handle = event.ipc_handle()
+    return rebuild_event, (event.device.index, handle)
+
+
+def rebuild_event(device: int, handle: bytes) -> typing.Any:
+    """The event, opened in this process."""
+    return _C.cuda.Event.from_ipc_handle(device, handle)
+
+
+def dumps(obj: object) -> tuple[bytes, list[bytes]]:
+    """A message, and the handles in it."""
+    outer, _message.handles = _message.handles, []
+    try:
+        return bytes(ForkingPickler.dumps(obj)), _message.handles
+    except BaseException:
+        withdraw(_message.handles)
+        raise
+    finally:
+        _message.handles = outer
+
+
+def withdraw(handles: list[bytes]) -> None:
+    """Nobody will receive these."""
+    for handle in handles:
+        _C._ipc_withdraw(handle)
+
+
+def collect() -> None:
+    """Gives up what was sent and can no longer be received: with the start of a process that has
+    ended; and everything, if this process has no living child and was not started by another one."""
+    for child, handle in list(_for_child):
+        if child.poll() is not None:
+            _for_child.remove((child, handle))
+            _C._ipc_withdraw(handle)
+    if multiprocessing.process.parent_process() is None and not multiprocessing.active_children():
+        _C._ipc_withdraw_all()
+
+
+def _linger_at_end() -> None:
+    """A child's end waits until what it sent was received, or its parent has ended."""
+    global _lingers_in
+    if _lingers_in != os.getpid() and multiprocessing.process.parent_process() is not None:
+        _lingers_in = os.getpid()
+        util.Finalize(None, _linger, exitpriority=-100)  # after the threads of queues
+
+
+def _linger() -> None:
+    parent = multiprocessing.process.parent_process()
+    until = time.monotonic() + LINGER
+    while (_C._ipc_unreceived() > 0 and time.monotonic() < until
+           and parent is not None and parent.is_alive()):
+        time.sleep(0.005)
+    _C._ipc_end()
+
+
+ForkingPickler.register(_C.Tensor, reduce_tensor)
+ForkingPickler.register(_C.cuda.Event, reduce_event)

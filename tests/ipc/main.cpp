@@ -1,0 +1,22 @@
+// The main function of the tests between processes: of the test, or of the process beside it.
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "ember/runtime/device.h"
+#include "peer.h"
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--peer") == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives a test that ended early
+    return ember::test::run_peer(std::atoi(argv[2]));
+  }
+  testing::InitGoogleTest(&argc, argv);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (const char* devices = std::getenv("EMBER_DEVICES"); devices == nullptr || *devices == '\0')
+    if (ember::cuda::device_count() == 0) setenv("EMBER_DEVICES", "sim:4@1GiB", 1);
+  return RUN_ALL_TESTS();
+}

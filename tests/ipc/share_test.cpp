@@ -1,0 +1,359 @@
+// Memory between processes: what arrives, for how long it stays, and in which order work is done.
+#include <sys/resource.h>
+
+#include <thread>
+
+#include "ember/base/error.h"
+#include "ember/ipc/process.h"
+#include "ember/memory/memory.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/runtime/runtime.h"
+#include "peer.h"
+#include "tests/support/devices.h"
+
+namespace ember {
+namespace {
+
+using test::await_counts;
+using test::Counts;
+using test::Gate;
+using test::Peer;
+
+/// The CPU and the first device.
+class Share : public testing::TestWithParam<const char*> {
+ protected:
+  Device device() const { return Device(GetParam()); }
+  std::string name() const { return GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(On, Share, testing::Values("cpu", "cuda:0"), [](const auto& parameter) {
+  return std::string(parameter.param).substr(0, parameter.param[1] == 'p' ? 3 : 4);
+});
+
+TEST_P(Share, ArrivesAndIsTheSameMemory) {
+  Peer peer;
+  const Counts before = Counts::warm();
+  Ref<Storage> mine = test::make_memory(device(), 10000, 1);
+  ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  EXPECT_EQ(peer.ask("device x"), name());
+  EXPECT_EQ(peer.ask("check x 1"), "ok");
+  EXPECT_EQ(ipc::leases().size(), 1U);
+  EXPECT_EQ(ipc::leases()[0].process, peer.process());
+  EXPECT_EQ(ipc::leases()[0].device, name());
+  EXPECT_TRUE(ipc::leases()[0].granted);
+  EXPECT_EQ(peer.ask("write x 2"), "ok");
+  if (device().is_cuda()) {
+    EXPECT_EQ(peer.ask("synchronize cuda:0"), "ok");
+  }
+  EXPECT_TRUE(test::has_bytes(*mine, 2));
+  EXPECT_EQ(peer.ask("drop x"), "ok");
+  mine = {};
+  EXPECT_EQ(await_counts(before), "");
+}
+
+TEST_P(Share, StaysUntilTheLeaseIsGivenBack) {
+  Peer peer;
+  const Counts before = Counts::warm();
+  Ref<Storage> mine = test::make_memory(device(), 100000, 3);
+  const std::string handle = test::to_text(ipc::send(mine));
+  mine = {};  // a handle that was not received keeps it
+  EXPECT_EQ(ipc::unreceived(), 1U);
+  ASSERT_EQ(peer.ask("receive x " + handle), "ok");
+  EXPECT_EQ(ipc::unreceived(), 0U);
+  // Others get other memory.
+  const Ref<Storage> other = test::make_memory(device(), 100000, 4);
+  EXPECT_EQ(peer.ask("check x 3"), "ok");
+  EXPECT_EQ(peer.ask("drop x"), "ok");
+  Counts with_other = before;
+  with_other.allocated += 1 << 20;
+  EXPECT_EQ(await_counts({before.allocated + (1 << 20), before.descriptors + 1, before.mappings + 1,
+                          before.threads, before.sockets, 0}),
+            "");
+  EXPECT_NE(peer.ask("receive x " + handle).find("error"), std::string::npos) << "replayed";
+}
+
+TEST_P(Share, ComesBackToItsOwnerAsItsOwnStorage) {
+  const Counts before = Counts::warm();
+  {
+    const Ref<Storage> mine = test::make_memory(device(), 4096, 5);
+    EXPECT_TRUE(ipc::receive(ipc::send(mine)) == mine);
+    Peer peer;
+    ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+    const std::string back = peer.ask("send x");
+    EXPECT_TRUE(ipc::receive(test::to_handle(back)) == mine);
+  }
+  EXPECT_EQ(await_counts(before), "");
+}
+
+TEST_P(Share, ArrivesTwiceAsOneStorage) {
+  Peer peer;
+  cuda::init();
+  const Ref<Storage> mine = test::make_memory(device(), 4096, 6);
+  const std::string first = test::to_text(ipc::send(mine));
+  ASSERT_EQ(peer.ask("receive x " + first), "ok");
+  ASSERT_EQ(peer.ask("receive y " + first), "ok") << "the same handle again, in the same process";
+  ASSERT_EQ(peer.ask("receive z " + test::to_text(ipc::send(mine))), "ok") << "another handle";
+  EXPECT_EQ(peer.ask("same x y"), "ok");
+  EXPECT_EQ(peer.ask("same x z"), "ok");
+  EXPECT_EQ(peer.ask("drop x"), "ok");
+  EXPECT_EQ(peer.ask("drop y"), "ok");
+  EXPECT_EQ(peer.ask("check z 6"), "ok");
+}
+
+TEST_P(Share, GoesToThreeConsumers) {
+  const Counts before = Counts::warm();
+  {
+    Peer a, b, c;
+    Ref<Storage> mine = test::make_memory(device(), 70000, 7);
+    const std::string handle = test::to_text(ipc::send(mine, 3));
+    mine = {};
+    for (Peer* peer : {&a, &b, &c}) ASSERT_EQ(peer->ask("receive x " + handle), "ok");
+    EXPECT_EQ(ipc::leases().size(), 3U);
+    Peer late;
+    EXPECT_NE(late.ask("receive x " + handle).find("received as often"), std::string::npos);
+    for (Peer* peer : {&a, &b, &c}) EXPECT_EQ(peer->ask("check x 7"), "ok");
+  }
+  EXPECT_EQ(await_counts(before), "");
+}
+
+TEST_P(Share, IsPassedOnToAThirdProcess) {
+  const Counts before = Counts::warm();
+  {
+    Peer second;
+    Peer third;
+    Ref<Storage> mine = test::make_memory(device(), 30000, 8);
+    ASSERT_EQ(second.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+    mine = {};
+    EXPECT_EQ(second.ask("write x 9"), "ok");
+    const std::string handle = second.ask("send x");
+    // Who passes it on may let it go, and even end, before the third has it.
+    EXPECT_EQ(second.ask("drop x"), "ok");
+    second.kill_now();
+    ASSERT_EQ(third.ask("receive x " + handle), "ok");
+    EXPECT_EQ(third.ask("check x 9"), "ok");
+  }
+  EXPECT_EQ(await_counts(before), "");
+}
+
+TEST_P(Share, StaysReadableWhenTheOwnerEnds) {
+  const Counts before = Counts::warm();
+  {
+    Peer owner;
+    ASSERT_EQ(owner.ask("make x " + name() + " 50000 11"), "ok");
+    ASSERT_EQ(owner.ask("make y " + name() + " 50000 12"), "ok");
+    const ipc::Handle x = test::to_handle(owner.ask("send x"));
+    const ipc::Handle y = test::to_handle(owner.ask("send y"));
+    const Ref<Storage> mine = ipc::receive(x);
+    EXPECT_TRUE(test::has_bytes(*mine, 11));
+    owner.kill_now();
+    EXPECT_TRUE(test::has_bytes(*mine, 11));
+    EXPECT_ERROR(ipc::receive(y), Error, "has ended");
+  }
+  EXPECT_EQ(await_counts(before), "");
+}
+
+TEST_P(Share, IsReturnedWhenTheHolderIsKilled) {
+  for (const bool descriptors : {true, false}) {
+    ipc::Watch::refuse_descriptors(!descriptors);
+    const Counts before = Counts::warm();
+    Peer peer;
+    Ref<Storage> mine = test::make_memory(device(), 50000, 13);
+    ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+    mine = {};
+    peer.kill_now();
+    Counts with_peer = before;
+    ++with_peer.descriptors;  // of the pipe to it
+    EXPECT_EQ(await_counts(with_peer), "") << "descriptors of processes: " << descriptors;
+  }
+  ipc::Watch::refuse_descriptors(false);
+}
+
+TEST_P(Share, WithdrawnHandlesAreRefused) {
+  cuda::init();
+  Peer peer;
+  const Ref<Storage> mine = test::make_memory(device(), 5000, 14);
+  const ipc::Handle handle = ipc::send(mine);
+  ipc::withdraw(handle);
+  EXPECT_EQ(ipc::unreceived(), 0U);
+  EXPECT_NE(peer.ask("receive x " + test::to_text(handle)).find("error"), std::string::npos);
+  EXPECT_ERROR(ipc::receive(handle), Error, "cannot receive");
+}
+
+TEST_P(Share, OfManyThreadsIsOneStorage) {
+  cuda::init();
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x " + name() + " 4000 15"), "ok");
+  const ipc::Handle handle = test::to_handle(owner.ask("send x"));
+  std::vector<Ref<Storage>> found(8);
+  std::vector<std::thread> threads;
+  for (Ref<Storage>& mine : found) threads.emplace_back([&] { mine = ipc::receive(handle); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Ref<Storage>& mine : found) EXPECT_TRUE(mine == found[0]);
+  EXPECT_TRUE(test::has_bytes(*found[0], 15));
+}
+
+// ---- Order
+
+TEST(ShareOrder, WorkOfTheReceiverWaitsForTheSenders) {
+  (void)Counts::warm();  // pinned memory from before a reset goes back now, not behind the gate
+  Peer peer;
+  const cuda::Stream stream = cuda::current_stream(0);
+  Ref<Storage> mine = Storage::allocate(Device("cuda:0"), 20000);
+  {
+    Gate gate(stream);
+    test::write_memory(*mine, 21);  // behind the gate
+    ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+    EXPECT_EQ(peer.ask("idle cuda:0"), "busy");
+    peer.tell("check x 21");  // waits
+    gate.open();
+    EXPECT_EQ(peer.answer(), "ok");
+  }
+}
+
+TEST(ShareOrder, TheLeaseStaysUntilTheReceiversWorkIsDone) {
+  cuda::init();
+  Peer peer;
+  Ref<Storage> mine = test::make_memory(Device("cuda:0"), 20000, 22);
+  ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  mine = {};
+  ASSERT_EQ(peer.ask("check x 22"), "ok");
+  ASSERT_EQ(peer.ask("hold"), "ok");
+  ASSERT_EQ(peer.ask("write x 23"), "ok");  // behind the gate
+  ASSERT_EQ(peer.ask("drop x"), "ok");
+  // Asked for only to give its thread the time to do it wrong.
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(peer.ask("leases"), "1");
+  EXPECT_EQ(ipc::leases().size(), 1U);
+  ASSERT_EQ(peer.ask("open"), "ok");
+  while (!ipc::leases().empty()) std::this_thread::yield();
+}
+
+TEST(ShareOrder, WaitsOfAnOwnerThatIsKilledEnd) {
+  cuda::init();
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 30000 24"), "ok");
+  ASSERT_EQ(owner.ask("hold"), "ok");
+  ASSERT_EQ(owner.ask("write x 25"), "ok");  // behind the gate
+  {
+    const Ref<Storage> mine = ipc::receive(test::to_handle(owner.ask("send x")));
+    EXPECT_FALSE(cuda::current_stream(0).query());
+    owner.kill_now();
+    if (cuda::is_simulated()) {
+      EXPECT_ERROR(cuda::synchronize(0), AcceleratorError, "wait for another process");
+    } else {
+      cuda::synchronize(0);
+    }
+    EXPECT_ERROR(mine->require_alive(), Error, "is not complete");
+  }
+  if (cuda::is_simulated()) cuda::reset_device(0);
+}
+
+TEST(ShareOrder, OfAFaultedOwnerIsRefused) {
+  if (!cuda::is_simulated()) GTEST_SKIP() << "a fault ends the use of a real device";
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 30000 26"), "ok");
+  const ipc::Handle handle = test::to_handle(owner.ask("send x"));
+  ASSERT_EQ(owner.ask("reset cuda:0"), "ok");
+  EXPECT_ERROR(ipc::receive(handle), Error, "was reset");
+}
+
+TEST(ShareOrder, AnImportGoesWithTheResetOfItsDevice) {
+  cuda::init();
+  if (!cuda::is_simulated()) GTEST_SKIP() << "resets of real devices are tested without sharing";
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 30000 27"), "ok");
+  {
+    const Ref<Storage> mine = ipc::receive(test::to_handle(owner.ask("send x")));
+    cuda::reset_device(0);
+    EXPECT_ERROR(mine->require_alive(), AcceleratorError, "context is destroyed");
+  }
+  while (owner.ask("leases") != "0") std::this_thread::yield();
+}
+
+// ---- Kernels on imported memory
+
+TEST(ShareKernels, UseImportedMemoryLikeAnyOther) {
+  cuda::init();
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 4096 31"), "ok");
+  const Ref<Storage> mine = ipc::receive(test::to_handle(owner.ask("send x")));
+  const Tensor view(mine, Dtype::uint8, {4096}, {1});
+  const Tensor expected = view.cpu();
+  EXPECT_TRUE((view.add(1).cpu().sub(1)).eq(expected).all().item<bool>());
+  view.add_(3);
+  EXPECT_TRUE(view.cpu().eq(expected.add(3)).all().item<bool>());
+  driver::PointerInfo info;
+  ASSERT_TRUE(cuda::active_driver().pointer_info(mine->data(), info).ok());
+  EXPECT_EQ(info.kind, driver::PointerInfo::Kind::device);
+  EXPECT_EQ(info.device, 0);
+}
+
+TEST(ShareKernels, MayNotTouchWhatLiesBeyondTheLease) {
+  cuda::init();
+  if (!cuda::is_simulated()) GTEST_SKIP() << "hardware checks pages";
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 1000 32"), "ok");
+  const Ref<Storage> mine = ipc::receive(test::to_handle(owner.ask("send x")));
+  auto* bytes = static_cast<unsigned char*>(mine->data());
+  EXPECT_ERROR(cuda::copy_async(bytes, bytes, 1001), AcceleratorError, "within one allocation");
+  cuda::launch(cuda::current_stream(0), "too far", [=](const cuda::HostLaunch& on) {
+    return on.at(bytes, 1001) == nullptr ? on.fault() : Status();
+  });
+  EXPECT_ERROR(cuda::synchronize(0), AcceleratorError, "too far");
+  cuda::reset_device(0);
+}
+
+// ---- Memory of the CPU
+
+TEST(ShareHost, TenThousandTensorsNeedFewDescriptors) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{256, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Counts before = Counts::now();
+  {
+    Peer peer;  // has the limit, too
+    std::vector<std::string> handles;
+    for (unsigned i = 0; i < 10000; ++i)
+      handles.push_back(
+          test::to_text(ipc::send(test::make_memory(Device("cpu"), 64 + i % 100, i))));
+    for (unsigned i = 0; i < 10000; ++i)
+      ASSERT_EQ(peer.ask("receive x" + std::to_string(i) + " " + handles[i]), "ok") << i;
+    for (unsigned i = 0; i < 10000; i += 97)
+      ASSERT_EQ(peer.ask("check x" + std::to_string(i) + " " + std::to_string(i)), "ok");
+  }
+  EXPECT_EQ(await_counts(before), "");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST(ShareHost, OrdinaryMemoryIsRefusedAndCopied) {
+  const Tensor x = arange(10);
+  EXPECT_FALSE(ipc::is_shared(x));
+  EXPECT_ERROR(ipc::send(x.storage()), ValueError, "share_memory_");
+  const Ref<Storage> copy = ipc::shared_copy(x.storage());
+  EXPECT_FALSE(copy == x.storage());
+  EXPECT_TRUE(ipc::shared_copy(copy) == copy);
+  ipc::share_memory_(x);
+  EXPECT_TRUE(ipc::is_shared(x));
+  const Ref<Storage> storage = x.storage();
+  ipc::share_memory_(x);
+  EXPECT_TRUE(storage == x.storage());
+  EXPECT_EQ(x.sum().item<int>(), 45);
+}
+
+TEST(ShareHost, TooMuchIsAnError) {
+  EXPECT_ERROR(ipc::allocate_shared(std::size_t{1} << 50), OutOfMemoryError, "shared memory");
+  EXPECT_ERROR(ipc::send(ipc::allocate_shared(0)), ValueError, "without bytes");
+}
+
+TEST(ShareHost, PiecesAreUsedAgain) {
+  const Ref<Storage> first = ipc::allocate_shared(5000);
+  void* place = nullptr;
+  {
+    const Ref<Storage> second = ipc::allocate_shared(7000);
+    place = second->data();
+  }
+  EXPECT_EQ(ipc::allocate_shared(7000)->data(), place);
+}
+
+}  // namespace
+}  // namespace ember

@@ -70,9 +70,11 @@ void WorkerActivity::begin(const Task& task) noexcept {
     case Task::Kind::fill:
       if (!memory_) begin_memory();
       break;
-    case Task::Kind::stamp: return;
+    case Task::Kind::stamp:
+    case Task::Kind::word_write: return;
     case Task::Kind::host_function:
-    case Task::Kind::wait: return idle();
+    case Task::Kind::wait:
+    case Task::Kind::word_wait: return idle();
   }
   if (busy_) return;
   busy_ = true;

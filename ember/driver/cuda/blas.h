@@ -1,4 +1,4 @@
-// cuBLASLt as a table of function pointers, and matrix products by it.
+// Matrix products by cuBLASLt.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 // program, as everywhere in ember.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -72,6 +73,18 @@ class CudaDriver final : public Driver {
   Status peer_possible(int device, int peer, bool& out) noexcept override;
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
+
+  Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
+  Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
+                         std::size_t bytes, void*& out) noexcept override;
+  Status ipc_close_memory(int device, void* pointer) noexcept override;
+  Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept override;
+  Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept override;
+  Status words_open(void* memory, std::size_t bytes) noexcept override;
+  Status words_close(void* memory) noexcept override;
+  Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
+  Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
+                   Ref<const Context> keep) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
@@ -174,6 +187,23 @@ class CudaDriver final : public Driver {
 
   std::vector<std::unique_ptr<Device>> devices_;  ///< constant once made
   Allocations allocations_;
+
+  /// Another process's allocation, which CUDA opens once for each process.
+  struct Opened {
+    int device = 0;
+    std::uint32_t epoch = 0;
+    IpcHandle handle;
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  /// The one with that handle, opened now if need be.
+  Status open_once(ContextGuard& on, const IpcHandle& handle, Opened*& out) noexcept
+      EMBER_REQUIRES(opened_mutex_);
+
+  // Held while CUDA opens and closes: of two threads that need the same, one opens it.
+  Mutex opened_mutex_;
+  std::list<Opened> opened_ EMBER_GUARDED_BY(opened_mutex_);
 
   void destroy_left_events(Device& on) noexcept;
   Mutex left_mutex_;

@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+
+#include "ember/base/error.h"
 
 namespace ember::inline v0::ipc {
 namespace {
@@ -81,6 +86,17 @@ bool exists(const Process& process) noexcept {
 std::uint64_t this_machine() noexcept {
   static const std::uint64_t number = read_machine();
   return number;
+}
+
+std::array<std::uint8_t, 16> random_secret() {
+  std::array<std::uint8_t, 16> secret{};
+  for (;;) {
+    const ssize_t count = getrandom(secret.data(), secret.size(), 0);
+    if (count == static_cast<ssize_t>(secret.size())) return secret;
+    if (count < 0 && errno != EINTR)
+      throw Error(std::string("sharing needs random numbers: getrandom failed: ") +
+                  std::strerror(errno));
+  }
 }
 
 // Opened first and looked at then: what is found afterwards is the process of the descriptor, or

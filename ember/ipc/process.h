@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 
 #include "ember/ipc/file.h"
@@ -29,6 +30,8 @@ bool exists(const Process& process) noexcept;
 /// numbers: handles of another one are refused.
 std::uint64_t this_machine() noexcept;
 
+/// 128 bits that nobody can guess. Throws Error if the system has none to give.
+std::array<std::uint8_t, 16> random_secret();
 /// Tells when a process has ended, which a closed socket does not prove.
 class Watch {
  public:

@@ -1,13 +1,8 @@
 #include "ember/ipc/record.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <string>
-
-#include "ember/base/error.h"
 
 namespace ember::inline v0::ipc {
 namespace {
@@ -101,17 +96,6 @@ Status parse_event(std::span<const std::uint8_t> bytes, Record& out) {
   if (record.kind != Kind::event || layout.zero != 0) return wrong("is not an event's");
   out = record;
   return {};
-}
-
-std::array<std::uint8_t, 16> random_secret() {
-  std::array<std::uint8_t, 16> secret{};
-  for (;;) {
-    const ssize_t count = getrandom(secret.data(), secret.size(), 0);
-    if (count == static_cast<ssize_t>(secret.size())) return secret;
-    if (count < 0 && errno != EINTR)
-      throw Error(std::string("sharing needs random numbers: getrandom failed: ") +
-                  std::strerror(errno));
-  }
 }
 
 bool same_secret(const std::array<std::uint8_t, 16>& a,

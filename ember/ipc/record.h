@@ -58,8 +58,6 @@ using EventBytes = std::array<std::uint8_t, 64>;
 EventBytes event_bytes(const Record& record) noexcept;
 Status parse_event(std::span<const std::uint8_t> bytes, Record& out);
 
-/// 128 bits that nobody can guess. Throws Error if the system has none to give.
-std::array<std::uint8_t, 16> random_secret();
 /// Whether two are the same, in a time that does not depend on where they differ.
 bool same_secret(const std::array<std::uint8_t, 16>& a,
                  const std::array<std::uint8_t, 16>& b) noexcept;

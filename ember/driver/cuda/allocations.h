@@ -13,7 +13,8 @@ namespace ember::inline v0::driver::cuda {
 
 class Allocations {
  public:
-  enum class Kind { device, pinned, registered };
+  /// `imported`: of another process's device, opened in `device`'s context.
+  enum class Kind { device, pinned, registered, imported };
   static constexpr int kNoDevice = -1;
 
   struct Entry {

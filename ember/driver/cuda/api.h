@@ -39,6 +39,7 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuMemGetInfo_v2)              \
   CALL(cuMemHostRegister_v2)         \
   CALL(cuMemHostUnregister)          \
+  CALL(cuMemHostGetDevicePointer_v2) \
   CALL(cuPointerGetAttributes)       \
   CALL(cuStreamCreateWithPriority)   \
   CALL(cuStreamDestroy_v2)           \
@@ -57,7 +58,14 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuMemcpyAsync)                \
   CALL(cuMemsetD8Async)              \
   CALL(cuMemsetD16Async)             \
-  CALL(cuMemsetD32Async)
+  CALL(cuMemsetD32Async)             \
+  CALL(cuStreamWriteValue64_v2)      \
+  CALL(cuStreamWaitValue64_v2)       \
+  CALL(cuIpcGetMemHandle)            \
+  CALL(cuIpcOpenMemHandle_v2)        \
+  CALL(cuIpcCloseMemHandle)          \
+  CALL(cuIpcGetEventHandle)          \
+  CALL(cuIpcOpenEventHandle)
 
 struct Api {
 #define EMBER_CUDA_POINTER(name) decltype(&::name) name = nullptr;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -78,6 +79,18 @@ class CudaDriver final : public Driver {
   Status peer_disable(int device, int peer) noexcept override;
   Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace, std::size_t bytes,
                      void*& out) noexcept override;
+
+  Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
+  Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
+                         std::size_t bytes, void*& out) noexcept override;
+  Status ipc_close_memory(int device, void* pointer) noexcept override;
+  Status ipc_export_event(EventHandle event, IpcHandle& out) noexcept override;
+  Status ipc_open_event(int device, const IpcHandle& handle, EventHandle& out) noexcept override;
+  Status words_open(void* memory, std::size_t bytes) noexcept override;
+  Status words_close(void* memory) noexcept override;
+  Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
+  Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
+                   Ref<const Context> keep) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
@@ -182,6 +195,23 @@ class CudaDriver final : public Driver {
 
   std::vector<std::unique_ptr<Device>> devices_;  ///< constant once made
   Allocations allocations_;
+
+  /// Another process's allocation, which CUDA opens once for each process.
+  struct Opened {
+    int device = 0;
+    std::uint32_t epoch = 0;
+    IpcHandle handle;
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  /// The one with that handle, opened now if need be.
+  Status open_once(ContextGuard& on, const IpcHandle& handle, Opened*& out) noexcept
+      EMBER_REQUIRES(opened_mutex_);
+
+  // Held while CUDA opens and closes: of two threads that need the same, one opens it.
+  Mutex opened_mutex_;
+  std::list<Opened> opened_ EMBER_GUARDED_BY(opened_mutex_);
 
   void destroy_left_events(Device& on) noexcept;
   Mutex left_mutex_;

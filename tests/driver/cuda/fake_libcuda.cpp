@@ -283,6 +283,59 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 CUresult cuMemHostRegister_v2(void*, std::size_t, unsigned) { return enqueue(); }
 CUresult cuMemHostUnregister(void*) { return look(); }
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned) {
+  *out = reinterpret_cast<CUdeviceptr>(pointer);
+  return look();
+}
+
+// ---- Between processes, of which there is only one here: a handle is the address, and what is
+// opened is other memory of that size.
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr pointer) {
+  *out = {};
+  std::memcpy(out, &pointer, sizeof pointer);
+  return look();
+}
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned) {
+  CUdeviceptr original = 0;
+  std::memcpy(&original, &handle, sizeof original);
+  const std::lock_guard lock(mutex);
+  const auto found = device_memory.find(original);
+  if (found == device_memory.end()) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t bytes = found->second.bytes;
+  *out = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(512, (bytes + 511) / 512 * 512));
+  device_memory[*out] = {bytes, current->device};
+  ++fake_cuda.imports;
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  const std::lock_guard lock(mutex);
+  device_memory.erase(pointer);
+  std::free(reinterpret_cast<void*>(pointer));
+  --fake_cuda.imports;
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcGetEventHandle(CUipcEventHandle* out, CUevent event) {
+  if ((event->flags & CU_EVENT_INTERPROCESS) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  *out = {};
+  std::memcpy(out, &event, sizeof event);
+  return look();
+}
+CUresult cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle handle) {
+  CUevent original = nullptr;
+  std::memcpy(&original, &handle, sizeof original);
+  *out = new CUevent_st(*original);
+  return look();
+}
+CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr place, cuuint64_t value, unsigned) {
+  *reinterpret_cast<cuuint64_t*>(place) = value;  // NOLINT
+  return enqueue();
+}
+CUresult cuStreamWaitValue64_v2(CUstream, CUdeviceptr place, cuuint64_t value, unsigned) {
+  // What would be waited for here is never done: the one thread is in this call.
+  return *reinterpret_cast<cuuint64_t*>(place) >= value ? enqueue()  // NOLINT
+                                                        : CUDA_ERROR_NOT_SUPPORTED;
+}
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                 CUdeviceptr pointer) {
   const std::lock_guard lock(mutex);

@@ -15,6 +15,8 @@ struct FakeCuda {
   std::size_t largest_allocation = std::size_t{1} << 20;
   /// How often memory was asked for.
   std::size_t allocations = 0;
+  /// Memory of other processes that is open.
+  int imports = 0;
   /// The next query of a stream answers this error number, once.
   int next_query = 0;
   /// Making a stream runs out of memory.

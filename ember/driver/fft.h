@@ -58,7 +58,7 @@ EMBER_ARGUMENTS(FftPlanState, EMBER_FIELD(native), EMBER_FIELD(work_bytes),
 /// `fft_plan`: makes a plan, or destroys what it has made. On a real device within the launch;
 /// there no transform that uses the plan may be in progress when it is destroyed.
 struct FftPlanArgs {
-  FftPlanState* state = nullptr;  ///< host memory, which lives until the launch returns
+  void* state = nullptr;  ///< a FftPlanState on the host, which lives until the launch returns
   bool destroy = false;
   FftGeometry geometry;
 };
@@ -70,8 +70,8 @@ EMBER_ARGUMENTS(FftPlanArgs, EMBER_FIELD(state), EMBER_FIELD(destroy), EMBER_FIE
 struct FftArgs {
   void* out = nullptr;
   void* in = nullptr;
-  void* work = nullptr;          ///< FftPlanState::work_bytes of device memory, or null
-  FftPlanState* plan = nullptr;  ///< host memory, which lives until the launch returns
+  void* work = nullptr;  ///< FftPlanState::work_bytes of device memory, or null
+  void* plan = nullptr;  ///< a FftPlanState on the host, which lives until the launch returns
   double scale = 1;
   FftGeometry geometry;
 };

@@ -223,7 +223,7 @@ Status destroy_fft_plan(FftPlanState& state) noexcept {
 Status transform(const FftArgs& args, const CudaLaunch& on) noexcept {
   const Fft& calls = library().fft;
   const FftGeometry& g = args.geometry;
-  auto& plan = *static_cast<NativePlan*>(args.plan->native);
+  auto& plan = *static_cast<NativePlan*>(static_cast<FftPlanState*>(args.plan)->native);
   const std::int64_t complex_bytes = g.wide ? 16 : 8;
   const std::int64_t in_bytes = g.kind == FftKind::r2c ? complex_bytes / 2 : complex_bytes;
   const std::int64_t out_bytes = g.kind == FftKind::c2r ? complex_bytes / 2 : complex_bytes;

@@ -56,8 +56,9 @@ Status transform(const driver::Params& params, const driver::CudaLaunch& on) {
 
 Status plan(const driver::Params& params, const driver::CudaLaunch& on) {
   const auto& args = params.as<FftPlanArgs>();
-  if (args.destroy) return driver::cuda::destroy_fft_plan(*args.state);
-  return driver::cuda::make_fft_plan(args.geometry, on, *args.state);
+  auto& state = *static_cast<FftPlanState*>(args.state);
+  if (args.destroy) return driver::cuda::destroy_fft_plan(state);
+  return driver::cuda::make_fft_plan(args.geometry, on, state);
 }
 
 constexpr NamedImplementation transforms[] = {

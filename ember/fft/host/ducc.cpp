@@ -36,7 +36,7 @@
 #include <ducc0/fft/fftnd_impl.h>
 #include <ducc0/infra/threading.h>
 
-#include <ducc0/infra/mav.cc>
+#include <ducc0/infra/mav.cc>  // NOLINT(bugprone-suspicious-include): it is their one other source
 
 namespace {
 
@@ -108,6 +108,7 @@ void execParallel(std::size_t threads, std::function<void(Scheduler&)> body) {
     body(part);
   });
 }
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as they declare it
 void execParallel(std::size_t threads, std::function<void(std::size_t)> body) {
   in_parts(threads, body);
 }

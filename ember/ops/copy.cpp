@@ -92,12 +92,19 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
     leaving.storage()->record_stream(stream);
 }
 
+/// Waits until the bytes that were read of the source are there, and refuses them if they are not
+/// what was to be there: another process that was to write them may have ended before.
+void await_bytes(const cuda::Stream& stream, const Tensor& source) {
+  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+  source.storage()->require_alive();
+}
+
 void device_to_host(const Tensor& target, const Tensor& source, bool non_blocking) {
   const cuda::Stream stream = cuda::current_stream(source.device());
   if (same_layout(target, source)) {
     ops::copy_bytes(target, source, stream);
     if (!non_blocking)
-      cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+      await_bytes(stream, source);
     else
       target.storage()->record_stream(stream);
     return;
@@ -106,7 +113,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   if (target.is_contiguous() && target.dtype() == leaving.dtype()) {
     ops::copy_bytes(target, leaving, stream);
     if (!non_blocking)
-      cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+      await_bytes(stream, source);
     else
       target.storage()->record_stream(stream);
     return;
@@ -114,7 +121,7 @@ void device_to_host(const Tensor& target, const Tensor& source, bool non_blockin
   // The last step is the host's own, so the copy has to be over.
   const Tensor arriving = empty(target.sizes(), leaving.dtype());
   ops::copy_bytes(arriving, leaving, stream);
-  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+  await_bytes(stream, source);
   copy_here(target, arriving);
 }
 

@@ -147,6 +147,15 @@ bool suits_devices(const Tensor& in, const FftGeometry& g) {
   return calls <= kMostCalls;
 }
 
+/// Whether the elements of a signal lie a multiple of a page apart, and so in the same few places
+/// of a cache. Brought in order first they take two thirds of the time, those of complex64 at
+/// least.
+bool meets_in_caches(const FftGeometry& g) {
+  constexpr std::int64_t kPage = 4096 / 8;
+  return g.kind == FftKind::c2c && !g.wide && g.dims == 1 && g.out_strides[0] == 1 &&
+         g.in_strides[0] % kPage == 0;
+}
+
 // ---- Running
 
 /// Enqueues one kernel.
@@ -195,6 +204,11 @@ void pass(const Tensor& out, const Tensor& in, std::span<const std::int64_t> dim
   const bool suits =
       describe(out, in, dims, order, wanted, geometry) &&
       (!on_device || (suits_devices(in, geometry) && (wanted.kind != FftKind::c2r || spare)));
+  if (suits && !on_device && meets_in_caches(geometry)) {
+    Tensor(out).copy_(in);
+    (void)describe(out, out, dims, order, wanted, geometry);
+    return run(out, out, geometry, wanted.scale);
+  }
   if (suits) return run(out, in, geometry, wanted.scale);
   const Tensor copy = copied(in, order);
   if (describe(out, copy, dims, order, wanted, geometry) &&

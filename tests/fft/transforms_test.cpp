@@ -146,6 +146,8 @@ TEST_P(Transforms, AreTheSameOnTheDevice) {
            [&](const Tensor& t) { return fft::irfft(fft::rfft(t, n + 1, dim), n + 1, dim); });
     }
   }
+  same(signal(complex, {90, 1024}), "fft along pages",
+       [](const Tensor& t) { return fft::fft(t, {}, 0); });
   const Tensor x = signal(complex, {4, 5, 6, 7, 2});
   same(x, "fftn", [](const Tensor& t) { return fft::fftn(t); });
   same(x.real(), "rfftn", [](const Tensor& t) { return fft::rfftn(t); });

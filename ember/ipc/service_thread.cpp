@@ -271,7 +271,7 @@ void Service::pay_debts() {
   for (const Debt& debt : debts) {
     File socket;
     const Met met = connect_to(debt.owner, 0, socket);
-    if (met == Met::busy) {
+    if (met == Met::busy || met == Met::none) {
       left.push_back(debt);
       continue;
     }

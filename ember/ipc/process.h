@@ -17,7 +17,9 @@ struct Process {
   std::uint64_t start = 0;
 
   friend bool operator==(const Process&, const Process&) = default;
-  friend auto operator<=>(const Process&, const Process&) = default;
+  friend bool operator<(const Process& a, const Process& b) noexcept {
+    return a.id != b.id ? a.id < b.id : a.start < b.start;
+  }
 };
 
 /// Zero if there is no such process, or it has ended and only its parent does not know yet.

@@ -36,6 +36,10 @@ constinit std::atomic<Service*> current{nullptr};
 /// How often the process was forked before it came to be.
 constinit std::atomic<std::uint64_t> generation_now{1};
 
+/// When the library is loaded: beside a fork would be too late.
+[[maybe_unused]] const int fork_handler =
+    pthread_atfork(nullptr, nullptr, &Service::forget_in_child);
+
 std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -49,6 +53,8 @@ std::string name_of(const Process& process) { return "process " + std::to_string
     remove_socket(owner);
     throw Error("cannot receive: " + name_of(owner) + ", which owned the memory, has ended");
   }
+  if (met == Met::none)
+    throw Error("cannot receive: this process has no descriptors left for a socket");
   if (met == Met::busy)
     throw Error("cannot receive: " + name_of(owner) + ", which owns the memory, does not answer");
   throw Error("cannot receive: " + name_of(owner) + " shares nothing" +
@@ -76,8 +82,6 @@ std::string name_of(const Process& process) { return "process " + std::to_string
 Service& Service::get() {
   Service* known = current.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
-  static const int fork_handler = pthread_atfork(nullptr, nullptr, &Service::forget_in_child);
-  (void)fork_handler;
   // No lock: a child that was forked while another thread held one would wait for ever. Never
   // destroyed: tensors with longer lives may still be let go.
   std::unique_ptr<Service> made(new Service);

@@ -111,6 +111,8 @@ bool Service::turn(std::int64_t& idle_since) {
 }
 
 int Service::patience() {
+  // First, since it may leave nothing to do.
+  const bool some_words_are_owed = words.settle();
   int shortest = idle() ? static_cast<int>(kLinger) : -1;
   const auto at_most = [&](int milliseconds) {
     if (shortest < 0 || milliseconds < shortest) shortest = milliseconds;
@@ -120,7 +122,7 @@ int Service::patience() {
   for (const auto& [process, watch] : holders_)
     if (watch.descriptor() < 0) at_most(100);
   if (!debts_.empty()) at_most(10);
-  if (words.settle()) at_most(20);
+  if (some_words_are_owed) at_most(20);
   if (!connections_.empty()) at_most(100);
   return shortest;
 }
@@ -271,7 +273,7 @@ void Service::pay_debts() {
   for (const Debt& debt : debts) {
     File socket;
     const Met met = connect_to(debt.owner, 0, socket);
-    if (met == Met::busy) {
+    if (met == Met::busy || met == Met::none) {
       left.push_back(debt);
       continue;
     }

@@ -105,7 +105,7 @@ Met connect_in(const std::string& folder, const Process& process, File& out) {
   sockaddr_un address{};
   if (!address_of(folder + "/" + name_of(process), address)) return Met::gone;
   File made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) return Met::busy;
+  if (!made) return Met::none;
   if (connect(made.get(), generic(address), sizeof address) != 0)
     return errno == EAGAIN ? Met::busy : Met::gone;
   // Who listens there is told by the kernel, not by the name.

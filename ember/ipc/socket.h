@@ -29,6 +29,7 @@ enum class Met : std::uint8_t {
   busy,   ///< it does not take the connection now
   gone,   ///< there is no such process, or it shares nothing
   other,  ///< somebody else's process answers there
+  none,   ///< this process has no descriptor left for it
 };
 /// A connection to a process of the same user. Blocks until `milliseconds` have passed, or not at
 /// all with zero.

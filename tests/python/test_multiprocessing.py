@@ -249,6 +249,19 @@ def test_a_tensor_stays_while_it_is_on_its_way(device):
     q.close()
 
 
+def test_leases_say_who_holds_what(device):
+    with Child() as child:
+        x = torch.zeros(1000, device=device).share_memory_()
+        child.call(keep, "x", x)
+        child.call(make, "y", device)
+        y = child.call(kept, "y")
+        found = sorted(lease for lease in mp.leases() if lease.process == child.process.pid)
+        assert [(lease.granted, lease.device, lease.failed) for lease in found] == [
+            (False, device, False), (True, device, False)]
+        assert found[1].bytes >= 4000
+        del y
+
+
 def test_passing_on(device):
     with Child() as second, Child() as third:
         x = torch.arange(5, device=device)

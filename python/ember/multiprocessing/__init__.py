@@ -22,6 +22,21 @@ from ember import _C
 from ember.multiprocessing import reductions
 
 
+class Lease(_typing.NamedTuple):
+    """A process's use of another one's memory."""
+
+    granted: bool  # this process owns the memory; else it uses another's
+    process: int  # the other process
+    device: str
+    bytes: int
+    failed: bool  # the owner ended before the work was done that was to write the memory
+
+
+def leases() -> list[Lease]:
+    """Who holds what: all leases that this process granted, and all that it has."""
+    return [Lease(*lease) for lease in _C._ipc_leases()]
+
+
 class _Pickled:
     """An object that was pickled when it was put into a queue; it arrives as the object."""
 
@@ -151,4 +166,4 @@ _default = _DefaultContext()
 
 __all__ = [name for name in dir(_default) if not name.startswith("_")]
 globals().update((name, getattr(_default, name)) for name in __all__)
-__all__ += ["reductions"]
+__all__ += ["Lease", "leases", "reductions"]

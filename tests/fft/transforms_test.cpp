@@ -56,7 +56,10 @@ TEST_P(Transforms, OfRealSignalsAreHalves) {
         const auto a = whole.select(0, k).item<std::complex<double>>();
         const auto b = whole.select(0, n - k).item<std::complex<double>>();
         if (n > 40) break;
-        EXPECT_EQ(a, std::conj(b)) << where << " " << n << ", " << k;
+        if (2 * k == n)  // its own other half: real, but for what cuFFT leaves
+          EXPECT_LE(std::abs(a.imag()), bound_of(n) * std::abs(a)) << where << " " << n;
+        else
+          EXPECT_EQ(a, std::conj(b)) << where << " " << n << ", " << k;
       }
       const Tensor half = fft::rfft(here);
       EXPECT_EQ(half.numel(), n / 2 + 1);

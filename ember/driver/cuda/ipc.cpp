@@ -149,9 +149,12 @@ Status CudaDriver::ipc_open_event(int device, const IpcHandle& handle, EventHand
   ContextGuard on;
   EMBER_TRY(enter(device, on));
   CUevent made = nullptr;
-  EMBER_TRY(on->outcome(api.cuIpcOpenEventHandle(&made, same_bytes<CUipcEventHandle>(handle)), [&] {
-    return "opening another process's event on " + device_text(device);
-  }));
+  const CUresult result = api.cuIpcOpenEventHandle(&made, same_bytes<CUipcEventHandle>(handle));
+  const auto what = [&] { return "opening another process's event on " + device_text(device); };
+  if (result == CUDA_ERROR_INVALID_CONTEXT)  // its answer to the process that made the handle
+    return Status(Code::not_permitted,
+                  what() + ": CUDA opens handles in other processes than their own only");
+  EMBER_TRY(on->outcome(result, what));
   out = {made, device, on->epoch()};
   return {};
 }

@@ -28,7 +28,7 @@ SharedHostMemory::~SharedHostMemory() {
   if (service == nullptr) return;  // a forked child has the parent's memory as it is
   const MutexLock lock(service->mutex);
   service->host.free(piece_);
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDelete): it does not follow the nodes of maps
 
 bool SharedHostMemory::is_own() const noexcept { return generation_ == Service::generation(); }
 
@@ -66,9 +66,8 @@ Ref<Storage> shared_copy(const Ref<Storage>& storage) {
 
 void share_memory_(const Tensor& tensor) {
   if (is_shared(tensor)) return;
-  const Ref<Storage> before = tensor.storage();
-  tensor.set_(Tensor(shared_copy(before), tensor.dtype(), tensor.sizes(), tensor.strides(),
-                     tensor.storage_offset()));
+  tensor.set_(Tensor(shared_copy(tensor.storage()), tensor.dtype(), tensor.sizes(),
+                     tensor.strides(), tensor.storage_offset()));
 }
 
 std::vector<Lease> leases() {

@@ -167,6 +167,7 @@ void Service::serve(Connection& connection) {
     reply = answer(request, peer, descriptors, gone);
   }
   std::vector<File> copies;
+  copies.reserve(descriptors.size());
   for (const int descriptor : descriptors) copies.emplace_back(descriptor);
   if (sensible && request.verb == Verb::give_back) return;
   if (reply.answer == Answer::granted && request.verb == Verb::lease) at(Step::lease_noted);

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "ember/runtime/device.h"
 #include "peer.h"
@@ -18,5 +19,13 @@ int main(int argc, char** argv) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (const char* devices = std::getenv("EMBER_DEVICES"); devices == nullptr || *devices == '\0')
     if (ember::cuda::device_count() == 0) setenv("EMBER_DEVICES", "sim:4@1GiB", 1);
-  return RUN_ALL_TESTS();
+  // Sockets are counted, so there must be none of other programs'.
+  char place[] = "/tmp/ember-test-XXXXXX";
+  if (mkdtemp(place) == nullptr) return 1;
+  setenv("XDG_RUNTIME_DIR", place, 1);
+  const int failed = RUN_ALL_TESTS();
+  ember::ipc::end_process();
+  std::error_code ignored;
+  std::filesystem::remove_all(place, ignored);
+  return failed;
 }

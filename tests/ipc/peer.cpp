@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -119,9 +120,7 @@ Counts Counts::now() {
   if (cuda::driver_if_made() != nullptr) counts.allocated = cuda::memory_allocated(0);
   counts.descriptors = entries_of("/proc/self/fd");
   counts.threads = entries_of("/proc/self/task");
-  counts.sockets = entries_of(("/tmp/ember-" + std::to_string(geteuid())).c_str());
-  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"))
-    counts.sockets += entries_of((std::string(runtime) + "/ember").c_str());
+  counts.sockets = entries_of((std::string(std::getenv("XDG_RUNTIME_DIR")) + "/ember").c_str());
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;

@@ -4,7 +4,9 @@ import os
 import queue
 import random
 import resource
+import shutil
 import signal
+import tempfile
 import time
 
 import pytest
@@ -32,11 +34,18 @@ def counts():
 
 
 def sockets():
-    found = []
-    for folder in (os.environ.get("XDG_RUNTIME_DIR", "") + "/ember", f"/tmp/ember-{os.geteuid()}"):
-        if os.path.isdir(folder):
-            found += os.listdir(folder)
-    return found
+    folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "ember")
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_sockets():
+    """Sockets are counted, so there must be none of other programs'."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="ember-test-", dir="/tmp"))
+        yield
+        torch.cuda.ipc_collect()
+        shutil.rmtree(os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
 
 def warm():
@@ -536,7 +545,6 @@ if __name__ == "__main__":
         del x
         p.join()
 """
-    import tempfile
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(code)
         file.flush()

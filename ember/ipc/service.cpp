@@ -178,7 +178,7 @@ Reply Service::ask(const Process& owner, const Request& request, std::vector<Fil
 }
 
 void Service::give_back(const Process& owner, std::uint64_t lease) {
-  debts_.push_back({owner, lease});
+  to_return_.push_back({owner, lease});
   wake();
 }
 
@@ -204,7 +204,7 @@ void Service::collect() {
 
 bool Service::idle() const {
   return exports.empty() && imports.empty() && released_.empty() && finished_.empty() &&
-         debts_.empty() && holders_.empty() && words.empty() && in_work_ == 0;
+         to_return_.empty() && holders_.empty() && words.empty() && in_work_ == 0;
 }
 
 }  // namespace ember::inline v0::ipc

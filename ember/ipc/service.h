@@ -70,7 +70,7 @@ class Service {
     File socket;
     std::int64_t until = 0;  // milliseconds
   };
-  struct Debt {
+  struct Return {
     Process owner;
     std::uint64_t lease = 0;
   };
@@ -85,7 +85,7 @@ class Service {
                Exports::Gone& gone) EMBER_REQUIRES(mutex);
   void release_now(const std::shared_ptr<Import>& import);
   void close_now(const std::shared_ptr<Import>& import);
-  void pay_debts();
+  void return_leases();
   void look_after_owners() EMBER_REQUIRES(mutex);
   void look_after_holders(Exports::Gone& gone) EMBER_REQUIRES(mutex);
   bool idle() const EMBER_REQUIRES(mutex);
@@ -94,7 +94,7 @@ class Service {
   bool running_ EMBER_GUARDED_BY(mutex) = false;
   std::deque<std::shared_ptr<Import>> released_ EMBER_GUARDED_BY(mutex);
   std::deque<std::shared_ptr<Import>> finished_ EMBER_GUARDED_BY(mutex);
-  std::deque<Debt> debts_ EMBER_GUARDED_BY(mutex);
+  std::deque<Return> to_return_ EMBER_GUARDED_BY(mutex);
   std::map<Process, Watch> holders_ EMBER_GUARDED_BY(mutex);
   int in_work_ EMBER_GUARDED_BY(mutex) = 0;  // imports whose streams are waited for
 

@@ -101,7 +101,7 @@ bool Service::turn(std::int64_t& idle_since) {
   accept_all();
   for (Connection& connection : connections_) serve(connection);
   std::erase_if(connections_, [](const Connection& each) { return !each.socket; });
-  pay_debts();
+  return_leases();
   Exports::Gone gone;  // goes after the lock
   const MutexLock lock(mutex);
   look_after_owners();
@@ -121,7 +121,7 @@ int Service::patience() {
     if (!owner.ended && owner.watch.descriptor() < 0) at_most(100);
   for (const auto& [process, watch] : holders_)
     if (watch.descriptor() < 0) at_most(100);
-  if (!debts_.empty()) at_most(10);
+  if (!to_return_.empty()) at_most(10);
   if (some_words_are_owed) at_most(20);
   if (!connections_.empty()) at_most(100);
   return shortest;
@@ -261,34 +261,34 @@ void Service::close_now(const std::shared_ptr<Import>& import) {
   imports.held.erase(import);
   imports.leave(import->owner);
   at(Step::before_give_back);
-  debts_.push_back({import->owner, import->lease});
+  to_return_.push_back({import->owner, import->lease});
 }
 
-void Service::pay_debts() {
-  std::deque<Debt> debts;
+void Service::return_leases() {
+  std::deque<Return> returns;
   {
     const MutexLock lock(mutex);
-    debts.swap(debts_);
+    returns.swap(to_return_);
   }
-  std::deque<Debt> left;
-  for (const Debt& debt : debts) {
+  std::deque<Return> left;
+  for (const Return& lease : returns) {
     File socket;
-    const Met met = connect_to(debt.owner, 0, socket);
+    const Met met = connect_to(lease.owner, 0, socket);
     if (met == Met::busy || met == Met::none) {
-      left.push_back(debt);
+      left.push_back(lease);
       continue;
     }
     if (met != Met::yes) continue;  // whoever has ended wants nothing back
     Request request;
     request.verb = Verb::give_back;
     request.start = self_.start;
-    request.lease = debt.lease;
-    if (!send_message(socket, bytes_of(request))) left.push_back(debt);
+    request.lease = lease.lease;
+    if (!send_message(socket, bytes_of(request))) left.push_back(lease);
     at(Step::gave_back);
   }
   if (left.empty()) return;
   const MutexLock lock(mutex);
-  debts_.insert(debts_.end(), left.begin(), left.end());
+  to_return_.insert(to_return_.end(), left.begin(), left.end());
 }
 
 void Service::look_after_owners() {

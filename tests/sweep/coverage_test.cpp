@@ -95,7 +95,7 @@ const std::set<std::string>& others() {
       "set_rng_state_offset",
       // Between processes: tests/ipc.
       "send", "receive", "withdraw", "withdraw_all", "unreceived", "allocate_shared", "is_shared",
-      "share_memory_", "shared_copy", "leases", "collect",
+      "share_memory_", "shared_copy", "leases", "collect", "end_process",
       // How exact products are: tests/linalg/precision_test.cpp.
       "current_blas_handle", "get_float32_matmul_precision", "set_float32_matmul_precision",
       "allow_tf32", "set_allow_tf32", "fp32_precision", "set_fp32_precision",

@@ -73,6 +73,7 @@ Status Driver::words_close(void*) noexcept { return {}; }
 Status Driver::word_write(StreamHandle, Word*, std::uint64_t) noexcept {
   return unavailable(*this, "words that processes share");
 }
+// NOLINTNEXTLINE(performance-unnecessary-value-param): whoever implements it keeps it
 Status Driver::word_wait(StreamHandle, Word*, std::uint64_t, Ref<const Context>) noexcept {
   return unavailable(*this, "words that processes share");
 }

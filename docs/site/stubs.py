@@ -30,10 +30,32 @@ def public(trees, module):
                 elif alias.name in theirs and alias.name not in PRIVATE:
                     found[alias.asname or alias.name] = theirs[alias.name]
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            found[node.targets[0].id] = [node]
+            name = node.targets[0].id
+            found[name] = [the_only_one(trees, module, name, node.value.id) or node]
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             found[node.name] = [node]
     return found
+
+
+def the_only_one(trees, module, name, private):
+    """An object by whose attributes something is set, as a class of its name with all it inherits;
+    None for other values. The object is imported by a private name and has a private class."""
+    for node in trees[module].body:
+        theirs = (definitions(trees[node.module])
+                  if isinstance(node, ast.ImportFrom) and node.module in trees else {})
+        value = theirs.get(private, [None])[0]
+        if not isinstance(value, ast.AnnAssign):
+            continue
+        kind = ast.unparse(value.annotation)
+        if not kind.startswith("_") or not isinstance(theirs.get(kind, [None])[0], ast.ClassDef):
+            continue
+        body = []
+        while isinstance(theirs.get(kind, [None])[0], ast.ClassDef):
+            made = theirs[kind][0]
+            body += made.body
+            kind = ast.unparse(made.bases[0]) if made.bases else ""
+        return ast.ClassDef(name, [], [], body, [])
+    return None
 
 
 def definitions(tree):

@@ -97,14 +97,32 @@ double load(double duty, bool touch) {
   return counted;
 }
 
+struct Answers {
+  double measured;  ///< percent
+  int busy;
+  int memory;
+};
+
+/// What a load was, and what the device says of it. Asked again where the machine let so much time
+/// pass in between that the two speak of different seconds.
+Answers answers_under(double duty, bool touch) {
+  Answers found{};
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    found.measured = 100 * load(duty, touch);
+    const auto then = Clock::now();
+    found.busy = utilization(0);
+    found.memory = memory_usage(0);
+    if (Clock::now() - then < std::chrono::milliseconds(5)) break;
+  }
+  return found;
+}
+
 TEST(Telemetry, ASimulatedDeviceTellsHowBusyItIs) {
   NEEDS_DEVICES(1);
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
   synchronize(0);
   for (const double duty : {0.25, 0.75}) {
-    const double measured = 100 * load(duty, true);
-    const int busy = utilization(0);
-    const int memory = memory_usage(0);
+    const auto [measured, busy, memory] = answers_under(duty, true);
     EXPECT_NEAR(busy, measured, 5);
     EXPECT_NEAR(memory, measured, 5);
     EXPECT_NEAR(temperature(0), 30 + 0.35 * measured, 3);
@@ -116,9 +134,9 @@ TEST(Telemetry, ASimulatedDeviceTellsHowBusyItIs) {
 TEST(Telemetry, AKernelThatTouchesNoMemory) {
   NEEDS_DEVICES(1);
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
-  const double measured = 100 * load(0.5, false);
-  EXPECT_NEAR(utilization(0), measured, 5);
-  EXPECT_LE(memory_usage(0), 2);
+  const auto [measured, busy, memory] = answers_under(0.5, false);
+  EXPECT_NEAR(busy, measured, 5);
+  EXPECT_LE(memory, 2);
 }
 
 TEST(Telemetry, WaitingIsNotWorking) {

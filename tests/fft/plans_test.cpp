@@ -208,7 +208,7 @@ TEST_F(DevicePlans, BelongToOneDevice) {
   EXPECT_ERROR(cuda::FftPlanCache(-1), Error,
                "cufft_plan_cache: expected 0 <= device index < " +
                    std::to_string(cuda::device_count()) + ", but got device with index -1");
-  EXPECT_ERROR(cuda::FftPlanCache(cuda::device_count()), Error, "expected 0 <= device index");
+  EXPECT_ERROR((void)cuda::FftPlanCache(cuda::device_count()), Error, "expected 0 <= device index");
   NEEDS_DEVICES(2);
   const cuda::FftPlanCache second(1);
   second.clear();

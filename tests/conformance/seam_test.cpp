@@ -206,15 +206,16 @@ TEST(Seam, StreamsComeAndGo) {
 TEST(SeamSimulated, RecognisesForeignHandles) {
   Driver& driver = machine();
   if (!driver.simulated()) GTEST_SKIP() << "CUDA does not promise to recognise foreign handles";
+  const std::uint32_t epoch = driver.device_epoch(0);  // other tests may have reset the device
   StreamHandle stream;
   check(driver.stream_create(0, 0, stream));
   check(driver.stream_destroy(stream));
   EXPECT_EQ(driver.stream_query(stream).code(), Code::invalid_handle);
   EXPECT_EQ(driver.stream_destroy(stream).code(), Code::invalid_handle);
   int garbage = 0;
-  EXPECT_EQ(driver.stream_query({&garbage, 0, 0}).code(), Code::invalid_handle);
-  EXPECT_EQ(driver.event_query({&garbage, 0, 0}).code(), Code::invalid_handle);
-  EXPECT_EQ(driver.event_query({nullptr, 0, 0}).code(), Code::invalid_handle);
+  EXPECT_EQ(driver.stream_query({&garbage, 0, epoch}).code(), Code::invalid_handle);
+  EXPECT_EQ(driver.event_query({&garbage, 0, epoch}).code(), Code::invalid_handle);
+  EXPECT_EQ(driver.event_query({nullptr, 0, epoch}).code(), Code::invalid_handle);
 }
 
 }  // namespace

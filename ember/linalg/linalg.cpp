@@ -94,6 +94,7 @@ struct Names {
 constexpr Names kMatrixNames{"addmm_impl_cpu_", "addmm_cuda"};
 constexpr Names kBatchNames{"baddbmm", "baddbmm_cuda"};
 constexpr Names kVectorNames{"addmv_impl_cpu", "addmv_impl_cuda"};
+constexpr Names kOuterNames{"addr", "addr"};
 constexpr Names kDotNames{"dot", "dot"};
 
 /// Whether two views may have memory in common.
@@ -220,6 +221,18 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
               ", batch1: " + type_name(a.dtype()) + ", batch2: " + type_name(b.dtype()));
   return add_product(out, input, a, b, {a.sizes()[0], a.sizes()[1], b.sizes()[2]}, factors,
                      kBatchNames);
+}
+
+Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& x, const Tensor& y,
+               const Factors& factors) {
+  ops::require_same_device(x.device(), y.device());
+  require(x.dim() == 1, "addr: Expected 1-D argument vec1, but got " + text(x.dim()) + "-D");
+  require(y.dim() == 1, "addr: Expected 1-D argument vec2, but got " + text(y.dim()) + "-D");
+  const Dtype dtype = promote_types(input.dtype(), promote_types(x.dtype(), y.dtype()));
+  // What has the dtype is itself here: an output may be the input.
+  const Tensor added = input.to(dtype);
+  return add_product(out, added, x.to(dtype).unsqueeze(1), y.to(dtype).unsqueeze(0),
+                     {x.sizes()[0], y.sizes()[0]}, factors, kOuterNames);
 }
 
 Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
@@ -353,6 +366,15 @@ Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1, cons
   (void)do_baddbmm(&out, input, batch1, batch2, {beta, alpha});
   return out;
 }
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
+  return do_addr(nullptr, input, vec1, vec2, {beta, alpha});
+}
+Tensor& addr_out(Tensor& out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,
+                 const Scalar& beta, const Scalar& alpha) {
+  (void)do_addr(&out, input, vec1, vec2, {beta, alpha});
+  return out;
+}
 Tensor mv(const Tensor& self, const Tensor& vec) { return do_mv(nullptr, self, vec); }
 Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec) {
   (void)do_mv(&out, self, vec);
@@ -390,6 +412,15 @@ Tensor Tensor::baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar&
 Tensor& Tensor::baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                          const Scalar& alpha) const {
   (void)do_baddbmm(&self(), *this, batch1, batch2, {beta, alpha});
+  return self();
+}
+Tensor Tensor::addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                    const Scalar& alpha) const {
+  return do_addr(nullptr, *this, vec1, vec2, {beta, alpha});
+}
+Tensor& Tensor::addr_(const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                      const Scalar& alpha) const {
+  (void)do_addr(&self(), *this, vec1, vec2, {beta, alpha});
   return self();
 }
 

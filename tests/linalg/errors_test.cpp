@@ -33,6 +33,10 @@ TEST_P(ProductErrors, Shapes) {
   EXPECT_ERROR(bmm(some({2, 4, 3}), some({2, 4, 5})), Error,
                "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: "
                "[2, 4].");
+  EXPECT_ERROR(addr(some({1}), some({2, 4}), some({3})), Error,
+               "addr: Expected 1-D argument vec1, but got 2-D");
+  EXPECT_ERROR(addr(some({1}), some({2}), some({})), Error,
+               "addr: Expected 1-D argument vec2, but got 0-D");
   EXPECT_ERROR(baddbmm(some({1}), some({2, 4, 3}), some({3, 3, 5})), Error,
                "to be: [2, 3] but got: [3, 3].");
   EXPECT_ERROR(mv(some({2, 3}), some({4})), Error,

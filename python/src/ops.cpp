@@ -130,7 +130,7 @@ void bind_schemas(nb::module_& m) {
                    nb::sig("def before_set(self) -> set[str]"))
       .def_prop_ro("after_set", sets, "And behind it.", nb::sig("def after_set(self) -> set[str]"));
   nb::class_<SchemaArgument>(m, "Argument", "What an operation takes or returns.")
-      .def_ro("name", &SchemaArgument::name, "\"\" for results without a name.")
+      .def_ro("name", &SchemaArgument::name, "Empty for results without a name.")
       .def_ro("type", &SchemaArgument::type, "Such as 'Tensor', 'Scalar' and 'int[]?'.")
       .def_prop_ro("alias_info", &alias_info_of,
                    "None, or the memory that the argument shares with a result.",
@@ -149,7 +149,7 @@ void bind_schemas(nb::module_& m) {
                              "What an overload of an operation takes and returns, and what it "
                              "reads and writes.")
       .def_ro("name", &FunctionSchema::name, "Such as 'aten::add'.")
-      .def_ro("overload_name", &FunctionSchema::overload_name, "\"\" for the default one.")
+      .def_ro("overload_name", &FunctionSchema::overload_name, "Empty for the default one.")
       .def_ro("arguments", &FunctionSchema::arguments, "In order.")
       .def_ro("returns", &FunctionSchema::returns, "One, or several of a tuple.")
       .def_prop_ro("is_mutable", &FunctionSchema::is_mutable, "Whether an argument is written to.")

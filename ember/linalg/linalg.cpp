@@ -2,10 +2,13 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/linalg/product.h"
+#include "ember/ops/arithmetic.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 
 namespace ember::inline v0 {
@@ -94,7 +97,6 @@ struct Names {
 constexpr Names kMatrixNames{"addmm_impl_cpu_", "addmm_cuda"};
 constexpr Names kBatchNames{"baddbmm", "baddbmm_cuda"};
 constexpr Names kVectorNames{"addmv_impl_cpu", "addmv_impl_cuda"};
-constexpr Names kOuterNames{"addr", "addr"};
 constexpr Names kDotNames{"dot", "dot"};
 
 /// Whether two views may have memory in common.
@@ -223,16 +225,43 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
                      kBatchNames);
 }
 
-Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& x, const Tensor& y,
+/// Sums of bools are disjunctions, and their products conjunctions.
+Tensor do_addr_of_bools(Tensor* out, const Tensor& added, const Tensor& x, const Tensor& y,
+                        const Factors& factors) {
+  const Tensor first = added.logical_and(factors.beta.to<bool>());
+  const Tensor second = x.logical_and(y).logical_and(factors.alpha.to<bool>());
+  return out == nullptr ? first.logical_or(second) : logical_or_out(*out, first, second);
+}
+
+Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,
                const Factors& factors) {
-  ops::require_same_device(x.device(), y.device());
-  require(x.dim() == 1, "addr: Expected 1-D argument vec1, but got " + text(x.dim()) + "-D");
-  require(y.dim() == 1, "addr: Expected 1-D argument vec2, but got " + text(y.dim()) + "-D");
-  const Dtype dtype = promote_types(input.dtype(), promote_types(x.dtype(), y.dtype()));
-  // What has the dtype is itself here: an output may be the input.
-  const Tensor added = input.to(dtype);
-  return add_product(out, added, x.to(dtype).unsqueeze(1), y.to(dtype).unsqueeze(0),
-                     {x.sizes()[0], y.sizes()[0]}, factors, kOuterNames);
+  ops::require_same_device(vec1.device(), vec2.device());
+  require(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got " + text(vec1.dim()) + "-D");
+  require(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got " + text(vec2.dim()) + "-D");
+  if (out != nullptr && out->is(input)) {
+    require(input.dim() == 2,
+            "2D tensor expected, got " + text(input.dim()) + "D tensor for input");
+    require(input.sizes() == Shape{vec1.sizes()[0], vec2.sizes()[0]},
+            "size mismatch, input: " + input.sizes().str() + ", v1: " + vec1.sizes().str() +
+                ", v2: " + vec2.sizes().str());
+  }
+  const Dtype dtype = promote_types(input.dtype(), promote_types(vec1.dtype(), vec2.dtype()));
+  for (const auto& [name, factor] :
+       {std::pair("beta", factors.beta), std::pair("alpha", factors.alpha)}) {
+    require(factor.dtype() != Dtype::bool_ || dtype == Dtype::bool_,
+            std::string("Boolean ") + name + " only supported for Boolean results.");
+    require_factor(name, factor, dtype);
+  }
+  Tensor added = input.expand({vec1.sizes()[0], vec2.sizes()[0]});
+  const Tensor column = vec1.unsqueeze(1);
+  if (dtype == Dtype::bool_) return do_addr_of_bools(out, added, column, vec2, factors);
+  const auto beta = factors.beta.to<Complex<double>>();
+  if (beta == Complex<double>(0))
+    added = zeros_like(added);
+  else if (beta != Complex<double>(1))
+    added = added.to(dtype).mul(factors.beta);
+  if (out == nullptr) return addcmul(added, column, vec2, factors.alpha);
+  return addcmul_out(*out, added, column, vec2, factors.alpha);
 }
 
 Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {

@@ -53,9 +53,10 @@ EMBER_API Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& ba
                               const Tensor& batch2, const Scalar& beta = 1,
                               const Scalar& alpha = 1);
 
-/// beta * input + alpha * (vec1 of n as a column times vec2 of m as a row): n x m. `input` is
-/// broadcast, and not looked at if beta is 0; the dtypes are promoted. Error `addr: Expected 1-D
-/// argument vec1, but got 2-D`.
+/// beta * input + alpha * (vec1 of n as a column times vec2 of m as a row): n x m, element by
+/// element with what that allows of dtypes and outputs (ops/elementwise.h), bools too. `input` is
+/// broadcast, and not looked at if beta is 0; in place it must have the result's shape. Error `addr:
+/// Expected 1-D argument vec1, but got 2-D`.
 EMBER_API Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2,
                       const Scalar& beta = 1, const Scalar& alpha = 1);
 EMBER_API Tensor& addr_out(Tensor& out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,

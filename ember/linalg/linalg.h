@@ -55,8 +55,8 @@ EMBER_API Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& ba
 
 /// beta * input + alpha * (vec1 of n as a column times vec2 of m as a row): n x m, element by
 /// element with what that allows of dtypes and outputs (ops/elementwise.h), bools too. `input` is
-/// broadcast, and not looked at if beta is 0; in place it must have the result's shape. Error `addr:
-/// Expected 1-D argument vec1, but got 2-D`.
+/// broadcast, and not looked at if beta is 0; in place it must have the result's shape. Error
+/// `addr: Expected 1-D argument vec1, but got 2-D`.
 EMBER_API Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2,
                       const Scalar& beta = 1, const Scalar& alpha = 1);
 EMBER_API Tensor& addr_out(Tensor& out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,

@@ -93,7 +93,7 @@ void ember::cuda::attach_out_of_memory_observer(OutOfMemoryObserver observer) {
   using memory::last_attached;
   if (!observer)
     throw ValueError("attach_out_of_memory_observer: observer: expected a function, got none");
-  auto made = std::make_unique<Attached>(std::move(observer), last_attached.load());
+  auto made = std::make_unique<Attached>(Attached{std::move(observer), last_attached.load()});
   while (!last_attached.compare_exchange_weak(made->previous, made.get())) {
   }
   (void)made.release();

@@ -81,7 +81,7 @@ def finished(text):
 
     text = in_lines("def", r"(?<=[( ])\*(\w+)(?=[,)])", r"*\1: int")
     text = in_lines("def", r"\bNone(?: \| None\b)+", "None")
-    text = re.sub(r"(?m)^from .* import (?:\([^)]*\)|.*)",
+    text = re.sub(r"(?m)^from \S+ import (?:\([^)]*\)|.*)",
                   lambda names: re.sub(r"\b(\w+) as \1\b", r"\1", names[0]), text)
     return with_other_names(text)
 

@@ -16,5 +16,6 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 #include "ember/runtime/telemetry.h"
+#include "ember/runtime/visible.h"
 #include "ember/runtime/work.h"
 #include "ember/version.h"

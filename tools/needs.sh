@@ -218,27 +218,19 @@ make_venv() {
 }
 
 # Headers that the library is compiled with, from a source package of PyPI's, where CMake looks for
-# them. One version, so that everyone gets the same bits.
-ducc0='ducc0==0.42.0'
+# them.
 prepare_headers() {
-  local target=build/ducc0 made
+  local target=build/ducc0
   [[ ! -e $target/src/ducc0/fft/fftnd_impl.h ]] || return 0
   if [[ ${EMBER_INSTALL:-1} != 0 ]] && python -m pip --version >/dev/null 2>&1; then
-    say "Getting the headers of $ducc0"
-    made=$(mktemp -d build/headers.XXXXXX)
-    if python -m pip download -q --retries 1 --timeout 20 --no-deps --no-binary ducc0 -d "$made" \
-      "$ducc0" >"$log/headers.txt" 2>&1 &&
-      mkdir "$made/ducc0" && tar -xzf "$made"/ducc0-*.tar.gz -C "$made/ducc0" --strip-components=1; then
-      rm -rf "$target"
-      mv "$made/ducc0" "$target"
-    else
+    say 'Getting the headers of ducc0'
+    if ! python tools/fetch_headers.py "$target" >"$log/headers.txt" 2>&1; then
       say "Getting them failed; the end of $log/headers.txt:"
       tail -n 3 "$log/headers.txt"
     fi
-    rm -rf "$made"
   fi
   [[ -e $target/src/ducc0/fft/fftnd_impl.h ]] ||
-    say "Left out: Fourier transforms on the CPU and on simulated devices. Not found: $ducc0 (pip download)."
+    say 'Left out: Fourier transforms on the CPU and on simulated devices. Not found: ducc0 (pip download).'
 }
 
 install_modules() {

@@ -60,38 +60,24 @@ bool has_repetition(std::vector<T> list) {
   return std::adjacent_find(list.begin(), list.end()) != list.end();
 }
 
-std::vector<int> visible_by_number(const std::vector<std::string>& elements, std::size_t count) {
-  std::vector<long> numbers;
+std::vector<std::int64_t> numbers_of(const std::vector<std::string>& elements) {
+  std::vector<std::int64_t> numbers;
   for (const std::string& element : elements) {
     const long number = leading_number(element);
     if (number < 0) break;
     numbers.push_back(number);
   }
-  // Also a number that does not exist must not stand there twice.
-  if (has_repetition(numbers)) return {};
-  std::vector<int> devices;
-  for (const long number : numbers) {
-    if (static_cast<std::size_t>(number) >= count) break;
-    devices.push_back(static_cast<int>(number));
-  }
-  return devices;
+  return has_repetition(numbers) ? std::vector<std::int64_t>() : numbers;
 }
 
-std::vector<int> visible_by_uuid(const std::vector<std::string>& elements, const std::string& kind,
-                                 const std::vector<std::string>& uuids) {
+std::vector<std::string> prefixes_of(const std::vector<std::string>& elements,
+                                     const std::string& kind) {
   std::vector<std::string> prefixes;
   for (const std::string& element : elements) {
-    if (element.rfind(kind, 0) != 0) break;
+    if (!element.starts_with(kind)) break;
     prefixes.push_back(element);
   }
-  if (has_repetition(prefixes)) return {};
-  std::vector<int> devices;
-  for (const std::string& prefix : prefixes) {
-    const int device = unique_match(prefix, uuids);
-    if (device < 0) break;
-    devices.push_back(device);
-  }
-  return has_repetition(devices) ? std::vector<int>() : devices;
+  return has_repetition(prefixes) ? std::vector<std::string>() : prefixes;
 }
 
 }  // namespace
@@ -146,6 +132,34 @@ Status parse_choice(const std::optional<std::string>& text, Choice& out) {
   return {};
 }
 
+VisibleList parse_visible(const std::optional<std::string>& text) {
+  VisibleList list;
+  if (!text) {
+    list.numbers.resize(SimulatedSpec::kMaxDevices);
+    std::iota(list.numbers.begin(), list.numbers.end(), 0);
+    return list;
+  }
+  std::vector<std::string> elements;
+  for (const std::string& part : split(*text)) elements.push_back(trimmed(part));
+  const std::string kind = elements.front().substr(0, 4);
+  if (kind == "GPU-" || kind == "MIG-")
+    list.prefixes = prefixes_of(elements, kind);
+  else
+    list.numbers = numbers_of(elements);
+  return list;
+}
+
+std::vector<int> match_uuids(const std::vector<std::string>& prefixes,
+                             const std::vector<std::string>& uuids) {
+  std::vector<int> devices;
+  for (const std::string& prefix : prefixes) {
+    const int device = unique_match(prefix, uuids);
+    if (device < 0) break;
+    devices.push_back(device);
+  }
+  return has_repetition(devices) ? std::vector<int>() : devices;
+}
+
 std::vector<int> visible_devices(const std::optional<std::string>& text,
                                  const std::vector<std::string>& uuids) {
   if (!text) {
@@ -153,11 +167,15 @@ std::vector<int> visible_devices(const std::optional<std::string>& text,
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  std::vector<std::string> elements;
-  for (const std::string& part : split(*text)) elements.push_back(trimmed(part));
-  const std::string kind = elements.front().substr(0, 4);
-  if (kind == "GPU-" || kind == "MIG-") return visible_by_uuid(elements, kind, uuids);
-  return visible_by_number(elements, uuids.size());
+  const VisibleList list = parse_visible(text);
+  if (!list.prefixes.empty()) return match_uuids(list.prefixes, uuids);
+  // Also a number that does not exist must not stand there twice, so the list was checked as it is.
+  std::vector<int> devices;
+  for (const std::int64_t number : list.numbers) {
+    if (static_cast<std::size_t>(number) >= uuids.size()) break;
+    devices.push_back(static_cast<int>(number));
+  }
+  return devices;
 }
 
 }  // namespace ember::inline v0::driver

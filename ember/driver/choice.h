@@ -38,12 +38,26 @@ EMBER_API Status parse_choice(const std::optional<std::string>& text, Choice& ou
 /// Code::invalid_value unless the count is 1..64, the memory 2 MiB..1 TiB, and the sum <= 16 TiB.
 EMBER_API Status check_simulated(const SimulatedSpec& spec);
 
+/// What CUDA_VISIBLE_DEVICES asks for, whatever the machine has: numbers, or prefixes of UUIDs.
+struct VisibleList {
+  std::vector<std::int64_t> numbers;
+  std::vector<std::string> prefixes;  ///< of one kind, GPU- or MIG-; then there are no numbers
+};
+
+/// Numbers are read as by strtoul, and the list ends at the first element that is negative or no
+/// number; one that starts with GPU- or MIG- is a list of prefixes, and ends at the first of
+/// another kind; a repeated element leaves nothing. No text means 0 to 63. Never fails.
+EMBER_API VisibleList parse_visible(const std::optional<std::string>& text);
+
+/// The places of the UUIDs that start with the prefixes. The list ends at the first prefix that is
+/// unknown or ambiguous; a device that is named twice leaves nothing.
+EMBER_API std::vector<int> match_uuids(const std::vector<std::string>& prefixes,
+                                       const std::vector<std::string>& uuids);
+
 /// The devices that CUDA_VISIBLE_DEVICES leaves, as positions among the machine's devices, whose
-/// UUIDs ("GPU-550e8400-...") are given in order. Follows chapter 2 of the semantics: numbers are
-/// read as by strtoul and the list ends at the first element that is negative, no number, or out of
-/// range; a list that starts with GPU- or MIG- is a list of UUID prefixes and ends at the first
-/// that is unknown or ambiguous; a repeated element leaves nothing. Never fails: malformed text
-/// leaves the devices named before it.
+/// UUIDs ("GPU-550e8400-...") are given in order: parse_visible, where the list ends at the first
+/// number that is out of range, and match_uuids. Chapter 2 of the semantics. Never fails: malformed
+/// text leaves the devices named before it.
 EMBER_API std::vector<int> visible_devices(const std::optional<std::string>& text,
                                            const std::vector<std::string>& uuids);
 

@@ -2,6 +2,9 @@
 // returns one table. The core opens the object at run time, so that a program starts without CUDA.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ember/driver/driver.h"
 #include "ember/driver/kernels.h"
 #include "ember/driver/layout.h"
@@ -34,6 +37,9 @@ struct CudaObject {
   /// driver.
   Status (*sensor_without_cuda)(int device, Sensor sensor, int& out) noexcept = nullptr;
   Status (*processes_without_cuda)(int device, GpuProcesses& out) noexcept = nullptr;
+  /// The UUIDs of all devices of the machine, without initialising CUDA; null where NVML cannot
+  /// tell. May be null itself.
+  const std::vector<std::string>* (*uuids_without_cuda)() noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };
@@ -44,7 +50,8 @@ constexpr std::uint64_t layout_stamp() noexcept {
   EMBER_LAYOUT(CudaObject, EMBER_FIELD(version), EMBER_FIELD(layout),
                EMBER_FIELD(count_without_cuda), EMBER_FIELD(devices_are_known), EMBER_FIELD(open),
                EMBER_FIELD(implementation), EMBER_FIELD(sensor_without_cuda),
-               EMBER_FIELD(processes_without_cuda), EMBER_FIELD(architectures))
+               EMBER_FIELD(processes_without_cuda), EMBER_FIELD(uuids_without_cuda),
+               EMBER_FIELD(architectures))
   return hash.value();
 }
 

@@ -17,6 +17,8 @@ inline constexpr std::uint8_t kTensorFloat32 = 1;
 /// Partial sums of float16, and of bfloat16, are added up in float32.
 inline constexpr std::uint8_t kExactHalfSums = 2;
 inline constexpr std::uint8_t kExactBFloatSums = 4;
+/// Products of float16 are added up in float16.
+inline constexpr std::uint8_t kHalfSums = 8;
 
 /// C = alpha * op(A) * op(B) + beta * C, column-major as in every BLAS, `batch` times. op(A) is
 /// m x k, op(B) is k x n. C is not read if beta is zero. A and B may be the same in every product

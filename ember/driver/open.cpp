@@ -194,6 +194,27 @@ Status processes_without_opening(const Choice& choice, int device, GpuProcesses&
   return Code::invalid_value;
 }
 
+Status uuids_without_opening(const Choice& choice, std::vector<std::string>& out) noexcept {
+  switch (choice.kind) {
+    case Choice::Kind::none: out.clear(); return {};
+    case Choice::Kind::simulated:
+      EMBER_TRY(check_simulated(choice.simulated));
+      out = simulated_uuids(choice.simulated);
+      return {};
+    case Choice::Kind::automatic:
+    case Choice::Kind::cuda: {
+      const LoadedObject& loaded = cuda_object();
+      if (loaded.object == nullptr || loaded.object->uuids_without_cuda == nullptr)
+        return Code::not_ready;
+      const std::vector<std::string>* uuids = loaded.object->uuids_without_cuda();
+      if (uuids == nullptr) return Code::not_ready;
+      out = *uuids;
+      return {};
+    }
+  }
+  return Code::invalid_value;
+}
+
 bool counting_leaves_ember(const Choice& choice) noexcept {
   if (choice.kind != Choice::Kind::automatic && choice.kind != Choice::Kind::cuda) return false;
   const LoadedObject* known = first_attempt.load(std::memory_order_acquire);

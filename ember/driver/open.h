@@ -22,6 +22,11 @@ Status open(const Choice& choice, std::unique_ptr<Driver>& out);
 /// (NVML), so that the process may still fork. -1 when only open() can tell.
 int count_without_opening(const Choice& choice) noexcept;
 
+/// The UUIDs ("GPU-550e8400-...") of all devices of the machine, whatever is visible, without
+/// initialising CUDA. Code::not_ready where NVML cannot tell: it is missing, or a device is cut
+/// into MIG instances.
+Status uuids_without_opening(const Choice& choice, std::vector<std::string>& out) noexcept;
+
 /// What Driver::device_sensor and device_processes would say of one of the devices that open()
 /// would give, without initialising CUDA. Code::not_ready when only the driver can tell;
 /// Code::not_initialized without NVML, Code::no_device without an NVIDIA driver.
@@ -47,6 +52,9 @@ Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProces
 
 /// Which of `spec`'s devices CUDA_VISIBLE_DEVICES leaves, by their numbers; defined in driver/sim.
 std::vector<int> visible_simulated(const SimulatedSpec& spec);
+
+/// The UUIDs of all of `spec`'s devices; defined in driver/sim.
+std::vector<std::string> simulated_uuids(const SimulatedSpec& spec);
 
 /// How many of `spec`'s devices CUDA_VISIBLE_DEVICES leaves; defined in driver/sim.
 int count_simulated(const SimulatedSpec& spec);

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/linalg/product.h"
+#include "ember/ops/arithmetic.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 
 namespace ember::inline v0 {
@@ -222,6 +225,45 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
                      kBatchNames);
 }
 
+/// Sums of bools are disjunctions, and their products conjunctions.
+Tensor do_addr_of_bools(Tensor* out, const Tensor& added, const Tensor& x, const Tensor& y,
+                        const Factors& factors) {
+  const Tensor first = added.logical_and(factors.beta.to<bool>());
+  const Tensor second = x.logical_and(y).logical_and(factors.alpha.to<bool>());
+  return out == nullptr ? first.logical_or(second) : logical_or_out(*out, first, second);
+}
+
+Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,
+               const Factors& factors) {
+  ops::require_same_device(vec1.device(), vec2.device());
+  require(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got " + text(vec1.dim()) + "-D");
+  require(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got " + text(vec2.dim()) + "-D");
+  if (out != nullptr && out->is(input)) {
+    require(input.dim() == 2,
+            "2D tensor expected, got " + text(input.dim()) + "D tensor for input");
+    require(input.sizes() == Shape{vec1.sizes()[0], vec2.sizes()[0]},
+            "size mismatch, input: " + input.sizes().str() + ", v1: " + vec1.sizes().str() +
+                ", v2: " + vec2.sizes().str());
+  }
+  const Dtype dtype = promote_types(input.dtype(), promote_types(vec1.dtype(), vec2.dtype()));
+  for (const auto& [name, factor] :
+       {std::pair("beta", factors.beta), std::pair("alpha", factors.alpha)}) {
+    require(factor.dtype() != Dtype::bool_ || dtype == Dtype::bool_,
+            std::string("Boolean ") + name + " only supported for Boolean results.");
+    require_factor(name, factor, dtype);
+  }
+  Tensor added = input.expand({vec1.sizes()[0], vec2.sizes()[0]});
+  const Tensor column = vec1.unsqueeze(1);
+  if (dtype == Dtype::bool_) return do_addr_of_bools(out, added, column, vec2, factors);
+  const auto beta = factors.beta.to<Complex<double>>();
+  if (beta == Complex<double>(0))
+    added = zeros_like(added);
+  else if (beta != Complex<double>(1))
+    added = added.to(dtype).mul(factors.beta);
+  if (out == nullptr) return addcmul(added, column, vec2, factors.alpha);
+  return addcmul_out(*out, added, column, vec2, factors.alpha);
+}
+
 Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
   ops::require_same_device(a.device(), x.device());
   if (a.dim() == 0)
@@ -353,6 +395,15 @@ Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1, cons
   (void)do_baddbmm(&out, input, batch1, batch2, {beta, alpha});
   return out;
 }
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
+  return do_addr(nullptr, input, vec1, vec2, {beta, alpha});
+}
+Tensor& addr_out(Tensor& out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,
+                 const Scalar& beta, const Scalar& alpha) {
+  (void)do_addr(&out, input, vec1, vec2, {beta, alpha});
+  return out;
+}
 Tensor mv(const Tensor& self, const Tensor& vec) { return do_mv(nullptr, self, vec); }
 Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec) {
   (void)do_mv(&out, self, vec);
@@ -390,6 +441,15 @@ Tensor Tensor::baddbmm(const Tensor& batch1, const Tensor& batch2, const Scalar&
 Tensor& Tensor::baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                          const Scalar& alpha) const {
   (void)do_baddbmm(&self(), *this, batch1, batch2, {beta, alpha});
+  return self();
+}
+Tensor Tensor::addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                    const Scalar& alpha) const {
+  return do_addr(nullptr, *this, vec1, vec2, {beta, alpha});
+}
+Tensor& Tensor::addr_(const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                      const Scalar& alpha) const {
+  (void)do_addr(&self(), *this, vec1, vec2, {beta, alpha});
   return self();
 }
 

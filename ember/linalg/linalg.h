@@ -2,11 +2,11 @@
 //
 // Inputs are tensors of one dtype on one device: float16, bfloat16, float32, float64, complex64 and
 // complex128, and uint8, int8, int16, int32 and int64, which torch multiplies on the CPU only.
-// Nothing is converted and, except by matmul, nothing broadcast. float16 and bfloat16 are added up
-// in float32; float32 is computed in float32, unless linalg/precision.h says otherwise; integers
-// wrap around. Transposed matrices and batches of strided matrices are used as they are; inputs
-// whose rows and columns both have gaps are copied. A result without elements to add up (k = 0) is
-// zero.
+// Nothing is converted, except by addr, and nothing broadcast, except by matmul. float16 and
+// bfloat16 are added up in float32; float32 is computed in float32, unless linalg/precision.h says
+// otherwise; integers wrap around. Transposed matrices and batches of strided matrices are used as
+// they are; inputs whose rows and columns both have gaps are copied. A result without elements to
+// add up (k = 0) is zero.
 //
 // On the CPU and on simulated devices the products come from a BLAS if there is one (see EMBER_BLAS
 // in docs/environment.md) and else from loops of ember's own: the same bits on both, but not on
@@ -52,6 +52,15 @@ EMBER_API Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor
 EMBER_API Tensor& baddbmm_out(Tensor& out, const Tensor& input, const Tensor& batch1,
                               const Tensor& batch2, const Scalar& beta = 1,
                               const Scalar& alpha = 1);
+
+/// beta * input + alpha * (vec1 of n as a column times vec2 of m as a row): n x m, element by
+/// element with what that allows of dtypes and outputs (ops/elementwise.h), bools too. `input` is
+/// broadcast, and not looked at if beta is 0; in place it must have the result's shape. Error
+/// `addr: Expected 1-D argument vec1, but got 2-D`.
+EMBER_API Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2,
+                      const Scalar& beta = 1, const Scalar& alpha = 1);
+EMBER_API Tensor& addr_out(Tensor& out, const Tensor& input, const Tensor& vec1, const Tensor& vec2,
+                           const Scalar& beta = 1, const Scalar& alpha = 1);
 
 /// (n x m) times (m). Error `size mismatch, got input (2), mat (2x3), vec (4)`.
 EMBER_API Tensor mv(const Tensor& self, const Tensor& vec);

@@ -16,6 +16,7 @@ enum class Float32 : std::uint8_t { none, ieee, high, medium };
 constinit std::atomic<Float32> of_float32{Float32::none};
 constinit std::atomic<bool> exact_half{false};
 constinit std::atomic<bool> exact_bfloat{false};
+constinit std::atomic<bool> half_sums{false};
 
 bool rounds(Float32 setting) noexcept {
   return setting == Float32::high || setting == Float32::medium;
@@ -73,6 +74,9 @@ void set_allow_fp16_reduced_precision_reduction(bool allow) noexcept { exact_hal
 bool allow_bf16_reduced_precision_reduction() noexcept { return !exact_bfloat; }
 void set_allow_bf16_reduced_precision_reduction(bool allow) noexcept { exact_bfloat = !allow; }
 
+bool allow_fp16_accumulation() noexcept { return half_sums; }
+void set_allow_fp16_accumulation(bool allow) noexcept { half_sums = allow; }
+
 }  // namespace backends::cuda::matmul
 
 std::uint8_t linalg::precision_bits() noexcept {
@@ -80,6 +84,7 @@ std::uint8_t linalg::precision_bits() noexcept {
   if (rounds(of_float32.load(std::memory_order_relaxed))) math |= driver::kTensorFloat32;
   if (exact_half.load(std::memory_order_relaxed)) math |= driver::kExactHalfSums;
   if (exact_bfloat.load(std::memory_order_relaxed)) math |= driver::kExactBFloatSums;
+  if (half_sums.load(std::memory_order_relaxed)) math |= driver::kHalfSums;
   return static_cast<std::uint8_t>(math);
 }
 

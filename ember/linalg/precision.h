@@ -39,6 +39,12 @@ EMBER_API void set_allow_fp16_reduced_precision_reduction(bool allow) noexcept;
 EMBER_API bool allow_bf16_reduced_precision_reduction() noexcept;
 EMBER_API void set_allow_bf16_reduced_precision_reduction(bool allow) noexcept;
 
+/// Whether products of float16 may be added up in float16 all the way, which some GPUs do in half
+/// of the time: sums beyond 65504 are infinite then, and long ones lose places. False by default.
+/// The handle of current_blas_handle() has no such switch: its calls state the type themselves.
+EMBER_API bool allow_fp16_accumulation() noexcept;
+EMBER_API void set_allow_fp16_accumulation(bool allow) noexcept;
+
 }  // namespace backends::cuda::matmul
 
 }  // namespace ember::inline v0

@@ -164,6 +164,7 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
                   .bytes = what.segment,
                   .requested = request.requested});
   }
+  tell_out_of_memory(what);
   throw OutOfMemoryError(out_of_memory_text(what));
 }
 

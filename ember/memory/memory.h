@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -134,6 +135,18 @@ EMBER_API double get_per_process_memory_fraction(DeviceArg device = {});
 
 /// "native".
 EMBER_API const char* get_allocator_backend() noexcept;
+
+/// Told of a device that has no memory left, before OutOfMemoryError is thrown: what was asked for,
+/// and how much the device has, in all and free, in bytes.
+using OutOfMemoryObserver =
+    std::function<void(int device, std::size_t requested, std::size_t total, std::size_t free)>;
+
+/// Adds an observer, for as long as the process runs. Observers are called in the order in which
+/// they were added, on the thread that allocates and without a lock of the allocator's: one may ask
+/// for counters, and free memory. What one throws is thrown in place of OutOfMemoryError.
+/// ValueError for an empty function. Any thread may call it at any time; does not block or
+/// initialise.
+EMBER_API void attach_out_of_memory_observer(OutOfMemoryObserver observer);
 
 // ---- Counters: 0, or nothing to do, before initialisation, which they never cause.
 // AcceleratorError for devices that don't exist.

@@ -1,11 +1,24 @@
 #include "ember/memory/out_of_memory.h"
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
+#include <utility>
 
 #include "ember/base/bytes.h"
+#include "ember/base/error.h"
+#include "ember/memory/memory.h"
 
 namespace ember::inline v0::memory {
 namespace {
+
+/// An observer, and the one that was added before it. Never freed, and no lock guards them: a child
+/// that was forked beside an addition has those that were there.
+struct Attached {
+  cuda::OutOfMemoryObserver observer;
+  const Attached* previous;
+};
+constinit std::atomic<const Attached*> last_attached{nullptr};
 
 std::string format(std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); }
 
@@ -28,6 +41,13 @@ std::string stream_text(const void* stream) {
 }
 
 }  // namespace
+
+void tell_out_of_memory(const OutOfMemory& what) {
+  std::vector<const Attached*> all;
+  for (const Attached* one = last_attached; one != nullptr; one = one->previous) all.push_back(one);
+  for (auto one = all.rbegin(); one != all.rend(); ++one)
+    (*one)->observer(what.device, what.requested, what.info.total, what.info.free);
+}
 
 std::string out_of_memory_text(const OutOfMemory& what) {
   std::string text = documented_text(what);
@@ -67,3 +87,14 @@ std::string too_large_text(std::size_t bytes) {
 }
 
 }  // namespace ember::inline v0::memory
+
+void ember::cuda::attach_out_of_memory_observer(OutOfMemoryObserver observer) {
+  using memory::Attached;
+  using memory::last_attached;
+  if (!observer)
+    throw ValueError("attach_out_of_memory_observer: observer: expected a function, got none");
+  auto made = std::make_unique<Attached>(Attached{std::move(observer), last_attached.load()});
+  while (!last_attached.compare_exchange_weak(made->previous, made.get())) {
+  }
+  (void)made.release();
+}

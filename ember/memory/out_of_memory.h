@@ -33,6 +33,9 @@ struct OutOfMemory {
   bool could_not_wait = false;  ///< cached memory was not given back: the thread must not wait
 };
 
+/// Calls the observers of cuda::attach_out_of_memory_observer. Hold no lock.
+void tell_out_of_memory(const OutOfMemory& what);
+
 /// One line: the documents' text (chapter 12) but for its advice, then what held the memory.
 std::string out_of_memory_text(const OutOfMemory& what);
 

@@ -16,7 +16,7 @@ namespace {
 
 using detail::DomainState;
 
-/// Held while a name is looked up: of a domain, or of a category in one.
+/// Held while a name is looked up: of a domain, or of a category or a string in one.
 constinit Mutex naming;
 
 /// Made when the library is loaded: no fork waits for that lock.
@@ -33,6 +33,7 @@ struct DomainState {
   std::string name;
   tool::DomainHandle handle = nullptr;
   std::map<std::string, std::uint32_t, std::less<>> categories EMBER_GUARDED_BY(naming) = {};
+  std::map<std::string, StringState, std::less<>> strings EMBER_GUARDED_BY(naming) = {};
 };
 }  // namespace detail
 
@@ -54,12 +55,16 @@ DomainState& domain_of(const std::string& name) EMBER_REQUIRES(naming) {
   return place->second;
 }
 
-tool::DomainHandle handle_of(const DomainState* state) noexcept {
+tool::DomainHandle tool_handle(const DomainState* state) noexcept {
   return state == nullptr ? nullptr : state->handle;
 }
 
 /// With the message alone, or with all that is said.
-Attributes as_attributes(const Attributes& attributes) noexcept { return attributes; }
+Attributes as_attributes(const tool::Said& said) noexcept {
+  Attributes made = said.attributes;
+  made.message = text_of(made);
+  return made;
+}
 Attributes as_attributes(const char* message) noexcept { return {.message = message}; }
 
 template <class Said>
@@ -113,33 +118,51 @@ std::uint32_t Domain::category(const std::string& name) const {
   return place->second;
 }
 
+RegisteredString Domain::registered(const std::string& text) const {
+  const MutexLock lock(naming);
+  DomainState& state = state_ != nullptr ? *state_ : domain_of("");
+  const auto [place, is_new] = state.strings.try_emplace(text);
+  if (is_new) place->second = {state_, text, tool::register_string(state.handle, text.c_str())};
+  return RegisteredString(&place->second);
+}
+
+const char* RegisteredString::text() const noexcept {
+  return state_ == nullptr ? "" : state_->text.c_str();
+}
+
+void* Domain::handle_of(RegisteredString message) const noexcept {
+  const detail::StringState* string = message.state_;
+  return string != nullptr && string->domain == state_ ? string->handle : nullptr;
+}
+
 void Domain::mark(const Attributes& attributes) const noexcept {
-  report_mark(*this, handle_of(state_), attributes);
+  report_mark(*this, tool_handle(state_), tool::Said{attributes, handle_of(attributes.registered)});
 }
 void Domain::mark(const char* message) const noexcept {
-  report_mark(*this, handle_of(state_), message);
+  report_mark(*this, tool_handle(state_), message);
 }
 
 int Domain::range_push(const Attributes& attributes) const noexcept {
-  return push(*this, handle_of(state_), attributes);
+  return push(*this, tool_handle(state_), tool::Said{attributes, handle_of(attributes.registered)});
 }
 int Domain::range_push(const char* message) const noexcept {
-  return push(*this, handle_of(state_), message);
+  return push(*this, tool_handle(state_), message);
 }
 int Domain::range_pop() const noexcept {
-  const int depth = tool::pop(handle_of(state_));
+  const int depth = tool::pop(tool_handle(state_));
   notify({.kind = Activity::Kind::range_popped, .domain = name()});
   return depth;
 }
 
 RangeId Domain::range_start(const Attributes& attributes) const noexcept {
-  return start(*this, handle_of(state_), attributes);
+  return start(*this, tool_handle(state_),
+               tool::Said{attributes, handle_of(attributes.registered)});
 }
 RangeId Domain::range_start(const char* message) const noexcept {
-  return start(*this, handle_of(state_), message);
+  return start(*this, tool_handle(state_), message);
 }
 void Domain::range_end(RangeId range) const noexcept {
-  tool::end(handle_of(state_), range);
+  tool::end(tool_handle(state_), range);
   notify({.kind = Activity::Kind::range_ended, .domain = name(), .range = range});
 }
 

@@ -56,8 +56,13 @@ nvtxEventAttributes_t event(const char* message) noexcept {
   return made;
 }
 
-nvtxEventAttributes_t event(const Attributes& attributes) noexcept {
-  nvtxEventAttributes_t made = event(attributes.message);
+nvtxEventAttributes_t event(const Said& said) noexcept {
+  const Attributes& attributes = said.attributes;
+  nvtxEventAttributes_t made = event(text_of(attributes));
+  if (said.string != nullptr) {
+    made.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    made.message.registered = static_cast<nvtxStringHandle_t>(said.string);
+  }
   made.category = attributes.category;
   if (attributes.color) {
     made.colorType = NVTX_COLOR_ARGB;
@@ -73,13 +78,17 @@ nvtxEventAttributes_t event(const Attributes& attributes) noexcept {
 
 DomainHandle make_domain(const char* name) noexcept { return nvtxDomainCreateA(name); }
 
+void* register_string(DomainHandle domain, const char* text) noexcept {
+  return nvtxDomainRegisterStringA(native(domain), text);
+}
+
 void name_category(DomainHandle domain, std::uint32_t category, const char* name) noexcept {
   if (domain == nullptr) return nvtxNameCategoryA(category, name);
   nvtxDomainNameCategoryA(native(domain), category, name);
 }
 
-void mark(DomainHandle domain, const Attributes& attributes) noexcept {
-  const nvtxEventAttributes_t made = event(attributes);
+void mark(DomainHandle domain, const Said& said) noexcept {
+  const nvtxEventAttributes_t made = event(said);
   if (domain == nullptr) return nvtxMarkEx(&made);
   nvtxDomainMarkEx(native(domain), &made);
 }
@@ -89,8 +98,8 @@ void mark(DomainHandle domain, const char* message) noexcept {
   nvtxDomainMarkEx(native(domain), &made);
 }
 
-int push(DomainHandle domain, const Attributes& attributes) noexcept {
-  const nvtxEventAttributes_t made = event(attributes);
+int push(DomainHandle domain, const Said& said) noexcept {
+  const nvtxEventAttributes_t made = event(said);
   if (domain == nullptr) return nvtxRangePushEx(&made);
   return nvtxDomainRangePushEx(native(domain), &made);
 }
@@ -104,8 +113,8 @@ int pop(DomainHandle domain) noexcept {
   return nvtxDomainRangePop(native(domain));
 }
 
-RangeId start(DomainHandle domain, const Attributes& attributes) noexcept {
-  const nvtxEventAttributes_t made = event(attributes);
+RangeId start(DomainHandle domain, const Said& said) noexcept {
+  const nvtxEventAttributes_t made = event(said);
   if (domain == nullptr) return nvtxRangeStartEx(&made);
   return nvtxDomainRangeStartEx(native(domain), &made);
 }
@@ -128,13 +137,14 @@ bool is_compiled_in() noexcept { return false; }
 namespace tool {
 
 DomainHandle make_domain(const char*) noexcept { return nullptr; }
+void* register_string(DomainHandle, const char*) noexcept { return nullptr; }
 void name_category(DomainHandle, std::uint32_t, const char*) noexcept {}
-void mark(DomainHandle, const Attributes&) noexcept {}
+void mark(DomainHandle, const Said&) noexcept {}
 void mark(DomainHandle, const char*) noexcept {}
-int push(DomainHandle, const Attributes&) noexcept { return kNoTool; }
+int push(DomainHandle, const Said&) noexcept { return kNoTool; }
 int push(DomainHandle, const char*) noexcept { return kNoTool; }
 int pop(DomainHandle) noexcept { return kNoTool; }
-RangeId start(DomainHandle, const Attributes&) noexcept { return 0; }
+RangeId start(DomainHandle, const Said&) noexcept { return 0; }
 RangeId start(DomainHandle, const char*) noexcept { return 0; }
 void end(DomainHandle, RangeId) noexcept {}
 

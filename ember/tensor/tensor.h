@@ -359,6 +359,10 @@ class [[nodiscard]] EMBER_API Tensor {
                  const Scalar& alpha = 1) const;
   Tensor& baddbmm_(const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                    const Scalar& alpha = 1) const;
+  Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1,
+              const Scalar& alpha = 1) const;
+  Tensor& addr_(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1,
+                const Scalar& alpha = 1) const;
 
   // ---- Transforms of overlapping pieces. (fft/stft.h)
   Tensor stft(std::int64_t n_fft, const StftOptions& options) const;

@@ -11,8 +11,9 @@ from ember._C import __version__ as __version__, _refuse_name, bool_, float32, i
 import ember.backends
 import ember.cuda
 import ember.fft
+import ember.ops
 import ember.random
-from ember import backends as backends, cuda as cuda, fft as fft, random as random
+from ember import backends as backends, cuda as cuda, fft as fft, ops as ops, random as random
 
 
 class _NoGradients:

@@ -55,7 +55,9 @@ NB_MODULE(_C, m) {
   bind_tools(m, cuda);
   bind_nvtx(cuda);
   bind_telemetry(cuda);
+  bind_visible(cuda);
   bind_top(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
+  bind_ops(m);
 }

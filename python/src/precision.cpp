@@ -70,6 +70,14 @@ void bind_precision(nb::module_& m, nb::module_& cuda) {
               &of_products::allow_bf16_reduced_precision_reduction,
               &of_products::set_allow_bf16_reduced_precision_reduction,
               "Whether partial sums of bfloat16 may be added up in bfloat16.");
+  define_switch(
+      settings, "allow_fp16_accumulation", &of_products::allow_fp16_accumulation,
+      &of_products::set_allow_fp16_accumulation,
+      [](const char* type) {
+        throw Error(std::string("set_allow_fp16_accumulation_cublas expects a bool, but got ") +
+                    type);
+      },
+      "Whether products of float16 may be added up in float16 all the way.");
   settings.def_prop_rw(
       "fp32_precision", [](const MatmulSettings&) { return of_products::fp32_precision(); },
       [](const MatmulSettings&, const std::string& value) {

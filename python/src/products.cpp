@@ -30,7 +30,7 @@ void define_product(nb::class_<Tensor>& tensor, nb::module_& m, const char* name
       nb::arg(second), doc);
 }
 
-/// addmm and baddbmm: beta * input + alpha * (x @ y).
+/// addmm and its relatives: beta * input + alpha * (x @ y).
 template <class Make, class Into>
 void define_added(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, const char* x_name,
                   const char* y_name, Make make, Into into, const char* doc) {
@@ -129,6 +129,8 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
                "beta * input + alpha * (mat1 @ mat2).");
   define_added(tensor, m, "baddbmm", "batch1", "batch2", EMBER_CALL(baddbmm),
                EMBER_CALL(baddbmm_out), "beta * input + alpha * (batch1 @ batch2).");
+  define_added(tensor, m, "addr", "vec1", "vec2", EMBER_CALL(addr), EMBER_CALL(addr_out),
+               "beta * input + alpha * (vec1 as a column times vec2 as a row).");
   tensor.def(
       "__matmul__",
       [](const Tensor& self, const Tensor& other) {

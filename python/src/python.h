@@ -55,6 +55,8 @@ void bind_telemetry(nb::module_& cuda);
 void bind_top(nb::module_& cuda);
 void bind_precision(nb::module_& m, nb::module_& cuda);
 void bind_fft_plans(nb::module_& cuda);
+void bind_ops(nb::module_& m);
+void bind_visible(nb::module_& cuda);
 
 /// Calls with Python's lock released.
 template <class Call>

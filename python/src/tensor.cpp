@@ -1,5 +1,6 @@
 // ember.Tensor: what it is.
 #include "define.h"
+#include "schemas.h"
 
 namespace ember::python {
 
@@ -103,6 +104,7 @@ void bind_tensor(nb::module_& m) {
   m.def(
       "numel", [](const Tensor& input) { return input.numel(); }, nb::arg("input"));
   bind_views(tensor, m);
+  note_views(tensor);
   bind_copies(tensor);
   bind_values(tensor, m);
   bind_indexing(tensor, m);

@@ -155,6 +155,25 @@ void bind_tools(nb::module_& m, nb::module_& cuda) {
       },
       nb::arg("device"),
       "Whether anything has used the device yet, such as another library. Never makes a context.");
+  m.def(
+      "_cuda_attach_out_of_memory_observer",
+      [](nb::object observer) {
+        if (PyCallable_Check(observer.ptr()) == 0)
+          throw TypeError("observer: expected a function, got " +
+                          std::string(Py_TYPE(observer.ptr())->tp_name));
+        // Never let go: threads that outlive the interpreter may still run out of memory.
+        const auto* kept = new nb::object(std::move(observer));
+        cuda::attach_out_of_memory_observer(
+            [kept](int device, std::size_t requested, std::size_t total, std::size_t free) {
+              const LockFromAnywhere lock;
+              if (lock) (*kept)(device, requested, total, free);
+            });
+      },
+      nb::arg("observer").none(),
+      nb::sig("def _cuda_attach_out_of_memory_observer(observer: "
+              "collections.abc.Callable[[int, int, int, int], object]) -> None"),
+      "From now on observer(device, requested, device_total, device_free) is called before "
+      "OutOfMemoryError is raised; what it raises is raised instead.");
   cuda.def("_is_in_bad_fork", &cuda::is_in_bad_fork,
            "Whether the process was forked from one that had initialised CUDA.");
   cuda.def(

@@ -356,6 +356,16 @@ def added2(g):
     return part(g, *g.pick([(n, m), (n, m), (m,), (1, m), (n, 1), (1, 1)]))
 
 
+def column_vector(g):
+    b, n, k, m = product(g)
+    return part(g, n)
+
+
+def other_vector(g):
+    b, n, k, m = product(g)
+    return part(g, m)
+
+
 def left3(g):
     b, n, k, m = product(g)
     return part(g, b, n, k)

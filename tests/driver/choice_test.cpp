@@ -119,6 +119,28 @@ const std::vector<std::string> kUuids = {
     "GPU-11111111-0000-0000-0000-000000000000", "GPU-11112222-0000-0000-0000-000000000000",
     "GPU-33333333-0000-0000-0000-000000000000", "MIG-44444444-0000-0000-0000-000000000000"};
 
+TEST(ParseVisible, DoesNotLookAtTheMachine) {
+  EXPECT_EQ(parse_visible(std::nullopt).numbers.size(), 64U);
+  EXPECT_EQ(parse_visible(std::nullopt).numbers.back(), 63);
+  EXPECT_EQ(parse_visible("7, 1gpu2,2ampere").numbers, (std::vector<std::int64_t>{7, 1, 2}));
+  EXPECT_EQ(parse_visible("1,-1,2").numbers, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(parse_visible("1,x,2").numbers, (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(parse_visible("99,99").numbers, (std::vector<std::int64_t>{}));
+  EXPECT_EQ(parse_visible("").numbers, (std::vector<std::int64_t>{}));
+  const VisibleList list = parse_visible("GPU-9,GPU-8, MIG-1,GPU-7");
+  EXPECT_EQ(list.prefixes, (std::vector<std::string>{"GPU-9", "GPU-8"}));
+  EXPECT_TRUE(list.numbers.empty());
+  EXPECT_TRUE(parse_visible("MIG-9,MIG-9").prefixes.empty());
+}
+
+TEST(MatchUuids, EndsAtTheFirstThatIsUnknownOrAmbiguous) {
+  EXPECT_EQ(match_uuids({"GPU-3", "GPU-11112"}, kUuids), (std::vector<int>{2, 1}));
+  EXPECT_EQ(match_uuids({"GPU-3", "GPU-1", "MIG-"}, kUuids), (std::vector<int>{2}));
+  EXPECT_EQ(match_uuids({"GPU-9", "GPU-3"}, kUuids), std::vector<int>());
+  EXPECT_EQ(match_uuids({"GPU-3", "GPU-33"}, kUuids), std::vector<int>());
+  EXPECT_EQ(match_uuids({}, kUuids), std::vector<int>());
+}
+
 struct VisibleRow {
   Text text;
   std::vector<int> devices;

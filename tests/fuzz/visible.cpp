@@ -9,6 +9,8 @@
 
 namespace {
 
+using ember::driver::match_uuids;
+using ember::driver::parse_visible;
 using ember::driver::visible_devices;
 
 constexpr std::string_view kExamples[] = {
@@ -34,6 +36,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string numbers;
   for (const int device : devices) numbers += std::to_string(device) + ",";
   fuzz::expect(visible_devices(numbers, kUuids) == devices, "the answer means itself");
+  const ember::driver::VisibleList list = parse_visible(text);
+  fuzz::expect(list.numbers.empty() || list.prefixes.empty(), "a list has elements of one kind");
+  for (const std::int64_t number : list.numbers)
+    fuzz::expect(number >= 0, "a negative number ends the list");
+  if (!list.prefixes.empty())
+    fuzz::expect(match_uuids(list.prefixes, kUuids) == devices, "UUIDs are matched in one way");
   fuzz::expect(visible_devices(text, {}).empty(), "a machine without devices has none visible");
   return 0;
 }

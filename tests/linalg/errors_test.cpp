@@ -33,6 +33,16 @@ TEST_P(ProductErrors, Shapes) {
   EXPECT_ERROR(bmm(some({2, 4, 3}), some({2, 4, 5})), Error,
                "Expected size for first two dimensions of batch2 tensor to be: [2, 3] but got: "
                "[2, 4].");
+  EXPECT_ERROR(addr(some({1}), some({2, 4}), some({3})), Error,
+               "addr: Expected 1-D argument vec1, but got 2-D");
+  EXPECT_ERROR(some({1, 3}).addr_(some({2}), some({3})), Error,
+               "size mismatch, input: [1, 3], v1: [2], v2: [3]");
+  EXPECT_ERROR(some({3}).addr_(some({2}), some({3})), Error,
+               "2D tensor expected, got 1D tensor for input");
+  EXPECT_ERROR(addr(some({1}), some({2}), some({3}), true), Error,
+               "Boolean beta only supported for Boolean results.");
+  EXPECT_ERROR(addr(some({1}), some({2}), some({})), Error,
+               "addr: Expected 1-D argument vec2, but got 0-D");
   EXPECT_ERROR(baddbmm(some({1}), some({2, 4, 3}), some({3, 3, 5})), Error,
                "to be: [2, 3] but got: [3, 3].");
   EXPECT_ERROR(mv(some({2, 3}), some({4})), Error,

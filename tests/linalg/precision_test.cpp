@@ -22,6 +22,7 @@ class Precision : public testing::Test {
     set_fp32_precision("none");
     set_allow_fp16_reduced_precision_reduction(true);
     set_allow_bf16_reduced_precision_reduction(true);
+    set_allow_fp16_accumulation(false);
   }
 };
 
@@ -29,6 +30,7 @@ TEST_F(Precision, Defaults) {
   EXPECT_FALSE(allow_tf32());
   EXPECT_TRUE(allow_fp16_reduced_precision_reduction());
   EXPECT_TRUE(allow_bf16_reduced_precision_reduction());
+  EXPECT_FALSE(allow_fp16_accumulation());
   EXPECT_EQ(fp32_precision(), "none");
   EXPECT_EQ(get_float32_matmul_precision(), "highest");
   EXPECT_EQ(linalg::precision_bits(), 0);
@@ -102,6 +104,27 @@ TEST_F(Precision, SumsOf16BitFloats) {
       set_allow_bf16_reduced_precision_reduction(allow);
       EXPECT_EQ(x.mm(x.t()).to(float32).max().item<float>(), 16384);
     }
+  }
+}
+
+TEST_F(Precision, Float16MayBeAddedUpInFloat16) {
+  set_allow_fp16_accumulation(true);
+  EXPECT_TRUE(allow_fp16_accumulation());
+  EXPECT_EQ(linalg::precision_bits(), driver::kHalfSums);
+  for (const Device device : {Device("cpu"), Device("cuda:0")}) {
+    if (device.is_cuda() && cuda::device_count() == 0) continue;
+    const Tensor x = ones({64, 1024}, {float16, device});
+    EXPECT_EQ(x.mm(x.t()).to(float32).max().item<float>(), 1024) << "every sum is a float16";
+    // A factor that is no float16 needs float32.
+    const Tensor scaled = addmm(zeros({64, 64}, {float16, device}), x, x.t(), 0, 1e-7);
+    EXPECT_NEAR(scaled.to(float32).max().item<float>(), 1024e-7, 1e-4);
+    EXPECT_EQ(
+        addmm(zeros({64, 64}, {float16, device}), x, x.t(), 1e5, 1).to(float32).max().item<float>(),
+        1024);
+    // Elsewhere the setting changes nothing: 2^16 is no float16, and half of it is one.
+    if (device.is_cuda() && !cuda::is_simulated()) continue;
+    const Tensor row = full({1, 1024}, 8, {float16, device});
+    EXPECT_EQ(addmm(zeros({1, 1}, {float16, device}), row, row.t(), 0, 0.5).item<float>(), 32768);
   }
 }
 

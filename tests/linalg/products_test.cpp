@@ -166,6 +166,28 @@ TEST_P(Matmul, AddsToAnInput) {
   }
 }
 
+// addr is addmm of a column and a row, of promoted dtypes.
+TEST(Products, AddsOuterProducts) {
+  for (const std::string place : {"cpu", kDevice}) {
+    if (place != "cpu" && cuda::device_count() == 0) continue;
+    const Device device(place);
+    const Tensor x = tensor({1, 2, 3}).to(device);
+    const Tensor y = tensor({0.5, -1.0}).to(device);
+    const auto is_same = [](const Tensor& made, const Tensor& other) {
+      return made.sizes() == other.sizes() && made.cpu().eq(other).all().item<bool>();
+    };
+    const Tensor expected = tensor({{2.0, -1.0}, {3.0, -3.0}, {4.0, -5.0}});
+    EXPECT_TRUE(is_same(addr(ones({2}, device), x, y, 1, 2), expected));
+    Tensor target = ones({3, 2}, device);
+    EXPECT_TRUE(target.addr_(x, y, 1, 2).is(target));
+    EXPECT_TRUE(is_same(target, expected));
+    Tensor out = empty({2, 3}, device).t();
+    addr_out(out, full({3, 2}, NAN, {Dtype::float32, device}), x, y, 0, 2);
+    EXPECT_TRUE(is_same(out, expected.sub(1)));
+    EXPECT_EQ(addr(zeros({}, {Dtype::int64, device}), x, x).dtype(), Dtype::int64);
+  }
+}
+
 std::string dtype_of_case(const ::testing::TestParamInfo<Dtype>& info) {
   return dtype_name(info.param);
 }

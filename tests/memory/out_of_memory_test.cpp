@@ -36,6 +36,34 @@ class OutOfMemory : public testing::Test {
   const Stream stream_{0};
 };
 
+/// What the observers of the next test were told. They stay attached.
+std::vector<std::string> told;
+bool throws = false;
+
+TEST_F(OutOfMemory, ObserversAreToldFirst) {
+  EXPECT_ERROR(attach_out_of_memory_observer({}), ValueError, "observer: expected a function");
+  for (const char* name : {"first", "second"})
+    attach_out_of_memory_observer(
+        [name](int device, std::size_t requested, std::size_t total, std::size_t free) {
+          told.push_back(std::string(name) + " " + std::to_string(device) + " " +
+                         std::to_string(requested));
+          EXPECT_EQ(total, get_device_properties(0).total_memory);
+          EXPECT_LE(free, total);
+          (void)memory_allocated(0);  // which takes the lock
+          if (throws) throw Error("in place of OutOfMemoryError");
+        });
+  (void)failure(300 * kMiB + 1, stream_);
+  const std::string rest = " 0 " + std::to_string(300 * kMiB + 1);
+  EXPECT_EQ(told, (std::vector<std::string>{"first" + rest, "second" + rest}));
+  throws = true;
+  EXPECT_ERROR((void)allocate(300 * kMiB, stream_), Error, "in place of OutOfMemoryError");
+  throws = false;
+  EXPECT_EQ(told.size(), 3U) << "the second one was not called";
+  told.clear();
+  (void)allocate(kMiB, stream_);
+  EXPECT_TRUE(told.empty());
+}
+
 TEST_F(OutOfMemory, TheTextSaysWhatHeldTheMemory) {
   const DeviceBuffer held = allocate(200 * kMiB, stream_);
   const auto before = memory_counters(0);

@@ -143,6 +143,32 @@ TEST(Nvtx, CategoriesAreNumberedPerDomain) {
   EXPECT_THROW((void)one.category(""), ValueError);
 }
 
+TEST(Nvtx, ARegisteredStringIsFoundByItsText) {
+  const Domain one("strings one");
+  EXPECT_EQ(one.registered("a"), one.registered("a"));
+  EXPECT_NE(one.registered("a"), one.registered("b"));
+  EXPECT_NE(one.registered("a"), Domain("strings two").registered("a"));
+  EXPECT_EQ(registered("a"), Domain().registered("a"));
+  EXPECT_NE(registered("a"), RegisteredString());
+  EXPECT_STREQ(one.registered("a").text(), "a");
+  EXPECT_STREQ(RegisteredString().text(), "");
+}
+
+TEST(Nvtx, TheObserverSeesTheTextOfARegisteredString) {
+  const Domain domain("strings");
+  const RegisteredString step = domain.registered("step");
+  Recorder recorder;
+  domain.mark(step);
+  { const ScopedRange range(step, domain); }
+  { const UniqueRange range(step, domain); }
+  domain.mark({.message = "not this", .color = 1, .registered = step});
+  std::vector<std::string> texts;
+  for (const Noticed& noticed : recorder.take())
+    texts.push_back(noticed.kind + " " + noticed.message);
+  EXPECT_EQ(texts, (std::vector<std::string>{"marked step", "range_pushed step", "range_popped ",
+                                             "range_started step", "range_ended ", "marked step"}));
+}
+
 TEST(Nvtx, WithoutAToolNothingIsCounted) {
   if (std::getenv("NVTX_INJECTION64_PATH") != nullptr) GTEST_SKIP() << "there is a tool";
   EXPECT_EQ(range_push("nobody looks"), kNoTool);
@@ -292,6 +318,39 @@ TEST_F(NvtxTool, SeesRangesThatCrossThreads) {
     EXPECT_EQ(end.range, ranges[i]);
     EXPECT_NE(end.thread, seen[i].thread);
   }
+}
+
+TEST_F(NvtxTool, LearnsARegisteredStringOnce) {
+  const Domain domain("registered");
+  const RegisteredString step = domain.registered("step");
+  const RegisteredString unnamed = registered("without a name");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(domain.range_push(step), 0);
+    EXPECT_EQ(domain.range_pop(), 0);
+  }
+  domain.range_end(domain.range_start(step));
+  mark(unnamed);
+  domain.mark({.category = domain.category("c"), .payload = 3, .registered = step});
+  const std::vector<SeenByTool> seen = take();
+  ASSERT_EQ(seen.size(), 8U);
+  for (const std::size_t i : {0, 2, 4, 7}) {
+    EXPECT_TRUE(seen[i].is_registered);
+    EXPECT_EQ(seen[i].message, "step");
+    EXPECT_EQ(seen[i].domain, "registered");
+  }
+  EXPECT_TRUE(seen[6].is_registered);
+  EXPECT_EQ(seen[6].message, "without a name");
+  EXPECT_EQ(seen[7].category, "c");
+  EXPECT_EQ(seen[7].payload, 3U);
+}
+
+// Its number would mean another string there, or none.
+TEST_F(NvtxTool, SeesAnotherDomainsStringAsText) {
+  Domain("this one").mark(Domain("another one").registered("elsewhere"));
+  const std::vector<SeenByTool> seen = take();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_FALSE(seen[0].is_registered);
+  EXPECT_EQ(seen[0].message, "elsewhere");
 }
 
 TEST_F(NvtxTool, AndTheObserverSeeTheSameNumbers) {

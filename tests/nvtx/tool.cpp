@@ -17,6 +17,7 @@ using ember::test::SeenByTool;
 struct Domain {
   std::string name;
   std::map<std::uint32_t, std::string> categories{};
+  std::vector<std::string> strings{};  ///< their handles count from 1
 };
 
 std::mutex mutex;  // of all that follows
@@ -43,7 +44,12 @@ SeenByTool& add(SeenByTool::Kind kind, nvtxDomainHandle_t domain, const char* me
 
 SeenByTool& add(SeenByTool::Kind kind, nvtxDomainHandle_t domain,
                 const nvtxEventAttributes_t& event) {
-  SeenByTool& made = add(kind, domain, event.message.ascii);
+  const bool is_registered = event.messageType == NVTX_MESSAGE_TYPE_REGISTERED;
+  SeenByTool& made = add(kind, domain, is_registered ? nullptr : event.message.ascii);
+  made.is_registered = is_registered;
+  if (is_registered)
+    made.message = domain_of(domain).strings.at(
+        reinterpret_cast<std::uintptr_t>(event.message.registered) - 1);
   if (event.category != 0) made.category = domain_of(domain).categories.at(event.category);
   made.has_color = event.colorType == NVTX_COLOR_ARGB;
   made.color = event.color;
@@ -83,6 +89,12 @@ void mark(nvtxDomainHandle_t domain, const Said& said) {
 void name_category(nvtxDomainHandle_t domain, std::uint32_t category, const char* name) {
   const std::lock_guard lock(mutex);
   domain_of(domain).categories[category] = name;
+}
+nvtxStringHandle_t register_string(nvtxDomainHandle_t domain, const char* text) {
+  const std::lock_guard lock(mutex);
+  std::vector<std::string>& strings = domain_of(domain).strings;
+  strings.emplace_back(text);
+  return reinterpret_cast<nvtxStringHandle_t>(strings.size());
 }
 nvtxDomainHandle_t make_domain(const char* name) {
   const std::lock_guard lock(mutex);
@@ -143,6 +155,7 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
       +[](std::uint32_t category, const char* name) { name_category(nullptr, category, name); });
   attach(core2, NVTX_CBID_CORE2_DomainCreateA, &make_domain);
   attach(core2, NVTX_CBID_CORE2_DomainNameCategoryA, &name_category);
+  attach(core2, NVTX_CBID_CORE2_DomainRegisterStringA, &register_string);
   attach(
       core2, NVTX_CBID_CORE2_DomainMarkEx,
       +[](Handle domain, Event event) { mark(domain, *event); });

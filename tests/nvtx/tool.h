@@ -13,7 +13,8 @@ struct SeenByTool {
   std::uint64_t thread = 0;  ///< its number for the kernel
   std::string domain{};      ///< "" without a name
   std::string message{};
-  std::string category{};  ///< its name; "" without one
+  bool is_registered = false;  ///< the message came as the number of a string
+  std::string category{};      ///< its name; "" without one
   bool has_color = false;
   std::uint32_t color = 0;
   int payload_type = 0;       ///< NVTX's number

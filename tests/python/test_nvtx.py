@@ -54,6 +54,15 @@ def test_a_tool_sees_everything():
         assert nvtx.range_pop() == 0
         assert nvtx.range_pop() < 0
 
+        step = nvtx.registered("step")
+        assert nvtx.range_push(step) == 0 == nvtx.range_pop()
+        with nvtx.range(step):
+            assert nvtx.range_push(step, payload=1) == 1 == nvtx.range_pop()
+        with io.range(io.registered("of its own")):
+            assert io.range_push(step) == 1 == io.range_pop()
+        nvtx.mark(step)
+        nvtx.range_end(nvtx.range_start(step))
+
         first, second = nvtx.range_start("first"), nvtx.range_start("second", payload=-1)
         assert 0 < first < second
         thread = threading.Thread(target=nvtx.range_end, args=(first,))
@@ -97,7 +106,22 @@ def test_domains():
     io.range_end(io.range_start("across", category=2))
 
 
+def test_registered_strings():
+    io = nvtx.Domain("test domains")
+    step = io.registered("step")
+    assert step == io.registered("step") != io.registered("leap") and step != "step"
+    assert step != nvtx.registered("step") and isinstance(step, nvtx.RegisteredString)
+    assert str(step) == "step" and len({step, io.registered("step")}) == 1
+    with io.range(step):
+        io.mark(step, category="reading", color=1)
+    io.range_end(io.range_start(step))
+    with nvtx.range(nvtx.registered("{}"), 3):  # text again: what is formatted is new each time
+        pass
+
+
 def test_mistakes():
+    with pytest.raises(TypeError):
+        nvtx.registered(3)
     with pytest.raises(ValueError, match="name of a domain is empty"):
         nvtx.Domain("")
     with pytest.raises(TypeError):

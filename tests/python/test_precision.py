@@ -15,12 +15,14 @@ def defaults():
     matmul.fp32_precision = "none"
     matmul.allow_fp16_reduced_precision_reduction = True
     matmul.allow_bf16_reduced_precision_reduction = True
+    matmul.allow_fp16_accumulation = False
 
 
 def test_defaults():
     assert matmul.allow_tf32 is False
     assert matmul.allow_fp16_reduced_precision_reduction is True
     assert matmul.allow_bf16_reduced_precision_reduction is True
+    assert matmul.allow_fp16_accumulation is False
     assert matmul.fp32_precision == "none"
     assert ember.get_float32_matmul_precision() == "highest"
 
@@ -43,7 +45,18 @@ def test_switches_are_apart():
     assert matmul.allow_fp16_reduced_precision_reduction is False
 
 
+def test_fp16_accumulation():
+    matmul.allow_fp16_accumulation = True
+    assert matmul.allow_fp16_accumulation is True
+    assert matmul.allow_fp16_reduced_precision_reduction is True  # another switch
+    x = ember.ones(2, 1024, dtype=ember.float16)
+    assert (x @ x.T).tolist() == [[1024, 1024], [1024, 1024]]
+
+
 def test_mistakes():
+    with pytest.raises(RuntimeError,
+                       match="set_allow_fp16_accumulation_cublas expects a bool, but got int"):
+        matmul.allow_fp16_accumulation = 1
     with pytest.raises(RuntimeError, match="set_allow_tf32_cublas expects a bool, but got int"):
         matmul.allow_tf32 = 1
     with pytest.raises(TypeError, match="allow_bf16_reduced_precision_reduction expects a bool, "

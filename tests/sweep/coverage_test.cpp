@@ -100,7 +100,8 @@ const std::set<std::string>& others() {
       "current_blas_handle", "get_float32_matmul_precision", "set_float32_matmul_precision",
       "allow_tf32", "set_allow_tf32", "fp32_precision", "set_fp32_precision",
       "allow_fp16_reduced_precision_reduction", "set_allow_fp16_reduced_precision_reduction",
-      "allow_bf16_reduced_precision_reduction", "set_allow_bf16_reduced_precision_reduction"};
+      "allow_bf16_reduced_precision_reduction", "set_allow_bf16_reduced_precision_reduction",
+      "allow_fp16_accumulation", "set_allow_fp16_accumulation"};
   return *kNames;
 }
 

@@ -52,6 +52,16 @@ void add_products(Cases& cases, Dtype dtype, std::int64_t n, std::int64_t k, std
   add_in_place(
       cases, "baddbmm_", {target(dtype, {2, n, m}), batch_a, batch_b},
       [](Tensors& t) { t[0].baddbmm_(t[1], t[2], 2, 3); }, traits);
+
+  const Input column = input(dtype, {n}, 4);
+  const Input row = input(dtype, {m}, 5);
+  add_with_out(
+      cases, "addr", {input(dtype, {n, m}, 3), column, row},
+      [](Tensors& t) { return addr(t[0], t[1], t[2], 2, 3); },
+      [](Tensor& out, Tensors& t) { addr_out(out, t[0], t[1], t[2], 2, 3); }, traits);
+  add_in_place(
+      cases, "addr_", {target(dtype, {n, m}), column, row},
+      [](Tensors& t) { t[0].addr_(t[1], t[2], 2, 3); }, traits);
 }
 
 }  // namespace

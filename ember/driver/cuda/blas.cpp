@@ -1,9 +1,12 @@
 #include "ember/driver/cuda/blas.h"
 
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -87,11 +90,13 @@ struct Types {
   cublasComputeType_t compute;
 };
 /// float32 in true float32, unless that is allowed to be rounded, or the user sets
-/// NVIDIA_TF32_OVERRIDE.
-Types types_of(Element element, bool rounded) {
+/// NVIDIA_TF32_OVERRIDE. float16 in float32, unless `half` says otherwise.
+Types types_of(Element element, bool rounded, bool half) {
   const cublasComputeType_t single = rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   switch (element) {
-    case Element::f16: return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+    case Element::f16:
+      if (half) return {CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_16F};
+      return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     case Element::bf16: return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
     case Element::f32: return {CUDA_R_32F, CUDA_R_32F, single};
     case Element::f64: return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
@@ -138,6 +143,14 @@ bool has_choice(Element element, const GemmArgs& args) {
   __builtin_unreachable();
 }
 
+/// Whether a product is added up in float16. Its factors are float16 then, so larger ones need the
+/// other way.
+bool adds_in_half(Element element, const GemmArgs& args) {
+  constexpr double kLargestHalf = 65504;
+  return element == Element::f16 && (args.math & kHalfSums) != 0 &&
+         std::abs(args.alpha[0]) <= kLargestHalf && std::abs(args.beta[0]) <= kLargestHalf;
+}
+
 PlanKey key_of(Element element, const GemmArgs& args, int device) {
   PlanKey key{};
   key.m = args.m, key.n = args.n, key.k = args.k, key.batch = args.batch;
@@ -147,9 +160,9 @@ PlanKey key_of(Element element, const GemmArgs& args, int device) {
   key.workspace = args.workspace_bytes;
   key.device = device;
   key.element = static_cast<std::uint8_t>(element);
-  key.flags =
-      static_cast<std::uint8_t>((args.transpose_a ? 1U : 0U) | (args.transpose_b ? 2U : 0U) |
-                                (has_choice(element, args) ? 4U : 0U));
+  key.flags = static_cast<std::uint8_t>(
+      (args.transpose_a ? 1U : 0U) | (args.transpose_b ? 2U : 0U) |
+      (has_choice(element, args) ? 4U : 0U) | (adds_in_half(element, args) ? 8U : 0U));
   key.align_ab =
       static_cast<std::uint8_t>(log_alignment(reinterpret_cast<std::uintptr_t>(args.a)) * 16 +
                                 log_alignment(reinterpret_cast<std::uintptr_t>(args.b)));
@@ -186,7 +199,7 @@ Status make_plan(Element element, const GemmArgs& args, const PlanKey& key, cons
                  cublasLtHandle_t handle, Plan& plan) {
   const Lt& calls = lt().lt;
   const bool choice = has_choice(element, args);
-  const Types types = types_of(element, choice);
+  const Types types = types_of(element, choice, adds_in_half(element, args));
   plan.handle = handle;
   Steps steps;
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
@@ -333,9 +346,14 @@ Status gemm(Element element, const GemmArgs& args, const CudaLaunch& on) noexcep
     narrow[0][part] = static_cast<float>(args.alpha[part]);
     narrow[1][part] = static_cast<float>(args.beta[part]);
   }
+  __half half[2];
   const bool wide = element == Element::f64 || element == Element::c128;
   const void* alpha = wide ? static_cast<const void*>(args.alpha) : narrow[0];
   const void* beta = wide ? static_cast<const void*>(args.beta) : narrow[1];
+  if (adds_in_half(element, args)) [[unlikely]] {
+    half[0] = __float2half(narrow[0][0]), half[1] = __float2half(narrow[1][0]);
+    alpha = &half[0], beta = &half[1];
+  }
   const cublasStatus_t status = lt().lt.cublasLtMatmul(
       plan.handle, plan.description, alpha, args.a, plan.a, args.b, plan.b, beta, args.c, plan.c,
       args.c, plan.c, &plan.algorithm, args.workspace, plan.workspace, on.stream());

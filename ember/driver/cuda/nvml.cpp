@@ -57,11 +57,15 @@ const std::vector<std::string>* ask() {
 
 bool devices_are_known() noexcept { return known.load() != nullptr; }
 
+const std::vector<std::string>* uuids_without_cuda() noexcept {
+  const std::vector<std::string>* devices = known.load();
+  return devices != nullptr ? devices : ask();
+}
+
 int count_without_cuda() noexcept {
   const auto visible = env::get("CUDA_VISIBLE_DEVICES");
   if (visible && visible->find("MIG-") != std::string::npos) return -1;
-  const std::vector<std::string>* devices = known.load();
-  if (devices == nullptr) devices = ask();
+  const std::vector<std::string>* devices = uuids_without_cuda();
   return devices == nullptr ? -1 : static_cast<int>(visible_devices(visible, *devices).size());
 }
 

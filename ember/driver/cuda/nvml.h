@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ember/driver/telemetry.h"
 
@@ -15,6 +17,9 @@ int count_without_cuda() noexcept;
 
 /// Whether NVML has told already: then counting asks it nothing any more.
 bool devices_are_known() noexcept;
+
+/// CudaObject::uuids_without_cuda. Lives as long as the process.
+const std::vector<std::string>* uuids_without_cuda() noexcept;
 
 /// CudaObject::sensor_without_cuda and processes_without_cuda.
 Status sensor_without_cuda(int device, Sensor sensor, int& out) noexcept;

@@ -23,6 +23,7 @@ constexpr CudaObject kObject{
     .implementation = &implementation,
     .sensor_without_cuda = &sensor_without_cuda,
     .processes_without_cuda = &processes_without_cuda,
+    .uuids_without_cuda = &uuids_without_cuda,
     .architectures = EMBER_CUDA_ARCHITECTURES,
 };
 

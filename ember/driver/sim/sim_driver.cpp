@@ -26,14 +26,18 @@ std::array<std::uint8_t, 16> simulated_uuid(int ordinal) {
 
 }  // namespace
 
-std::vector<int> visible_simulated(const SimulatedSpec& spec) {
+std::vector<std::string> simulated_uuids(const SimulatedSpec& spec) {
   std::vector<std::string> uuids;
   for (int i = 0; i < spec.count; ++i) {
     DeviceProperties properties;
     properties.uuid = simulated_uuid(i);
     uuids.push_back("GPU-" + properties.uuid_text());
   }
-  return visible_devices(env::get("CUDA_VISIBLE_DEVICES"), uuids);
+  return uuids;
+}
+
+std::vector<int> visible_simulated(const SimulatedSpec& spec) {
+  return visible_devices(env::get("CUDA_VISIBLE_DEVICES"), simulated_uuids(spec));
 }
 
 namespace {

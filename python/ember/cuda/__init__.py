@@ -7,20 +7,30 @@ from ember._C import (AcceleratorError as AcceleratorError,
                       DeferredCudaCallError as DeferredCudaCallError,
                       OutOfMemoryError as OutOfMemoryError, _refuse_name)
 from ember._C.cuda import *
-from ember._C.cuda import (_host_function as _host_function, _is_in_bad_fork as _is_in_bad_fork,
-                           _sleep as _sleep)
+from ember._C.cuda import (_device_count_nvml as _device_count_nvml,
+                           _get_device_index as _get_device_index,
+                           _get_nvml_device_index as _get_nvml_device_index,
+                           _get_pynvml_handler as _get_pynvml_handler,
+                           _get_rng_state_offset as _get_rng_state_offset,
+                           _host_function as _host_function, _is_in_bad_fork as _is_in_bad_fork,
+                           _parse_visible_devices as _parse_visible_devices,
+                           _raw_device_count_nvml as _raw_device_count_nvml,
+                           _raw_device_uuid_nvml as _raw_device_uuid_nvml,
+                           _set_rng_state_offset as _set_rng_state_offset, _sleep as _sleep,
+                           _transform_uuid_to_ordinals as _transform_uuid_to_ordinals)
 
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
 import ember.cuda._gpu_trace
 import ember.cuda._utils
 import ember.cuda.comm
+import ember.cuda.graphs
+import ember.cuda.memory
 import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
-from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, nvtx as nvtx,
-                        random as random, streams as streams)
-
+from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, graphs as graphs,
+                        memory as memory, nvtx as nvtx, random as random, streams as streams)
 
 
 def ipc_collect() -> None:

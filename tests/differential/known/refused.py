@@ -37,7 +37,7 @@ def dtype_of_no_elements(d):
 def number_of_no_elements(d):
     words = {"exponential": "continuous probability distribution", "addcmul": "without overflow",
              "index_add": "without overflow", "addmm": "without overflow",
-             "baddbmm": "without overflow", "uniform": "is out of bounds for"}
+             "baddbmm": "without overflow", "addr": "without overflow", "uniform": "is out of bounds for"}
     return (d.kind == "ember raises RuntimeError" and plain_name(d) in words
             and words[plain_name(d)] in str(d.ember)
             and any(one.numel() == 0 for one in d.inputs.values()))
@@ -73,7 +73,7 @@ def list_of_floats(d):
 
 @known("**`alpha` and `beta`**")
 def float_beside_integers(d):
-    return (plain_name(d) in ("addmm", "baddbmm", "index_add")
+    return (plain_name(d) in ("addmm", "baddbmm", "addr", "index_add")
             and d.kind == "ember raises RuntimeError"
             and re.search("argument (alpha|beta) must not be a (floating|complex)", str(d.ember)))
 

@@ -16,7 +16,7 @@ index_fill masked_fill masked_select where copy to clone roll flip tril triu dia
 full fill tensor as_tensor new_tensor""".split()
 # Where the sign of a zero depends on the order of operations, or of equal elements.
 SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip sort cumsum mm bmm matmul addmm
-baddbmm lerp pow topk""".split()
+baddbmm addr lerp pow topk""".split()
 
 
 @known("**Sorting is always stable**")
@@ -240,7 +240,7 @@ def all_of_numbers(d):
 @known("**A factor of zero, or an infinite one**")
 def factor_of_zero(d):
     factors = re.findall(r"(?:alpha|beta)=([^=]*)(?=, \w+=|\)$)", d.program.call)
-    return (plain_name(d) in ("addmm", "baddbmm") and d.kind in ("values", "input: values")
+    return (plain_name(d) in ("addmm", "baddbmm", "addr") and d.kind in ("values", "input: values")
             and any(is_zero(d, one) or "inf" in one for one in factors)
             and all(has_nan(x) for x, _ in d.elements))
 

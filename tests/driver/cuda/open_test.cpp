@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ember/base/env.h"
+#include "ember/runtime/visible.h"
 
 namespace ember::driver {
 namespace {
@@ -72,6 +73,23 @@ TEST_F(CountWithoutCuda, FollowsTheVisibleDevices) {
 }
 
 TEST_F(CountWithoutCuda, LeavesMigToCuda) { EXPECT_EQ(count("MIG-0"), -1); }
+
+TEST_F(CountWithoutCuda, KnowsTheMachinesDevices) {
+  std::vector<std::string> uuids;
+  EXPECT_TRUE(uuids_without_opening(choice(), uuids).ok());
+  ASSERT_EQ(uuids.size(), 3U);
+  for (const std::string& uuid : uuids) EXPECT_EQ(uuid.substr(0, 4), "GPU-");
+  EXPECT_EQ(count("2,0"), 2);
+  EXPECT_EQ(cuda::machine_uuids(), uuids);
+  EXPECT_EQ(cuda::machine_device_count(), 3);
+  EXPECT_EQ(cuda::visible_device_count(), 2);
+  EXPECT_EQ(cuda::machine_device_index(1), 0);
+  EXPECT_EQ(count(uuids[1].c_str()), 1);
+  EXPECT_EQ(cuda::machine_device_index(0), 1);
+  EXPECT_EQ(count("MIG-0"), -1);
+  EXPECT_EQ(cuda::visible_device_count(), -1);
+  EXPECT_FALSE(cuda::is_initialized());
+}
 
 }  // namespace
 }  // namespace ember::driver

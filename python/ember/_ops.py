@@ -1,0 +1,3 @@
+"""What ember.ops consists of."""
+
+from ember._C._ops import *

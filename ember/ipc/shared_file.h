@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "ember/base/status.h"
-#include "ember/ipc/file.h"
+#include "ember/base/file.h"
 
 namespace ember::inline v0::ipc {
 

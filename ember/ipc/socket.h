@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ember/base/status.h"
-#include "ember/ipc/file.h"
+#include "ember/base/file.h"
 #include "ember/ipc/process.h"
 
 namespace ember::inline v0::ipc {

@@ -65,8 +65,6 @@ Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
 }
 
 Status DriverSegmentSource::processes(std::vector<driver::GpuProcess>& out) noexcept {
-  // NVML is not opened because an allocation has failed.
-  if (!made().simulated()) return Code::not_supported;
   driver::GpuProcesses found;
   EMBER_TRY(made().device_processes(device_, found));
   out = std::move(found.processes);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/base/file.h"
@@ -93,9 +94,8 @@ std::vector<std::string> sockets() {
     DIR* opened = opendir(place.c_str());
     if (opened == nullptr) continue;
     while (const dirent* entry = readdir(opened)) {  // NOLINT(concurrency-mt-unsafe): its own DIR
-      const std::string name = entry->d_name;
-      if (name.size() > std::strlen(kEnding) && name.ends_with(kEnding))
-        found.push_back(place + "/" + name);
+      std::string path = place + "/" + entry->d_name;
+      if (path.ends_with(kEnding)) found.push_back(std::move(path));
     }
     closedir(opened);
   }

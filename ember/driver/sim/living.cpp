@@ -47,9 +47,8 @@ void sweep(const std::string& folder) EMBER_REQUIRES(living) {
   DIR* listing = opendir(folder.c_str());
   if (listing == nullptr) return;
   while (const dirent* entry = readdir(listing)) {  // NOLINT: the listing is this call's own
-    const std::string name = entry->d_name;
-    if (!name.ends_with(kEnding)) continue;
-    const std::string path = folder + "/" + name;
+    const std::string path = folder + "/" + entry->d_name;
+    if (!path.ends_with(kEnding)) continue;
     if (own_part(path) == nullptr) RecordFile::remove_if_empty(path);
   }
   (void)closedir(listing);
@@ -105,11 +104,13 @@ Status live_on(SimulatedSpec& spec, SharedMachine*& out) {
   const bool is_new = wanted.machine.empty();
   if (is_new) wanted.machine = new_name();
   wanted.folder = folder_of(wanted);
-  const auto try_folder = [&](const std::string& folder) {
-    if (is_new) sweep(folder);
-    wanted.folder = folder;
-    return move_in(wanted, out);
-  };
+  // Called here, under the lock, which clang does not follow.
+  const auto try_folder = [&](const std::string& folder)
+                              EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+                                if (is_new) sweep(folder);
+                                wanted.folder = folder;
+                                return move_in(wanted, out);
+                              };
   Status status;
   if (wanted.folder.empty()) {
     status = in_private_folder(try_folder);

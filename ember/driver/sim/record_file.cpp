@@ -143,7 +143,6 @@ bool RecordFile::anybody_lives() const noexcept {
   return held_by_other(file_.get(), kFirstSlot, RecordShape::kSlots);
 }
 
-/// Whether the path still leads to the file that is open.
 bool RecordFile::still_there() const noexcept {
   struct stat opened {};
   struct stat named {};

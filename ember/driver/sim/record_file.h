@@ -56,6 +56,8 @@ class RecordFile {
   Status move_in() noexcept;
   /// Takes the file away, unless somebody else lives in it who does not end. Locked.
   void remove_unless_needed() noexcept;
+  /// Whether the path still leads to the file that is open: others can find it.
+  bool still_there() const noexcept;
   /// Closes what a forked child inherited, which lives nowhere.
   void abandon() noexcept;
 
@@ -78,7 +80,6 @@ class RecordFile {
   bool try_lock(std::int64_t byte) noexcept;
   bool lives(std::uint32_t slot) const noexcept;
   bool anybody_lives() const noexcept;
-  bool still_there() const noexcept;
   Status read_header(RecordHeader& out, std::uint64_t& size) const;
   Status make(const SimulatedSpec& spec);
   Status map(int protection);

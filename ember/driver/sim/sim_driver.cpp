@@ -69,23 +69,28 @@ bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
 
 Status share_simulated(SimulatedSpec& spec, Driver* driver) {
   sim::SimDriver* made = driver == stopped_at_exit ? stopped_at_exit : nullptr;
-  if (made != nullptr) {
-    // What it has, whatever the environment says by now.
-    if (const sim::SharedMachine* shared = made->shared()) {
-      spec = shared->spec();
-      return {};
+  const sim::SharedMachine* shared = made != nullptr ? made->shared() : nullptr;
+  if (shared == nullptr) {
+    if (made != nullptr) {  // what it has, whatever the environment says by now
+      spec.count = made->spec().count;
+      spec.memory_bytes = made->spec().memory_bytes;
     }
-    spec.count = made->spec().count;
-    spec.memory_bytes = made->spec().memory_bytes;
+    sim::SharedMachine* joined = nullptr;
+    EMBER_TRY(sim::live_on(spec, joined));
+    if (made != nullptr) made->share(*joined);
+    shared = joined;
   }
-  sim::SharedMachine* shared = nullptr;
-  EMBER_TRY(sim::live_on(spec, shared));
-  if (made != nullptr) made->share(*shared);
+  spec = shared->spec();
+  // Such as by what cleans up /tmp: who came now would live on another machine of that name.
+  if (!shared->file().still_there())
+    return Status(Code::not_permitted, "simulated machine '" + spec.machine + "': its record " +
+                                           shared->path() +
+                                           " was removed, so no other process can join it");
   return {};
 }
 
 Status find_simulated(SimulatedSpec& spec) {
-  const Status status = sim::look_at(spec, [&](const sim::RecordFile& file) {
+  Status status = sim::look_at(spec, [&](const sim::RecordFile& file) {
     spec.count = file.spec().count;
     spec.memory_bytes = file.spec().memory_bytes;
   });

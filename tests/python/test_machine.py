@@ -164,7 +164,7 @@ def test_a_context_needs_room(place):
     with Program() as first, Program() as second:
         assert first.hold(254) is None  # what is left is less than a context
         error = second.ask("cuda.mem_get_info(0)")
-        assert error.startswith("OutOfMemoryError: ")
+        assert error.startswith("AcceleratorError: CUDA error: out of memory")
         assert "cuda:0 has no room for the context of this process: 1.33 MiB do not fit" in error
         assert first.ask("kept.clear(), cuda.empty_cache()")
         assert second.free() > 200 * MIB

@@ -237,6 +237,7 @@ std::optional<SimulatedMachine> share_simulated_machine() {
   driver::Choice choice;
   if (!chosen(choice).ok() || choice.kind != driver::Choice::Kind::simulated) return std::nullopt;
   driver::SimulatedSpec& spec = choice.simulated;
+  const InPieces while_joining;
   if (const Status status = driver::share_simulated(spec, made); !status.ok())
     throw_open_failure(status);
   state().asked = choice;
@@ -253,6 +254,7 @@ bool join_simulated_machine(const SimulatedMachine& machine) {
   const MutexLock lock(state().mutex);
   driver::Driver* made = driver_if_made();
   if (made != nullptr && !driver::may_share(*made, choice.simulated)) return false;
+  const InPieces while_joining;
   if (const Status status = driver::share_simulated(choice.simulated, made); !status.ok())
     throw_open_failure(status);
   state().asked = choice;

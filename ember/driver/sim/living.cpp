@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <utility>
 
-#include "ember/base/no_destructor.h"
 #include "ember/base/private_folder.h"
 #include "ember/driver/sim/shared_machine.h"
 
@@ -20,20 +20,32 @@ constexpr const char* kEnding = ".machine";
 
 constinit Mutex living;
 
+/// One of the machines that this process lives on.
+struct Part {
+  std::unique_ptr<SharedMachine> machine;
+  Part* next;
+};
+
 /// Never destroyed: workers count in the records until the process ends. Those that a parent lived
-/// on stay in the list of a forked child, which does not look at them.
-std::vector<std::unique_ptr<SharedMachine>>& machines() EMBER_REQUIRES(living) {
-  static NoDestructor<std::vector<std::unique_ptr<SharedMachine>>> all;
-  return *all;
+/// on stay in the list of a forked child, which does not look at them; forked in the middle of
+/// anything, it finds a whole list.
+constinit std::atomic<Part*> first_part{nullptr};
+
+template <class Use>
+void for_each_part(const Use& use) {
+  for (Part* part = first_part.load(std::memory_order_acquire); part != nullptr; part = part->next)
+    use(*part->machine);
 }
 
 void after_fork_in_child() { renew_in_child(living); }
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, &after_fork_in_child);
 
 SharedMachine* own_part(const std::string& path) EMBER_REQUIRES(living) {
-  for (const auto& machine : machines())
-    if (machine->process() == getpid() && machine->path() == path) return machine.get();
-  return nullptr;
+  SharedMachine* found = nullptr;
+  for_each_part([&](SharedMachine& machine) {
+    if (machine.process() == getpid() && machine.path() == path) found = &machine;
+  });
+  return found;
 }
 
 bool is_there(const std::string& path) {
@@ -75,7 +87,7 @@ Status move_in(const SimulatedSpec& spec, SharedMachine*& out) EMBER_REQUIRES(li
   std::unique_ptr<SharedMachine> made;
   EMBER_TRY(SharedMachine::join(spec, made));
   out = made.get();
-  machines().push_back(std::move(made));
+  first_part.store(new Part{std::move(made), first_part.load()}, std::memory_order_release);
   static const int at_exit = std::atexit(&leave_machines);
   (void)at_exit;
   return {};
@@ -98,8 +110,9 @@ std::string record_path(const std::string& folder, const std::string& name) {
 Status live_on(SimulatedSpec& spec, SharedMachine*& out) {
   const MutexLock lock(living);
   // A child closes what it inherited before it opens anything: later, it would give up locks.
-  for (const auto& machine : machines())
-    if (machine->process() != getpid()) machine->abandon();
+  for_each_part([](SharedMachine& machine) {
+    if (machine.process() != getpid()) machine.abandon();
+  });
   SimulatedSpec wanted = spec;
   const bool is_new = wanted.machine.empty();
   if (is_new) wanted.machine = new_name();
@@ -145,8 +158,9 @@ Status look_at(const SimulatedSpec& spec, const std::function<void(const RecordF
 
 void leave_machines() {
   const MutexLock lock(living);
-  for (const auto& machine : machines())
-    if (machine->process() == getpid()) machine->leave();
+  for_each_part([](SharedMachine& machine) {
+    if (machine.process() == getpid()) machine.leave();
+  });
 }
 
 }  // namespace ember::inline v0::driver::sim

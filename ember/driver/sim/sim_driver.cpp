@@ -179,7 +179,7 @@ Status SimDriver::device_properties(int device, DeviceProperties& out) noexcept 
   properties.major = 9;
   properties.minor = 0;
   properties.multi_processor_count = 132;
-  properties.total_memory = machine_.arena.info(device).total;
+  properties.total_memory = static_cast<std::size_t>(spec_.memory_bytes);
   properties.max_threads_per_multi_processor = 2048;
   properties.max_threads_per_block = 1024;
   properties.regs_per_multiprocessor = 65536;

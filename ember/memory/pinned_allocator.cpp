@@ -205,12 +205,11 @@ void PinnedAllocator::take_out(PinnedBlock*& list, std::vector<PinnedBlock*>& ou
 }
 
 Status PinnedAllocator::release(const std::vector<PinnedBlock*>& unused) {
-  using Kind = cuda::Activity::Kind;
   Status failure;
   for (PinnedBlock* block : unused) {
     Status status = source_.free(block->data);
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
-    if (status.ok()) notify(Kind::pinned_freed, block->data, block->bytes);
+    if (status.ok()) notify(cuda::Activity::Kind::pinned_freed, block->data, block->bytes);
     MutexLock lock(mutex_);
     if (status.ok()) {
       add(counters_.allocations, -1);

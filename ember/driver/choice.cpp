@@ -82,6 +82,39 @@ std::vector<std::string> prefixes_of(const std::vector<std::string>& elements,
 
 }  // namespace
 
+Status name_machine(const std::optional<std::string>& text, Choice& choice) {
+  if (!text || text->empty() || !choice.simulated.machine.empty()) return {};
+  constexpr std::size_t kLongest = 64;
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const bool valid = text->size() <= kLongest && is_plain(text->front()) &&
+                     std::all_of(text->begin(), text->end(), [&](char c) {
+                       return is_plain(c) || c == '-' || c == '_' || c == '.';
+                     });
+  if (!valid)
+    return Status(Code::invalid_value,
+                  "EMBER_SIM_MACHINE='" + *text +
+                      "': expected a name of at most 64 letters, digits, '-', '_' and '.', which "
+                      "begins with a letter or digit");
+  switch (choice.kind) {
+    case Choice::Kind::cuda:
+    case Choice::Kind::none:
+      return Status(Code::invalid_value,
+                    "EMBER_SIM_MACHINE='" + *text +
+                        "' names a simulated machine, but EMBER_DEVICES='" +
+                        (choice.kind == Choice::Kind::cuda ? "cuda" : "none") +
+                        "'; expected 'sim:N' or 'sim:N@SIZE', or one of the two unset");
+    case Choice::Kind::automatic:
+      choice.kind = Choice::Kind::simulated;
+      choice.simulated.count = 0;
+      break;
+    case Choice::Kind::simulated: break;
+  }
+  choice.simulated.machine = *text;
+  return {};
+}
+
 Status check_simulated(const SimulatedSpec& spec) {
   if (spec.count < 1 || spec.count > SimulatedSpec::kMaxDevices)
     return Status(Code::invalid_value, "number of simulated devices is " +

@@ -22,6 +22,10 @@ struct SimulatedSpec {
 
   int count = 1;
   std::uint64_t memory_bytes = kDefaultMemory;  ///< per device
+  /// The machine that the process shares with others; empty: it has one of its own.
+  std::string machine{};
+  /// Where that is; empty: in one of the user's private folders.
+  std::string folder{};
 };
 
 struct Choice {
@@ -34,6 +38,13 @@ struct Choice {
 /// text is automatic (real GPUs if there are any, else none). Otherwise Code::invalid_value with a
 /// detail that names the variable, the value and what was expected.
 EMBER_API Status parse_choice(const std::optional<std::string>& text, Choice& out);
+
+/// Names the machine, as EMBER_SIM_MACHINE does: letters, digits, '-', '_' and '.', of which the
+/// first is a letter or digit, 64 at most. Nothing or an empty text: the process has a machine of
+/// its own. Where devices are chosen automatically they are simulated then, zero of them: as many
+/// as the machine has. A choice that has a machine keeps it. Code::invalid_value, with a detail,
+/// for other names, and where the choice is real devices or none.
+EMBER_API Status name_machine(const std::optional<std::string>& text, Choice& choice);
 
 /// Code::invalid_value unless the count is 1..64, the memory 2 MiB..1 TiB, and the sum <= 16 TiB.
 EMBER_API Status check_simulated(const SimulatedSpec& spec);

@@ -11,6 +11,8 @@
 namespace ember::inline v0::driver {
 
 /// Makes the chosen driver. Failures, each with a detail for people:
+///   invalid_value        the simulated machine that was named has other devices
+///   not_permitted        it cannot be joined, such as for a record that is somebody else's
 ///   not_supported        the core was built, or installed, without its CUDA object
 ///   not_initialized      the CUDA object is there and cannot be opened
 ///   insufficient_driver  the NVIDIA driver is too old
@@ -43,10 +45,30 @@ bool cuda_object_is_known() noexcept;
 /// "sm_90 compute_90", or "" without a CUDA object.
 std::string compiled_architectures();
 
-/// The simulated driver; defined in driver/sim.
-std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec);
+/// The simulated driver; defined in driver/sim. Joins the machine that `spec` names, if it does:
+/// Code::invalid_value if that has other devices, Code::not_permitted if it cannot be joined, each
+/// with a detail for people.
+Status make_simulated(const SimulatedSpec& spec, std::unique_ptr<Driver>& out);
 
-/// A simulated device on which nothing has happened yet; defined in driver/sim.
+/// Makes a machine out of `spec` that other processes can join, and joins it: gives it a name and a
+/// folder if it has none. `driver`, if there is one, is moved there with what it holds; it must
+/// have the same devices. Failures as above; defined in driver/sim.
+Status share_simulated(SimulatedSpec& spec, Driver* driver);
+
+/// Whether the driver is a simulated one of such devices, on no shared machine or on that one;
+/// defined in driver/sim.
+bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept;
+
+/// Fills in which devices a named machine has. Code::invalid_value if there is none; defined in
+/// driver/sim.
+Status find_simulated(SimulatedSpec& spec);
+
+/// The process ends, and does so without std::exit: others no longer need to wait for it on the
+/// machines that it shares. Defined in driver/sim.
+void leave_simulated();
+
+/// A simulated device on which nothing has happened yet in this process, but perhaps in others that
+/// its machine is shared with; defined in driver/sim.
 Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out);
 Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out);
 

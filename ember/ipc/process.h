@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "ember/ipc/file.h"
+#include "ember/base/file.h"
 
 namespace ember::inline v0::ipc {
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "ember/base/file.h"
 #include "ember/base/status.h"
-#include "ember/ipc/file.h"
 
 namespace ember::inline v0::ipc {
 

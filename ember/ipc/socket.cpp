@@ -1,10 +1,8 @@
 #include "ember/ipc/socket.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -13,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "ember/base/env.h"
+#include "ember/base/private_folder.h"
 
 namespace ember::inline v0::ipc {
 namespace {
@@ -22,37 +20,6 @@ constexpr std::size_t kMostDescriptors = 4;
 
 Status system_error(const std::string& what) {
   return Status(Code::not_supported, what + ": " + std::strerror(errno));
-}
-
-/// In the order in which they are looked for; processes may differ in what they know.
-std::vector<std::string> folders() {
-  std::vector<std::string> all;
-  const auto runtime = env::get("XDG_RUNTIME_DIR");
-  // The name of a socket has some 30 characters and must fit into a sockaddr_un.
-  if (runtime && !runtime->empty() && runtime->size() < 60) all.push_back(*runtime + "/ember");
-  all.push_back("/tmp/ember-" + std::to_string(geteuid()));
-  return all;
-}
-
-/// Makes the folder if need be. It must be the user's own and closed to others.
-Status check_folder(const std::string& folder) {
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    return system_error("sharing needs the folder " + folder);
-  const File open_folder(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat about {};
-  if (!open_folder || fstat(open_folder.get(), &about) != 0)
-    return system_error("sharing needs the folder " + folder);
-  if (about.st_uid != geteuid() || (about.st_mode & 077) != 0) {
-    char text[96];
-    std::snprintf(text, sizeof text, ", expected user %u's own, closed to others (0700)",
-                  static_cast<unsigned>(geteuid()));
-    char found[64];
-    std::snprintf(found, sizeof found, " belongs to user %u with mode %04o",
-                  static_cast<unsigned>(about.st_uid),
-                  static_cast<unsigned>(about.st_mode) & 07777U);
-    return Status(Code::not_permitted, "sharing: the folder " + folder + found + text);
-  }
-  return {};
 }
 
 std::string name_of(const Process& process) {
@@ -83,17 +50,17 @@ const sockaddr* generic(const sockaddr_un& address) noexcept {
 }
 
 Status listen_in(const std::string& folder, const Process& self, File& out) {
-  EMBER_TRY(check_folder(folder));
   File made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made) return system_error("sharing needs a socket");
+  if (!made) return system_error("a socket");
   const std::string path = folder + "/" + name_of(self);
   sockaddr_un address{};
-  if (!address_of(path, address)) return Status(Code::not_supported, "sharing: " + path);
+  if (!address_of(path, address))
+    return Status(Code::not_supported, "the name of the socket is too long: " + path);
   (void)unlink(path.c_str());  // nobody else can have this name
   if (bind(made.get(), generic(address), sizeof address) != 0)
-    return system_error("sharing needs the socket " + path);
+    return system_error("the socket " + path);
   if (listen(made.get(), 256) != 0) {
-    Status status = system_error("sharing needs the socket " + path);
+    Status status = system_error("the socket " + path);
     (void)unlink(path.c_str());
     return status;
   }
@@ -119,22 +86,18 @@ Met connect_in(const std::string& folder, const Process& process, File& out) {
 }  // namespace
 
 Status listen_here(const Process& self, File& out) {
-  Status status;
-  for (const std::string& folder : folders()) {
-    status = listen_in(folder, self, out);
-    // A folder that belongs to somebody else is to be looked into, not passed over.
-    if (status.ok() || status.code() == Code::not_permitted) break;
-  }
-  return status;
+  const Status status =
+      in_private_folder([&](const std::string& folder) { return listen_in(folder, self, out); });
+  return status.ok() ? status : Status(status.code(), "sharing: " + status.detail());
 }
 
 void remove_socket(const Process& process) noexcept {
-  for (const std::string& folder : folders())
+  for (const std::string& folder : private_folders())
     (void)unlink((folder + "/" + name_of(process)).c_str());
 }
 
 void sweep_sockets() noexcept {
-  for (const std::string& folder : folders()) {
+  for (const std::string& folder : private_folders()) {
     DIR* listing = opendir(folder.c_str());
     if (listing == nullptr) continue;
     while (const dirent* entry = readdir(listing)) {  // NOLINT: the listing is this call's own
@@ -149,7 +112,7 @@ Met connect_to(const Process& process, int milliseconds, File& out) {
   constexpr int kStep = 5;
   for (int waited = 0;; waited += kStep) {
     Met met = Met::gone;
-    for (const std::string& folder : folders()) {
+    for (const std::string& folder : private_folders()) {
       met = connect_in(folder, process, out);
       if (met != Met::gone) break;
     }

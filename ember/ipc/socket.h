@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/file.h"
 #include "ember/base/status.h"
-#include "ember/ipc/file.h"
 #include "ember/ipc/process.h"
 
 namespace ember::inline v0::ipc {

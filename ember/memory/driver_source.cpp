@@ -1,5 +1,7 @@
 #include "ember/memory/driver_source.h"
 
+#include <utility>
+
 #include "ember/runtime/device.h"
 #include "ember/runtime/runtime.h"
 
@@ -60,6 +62,13 @@ Status DriverSegmentSource::free(std::uint32_t epoch, void* pointer) noexcept {
 }
 Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
   return made().memory_info(device_, out);
+}
+
+Status DriverSegmentSource::processes(std::vector<driver::GpuProcess>& out) noexcept {
+  driver::GpuProcesses found;
+  EMBER_TRY(made().device_processes(device_, found));
+  out = std::move(found.processes);
+  return {};
 }
 
 std::uint32_t DriverPinnedSource::epoch() noexcept {

@@ -29,6 +29,7 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
   Status allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
   Status free(std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(driver::MemoryInfo& out) noexcept override;
+  Status processes(std::vector<driver::GpuProcess>& out) noexcept override;
 
  private:
   int device_;

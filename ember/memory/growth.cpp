@@ -1,4 +1,6 @@
 // The allocator and the device: growing, giving back, and failing.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -141,6 +143,8 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
   what.segment = request.pool->back_end.segment_bytes(request.size);
   what.requested = request.requested;
   (void)source_.memory_info(what.info);  // zeros say that not even this could be found out
+  what.self = static_cast<std::uint32_t>(getpid());
+  (void)source_.processes(what.processes);
   what.could_not_wait = !waiting.ok();
   {
     const MutexLock lock(ledger_.mutex);

@@ -27,6 +27,12 @@ std::string documented_text(const OutOfMemory& what) {
                      ". GPU " + std::to_string(what.device) + " has a total capacity of " +
                      format_bytes(what.info.total) + " of which " + format_bytes(what.info.free) +
                      " is free. ";
+  for (const driver::GpuProcess& process : what.processes) {
+    if (process.bytes == driver::GpuProcess::kUnknown) continue;
+    text += (process.pid == what.self ? std::string("Including non-PyTorch memory, this process")
+                                      : "Process " + std::to_string(process.pid)) +
+            " has " + format_bytes(process.bytes) + " memory in use. ";
+  }
   if (what.limit) text += format_bytes(*what.limit) + " allowed; ";
   return text + "Of the allocated memory " + format(what.allocated) +
          " is allocated by PyTorch, and " + format(what.reserved - what.allocated) +

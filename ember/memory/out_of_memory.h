@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ember/driver/handles.h"
+#include "ember/driver/telemetry.h"
 
 namespace ember::inline v0::memory {
 
@@ -17,7 +18,9 @@ struct OutOfMemory {
   std::size_t segment = 0;    ///< what was asked of the device
   std::size_t requested = 0;  ///< what the user asked for
   driver::MemoryInfo info;
-  std::optional<std::size_t> limit;  ///< of this process, if a fraction was set
+  std::uint32_t self = 0;                     ///< this process
+  std::vector<driver::GpuProcess> processes;  ///< who holds memory of the device, if known
+  std::optional<std::size_t> limit;           ///< of this process, if a fraction was set
   std::int64_t allocated = 0;
   std::int64_t reserved = 0;
 

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
+#include "ember/driver/telemetry.h"
 
 namespace ember::inline v0::memory {
 
@@ -48,6 +50,10 @@ class SegmentSource : public EventSource {
   /// Gives back what allocate returned. May block until the device no longer uses it.
   virtual Status free(std::uint32_t epoch, void* pointer) noexcept = 0;
   virtual Status memory_info(driver::MemoryInfo& out) noexcept = 0;
+  /// Who holds memory of the device, this process among them.
+  virtual Status processes(std::vector<driver::GpuProcess>& /*out*/) noexcept {
+    return Code::not_supported;
+  }
 };
 
 /// Raw page-locked host memory.

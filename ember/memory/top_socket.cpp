@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,9 +11,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
-#include "ember/base/env.h"
 #include "ember/base/error.h"
+#include "ember/base/file.h"
+#include "ember/base/private_folder.h"
 
 namespace ember::inline v0::cuda::top {
 namespace {
@@ -25,22 +26,6 @@ constexpr std::size_t kLongestAnswer = std::size_t{64} << 10;
 constexpr const char* kEnding = ".top";
 
 std::string reason() { return std::strerror(errno); }
-
-/// Closes a descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 void limit_waits(int socket) {
   timeval limit{};
@@ -65,42 +50,32 @@ bool address_of(const std::string& path, sockaddr_un& out) {
   return true;
 }
 
-void require_private(const std::string& path) {
-  struct stat found {};
-  if (lstat(path.c_str(), &found) != 0)
-    throw Error("top: " + path + " cannot be looked at: " + reason());
-  if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 077) != 0)
-    throw Error("top: " + path + " is no folder that only this user can enter");
-}
-
 }  // namespace
 
-std::string folder() {
-  const auto runtime = env::get("XDG_RUNTIME_DIR");
-  if (runtime && !runtime->empty()) return *runtime + "/ember";
-  return std::string(P_tmpdir) + "/ember-" + std::to_string(geteuid());
-}
+std::string folder() { return private_folders().front(); }
 
 int listen_for_questions(std::string& path) {
-  const std::string place = folder();
-  if (mkdir(place.c_str(), 0700) != 0 && errno != EEXIST)
-    throw Error("top: " + place + " cannot be made: " + reason());
-  require_private(place);
-  // Numbers of processes come again, also those of other containers that see the folder.
-  path = place + "/" + std::to_string(getpid()) + "-" +
-         std::to_string(Clock::now().time_since_epoch().count()) + kEnding;
-  sockaddr_un address{};
-  if (!address_of(path, address)) throw Error("top: " + path + " is too long for a socket");
-  Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (listener.get() < 0 ||
-      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listener.get(), 16) != 0)
-    throw Error("top: " + path + " cannot be made: " + reason());
+  File listener;
+  const Status status = in_private_folder([&](const std::string& place) {
+    // Numbers of processes come again, also those of other containers that see the folder.
+    path = place + "/" + std::to_string(getpid()) + "-" +
+           std::to_string(Clock::now().time_since_epoch().count()) + kEnding;
+    sockaddr_un address{};
+    if (!address_of(path, address))
+      return Status(Code::not_supported, path + " is too long for a socket");
+    listener = File(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!listener ||
+        bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener.get(), 16) != 0)
+      return Status(Code::not_supported, path + " cannot be made: " + reason());
+    return Status();
+  });
+  if (!status.ok()) throw Error("top: " + status.detail());
   return listener.release();
 }
 
 bool answer_one(int listener, std::string (*answer)()) {
-  const Descriptor asker(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  const File asker(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   if (asker.get() < 0) return errno == EINTR || errno == ECONNABORTED || errno == EMFILE;
   if (!is_trusted(asker.get())) return true;
   limit_waits(asker.get());
@@ -115,22 +90,22 @@ bool answer_one(int listener, std::string (*answer)()) {
 
 std::vector<std::string> sockets() {
   std::vector<std::string> found;
-  const std::string place = folder() + "/";
-  DIR* opened = opendir(place.c_str());
-  if (opened == nullptr) return found;
-  while (const dirent* entry = readdir(opened)) {  // NOLINT(concurrency-mt-unsafe): its own DIR
-    const std::string name = entry->d_name;
-    if (name.size() > std::strlen(kEnding) && name.ends_with(kEnding))
-      found.push_back(place + name);
+  for (const std::string& place : private_folders()) {
+    DIR* opened = opendir(place.c_str());
+    if (opened == nullptr) continue;
+    while (const dirent* entry = readdir(opened)) {  // NOLINT(concurrency-mt-unsafe): its own DIR
+      std::string path = place + "/" + entry->d_name;
+      if (path.ends_with(kEnding)) found.push_back(std::move(path));
+    }
+    closedir(opened);
   }
-  closedir(opened);
   std::sort(found.begin(), found.end());
   return found;
 }
 
 std::optional<std::string> ask(const std::string& path) {
   sockaddr_un address{};
-  const Descriptor asking(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const File asking(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (asking.get() < 0 || !address_of(path, address)) return {};
   limit_waits(asking.get());
   if (connect(asking.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {

@@ -7,7 +7,7 @@
 
 namespace ember::inline v0::cuda::top {
 
-/// The folder of the sockets.
+/// The folder of the sockets, unless none can be made there: /tmp has one then.
 std::string folder();
 
 /// Makes a socket there that is this process's own, and the folder if there is none. Error if the

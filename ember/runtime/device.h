@@ -99,8 +99,9 @@ class EMBER_API DeviceArg {
   Device device_{Device::Type::cuda};
 };
 
-/// Chooses simulated devices for this process, whatever EMBER_DEVICES says. Only before the first
-/// use of a device: Error afterwards. ValueError unless `count` is 1 to 64 and `memory_bytes` (of
+/// Chooses simulated devices for this process, whatever EMBER_DEVICES says, on the machine that
+/// EMBER_SIM_MACHINE names if it does. Only before the first use of a device: Error afterwards.
+/// ValueError unless `count` is 1 to 64 and `memory_bytes` (of
 /// each) 2 MiB to 1 TiB.
 EMBER_API void simulate(int count,
                         std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
@@ -110,7 +111,9 @@ EMBER_API void simulate(int count,
 ///   Error           `Cannot re-initialize CUDA in forked subprocess. ...` in a child of a process
 ///                   that had initialised, or whose other threads were initialising, or counting
 ///                   real devices, at the moment of the fork
-///   ValueError      malformed EMBER_DEVICES
+///   ValueError      malformed EMBER_DEVICES or EMBER_SIM_MACHINE, or the machine that this names
+///                   has other devices
+///   Error           that machine cannot be joined
 ///   AssertionError  `Torch not compiled with CUDA enabled`: a build without its CUDA object;
 ///                   `libcudart functions unavailable. ...`: a CUDA object that cannot be opened
 ///   DeferredCudaCallError  a call that was put off until now (random/seed.h) has failed; the
@@ -143,9 +146,33 @@ EMBER_API bool is_available() noexcept;
 /// NVML and the loader are of no use in that child. The answer is constant once initialised.
 EMBER_API int device_count() noexcept;
 
-/// What simulate() asked for in this process: how many devices, and the bytes of each. Nothing if
-/// it was not called: EMBER_DEVICES says then what there is.
-EMBER_API std::optional<std::pair<int, std::uint64_t>> simulated_by_program();
+/// A simulated machine, as another process joins it.
+struct SimulatedMachine {
+  int devices = 0;
+  std::uint64_t memory_bytes = 0;  ///< of each
+  std::string name;
+  std::string folder;  ///< where its record lies
+
+  friend bool operator==(const SimulatedMachine&, const SimulatedMachine&) = default;
+};
+
+/// Makes this process's simulated machine one that other processes can join, with all that the
+/// process holds of it; what EMBER_SIM_MACHINE does by name. From then on limits, what
+/// mem_get_info says, processes and utilization are those of all processes on the machine, which
+/// goes with the last of them. Nothing where devices are not simulated, a variable is malformed, or
+/// in a child of a process that had initialised. Does not initialise. Error if there can be no
+/// record of the machine: it names the file, and says why. May block for ten seconds while another
+/// process joins. Thread-safe, but not beside simulate().
+EMBER_API std::optional<SimulatedMachine> share_simulated_machine();
+
+/// Makes a machine that another process shares this process's: what simulate() does, on that
+/// machine. True if it is now; false, and nothing has changed, if this process uses other devices
+/// already. Error and blocking as above, ValueError for a machine that has other devices.
+EMBER_API bool join_simulated_machine(const SimulatedMachine& machine);
+
+/// For a process that ends without std::exit: the machines that it shares no longer wait for its
+/// end. Does nothing in one that shares none. Never throws.
+EMBER_API void leave_simulated_machine() noexcept;
 
 /// True when devices are simulated. Initialises.
 EMBER_API bool is_simulated();

@@ -87,11 +87,16 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
 }
 
 Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
-  if (state().asked) {
-    out = *state().asked;
-    return {};
-  }
-  return driver::parse_choice(env::get("EMBER_DEVICES"), out);
+  driver::Choice choice;
+  if (state().asked)
+    choice = *state().asked;
+  else
+    EMBER_TRY(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
+  EMBER_TRY(driver::name_machine(env::get("EMBER_SIM_MACHINE"), choice));
+  if (choice.kind == driver::Choice::Kind::simulated && choice.simulated.count == 0)
+    EMBER_TRY(driver::find_simulated(choice.simulated));
+  out = std::move(choice);
+  return {};
 }
 
 /// Told apart from a machine that has no devices.
@@ -124,6 +129,8 @@ constexpr const char* kHowToSimulate =
                     ". Install one if there is an NVIDIA GPU, or use simulated devices (" +
                     kHowToSimulate + ").");
       throw Error("No CUDA GPUs are available: " + detail);
+    case Code::invalid_value: throw ValueError(detail);
+    case Code::not_permitted: throw Error(detail);
     default: throw AcceleratorError(status);
   }
 }
@@ -211,7 +218,8 @@ void on_initialized(void (*hook)()) {
 void simulate(int count, std::uint64_t memory_bytes) {
   driver::Choice choice;
   choice.kind = driver::Choice::Kind::simulated;
-  choice.simulated = {count, memory_bytes};
+  choice.simulated.count = count;
+  choice.simulated.memory_bytes = memory_bytes;
   if (const Status status = driver::check_simulated(choice.simulated); !status.ok())
     throw ValueError("simulate: " + status.detail());
   refuse_bad_fork();
@@ -221,11 +229,39 @@ void simulate(int count, std::uint64_t memory_bytes) {
   state().asked = choice;
 }
 
-std::optional<std::pair<int, std::uint64_t>> simulated_by_program() {
+std::optional<SimulatedMachine> share_simulated_machine() {
+  if (bad_fork) return std::nullopt;
   const MutexLock lock(state().mutex);
-  if (!state().asked) return std::nullopt;
-  return std::pair(state().asked->simulated.count, state().asked->simulated.memory_bytes);
+  driver::Driver* made = driver_if_made();
+  if (made != nullptr && !made->simulated()) return std::nullopt;
+  driver::Choice choice;
+  if (!chosen(choice).ok() || choice.kind != driver::Choice::Kind::simulated) return std::nullopt;
+  driver::SimulatedSpec& spec = choice.simulated;
+  const InPieces while_joining;
+  if (const Status status = driver::share_simulated(spec, made); !status.ok())
+    throw_open_failure(status);
+  state().asked = choice;
+  return SimulatedMachine{spec.count, spec.memory_bytes, spec.machine, spec.folder};
 }
+
+bool join_simulated_machine(const SimulatedMachine& machine) {
+  driver::Choice choice;
+  choice.kind = driver::Choice::Kind::simulated;
+  choice.simulated = {machine.devices, machine.memory_bytes, machine.name, machine.folder};
+  if (const Status status = driver::check_simulated(choice.simulated); !status.ok())
+    throw ValueError("join_simulated_machine: " + status.detail());
+  refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  driver::Driver* made = driver_if_made();
+  if (made != nullptr && !driver::may_share(*made, choice.simulated)) return false;
+  const InPieces while_joining;
+  if (const Status status = driver::share_simulated(choice.simulated, made); !status.ok())
+    throw_open_failure(status);
+  state().asked = choice;
+  return true;
+}
+
+void leave_simulated_machine() noexcept { driver::leave_simulated(); }
 
 void init() {
   active_driver();

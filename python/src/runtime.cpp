@@ -1,5 +1,10 @@
 // ember.cuda: devices.
+#include <nanobind/stl/tuple.h>
+
 #include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "define.h"
@@ -166,7 +171,19 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
       "Chooses simulated devices for this process, before the first use of a device.");
-  m.def("_simulated_by_program", &cuda::simulated_by_program);
+  using Machine = std::tuple<int, std::uint64_t, std::string, std::string>;
+  m.def("_share_machine", []() -> std::optional<Machine> {
+    const auto shared = unlocked([] { return cuda::share_simulated_machine(); });
+    if (!shared) return std::nullopt;
+    return Machine{shared->devices, shared->memory_bytes, shared->name, shared->folder};
+  });
+  m.def("_join_machine", [](const Machine& machine) {
+    const auto& [devices, memory_bytes, name, folder] = machine;
+    return unlocked([&] {
+      return cuda::join_simulated_machine({devices, memory_bytes, name, folder});
+    });
+  });
+  m.def("_leave_machine", [] { unlocked([] { cuda::leave_simulated_machine(); }); });
   m.def(
       "is_simulated", [] { return unlocked([] { return cuda::is_simulated(); }); },
       "Whether devices are simulated. Initialises CUDA.");

@@ -113,6 +113,74 @@ TEST(ParseChoice, RefusesWithVariableValueAndExpectation) {
   }
 }
 
+// ---- EMBER_SIM_MACHINE -------------------------------------------------------------------------
+
+Choice choice_of(Kind kind) {
+  Choice choice;
+  choice.kind = kind;
+  return choice;
+}
+
+TEST(NameMachine, TakesNames) {
+  for (const std::string& name :
+       {std::string("a"), std::string("7"), std::string("Job_7.a-b"), std::string(64, 'x')}) {
+    Choice choice = choice_of(Kind::simulated);
+    const Status status = name_machine(name, choice);
+    EXPECT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(choice.simulated.machine, name);
+    EXPECT_EQ(choice.simulated.count, 1);
+  }
+  Choice choice;
+  ASSERT_TRUE(name_machine("x", choice).ok());
+  EXPECT_EQ(choice.kind, Kind::simulated) << "a machine says itself what it has";
+  EXPECT_EQ(choice.simulated.count, 0);
+}
+
+TEST(NameMachine, IsNobodysWithoutAName) {
+  for (const Kind kind : {Kind::automatic, Kind::cuda, Kind::simulated, Kind::none})
+    for (const Text& text : {Text(), Text("")}) {
+      Choice choice = choice_of(kind);
+      EXPECT_TRUE(name_machine(text, choice).ok());
+      EXPECT_EQ(choice.kind, kind);
+      EXPECT_EQ(choice.simulated.machine, "");
+    }
+}
+
+TEST(NameMachine, KeepsTheMachineOfAChoice) {
+  Choice choice = choice_of(Kind::simulated);
+  choice.simulated.machine = "parents";
+  EXPECT_TRUE(name_machine("other", choice).ok());
+  EXPECT_EQ(choice.simulated.machine, "parents");
+}
+
+TEST(NameMachine, RefusesOtherNames) {
+  for (const std::string& name :
+       {std::string("a/b"), std::string("/"), std::string("."), std::string(".."),
+        std::string(".hidden"), std::string("-x"), std::string("_x"), std::string("a b"),
+        std::string("a\nb"), std::string("a\0b", 3), std::string("\xc3\xa4"), std::string("a*"),
+        std::string(65, 'x')}) {
+    Choice choice = choice_of(Kind::simulated);
+    const Status status = name_machine(name, choice);
+    EXPECT_EQ(status.code(), Code::invalid_value) << name;
+    EXPECT_EQ(status.detail(), "EMBER_SIM_MACHINE='" + name +
+                                   "': expected a name of at most 64 letters, digits, '-', '_' and "
+                                   "'.', which begins with a letter or digit");
+    EXPECT_EQ(choice.simulated.machine, "");
+  }
+}
+
+TEST(NameMachine, RefusesDevicesThatAreNotSimulated) {
+  Choice choice = choice_of(Kind::cuda);
+  Status status = name_machine("x", choice);
+  EXPECT_EQ(status.code(), Code::invalid_value);
+  EXPECT_EQ(status.detail(),
+            "EMBER_SIM_MACHINE='x' names a simulated machine, but EMBER_DEVICES='cuda'; expected "
+            "'sim:N' or 'sim:N@SIZE', or one of the two unset");
+  choice = choice_of(Kind::none);
+  status = name_machine("x", choice);
+  EXPECT_NE(status.detail().find("EMBER_DEVICES='none'"), std::string::npos) << status.detail();
+}
+
 // ---- CUDA_VISIBLE_DEVICES ---------------------------------------------------------------------
 
 const std::vector<std::string> kUuids = {

@@ -128,11 +128,11 @@ class Owner : public testing::Test {
   }
   /// The answer to these bytes; nothing if there is none.
   std::vector<std::uint8_t> say(std::span<const std::uint8_t> message) {
-    ipc::File socket;
+    File socket;
     EXPECT_EQ(ipc::connect_to(good_.record.process(), 2000, socket), ipc::Met::yes);
     EXPECT_TRUE(ipc::send_message(socket, message));
     std::vector<std::uint8_t> reply;
-    std::vector<ipc::File> files;
+    std::vector<File> files;
     EXPECT_TRUE(ipc::await_message(socket, 2000));
     if (!ipc::receive_message(socket, reply, 4096, files)) return {};
     return reply;
@@ -198,8 +198,8 @@ TEST_F(Owner, TakesALeasesNumberOnce) {
 }
 
 TEST_F(Owner, OutlivesThoseThatSayNothing) {
-  std::vector<ipc::File> sockets(200);
-  for (ipc::File& socket : sockets)
+  std::vector<File> sockets(200);
+  for (File& socket : sockets)
     EXPECT_EQ(ipc::connect_to(good_.record.process(), 100, socket), ipc::Met::yes);
   sockets.clear();
   EXPECT_TRUE(test::has_bytes(*ipc::receive(bytes(good_.record)), 1));
@@ -216,7 +216,7 @@ TEST(Folder, OfSomebodyElseIsRefused) {
   const std::string folder = std::string(place) + "/ember";
   ASSERT_EQ(mkdir(folder.c_str(), 0755), 0);
   ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
-  ipc::File socket;
+  File socket;
   const Status status = ipc::listen_here(ipc::this_process(), socket);
   EXPECT_EQ(status.code(), Code::not_permitted);
   EXPECT_NE(status.detail().find("closed to others (0700)"), std::string::npos) << status.detail();

@@ -1,6 +1,7 @@
 // Single behaviours of the caching allocator that the model does not speak of: errors, texts,
 // notifications, resets.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <map>
@@ -125,6 +126,18 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
   EXPECT_TRUE(allocator_.free(large->address()));
   EXPECT_NE(allocate(39 * kMiB), nullptr);
   EXPECT_TRUE(allocator_.free(small->address()));
+}
+
+TEST_F(CachingAllocatorTest, OutOfMemorySaysWhoElseHoldsMemory) {
+  device_.set_processes({{.pid = 1, .bytes = 3 * kMiB},
+                         {.pid = 2},  // the driver does not tell
+                         {.pid = static_cast<std::uint32_t>(getpid()), .bytes = 512}});
+  expect_out_of_memory(
+      200 * kMiB,
+      " is free. Process 1 has 3.00 MiB memory in use. Including non-PyTorch "
+      "memory, this process has 512 bytes memory in use. Of the allocated memory ");
+  allocator_.set_limit(30 * kMiB);
+  expect_out_of_memory(200 * kMiB, "512 bytes memory in use. 30.00 MiB allowed; Of the ");
 }
 
 TEST_F(CachingAllocatorTest, BeyondTheLimitTheDeviceIsNotAsked) {

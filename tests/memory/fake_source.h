@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "ember/memory/caching.h"
 #include "ember/memory/device_allocator.h"
@@ -246,6 +247,14 @@ class FakeDevice : public FakeSource<memory::SegmentSource> {
     out.free = capacity_ - bytes_held();
     return {};
   }
+  Status processes(std::vector<driver::GpuProcess>& out) noexcept override {
+    out = processes_;
+    return {};
+  }
+  void set_processes(std::vector<driver::GpuProcess> processes) { processes_ = processes; }
+
+ private:
+  std::vector<driver::GpuProcess> processes_;
 };
 
 class FakePinned : public FakeSource<memory::PinnedSource> {

@@ -148,7 +148,7 @@ TEST_F(TopDeathTest, IsSilentUnlessAsked) {
 TEST_F(TopDeathTest, RefusesAFolderThatIsOpenToOthers) {
   IN_CHILD({
     ASSERT_EQ(mkdir(folder().c_str(), 0755), 0);
-    EXPECT_ERROR(allow(), Error, "is no folder that only this user can enter");
+    EXPECT_ERROR(allow(), Error, "closed to others (0700)");
     EXPECT_EQ(rmdir(folder().c_str()), 0);
   });
 }

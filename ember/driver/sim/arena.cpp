@@ -85,6 +85,7 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
     const std::size_t wanted = round_up(bytes, kAlignment);
     for (auto range = memory.free_ranges.begin(); range != memory.free_ranges.end(); ++range) {
       if (range->second < wanted) continue;
+      if (memory.shared != nullptr) EMBER_TRY(memory.shared->claim(memory.ordinal, wanted));
       const auto [offset, length] = *range;
       memory.allocations.emplace(offset, Allocation{bytes, epoch});
       memory.free_ranges.erase(range);
@@ -97,6 +98,11 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
   return Status(Code::out_of_memory, "cuda:" + std::to_string(device) + " has no free range of " +
                                          format_bytes(bytes) + " (" + format_bytes(memory.used) +
                                          " of " + format_bytes(most) + " in use)");
+}
+
+void Arena::take_back(Memory& memory, std::size_t bytes) {
+  memory.used -= bytes;
+  if (memory.shared != nullptr) memory.shared->give_back(memory.ordinal, bytes);
 }
 
 void Arena::release(Memory& memory, int device, std::size_t offset, std::size_t bytes) {
@@ -147,7 +153,7 @@ Status Arena::free(int device, std::uint32_t epoch, void* pointer) {
   const std::size_t offset = found->first;
   const std::size_t bytes = round_up(found->second.bytes, kAlignment);
   memory.allocations.erase(found);
-  memory.used -= bytes;
+  take_back(memory, bytes);
   release(memory, device, offset, bytes);
   return {};
 }
@@ -186,7 +192,7 @@ void Arena::clear(Memory& memory, int device) {
       continue;
     }
     const std::size_t bytes = round_up(each->second.bytes, kAlignment);
-    memory.used -= bytes;
+    take_back(memory, bytes);
     release(memory, device, each->first, bytes);
     each = memory.allocations.erase(each);
   }
@@ -195,7 +201,34 @@ void Arena::clear(Memory& memory, int device) {
 MemoryInfo Arena::info(int device) const {
   const Memory& memory = memory_of(device);
   const std::shared_lock lock(memory.mutex);
-  return {bytes_ - context_bytes(bytes_) - memory.used, bytes_};
+  if (memory.shared == nullptr) return {bytes_ - context_bytes(bytes_) - memory.used, bytes_};
+  const std::uint64_t used = memory.shared->used(memory.ordinal);
+  return {used < bytes_ ? bytes_ - static_cast<std::size_t>(used) : 0, bytes_};
+}
+
+void Arena::share(int device, SharedMachine& machine, int ordinal) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  machine.add(ordinal, memory.used + (memory.context ? context_bytes(bytes_) : 0));
+  memory.shared = &machine;
+  memory.ordinal = ordinal;
+}
+
+Status Arena::make_context(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  if (memory.context) return {};
+  if (memory.shared != nullptr)
+    EMBER_TRY(memory.shared->claim(memory.ordinal, context_bytes(bytes_)));
+  memory.context = true;
+  return {};
+}
+
+void Arena::end_context(int device) {
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  if (std::exchange(memory.context, false) && memory.shared != nullptr)
+    memory.shared->give_back(memory.ordinal, context_bytes(bytes_));
 }
 
 int Arena::owner(const void* pointer) const noexcept {

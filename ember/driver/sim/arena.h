@@ -18,6 +18,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/imports.h"
+#include "ember/driver/sim/shared_machine.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -44,7 +45,17 @@ class Arena {
   /// have found is given to anybody else by a reset.
   void enter(int device);
   void leave(int device);
+  /// What is free and what there is. On a machine that processes share, free is what all of them
+  /// leave.
   MemoryInfo info(int device) const;
+
+  /// From now on what is taken of a device is taken of that one of a machine that processes share,
+  /// with what was taken so far.
+  void share(int device, SharedMachine& machine, int ordinal);
+  /// The process makes a context on the device, or has one: takes its memory on a shared machine,
+  /// where processes without a context hold none. Elsewhere it is always counted.
+  Status make_context(int device);
+  void end_context(int device);
 
   /// The owner of a device address; -1 for every other address.
   int owner(const void* pointer) const noexcept;
@@ -78,8 +89,11 @@ class Arena {
     std::map<std::size_t, Allocation> allocations;   // by offset
     std::size_t used = 0;
     std::uint32_t epoch = 0;
-    int others_inside = 0;  // tasks of other devices
-    bool to_clear = false;  // the last of them has to
+    bool context = false;
+    SharedMachine* shared = nullptr;  // of which the memory is a part
+    int ordinal = 0;                  // of the device there
+    int others_inside = 0;            // tasks of other devices
+    bool to_clear = false;            // the last of them has to
   };
 
   Memory& memory_of(int device) const { return *memories_[static_cast<std::size_t>(device)]; }
@@ -90,6 +104,7 @@ class Arena {
   Status find_to_free(int device, const Memory& memory, std::uint32_t epoch, const void* pointer,
                       std::map<std::size_t, Allocation>::const_iterator& out) const;
   Status make_backing(int device, Memory& memory);
+  void take_back(Memory& memory, std::size_t bytes);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
   void clear(Memory& memory, int device);
 

@@ -86,7 +86,10 @@ struct Machine {
   std::vector<Peers> peers;                // by device: whose memory it may touch
   Exit exit;
   std::atomic<int> running{0};  // tasks in progress
-  Mutex peers_mutex;            // held while access is granted or a reset takes it back
+  // The machine of which this is a part, if processes share one. It is never destroyed.
+  std::atomic<SharedMachine*> shared{nullptr};
+  // Held while access is granted, a context is made, or a reset takes them back.
+  Mutex peers_mutex;
 };
 
 /// The memory that one task of a device touches. What it has found of other devices, and of other

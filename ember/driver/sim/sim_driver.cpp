@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
@@ -50,13 +51,60 @@ int count_simulated(const SimulatedSpec& spec) {
   return static_cast<int>(visible_simulated(spec).size());
 }
 
-std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec) {
+Status make_simulated(const SimulatedSpec& spec, std::unique_ptr<Driver>& out) {
+  sim::SharedMachine* shared = nullptr;
+  if (SimulatedSpec place = spec; !spec.machine.empty()) EMBER_TRY(sim::live_on(place, shared));
   auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec));
+  if (shared != nullptr) driver->share(*shared);
   // Work in flight must not run into the destruction of the program's static objects.
   if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
   stopped_at_exit = driver.get();
-  return driver;
+  out = std::move(driver);
+  return {};
 }
+
+bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
+  if (&driver != stopped_at_exit) return false;
+  const SimulatedSpec& its = stopped_at_exit->spec();
+  const sim::SharedMachine* shared = stopped_at_exit->shared();
+  return its.count == spec.count && its.memory_bytes == spec.memory_bytes &&
+         (shared == nullptr || shared->path() == sim::record_path(spec.folder, spec.machine));
+}
+
+Status share_simulated(SimulatedSpec& spec, Driver* driver) {
+  sim::SimDriver* made = driver == stopped_at_exit ? stopped_at_exit : nullptr;
+  const sim::SharedMachine* shared = made != nullptr ? made->shared() : nullptr;
+  if (shared == nullptr) {
+    if (made != nullptr) {  // what it has, whatever the environment says by now
+      spec.count = made->spec().count;
+      spec.memory_bytes = made->spec().memory_bytes;
+    }
+    sim::SharedMachine* joined = nullptr;
+    EMBER_TRY(sim::live_on(spec, joined));
+    if (made != nullptr) made->share(*joined);
+    shared = joined;
+  }
+  spec = shared->spec();
+  // Such as by what cleans up /tmp: who came now would live on another machine of that name.
+  if (!shared->file().still_there())
+    return Status(Code::not_permitted, "simulated machine '" + spec.machine + "': its record " +
+                                           shared->path() +
+                                           " was removed, so no other process can join it");
+  return {};
+}
+
+Status find_simulated(SimulatedSpec& spec) {
+  Status status = sim::look_at(spec, [&](const sim::RecordFile& file) {
+    spec.count = file.spec().count;
+    spec.memory_bytes = file.spec().memory_bytes;
+  });
+  if (status.code() != Code::not_ready) return status;
+  return Status(Code::invalid_value, "EMBER_SIM_MACHINE='" + spec.machine +
+                                         "': there is no such machine yet; EMBER_DEVICES='sim:N' "
+                                         "or 'sim:N@SIZE' makes one");
+}
+
+void leave_simulated() { sim::leave_machines(); }
 
 namespace sim {
 
@@ -64,6 +112,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
     // Never destroyed: workers use it until the process ends.
     : machine_(*new Machine(static_cast<int>(visible.size()),
                             static_cast<std::size_t>(spec.memory_bytes))),
+      spec_(spec),
       process_(getpid()) {
   for (std::size_t i = 0; i < visible.size(); ++i) {
     devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
@@ -98,9 +147,31 @@ Status SimDriver::check_device(int device) const noexcept {
 
 Status SimDriver::enter(int device) noexcept {
   EMBER_TRY(check_device(device));
-  DeviceState& state = at(device);
-  if (!state.active.load(std::memory_order_relaxed)) state.active = true;
+  if (!at(device).active.load(std::memory_order_relaxed)) EMBER_TRY(make_context(device));
   return machine_.health_of(device).fault();
+}
+
+Status SimDriver::make_context(int device) noexcept {
+  const MutexLock lock(machine_.peers_mutex);
+  if (Status status = machine_.arena.make_context(device); !status.ok())
+    return Status(status.code(), "cuda:" + std::to_string(device) +
+                                     " has no room for the context " +
+                                     "of this process: " + status.detail());
+  at(device).active = true;
+  return {};
+}
+
+void SimDriver::share(SharedMachine& machine) {
+  const MutexLock lock(machine_.peers_mutex);
+  if (machine_.shared.load() != nullptr) return;
+  for (int device = 0; device < device_count(); ++device) {
+    const int ordinal = at(device).ordinal;
+    machine_.arena.share(device, machine, ordinal);
+    RecordMeters& meters = machine.meters(ordinal);
+    machine_.activity_of(device).busy.move_to(meters.busy);
+    machine_.activity_of(device).memory.move_to(meters.memory);
+  }
+  machine_.shared.store(&machine);
 }
 
 Status SimDriver::device_properties(int device, DeviceProperties& out) noexcept {
@@ -112,7 +183,7 @@ Status SimDriver::device_properties(int device, DeviceProperties& out) noexcept 
   properties.major = 9;
   properties.minor = 0;
   properties.multi_processor_count = 132;
-  properties.total_memory = machine_.arena.info(device).total;
+  properties.total_memory = static_cast<std::size_t>(spec_.memory_bytes);
   properties.max_threads_per_multi_processor = 2048;
   properties.max_threads_per_block = 1024;
   properties.regs_per_multiprocessor = 65536;
@@ -204,6 +275,7 @@ Status SimDriver::device_reset(int device) noexcept {
       machine_.peers[other].allowed[device] = false;
     }
     state.active = false;
+    machine_.arena.end_context(device);
   }
   machine_.arena.begin_epoch(device, epoch);
   // Work of the new epoch may be queued behind these tails already. What waits for other streams

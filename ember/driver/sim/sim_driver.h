@@ -80,6 +80,13 @@ class SimDriver final : public Driver {
   Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                    Ref<const Context> keep) noexcept override;
 
+  /// What it was made of: all devices, whatever is visible.
+  const SimulatedSpec& spec() const noexcept { return spec_; }
+  /// Makes the devices those of a machine that processes share, with what they hold; it must have
+  /// as many. Once for each driver: a second call does nothing.
+  void share(SharedMachine& machine);
+  /// That machine, or null.
+  const SharedMachine* shared() const noexcept { return machine_.shared.load(); }
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
 
@@ -100,8 +107,10 @@ class SimDriver final : public Driver {
   Status check_device(int device) const noexcept;
   /// The same, as telemetry words it.
   Status check_visible(int device) const noexcept;
-  /// The device exists and is healthy; marks it as used.
+  /// The device exists and is healthy; marks it as used. Code::out_of_memory if other processes
+  /// leave no room for a context.
   Status enter(int device) noexcept;
+  Status make_context(int device) noexcept;
   /// The stream of a live handle, whether its device is healthy or not.
   Status find(StreamHandle handle, Stream*& out) noexcept;
   /// The same, and the device is healthy.
@@ -141,6 +150,7 @@ class SimDriver final : public Driver {
   static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);
 
   Machine& machine_;
+  const SimulatedSpec spec_;
   const pid_t process_;
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "ember/driver/open.h"
 #include "ember/driver/sim/sim_driver.h"
@@ -47,18 +48,39 @@ Status find_visible(const SimulatedSpec& spec, int device, int& ordinal) {
   return {};
 }
 
+/// What other processes do on the machine that a process would join. Nothing where it is not
+/// shared, or nobody lives on it.
+Status look_if_shared(const SimulatedSpec& spec,
+                      const std::function<void(const sim::RecordFile&)>& look) {
+  if (spec.machine.empty()) return {};
+  Status status = sim::look_at(spec, [&](const sim::RecordFile& file) {
+    // With other devices it is not joined, as is said there.
+    if (file.spec().count == spec.count) look(file);
+  });
+  return status.code() == Code::not_ready ? Status() : status;
+}
+
 }  // namespace
 
 Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out) {
   int ordinal = 0;
   EMBER_TRY(find_visible(spec, device, ordinal));
-  out = read(sensor, 0, 0);
+  double busy = 0;
+  double memory = 0;
+  EMBER_TRY(look_if_shared(spec, [&](const sim::RecordFile& file) {
+    busy = file.share(ordinal, &sim::RecordMeters::busy);
+    memory = file.share(ordinal, &sim::RecordMeters::memory);
+  }));
+  out = read(sensor, busy, memory);
   return {};
 }
 
 Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out) {
   GpuProcesses found;
   EMBER_TRY(find_visible(spec, device, found.machine_index));
+  EMBER_TRY(look_if_shared(spec, [&](const sim::RecordFile& file) {
+    found.processes = file.processes(found.machine_index);
+  }));
   out = std::move(found);
   return {};
 }
@@ -74,6 +96,12 @@ Status SimDriver::check_visible(int device) const noexcept {
 
 Status SimDriver::device_sensor(int device, Sensor sensor, int& out) noexcept {
   EMBER_TRY(check_visible(device));
+  if (const SharedMachine* shared = machine_.shared.load()) {
+    const int ordinal = at(device).ordinal;
+    out = read(sensor, shared->share(ordinal, &RecordMeters::busy),
+               shared->share(ordinal, &RecordMeters::memory));
+    return {};
+  }
   DeviceActivity& activity = machine_.activity_of(device);
   out = read(sensor, activity.busy.share(), activity.memory.share());
   return {};
@@ -83,9 +111,10 @@ Status SimDriver::device_processes(int device, GpuProcesses& out) noexcept {
   EMBER_TRY(check_visible(device));
   GpuProcesses found;
   found.machine_index = at(device).ordinal;
-  // A simulated machine is this process's own.
   const MemoryInfo memory = machine_.arena.info(device);
-  if (at(device).active || memory.free < memory.total)
+  if (const SharedMachine* shared = machine_.shared.load())
+    found.processes = shared->processes(found.machine_index);
+  else if (at(device).active || memory.free < memory.total)
     found.processes.push_back({.pid = static_cast<std::uint32_t>(process_),
                                .bytes = static_cast<std::uint64_t>(memory.total - memory.free)});
   out = std::move(found);

@@ -4,7 +4,8 @@ Tensors of the CPU and of devices arrive as the same memory, not as copies; a te
 is not shared (``share_memory_``) is copied to shared memory when it is sent. What a message holds
 besides tensors and events is pickled by Python: receive only from processes that you trust.
 
-Children see the devices that this process sees, also after ``ember.cuda.simulate``. Use the start
+Children see the devices that this process sees, also after ``ember.cuda.simulate``. Simulated ones
+are those of one machine: what a child holds of a device, this process does not get. Use the start
 methods "spawn" or "forkserver" with devices: a child that is forked after their first use cannot use
 them.
 """
@@ -69,22 +70,27 @@ class _JoinableQueue(_PicklesInPut, _queues.JoinableQueue):  # type: ignore[type
     pass
 
 
-def _start_on(machine: tuple[int, int] | None, function: _typing.Any,
-              arguments: _typing.Any) -> _typing.Any:
+def _start_on(machine: _typing.Any, function: _typing.Any, arguments: _typing.Any) -> _typing.Any:
     """In a child, before anything that may hold a tensor is unpickled."""
-    if machine is not None and not _cuda.is_initialized():
-        _cuda.simulate(*machine)
+    if machine is not None:
+        _cuda._join_machine(machine)
     return function(*arguments)
 
 
 class _SameMachine:
-    """A process that sees the devices of the one that started it."""
+    """A process that sees the devices of the one that started it: simulated ones are those of one
+    machine, on which both have a part."""
 
     def __reduce_ex__(self, protocol: _typing.Any) -> _typing.Any:
         reduced: _typing.Any = super().__reduce_ex__(protocol)
         function, arguments, *rest = reduced
-        machine = _cuda._simulated_by_program()
-        return (_start_on, (machine, function, arguments), *rest)
+        return (_start_on, (_cuda._share_machine(), function, arguments), *rest)
+
+    def _bootstrap(self, parent_sentinel: _typing.Any = None) -> _typing.Any:
+        try:
+            return super()._bootstrap(parent_sentinel)  # type: ignore[misc]
+        finally:
+            _cuda._leave_machine()  # what is forked ends by os._exit
 
 
 class _Context:
@@ -108,8 +114,13 @@ class _Context:
         return _JoinableQueue(maxsize, ctx=self.get_context())
 
 
-class ForkProcess(_context.ForkProcess):
+class ForkProcess(_SameMachine, _context.ForkProcess):
     """A process that is forked."""
+
+    @staticmethod
+    def _Popen(process_obj: _typing.Any) -> _typing.Any:
+        _cuda._share_machine()  # before the fork, by which the child knows it
+        return _context.ForkProcess._Popen(process_obj)
 
 
 class SpawnProcess(_SameMachine, _context.SpawnProcess):

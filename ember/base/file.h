@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace ember::inline v0::ipc {
+namespace ember::inline v0 {
 
 class File {
  public:
@@ -21,10 +21,12 @@ class File {
   }
 
   int get() const noexcept { return descriptor_; }
+  /// The descriptor, which is the caller's from now on.
+  int release() noexcept { return std::exchange(descriptor_, -1); }
   explicit operator bool() const noexcept { return descriptor_ >= 0; }
 
  private:
   int descriptor_ = -1;
 };
 
-}  // namespace ember::inline v0::ipc
+}  // namespace ember::inline v0

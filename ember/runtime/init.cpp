@@ -77,7 +77,7 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   // What this one guards is only written by simulate() and by hooks, which nobody calls beside a
   // fork.
   renew_in_child(state().mutex);
-  detail::renew_observer_lock();
+  detail::renew_observer_locks();
   const bool had_driver = detail::the_driver.exchange(nullptr) != nullptr;
   const bool pieces = in_pieces.exchange(false);
   if (!had_driver && !pieces) return;

@@ -58,10 +58,11 @@ TEST(Observer, SeesStreamsEventsAndWork) {
   other.synchronize();
   synchronize();
   event = Event();
-  EXPECT_EQ(recorder.take_names(),
-            (Names{"kernel_launched", "event_created", "event_recorded", "event_waited",
-                   "event_synchronized", "filled", "copied", "host_function_queued",
-                   "stream_synchronized", "device_synchronized", "event_destroyed"}));
+  EXPECT_EQ(
+      recorder.take_names(),
+      (Names{"kernel_launched", "event_created", "event_recorded", "event_waited", "wait_began",
+             "event_synchronized", "filled", "copied", "host_function_queued", "wait_began",
+             "stream_synchronized", "wait_began", "device_synchronized", "event_destroyed"}));
 }
 
 TEST(Observer, IsToldTheDetails) {
@@ -105,7 +106,7 @@ TEST(Observer, IsNotToldWhatItDoesItself) {
   set_observer(&nosy);
   synchronize();
   EXPECT_EQ(set_observer(nullptr), &nosy);
-  EXPECT_EQ(nosy.calls, 1);
+  EXPECT_EQ(nosy.calls, 2);  // that a wait began, and that it is over
 }
 
 TEST(Observer, HasNoCallInProgressOnceItLeft) {

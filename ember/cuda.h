@@ -17,4 +17,5 @@
 #include "ember/runtime/stream.h"
 #include "ember/runtime/telemetry.h"
 #include "ember/runtime/work.h"
+#include "ember/sanitizer/sanitizer.h"
 #include "ember/version.h"

@@ -56,6 +56,7 @@ NB_MODULE(_C, m) {
   bind_nvtx(cuda);
   bind_telemetry(cuda);
   bind_top(cuda);
+  bind_sanitizer(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
 }

@@ -13,13 +13,14 @@ from ember._C.cuda import (_host_function as _host_function, _is_in_bad_fork as 
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
 import ember.cuda._gpu_trace
+import ember.cuda._sanitizer
 import ember.cuda._utils
 import ember.cuda.comm
 import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
-from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, nvtx as nvtx,
-                        random as random, streams as streams)
+from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
+                        comm as comm, nvtx as nvtx, random as random, streams as streams)
 
 
 

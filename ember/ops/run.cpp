@@ -38,6 +38,15 @@ cuda::Access access(const Tensor& tensor, bool writes) {
   return made;
 }
 
+/// Work of devices may use the same memory: what an observer has to say of that is thrown.
+void tell_host_access(const char* name, std::span<const cuda::Access> accesses) {
+  cuda::notify({.kind = cuda::Activity::Kind::host_accessed,
+                .name = name,
+                .accesses = accesses,
+                .accesses_known = true});
+  cuda::detail::throw_failure();
+}
+
 }  // namespace
 
 void refuse_epochs(Device device) {
@@ -58,12 +67,8 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
     }
     return;
   }
-  // Work of devices may use the same memory.
   if (accesses.data() != nullptr) [[unlikely]]
-    cuda::notify({.kind = cuda::Activity::Kind::host_accessed,
-                  .name = kernel.name.c_str(),
-                  .accesses = accesses,
-                  .accesses_known = true});
+    tell_host_access(kernel.name.c_str(), accesses);
   const Status status = run_here(kernel, params);
   if (!status.ok()) throw Error(std::string(kernel.name.c_str()) + ": " + status.text());
 }
@@ -117,10 +122,7 @@ void host_reads(const char* name, const Tensor& tensor) {
   if (!cuda::observed()) [[likely]]
     return;
   const cuda::Access read = reads(tensor);
-  cuda::notify({.kind = cuda::Activity::Kind::host_accessed,
-                .name = name,
-                .accesses = {&read, 1},
-                .accesses_known = true});
+  tell_host_access(name, {&read, 1});
 }
 
 cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }

@@ -167,7 +167,7 @@ void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Strea
 }
 
 void host_function(std::function<void()> function, const Stream& stream) {
-  host_function(std::move(function), stream, {});
+  host_function(std::move(function), stream, std::span<const Access>());
 }
 
 void host_function(std::function<void()> function, const Stream& stream,

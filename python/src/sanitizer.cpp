@@ -2,8 +2,11 @@
 // themselves are in that file; what they find is found here.
 #include "ember/sanitizer/sanitizer.h"
 
+#include <nanobind/stl/tuple.h>
+
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "define.h"

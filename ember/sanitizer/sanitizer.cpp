@@ -175,8 +175,9 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-/// EMBER_SANITIZER and TORCH_CUDA_SANITIZER: docs/environment.md.
-void enable_as_the_environment_says() {
+}  // namespace
+
+void detail::watch_as_asked() {
   const std::string own = env::get("EMBER_SANITIZER").value_or("");
   const bool asked = !own.empty() && own != "0";
   if (asked && own != "1" && own != "continue")
@@ -188,10 +189,6 @@ void enable_as_the_environment_says() {
   options.suppressed = split(env::get("EMBER_SANITIZER_SUPPRESS").value_or(""));
   enable_sanitizer(std::move(options));
 }
-
-[[maybe_unused]] const bool asked_at_load = (on_initialized(&enable_as_the_environment_says), true);
-
-}  // namespace
 
 void enable_sanitizer(SanitizerOptions options) {
   const MutexLock lock(enabling);

@@ -1,5 +1,6 @@
-// What the stream sanitizer adds to a call, after a million operations and at a depth of twenty calls:
-// each row beside the same calls with nobody watching. "Raw" is the call that nobody watches.
+// What the stream sanitizer adds to a call, after a million operations and at a depth of twenty
+// calls: each row beside the same calls with nobody watching. "Raw" is the call that nobody
+// watches.
 #include <cstddef>
 #include <cstdio>
 #include <fstream>

@@ -96,7 +96,8 @@ struct detail::ObserverList {
   }
   /// Calls `change()` under the lock when nobody is telling, and not before.
   template <class Change>
-  static auto quietly(const char* caller, const Change& change) {
+  static auto quietly(const char* caller, const Change& change)
+      EMBER_THREAD_NOTE(no_thread_safety_analysis) {
     if (self.noticing)
       throw Error(std::string(caller) + ": must not be called from within notice()");
     Queue& all = queue();

@@ -60,7 +60,7 @@ Engine::Stream& Engine::enqueue_on(const Activity& activity) {
   return stream;
 }
 
-Operation Engine::operation(const Activity& activity, bool host, Epoch epoch) {
+Operation Engine::operation(const Activity& activity, bool host, Epoch epoch) const {
   Operation made;
   made.kind = activity.kind;
   made.epoch = epoch;
@@ -235,11 +235,6 @@ void Engine::prune() {
     });
   });
   prune_at_ = std::max<std::size_t>(256, 2 * entries_);
-}
-
-std::uint64_t Engine::allocation_stack(const void* address) {
-  const Allocation* const found = shadow_.find(number(address));
-  return found != nullptr ? found->stack : 0;
 }
 
 void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {

@@ -46,8 +46,6 @@ class Engine {
   std::uint64_t exposed() const noexcept { return exposed_; }
   /// Accesses that are kept, for tests of how memory is bounded: about.
   std::size_t entries() const noexcept { return entries_; }
-  /// The call stack with which the allocation was made that an address lies in; 0 if unknown.
-  std::uint64_t allocation_stack(const void* address);
 
  private:
   struct Stream {
@@ -75,7 +73,7 @@ class Engine {
   Host& host_of(std::uint32_t thread);
   /// The stream, which now knows what the thread knows that uses it.
   Stream& enqueue_on(const Activity& activity);
-  Operation operation(const Activity& activity, bool host, Epoch epoch);
+  Operation operation(const Activity& activity, bool host, Epoch epoch) const;
   void work(const Activity& activity, std::vector<Conflict>& out);
   void host_work(const Activity& activity, std::vector<Conflict>& out);
   void access(const Access& access, int argument, const Operation& operation, const Known& known,

@@ -173,7 +173,8 @@ TEST(Observer, ThatDiesIsTakenOut) {
   EXPECT_FALSE(observed());
 }
 
-// Two threads enqueue on one stream: they are seen in the order in which the stream does their work.
+// Two threads enqueue on one stream: they are seen in the order in which the stream does their
+// work.
 TEST(Observer, SeesTheOrderOfTheQueue) {
   constexpr std::uint32_t kEach = 500;
   test::Words<std::uint32_t> log(1 + 2 * kEach);
@@ -182,8 +183,7 @@ TEST(Observer, SeesTheOrderOfTheQueue) {
   const auto enqueue = [&](driver::Name name, std::uint32_t tag) {
     driver::Kernel kernel = test::log_kernel;
     kernel.name = name;
-    for (std::uint32_t i = 0; i < kEach; ++i)
-      launch(stream, kernel, test::LogArgs{log.get(), tag});
+    for (std::uint32_t i = 0; i < kEach; ++i) launch(stream, kernel, test::LogArgs{log.get(), tag});
   };
   std::thread other([&] { enqueue("second", 2); });
   enqueue("first", 1);

@@ -16,8 +16,9 @@ from ember.cuda import _sanitizer as csan
 def run(*parts, **environment):
     """What a process of its own says: the sanitizer stays on once it is."""
     program = "\n".join(map(textwrap.dedent, parts))
+    others = {name: value for name, value in os.environ.items() if "SANITIZER" not in name}
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                          env={**os.environ, **environment}, check=False)
+                          env={**others, **environment}, check=False)
 
 
 RACE = """

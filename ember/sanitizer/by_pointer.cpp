@@ -32,6 +32,11 @@ std::vector<Conflict> ByPointer::launch(const void* stream, std::span<const void
 
 std::uint64_t ByPointer::launched() const noexcept { return state_->launched; }
 
+std::vector<std::uint64_t> ByPointer::kept() const {
+  const auto serials = state_->engine.kept();
+  return {serials.begin(), serials.end()};
+}
+
 void ByPointer::allocate(const void* data) {
   tell({.kind = Kind::segment_freed, .device = 0, .address = data, .bytes = 1});
   tell({.kind = Kind::memory_allocated, .device = 0, .address = data, .bytes = 1, .requested = 1});

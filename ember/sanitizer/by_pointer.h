@@ -2,6 +2,7 @@
 // pointer.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,6 +28,8 @@ class EMBER_API ByPointer {
                                std::span<const void* const> written);
   /// The number of the work that was launched last.
   std::uint64_t launched() const noexcept;
+  /// The numbers of those that later work may run into.
+  std::vector<std::uint64_t> kept() const;
   /// Memory is new there, and whatever happened to what lay there is forgotten.
   void allocate(const void* data);
   /// Anything else that orders: streams, events and waits.

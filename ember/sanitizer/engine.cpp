@@ -237,6 +237,15 @@ void Engine::prune() {
   prune_at_ = std::max<std::size_t>(256, 2 * entries_);
 }
 
+std::set<std::uint64_t> Engine::kept() {
+  std::set<std::uint64_t> serials;
+  (void)shadow_.forget([&](const Entry& entry) {
+    serials.insert(entry.operation.serial);
+    return false;
+  });
+  return serials;
+}
+
 void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
   switch (activity.kind) {
     case Kind::kernel_launched:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Engine {
   std::uint64_t exposed() const noexcept { return exposed_; }
   /// Accesses that are kept, for tests of how memory is bounded: about.
   std::size_t entries() const noexcept { return entries_; }
+  /// Serial numbers of the operations whose accesses are kept, so that they may be named again.
+  std::set<std::uint64_t> kept();
 
  private:
   struct Stream {

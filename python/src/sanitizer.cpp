@@ -60,6 +60,7 @@ void bind_engine(nb::module_& made) {
            "What work on a stream runs into: (pointer, it writes, number of the earlier launch, "
            "that one writes, its stream).");
   rule.def("launched", &ByPointer::launched, "How often launch() was called.");
+  rule.def("kept", &ByPointer::kept, "The numbers of those that later work may run into.");
   rule.def(
       "allocate", [](ByPointer& self, Number data) { self.allocate(pointer(data)); },
       nb::arg("data"), "Memory is new there.");

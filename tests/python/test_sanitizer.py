@@ -158,6 +158,15 @@ def test_handler_knows_memory(handler):
     assert "test_handler_knows_memory" in "".join(error.allocation_stack_trace.format())
 
 
+def test_handler_keeps_what_it_may_name(handler):
+    handler.launch(LEFT, written=[A])
+    for _ in range(3000):
+        assert handler.launch(RIGHT, written=[B]) == []
+    assert len(handler.handler._launches) <= 1000
+    error, = handler.launch(RIGHT, read=[A])
+    assert error.previous_access.seq_num == 1
+
+
 def test_handler_tolerates_what_it_did_not_see(handler, caplog):
     caplog.set_level("INFO", logger="ember.cuda._sanitizer")
     handler.launch(LEFT, written=[A])

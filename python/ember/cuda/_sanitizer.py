@@ -158,8 +158,9 @@ class EventHandler:
         self._allocations: typing.Dict[DataPtr, typing.Any] = {}
         self._streams: typing.Set[StreamId] = {0}
         self._events: typing.Set[EventId] = set()
-        # Of each launch what an error says of it.
+        # What an error says of a launch: of all that later ones may run into, and as many others.
         self._launches: typing.Dict[SeqNum, typing.Any] = {}
+        self._most_launches = 1000
 
     @staticmethod
     def _stack() -> traceback.StackSummary:
@@ -176,6 +177,10 @@ class EventHandler:
         for pointer in read + written:
             self._ensure_tensor(pointer)
         self._ensure_stream(stream)
+        if len(self._launches) >= self._most_launches:
+            self._launches = {kept: self._launches[kept] for kept in self._rule.kept()
+                              if kept in self._launches}
+            self._most_launches = max(1000, 2 * len(self._launches))
         found = self._rule.launch(stream, read, written)
         number = self._rule.launched()
         self._launches[number] = (operator, tensor_aliases, made, self._stack())

@@ -55,6 +55,8 @@ function(ember_test name)
     return()
   endif()
   add_executable(test_${name} ${arg_SOURCES})
+  set_target_properties(test_${name} PROPERTIES
+    UNITY_BUILD ${EMBER_UNITY} UNITY_BUILD_BATCH_SIZE 4)
   set(library ember::ember)
   if(arg_INTERNALS)
     set(library ember_internals)

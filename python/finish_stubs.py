@@ -81,7 +81,8 @@ def finished(text):
 
     text = in_lines("def", r"(?<=[( ])\*(\w+)(?=[,)])", r"*\1: int")
     text = in_lines("def", r"\bNone(?: \| None\b)+", "None")
-    text = in_lines("from", r"\b(\w+) as \1\b", r"\1")
+    text = re.sub(r"(?m)^from \S+ import (?:\([^)]*\)|.*)",
+                  lambda names: re.sub(r"\b(\w+) as \1\b", r"\1", names[0]), text)
     return with_other_names(text)
 
 

@@ -43,7 +43,7 @@ cmd_lint() {
   say '== Formatting =='
   sources | xargs clang-format-14 --dry-run -Werror || failed+=('formatting (try ./dev format)')
   configure debug build/lint -DCMAKE_CXX_COMPILER=clang++-14 -DEMBER_CUDA=OFF \
-    -DEMBER_PYTHON=OFF
+    -DEMBER_PYTHON=OFF -DEMBER_UNITY=OFF
   # Clang's warnings, lock annotations among them: of the library from clang-tidy, of its tests from
   # the build with the thread sanitizer, which clang makes. That leaves the benchmarks.
   say '== Warnings of clang =='

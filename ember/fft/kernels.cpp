@@ -98,8 +98,8 @@ constinit driver::Kernel mirrors[] = {
 };
 const driver::kernels::Table mirror_table(mirrors, driver::arguments<FftMirrorArgs>());
 
-constinit driver::Kernel plans[] = {{"fft_plan", &run_plan, nullptr}};
-const driver::kernels::Table plan_table(plans,
+constinit driver::Kernel plan_kernels[] = {{"fft_plan", &run_plan, nullptr}};
+const driver::kernels::Table plan_table(plan_kernels,
                                         driver::arguments<FftPlanArgs, driver::FftPlanState>());
 
 }  // namespace
@@ -108,6 +108,6 @@ const driver::Kernel& transform_kernel(FftKind kind, bool wide) noexcept {
   return transforms[static_cast<int>(kind) + (wide ? 3 : 0)];
 }
 const driver::Kernel& mirror_kernel(bool wide) noexcept { return mirrors[wide ? 1 : 0]; }
-const driver::Kernel& plan_kernel() noexcept { return plans[0]; }
+const driver::Kernel& plan_kernel() noexcept { return plan_kernels[0]; }
 
 }  // namespace ember::inline v0::fft

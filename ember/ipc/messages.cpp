@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t kAllFiles = kMemoryFile | kWordsFile;
 
 template <class Message>
-bool read(std::span<const std::uint8_t> bytes, Message& out) {
+bool take(std::span<const std::uint8_t> bytes, Message& out) {
   if (bytes.size() != sizeof(Message)) return false;
   std::memcpy(&out, bytes.data(), sizeof(Message));
   return out.magic == Message::kMagic && out.version == Record::kVersion;
@@ -18,7 +18,7 @@ bool read(std::span<const std::uint8_t> bytes, Message& out) {
 
 bool parse_request(std::span<const std::uint8_t> bytes, Request& out) {
   Request request;
-  if (!read(bytes, request) || request.zero != 0 || request.start == 0 || request.lease == 0)
+  if (!take(bytes, request) || request.zero != 0 || request.start == 0 || request.lease == 0)
     return false;
   switch (request.verb) {
     case Verb::lease:
@@ -37,7 +37,7 @@ bool parse_request(std::span<const std::uint8_t> bytes, Request& out) {
 
 bool parse_reply(std::span<const std::uint8_t> bytes, Reply& out) {
   Reply reply;
-  if (!read(bytes, reply)) return false;
+  if (!take(bytes, reply)) return false;
   const auto answer = static_cast<unsigned>(reply.answer);
   if (answer < 1 || answer > static_cast<unsigned>(Answer::exhausted)) return false;
   if ((reply.files & ~kAllFiles) != 0) return false;

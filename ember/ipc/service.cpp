@@ -40,12 +40,6 @@ constinit std::atomic<std::uint64_t> generation_now{1};
 [[maybe_unused]] const int fork_handler =
     pthread_atfork(nullptr, nullptr, &Service::forget_in_child);
 
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 std::string name_of(const Process& process) { return "process " + std::to_string(process.id); }
 
 [[noreturn]] void throw_met(const Process& owner, Met met) {
@@ -78,6 +72,12 @@ std::string name_of(const Process& process) { return "process " + std::to_string
 }
 
 }  // namespace
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 Service& Service::get() {
   Service* known = current.load(std::memory_order_acquire);

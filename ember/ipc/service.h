@@ -21,6 +21,9 @@
 
 namespace ember::inline v0::ipc {
 
+/// Milliseconds of a steady clock.
+std::int64_t now();
+
 class Service {
  public:
   /// This process's; made at the first call, and anew in a forked child.

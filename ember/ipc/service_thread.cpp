@@ -21,12 +21,6 @@ constexpr std::int64_t kLinger = 100;  // milliseconds that an idle thread stays
 constexpr std::int64_t kMostForRequest = 2000;
 constexpr std::size_t kMostConnections = 64;  // that have not yet said what they want
 
-std::int64_t now() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// What is called behind the work of the streams that an import is kept for.
 struct Countdown {
   std::shared_ptr<Import> import;

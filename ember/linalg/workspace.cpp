@@ -24,14 +24,14 @@ struct Entry {
   cuda::DeviceBuffer buffer;
 };
 
-struct Table {
+struct Workspaces {
   Mutex mutex;
   std::vector<Entry> entries EMBER_GUARDED_BY(mutex);
 };
 
-Table& table() {
+Workspaces& workspaces() {
   // Work may be enqueued until the process ends.
-  static NoDestructor<Table> made;
+  static NoDestructor<Workspaces> made;
   return *made;
 }
 
@@ -76,7 +76,7 @@ Workspace workspace(Device device) {
   const int index = device.index();
   void* const stream = cuda::current_native_stream(index);
   std::vector<Entry> gone;  // freed after the lock is: an observer may be told, and may compute
-  Table& all = table();
+  Workspaces& all = workspaces();
   const auto find = [&]() EMBER_REQUIRES(all.mutex) -> const Entry* {
     // The epoch is read under the lock, so that what is found to have passed has passed for all.
     const std::uint32_t epoch = cuda::device_epoch(index);
@@ -118,8 +118,8 @@ namespace ember::inline v0::cuda {
 
 void clear_blas_workspaces() {
   std::vector<linalg::Entry> taken;
-  const MutexLock lock(linalg::table().mutex);
-  taken.swap(linalg::table().entries);
+  const MutexLock lock(linalg::workspaces().mutex);
+  taken.swap(linalg::workspaces().entries);
 }
 
 }  // namespace ember::inline v0::cuda

@@ -21,10 +21,10 @@ void add(cuda::Counter& counter, std::int64_t change) noexcept {
 
 std::size_t size_class(std::size_t bytes) { return std::countr_zero(bytes); }
 
-using Kind = cuda::Activity::Kind;
+using Told = cuda::Activity::Kind;
 
 /// Told by the Tell of the operation, once its locks are free.
-void record(Kind kind, cuda::Activity activity) noexcept {
+void record(Told kind, cuda::Activity activity) noexcept {
   if (!cuda::observed()) [[likely]]
     return;
   activity.kind = kind;
@@ -61,7 +61,7 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
       block->in_use = true;
       add(counters_.active_requests, 1);
       add(counters_.active_bytes, static_cast<std::int64_t>(size));
-      record(Kind::pinned_handed_out, {.address = block->data, .bytes = size, .requested = bytes});
+      record(Told::pinned_handed_out, {.address = block->data, .bytes = size, .requested = bytes});
       return block;
     }
   }
@@ -74,8 +74,8 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
   if (status.code() == Code::out_of_memory && status.detail().empty())
     status = Status(Code::out_of_memory, "page-locking " + format_bytes(size) + " of host memory");
   check(status);
-  record(Kind::pinned_allocated, {.address = data, .bytes = size});
-  record(Kind::pinned_handed_out, {.address = data, .bytes = size, .requested = bytes});
+  record(Told::pinned_allocated, {.address = data, .bytes = size});
+  record(Told::pinned_handed_out, {.address = data, .bytes = size, .requested = bytes});
   return adopt(data, size, generation);
 }
 
@@ -105,7 +105,7 @@ bool PinnedAllocator::free(void* pointer) noexcept {
     PinnedBlock* block = found->second;
     block->in_use = false;
     // Before another thread can have it.
-    record(Kind::pinned_returned, {.address = block->data, .bytes = block->bytes});
+    record(Told::pinned_returned, {.address = block->data, .bytes = block->bytes});
     use = block->use;
     if (use == nullptr) put_back(block);
     retired = retired_ != nullptr;
@@ -142,7 +142,7 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   if (block == nullptr || !block->in_use) return false;
   if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
-  record(Kind::pinned_stream_recorded,
+  record(Told::pinned_stream_recorded,
          {.device = stream.device, .stream = stream.native, .address = block->data});
   return true;
 }
@@ -222,7 +222,7 @@ Status PinnedAllocator::release(const std::vector<PinnedBlock*>& unused) {
   for (PinnedBlock* block : unused) {
     Status status = source_.free(block->data);
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
-    if (status.ok()) record(Kind::pinned_freed, {.address = block->data, .bytes = block->bytes});
+    if (status.ok()) record(Told::pinned_freed, {.address = block->data, .bytes = block->bytes});
     MutexLock lock(mutex_);
     if (status.ok()) {
       add(counters_.allocations, -1);

@@ -47,7 +47,7 @@ Queue& queue() {
   static NoDestructor<Queue> made;  // threads report until the process ends
   return *made;
 }
-[[maybe_unused]] const Queue& made_at_load = queue();  // not beside a fork
+[[maybe_unused]] const Queue& queue_made_at_load = queue();  // not beside a fork
 
 std::atomic<bool> any_failure{false};
 std::atomic<std::uint32_t> threads{0};

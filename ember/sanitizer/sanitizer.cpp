@@ -23,11 +23,6 @@ using sanitizer::Side;
 
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const noexcept { (void)std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
 bool matches(const std::string& pattern, const Operation& operation) {
   const char* const name = operation.name != nullptr                  ? operation.name
                            : operation.kind == Activity::Kind::copied ? "copy"
@@ -135,10 +130,13 @@ class Sanitizer::Watcher final : public Observer {
     }
   }
 
+  struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { (void)std::fclose(file); }
+  };
   using Place = std::tuple<std::uint64_t, const char*, int, const void*, bool>;
 
   const SanitizerOptions options_;
-  File json_;
+  std::unique_ptr<std::FILE, CloseFile> json_;
   sanitizer::Engine engine_;  // used by notice() alone, as this is
   std::vector<Conflict> found_;
   mutable Mutex mutex_;

@@ -49,9 +49,12 @@ Tensor rebuilt(const StorageObject* storage, Dtype dtype, const Sizes& sizes, co
 
 void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m) {
   nb::class_<StorageObject>(m, "_Storage", nb::is_weak_referenceable())
-      .def("__eq__", [](const StorageObject& self, const StorageObject& other) {
-        return self.storage == other.storage;
-      });
+      .def(
+          "__eq__",
+          [](const StorageObject& self, const StorageObject& other) {
+            return self.storage == other.storage;
+          },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   m.def(
       "_ipc_storage",
       [](const Tensor& tensor) {
@@ -86,14 +89,18 @@ void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def("_ipc_unreceived", [] { return unlocked([] { return ipc::unreceived(); }); });
   m.def("_ipc_collect", [] { unlocked([] { ipc::collect(); }); });
   m.def("_ipc_end", [] { unlocked([] { ipc::end_process(); }); });
-  m.def("_ipc_leases", [] {
-    nb::list all;
-    for (const ipc::Lease& lease : unlocked([] { return ipc::leases(); }))
-      all.append(
-          nb::make_tuple(lease.granted, lease.process, lease.device, lease.bytes, lease.failed));
-    return all;
-  });
-  m.def("_ipc_described", &described, nb::arg("tensor"));
+  m.def(
+      "_ipc_leases",
+      [] {
+        nb::list all;
+        for (const ipc::Lease& lease : unlocked([] { return ipc::leases(); }))
+          all.append(nb::make_tuple(lease.granted, lease.process, lease.device, lease.bytes,
+                                    lease.failed));
+        return all;
+      },
+      nb::sig("def _ipc_leases() -> list[tuple[bool, int, str, int, bool]]"));
+  m.def("_ipc_described", &described, nb::arg("tensor"),
+        nb::sig("def _ipc_described(tensor: Tensor) -> tuple[typing.Any, ...]"));
   m.def("_ipc_rebuilt", &rebuilt, nb::arg("storage").none(), nb::arg("dtype"), nb::arg("size"),
         nb::arg("stride"), nb::arg("storage_offset"), nb::arg("device"));
   tensor

@@ -51,27 +51,27 @@ TEST(ThreadExit, RefusesWhenItIsTooLate) {
   EXPECT_FALSE(registered);
 }
 
-struct Counted {
+struct PerThreadCounted {
   static inline int alive = 0;
-  Counted() { ++alive; }
-  ~Counted() { --alive; }
+  PerThreadCounted() { ++alive; }
+  ~PerThreadCounted() { --alive; }
   int value = 0;
 };
 
 TEST(PerThread, IsOneForEachThreadAndGoesWithIt) {
-  using Own = PerThread<Counted>;
+  using Own = PerThread<PerThreadCounted>;
   std::thread([] {
-    EXPECT_EQ(Counted::alive, 0);
+    EXPECT_EQ(PerThreadCounted::alive, 0);
     Own::get().value = 1;
     EXPECT_EQ(Own::get().value, 1);
-    EXPECT_EQ(Counted::alive, 1);
+    EXPECT_EQ(PerThreadCounted::alive, 1);
     std::thread([] {
       EXPECT_EQ(Own::get().value, 0);
-      EXPECT_EQ(Counted::alive, 2);
+      EXPECT_EQ(PerThreadCounted::alive, 2);
     }).join();
-    EXPECT_EQ(Counted::alive, 1);
+    EXPECT_EQ(PerThreadCounted::alive, 1);
   }).join();
-  EXPECT_EQ(Counted::alive, 0);
+  EXPECT_EQ(PerThreadCounted::alive, 0);
 }
 
 struct Lasting {

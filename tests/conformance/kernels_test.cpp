@@ -91,12 +91,12 @@ concept CanLaunch = requires(const Stream& stream, const Kernel& kernel, const A
 static_assert(CanLaunch<Bytes<4096>> && !CanLaunch<Bytes<4097>> && !CanLaunch<std::string>);
 
 /// What the last kernel saw of its arguments.
-std::vector<unsigned char> seen;
+std::vector<unsigned char> seen_bytes;
 bool seen_aligned = false;
 
 const auto note_arguments = [](const Params& params, const auto&) {
   const auto* bytes = static_cast<const unsigned char*>(params.data());
-  seen.assign(bytes, bytes + params.size());
+  seen_bytes.assign(bytes, bytes + params.size());
   seen_aligned = reinterpret_cast<std::uintptr_t>(bytes) % alignof(std::max_align_t) == 0;
   return Status();
 };
@@ -115,7 +115,7 @@ TEST(KernelArguments, OfEverySizeArriveAsTheyWereAtTheLaunch) {
       std::memset(bytes, 0xEE, sizeof bytes);
     }
     stream.synchronize();
-    EXPECT_EQ(seen, expected) << size;
+    EXPECT_EQ(seen_bytes, expected) << size;
     EXPECT_TRUE(size == 0 || seen_aligned) << size;
   }
 }
@@ -126,7 +126,7 @@ TEST(KernelArguments, OfStructsAndLambdasMayHave4KiB) {
   const Stream stream;
   launch(stream, host_work<note_arguments>("note_arguments"), args);
   stream.synchronize();
-  EXPECT_EQ(seen, std::vector<unsigned char>(Params::kCapacity, 3));
+  EXPECT_EQ(seen_bytes, std::vector<unsigned char>(Params::kCapacity, 3));
   Bytes<4000> captured;
   std::memset(&captured, 5, sizeof captured);
   static std::atomic<int> sum{0};

@@ -7,6 +7,9 @@ here=$source/tests/everyday
 failed=0
 say() { printf '%s\n' "$*"; }
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
 compile() { "$compiler" -std=c++20 -fsyntax-only -I"$source" "$@" 2>&1; }
 
 if ! out=$(compile -Wall -Wextra -Wconversion -Wpedantic -Wshadow -Werror -x c++ - \
@@ -18,10 +21,14 @@ if ! out=$(compile -Wall -Wextra -Werror -DCASE=0 "$here/refused.cpp"); then
   say "refused.cpp without a case:" "$out"
   failed=1
 fi
+# The headers once, not for each case.
+flags=(-Wall -Wextra -Werror -Wno-error=unused-variable)
+echo '#include <ember/ember.h>' >"$scratch/ember.h"
+"$compiler" -std=c++20 -I"$source" "${flags[@]}" -x c++-header "$scratch/ember.h" -o "$scratch/ember.h.gch"
 cases=$(grep -c '^#\(if\|elif\) CASE' "$here/refused.cpp")
 for ((n = 1; n <= cases; ++n)); do
   reason=$(grep -A1 "CASE == $n\$" "$here/refused.cpp" | sed -n 's|.*// ||p')
-  if out=$(compile -Wall -Wextra -Werror -Wno-error=unused-variable -DCASE="$n" "$here/refused.cpp"); then
+  if out=$(compile "${flags[@]}" -include "$scratch/ember.h" -DCASE="$n" "$here/refused.cpp"); then
     say "case $n compiles"
     failed=1
   elif ! grep -q -- "$reason" <<<"$out"; then

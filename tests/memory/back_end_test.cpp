@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 
@@ -16,8 +17,6 @@ namespace ember::test {
 namespace {
 
 using memory::Block;
-
-constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 /// While it lives, the calling thread is one that work on a device waits for.
 class OnWorker {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 using cuda::Activity;
 using memory::Block;
-
-constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 class CachingAllocatorTest : public testing::Test {
  protected:

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
@@ -14,8 +15,6 @@
 
 namespace ember::cuda {
 namespace {
-
-constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 /// Leaves every test with an empty cache, and finds the device as the first one did.
 class DeviceMemory : public testing::Test {

@@ -3,13 +3,12 @@
 
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
 namespace {
-
-constexpr std::size_t kMiB = 1 << 20;
 
 /// Growing, reuse, recorded streams, polling, running out and giving back. Errors are swallowed,
 /// memory that was obtained is always freed. Returns how many calls threw.

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/guard.h"
@@ -17,8 +18,6 @@
 
 namespace ember::cuda {
 namespace {
-
-constexpr std::size_t kMiB = 1 << 20;
 
 TEST(MemoryProcess, CountersAndEmptyingNeverInitialise) {
   IN_CHILD({

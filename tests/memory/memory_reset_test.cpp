@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "ember/memory/memory.h"
 #include "tests/support/child.h"
@@ -14,8 +15,6 @@
 
 namespace ember::cuda {
 namespace {
-
-constexpr std::size_t kMiB = 1 << 20;
 
 std::chrono::milliseconds duration() {
   const char* seconds = std::getenv("EMBER_TEST_SECONDS");

@@ -8,14 +8,13 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 #include "tests/memory/reference_model.h"
 
 namespace ember::test {
 namespace {
-
-constexpr std::size_t kMiB = 1 << 20;
 
 /// One allocator, one model, and random operations on both.
 class Pair {

@@ -2,13 +2,12 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/memory/memory.h"
 #include "tests/support/devices.h"
 
 namespace ember::cuda {
 namespace {
-
-constexpr std::size_t kMiB = 1 << 20;
 
 /// The tests run out of 256 MiB, which is what they allow themselves: on real devices there is more
 /// than one can ask for in a test.

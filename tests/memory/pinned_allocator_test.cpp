@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 
@@ -15,8 +16,6 @@ namespace ember::test {
 namespace {
 
 using memory::PinnedBlock;
-
-constexpr std::size_t kMiB = 1 << 20;
 
 class PinnedAllocatorTest : public testing::Test {
  protected:

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "ember/runtime/observer.h"
 #include "tests/memory/fake_source.h"
@@ -21,8 +22,6 @@ namespace ember::test {
 namespace {
 
 using memory::Block;
-
-constexpr std::size_t kMiB = 1 << 20;
 
 std::chrono::milliseconds duration() {
   const char* seconds = std::getenv("EMBER_TEST_SECONDS");

@@ -13,13 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
 namespace {
-
-constexpr std::size_t kKiB = 1 << 10, kMiB = 1 << 20;
 
 /// Who has which 512 bytes. Claiming what another one has is an overlap or an early reuse.
 class Owners {

@@ -7,9 +7,6 @@
 namespace ember::test {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 using Z = std::complex<double>;
 using LongZ = std::complex<long double>;
 

@@ -11,7 +11,7 @@ namespace {
 using cuda::StreamGuard;
 
 enum class Place { cpu, pinned, device, other };
-enum class Layout { contiguous, transposed, gaps, expanded };
+enum class Arrangement { contiguous, transposed, gaps, expanded };
 
 Options options(Place place, Dtype dtype) {
   switch (place) {
@@ -24,14 +24,14 @@ Options options(Place place, Dtype dtype) {
 }
 
 /// A tensor of these sizes with a layout, contents undefined.
-Tensor laid_out(const Shape& sizes, Layout layout, const Options& where) {
+Tensor laid_out(const Shape& sizes, Arrangement layout, const Options& where) {
   if (sizes.size() != 2) return empty(sizes, where);
   switch (layout) {
-    case Layout::contiguous: return empty(sizes, where);
-    case Layout::transposed: return empty({sizes[1], sizes[0]}, where).t();
-    case Layout::gaps:
+    case Arrangement::contiguous: return empty(sizes, where);
+    case Arrangement::transposed: return empty({sizes[1], sizes[0]}, where).t();
+    case Arrangement::gaps:
       return empty({sizes[0], 2 * sizes[1] + 1}, where).slice(1, 1, {}, 2).narrow(1, 0, sizes[1]);
-    case Layout::expanded: break;
+    case Arrangement::expanded: break;
   }
   return empty({sizes[0], 1}, where).expand(sizes);
 }
@@ -77,11 +77,13 @@ TEST_P(EveryDirection, BringsTheElements) {
       {float16, bfloat16}, {complex128, complex128}};
   for (const auto& [given, wanted] : types)
     for (const Shape& sizes : {Shape{5, 7}, Shape{}, Shape{0, 3}, Shape{130, 67}})
-      for (const Layout source :
-           {Layout::contiguous, Layout::transposed, Layout::gaps, Layout::expanded})
-        for (const Layout target : {Layout::contiguous, Layout::transposed, Layout::gaps})
+      for (const Arrangement source : {Arrangement::contiguous, Arrangement::transposed,
+                                       Arrangement::gaps, Arrangement::expanded})
+        for (const Arrangement target :
+             {Arrangement::contiguous, Arrangement::transposed, Arrangement::gaps})
           for (const bool non_blocking : {false, true}) {
-            if (sizes.size() != 2 && (source != Layout::contiguous || target != source)) continue;
+            if (sizes.size() != 2 && (source != Arrangement::contiguous || target != source))
+              continue;
             if (sizes.size() == 2 && sizes[0] > 100 && given != float32) continue;
             const Tensor x = laid_out(sizes, source, options(from, given));
             Tensor y = laid_out(sizes, target, options(to, wanted));

@@ -8,7 +8,7 @@ namespace ember::test {
 namespace {
 
 /// Small numbers of a shape and type, not in order.
-Tensor numbers(const Shape& sizes, Dtype dtype, int seed = 0) {
+Tensor seeded_numbers(const Shape& sizes, Dtype dtype, int seed = 0) {
   const Tensor made =
       arange(element_count(sizes)).mul(37).add(seed * 11).remainder(101).view(sizes);
   return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
@@ -90,7 +90,7 @@ TEST_P(IndexDtypes, IndexSelect) {
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
       for (const std::int64_t count : {0, 1, 5, 40}) {
-        const Tensor x = numbers(sizes, dtype());
+        const Tensor x = seeded_numbers(sizes, dtype());
         const Tensor index = indices({count}, sizes[dim], dim);
         const Shape made = with(sizes, dim, count);
         const Elements in(x);
@@ -112,7 +112,7 @@ TEST_P(IndexDtypes, Gather) {
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
       for (const std::int64_t count : {0, 1, 3, 70}) {
-        const Tensor x = numbers(sizes, dtype());
+        const Tensor x = seeded_numbers(sizes, dtype());
         Shape made = with(sizes, dim, count);
         if (dim > 0 && made[0] > 1) made[0] -= 1;  // smaller than x is enough
         const Tensor index = indices(made, sizes[dim], dim);
@@ -134,7 +134,7 @@ TEST_P(IndexDtypes, Scatter) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
-      const Tensor x = numbers(sizes, dtype());
+      const Tensor x = seeded_numbers(sizes, dtype());
       // Every place at most once, so that the order does not matter: a shift.
       Shape made = with(sizes, dim, std::max<std::int64_t>(sizes[dim] - 1, 1));
       Tensor index = zeros(made, Dtype::int64);
@@ -142,7 +142,7 @@ TEST_P(IndexDtypes, Scatter) {
                       .add(1)
                       .remainder(sizes[dim])
                       .view(with(Shape::repeat(sizes.size(), 1), dim, made[dim])));
-      const Tensor source = numbers(sizes, dtype(), 3);
+      const Tensor source = seeded_numbers(sizes, dtype(), 3);
       Elements expected(x);
       const Elements at(index);
       const Elements from(source);
@@ -191,7 +191,7 @@ TEST_P(IndexDtypes, Products) {
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
       const auto small = [&](const Shape& of, int seed) {  // 1 and 2, so that nothing overflows
-        const Tensor whole = numbers(of, Dtype::int64, seed).remainder(2).add(1);
+        const Tensor whole = seeded_numbers(of, Dtype::int64, seed).remainder(2).add(1);
         return (dtype() == Dtype::bool_ ? whole.sub(1) : whole).to(dtype());
       };
       const Tensor x = small(sizes, 1);
@@ -227,11 +227,12 @@ TEST_P(IndexDtypes, Additions) {
   }
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
-      const Tensor x = numbers(sizes, dtype(), 1).real().to(Dtype::int64).remainder(4).to(dtype());
+      const Tensor x =
+          seeded_numbers(sizes, dtype(), 1).real().to(Dtype::int64).remainder(4).to(dtype());
       const Shape made = with(sizes, dim, 11);
       const Tensor index = indices(made, sizes[dim], dim);
       const Tensor source =
-          numbers(made, dtype(), 2).real().to(Dtype::int64).remainder(5).to(dtype());
+          seeded_numbers(made, dtype(), 2).real().to(Dtype::int64).remainder(5).to(dtype());
       Elements expected(x);
       const Elements at(index);
       const Elements from(source);
@@ -261,11 +262,11 @@ TEST_P(IndexDtypes, CopiesAndFills) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : shapes()) {
     for (int dim = 0; dim < sizes.size(); ++dim) {
-      const Tensor x = numbers(sizes, dtype());
+      const Tensor x = seeded_numbers(sizes, dtype());
       const Tensor index =
           arange(sizes[dim]).neg().add(sizes[dim] - 1).slice(0, 0, {}, 2).contiguous();
       const Shape made = with(sizes, dim, index.numel());
-      const Tensor source = numbers(made, dtype(), 5);
+      const Tensor source = seeded_numbers(made, dtype(), 5);
       const Elements at(index);
       const Elements from(source);
       Elements copied(x);
@@ -288,7 +289,7 @@ TEST_P(IndexDtypes, CopiesAndFills) {
 // Flat positions, negative ones too, also of transposed tensors.
 TEST_P(IndexDtypes, TakeAndPut) {
   NEEDS_DEVICES(1);
-  const Tensor x = numbers({6, 7}, dtype());
+  const Tensor x = seeded_numbers({6, 7}, dtype());
   const Tensor index = indices({3, 5}, 42).sub(21);  // from -21 to 20
   const Elements at(index);
   const std::vector<double> in = values<double>(x);
@@ -296,7 +297,7 @@ TEST_P(IndexDtypes, TakeAndPut) {
   for (const double i : at.data) taken.push_back(in[static_cast<std::size_t>(i < 0 ? i + 42 : i)]);
   check({x, index}, {3, 5}, taken, "take",
         [](const std::vector<Tensor>& t) { return take(t[0], t[1]); });
-  const Tensor turned = numbers({7, 6}, dtype()).t();
+  const Tensor turned = seeded_numbers({7, 6}, dtype()).t();
   std::vector<double> expected = values<double>(turned);
   expected[3] = 1;
   expected[41] = 0;
@@ -310,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(All, IndexDtypes, ::testing::Range(0, kDtypes), [](cons
 
 TEST(Index, SelectsFromViews) {
   NEEDS_DEVICES(1);
-  const Tensor base = numbers({12, 10, 6}, Dtype::float32);
+  const Tensor base = seeded_numbers({12, 10, 6}, Dtype::float32);
   const std::vector<Tensor> views{base.transpose(0, 2), base.slice(1, 1, 9, 3), base.select(1, 4),
                                   base.narrow(2, 1, 4),
                                   base.select(0, 1).unsqueeze(1).expand({10, 5, 6})};
@@ -346,7 +347,7 @@ TEST(Index, OfManyDimensions) {
   const Shape sizes = Shape::repeat(9, 2);
   Shape order;
   for (int d = 0; d < 9; ++d) order.push_back((d * 4) % 9);
-  const Tensor x = numbers(sizes, Dtype::int32);
+  const Tensor x = seeded_numbers(sizes, Dtype::int32);
   const Tensor turned = x.permute(order);
   const Tensor there = x.to(kDevice).permute(order);
   const Tensor index = indices(sizes, 2, 1).permute(order);
@@ -366,7 +367,7 @@ TEST(Index, OfManyDimensions) {
 TEST(Index, WideRowsAndLongRows) {
   NEEDS_DEVICES(1);
   for (const std::int64_t columns : {1000, 1024, 16384, 40001}) {
-    const Tensor x = numbers({5, columns}, Dtype::float32);
+    const Tensor x = seeded_numbers({5, columns}, Dtype::float32);
     const Tensor index = indices({5, columns + 3}, columns, 4);
     const Elements in(x);
     const Elements at(index);
@@ -387,7 +388,7 @@ TEST(Index, WideRowsAndLongRows) {
 
 TEST(Index, Of32Bits) {
   NEEDS_DEVICES(1);
-  const Tensor there = numbers({5, 4}, Dtype::float32).to(kDevice);
+  const Tensor there = seeded_numbers({5, 4}, Dtype::float32).to(kDevice);
   const Tensor index = tensor<int>({3, 1, 1}).to(kDevice);
   const Tensor expected = index_select(there, 0, index).cpu();
   expect_same(index_select(there, 0, index.to(Dtype::int32)), expected, 0, "int32");
@@ -397,7 +398,7 @@ TEST(Index, Of32Bits) {
 
 TEST(Index, MustBeOnTheTensorsDevice) {
   NEEDS_DEVICES(1);
-  const Tensor here = numbers({5, 4}, Dtype::float32);
+  const Tensor here = seeded_numbers({5, 4}, Dtype::float32);
   const Tensor there = here.to(kDevice);
   const auto refused = [](const Tensor& x, const Tensor& row) {
     const Tensor grid = row.view({-1, 1}).expand({-1, 4});
@@ -436,7 +437,7 @@ TEST(Index, OfAnyFlattening) {
   NEEDS_DEVICES(1);
   // Views of which one row is a view again, and views that have to be copied for it: take and put_
   // see their elements in order.
-  const Tensor base = numbers({6, 6}, Dtype::int32);
+  const Tensor base = seeded_numbers({6, 6}, Dtype::int32);
   const std::vector<std::pair<std::string, Tensor>> views = {
       {"every second", base.view({36}).slice(0, {}, {}, 2)},
       {"from the fourth", base.view({36}).slice(0, 4)},

@@ -27,7 +27,7 @@ void check(const Tensor& x, const Shape& sizes, const Call& call, const From& fr
   expect_same(call(x.to(kDevice)), here, 0, what);
 }
 
-Tensor numbers(const Shape& sizes, Dtype dtype) {
+Tensor distinct_numbers(const Shape& sizes, Dtype dtype) {
   const Tensor made = arange(element_count(sizes)).add(1).remainder(100).view(sizes);
   return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
 }
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(All, Rearrange, ::testing::Range(0, kDtypes), [](const 
 
 TEST_P(Rearrange, FlipsAndRolls) {
   NEEDS_DEVICES(1);
-  const Tensor x = numbers({3, 4, 5}, dtype());
+  const Tensor x = distinct_numbers({3, 4, 5}, dtype());
   const auto offset = [](std::int64_t i, std::int64_t j, std::int64_t k) {
     return (i * 4 + j) * 5 + k;
   };
@@ -94,7 +94,7 @@ TEST_P(Rearrange, RollsOfLargeTensors) {
 
 TEST_P(Rearrange, FlipsOfViews) {
   NEEDS_DEVICES(1);
-  const Tensor base = numbers({8, 6, 16}, dtype());
+  const Tensor base = distinct_numbers({8, 6, 16}, dtype());
   const auto views = [](const Tensor& x) -> std::vector<Tensor> {
     return {x,
             x.slice(0, 1, {}, 2).slice(2, 3, {}, 5),
@@ -168,7 +168,7 @@ TEST(Rearranged, NeedMemoryForTheResultOnly) {
 // More repetitions than dimensions add dimensions in front.
 TEST_P(Rearrange, Repeats) {
   NEEDS_DEVICES(1);
-  const Tensor x = numbers({3, 4}, dtype());
+  const Tensor x = distinct_numbers({3, 4}, dtype());
   check(
       x, {6, 12},
       [](const Tensor& t) {
@@ -193,7 +193,7 @@ TEST_P(Rearrange, Repeats) {
 TEST_P(Rearrange, Triangles) {
   NEEDS_DEVICES(1);
   for (const Shape& sizes : {Shape{4, 4}, Shape{3, 5}, Shape{5, 2}, Shape{2, 3, 4}}) {
-    const Tensor x = numbers(sizes, dtype());
+    const Tensor x = distinct_numbers(sizes, dtype());
     const int dims = sizes.size();
     for (const std::int64_t k :
          std::initializer_list<std::int64_t>{0, 1, -1, 3, -7, INT64_MAX, INT64_MIN}) {
@@ -230,7 +230,7 @@ std::vector<double> triangle_of(const Tensor& x, std::int64_t diagonal, bool low
 // at any place of a row, or cannot be read at once.
 TEST_P(Rearrange, TrianglesOfViews) {
   NEEDS_DEVICES(1);
-  const Tensor base = numbers({4, 12, 48}, dtype());
+  const Tensor base = distinct_numbers({4, 12, 48}, dtype());
   const auto views = [](const Tensor& x) -> std::vector<Tensor> {
     const Tensor flat = x.view({-1});
     return {x,
@@ -279,7 +279,7 @@ TEST_P(Rearrange, TrianglesOfViews) {
 // Also where an output begins at no multiple of 16 bytes, has gaps, or lies across the input.
 TEST_P(Rearrange, TrianglesInOutputs) {
   NEEDS_DEVICES(1);
-  const Tensor base = numbers({300}, dtype());
+  const Tensor base = distinct_numbers({300}, dtype());
   using Outputs = std::vector<std::pair<Tensor, Tensor>>;  // an output, and the input
   const auto pairs = [](const Tensor& x) -> Outputs {
     const Tensor matrix = x.narrow(0, 0, 256).view({16, 16});
@@ -334,7 +334,7 @@ TEST(Rearranged, LargeTriangles) {
 // diag: from vectors to matrices and back.
 TEST_P(Rearrange, Diagonals) {
   NEEDS_DEVICES(1);
-  const Tensor vector = numbers({3}, dtype());
+  const Tensor vector = distinct_numbers({3}, dtype());
   for (const std::int64_t k : {0, 2, -1}) {
     const std::int64_t size = 3 + std::abs(k);
     check(
@@ -345,7 +345,7 @@ TEST_P(Rearrange, Diagonals) {
         "of a vector");
   }
   check(
-      numbers({3, 5}, dtype()), {3}, [](const Tensor& t) { return t.diag(1); },
+      distinct_numbers({3, 5}, dtype()), {3}, [](const Tensor& t) { return t.diag(1); },
       [](const Shape& at) { return at[0] * 5 + at[0] + 1; }, "of a matrix");
 }
 

@@ -52,11 +52,11 @@ void expect_scanned(const Tensor& result, const Tensor& x, std::int64_t dim, boo
   }
 }
 
-struct Case {
+struct ScanCase {
   Shape sizes;
   std::int64_t dim;
 };
-const std::vector<Case> kCases = {
+const std::vector<ScanCase> kScanCases = {
     {{}, 0},          {{}, -1},        {{0}, 0},       {{3, 0}, 0},    {{3, 0}, 1},
     {{1}, 0},         {{33}, 0},       {{5, 100}, 1},  {{100, 5}, 0},  {{4, 70, 9}, 1},
     {{3, 20, 40}, 1}, {{3, 700}, -1},  {{2, 9000}, 1}, {{300, 64}, 0}, {{2, 3000, 37}, 1},
@@ -71,7 +71,7 @@ double units_for(Dtype dtype, std::int64_t n) {
 TEST(Scan, SumsOfAllTypesAndShapes) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : all_dtypes())
-    for (const Case& c : kCases) {
+    for (const ScanCase& c : kScanCases) {
       const Tensor x = sample(dtype, c.sizes);
       const std::string what = std::string("cumsum of ") + dtype_name(dtype) + " " + c.sizes.str() +
                                " along " + std::to_string(c.dim);

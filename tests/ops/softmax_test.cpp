@@ -6,7 +6,7 @@
 namespace ember::test {
 namespace {
 
-Tensor sample(Dtype dtype, const Shape& sizes) {
+Tensor scores(Dtype dtype, const Shape& sizes) {
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < element_count(sizes); ++i)
     numbers.push_back(static_cast<double>((i * 7919 + i * i % 31) % 201 - 100) / 16);
@@ -68,7 +68,7 @@ TEST(Softmax, OfAllShapes) {
                                 {{3, 0}, {0, 1}}};
   for (const Case& one : cases)
     for (const Dtype dtype : dtypes_in(dtypes::floating)) {
-      const Tensor x = sample(dtype, one.sizes);
+      const Tensor x = scores(dtype, one.sizes);
       const Tensor there = x.to(kDevice);
       for (const int dim : one.dims) {
         const std::string what =
@@ -87,7 +87,7 @@ TEST(Softmax, OfAllShapes) {
 TEST(Softmax, OfViews) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
-    const Tensor base = sample(Dtype::float32, {40, 60});
+    const Tensor base = scores(Dtype::float32, {40, 60});
     const Tensor x = base.to(place);
     expect_softmax(base.t(), x.t(), 0, "transposed");
     expect_softmax(base.slice(1, 1, {}, 2), x.slice(1, 1, {}, 2), 1, "every second");
@@ -115,7 +115,7 @@ TEST(Softmax, OfRowsOfAllLengths) {
     for (const Dtype dtype : dtypes_in(dtypes::floating)) {
       const std::int64_t count = one.rows * one.length;
       start = (start + 1) % 8;
-      const Tensor flat = sample(dtype, {count + 8});
+      const Tensor flat = scores(dtype, {count + 8});
       for (const char* place : {"cpu", kDevice}) {
         const Tensor there = flat.to(place);
         for (const std::int64_t from : {std::int64_t{0}, start}) {
@@ -173,9 +173,9 @@ TEST(Softmax, OfFewLongRows) {
     EXPECT_TRUE(values<double>(logarithm ? log_softmax(x, -1) : softmax(x, -1)) == got) << what;
   };
   for (const char* place : {"cpu", kDevice}) {
-    expect(sample(Dtype::float32, {3000000}).to(place), false, "one row");
+    expect(scores(Dtype::float32, {3000000}).to(place), false, "one row");
     for (const Dtype dtype : dtypes_in(dtypes::floating)) {
-      const Tensor x = sample(dtype, {3, 200001}).to(place);
+      const Tensor x = scores(dtype, {3, 200001}).to(place);
       const std::string what = std::string(dtype_name(dtype)) + " on " + place;
       expect(x, true, what);
       expect(x.flatten().narrow(0, 1, 400001), false, what + ", one element later");

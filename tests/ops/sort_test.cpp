@@ -12,7 +12,7 @@ namespace {
 const std::vector<Dtype> kOrdered = dtypes_in(dtypes::real_or_bool);
 
 /// Many equal elements, and for floating-point types the awkward values.
-Tensor sample(Dtype dtype, const Shape& sizes, unsigned seed = 1) {
+Tensor with_ties(Dtype dtype, const Shape& sizes, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::vector<double> numbers(static_cast<std::size_t>(element_count(sizes)));
   for (double& number : numbers) {
@@ -95,11 +95,11 @@ std::string text(Dtype dtype, const Shape& sizes, std::int64_t dim, bool descend
          (descending ? ", descending" : "");
 }
 
-struct Case {
+struct SortCase {
   Shape sizes;
   std::int64_t dim;
 };
-const std::vector<Case> kCases = {
+const std::vector<SortCase> kSortCases = {
     {{}, 0},        {{}, -1},        {{0}, 0},        {{1}, 0},       {{7}, -1},
     {{3, 0}, 0},    {{3, 0}, 1},     {{5, 33}, 1},    {{33, 5}, 0},   {{4, 6, 9}, 1},
     {{2, 257}, -1}, {{3, 1000}, 1},  {{1025}, 0},     {{2, 2049}, 1}, {{4096}, 0},
@@ -109,8 +109,8 @@ const std::vector<Case> kCases = {
 TEST(Topk, AllTypesShapesAndDirections) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : kOrdered)
-    for (const Case& c : kCases) {
-      const Tensor x = sample(dtype, c.sizes);
+    for (const SortCase& c : kSortCases) {
+      const Tensor x = with_ties(dtype, c.sizes);
       const Tensor there = x.to(kDevice);
       const std::int64_t n = x.dim() == 0 ? 1 : x.size(c.dim);
       for (const bool largest : {true, false})
@@ -134,7 +134,7 @@ TEST(Topk, LongRowsInParts) {
   // Long enough that a GPU divides the rows; equal elements lie in several parts.
   for (const std::int64_t n : {70000, 131072, 300001})
     for (const std::int64_t k : {1, 64, 1000, 1024, 1025}) {
-      const Tensor x = sample(Dtype::float32, {2, n}, static_cast<unsigned>(n + k));
+      const Tensor x = with_ties(Dtype::float32, {2, n}, static_cast<unsigned>(n + k));
       const auto here = topk(x, k);
       expect_first(x, -1, k, true, here, "long rows");
       const auto device = topk(x.to(kDevice), k);
@@ -185,7 +185,7 @@ TEST(Topk, TiesGoToTheLowerIndex) {
 TEST(Topk, StridedInputs) {
   NEEDS_DEVICES(1);
   for (const char* device : {"cpu", kDevice}) {
-    const Tensor base = sample(Dtype::float32, {12, 10, 8}).to(Device(device));
+    const Tensor base = with_ties(Dtype::float32, {12, 10, 8}).to(Device(device));
     for (const Tensor& x :
          {base.transpose(0, 2), base.slice(1, 1, 9, 3), base.select(1, 4), base.permute({1, 2, 0}),
           base.select(0, 0).unsqueeze(0).expand({4, 10, 8})})
@@ -201,7 +201,7 @@ TEST(Topk, Outputs) {
   NEEDS_DEVICES(1);
   for (const char* name : {"cpu", kDevice}) {
     const Device device(name);
-    const Tensor x = sample(Dtype::float32, {6, 40}).to(device);
+    const Tensor x = with_ties(Dtype::float32, {6, 40}).to(device);
     Tensor values = empty({0}, {Dtype::float32, device});
     Tensor indices = empty({0}, {Dtype::int64, device});
     topk_out(values, indices, x, 7);
@@ -331,9 +331,9 @@ TEST(Topk, Errors) {
 TEST(Sort, AllTypesShapesAndDirections) {
   NEEDS_DEVICES(1);
   for (const Dtype dtype : kOrdered)
-    for (const Case& c : kCases)
+    for (const SortCase& c : kSortCases)
       for (const bool descending : {false, true}) {
-        const Tensor x = sample(dtype, c.sizes);
+        const Tensor x = with_ties(dtype, c.sizes);
         const std::string what = "sort of " + text(dtype, c.sizes, c.dim, descending);
         const auto here = sort(x, c.dim, descending);
         expect_first(x, c.dim, x.dim() == 0 ? 1 : x.size(c.dim), descending, here, what);
@@ -350,7 +350,7 @@ TEST(Sort, LongRows) {
   // One row, and several: what a GPU sorts in passes over tiles that do not end with the rows.
   for (const Dtype dtype : {Dtype::uint8, Dtype::float16, Dtype::float32, Dtype::int64})
     for (const Shape& sizes : {Shape{100003}, Shape{7, 9001}, Shape{300, 2100}}) {
-      const Tensor x = sample(dtype, sizes);
+      const Tensor x = with_ties(dtype, sizes);
       const std::string what = "sort of " + text(dtype, sizes, -1, true);
       const auto here = sort(x, -1, true);
       expect_first(x, -1, sizes.back(), true, here, what);

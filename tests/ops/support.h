@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ inline std::vector<bool> values<bool>(const Tensor& tensor) {
   const std::vector<std::uint8_t> bytes = values<std::uint8_t>(tensor);
   return {bytes.begin(), bytes.end()};
 }
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// The CUDA device that tests use beside the CPU.
 inline constexpr const char* kDevice = "cuda:0";

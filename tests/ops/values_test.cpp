@@ -12,9 +12,6 @@
 namespace ember::test {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 void expect_numbers(const std::vector<double>& found, const std::vector<double>& expected,
                     const char* what) {
   ASSERT_EQ(found.size(), expected.size()) << what;

@@ -14,11 +14,10 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/sanitizer.h"
+#include "ember/driver/sim/pinned.h"
 
 namespace ember::inline v0::driver::sim {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;

@@ -10,18 +10,18 @@
 #include <mutex>
 #include <string>
 
+#include "ember/driver/sim/pinned.h"
+
 namespace ember::inline v0::driver::sim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-Status system_error(const char* what) {
+Status failed(const char* what) {
   return Status(Code::map_failed, std::string(what) + " failed: " + std::strerror(errno));
 }
 
 Status check_file(int file, std::size_t offset, std::size_t bytes) {
   struct stat about {};
-  if (fstat(file, &about) != 0) return system_error("fstat of another process's memory");
+  if (fstat(file, &about) != 0) return failed("fstat of another process's memory");
   const int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return Status(Code::invalid_value,
@@ -45,11 +45,11 @@ Status Imports::open(int device, std::uint32_t epoch, int file, std::size_t offs
   const std::size_t span = (offset + bytes - first + kPage - 1) / kPage * kPage;
   void* range =
       mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) return system_error("mmap");
+  if (range == MAP_FAILED) return failed("mmap");
   auto* reserved = static_cast<std::byte*>(range);
   if (mmap(reserved + span, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
            static_cast<off_t>(first)) == MAP_FAILED) {
-    Status status = system_error("mmap of another process's memory");
+    Status status = failed("mmap of another process's memory");
     (void)munmap(range, 2 * span);
     return status;
   }

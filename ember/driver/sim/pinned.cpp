@@ -10,8 +10,6 @@
 namespace ember::inline v0::driver::sim {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 Status bad_pointer(Code code, const char* call, const void* pointer, const char* expected) {
   char text[160];
   std::snprintf(text, sizeof text, "%s of %p: expected %s", call, pointer, expected);

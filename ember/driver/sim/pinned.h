@@ -11,6 +11,8 @@
 
 namespace ember::inline v0::driver::sim {
 
+constexpr std::size_t kPage = 4096;
+
 class PinnedMemory {
  public:
   Status allocate(std::size_t bytes, void*& out);

@@ -16,8 +16,9 @@ import multiprocessing.context as _context
 import multiprocessing.queues as _queues
 import pickle as _pickle
 import typing as _typing
-from multiprocessing import *
+from multiprocessing import *  # pyright: ignore[reportAssignmentType]
 
+import ember._C.cuda as _cuda
 from ember import _C
 from ember.multiprocessing import reductions
 
@@ -71,8 +72,8 @@ class _JoinableQueue(_PicklesInPut, _queues.JoinableQueue):  # type: ignore[type
 def _start_on(machine: tuple[int, int] | None, function: _typing.Any,
               arguments: _typing.Any) -> _typing.Any:
     """In a child, before anything that may hold a tensor is unpickled."""
-    if machine is not None and not _C.cuda.is_initialized():
-        _C.cuda.simulate(*machine)
+    if machine is not None and not _cuda.is_initialized():
+        _cuda.simulate(*machine)
     return function(*arguments)
 
 
@@ -80,8 +81,9 @@ class _SameMachine:
     """A process that sees the devices of the one that started it."""
 
     def __reduce_ex__(self, protocol: _typing.Any) -> _typing.Any:
-        function, arguments, *rest = super().__reduce_ex__(protocol)
-        machine = _C.cuda._simulated_by_program()
+        reduced: _typing.Any = super().__reduce_ex__(protocol)
+        function, arguments, *rest = reduced
+        machine = _cuda._simulated_by_program()
         return (_start_on, (machine, function, arguments), *rest)
 
 
@@ -118,7 +120,7 @@ class ForkServerProcess(_SameMachine, _context.ForkServerProcess):
     """A process that a server forks, which has used no device."""
 
 
-class Process(_SameMachine, _context.Process):
+class Process(_SameMachine, _context.Process):  # type: ignore[no-redef]
     """A process of the start method that was chosen."""
 
     @staticmethod
@@ -131,21 +133,21 @@ class Process(_SameMachine, _context.Process):
 
 
 class _ForkContext(_Context, _context.ForkContext):
-    Process = ForkProcess  # type: ignore[assignment]
+    Process = ForkProcess
 
 
 class _SpawnContext(_Context, _context.SpawnContext):
-    Process = SpawnProcess  # type: ignore[assignment]
+    Process = SpawnProcess
 
 
 class _ForkServerContext(_Context, _context.ForkServerContext):
-    Process = ForkServerProcess  # type: ignore[assignment]
+    Process = ForkServerProcess
 
 
 class _DefaultContext(_Context, _context.BaseContext):
     """Of the start method that was chosen, here or in the standard module: that is one choice."""
 
-    Process = Process  # type: ignore[assignment]
+    Process = Process
 
     def get_context(self, method: str | None = None) -> _typing.Any:
         return super().get_context(method or self.get_start_method())

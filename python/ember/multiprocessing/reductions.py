@@ -17,6 +17,7 @@ from multiprocessing import util
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 
+import ember._C.cuda as _cuda
 from ember import _C
 
 LINGER = 5.0  # seconds that the end of a child waits for what it sent to be received
@@ -93,7 +94,7 @@ def reduce_event(event: typing.Any) -> typing.Any:
 
 def rebuild_event(device: int, handle: bytes) -> typing.Any:
     """The event, opened in this process."""
-    return _C.cuda.Event.from_ipc_handle(device, handle)
+    return _cuda.Event.from_ipc_handle(device, handle)
 
 
 def dumps(obj: object) -> tuple[bytes, list[bytes]]:
@@ -143,4 +144,4 @@ def _linger() -> None:
 
 
 ForkingPickler.register(_C.Tensor, reduce_tensor)
-ForkingPickler.register(_C.cuda.Event, reduce_event)
+ForkingPickler.register(_cuda.Event, reduce_event)

@@ -18,4 +18,5 @@
 #include "ember/runtime/telemetry.h"
 #include "ember/runtime/visible.h"
 #include "ember/runtime/work.h"
+#include "ember/sanitizer/sanitizer.h"
 #include "ember/version.h"

@@ -43,6 +43,17 @@ std::string call_stack() noexcept {
   return of != nullptr && of->call_stack != nullptr ? of->call_stack() : std::string();
 }
 
+std::uint64_t embedded_stack_number() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->stack_number != nullptr ? of->stack_number() : 0;
+}
+
+std::string embedded_stack(std::uint64_t number) noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->stack_of_number != nullptr ? of->stack_of_number(number)
+                                                         : std::string();
+}
+
 bool interrupted() noexcept {
   const Embedding* of = language.load(std::memory_order_acquire);
   return of != nullptr && of->interrupted != nullptr && of->interrupted();

@@ -2,6 +2,7 @@
 // them warnings go to stderr and call stacks are empty; the Python package installs Python's.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ember/base/export.h"
@@ -24,6 +25,10 @@ struct Embedding {
   /// Whether the user wants the calling thread, which waits for a simulated device, to go on
   /// without (Ctrl-C). Asked some fifty times a second, without a lock of ember's.
   bool (*interrupted)() noexcept = nullptr;
+  /// A number for where the calling thread stands, cheaper than call_stack(), and what it stands
+  /// for, for ever; 0 if that is unknown, or could only be found out by waiting for a lock.
+  std::uint64_t (*stack_number)() noexcept = nullptr;
+  std::string (*stack_of_number)(std::uint64_t number) noexcept = nullptr;
 };
 
 /// From now on. `embedding` must live for ever.
@@ -34,6 +39,10 @@ EMBER_API void warn(Warning kind, const std::string& text) noexcept;
 
 /// See Embedding::call_stack; empty without it.
 EMBER_API std::string call_stack() noexcept;
+
+/// See Embedding::stack_number; 0 and empty without it.
+std::uint64_t embedded_stack_number() noexcept;
+std::string embedded_stack(std::uint64_t number) noexcept;
 
 /// See Embedding::interrupted; false without it.
 EMBER_API bool interrupted() noexcept;

@@ -62,7 +62,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
   if (ledger_.shards.open() && !cuda::observed() && !reset) {
     if (Block* block = ledger_.shards.take(request)) return block->begin_use(bytes);
   }
-  const Tell tell(ledger_, cuda::observed() && source_.may_wait());
+  const Tell tell;
   if (!uses_.empty()) check(finish_uses());  // 1
   if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
     give_back_pending();
@@ -153,7 +153,7 @@ bool DeviceAllocator::free(Block* block, void* address, std::uint64_t serial) no
 // For a block that was claimed from its user.
 void DeviceAllocator::release(Block* block) noexcept {
   if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
-  const Tell tell(ledger_);
+  const Tell tell;
   StreamUse* use = nullptr;
   {
     const Lock lock(*this);
@@ -187,7 +187,7 @@ void DeviceAllocator::put_back(Block* block, Kind kind) {
 // ---- Blocks that other streams use
 
 bool DeviceAllocator::record_stream(const void* inside, const driver::StreamHandle& stream) {
-  const Tell tell(ledger_);
+  const Tell tell;
   const Lock lock(*this);
   renew();
   Block* block = ledger_.containing(inside);
@@ -200,6 +200,7 @@ bool DeviceAllocator::record_stream(const void* inside, const driver::StreamHand
   block->use->note(stream);
   AllocEvent event = Ledger::event_of(Kind::stream_recorded, *block, segment);
   event.stream = stream.native;
+  event.stream_device = stream.device;
   ledger_.emit(event);
   return true;
 }

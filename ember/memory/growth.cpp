@@ -47,7 +47,7 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
 }
 
 Status DeviceAllocator::empty_cache() {
-  const Tell tell(ledger_);
+  const Tell tell;
   Reclaimed reclaimed = reclaim();
   return reclaimed.waiting.ok() ? std::move(reclaimed.releasing) : std::move(reclaimed.waiting);
 }

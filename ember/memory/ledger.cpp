@@ -1,8 +1,5 @@
 #include "ember/memory/ledger.h"
 
-#include <utility>
-
-#include "ember/base/embedding.h"
 #include "ember/memory/back_end.h"
 #include "ember/runtime/runtime.h"
 
@@ -75,48 +72,14 @@ void Ledger::report(const AllocEvent& event) {
   cuda::Activity activity;
   activity.kind = activity_of(event.kind);
   activity.device = device_;
+  activity.peer = event.stream_device;
   activity.stream = event.stream;
   activity.address = event.address;
   activity.bytes = event.bytes;
   activity.requested = event.requested;
   activity.total_allocated = static_cast<std::uint64_t>(stats.allocated());
   activity.total_reserved = static_cast<std::uint64_t>(stats.reserved());
-  news_.push_back(activity);
-  ++reported_;
-  untold_.fetch_add(1, std::memory_order_relaxed);
-}
-
-void Ledger::tell_all(bool wait) noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) {
-  if (cuda::inside_notice()) return;  // this thread is telling, or the observer of something else
-  mutex.lock();
-  const std::uint64_t mine = reported_;
-  if (telling_ && wait) {
-    mutex.unlock();
-    {
-      // The observer may need the interpreter, which this thread may hold.
-      const UnexpectedWait until_told;
-      mutex.lock();
-      while (telling_ && told_ < mine) changed_.wait(mutex);
-      mutex.unlock();
-    }
-    mutex.lock();
-  }
-  if (telling_) return mutex.unlock();
-  telling_ = true;
-  std::vector<cuda::Activity> batch;
-  while (!news_.empty()) {  // also what others have left meanwhile
-    batch.clear();
-    batch.swap(news_);
-    mutex.unlock();
-    for (const cuda::Activity& activity : batch) cuda::notify(activity);
-    mutex.lock();
-    told_ += batch.size();
-    untold_.fetch_sub(batch.size(), std::memory_order_relaxed);
-    changed_.notify_all();
-  }
-  telling_ = false;
-  changed_.notify_all();
-  mutex.unlock();
+  cuda::detail::record(activity);
 }
 
 }  // namespace ember::inline v0::memory

@@ -1,11 +1,9 @@
-// The block table and the counters of one device's memory, and what its observer is told.
+// The block table and the counters of one device's memory, and what observers are told of it.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/block.h"
@@ -67,42 +65,32 @@ class Ledger {
             block.size, block.requested_bytes()};
   }
 
-  /// Tells the observer what has happened, in the order in which it did: one thread at a time, and
-  /// without any lock. With `wait`, returns once all that had happened before has been told;
-  /// without, what another thread is telling at this moment, or will tell next, is left to that
-  /// thread.
-  void tell(bool wait) noexcept {
-    if (untold_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      tell_all(wait);
-  }
-
  private:
   void report(const AllocEvent& event) EMBER_REQUIRES(mutex);
-  void tell_all(bool wait) noexcept;
 
   const int device_;
   const bool counts_;
-  // What has happened and was not told yet; `untold_` includes what is being told.
-  std::atomic<std::size_t> untold_{0};
-  std::vector<cuda::Activity> news_ EMBER_GUARDED_BY(mutex);
-  std::uint64_t reported_ EMBER_GUARDED_BY(mutex) = 0, told_ EMBER_GUARDED_BY(mutex) = 0;
-  bool telling_ EMBER_GUARDED_BY(mutex) = false;
-  Condition changed_;
 };
 
-/// Every operation ends with this, after its locks. A thread that allocates waits until the
-/// observer was notified of its memory. One that frees does not: so a free never waits for an
-/// observer, nor for what that may wait for.
+/// Every operation begins with this, before its locks. What happens under them is recorded for the
+/// observers, and told once they are free.
 class Tell {
  public:
-  explicit Tell(Ledger& ledger, bool wait = false) noexcept : ledger_(ledger), wait_(wait) {}
-  ~Tell() { ledger_.tell(wait_); }
+  Tell() noexcept : watched_(cuda::observed()) {
+    if (watched_) [[unlikely]]
+      cuda::detail::note_place();
+  }
+  ~Tell() {
+    if (!watched_) [[likely]]
+      return;
+    cuda::detail::release_place();
+    cuda::detail::deliver();
+  }
   Tell(const Tell&) = delete;
   Tell& operator=(const Tell&) = delete;
 
  private:
-  Ledger& ledger_;
-  const bool wait_;
+  const bool watched_;
 };
 
 }  // namespace ember::inline v0::memory

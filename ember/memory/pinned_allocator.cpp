@@ -6,6 +6,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/memory/ledger.h"
 #include "ember/memory/size_policy.h"
 #include "ember/runtime/observer.h"
 
@@ -20,12 +21,14 @@ void add(cuda::Counter& counter, std::int64_t change) noexcept {
 
 std::size_t size_class(std::size_t bytes) { return std::countr_zero(bytes); }
 
-void notify(cuda::Activity::Kind kind, const void* address, std::size_t bytes) noexcept {
-  cuda::Activity activity;
+using Told = cuda::Activity::Kind;
+
+/// Told by the Tell of the operation, once its locks are free.
+void record(Told kind, cuda::Activity activity) noexcept {
+  if (!cuda::observed()) [[likely]]
+    return;
   activity.kind = kind;
-  activity.address = address;
-  activity.bytes = bytes;
-  cuda::notify(activity);
+  cuda::detail::record(activity);
 }
 
 }  // namespace
@@ -45,6 +48,7 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
     throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
                      ". Sizes are from 0 to 2^60 - 1 bytes.");
   const std::size_t size = std::bit_ceil(bytes);
+  const Tell tell;
   catch_up();
   if (!uses_.empty()) finish_uses(/*settle=*/false);
   std::uint32_t generation = 0;
@@ -57,6 +61,7 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
       block->in_use = true;
       add(counters_.active_requests, 1);
       add(counters_.active_bytes, static_cast<std::int64_t>(size));
+      record(Told::pinned_handed_out, {.address = block->data, .bytes = size, .requested = bytes});
       return block;
     }
   }
@@ -69,7 +74,8 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
   if (status.code() == Code::out_of_memory && status.detail().empty())
     status = Status(Code::out_of_memory, "page-locking " + format_bytes(size) + " of host memory");
   check(status);
-  notify(cuda::Activity::Kind::pinned_allocated, data, size);
+  record(Told::pinned_allocated, {.address = data, .bytes = size});
+  record(Told::pinned_handed_out, {.address = data, .bytes = size, .requested = bytes});
   return adopt(data, size, generation);
 }
 
@@ -88,6 +94,7 @@ PinnedBlock* PinnedAllocator::adopt(void* data, std::size_t bytes, std::uint32_t
 }
 
 bool PinnedAllocator::free(void* pointer) noexcept {
+  const Tell tell;
   catch_up();
   StreamUse* use = nullptr;
   bool retired = false;
@@ -97,6 +104,8 @@ bool PinnedAllocator::free(void* pointer) noexcept {
     if (found == by_address_.end() || !found->second->in_use) return false;
     PinnedBlock* block = found->second;
     block->in_use = false;
+    // Before another thread can have it.
+    record(Told::pinned_returned, {.address = block->data, .bytes = block->bytes});
     use = block->use;
     if (use == nullptr) put_back(block);
     retired = retired_ != nullptr;
@@ -127,11 +136,14 @@ PinnedBlock* PinnedAllocator::find(const void* pointer, const void* context) {
 
 bool PinnedAllocator::record_event(const void* pointer, const void* context,
                                    const driver::StreamHandle& stream) {
+  const Tell tell;
   MutexLock lock(mutex_);
   PinnedBlock* block = find(pointer, context);
   if (block == nullptr || !block->in_use) return false;
   if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
+  record(Told::pinned_stream_recorded,
+         {.device = stream.device, .stream = stream.native, .address = block->data});
   return true;
 }
 
@@ -153,6 +165,7 @@ void PinnedAllocator::finish_uses(bool settle) {
 }
 
 Status PinnedAllocator::empty_cache() {
+  const Tell tell;
   catch_up();
   // Blocks whose copies are done count as unused; the others are not waited for.
   if (!uses_.empty()) finish_uses(/*settle=*/source_.may_wait());
@@ -209,7 +222,7 @@ Status PinnedAllocator::release(const std::vector<PinnedBlock*>& unused) {
   for (PinnedBlock* block : unused) {
     Status status = source_.free(block->data);
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
-    if (status.ok()) notify(cuda::Activity::Kind::pinned_freed, block->data, block->bytes);
+    if (status.ok()) record(Told::pinned_freed, {.address = block->data, .bytes = block->bytes});
     MutexLock lock(mutex_);
     if (status.ok()) {
       add(counters_.allocations, -1);

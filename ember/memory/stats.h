@@ -38,6 +38,7 @@ struct AllocEvent {
   const void* address = nullptr;
   std::size_t bytes = 0;
   std::size_t requested = 0;
+  int stream_device = -1;  ///< of a stream that was noted
 };
 
 /// What one block, or several together, add to the counters while in use.

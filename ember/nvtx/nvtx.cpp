@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
+#include <string>
 
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
@@ -67,10 +69,26 @@ Attributes as_attributes(const tool::Said& said) noexcept {
 }
 Attributes as_attributes(const char* message) noexcept { return {.message = message}; }
 
+/// Attributes with a message of their own.
+struct Kept : Attributes {
+  explicit Kept(const Attributes& said)
+      : Attributes(said), text(said.message != nullptr ? said.message : "") {
+    if (said.message != nullptr) message = text.c_str();
+  }
+  static void release(const Attributes* kept) noexcept { delete static_cast<const Kept*>(kept); }
+  std::string text;
+};
+
 template <class Said>
 [[gnu::noinline]] void tell(Activity::Kind kind, Domain domain, const Said& said, RangeId range) {
-  const Attributes attributes = as_attributes(said);
-  notify({.kind = kind, .domain = domain.name(), .annotation = &attributes, .range = range});
+  // Another thread may tell it, after this call.
+  auto kept = std::make_unique<Kept>(as_attributes(said));
+  // Not notify(): what begins to be recorded is released, also if nobody watches any more.
+  cuda::detail::notify_slow({.kind = kind,
+                             .domain = domain.name(),
+                             .annotation = kept.release(),
+                             .release = &Kept::release,
+                             .range = range});
 }
 
 template <class Said>

@@ -212,8 +212,10 @@ Scalar Tensor::item() const {
     T value;
     if (is_cuda())
       ops::copy_out(&value, *this);
-    else
+    else {
+      ops::host_reads("item", *this);
       value = *static_cast<const T*>(data_ptr());
+    }
     return value;
   });
 }

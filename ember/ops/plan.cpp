@@ -119,11 +119,22 @@ class Cutter {
       return;
     }
     std::array<cuda::Access, kLoopOperands> accesses;
+    std::array<std::int64_t, kLoopDims> sizes;
+    std::array<std::array<std::int64_t, kLoopDims>, kLoopOperands> strides;
+    const auto dims = static_cast<std::size_t>(loop_.dims);
+    std::copy_n(loop_.size, dims, sizes.begin());
     std::size_t count = 0;
-    for (std::size_t k = 0; k < operands_.size(); ++k)
-      if (operands_[k].sizes != nullptr)
-        accesses[count++] = {loop_.data[k], loop_.span(static_cast<int>(k)) * operands_[k].item,
-                             k == 0};
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      if (operands_[k].sizes == nullptr) continue;
+      cuda::Access& access = accesses[count++];
+      const auto item = static_cast<std::uint32_t>(operands_[k].item);
+      access = {loop_.data[k], loop_.span(static_cast<int>(k)) * item, k == 0};
+      if (loop_.flat()) continue;
+      std::copy_n(loop_.stride[k], dims, strides[k].begin());
+      access.item = item;
+      access.sizes = std::span(sizes).first(dims);
+      access.strides = std::span(strides[k]).first(dims);
+    }
     run(site_, kernel_, loop_, std::span(accesses).first(count));
   }
 

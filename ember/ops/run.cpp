@@ -24,9 +24,27 @@ class CpuLaunch final : public driver::HostLaunch {
 
 cuda::Access access(const Tensor& tensor, bool writes) {
   if (tensor.numel() == 0) return {nullptr, 0, writes};
+  const Shape& sizes = tensor.sizes();
+  const Shape& strides = tensor.strides();
   std::int64_t last = 0;
-  for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
-  return {tensor.data_ptr(), static_cast<std::size_t>(last + 1) * tensor.element_size(), writes};
+  for (int i = 0; i < tensor.dim(); ++i) last += (sizes[i] - 1) * strides[i];
+  cuda::Access made{tensor.data_ptr(), static_cast<std::size_t>(last + 1) * tensor.element_size(),
+                    writes};
+  // Without gaps every byte counts.
+  if (last + 1 == tensor.numel()) return made;
+  made.item = static_cast<std::uint32_t>(tensor.element_size());
+  made.sizes = sizes;
+  made.strides = strides;
+  return made;
+}
+
+/// Work of devices may use the same memory: what an observer has to say of that is thrown.
+void tell_host_access(const char* name, std::span<const cuda::Access> accesses) {
+  cuda::notify({.kind = cuda::Activity::Kind::host_accessed,
+                .name = name,
+                .accesses = accesses,
+                .accesses_known = true});
+  cuda::detail::throw_failure();
 }
 
 }  // namespace
@@ -49,6 +67,8 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
     }
     return;
   }
+  if (accesses.data() != nullptr) [[unlikely]]
+    tell_host_access(kernel.name.c_str(), accesses);
   const Status status = run_here(kernel, params);
   if (!status.ok()) throw Error(std::string(kernel.name.c_str()) + ": " + status.text());
 }
@@ -96,6 +116,13 @@ Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver:
   Tensor scratch = empty({static_cast<std::int64_t>(bytes)}, {Dtype::uint8, site.device});
   require_same_epoch(site, scratch);
   return scratch;
+}
+
+void host_reads(const char* name, const Tensor& tensor) {
+  if (!cuda::observed()) [[likely]]
+    return;
+  const cuda::Access read = reads(tensor);
+  tell_host_access(name, {&read, 1});
 }
 
 cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }

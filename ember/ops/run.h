@@ -114,7 +114,10 @@ requires(!std::is_same_v<Args, driver::Params>) Tensor
   return scratch_for(site, kernel, driver::Params(args));
 }
 
-/// All the memory that a tensor spans, as an access.
+/// Tells observers that the host reads a tensor on the CPU. `name` is a literal.
+void host_reads(const char* name, const Tensor& tensor);
+
+/// The elements of a tensor, as an access that is good as long as the tensor is.
 cuda::Access reads(const Tensor& tensor);
 cuda::Access writes(const Tensor& tensor);
 

@@ -165,6 +165,7 @@ void synchronize(DeviceArg device) {
   driver::Driver& machine = active_driver();
   // In a host function CUDA may not be asked for a context; the driver refuses the wait there.
   if (machine.may_wait()) detail::activate(index);
+  notify({.kind = Activity::Kind::wait_began, .device = index});
   check(machine.device_synchronize(index));
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }

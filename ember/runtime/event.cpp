@@ -4,10 +4,20 @@
 #include <utility>
 
 #include "ember/base/error.h"
-#include "ember/runtime/observer.h"
+#include "ember/runtime/enqueueing.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
+namespace {
+
+/// What a query answered.
+bool answer(const Status& status) {
+  if (status.code() == Code::not_ready) return false;
+  check(status);
+  return true;
+}
+
+}  // namespace
 
 Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external)
     : options_{enable_timing, blocking, interprocess} {
@@ -80,14 +90,13 @@ void Event::record(const Stream& stream) {
     throw Error("Event device " + std::to_string(handle_.device) +
                 " does not match recording stream's device " +
                 std::to_string(stream.device_index()) + ".");
+  Enqueueing call(stream.handle());
   check(machine.event_record(handle_, stream.handle()));
   if (shared_) shared_->record(stream);
   recorded_ = true;
-  notify({.kind = Activity::Kind::event_recorded,
-          .device = handle_.device,
-          .stream = stream.native(),
-          .stream_id = stream.stream_id(),
-          .event = handle_.native});
+  if (call.watched()) [[unlikely]]
+    call.record(stream, {.kind = Activity::Kind::event_recorded, .event = handle_.native});
+  call.done();
 }
 
 void Event::record_once(const Stream& stream) {
@@ -96,28 +105,29 @@ void Event::record_once(const Stream& stream) {
 
 void Event::wait(const Stream& stream) const {
   if (!created_) return;
+  Enqueueing call(stream.handle());
   if (shared_)
     shared_->wait(stream);
   else
     check(active_driver().event_wait(stream.handle(), handle_));
-  notify({.kind = Activity::Kind::event_waited,
-          .device = stream.device_index(),
-          .stream = stream.native(),
-          .stream_id = stream.stream_id(),
-          .event = handle_.native});
+  if (call.watched()) [[unlikely]]
+    call.record(stream, {.kind = Activity::Kind::event_waited, .event = handle_.native});
+  call.done();
 }
 
 bool Event::query() const {
   if (!created_) return true;
-  if (shared_) return shared_->query();
-  const Status status = active_driver().event_query(handle_);
-  if (status.code() == Code::not_ready) return false;
-  check(status);
-  return true;
+  const bool done = shared_ ? shared_->query() : answer(active_driver().event_query(handle_));
+  notify({.kind = Activity::Kind::event_queried,
+          .device = handle_.device,
+          .event = handle_.native,
+          .done = done});
+  return done;
 }
 
 void Event::synchronize() const {
   if (!created_) return;
+  notify({.kind = Activity::Kind::wait_began, .device = handle_.device, .event = handle_.native});
   if (shared_)
     shared_->synchronize();
   else

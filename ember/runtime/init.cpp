@@ -77,7 +77,7 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   // What this one guards is only written by simulate() and by hooks, which nobody calls beside a
   // fork.
   renew_in_child(state().mutex);
-  detail::renew_observer_lock();
+  detail::renew_observer_locks();
   const bool had_driver = detail::the_driver.exchange(nullptr) != nullptr;
   const bool pieces = in_pieces.exchange(false);
   if (!had_driver && !pieces) return;
@@ -173,6 +173,7 @@ void refuse_bad_fork() {
 
 driver::Driver& detail::initialize() {
   refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
+  watch_as_asked();   // before there is anything to see, and again until it does not throw
   {
     const MutexLock lock(state().mutex);
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
@@ -204,6 +205,7 @@ bool detail::launch_blocking() noexcept {
 
 void install_driver(std::unique_ptr<driver::Driver> driver) {
   refuse_bad_fork();
+  detail::watch_as_asked();
   const MutexLock lock(state().mutex);
   if (driver_if_made() != nullptr)
     throw Error("install_driver: devices are in use already; it must come before the first use");

@@ -1,10 +1,12 @@
-// Watching what happens: one slot, empty by default, above the seam, so that it sees the same on
-// simulated and on real devices. Logs, the stream sanitizer, timelines and tests are observers.
+// Watching what happens: a short list of observers, empty by default, above the seam, so that they
+// see the same on simulated and on real devices. Logs, the stream sanitizer, timelines and tests
+// are observers.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 
 #include "ember/base/export.h"
@@ -15,41 +17,77 @@ namespace nvtx {
 struct Attributes;
 }
 
-/// Memory that a kernel reads or writes: from the first to the last byte that it may touch.
+/// Memory that work reads or writes: from the first to the last byte that it may touch and, where
+/// `sizes` is not empty, which bytes of these.
 struct Access {
+  enum class Memory : std::uint8_t {
+    unknown,   ///< whoever reported it did not ask
+    device,    ///< of any device
+    pinned,    ///< page-locked host memory
+    ordinary,  ///< other host memory
+  };
   const void* address = nullptr;
   std::size_t bytes = 0;
   bool writes = false;
+  Memory memory = Memory::unknown;
+  /// Bytes of one element, and how many of them lie how many elements apart in each dimension.
+  /// Without `sizes` every byte counts. Valid during the notification.
+  std::uint32_t item = 0;
+  std::span<const std::int64_t> sizes = {}, strides = {};
 };
+
+/// `count` elements that work reads, or writes: what launch() of functions of your own, and
+/// host_function(), are told for observers.
+template <class T>
+Access reads(const T* first, std::size_t count) noexcept {
+  return {first, count * sizeof(T), false};
+}
+template <class T>
+Access writes(T* first, std::size_t count) noexcept {
+  return {first, count * sizeof(T), true};
+}
+/// Work that is known to touch no memory that others see; an empty list says that nobody knows.
+EMBER_API std::span<const Access> no_accesses() noexcept;
 
 /// One thing that happened. Fields that a kind does not name are zero.
 struct Activity {
   enum class Kind : std::uint8_t {
-    initialized,           ///< the driver was made
-    device_reset,          ///< device
-    device_synchronized,   ///< device; the wait is over
-    stream_created,        ///< device, stream, stream_id
-    stream_synchronized,   ///< device, stream, stream_id
+    initialized,          ///< the driver was made
+    device_reset,         ///< device
+    device_synchronized,  ///< device; the wait is over
+    stream_created,       ///< device, stream, stream_id
+    stream_ended,         ///< device, stream, stream_id: no Stream names it; its work goes on
+    stream_synchronized,  ///< device, stream, stream_id; the wait is over
+    stream_queried,       ///< device, stream, stream_id, done
+    /// device and stream, stream_id or event, or device alone: what the calling thread waits for
+    /// from now on. What is enqueued later it does not wait for.
+    wait_began,
     event_created,         ///< device, event (at its first record)
     event_destroyed,       ///< device, event
     event_recorded,        ///< device, event, stream, stream_id
     event_waited,          ///< device (the stream's), event, stream, stream_id: a wait was enqueued
     event_synchronized,    ///< device, event; the wait is over
+    event_queried,         ///< device, event, done
     kernel_launched,       ///< device, stream, stream_id, name; accesses if they are known
-    copied,                ///< device, stream, stream_id, address (target), source, bytes
-    filled,                ///< device, stream, stream_id, address, bytes
-    host_function_queued,  ///< device, stream, stream_id
-    peer_enabled,          ///< device, peer
-    peer_disabled,         ///< device, peer
-    memory_allocated,      ///< device, stream, address, bytes (rounded), requested; totals
+    copied,                ///< device, stream, stream_id, address (target), source, bytes; accesses
+    filled,                ///< device, stream, stream_id, address, bytes; accesses
+    host_function_queued,  ///< device, stream, stream_id; accesses if they are known
+    host_accessed,         ///< name, accesses: the calling thread reads or writes memory
+    host_exposed,      ///< name, address, bytes: the program got a pointer, whose use nobody sees
+    peer_enabled,      ///< device, peer
+    peer_disabled,     ///< device, peer
+    memory_allocated,  ///< device, stream, address, bytes (rounded), requested; totals
     memory_free_requested,   ///< device, stream, address, bytes; totals
     memory_free_completed,   ///< device, stream, address, bytes: reusable from now on; totals
-    memory_stream_recorded,  ///< device, stream (the other one), address
+    memory_stream_recorded,  ///< device, stream (the other one), peer (its device), address
     segment_allocated,       ///< device, stream, address, bytes; totals
     segment_freed,           ///< device, stream, address, bytes; totals
     out_of_memory,           ///< device, stream, bytes (the segment wanted), requested; totals
     pinned_allocated,        ///< address, bytes: page-locked host memory obtained
     pinned_freed,            ///< address, bytes
+    pinned_handed_out,       ///< address, bytes (rounded), requested: to a user
+    pinned_returned,         ///< address, bytes: by its user
+    pinned_stream_recorded,  ///< device, stream, address
     marked,                  ///< domain, annotation
     range_pushed,            ///< domain, annotation: a range of the calling thread
     range_popped,            ///< domain: the innermost range of the calling thread there
@@ -69,11 +107,19 @@ struct Activity {
   std::size_t bytes = 0;
   std::size_t requested = 0;
   std::span<const Access> accesses = {};  ///< valid during the notification
-  std::uint64_t total_allocated = 0;      ///< bytes in use on the device after the change
-  std::uint64_t total_reserved = 0;  ///< bytes the allocator holds on the device after the change
-  const char* domain = nullptr;      ///< lives as long as the program; "" is the one without a name
+  bool accesses_known = false;            ///< `accesses` are all; with none it touches nothing
+  bool done = false;                      ///< what a query answered
+  std::uint32_t thread = 0;               ///< who did it: threads are 1, 2, 3, ...
+  std::uint64_t order = 0;  ///< counts what happened, in the order in which it is told
+  /// Where the thread stood (stack_text() in base/stack.h): 0 unless an observer wants_stacks().
+  std::uint64_t stack = 0;
+  std::uint64_t total_allocated = 0;  ///< bytes in use on the device after the change
+  std::uint64_t total_reserved = 0;   ///< bytes the allocator holds on the device after the change
+  const char* domain = nullptr;  ///< lives as long as the program; "" is the one without a name
   /// What a mark or a range says (nvtx/nvtx.h); valid during the notification.
   const nvtx::Attributes* annotation = nullptr;
+  /// Called when nobody needs the annotation any more.
+  void (*release)(const nvtx::Attributes* annotation) noexcept = nullptr;
   /// Tells ranges of range_start apart; 0 for one that began while nobody watched.
   std::uint64_t range = 0;
 };
@@ -81,35 +127,99 @@ struct Activity {
 /// The text of a kind: "kernel_launched".
 EMBER_API const char* activity_name(Activity::Kind kind) noexcept;
 
+namespace detail {
+struct ObserverList;
+}
+
+/// Told what happens. Notifications come one at a time, in one order for all observers: that of the
+/// queue for work of one stream, whichever threads enqueue it, and what a thread did before another
+/// thread went on comes before what that one does next. Whoever did something tells it before its
+/// call returns, unless another thread is telling; then that one does, and nobody waits for it.
 class EMBER_API Observer {
  public:
-  virtual ~Observer() = default;
-  /// Called after the thing was done, on the thread that did it; several threads may call at once.
-  /// What the observer itself does through ember is not reported. It must not change the observer.
+  Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  /// Takes it out of the list. A class whose notice() uses members calls remove_observer() in its
+  /// own destructor, before these go.
+  virtual ~Observer();
+  /// Called after the thing was done, without a lock of ember's. What the observer itself does
+  /// through ember is not reported. It must not change the list of observers.
   virtual void notice(const Activity& activity) noexcept = 0;
+  /// Whether activities are to say where their thread stood, which costs some 100 ns each. Asked
+  /// once, when the observer is added.
+  virtual bool wants_stacks() const noexcept { return false; }
+
+ private:
+  friend struct detail::ObserverList;
+  std::atomic<bool> listed_{false};
+  bool stacks_ = false;
+  std::uint64_t since_ = 0;  // what was recorded later is for it
 };
 
-/// Fills the slot (null empties it) and returns the previous observer. When the call returns, no
-/// notification to the previous observer is in progress: it may be destroyed. Error from within
-/// notice().
+/// Adds one to the list: it is told what happens from now on, after those that are in the list.
+/// Error if it is there already, and from within notice(). Thread-safe.
+EMBER_API void add_observer(Observer& observer);
+/// Takes one out, if it is in the list. When the call returns, no notification to it is in
+/// progress, for which it may wait: it may be destroyed. Error from within notice(). Thread-safe.
+EMBER_API void remove_observer(Observer& observer);
+/// The same for one place in the list that holds one observer: puts `observer` there (null empties
+/// it), and returns what was there.
 EMBER_API Observer* set_observer(Observer* observer);
 
+/// For notice(): the call of `thread` that is being told, or that thread's next one that enqueues
+/// work, throws `error` once it is done.
+EMBER_API void fail_operation(std::uint32_t thread, std::exception_ptr error) noexcept;
+
 namespace detail {
-EMBER_API extern std::atomic<Observer*> observer_slot;
+EMBER_API extern std::atomic<int> observers;
 EMBER_API void notify_slow(const Activity& activity) noexcept;
+/// Where the thread stands is noted for what it records until release_place(): where records are
+/// made under a lock, this comes before it.
+void note_place() noexcept;
+void release_place() noexcept;
+/// Puts an activity in the queue, to be told by deliver(). May be called under locks of ember's.
+void record(const Activity& activity) noexcept;
+/// Tells what is in the queue, unless another thread does.
+void deliver() noexcept;
+/// Whether the calling thread holds a stream's lock (enqueueing.h), under which nothing is told,
+/// from now on; and whether it did.
+bool mark_enqueueing(bool now) noexcept;
+/// Throws what fail_operation() left for the calling thread.
+void throw_failure();
 /// For the child of a fork.
-void renew_observer_lock() noexcept;
+void renew_observer_locks() noexcept;
+void renew_enqueueing_locks() noexcept;
 }  // namespace detail
 
 /// True while somebody watches: to skip work that only serves notifications.
-inline bool observed() noexcept {
-  return detail::observer_slot.load(std::memory_order_relaxed) != nullptr;
-}
+inline bool observed() noexcept { return detail::observers.load(std::memory_order_relaxed) != 0; }
 
 /// Reports an activity. Costs one load and a branch when nobody watches.
 inline void notify(const Activity& activity) noexcept {
   if (observed()) [[unlikely]]
     detail::notify_slow(activity);
+}
+
+/// The host reads, or writes, memory that work on devices may use: what the library cannot see,
+/// since the program uses pointers of its own. For observers; nothing happens to the memory.
+inline void host_reads(const void* first, std::size_t bytes) noexcept {
+  if (!observed()) [[likely]]
+    return;
+  const Access access{first, bytes, false};
+  notify({.kind = Activity::Kind::host_accessed,
+          .name = "host_reads",
+          .accesses = {&access, 1},
+          .accesses_known = true});
+}
+inline void host_writes(const void* first, std::size_t bytes) noexcept {
+  if (!observed()) [[likely]]
+    return;
+  const Access access{first, bytes, true};
+  notify({.kind = Activity::Kind::host_accessed,
+          .name = "host_writes",
+          .accesses = {&access, 1},
+          .accesses_known = true});
 }
 
 }  // namespace ember::inline v0::cuda

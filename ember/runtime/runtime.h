@@ -15,6 +15,9 @@ namespace ember::inline v0::cuda {
 namespace detail {
 EMBER_TEST_API extern std::atomic<driver::Driver*> the_driver;
 EMBER_TEST_API driver::Driver& initialize();
+/// Adds the observers that the environment asks for, once: EMBER_SANITIZER and
+/// TORCH_CUDA_SANITIZER. ValueError for a value that makes no sense. In sanitizer/, which lies above.
+void watch_as_asked();
 }  // namespace detail
 
 /// The driver; made at the first call (see init() for the errors).

@@ -4,7 +4,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/thread_exit.h"
-#include "ember/runtime/observer.h"
+#include "ember/runtime/enqueueing.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -46,18 +46,19 @@ Stream Stream::from_id(std::int64_t stream_id, int device_index) {
 }
 
 bool Stream::query() const {
+  // Without the stream's lock, as host functions may ask, too: nobody who holds it may wait for one.
+  Enqueueing call(Enqueueing::MayWait{});
   const Status status = active_driver().stream_query(handle());
-  if (status.code() == Code::not_ready) return false;
-  check(status);
-  return true;
+  const bool done = status.code() != Code::not_ready;
+  if (done) check(status);
+  if (call.watched()) [[unlikely]]
+    call.record(*this, {.kind = Activity::Kind::stream_queried, .done = done});
+  call.done();
+  return done;
 }
 
 void Stream::synchronize() const {
-  check(active_driver().stream_synchronize(handle()));
-  notify({.kind = Activity::Kind::stream_synchronized,
-          .device = device_index(),
-          .stream = native(),
-          .stream_id = stream_id()});
+  detail::told_wait(*this, [this] { check(active_driver().stream_synchronize(handle())); });
 }
 
 std::pair<int, int> Stream::priority_range(DeviceArg device) {

@@ -96,6 +96,11 @@ void StreamState::dispose(StreamState* state) noexcept {
   }
   // In a forked child the lock may be held by a thread that does not exist: the pool is dead there.
   if (driver_if_made() == nullptr) return;
+  // Before it is handed out again.
+  notify({.kind = Activity::Kind::stream_ended,
+          .device = state->handle.device,
+          .stream = state->handle.native,
+          .stream_id = state->id});
   const MutexLock lock(pools().mutex);
   DevicePool& pool = pool_of(state->handle.device);
   DevicePool::Level& at = pool.levels[level(state->priority)];

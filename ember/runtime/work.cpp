@@ -1,10 +1,14 @@
 #include "ember/runtime/work.h"
 
+#include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
+#include "ember/runtime/enqueueing.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -14,12 +18,30 @@ namespace {
 
 using Kind = Activity::Kind;
 
-void report(Kind kind, const Stream& stream, Activity activity) {
-  activity.kind = kind;
-  activity.device = stream.device_index();
-  activity.stream = stream.native();
-  activity.stream_id = stream.stream_id();
-  notify(activity);
+/// What the driver knows of an address, for observers.
+Access::Memory memory_of(driver::Driver& machine, const void* address) noexcept {
+  driver::PointerInfo info;
+  if (!machine.pointer_info(address, info).ok()) return Access::Memory::unknown;
+  switch (info.kind) {
+    case driver::PointerInfo::Kind::device: return Access::Memory::device;
+    case driver::PointerInfo::Kind::pinned: return Access::Memory::pinned;
+    default: return Access::Memory::ordinary;
+  }
+}
+
+/// The accesses of a copy: its target and its source.
+std::array<Access, 2> accesses_of_copy(driver::Driver& machine, const void* target,
+                                       const void* source, std::size_t bytes) noexcept {
+  return {Access{target, bytes, true, memory_of(machine, target)},
+          Access{source, bytes, false, memory_of(machine, source)}};
+}
+
+void record_launch(Enqueueing& call, const Stream& stream, const Kernel& kernel,
+                   std::span<const Access> accesses) noexcept {
+  call.record(stream, {.kind = Kind::kernel_launched,
+                       .name = kernel.name.c_str(),
+                       .accesses = accesses,
+                       .accesses_known = accesses.data() != nullptr});
 }
 
 /// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
@@ -58,9 +80,11 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   if (!kernel.name) [[unlikely]]
     throw ValueError("launch: the kernel has no name");
   driver::Driver& machine = active_driver();
+  Enqueueing call(stream.handle());
   check(machine.launch(stream.handle(), kernel, params));
-  if (observed()) [[unlikely]]
-    report(Kind::kernel_launched, stream, {.name = kernel.name.c_str(), .accesses = accesses});
+  if (call.watched()) [[unlikely]]
+    record_launch(call, stream, kernel, accesses);
+  call.done();
   settle(machine, stream.handle());
 }
 
@@ -74,13 +98,12 @@ void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
   if (current != nullptr && current->handle.native != nullptr)
     handle = handle_in_epoch(current->handle, epoch);
   driver::Driver& machine = active_driver();
+  Enqueueing call(handle);
   check(machine.launch(handle, kernel, params, peer));
-  if (observed() || detail::launch_blocking()) [[unlikely]] {
-    const Stream stream = current_stream(device);
-    if (observed())
-      report(Kind::kernel_launched, stream, {.name = kernel.name.c_str(), .accesses = accesses});
-    settle(machine, handle);
-  }
+  if (call.watched()) [[unlikely]]
+    record_launch(call, current_stream(device), kernel, accesses);
+  call.done();
+  settle(machine, handle);
 }
 
 void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
@@ -91,16 +114,34 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
                    const void* source, std::size_t bytes) {
   driver::Driver& machine = active_driver();
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
+  if (!observed()) [[likely]] {
+    check(machine.copy(handle, target, source, bytes, peer));
+    return settle(machine, handle);
+  }
+  const std::array<Access, 2> accesses = accesses_of_copy(machine, target, source, bytes);
+  const bool may_wait = accesses[0].memory == Access::Memory::ordinary ||
+                        accesses[1].memory == Access::Memory::ordinary;
+  std::optional<Enqueueing> call;
+  if (may_wait)
+    call.emplace(Enqueueing::MayWait());
+  else
+    call.emplace(handle);
   check(machine.copy(handle, target, source, bytes, peer));
-  if (observed()) [[unlikely]]
-    report(Kind::copied, stream, {.address = target, .source = source, .bytes = bytes});
+  if (call->watched())
+    call->record(stream, {.kind = Kind::copied,
+                          .address = target,
+                          .source = source,
+                          .bytes = bytes,
+                          .accesses = accesses,
+                          .accesses_known = true});
+  call->done();
   settle(machine, handle);
 }
 
 void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch) {
-  check(active_driver().stream_synchronize(handle_in_epoch(stream.handle(), epoch)));
-  if (observed()) [[unlikely]]
-    report(Kind::stream_synchronized, stream, {});
+  detail::told_wait(stream, [&] {
+    check(active_driver().stream_synchronize(handle_in_epoch(stream.handle(), epoch)));
+  });
 }
 
 void copy(void* target, const void* source, std::size_t bytes, const Stream& stream) {
@@ -111,26 +152,44 @@ void copy(void* target, const void* source, std::size_t bytes, const Stream& str
 
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
   driver::Driver& machine = active_driver();
+  Enqueueing call(stream.handle());
   check(machine.fill(stream.handle(), target, value, 1, bytes));
-  if (observed()) [[unlikely]]
-    report(Kind::filled, stream, {.address = target, .bytes = bytes});
+  if (call.watched()) [[unlikely]] {
+    const Access access{target, bytes, true, Access::Memory::device};
+    call.record(stream, {.kind = Kind::filled,
+                         .address = target,
+                         .bytes = bytes,
+                         .accesses = {&access, 1},
+                         .accesses_known = true});
+  }
+  call.done();
   settle(machine, stream.handle());
 }
 
 void host_function(std::function<void()> function, const Stream& stream) {
+  host_function(std::move(function), stream, std::span<const Access>());
+}
+
+void host_function(std::function<void()> function, const Stream& stream,
+                   std::span<const Access> accesses) {
   if (!function) throw ValueError("host_function: got an empty function, expected a callable one");
   driver::Driver& machine = active_driver();
   auto owned = std::make_unique<std::function<void()>>(std::move(function));
+  Enqueueing call(stream.handle());
   check(machine.host_function(stream.handle(), &call_host_function, &destroy_host_function,
                               owned.get()));
   (void)owned.release();  // the driver's now
-  if (observed()) [[unlikely]]
-    report(Kind::host_function_queued, stream, {});
+  if (call.watched()) [[unlikely]]
+    call.record(stream, {.kind = Kind::host_function_queued,
+                         .accesses = accesses,
+                         .accesses_known = accesses.data() != nullptr});
+  call.done();
   settle(machine, stream.handle());
 }
 
 void sleep_cycles(std::uint64_t cycles, const Stream& stream) {
-  launch(stream, driver::kernels::sleep, driver::kernels::SleepArgs{cycles});
+  const driver::kernels::SleepArgs args{cycles};
+  launch(stream, driver::kernels::sleep, Params(args), no_accesses());
 }
 
 int device_of_pointer(const void* pointer) {

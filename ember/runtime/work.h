@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "ember/base/export.h"
 #include "ember/driver/kernel.h"
@@ -31,7 +33,8 @@ using driver::Params;
 /// With CUDA_LAUNCH_BLOCKING=1 it waits for the kernel and reports its fault. ValueError for a
 /// kernel without a name.
 EMBER_API void launch(const Stream& stream, const Kernel& kernel, const Params& params);
-/// The same for a kernel whose accesses are known: observers see them.
+/// The same for a kernel whose accesses are known: observers see them. no_accesses() if it touches
+/// no memory that others see; an empty list says that they are unknown.
 EMBER_API void launch(const Stream& stream, const Kernel& kernel, const Params& params,
                       std::span<const Access> accesses);
 
@@ -46,6 +49,11 @@ requires(!std::is_same_v<Args, Params> && driver::KernelArguments<Args> &&
 namespace detail {
 
 EMBER_API bool runs_host_implementation();
+
+/// A list that is known, also when it is empty.
+inline std::span<const Access> known(std::initializer_list<Access> accesses) noexcept {
+  return accesses.size() != 0 ? std::span(accesses.begin(), accesses.size()) : no_accesses();
+}
 
 template <class Host>
 Status call_host(const Params& params, const HostLaunch& on) {
@@ -100,6 +108,26 @@ void launch(const Stream& stream, Name name, const Host& host, const Cuda& cuda)
   launch(stream, kernel, detail::runs_host_implementation() ? Params(host) : Params(cuda));
 }
 
+/// The same with what the function reads and writes, for observers: `{reads(x, n), writes(y, n)}`.
+/// Nothing checks that it is true or complete. An empty list: it touches no memory that others see.
+template <class Host, class Cuda>
+requires std::is_invocable_v<const Host&, const HostLaunch&> &&
+    std::is_invocable_v<const Cuda&, const CudaLaunch&> && driver::KernelArguments<Host> &&
+    driver::KernelArguments<Cuda>
+void launch(const Stream& stream, Name name, std::initializer_list<Access> accesses,
+            const Host& host, const Cuda& cuda) {
+  const Kernel kernel{name, &detail::call_host<Host>, &detail::call_cuda<Cuda>};
+  launch(stream, kernel, detail::runs_host_implementation() ? Params(host) : Params(cuda),
+         detail::known(accesses));
+}
+template <class Host>
+requires std::is_invocable_v<const Host&, const HostLaunch&> && driver::KernelArguments<Host>
+void launch(const Stream& stream, Name name, std::initializer_list<Access> accesses,
+            const Host& host) {
+  launch(stream, Kernel{name, &detail::call_host<Host>, nullptr}, Params(host),
+         detail::known(accesses));
+}
+
 /// The same for simulated devices only.
 template <class Host>
 requires std::is_invocable_v<const Host&, const HostLaunch&> && driver::KernelArguments<Host>
@@ -129,6 +157,13 @@ EMBER_API void fill_async(void* target, std::uint8_t value, std::size_t bytes,
 /// dropped by a fault or a reset.
 EMBER_API void host_function(std::function<void()> function,
                              const Stream& stream = current_stream());
+/// The same with the host memory that it reads and writes, for observers; no_accesses() for none.
+EMBER_API void host_function(std::function<void()> function, const Stream& stream,
+                             std::span<const Access> accesses);
+inline void host_function(std::function<void()> function, const Stream& stream,
+                          std::initializer_list<Access> accesses) {
+  host_function(std::move(function), stream, detail::known(accesses));
+}
 
 /// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a
 /// nanosecond on simulated devices.

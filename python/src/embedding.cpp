@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
+#include <map>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "python.h"
 
@@ -92,10 +95,110 @@ bool raised_by_signal() noexcept {
   return true;
 }
 
-constexpr Embedding kPython{&warn_in_python, &stack_of_python, &give_lock_back, &take_lock_again,
-                            &raised_by_signal};
+// ---- Stacks as numbers
+
+/// Innermost first: code objects, which are owned, and where in them.
+using Frames = std::vector<std::pair<PyObject*, int>>;
+constexpr std::size_t kFrames = 16;
+
+/// With Python's lock. Never destroyed: observers may ask until the process ends.
+struct Stacks {
+  std::map<Frames, std::uint64_t> numbers;
+  std::deque<const Frames*> frames;
+};
+Stacks& stacks() {
+  static auto* const made = new Stacks;
+  return *made;
+}
+
+/// What StackWhileUnlocked noted.
+thread_local constinit std::uint64_t noted = 0;
+
+int place_in(PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(frame);
+#else
+  return PyFrame_GetLineNumber(frame);
+#endif
+}
+
+int line_of(PyObject* code, int place) {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(code), place);
+#else
+  (void)code;
+  return place;
+#endif
+}
+
+std::uint64_t take_stack() {
+  Frames frames;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame != nullptr && frames.size() < kFrames) {
+    frames.emplace_back(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)), place_in(frame));
+    PyFrameObject* const outer = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = outer;
+  }
+  Py_XDECREF(frame);
+  if (frames.empty()) return 0;
+  Stacks& all = stacks();
+  const auto [at, is_new] = all.numbers.try_emplace(std::move(frames), all.frames.size() + 1);
+  if (is_new)
+    all.frames.push_back(&at->first);  // it owns the code objects from now on
+  else
+    for (const auto& [code, place] : frames) Py_DECREF(code);
+  return at->second;
+}
+
+std::uint64_t stack_number() noexcept {
+  if (noted != 0) return noted;
+  if (!nb::is_alive() || PyGILState_Check() == 0) return 0;
+  try {
+    return take_stack();
+  } catch (...) {  // never worth failing for
+    return 0;
+  }
+}
+
+std::string stack_of_number(std::uint64_t number) noexcept {
+  const LockFromAnywhere lock;
+  if (!lock || number == 0 || number > stacks().frames.size()) return {};
+  try {
+    std::string text;
+    const Frames& frames = *stacks().frames[number - 1];
+    const nb::object line_in = nb::module_::import_("linecache").attr("getline");
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      const nb::handle code(frame->first);
+      const int line = line_of(frame->first, frame->second);
+      const nb::object file = code.attr("co_filename");
+      const nb::object source = line_in(file, line).attr("strip")();
+      text.append("  File \"").append(nb::cast<std::string>(file));
+      text.append("\", line ").append(std::to_string(line)).append(", in ");
+      text.append(nb::cast<std::string>(code.attr("co_name"))).append("\n");
+      if (nb::len(source) != 0)
+        text.append("    ").append(nb::cast<std::string>(source)).append("\n");
+    }
+    return text;
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("ember: a stack in a report");
+  } catch (...) {
+  }
+  return {};
+}
+
+constexpr Embedding kPython{&warn_in_python,   &stack_of_python, &give_lock_back, &take_lock_again,
+                            &raised_by_signal, &stack_number,    &stack_of_number};
 
 }  // namespace
+
+void StackWhileUnlocked::note() {
+  if (noted != 0) return;
+  noted = stack_number();
+  noted_ = noted != 0;
+}
+void StackWhileUnlocked::forget() noexcept { noted = 0; }
 
 LockFromAnywhere::LockFromAnywhere() {
   if (!nb::is_alive()) return;

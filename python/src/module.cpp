@@ -57,6 +57,7 @@ NB_MODULE(_C, m) {
   bind_telemetry(cuda);
   bind_visible(cuda);
   bind_top(cuda);
+  bind_sanitizer(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
   bind_ops(m);

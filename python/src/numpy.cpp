@@ -135,6 +135,13 @@ nb::object to_numpy(const Tensor& self) {
   require_cpu_for_numpy(self);
   const char* type = type_string(self.dtype());
   if (self.numel() == 0) return numpy().attr("empty")(self.sizes(), type);
+  if (cuda::observed()) [[unlikely]]
+    unlocked([&] {
+      cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
+                    .name = "numpy",
+                    .address = self.data_ptr(),
+                    .bytes = self.nbytes()});
+    });
   return numpy().attr("asarray")(SharedMemory{self.alias()});
 }
 

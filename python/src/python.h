@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/stack.h"
 #include "ember/ember.h"
 
 namespace ember::python {
@@ -53,14 +54,37 @@ void bind_memory(nb::module_& cuda);
 void bind_nvtx(nb::module_& cuda);
 void bind_telemetry(nb::module_& cuda);
 void bind_top(nb::module_& cuda);
+void bind_sanitizer(nb::module_& cuda);
 void bind_precision(nb::module_& m, nb::module_& cuda);
 void bind_fft_plans(nb::module_& cuda);
 void bind_ops(nb::module_& m);
 void bind_visible(nb::module_& cuda);
 
+/// Has the calling thread's stack of Python known to observers that want stacks while the lock is
+/// released, when it can't be taken. Costs a load where nobody wants any.
+class StackWhileUnlocked {
+ public:
+  StackWhileUnlocked() {
+    if (stacks_wanted()) [[unlikely]]
+      note();
+  }
+  ~StackWhileUnlocked() {
+    if (noted_) [[unlikely]]
+      forget();
+  }
+  StackWhileUnlocked(const StackWhileUnlocked&) = delete;
+  StackWhileUnlocked& operator=(const StackWhileUnlocked&) = delete;
+
+ private:
+  void note();
+  void forget() noexcept;
+  bool noted_ = false;
+};
+
 /// Calls with Python's lock released.
 template <class Call>
 decltype(auto) unlocked(Call&& call) {
+  const StackWhileUnlocked stack;
   const nb::gil_scoped_release released;
   return call();
 }

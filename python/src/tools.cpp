@@ -47,12 +47,10 @@ constexpr std::array kTraced{
     Traced{Kind::event_synchronized, "event_synchronization", "cb(event), after the wait.", kEvent},
 };
 
-/// Takes the slot of observers, and passes on what happens to whoever had it.
+/// One of the observers, for as long as the process lives.
 class Trace : public cuda::Observer {
  public:
   void notice(const Activity& activity) noexcept override {
-    if (cuda::Observer* previous = previous_.load(std::memory_order_acquire))
-      previous->notice(activity);
     for (std::size_t i = 0; i < kTraced.size(); ++i)
       if (kTraced[i].kind == activity.kind && any_[i].load(std::memory_order_acquire))
         call(i, activity);
@@ -66,7 +64,7 @@ class Trace : public cuda::Observer {
   void activate() {
     if (std::exchange(active_, true)) return;
     // Without the lock, which threads that are being told something may want.
-    unlocked([this] { previous_ = cuda::set_observer(this); });
+    unlocked([this] { cuda::add_observer(*this); });
   }
 
  private:
@@ -97,7 +95,6 @@ class Trace : public cuda::Observer {
     }
   }
 
-  std::atomic<cuda::Observer*> previous_{nullptr};
   bool active_ = false;
   std::array<std::vector<nb::object>, kTraced.size()> callbacks_;
   std::array<std::atomic<bool>, kTraced.size()> any_{};

@@ -1,7 +1,8 @@
-// One slot through which everything that happens can be watched, the same on every driver.
+// A list of observers that are told everything that happens, the same on every driver.
 #include "ember/runtime/observer.h"
 
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "ember/runtime/event.h"
@@ -58,10 +59,11 @@ TEST(Observer, SeesStreamsEventsAndWork) {
   other.synchronize();
   synchronize();
   event = Event();
-  EXPECT_EQ(recorder.take_names(),
-            (Names{"kernel_launched", "event_created", "event_recorded", "event_waited",
-                   "event_synchronized", "filled", "copied", "host_function_queued",
-                   "stream_synchronized", "device_synchronized", "event_destroyed"}));
+  EXPECT_EQ(
+      recorder.take_names(),
+      (Names{"kernel_launched", "event_created", "event_recorded", "event_waited", "wait_began",
+             "event_synchronized", "filled", "copied", "host_function_queued", "wait_began",
+             "stream_synchronized", "wait_began", "device_synchronized", "event_destroyed"}));
 }
 
 TEST(Observer, IsToldTheDetails) {
@@ -105,7 +107,7 @@ TEST(Observer, IsNotToldWhatItDoesItself) {
   set_observer(&nosy);
   synchronize();
   EXPECT_EQ(set_observer(nullptr), &nosy);
-  EXPECT_EQ(nosy.calls, 1);
+  EXPECT_EQ(nosy.calls, 2);  // that a wait began, and that it is over
 }
 
 TEST(Observer, HasNoCallInProgressOnceItLeft) {
@@ -127,6 +129,174 @@ TEST(Observer, HasNoCallInProgressOnceItLeft) {
   }
   stop = true;
   busy.join();
+}
+
+TEST(Observer, SeveralAreToldInTheOrderOfTheList) {
+  struct Second : Observer {
+    explicit Second(Recorder& first) : first_(first) {}
+    void notice(const Activity& activity) noexcept override {
+      const std::vector<Activity> told = first_.take();
+      EXPECT_EQ(told.size(), 1u);
+      for (const Activity& one : told) EXPECT_EQ(one.order, activity.order);
+      ++calls;
+    }
+    Recorder& first_;
+    int calls = 0;
+  };
+  const Stream stream;
+  Recorder first;
+  Second second(first);
+  add_observer(second);
+  EXPECT_ERROR(add_observer(second), Error, "in the list already");
+  EXPECT_ERROR(set_observer(&second), Error, "in the list already");
+  launch(stream, test::nop_kernel, test::NopArgs{});
+  EXPECT_EQ(second.calls, 1);
+  remove_observer(second);
+  remove_observer(second);  // nothing
+  launch(stream, test::nop_kernel, test::NopArgs{});
+  EXPECT_EQ(second.calls, 1);
+  EXPECT_EQ(first.take_names(), Names{"kernel_launched"});
+}
+
+TEST(Observer, ThatDiesIsTakenOut) {
+  struct Short : Observer {
+    void notice(const Activity&) noexcept override { ++calls; }
+    int calls = 0;
+  };
+  const int others = detail::observers;
+  {
+    Short observer;
+    add_observer(observer);
+    synchronize();
+    EXPECT_EQ(observer.calls, 2);
+  }
+  synchronize();
+  EXPECT_EQ(detail::observers, others);
+}
+
+// Two threads enqueue on one stream: they are seen in the order in which the stream does their
+// work.
+TEST(Observer, SeesTheOrderOfTheQueue) {
+  constexpr std::uint32_t kEach = 500;
+  test::Words<std::uint32_t> log(1 + 2 * kEach);
+  const Stream stream;
+  Recorder recorder;
+  const auto enqueue = [&](driver::Name name, std::uint32_t tag) {
+    driver::Kernel kernel = test::log_kernel;
+    kernel.name = name;
+    for (std::uint32_t i = 0; i < kEach; ++i) launch(stream, kernel, test::LogArgs{log.get(), tag});
+  };
+  std::thread other([&] { enqueue("second", 2); });
+  enqueue("first", 1);
+  other.join();
+  std::vector<std::uint32_t> seen;
+  std::uint64_t before = 0;
+  for (const Activity& activity : recorder.take()) {
+    if (activity.kind != Activity::Kind::kernel_launched) continue;
+    seen.push_back(std::string(activity.name) == "first" ? 1 : 2);
+    EXPECT_GT(activity.order, before);
+    before = activity.order;
+    EXPECT_NE(activity.thread, 0u);
+  }
+  std::vector<std::uint32_t> done = log.read();
+  done.erase(done.begin());
+  EXPECT_EQ(seen, done);
+}
+
+TEST(Observer, SeesQueriesWithTheirAnswers) {
+  const Stream stream;
+  Event event;
+  event.record(stream);
+  Recorder recorder;
+  {
+    test::Gate gate(stream);
+    event.record(stream);
+    EXPECT_FALSE(stream.query());
+    EXPECT_FALSE(event.query());
+  }
+  stream.synchronize();
+  EXPECT_TRUE(stream.query());
+  EXPECT_TRUE(event.query());
+  std::vector<std::pair<Activity::Kind, bool>> answers;
+  for (const Activity& activity : recorder.take())
+    if (activity.kind == Activity::Kind::stream_queried ||
+        activity.kind == Activity::Kind::event_queried)
+      answers.emplace_back(activity.kind, activity.done);
+  const std::vector<std::pair<Activity::Kind, bool>> expected{
+      {Activity::Kind::stream_queried, false},
+      {Activity::Kind::event_queried, false},
+      {Activity::Kind::stream_queried, true},
+      {Activity::Kind::event_queried, true}};
+  EXPECT_EQ(answers, expected);
+}
+
+TEST(Observer, SeesTheEndOfAStream) {
+  std::optional<Stream> stream(std::in_place);
+  const std::int64_t id = stream->stream_id();
+  Recorder recorder;
+  stream.reset();
+  const std::vector<Activity> seen = recorder.take();
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].kind, Activity::Kind::stream_ended);
+  EXPECT_EQ(seen[0].stream_id, id);
+}
+
+TEST(Observer, IsToldWhatWorkAccesses) {
+  test::Words<std::uint32_t> data(16);
+  const Stream stream;
+  struct Accesses : Observer {
+    ~Accesses() override { remove_observer(*this); }
+    void notice(const Activity& activity) noexcept override {
+      known.push_back(activity.accesses_known);
+      for (const Access& access : activity.accesses) {
+        all.push_back(access);
+        sizes.emplace_back(access.sizes.begin(), access.sizes.end());
+      }
+    }
+    std::vector<bool> known;
+    std::vector<Access> all;
+    std::vector<std::vector<std::int64_t>> sizes;
+  } observer;
+  add_observer(observer);
+  const auto nothing = [](const HostLaunch&) {};
+  const auto no_cuda = [](const CudaLaunch&) {};
+  launch(stream, "declared", {reads(data.get(), 4), writes(data.get() + 4, 2)}, nothing, no_cuda);
+  launch(stream, "declared", {}, nothing, no_cuda);
+  launch(stream, "unknown", nothing, no_cuda);
+  host_function([] {}, stream, {reads(data.get(), 1)});
+  host_function([] {}, stream);
+  host_writes(data.get(), 3);
+  EXPECT_EQ(observer.known, (std::vector<bool>{true, true, false, true, false, true}));
+  ASSERT_EQ(observer.all.size(), 4u);
+  EXPECT_EQ(observer.all[0].bytes, 16u);
+  EXPECT_FALSE(observer.all[0].writes);
+  EXPECT_EQ(observer.all[1].address, data.get() + 4);
+  EXPECT_EQ(observer.all[1].bytes, 8u);
+  EXPECT_TRUE(observer.all[1].writes);
+  EXPECT_TRUE(observer.all[3].writes);
+
+  observer.all.clear();
+  const std::int64_t sizes[] = {2, 3}, strides[] = {8, 2};
+  const Access strided{data.get(), 52, true, Access::Memory::device, 4, sizes, strides};
+  launch(stream, test::nop_kernel, Params(test::NopArgs{}), {&strided, 1});
+  ASSERT_EQ(observer.all.size(), 1u);
+  EXPECT_EQ(observer.sizes.back(), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Observer, MayHaveAnOperationFail) {
+  struct Strict : Observer {
+    ~Strict() override { remove_observer(*this); }
+    void notice(const Activity& activity) noexcept override {
+      if (activity.kind == Activity::Kind::kernel_launched)
+        fail_operation(activity.thread, std::make_exception_ptr(ValueError("not today")));
+    }
+  } observer;
+  const test::Words<std::uint32_t> data(1);
+  const Stream stream;
+  add_observer(observer);
+  EXPECT_ERROR(launch(stream, test::nop_kernel, test::NopArgs{}), ValueError, "not today");
+  fill_async(data.get(), 0, 4, stream);
+  stream.synchronize();
 }
 
 TEST(Observer, EveryActivityHasAName) {

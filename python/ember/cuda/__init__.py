@@ -22,6 +22,7 @@ from ember._C.cuda import (_device_count_nvml as _device_count_nvml,
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
 import ember.cuda._gpu_trace
+import ember.cuda._sanitizer
 import ember.cuda._utils
 import ember.cuda.comm
 import ember.cuda.graphs
@@ -29,8 +30,9 @@ import ember.cuda.memory
 import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
-from ember.cuda import (_gpu_trace as _gpu_trace, _utils as _utils, comm as comm, graphs as graphs,
-                        memory as memory, nvtx as nvtx, random as random, streams as streams)
+from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
+                        comm as comm, graphs as graphs, memory as memory, nvtx as nvtx,
+                        random as random, streams as streams)
 
 
 def ipc_collect() -> None:

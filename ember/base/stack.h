@@ -1,0 +1,32 @@
+// Where a thread stands, as a number that is cheap to take and becomes text in reports only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "ember/base/export.h"
+
+namespace ember::inline v0 {
+
+/// A number for where the calling thread stands: in the code of the language that ember is used
+/// from, if it stands there, else in native code, at most 24 frames. Equal stacks have equal
+/// numbers. 0 if it is unknown. A stack that the thread had before costs some 100 ns. Waits for
+/// nothing.
+EMBER_API std::uint64_t capture_stack() noexcept;
+
+/// What a number stands for, one or more lines, innermost call first for native code and last for
+/// Python, as is usual there; empty for 0. Thread-safe.
+EMBER_API std::string stack_text(std::uint64_t number);
+
+namespace detail {
+EMBER_API extern std::atomic<int> stack_wishes;
+}
+/// Whether anybody wants stacks: to skip what only serves to take them.
+inline bool stacks_wanted() noexcept {
+  return detail::stack_wishes.load(std::memory_order_relaxed) != 0;
+}
+/// One more, or one less, wants them.
+inline void want_stacks(bool wanted) noexcept { detail::stack_wishes += wanted ? 1 : -1; }
+
+}  // namespace ember::inline v0

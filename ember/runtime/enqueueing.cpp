@@ -1,0 +1,70 @@
+#include "ember/runtime/enqueueing.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "ember/base/mutex.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::inline v0::cuda {
+namespace {
+
+/// Streams share them: a lock for each would have to be found and kept.
+constexpr int kLocks = 64;
+constinit std::array<Mutex, kLocks> locks;
+
+int lock_of(const driver::StreamHandle& stream) noexcept {
+  const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
+  const std::uint64_t mixed =
+      (native + static_cast<std::uint64_t>(stream.device)) * 0x9E3779B97F4A7C15;
+  return static_cast<int>(mixed >> 58);
+}
+
+}  // namespace
+
+void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
+    EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  // An observer enqueues while it is told something: that is not seen.
+  if (inside_notice()) {
+    watched_ = false;
+    return;
+  }
+  detail::note_place();
+  // A call within another one (an implementation that enqueues) is under the outer one's lock.
+  if (stream == nullptr || detail::mark_enqueueing(true)) return;
+  lock_ = lock_of(*stream);
+  locks[static_cast<std::size_t>(lock_)].lock();
+}
+
+void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
+  activity.device = stream.device_index();
+  activity.stream = stream.native();
+  activity.stream_id = stream.stream_id();
+  detail::record(activity);
+}
+
+void Enqueueing::unlock() noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  const int held = std::exchange(lock_, -1);
+  if (held < 0) return;
+  (void)detail::mark_enqueueing(false);
+  locks[static_cast<std::size_t>(held)].unlock();
+}
+
+void Enqueueing::end() noexcept {
+  unlock();
+  detail::release_place();
+  detail::deliver();
+}
+
+void Enqueueing::tell() {
+  watched_ = false;
+  end();
+  detail::throw_failure();
+}
+
+void detail::renew_enqueueing_locks() noexcept {
+  for (Mutex& lock : locks) renew_in_child(lock);
+}
+
+}  // namespace ember::inline v0::cuda

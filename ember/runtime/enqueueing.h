@@ -1,0 +1,76 @@
+// Enqueueing work so that observers see the order of the queue: Note [One order] in observer.cpp.
+#pragma once
+
+#include "ember/driver/handles.h"
+#include "ember/runtime/observer.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::inline v0::cuda {
+
+/// Around a call of the driver's that enqueues on a stream, and the record of it. While somebody
+/// watches it holds the stream's lock: two threads are seen in the order in which their work was
+/// queued. Costs a load and a branch when nobody watches.
+///
+///     Enqueueing call(stream.handle());
+///     check(machine.fill(...));
+///     if (call.watched()) call.record(stream, {.kind = Activity::Kind::filled, ...});
+///     call.done();
+class Enqueueing {
+ public:
+  explicit Enqueueing(const driver::StreamHandle& stream) : watched_(observed()) {
+    if (watched_) [[unlikely]]
+      begin(&stream);
+  }
+  /// Without a lock, for a call that may wait for work that others enqueue: it comes where it
+  /// ended.
+  struct MayWait {};
+  explicit Enqueueing(MayWait) : watched_(observed()) {
+    if (watched_) [[unlikely]]
+      begin(nullptr);
+  }
+  ~Enqueueing() {
+    if (watched_) [[unlikely]]
+      end();
+  }
+  Enqueueing(const Enqueueing&) = delete;
+  Enqueueing& operator=(const Enqueueing&) = delete;
+
+  bool watched() const noexcept { return watched_; }
+  /// What was enqueued on `stream`; fills in the fields that name it.
+  void record(const Stream& stream, Activity activity) noexcept;
+  /// Tells it, and throws what an observer has to say of it (fail_operation).
+  void done() {
+    if (watched_) [[unlikely]]
+      tell();
+  }
+
+ private:
+  void begin(const driver::StreamHandle* stream) noexcept;
+  void unlock() noexcept;
+  void end() noexcept;
+  void tell();
+
+  bool watched_;
+  int lock_ = -1;
+};
+
+namespace detail {
+
+/// Calls `wait()`, which waits for what the stream holds now, and tells what it began to wait for
+/// and that the wait is over.
+template <class Wait>
+void told_wait(const Stream& stream, const Wait& wait) {
+  const auto tell = [&](Activity::Kind kind) {
+    notify({.kind = kind,
+            .device = stream.device_index(),
+            .stream = stream.native(),
+            .stream_id = stream.stream_id()});
+  };
+  tell(Activity::Kind::wait_began);
+  wait();
+  tell(Activity::Kind::stream_synchronized);
+}
+
+}  // namespace detail
+
+}  // namespace ember::inline v0::cuda

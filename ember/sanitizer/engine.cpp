@@ -1,0 +1,313 @@
+#include "ember/sanitizer/engine.h"
+
+#include <algorithm>
+
+namespace ember::inline v0::cuda::sanitizer {
+namespace {
+
+using Kind = Activity::Kind;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+Side side_of(const Entry& entry) {
+  return {entry.operation, entry.writes, reinterpret_cast<const void*>(entry.bytes.first),
+          entry.bytes.last - entry.bytes.first, entry.argument};
+}
+
+/// What a query says to be over.
+Known as_queried(const Known& known) {
+  Known over;
+  over.by_queries = known.by_waits;
+  over.by_queries.join(known.by_queries);
+  return over;
+}
+
+void tell_allocation(const Allocation* allocation, Conflict& conflict) {
+  if (allocation == nullptr) return;
+  conflict.allocation = reinterpret_cast<const void*>(allocation->first);
+  conflict.allocation_bytes = allocation->bytes;
+  conflict.allocation_stack = allocation->stack;
+  conflict.free_stack = allocation->free_stack;
+}
+
+}  // namespace
+
+Engine::Stream& Engine::stream_of(int device, const void* native) {
+  const Handle handle{device, native};
+  if (last_stream_ != nullptr && handle == last_handle_) return *last_stream_;
+  const auto [at, is_new] = streams_.try_emplace(handle);
+  if (is_new) at->second.actor = actors_++;
+  last_handle_ = handle;
+  last_stream_ = &at->second;
+  return at->second;
+}
+
+Engine::Host& Engine::host_of(std::uint32_t thread) {
+  const auto [at, is_new] = hosts_.try_emplace(threads_ == Threads::as_one ? 0 : thread);
+  if (is_new) at->second.actor = actors_++;
+  return at->second;
+}
+
+Engine::Stream& Engine::enqueue_on(const Activity& activity) {
+  Stream& stream = stream_of(activity.device, activity.stream);
+  const Host& host = host_of(activity.thread);
+  if (host.actor >= stream.seen.size()) stream.seen.resize(host.actor + 1);
+  // Most operations come without anything new to be known.
+  if (std::uint64_t& seen = stream.seen[host.actor]; seen != host.version) {
+    stream.known.join(host.known);
+    seen = host.version;
+  }
+  return stream;
+}
+
+Operation Engine::operation(const Activity& activity, bool host, Epoch epoch) const {
+  Operation made;
+  made.kind = activity.kind;
+  made.epoch = epoch;
+  made.serial = serial_;
+  made.host = host;
+  made.device = activity.device;
+  made.stream = activity.stream;
+  made.stream_id = activity.stream_id;
+  made.thread = activity.thread;
+  made.name = activity.name;
+  made.stack = activity.stack;
+  return made;
+}
+
+void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
+  ++serial_;
+  Stream& stream = enqueue_on(activity);
+  const Epoch epoch{stream.actor, stream.known.by_waits.of(stream.actor) + 1};
+  stream.known.by_waits.raise(epoch.actor, epoch.number);
+  if (!activity.accesses_known) {
+    ++unchecked_;
+    return;
+  }
+  const Operation made = operation(activity, false, epoch);
+  for (std::size_t i = 0; i < activity.accesses.size(); ++i) {
+    const Access& each = activity.accesses[i];
+    Operation as = made;
+    // The host is free again at once with what a copy reads of ordinary memory.
+    if (activity.kind == Kind::copied && !each.writes && each.memory == Access::Memory::ordinary) {
+      Host& host = host_of(activity.thread);
+      as.host = true;
+      as.epoch = {host.actor, host.known.by_waits.of(host.actor) + 1};
+      host.known.by_waits.raise(as.epoch.actor, as.epoch.number);
+      ++host.version;
+    }
+    access(each, static_cast<int>(i), made, stream.known, as, out);
+  }
+}
+
+void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
+  ++serial_;
+  Host& host = host_of(activity.thread);
+  const Epoch epoch{host.actor, host.known.by_waits.of(host.actor) + 1};
+  host.known.by_waits.raise(epoch.actor, epoch.number);
+  ++host.version;
+  const Operation made = operation(activity, true, epoch);
+  for (std::size_t i = 0; i < activity.accesses.size(); ++i)
+    access(activity.accesses[i], static_cast<int>(i), made, host.known, made, out);
+}
+
+// `as`: how the access is remembered.
+void Engine::access(const Access& access, int argument, const Operation& operation,
+                    const Known& known, const Operation& as, std::vector<Conflict>& out) {
+  if (access.bytes == 0) return;
+  Entry entry{bytes_of(access), access.writes, false, argument, as};
+  Allocation* const allocation = shadow_.find(entry.bytes.first);
+  const auto conflict = [&](Conflict::Kind kind, Conflict::Certainty certainty,
+                            const Side& before) {
+    Conflict& made = out.emplace_back();
+    made.kind = kind;
+    made.certainty = certainty;
+    made.now = side_of(entry);
+    made.now.operation = operation;
+    made.before = before;
+    tell_allocation(allocation, made);
+  };
+  if (allocation != nullptr && allocation->freed)
+    conflict(Conflict::Kind::use_after_free, Conflict::Certainty::certain,
+             {allocation->free, true, reinterpret_cast<const void*>(allocation->first),
+              allocation->bytes, 0});
+  Accesses& accesses = allocation != nullptr ? allocation->accesses : shadow_.rest();
+  const std::size_t before = accesses.count();
+  accesses.each_near(entry.bytes, [&](const Entry& earlier) {
+    const Epoch& epoch = earlier.operation.epoch;
+    if (!(entry.writes || earlier.writes) || epoch.actor == operation.epoch.actor ||
+        known.by_waits.covers(epoch))
+      return;
+    const Overlap shared = overlap(entry.bytes, earlier.bytes);
+    if (shared == Overlap::none) return;
+    Conflict::Certainty certainty = Conflict::Certainty::certain;
+    if (known.by_queries.covers(epoch))
+      certainty = Conflict::Certainty::by_query;
+    else if (shared == Overlap::possible)
+      certainty = Conflict::Certainty::possible;
+    conflict(earlier.stale ? Conflict::Kind::reuse : Conflict::Kind::race, certainty,
+             side_of(earlier));
+  });
+  const bool whole = allocation != nullptr && entry.bytes.dense() &&
+                     entry.bytes.first == allocation->first && access.bytes >= allocation->bytes;
+  accesses.add(entry, whole);
+  entries_ += accesses.count() - before;
+}
+
+void Engine::learn(const Activity& activity, const Known& known) {
+  Host& host = host_of(activity.thread);
+  host.known.join(known);
+  ++host.version;
+  prune();
+}
+
+void Engine::begin_wait(const Activity& activity) {
+  Wait& wait = waits_[activity.thread] = {};
+  if (activity.event != nullptr) {
+    if (const auto at = events_.find(activity.event); at != events_.end())
+      wait.one = at->second.known;
+    return;
+  }
+  // The end says whether this is for the default stream or the device.
+  if (activity.stream == nullptr)
+    for (const auto& [handle, stream] : streams_)
+      if (handle.first == activity.device) wait.all.join(stream.known);
+  wait.one = stream_of(activity.device, activity.stream).known;
+}
+
+void Engine::end_wait(const Activity& activity) {
+  // Watching may have begun in the middle of it.
+  if (!waits_.contains(activity.thread)) begin_wait(activity);
+  const Wait wait = std::move(waits_.extract(activity.thread).mapped());
+  learn(activity, activity.kind == Kind::device_synchronized ? wait.all : wait.one);
+}
+
+// What streams hold that were named by record_stream() is over before the memory is used again.
+void Engine::free(const Activity& activity) {
+  Allocation* const allocation = shadow_.find(number(activity.address));
+  if (allocation == nullptr) return;
+  allocation->freed = true;
+  allocation->free_stack = activity.stack;
+  allocation->free = operation(activity, true, {});
+  allocation->free.name = "free";
+  for (const auto& [handle, stream] : streams_)
+    if (std::find(allocation->recorded.begin(), allocation->recorded.end(), stream.actor) !=
+        allocation->recorded.end())
+      allocation->done.join(stream.known.by_waits);
+}
+
+void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& out) {
+  Allocation* const earlier = shadow_.find(number(activity.address));
+  if (earlier != nullptr) {
+    const Clock done = earlier->done;
+    entries_ -= earlier->accesses.count();
+    entries_ += earlier->accesses.forget(
+        [&](const Entry& entry) { return done.covers(entry.operation.epoch); });
+  }
+  Allocation& made = shadow_.begin(number(activity.address), activity.bytes);
+  made.bytes = activity.requested;
+  made.stack = activity.stack;
+  // From now on its user may read and write it, unseen: so as if all of it were written now.
+  const Access write{activity.address, activity.requested, true, Access::Memory::pinned};
+  Activity as_write = activity;
+  as_write.name = "allocate_pinned";
+  as_write.accesses = {&write, 1};
+  host_work(as_write, out);
+}
+
+// All its work is over, or gone.
+void Engine::reset(const Activity& activity) {
+  Known over;
+  for (const auto& [handle, stream] : streams_)
+    if (handle.first == activity.device) over.join(stream.known);
+  std::erase_if(events_, [&](const auto& at) { return at.second.device == activity.device; });
+  shadow_.end_device(activity.device);
+  prune_at_ = 0;
+  learn(activity, over);
+}
+
+// What every later operation knows to be over, since its thread does, conflicts with nothing.
+void Engine::prune() {
+  if (entries_ < prune_at_) return;
+  entries_ = shadow_.forget([this](const Entry& entry) {
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& host) {
+      return host.second.known.by_waits.covers(entry.operation.epoch);
+    });
+  });
+  prune_at_ = std::max<std::size_t>(256, 2 * entries_);
+}
+
+std::set<std::uint64_t> Engine::kept() {
+  std::set<std::uint64_t> serials;
+  (void)shadow_.forget([&](const Entry& entry) {
+    serials.insert(entry.operation.serial);
+    return false;
+  });
+  return serials;
+}
+
+void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
+  switch (activity.kind) {
+    case Kind::kernel_launched:
+    case Kind::copied:
+    case Kind::filled:
+    case Kind::host_function_queued: return work(activity, out);
+    case Kind::host_accessed: return host_work(activity, out);
+    case Kind::host_exposed: ++exposed_; return;
+    case Kind::stream_created: (void)stream_of(activity.device, activity.stream); return;
+    case Kind::event_recorded:
+      events_[activity.event] = {activity.device, enqueue_on(activity).known};
+      return;
+    case Kind::event_waited: {
+      Stream& stream = enqueue_on(activity);
+      if (const auto at = events_.find(activity.event); at != events_.end())
+        stream.known.join(at->second.known);
+      return;
+    }
+    case Kind::event_created:
+    case Kind::event_destroyed: events_.erase(activity.event); return;
+    case Kind::wait_began: return begin_wait(activity);
+    case Kind::stream_synchronized:
+    case Kind::event_synchronized:
+    case Kind::device_synchronized: return end_wait(activity);
+    case Kind::stream_queried:
+      if (activity.done)
+        learn(activity, as_queried(stream_of(activity.device, activity.stream).known));
+      return;
+    case Kind::event_queried:
+      if (const auto at = events_.find(activity.event); activity.done && at != events_.end())
+        learn(activity, as_queried(at->second.known));
+      return;
+    case Kind::device_reset: return reset(activity);
+    case Kind::memory_allocated: {
+      Allocation& made = shadow_.begin(number(activity.address), activity.bytes);
+      made.bytes = activity.requested;
+      made.device = activity.device;
+      made.stack = activity.stack;
+      return;
+    }
+    case Kind::memory_free_requested:
+    case Kind::pinned_returned: return free(activity);
+    case Kind::memory_free_completed:
+      if (Allocation* const freed = shadow_.find(number(activity.address)); freed != nullptr) {
+        entries_ -= freed->accesses.count();
+        entries_ += freed->accesses.forget(
+            [&](const Entry& entry) { return freed->done.covers(entry.operation.epoch); });
+      }
+      return;
+    case Kind::memory_stream_recorded:
+    case Kind::pinned_stream_recorded:
+      if (Allocation* const used = shadow_.find(number(activity.address)); used != nullptr) {
+        const int device = activity.peer >= 0 ? activity.peer : activity.device;
+        used->recorded.push_back(stream_of(device, activity.stream).actor);
+      }
+      return;
+    case Kind::pinned_handed_out: return hand_out_pinned(activity, out);
+    case Kind::segment_allocated:
+    case Kind::segment_freed:
+    case Kind::pinned_freed: return shadow_.end(number(activity.address), activity.bytes);
+    default: return;
+  }
+}
+
+}  // namespace ember::inline v0::cuda::sanitizer

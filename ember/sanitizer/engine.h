@@ -1,0 +1,105 @@
+// Happens-before: from what observers see, which accesses of the same memory nothing orders.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ember/runtime/observer.h"
+#include "ember/sanitizer/clock.h"
+#include "ember/sanitizer/conflict.h"
+#include "ember/sanitizer/shadow.h"
+
+namespace ember::inline v0::cuda::sanitizer {
+
+/// How threads of the host are ordered.
+enum class Threads : std::uint8_t {
+  /// By what was seen first: as one. What orders them (mutexes, joins) cannot be seen.
+  as_one,
+  /// By waits for devices only, as streams are.
+  apart,
+};
+
+/// Fed with activities, one after the other, in the order of Observer::notice(). Knows nothing of
+/// devices, and calls nothing of ember's. Not thread-safe.
+///
+/// Note [What orders what]
+/// Work of a stream comes after the work that the stream holds, after what it waited for, and after
+/// what the thread that enqueues it knows to be over. A thread knows of what it did itself, and of
+/// what streams and events held when it began to wait for them. An event holds what its stream held
+/// at the record. The default stream of a device is a stream like any other: ember's streams do not
+/// wait for it. A copy of ordinary host memory may be over when the call returns, but nothing
+/// promises it, except that what it reads was read.
+class Engine {
+ public:
+  explicit Engine(Threads threads = Threads::as_one) : threads_(threads) {}
+
+  /// What happened; adds what conflicts with it to `out`.
+  void observe(const Activity& activity, std::vector<Conflict>& out);
+
+  /// Operations with accesses that are known; those without, which nobody checked; pointers to host
+  /// memory that the program got, whose use nobody sees.
+  std::uint64_t checked() const noexcept { return serial_ - unchecked_; }
+  std::uint64_t unchecked() const noexcept { return unchecked_; }
+  std::uint64_t exposed() const noexcept { return exposed_; }
+  /// Accesses that are kept, for tests of how memory is bounded: about.
+  std::size_t entries() const noexcept { return entries_; }
+  /// Serial numbers of the operations whose accesses are kept, so that they may be named again.
+  std::set<std::uint64_t> kept();
+
+ private:
+  struct Stream {
+    Actor actor = 0;
+    Known known;
+    std::vector<std::uint64_t> seen;  // versions of the hosts' knowledge that it has joined
+  };
+  struct Host {
+    Actor actor = 0;
+    std::uint64_t version = 1;
+    Known known;
+  };
+  struct Event {
+    int device = -1;
+    Known known;  // when it was recorded
+  };
+  /// What a wait that has begun is for.
+  struct Wait {
+    Known one;  // the stream or event
+    Known all;  // everything on the device
+  };
+  using Handle = std::pair<int, const void*>;
+
+  Stream& stream_of(int device, const void* native);
+  Host& host_of(std::uint32_t thread);
+  /// The stream, which now knows what the thread knows that uses it.
+  Stream& enqueue_on(const Activity& activity);
+  Operation operation(const Activity& activity, bool host, Epoch epoch) const;
+  void work(const Activity& activity, std::vector<Conflict>& out);
+  void host_work(const Activity& activity, std::vector<Conflict>& out);
+  void access(const Access& access, int argument, const Operation& operation, const Known& known,
+              const Operation& as, std::vector<Conflict>& out);
+  void learn(const Activity& activity, const Known& known);
+  void begin_wait(const Activity& activity);
+  void end_wait(const Activity& activity);
+  void free(const Activity& activity);
+  void hand_out_pinned(const Activity& activity, std::vector<Conflict>& out);
+  void reset(const Activity& activity);
+  void prune();
+
+  const Threads threads_;
+  Actor actors_ = 0;
+  std::map<Handle, Stream> streams_;
+  Stream* last_stream_ = nullptr;
+  Handle last_handle_;
+  std::map<std::uint32_t, Host> hosts_;
+  std::map<const void*, Event> events_;
+  std::map<std::uint32_t, Wait> waits_;
+  Shadow shadow_;
+  std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
+  std::size_t entries_ = 0, prune_at_ = 256;
+};
+
+}  // namespace ember::inline v0::cuda::sanitizer

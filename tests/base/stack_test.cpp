@@ -1,0 +1,74 @@
+// Where a thread stands, as a number.
+#include "ember/base/stack.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ember {
+namespace {
+
+/// The compiler must not make a jump of the call, or one function of two.
+void keep() { asm volatile("" ::: "memory"); }
+
+[[gnu::noinline]] std::uint64_t here() {
+  const std::uint64_t stack = capture_stack();
+  keep();
+  return stack;
+}
+[[gnu::noinline]] std::uint64_t one_way() {
+  const std::uint64_t stack = here();
+  keep();
+  return stack;
+}
+[[gnu::noinline]] std::uint64_t another_way() {
+  const std::uint64_t stack = here();
+  keep();
+  asm volatile("nop");
+  return stack;
+}
+[[gnu::noinline]] std::uint64_t deeper(int calls) {
+  const std::uint64_t stack = calls == 0 ? here() : deeper(calls - 1);
+  keep();
+  return stack;
+}
+
+TEST(Stack, EqualStacksHaveEqualNumbers) {
+  std::set<std::uint64_t> one, another;
+  for (int i = 0; i < 100; ++i) {
+    (i % 2 == 0 ? one : another).insert(i % 2 == 0 ? one_way() : another_way());
+  }
+  EXPECT_EQ(one.size(), 1U);
+  EXPECT_EQ(another.size(), 1U);
+  EXPECT_NE(*one.begin(), *another.begin()) << "they call the same function at the same depth";
+  EXPECT_EQ(one.count(0), 0U);
+}
+
+TEST(Stack, ManyDifferentStacksAreToldApart) {
+  std::set<std::uint64_t> seen;
+  for (int round = 0; round < 3; ++round)
+    for (int calls = 0; calls < 15; ++calls) seen.insert(deeper(calls));
+  EXPECT_EQ(seen.size(), 15U);
+}
+
+TEST(Stack, ThreadsThatStandAtOnePlaceAgree) {
+  std::vector<std::uint64_t> stacks(4);
+  std::vector<std::thread> threads;
+  for (std::uint64_t& stack : stacks) threads.emplace_back([&stack] { stack = deeper(30); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::uint64_t stack : stacks) EXPECT_EQ(stack, stacks[0]);
+}
+
+TEST(Stack, BecomesText) {
+  EXPECT_EQ(stack_text(0), "");
+  const std::string text = stack_text(one_way());
+  EXPECT_EQ(text.find("  "), 0U) << text;
+  EXPECT_NE(text.find("test_base"), std::string::npos) << text;
+  EXPECT_EQ(text.find("capture_stack"), std::string::npos) << "begins with who asked: " << text;
+}
+
+}  // namespace
+}  // namespace ember

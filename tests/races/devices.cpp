@@ -1,0 +1,66 @@
+// Two devices: each has its streams, and nothing orders those of one behind those of the other.
+#include "tests/races/races.h"
+
+namespace ember::races {
+namespace {
+
+constexpr std::size_t kBytes = 4096;
+
+void copy_over_memory_in_use(bool fixed) {
+  const Stream copies(0);
+  const Stream main = default_stream(1);
+  DeviceBuffer from = allocate(kBytes, copies), to = allocate(kBytes, main);
+  produce(copies, from.data(), kBytes);
+  consume(main, to.data(), kBytes);
+  if (fixed) copies.wait_stream(main);
+  copy_async(to.data(), from.data(), kBytes, copies);
+  record_stream(to.data(), copies);
+}
+
+void read_before_the_copy_arrived(bool fixed) {
+  const Stream source(0), target(1);
+  DeviceBuffer from = allocate(kBytes, source), to = allocate(kBytes, target);
+  produce(source, from.data(), kBytes);
+  copy_async(to.data(), from.data(), kBytes, source);
+  if (fixed) target.wait_stream(source);
+  consume(target, to.data(), kBytes);
+  record_stream(to.data(), source);
+}
+
+void two_default_streams_are_two(bool fixed) {
+  DeviceBuffer from = allocate(kBytes, default_stream(0)), to = allocate(kBytes, default_stream(1));
+  fill_async(from.data(), 7, kBytes, default_stream(0));
+  if (fixed) default_stream(1).wait_stream(default_stream(0));
+  copy_async(to.data(), from.data(), kBytes, default_stream(1));
+  record_stream(from.data(), default_stream(1));
+}
+
+void stream_of_the_wrong_device(bool fixed) {
+  // The event is recorded on the stream that is current, which is not where the work went.
+  const Stream producer(0), consumer(1);
+  DeviceBuffer data = allocate(kBytes, producer);
+  produce(producer, data.data(), kBytes);
+  const DeviceGuard other(1);
+  Event ready;
+  ready.record(fixed ? producer : current_stream());
+  ready.wait(consumer);
+  consume(consumer, data.data(), kBytes);
+  record_stream(data.data(), consumer);
+}
+
+constexpr Case kCases[] = {
+    {"a copy over memory in use", "https://github.com/pytorch/pytorch/issues/15568", kRace, 2,
+     &copy_over_memory_in_use},
+    {"read before the copy arrived", "https://github.com/pyscf/gpu4pyscf/pull/794", kRace, 2,
+     &read_before_the_copy_arrived},
+    {"two default streams are two", "https://github.com/ROCm/rocm-systems/pull/10229", kRace, 2,
+     &two_default_streams_are_two},
+    {"a stream of the wrong device", "https://github.com/pytorch/pytorch/pull/31930", kRace, 2,
+     &stream_of_the_wrong_device},
+};
+
+}  // namespace
+
+std::span<const Case> device_cases() { return kCases; }
+
+}  // namespace ember::races

@@ -1,0 +1,159 @@
+// Every bug is found in one run, whatever the timing, and its fixed twin is called clean.
+#include "tests/races/races.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "tests/support/devices.h"
+
+namespace ember::races {
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+namespace {
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const std::span<const Case> some :
+       {stream_cases(), memory_cases(), host_cases(), device_cases()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  std::string name;
+  bool upper = true;
+  for (const char c : std::string(info.param.name)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      upper = true;
+      continue;
+    }
+    name += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return name;
+}
+
+class Races : public testing::TestWithParam<Case> {
+ protected:
+  /// What the sanitizer has to say of one run. The devices are idle before and after it.
+  static std::string run(bool fixed, SanitizerSummary& summary,
+                         std::vector<sanitizer::Conflict>& conflicts) {
+    Sanitizer sanitizer({.print = false});
+    GetParam().run(fixed);
+    for (int device = 0; device < device_count(); ++device) synchronize(device);
+    summary = sanitizer.summary();
+    conflicts = sanitizer.conflicts();
+    std::string text = summary.str() + "\n";
+    for (const std::string& report : sanitizer.reports()) text += report;
+    return text;
+  }
+};
+
+TEST_P(Races, IsFoundAndItsFixedTwinIsClean) {
+  NEEDS_DEVICES(GetParam().devices);
+  NEEDS_CACHING();
+  SanitizerSummary summary;
+  std::vector<sanitizer::Conflict> conflicts;
+  const std::string clean = run(true, summary, conflicts);
+  EXPECT_TRUE(summary.clean()) << GetParam().report << "\n" << clean;
+  const std::string text = run(false, summary, conflicts);
+  ASSERT_FALSE(conflicts.empty()) << GetParam().report << "\n" << text;
+  EXPECT_EQ(conflicts[0].kind, GetParam().kind) << text;
+  EXPECT_NE(text.find("What would have ordered them: "), std::string::npos);
+  EXPECT_EQ(summary.unchecked, 0U) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Races, testing::ValuesIn(all_cases()), test_name);
+
+TEST(RaceSuite, IsLargeEnough) {
+  const std::vector<Case> all = all_cases();
+  EXPECT_GE(all.size(), 24U);
+  for (const Case& one : all) EXPECT_EQ(std::string(one.report).find("https://"), 0U) << one.name;
+}
+
+// ---- What is not about single bugs
+
+TEST(SanitizerApi, RaisesFromTheOperationThatRanIntoTheRace) {
+  const Stream a, b;
+  DeviceBuffer data = allocate(64, a);
+  Sanitizer sanitizer({.raise = true, .print = false});
+  produce(a, data.data(), 64);
+  EXPECT_ERROR(consume(b, data.data(), 64), SanitizerError, "detected 1 errors");
+  consume(a, data.data(), 64);  // the next one is good
+  EXPECT_EQ(sanitizer.summary().races, 1U);
+  record_stream(data.data(), b);
+}
+
+TEST(SanitizerApi, TheSameTwoPlacesAreOneRace) {
+  const Stream a, b;
+  DeviceBuffer data = allocate(64, a);
+  Sanitizer sanitizer({.print = false});
+  for (int i = 0; i < 10; ++i) {
+    produce(a, data.data(), 64);
+    consume(b, data.data(), 64);
+  }
+  // b's read runs into a's write, and from the second time on a's write into b's read.
+  EXPECT_EQ(sanitizer.summary().races, 2U);
+  record_stream(data.data(), b);
+}
+
+TEST(SanitizerApi, SuppressesByName) {
+  const Stream a, b;
+  DeviceBuffer data = allocate(64, a);
+  Sanitizer sanitizer({.print = false, .suppressed = {"prod*"}});
+  produce(a, data.data(), 64);
+  consume(b, data.data(), 64);
+  EXPECT_EQ(sanitizer.summary().races, 0U);
+  EXPECT_EQ(sanitizer.summary().suppressed, 1U);
+  record_stream(data.data(), b);
+}
+
+TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
+  const Stream a;
+  Sanitizer sanitizer({.print = false});
+  launch(a, "unknown", [](const HostLaunch&) {});
+  EXPECT_EQ(sanitizer.summary().unchecked, 1U);
+  EXPECT_FALSE(sanitizer.summary().clean());
+}
+
+TEST(SanitizerApi, ReportsHaveTheStacksOfBothAndOfTheAllocation) {
+  const Stream a, b;
+  Sanitizer sanitizer({.print = false});
+  DeviceBuffer data = allocate(64, a);
+  produce(a, data.data(), 64);
+  consume(b, data.data(), 64);
+  ASSERT_EQ(sanitizer.conflicts().size(), 1U);
+  const sanitizer::Conflict conflict = sanitizer.conflicts()[0];
+  EXPECT_NE(conflict.now.operation.stack, 0U);
+  EXPECT_NE(conflict.before.operation.stack, 0U);
+  EXPECT_NE(conflict.now.operation.stack, conflict.before.operation.stack);
+  EXPECT_NE(conflict.allocation_stack, 0U);
+  EXPECT_EQ(conflict.allocation, data.data());
+  record_stream(data.data(), b);
+}
+
+TEST(SanitizerApi, AFileThatCannotBeOpenedIsNamed) {
+  EXPECT_ERROR(Sanitizer({.json_path = "/nowhere/races.json"}), ValueError,
+               "json_path is '/nowhere/races.json'");
+}
+
+TEST(SanitizerApi, SeveralWatchAtOnce) {
+  const Stream a, b;
+  DeviceBuffer data = allocate(64, a);
+  Sanitizer first({.print = false});
+  {
+    Sanitizer second({.print = false});
+    produce(a, data.data(), 64);
+    consume(b, data.data(), 64);
+    EXPECT_EQ(second.summary().races, 1U);
+  }
+  EXPECT_EQ(first.summary().races, 1U);
+  record_stream(data.data(), b);
+}
+
+}  // namespace
+}  // namespace ember::races

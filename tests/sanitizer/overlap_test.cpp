@@ -1,0 +1,85 @@
+// Whether strided accesses meet: against a program that looks at every byte.
+#include "ember/sanitizer/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <vector>
+
+namespace ember::cuda::sanitizer {
+namespace {
+
+struct View {
+  std::uintptr_t start = 0;
+  std::uint32_t item = 1;
+  std::vector<std::int64_t> sizes, strides;
+
+  Access access() const {
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
+    Access made{reinterpret_cast<const void*>(start), static_cast<std::size_t>(last + 1) * item,
+                true};
+    made.item = item;
+    made.sizes = sizes;
+    made.strides = strides;
+    return made;
+  }
+  void add_to(std::set<std::uintptr_t>& bytes, std::size_t dim, std::uintptr_t from) const {
+    if (dim == sizes.size()) {
+      for (std::uint32_t i = 0; i < item; ++i) bytes.insert(from + i);
+      return;
+    }
+    for (std::int64_t i = 0; i < sizes[dim]; ++i)
+      add_to(bytes, dim + 1, from + static_cast<std::uintptr_t>(i * strides[dim]) * item);
+  }
+  std::set<std::uintptr_t> bytes() const {
+    std::set<std::uintptr_t> made;
+    add_to(made, 0, start);
+    return made;
+  }
+};
+
+TEST(Overlap, IsThatOfTheBytes) {
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<std::int64_t>(random() % unsigned(n)); };
+  int met = 0;
+  for (int round = 0; round < 20000; ++round) {
+    View views[2];
+    for (View& view : views) {
+      view.start = static_cast<std::uintptr_t>(1000 + below(40));
+      view.item = 1U << below(4);
+      for (std::int64_t d = below(4); d > 0; --d) {
+        view.sizes.push_back(1 + below(5));
+        view.strides.push_back(below(9));
+      }
+    }
+    const std::set<std::uintptr_t> a = views[0].bytes(), b = views[1].bytes();
+    bool shared = false;
+    for (const std::uintptr_t byte : a) shared |= b.contains(byte);
+    met += shared;
+    const Bytes x = bytes_of(views[0].access()), y = bytes_of(views[1].access());
+    ASSERT_EQ(overlap(x, y), shared ? Overlap::certain : Overlap::none) << "round " << round;
+    ASSERT_EQ(overlap(y, x), shared ? Overlap::certain : Overlap::none) << "round " << round;
+  }
+  EXPECT_GT(met, 2000);
+  EXPECT_LT(met, 19000);
+}
+
+TEST(Overlap, ColumnsOfAMatrixDoNotMeet) {
+  View even{4096, 4, {1000, 500}, {1000, 2}};
+  View odd = even;
+  odd.start += 4;
+  EXPECT_EQ(overlap(bytes_of(even.access()), bytes_of(odd.access()), 1 << 22), Overlap::none);
+  EXPECT_EQ(overlap(bytes_of(even.access()), bytes_of(odd.access()), 1000), Overlap::possible)
+      << "too long to find out is said, and not taken for an answer";
+}
+
+TEST(Overlap, WithoutGapsAPatternIsARange) {
+  EXPECT_TRUE(bytes_of(View{64, 8, {4, 5}, {5, 1}}.access()).dense());
+  EXPECT_TRUE(bytes_of(View{64, 8, {4, 5}, {1, 4}}.access()).dense());
+  EXPECT_FALSE(bytes_of(View{64, 8, {4, 5}, {6, 1}}.access()).dense());
+}
+
+}  // namespace
+}  // namespace ember::cuda::sanitizer

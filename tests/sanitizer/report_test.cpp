@@ -1,0 +1,68 @@
+// What is said of a conflict.
+#include "ember/sanitizer/report.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sanitizer/program.h"
+
+namespace ember::test {
+namespace {
+
+using cuda::sanitizer::report_json;
+using cuda::sanitizer::report_text;
+
+Conflict a_race() {
+  Program p;
+  p.allocate(4096, 512, 1);
+  p.launch(1, {write(4096, 512)}, "add.float32");
+  p.launch(2, {read(4096, 512)}, "sum.float32");
+  EXPECT_EQ(p.conflicts(), 1U);
+  return p.last.at(0);
+}
+
+TEST(Report, HasTheLinesOfTheDocuments) {
+  const std::string text = report_text(a_race());
+  EXPECT_EQ(text.find("============================\n"
+                      "CSAN detected a possible data race on tensor with data pointer 4096\n"
+                      "Access by stream 32 during kernel:\n"
+                      "sum.float32\n"
+                      "reading from argument(s) 0\n"
+                      "With stack trace:\n"),
+            0U)
+      << text;
+  EXPECT_NE(text.find("\n\nPrevious access by stream 16 during kernel:\n"
+                      "add.float32\n"
+                      "writing to argument(s) 0\n"
+                      "With stack trace:\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Trace for tensor allocation not found."), std::string::npos) << text;
+}
+
+TEST(Report, SaysWhatWouldHaveOrderedThem) {
+  EXPECT_NE(report_text(a_race()).find(
+                "What would have ordered them: a wait of stream 0x20 (cuda:0) for an event "
+                "recorded on stream 0x10 (cuda:0) after add.float32, before sum.float32\n"),
+            std::string::npos);
+  Program p;
+  p.launch(1, {write(4096, 512)}, "copy");
+  p.host({read(4096, 512)});
+  ASSERT_EQ(p.conflicts(), 1U);
+  EXPECT_NE(report_text(p.last[0]).find("a wait of the host for stream 0x10 (cuda:0)"),
+            std::string::npos);
+}
+
+TEST(Report, IsOneLineOfJson) {
+  const std::string json = report_json(a_race());
+  EXPECT_EQ(json.find('\n'), std::string::npos);
+  EXPECT_EQ(
+      json.find("{\"kind\": \"race\", \"certainty\": \"certain\", \"access\": {\"operation\": "
+                "\"sum.float32\", \"access\": \"read\", \"by\": \"stream\", \"device\": 0, "
+                "\"stream\": 32"),
+      0U)
+      << json;
+  EXPECT_EQ(json.back(), '}');
+}
+
+}  // namespace
+}  // namespace ember::test

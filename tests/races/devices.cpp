@@ -4,8 +4,6 @@
 namespace ember::races {
 namespace {
 
-constexpr std::size_t kBytes = 4096;
-
 void copy_over_memory_in_use(bool fixed) {
   const Stream copies(0);
   const Stream main = default_stream(1);
@@ -48,7 +46,7 @@ void stream_of_the_wrong_device(bool fixed) {
   record_stream(data.data(), consumer);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kDeviceCases[] = {
     {"a copy over memory in use", "https://github.com/pytorch/pytorch/issues/15568", kRace, 2,
      &copy_over_memory_in_use},
     {"read before the copy arrived", "https://github.com/pyscf/gpu4pyscf/pull/794", kRace, 2,
@@ -61,6 +59,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> device_cases() { return kCases; }
+std::span<const Case> device_cases() { return kDeviceCases; }
 
 }  // namespace ember::races

@@ -7,8 +7,6 @@
 namespace ember::races {
 namespace {
 
-constexpr std::size_t kBytes = 1024;
-
 /// The host's own access: at once, or behind what the stream holds.
 void read_on_host(const void* data, const Stream& stream, bool in_order) {
   if (in_order)
@@ -82,7 +80,7 @@ void host_function_beside_a_copy(bool fixed) {
   pinned_record_event(host, copies);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kHostCases[] = {
     {"pinned memory overwritten too early", "https://github.com/pytorch/pytorch/issues/126946",
      kRace, 1, &pinned_memory_overwritten_too_early},
     {"pinned memory read too early", "https://github.com/pytorch/pytorch/issues/137878", kRace, 1,
@@ -99,6 +97,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> host_cases() { return kCases; }
+std::span<const Case> host_cases() { return kHostCases; }
 
 }  // namespace ember::races

@@ -100,7 +100,7 @@ void arguments_overwritten_by_the_next_launch(bool fixed) {
   pinned_record_event(arguments, second);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kMemoryCases[] = {
     {"freed and used again", "https://github.com/meta-pytorch/torchrec/pull/4231", kReuse, 1,
      &freed_and_used_again},
     {"record_stream on a view", "https://github.com/pytorch/pytorch/issues/27366", kReuse, 1,
@@ -120,6 +120,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> memory_cases() { return kCases; }
+std::span<const Case> memory_cases() { return kMemoryCases; }
 
 }  // namespace ember::races

@@ -25,6 +25,8 @@ struct Case {
 constexpr auto kRace = sanitizer::Conflict::Kind::race;
 constexpr auto kReuse = sanitizer::Conflict::Kind::reuse;
 
+inline constexpr std::size_t kBytes = 4096;
+
 std::span<const Case> stream_cases();
 std::span<const Case> memory_cases();
 std::span<const Case> host_cases();

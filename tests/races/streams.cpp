@@ -7,8 +7,6 @@
 namespace ember::races {
 namespace {
 
-constexpr std::size_t kBytes = 4096;
-
 void missing_wait_for_producer(bool fixed) {
   const Stream producer, consumer;
   DeviceBuffer data = allocate(kBytes, producer);
@@ -198,7 +196,7 @@ void scratch_shared_by_two_streams(bool fixed) {
   record_stream(scratch.data(), second);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kStreamCases[] = {
     {"missing wait for the producer", "https://github.com/PaddlePaddle/Paddle/pull/15664", kRace, 1,
      &missing_wait_for_producer},
     {"overwritten before it was read", "https://github.com/BVLC/caffe/pull/2998", kRace, 1,
@@ -234,6 +232,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-std::span<const Case> stream_cases() { return kCases; }
+std::span<const Case> stream_cases() { return kStreamCases; }
 
 }  // namespace ember::races

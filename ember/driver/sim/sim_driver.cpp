@@ -14,6 +14,7 @@
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
+#include "ember/driver/sim/threaded_executor.h"
 
 namespace ember::inline v0::driver {
 namespace {
@@ -61,6 +62,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
     : machine_(*new Machine(static_cast<int>(visible.size()),
                             static_cast<std::size_t>(spec.memory_bytes))),
       process_(getpid()) {
+  machine_.executor = std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
   for (std::size_t i = 0; i < visible.size(); ++i) {
     devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
     DeviceState& device = *devices_.back();
@@ -139,7 +141,7 @@ std::vector<Stream*> SimDriver::streams_of(int device) {
 Status SimDriver::drain(int device) noexcept {
   for (Stream* stream : streams_of(device)) {
     const Point tail = stream->tail();
-    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+    if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
   }
   return {};
 }
@@ -154,7 +156,7 @@ Status SimDriver::outcome(int device, std::uint32_t epoch) const noexcept {
 
 Status SimDriver::await(Point point, int device, std::uint32_t epoch) noexcept {
   if (point.timeline != nullptr) {
-    const Timeline::Waited waited = point.timeline->wait_interruptibly(point.value);
+    const Timeline::Waited waited = machine_.executor->wait_interruptibly(point);
     if (waited == Timeline::Waited::interrupted)
       return Status(Code::interrupted, "a wait for cuda:" + std::to_string(device));
     if (waited != Timeline::Waited::reached) return Code::shutting_down;
@@ -207,9 +209,9 @@ Status SimDriver::device_reset(int device) noexcept {
   std::vector<Point> tails;
   for (Stream* stream : streams_of(device)) tails.push_back(stream->settled_tail());
   for (int other = 0; other < device_count(); ++other)
-    for (Stream* stream : streams_of(other)) stream->timeline().wake();
+    for (Stream* stream : streams_of(other)) machine_.executor->epoch_began(*stream);
   for (const Point& tail : tails)
-    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+    if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
   state.oldest.store(epoch, std::memory_order_release);
   const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;

@@ -15,6 +15,7 @@ namespace ember::inline v0::driver {
 ///   not_initialized      the CUDA object is there and cannot be opened
 ///   insufficient_driver  the NVIDIA driver is too old
 ///   no_device            no NVIDIA driver, or no visible device, or `none` was chosen
+///   invalid_value        a setting of simulated devices is malformed
 /// Blocks while CUDA initialises. Call it once.
 Status open(const Choice& choice, std::unique_ptr<Driver>& out);
 
@@ -38,8 +39,10 @@ bool cuda_object_is_known() noexcept;
 /// "sm_90 compute_90", or "" without a CUDA object.
 std::string compiled_architectures();
 
-/// The simulated driver; defined in driver/sim.
-std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec);
+/// The simulated driver; defined in driver/sim. Without a schedule EMBER_SIM_SCHEDULE has it;
+/// Code::invalid_value when that is malformed or cannot be replayed.
+Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& schedule,
+                      std::unique_ptr<Driver>& out);
 
 /// A simulated device on which nothing has happened yet; defined in driver/sim.
 Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out);

@@ -26,7 +26,8 @@ namespace {
 
 struct Init {
   Mutex mutex;
-  std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);  // by simulate()
+  std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);       // by simulate()
+  std::optional<driver::Schedule> schedule EMBER_GUARDED_BY(mutex);  // by sim::schedule()
   std::vector<void (*)()> made_hooks EMBER_GUARDED_BY(mutex);
 };
 
@@ -89,9 +90,11 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
 Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
   if (state().asked) {
     out = *state().asked;
-    return {};
+  } else {
+    EMBER_TRY(driver::parse_choice(env::get("EMBER_DEVICES"), out));
   }
-  return driver::parse_choice(env::get("EMBER_DEVICES"), out);
+  out.schedule = state().schedule;
+  return {};
 }
 
 /// Told apart from a machine that has no devices.
@@ -124,6 +127,7 @@ constexpr const char* kHowToSimulate =
                     ". Install one if there is an NVIDIA GPU, or use simulated devices (" +
                     kHowToSimulate + ").");
       throw Error("No CUDA GPUs are available: " + detail);
+    case Code::invalid_value: throw ValueError(detail);
     default: throw AcceleratorError(status);
   }
 }
@@ -219,6 +223,14 @@ void simulate(int count, std::uint64_t memory_bytes) {
   if (driver_if_made() != nullptr)
     throw Error("simulate: devices are in use already; it must be called before their first use");
   state().asked = choice;
+}
+
+void detail::set_schedule(const driver::Schedule& schedule) {
+  refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  if (driver_if_made() != nullptr)
+    throw Error("schedule: devices are in use already; it must be called before their first use");
+  state().schedule = schedule;
 }
 
 std::optional<std::pair<int, std::uint64_t>> simulated_by_program() {

@@ -6,6 +6,7 @@
 
 #include "ember/base/error.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 #include "ember/runtime/work.h"
 
 namespace ember::test {
@@ -35,14 +36,27 @@ GateFlags* new_flags() {
 
 }  // namespace
 
-Gate::Gate(const cuda::Stream& stream) : flags_(new_flags()) {
+Gate::Gate(const cuda::Stream& stream) {
+  if (sim::seeded()) {
+    word_ = new driver::Word(0);  // never freed, as the flags are not
+    check(cuda::active_driver().word_wait(stream.handle(), word_, 1, {}));
+    return;
+  }
+  flags_ = new_flags();
   cuda::launch(stream, gate_kernel, GateArgs{flags_});
 }
 
 void Gate::await_running() const {
+  if (word_ != nullptr) return;
   while (std::atomic_ref(flags_->running).load() == 0) std::this_thread::yield();
 }
 
-void Gate::open() noexcept { std::atomic_ref(flags_->open).store(1); }
+void Gate::open() noexcept {
+  if (word_ != nullptr) {
+    word_->store(1);
+  } else {
+    std::atomic_ref(flags_->open).store(1);
+  }
+}
 
 }  // namespace ember::test

@@ -49,6 +49,8 @@ class Executor {
   virtual bool query(const Point& point) = 0;
   /// A device has left an epoch: what waits in its streams for others gives up.
   virtual void epoch_began(Stream& stream) = 0;
+  /// Whether tasks run beside each other and beside the user's threads.
+  virtual bool concurrent() const noexcept = 0;
   /// The time that a timed event notes.
   virtual Clock::time_point now() = 0;
 };

@@ -11,9 +11,11 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
+#include "ember/driver/simulation.h"
 #include "ember/driver/sim/threaded_executor.h"
 
 namespace ember::inline v0::driver {
@@ -47,22 +49,61 @@ int count_simulated(const SimulatedSpec& spec) {
   return static_cast<int>(visible_simulated(spec).size());
 }
 
-std::unique_ptr<Driver> make_simulated(const SimulatedSpec& spec) {
-  auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec));
+Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& schedule,
+                      std::unique_ptr<Driver>& out) {
+  sim::SimDriver::Run run;
+  if (schedule) {
+    run.schedule = *schedule;
+  } else {
+    EMBER_TRY(parse_schedule(env::get("EMBER_SIM_SCHEDULE"), run.schedule));
+  }
+  EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
+  EMBER_TRY(sim::open_recording(run.schedule, run.recording));
+  auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec), std::move(run));
   // Work in flight must not run into the destruction of the program's static objects.
   if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
   stopped_at_exit = driver.get();
-  return driver;
+  out = std::move(driver);
+  return {};
+}
+
+Status begin_simulated_run(const Schedule& schedule) {
+  if (stopped_at_exit == nullptr)
+    return Status(Code::not_supported, "there are no simulated devices");
+  return stopped_at_exit->begin_run(schedule);
+}
+
+Schedule simulated_schedule() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->schedule() : Schedule();
+}
+
+std::string simulated_log() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->log() : std::string();
+}
+
+std::string simulated_replay_line() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->replay_line() : std::string();
 }
 
 namespace sim {
 
-SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
+SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run)
     // Never destroyed: workers use it until the process ends.
     : machine_(*new Machine(static_cast<int>(visible.size()),
                             static_cast<std::size_t>(spec.memory_bytes))),
       process_(getpid()) {
-  machine_.executor = std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
+  if (run.schedule.seeded()) {
+    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.recording),
+                                                 run.patience);
+    seeded_ = made.get();
+    machine_.executor = std::move(made);
+    log_file_ = env::get("EMBER_SIM_LOG").value_or("");
+  } else {
+    machine_.executor = std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
+  }
   for (std::size_t i = 0; i < visible.size(); ++i) {
     devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
     DeviceState& device = *devices_.back();
@@ -79,12 +120,31 @@ void SimDriver::stop() noexcept {
   const auto until = Clock::now() + std::chrono::milliseconds(200);
   while (machine_.running.load() > 0 && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
+  if (seeded_ != nullptr && !log_file_.empty()) {
+    if (const Status status = write_log(log_file_, seeded_->log()); !status.ok())
+      std::fprintf(stderr, "ember: %s\n", status.detail().c_str());
+  }
   // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
   for (int i = 0; i < device_count(); ++i)
     if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
       std::fprintf(stderr,
                    "ember: the process ends without having seen this fault of cuda:%d: %s\n", i,
                    fault.text().c_str());
+}
+
+Status SimDriver::begin_run(const Schedule& schedule) noexcept {
+  EMBER_TRY(refuse_on_worker("beginning a run"));
+  if (seeded_ == nullptr || !schedule.seeded())
+    return Status(Code::not_permitted,
+                  "a run of schedule '" + schedule_text(schedule) +
+                      "' was asked for, and the devices were made with '" +
+                      schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
+                      "': threads and seeds cannot follow each other in a process");
+  std::optional<Recording> recording;
+  EMBER_TRY(open_recording(schedule, recording));
+  for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
+  seeded_->begin_run(schedule, std::move(recording));
+  return {};
 }
 
 Status SimDriver::check_device(int device) const noexcept {

@@ -4,19 +4,29 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ember/driver/driver.h"
 #include "ember/driver/sim/event.h"
 #include "ember/driver/sim/handle_table.h"
 #include "ember/driver/sim/machine.h"
+#include "ember/driver/sim/seeded_executor.h"
 #include "ember/driver/sim/stream.h"
 
 namespace ember::inline v0::driver::sim {
 
 class SimDriver final : public Driver {
  public:
-  SimDriver(const SimulatedSpec& spec, std::vector<int> visible);
+  /// What a seeded run needs, see SeededExecutor.
+  struct Run {
+    Schedule schedule;
+    std::optional<Recording> recording;
+    int patience = 0;
+  };
+
+  SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run);
 
   const char* name() const noexcept override { return "simulated"; }
   bool simulated() const noexcept override { return true; }
@@ -80,6 +90,11 @@ class SimDriver final : public Driver {
   Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                    Ref<const Context> keep) noexcept override;
 
+  // See driver/simulation.h.
+  Status begin_run(const Schedule& schedule) noexcept;
+  /// Null where no seed decides.
+  SeededExecutor* seeded() noexcept { return seeded_; }
+
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
 
@@ -141,6 +156,8 @@ class SimDriver final : public Driver {
   static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);
 
   Machine& machine_;
+  SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
+  std::string log_file_;              // EMBER_SIM_LOG
   const pid_t process_;
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;

@@ -199,7 +199,7 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
   // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
   // wait is to pass on that it was not done but dropped.
-  if (!kThreadSanitizer && point.reached() &&
+  if (!(kThreadSanitizer && machine_.executor->concurrent()) && point.reached() &&
       !point.timeline->was_dropped(point.value, point.epoch))
     return {};
   Point done;

@@ -18,6 +18,7 @@ class ThreadedExecutor final : public Executor {
   }
   bool query(const Point& point) override { return point.reached(); }
   void epoch_began(Stream& stream) override;
+  bool concurrent() const noexcept override { return true; }
   Clock::time_point now() override { return Clock::now(); }
 
  private:

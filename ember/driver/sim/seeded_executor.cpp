@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ember/base/embedding.h"
+#include "ember/driver/kernels.h"
 #include "ember/driver/sim/stream.h"
 #include "ember/driver/sim/task_work.h"
 
@@ -24,7 +25,12 @@ constexpr std::int64_t kCallTime = 1000;
 std::int64_t duration(const Task& task) noexcept {
   constexpr std::int64_t kBytesPerNanosecond = 1000;
   switch (task.kind) {
-    case Task::Kind::kernel: return 3000;
+    case Task::Kind::kernel:
+      // That one says itself how long it takes; a cycle is a nanosecond (device_properties).
+      if (task.kernel.host.run == kernels::sleep.host.run)
+        return static_cast<std::int64_t>(
+            std::min(task.params.as<kernels::SleepArgs>().cycles, std::uint64_t{1} << 50));
+      return 3000;
     case Task::Kind::host_function: return 10000;
     case Task::Kind::copy:
       return 2000 + static_cast<std::int64_t>(task.params.as<CopyArgs>().bytes) / kBytesPerNanosecond;

@@ -64,9 +64,10 @@ Status parse_patience(const std::optional<std::string>& text, int& out) {
   constexpr int kUsual = 20;
   constexpr int kMost = 86400;
   int seconds = kUsual;
-  if (text && !text->empty() && (!read(std::string_view(*text), seconds) || seconds < 0 || seconds > kMost))
-    return Status(Code::invalid_value, "EMBER_SIM_PATIENCE='" + *text +
-                                           "': expected a number of seconds, 0 to 86400");
+  if (text && !text->empty() &&
+      (!read(std::string_view(*text), seconds) || seconds < 0 || seconds > kMost))
+    return Status(Code::invalid_value,
+                  "EMBER_SIM_PATIENCE='" + *text + "': expected a number of seconds, 0 to 86400");
   out = seconds;
   return {};
 }

@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -19,15 +22,47 @@ driver::Schedule parsed(const std::string& text) {
   return schedule;
 }
 
+struct Hooks {
+  Mutex mutex;
+  std::vector<void (*)(std::uint64_t)> all EMBER_GUARDED_BY(mutex);
+};
+
+Hooks& hooks() {
+  static NoDestructor<Hooks> made;  // runs may begin in destructors of static objects
+  return *made;
+}
+
 void begin(const driver::Schedule& schedule) {
   (void)cuda::active_driver();
   const Status status = driver::begin_simulated_run(schedule);
-  if (status.ok()) return;
+  if (status.ok()) {
+    std::vector<void (*)(std::uint64_t)> all;
+    {
+      const MutexLock lock(hooks().mutex);
+      all = hooks().all;
+    }
+    const std::uint64_t seed = driver::simulated_schedule().seed;
+    for (const auto& hook : all) hook(seed);
+    return;
+  }
   if (status.code() == Code::invalid_value) throw ValueError("begin_run: " + status.detail());
   throw Error("begin_run: " + status.text());
 }
 
 }  // namespace
+
+}  // namespace ember::inline v0::sim
+
+namespace ember::inline v0::cuda {
+
+void on_run_begun(void (*hook)(std::uint64_t seed)) {
+  const MutexLock lock(sim::hooks().mutex);
+  sim::hooks().all.push_back(hook);
+}
+
+}  // namespace ember::inline v0::cuda
+
+namespace ember::inline v0::sim {
 
 void schedule(const std::string& text) { cuda::detail::set_schedule(parsed(text)); }
 

@@ -28,13 +28,13 @@ EMBER_API void schedule(const std::string& text);
 EMBER_API bool seeded() noexcept;
 
 /// Ends the present run and begins another of the same kind, with `seed`: waits until all work is
-/// done, sets the clock of timed events to zero, numbers streams from 1 and empties the log. Makes
-/// the devices if there are none. What the program holds (memory, streams, generators) stays.
-/// Error where no seed decides, or in a host function; AcceleratorError with a fault's text is not
-/// thrown: a fault stays as it is. Blocks.
+/// done, sets the clock of timed events to zero, numbers streams from 1, empties the log and the
+/// caches of memory, and seeds the default generators with `seed`. Makes the devices if there are
+/// none. What the program holds, memory and streams, stays as it is; so does a fault. Error where
+/// no seed decides, or in a host function. Blocks.
 EMBER_API void begin_run(std::uint64_t seed);
-/// The same with a schedule in full, which must not be `threads`. ValueError for a malformed one, or
-/// a file that is no log of a run.
+/// The same with a schedule in full, which must not be `threads`. ValueError for a malformed one,
+/// or a file that is no log of a run.
 EMBER_API void begin_run(const std::string& schedule);
 
 /// The decisions of the present run so far, as text that `replay:FILE` reads. Empty where no seed

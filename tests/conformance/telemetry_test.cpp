@@ -143,6 +143,7 @@ TEST(Telemetry, AKernelThatTouchesNoMemory) {
 
 TEST(Telemetry, WaitingIsNotWorking) {
   NEEDS_DEVICES(1);
+  NEEDS_CONCURRENCY();
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
   const Stream held;
   const Stream waiting;

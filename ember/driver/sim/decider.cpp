@@ -50,9 +50,8 @@ void Decider::restart() {
 
 Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size_t& out) {
   ++steps_;
-  Decision decision{.at = at,
-                    .ready = static_cast<std::uint32_t>(ready.size()),
-                    .sum = sum_of(ready)};
+  Decision decision{
+      .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
   std::size_t chosen = kHost;
   switch (schedule_.kind) {
     case Schedule::Kind::threads:
@@ -151,8 +150,8 @@ std::string Decider::remark() const {
   if (schedule_.kind != Schedule::Kind::pct) return "";
   const std::string n = std::to_string(priorities_.size());
   const std::string k = std::to_string(expected_steps_);
-  std::string text = "pct: n = " + n + " chains, k = " + k + " steps, d = " +
-                     std::to_string(schedule_.depth) + "; ";
+  std::string text = "pct: n = " + n + " chains, k = " + k +
+                     " steps, d = " + std::to_string(schedule_.depth) + "; ";
   if (steps_ > expected_steps_)
     return text + "the run took " + std::to_string(steps_) +
            " steps, so the bound holds from the next one on";
@@ -162,8 +161,7 @@ std::string Decider::remark() const {
 
 std::string Decider::log() const {
   // The log of a replay can be replayed, too: what decided is the recording's schedule.
-  const std::string schedule =
-      recording_ ? recording_->frame.schedule : schedule_text(schedule_);
+  const std::string schedule = recording_ ? recording_->frame.schedule : schedule_text(schedule_);
   return log_text({schedule, remark()}, log_);
 }
 

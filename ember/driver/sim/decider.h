@@ -32,9 +32,7 @@ class Seeded {
     return z ^ (z >> 31);
   }
   /// 0 to bound - 1.
-  std::uint64_t below(std::uint64_t bound) noexcept {
-    return next() % bound;
-  }
+  std::uint64_t below(std::uint64_t bound) noexcept { return next() % bound; }
 
  private:
   std::uint64_t state_;

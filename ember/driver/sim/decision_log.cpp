@@ -1,7 +1,7 @@
 #include "ember/driver/sim/decision_log.h"
 
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -102,9 +102,9 @@ Status parse_log(std::string_view text, Recording& out) {
     return true;
   };
   const auto malformed = [&](const std::string& expected) {
-    return Status(Code::invalid_value,
-                  "line " + std::to_string(number) + " is '" + std::string(line.substr(0, 100)) +
-                      "', expected " + expected);
+    return Status(Code::invalid_value, "line " + std::to_string(number) + " is '" +
+                                           std::string(line.substr(0, 100)) + "', expected " +
+                                           expected);
   };
   const auto truncated = [&] {
     return Status(Code::invalid_value, "it ends after line " + std::to_string(number) +
@@ -149,8 +149,7 @@ Status parse_log(std::string_view text, Recording& out) {
 
 Status read_log(const std::string& file, Recording& out) {
   const auto failed = [&](const std::string& why) {
-    return Status(Code::invalid_value,
-                  "EMBER_SIM_SCHEDULE='replay:" + file + "': " + why);
+    return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='replay:" + file + "': " + why);
   };
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rbe"),
                                                                &std::fclose);
@@ -169,13 +168,18 @@ Status read_log(const std::string& file, Recording& out) {
   return {};
 }
 
-Status open_recording(const Schedule& schedule, std::optional<Recording>& out) {
+Status open_recording(Schedule& schedule, std::optional<Recording>& out) {
   if (schedule.kind != Schedule::Kind::replay) {
     out.reset();
     return {};
   }
   Recording recording;
   EMBER_TRY(read_log(schedule.file, recording));
+  Schedule recorded;
+  if (const Status status = parse_schedule(recording.frame.schedule, recorded); !status.ok())
+    return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='replay:" + schedule.file +
+                                           "': is no schedule log: line 2: " + status.detail());
+  schedule.seed = recorded.seed;
   out = std::move(recording);
   return {};
 }

@@ -62,7 +62,8 @@ Status write_log(const std::string& file, const std::string& text);
 
 /// Reads the file, too. The detail names the file.
 Status read_log(const std::string& file, Recording& out);
-/// The same for what a schedule of kind replay names; nothing for others.
-Status open_recording(const Schedule& schedule, std::optional<Recording>& out);
+/// The same for what a schedule of kind replay names, which gets the seed of the run that was
+/// recorded; nothing for others.
+Status open_recording(Schedule& schedule, std::optional<Recording>& out);
 
 }  // namespace ember::inline v0::driver::sim

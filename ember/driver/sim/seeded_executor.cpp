@@ -33,7 +33,8 @@ std::int64_t duration(const Task& task) noexcept {
       return 3000;
     case Task::Kind::host_function: return 10000;
     case Task::Kind::copy:
-      return 2000 + static_cast<std::int64_t>(task.params.as<CopyArgs>().bytes) / kBytesPerNanosecond;
+      return 2000 +
+             static_cast<std::int64_t>(task.params.as<CopyArgs>().bytes) / kBytesPerNanosecond;
     case Task::Kind::fill: {
       const auto& fill = task.params.as<FillArgs>();
       return 2000 + static_cast<std::int64_t>(fill.count * fill.width) / kBytesPerNanosecond;
@@ -137,7 +138,8 @@ bool SeededExecutor::passes(Lane& lane) {
     return args.word->load(std::memory_order_acquire) >= args.value;
   }
   const auto points = task.points();
-  return std::all_of(points.begin(), points.end(), [](const Point& each) { return each.reached(); });
+  return std::all_of(points.begin(), points.end(),
+                     [](const Point& each) { return each.reached(); });
 }
 
 void SeededExecutor::settle(Lane& lane) {
@@ -158,16 +160,14 @@ void SeededExecutor::settle(Lane& lane) {
 void SeededExecutor::place(Lane& lane, bool ready, bool blocked) {
   if (lane.state == Lane::State::blocked && !blocked) std::erase(blocked_, &lane);
   if (lane.state != Lane::State::blocked && blocked) blocked_.push_back(&lane);
-  lane.state = ready     ? Lane::State::ready
-               : blocked ? Lane::State::blocked
-                         : Lane::State::idle;
+  lane.state = ready ? Lane::State::ready : blocked ? Lane::State::blocked : Lane::State::idle;
   if (!ready) return;
   const auto at = std::lower_bound(
       ready_.begin(), ready_.end(), lane.number,
       [](const Lane* each, std::uint32_t number) { return each->number < number; });
-  options_.insert(options_.begin() + (at - ready_.begin()),
-                  Ready{lane.number, lane.ran + 1,
-                        lane.stream.front(lane.done).kernel.name.c_str()});
+  options_.insert(
+      options_.begin() + (at - ready_.begin()),
+      Ready{lane.number, lane.ran + 1, lane.stream.front(lane.done).kernel.name.c_str()});
   ready_.insert(at, &lane);
 }
 

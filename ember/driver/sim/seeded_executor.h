@@ -90,9 +90,9 @@ class SeededExecutor final : public Executor {
   std::thread::id host_ EMBER_GUARDED_BY(mutex_);
   bool several_hosts_ EMBER_GUARDED_BY(mutex_) = false;
 
-  std::vector<Lane*> ready_ EMBER_GUARDED_BY(mutex_);        // by number
-  std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);      // the same, as the decider wants it
-  std::vector<Lane*> blocked_ EMBER_GUARDED_BY(mutex_);      // whose next task waits
+  std::vector<Lane*> ready_ EMBER_GUARDED_BY(mutex_);    // by number
+  std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);  // the same, as the decider wants it
+  std::vector<Lane*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
   std::unordered_map<const Timeline*, Lane*> lanes_ EMBER_GUARDED_BY(mutex_);
 
   std::atomic<std::int64_t> clock_{0};  // nanoseconds

@@ -15,8 +15,8 @@
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
-#include "ember/driver/simulation.h"
 #include "ember/driver/sim/threaded_executor.h"
+#include "ember/driver/simulation.h"
 
 namespace ember::inline v0::driver {
 namespace {
@@ -102,7 +102,8 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run ru
     machine_.executor = std::move(made);
     log_file_ = env::get("EMBER_SIM_LOG").value_or("");
   } else {
-    machine_.executor = std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
+    machine_.executor =
+        std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
   }
   for (std::size_t i = 0; i < visible.size(); ++i) {
     devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
@@ -140,10 +141,11 @@ Status SimDriver::begin_run(const Schedule& schedule) noexcept {
                       "' was asked for, and the devices were made with '" +
                       schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
                       "': threads and seeds cannot follow each other in a process");
+  Schedule next = schedule;
   std::optional<Recording> recording;
-  EMBER_TRY(open_recording(schedule, recording));
+  EMBER_TRY(open_recording(next, recording));
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
-  seeded_->begin_run(schedule, std::move(recording));
+  seeded_->begin_run(next, std::move(recording));
   return {};
 }
 

@@ -97,19 +97,21 @@ void pass_points(Machine& machine, Stream& stream, const Task& task) {
     if (!point.timeline->was_dropped(point.value, point.epoch)) continue;
     const int source = point.timeline->device();
     const Status cause = machine.health_of(source).fault();
-    return fail(machine, stream, task,
-                Status(cause.ok() ? Code::launch_failure : cause.code(),
-                       "it waits for work that cuda:" + std::to_string(source) + " dropped" +
-                           (cause.ok() ? std::string(" at a reset") : "; there " + cause.detail())));
+    return fail(
+        machine, stream, task,
+        Status(cause.ok() ? Code::launch_failure : cause.code(),
+               "it waits for work that cuda:" + std::to_string(source) + " dropped" +
+                   (cause.ok() ? std::string(" at a reset") : "; there " + cause.detail())));
   }
 }
 
 void pass_word(Machine& machine, Stream& stream, const Task& task, std::uint64_t seen) {
   if (seen != kWordLost) return;
-  fail(machine, stream, task,
-       Status(Code::launch_failure,
-              "the other process ended, or its device faulted or was reset, before the work that is "
-              "waited for was done"));
+  fail(
+      machine, stream, task,
+      Status(Code::launch_failure,
+             "the other process ended, or its device faulted or was reset, before the work that is "
+             "waited for was done"));
 }
 
 }  // namespace ember::inline v0::driver::sim

@@ -108,8 +108,7 @@ bool ThreadedExecutor::Worker::run(const Task& task) {
     wait_for_word(task);
     return true;
   }
-  const Scheduler::Task turn{stream_.device(), stream_.priority(),
-                             task.kind == Task::Kind::kernel};
+  const Scheduler::Task turn{stream_.device(), stream_.priority(), task.kind == Task::Kind::kernel};
   bool stopping = false;
   {
     // Taking turns is no order that a program may rely on.

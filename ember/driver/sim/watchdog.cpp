@@ -55,8 +55,8 @@ void Watchdog::watch() {
     if (Clock::now() - since < std::chrono::seconds(patience_)) continue;
     const std::string text =
         std::string("task '") + name_.load() + "' (the " + std::to_string(task_.load()) +
-        ". of stream " + std::to_string(stream_.load()) + ", cuda:" +
-        std::to_string(device_.load()) + ") has run for " + std::to_string(patience_) +
+        ". of stream " + std::to_string(stream_.load()) +
+        ", cuda:" + std::to_string(device_.load()) + ") has run for " + std::to_string(patience_) +
         " s. In a seeded run one task runs at a time: one that waits for another stream or for the "
         "host, through memory, waits for ever. (EMBER_SIM_PATIENCE sets the seconds; 0: no limit.)";
     std::string line;

@@ -56,6 +56,11 @@ class EMBER_TEST_API Decider {
   /// From here on the log is not what a seed decides alone.
   void note_threads() { log_.push_back({.at = At::note}); }
 
+  /// How many decisions of the recording are still to come; zero where nothing is replayed.
+  std::size_t left() const noexcept {
+    return recording_ ? recording_->decisions.size() - followed_ : 0;
+  }
+
   const Schedule& schedule() const noexcept { return schedule_; }
   std::string log() const;
 

@@ -49,6 +49,11 @@ class SeededExecutor final : public Executor {
   void begin_run(const Schedule& schedule, std::optional<Recording> recording);
   Schedule schedule();
   std::string log();
+  /// See Decider::left().
+  std::size_t left() {
+    const MutexLock lock(mutex_);
+    return decider_.left();
+  }
   /// "EMBER_SIM_SCHEDULE=random:7", with what else it takes to see the run again.
   std::string replay_line();
 

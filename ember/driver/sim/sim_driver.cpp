@@ -126,7 +126,8 @@ void SimDriver::stop() noexcept {
       std::fprintf(stderr, "ember: %s\n", status.detail().c_str());
   }
   if (const std::size_t left = seeded_ != nullptr ? seeded_->left() : 0; left != 0)
-    std::fprintf(stderr, "ember: the process ends %zu decisions before what it replays did\n", left);
+    std::fprintf(stderr, "ember: the process ends %zu decisions before what it replays did\n",
+                 left);
   // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
   for (int i = 0; i < device_count(); ++i)
     if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())

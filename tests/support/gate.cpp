@@ -1,6 +1,7 @@
 #include "tests/support/gate.h"
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -34,11 +35,18 @@ GateFlags* new_flags() {
   return new (block + used++) GateFlags();
 }
 
+/// Never freed either.
+driver::Word* new_word() {
+  const std::lock_guard lock(mutex);
+  static auto* const words = new std::deque<driver::Word>;
+  return &words->emplace_back(0);
+}
+
 }  // namespace
 
 Gate::Gate(const cuda::Stream& stream) {
   if (sim::seeded()) {
-    word_ = new driver::Word(0);  // never freed, as the flags are not
+    word_ = new_word();
     check(cuda::active_driver().word_wait(stream.handle(), word_, 1, {}));
     return;
   }

@@ -52,8 +52,6 @@ std::int64_t duration(const Task& task) noexcept {
 /// A stream as this executor sees it. What is not constant is guarded by the executor's lock.
 class SeededExecutor::Lane final : public Executor::Lane {
  public:
-  enum class State : std::uint8_t { idle, ready, blocked, running };
-
   Lane(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
   Status start() override { return {}; }
   void submitted() override {
@@ -144,9 +142,9 @@ bool SeededExecutor::passes(Lane& lane) {
 
 void SeededExecutor::settle(Lane& lane) {
   while (lane.done != lane.stream.published()) {
-    if (!passes(lane)) return place(lane, false, true);
+    if (!passes(lane)) return place(lane, State::blocked);
     const Task& task = lane.stream.front(lane.done);
-    if (task.kind != Task::Kind::wait) return place(lane, true, false);
+    if (task.kind != Task::Kind::wait) return place(lane, State::ready);
     if (machine_.health_of(lane.stream.device()).accepts(task.epoch)) {
       pass_points(machine_, lane.stream, task);
     } else {
@@ -154,14 +152,14 @@ void SeededExecutor::settle(Lane& lane) {
     }
     lane.advance(learned_);
   }
-  place(lane, false, false);
+  place(lane, State::idle);
 }
 
-void SeededExecutor::place(Lane& lane, bool ready, bool blocked) {
-  if (lane.state == Lane::State::blocked && !blocked) std::erase(blocked_, &lane);
-  if (lane.state != Lane::State::blocked && blocked) blocked_.push_back(&lane);
-  lane.state = ready ? Lane::State::ready : blocked ? Lane::State::blocked : Lane::State::idle;
-  if (!ready) return;
+void SeededExecutor::place(Lane& lane, State state) {
+  const State before = std::exchange(lane.state, state);
+  if (before == State::blocked && state != State::blocked) std::erase(blocked_, &lane);
+  if (before != State::blocked && state == State::blocked) blocked_.push_back(&lane);
+  if (state != State::ready) return;
   const auto at = std::lower_bound(
       ready_.begin(), ready_.end(), lane.number,
       [](const Lane* each, std::uint32_t number) { return each->number < number; });
@@ -208,7 +206,7 @@ void SeededExecutor::run(Lane& lane) {
   const auto at = std::find(ready_.begin(), ready_.end(), &lane);
   options_.erase(options_.begin() + (at - ready_.begin()));
   ready_.erase(at);
-  lane.state = Lane::State::running;
+  lane.state = State::running;
   ++lane.ran;
   busy_ = true;
   Task& task = lane.stream.front(lane.done);

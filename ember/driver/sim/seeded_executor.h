@@ -59,6 +59,8 @@ class SeededExecutor final : public Executor {
 
  private:
   class Lane;
+  /// Of a lane: nothing to do; its next task could run, waits, or runs.
+  enum class State : std::uint8_t { idle, ready, blocked, running };
 
   // Of these, the ones that run a task let go of the lock meanwhile.
   Timeline::Waited wait_until(const Point& point, bool interruptible);
@@ -71,7 +73,8 @@ class SeededExecutor final : public Executor {
   void settle(Lane& lane) EMBER_REQUIRES(mutex_);
   /// The same for lanes that wait, until nothing changes.
   void settle_blocked() EMBER_REQUIRES(mutex_);
-  void place(Lane& lane, bool ready, bool blocked) EMBER_REQUIRES(mutex_);
+  /// Enters the lane in the list of its new state, and takes it from the blocked ones.
+  void place(Lane& lane, State state) EMBER_REQUIRES(mutex_);
   /// A task that waits may go on, or gives up.
   bool passes(Lane& lane) EMBER_REQUIRES(mutex_);
   /// Numbers the lane in the present run.

@@ -45,8 +45,6 @@ class Executor {
   virtual Timeline::Waited wait(const Point& point) = 0;
   /// The same for a thread of the user's, who may interrupt it.
   virtual Timeline::Waited wait_interruptibly(const Point& point) = 0;
-  /// What a query of the user's is answered: false where the point is not reached.
-  virtual bool query(const Point& point) = 0;
   /// A device has left an epoch: what waits in its streams for others gives up.
   virtual void epoch_began(Stream& stream) = 0;
   /// Whether tasks run beside each other and beside the user's threads.

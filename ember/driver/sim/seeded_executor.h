@@ -38,7 +38,9 @@ class SeededExecutor final : public Executor {
   Timeline::Waited wait_interruptibly(const Point& point) override {
     return wait_until(point, true);
   }
-  bool query(const Point& point) override;
+  /// What a query of the user's is answered: false where the point is not reached, and at first
+  /// where the host cannot know that it is.
+  bool query(const Point& point);
   void epoch_began(Stream& stream) override;
   bool concurrent() const noexcept override { return false; }
   Clock::time_point now() override {

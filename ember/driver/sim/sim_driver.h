@@ -132,6 +132,10 @@ class SimDriver final : public Driver {
   Status await(Point point, int device, std::uint32_t epoch) noexcept;
   /// How a wait or a look ends that began in that epoch.
   Status outcome(int device, std::uint32_t epoch) const noexcept;
+  /// What a query is answered. Programs poll: no virtual call where threads decide.
+  bool query(const Point& point) {
+    return seeded_ == nullptr ? point.reached() : seeded_->query(point);
+  }
   std::vector<Stream*> streams_of(int device);
   template <class Handle>
   Status not_found(const char* what, const Handle& handle) noexcept;

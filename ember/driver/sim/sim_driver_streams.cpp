@@ -130,7 +130,7 @@ Status SimDriver::stream_query(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   const Point tail = stream->tail();
-  if (!machine_.executor->query(tail)) return Code::not_ready;
+  if (!query(tail)) return Code::not_ready;
   return outcome(handle.device, epoch_waited_for(handle, tail));
 }
 
@@ -211,8 +211,7 @@ Status SimDriver::event_query(EventHandle handle) noexcept {
   EMBER_TRY(enter(handle, event));
   Event::Record record;
   if (!event->read(handle, record)) return from_before_reset("event", handle.device);
-  if (record.point.timeline != nullptr && !machine_.executor->query(record.point))
-    return Code::not_ready;
+  if (!query(record.point)) return Code::not_ready;
   return outcome(handle.device, handle.epoch);
 }
 

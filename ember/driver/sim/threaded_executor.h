@@ -16,7 +16,6 @@ class ThreadedExecutor final : public Executor {
   Timeline::Waited wait_interruptibly(const Point& point) override {
     return point.timeline->wait_interruptibly(point.value);
   }
-  bool query(const Point& point) override { return point.reached(); }
   void epoch_began(Stream& stream) override;
   bool concurrent() const noexcept override { return true; }
   Clock::time_point now() override { return Clock::now(); }

@@ -5,9 +5,11 @@
 // stream keeps the tasks; the executor decides when and on which thread each is run.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 
+#include "ember/base/sanitizer.h"
 #include "ember/base/status.h"
 #include "ember/driver/sim/timeline.h"
 
@@ -29,9 +31,17 @@ class Executor {
     /// Before the first task, under the stream's lock for submitting. After a failure no task was
     /// submitted, and it is asked again before the next.
     virtual Status start() = 0;
-    /// A task was published. Called without the lock, by the thread that submitted it. Does not
-    /// wait for the task.
+    /// A task was published. Called without the lock, by the thread that submitted it, if the lane
+    /// is listening after that. Does not wait for the task.
     virtual void submitted() = 0;
+    /// Spares those who submit a call of which nothing would come.
+    bool listening() const noexcept {
+      const Unseen look;  // that a worker is idle tells the caller nothing of what it has done
+      return listening_.load();
+    }
+
+   protected:
+    std::atomic<bool> listening_{true};
   };
 
   Executor() = default;

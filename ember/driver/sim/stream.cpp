@@ -45,7 +45,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.peer = peer;
     done = {&timeline_, queue_.publish(), now};
   }
-  lane_->submitted();
+  if (lane_->listening()) lane_->submitted();
   return {};
 }
 

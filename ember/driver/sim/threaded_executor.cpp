@@ -18,7 +18,9 @@ class ThreadedExecutor::Worker final : public Executor::Lane {
       : machine_(executor.machine_),
         scheduler_(executor.scheduler_),
         stream_(stream),
-        activity_(machine_.activity_of(stream.device())) {}
+        activity_(machine_.activity_of(stream.device())) {
+    listening_ = false;
+  }
 
   Status start() override {
     try {
@@ -31,10 +33,10 @@ class ThreadedExecutor::Worker final : public Executor::Lane {
   }
 
   void submitted() override {
-    // The task is published before asleep_ is read, and the worker looks for tasks after it has set
-    // asleep_ (all seq_cst): one of the two sees the other.
-    const Unseen waking;  // that the worker is idle tells the caller nothing of what it has done
-    if (asleep_.load() && asleep_.exchange(false)) {
+    const Unseen waking;
+    // The task is published before listening_ is read, and the worker looks for tasks after it has
+    // set that (all seq_cst): one of the two sees the other.
+    if (listening_.exchange(false)) {
       const MutexLock lock(sleeping_);
       filled_.notify_one();
     }
@@ -56,10 +58,9 @@ class ThreadedExecutor::Worker final : public Executor::Lane {
   Stream& stream_;
   WorkerActivity activity_;
 
-  // An idle worker sleeps here; `asleep_` tells producers that somebody has to wake it.
+  // An idle worker sleeps here, and listens: somebody has to wake it.
   Mutex sleeping_;
   Condition filled_;
-  std::atomic<bool> asleep_{false};
 };
 
 std::unique_ptr<Executor::Lane> ThreadedExecutor::attach(Stream& stream) {
@@ -78,11 +79,11 @@ void ThreadedExecutor::Worker::await(std::uint64_t number) {
     const Unseen sleeping;
     const MutexLock lock(sleeping_);
     while (true) {
-      asleep_.store(true);
+      listening_.store(true);
       if (stream_.published() >= number) break;
       filled_.wait(sleeping_);
     }
-    asleep_.store(false);
+    listening_.store(false);
   }
   (void)stream_.published();  // seen: what was done before the task was submitted
 }

@@ -12,6 +12,9 @@
 # ember_test_exact(<name>) registers such a program again, as <name>.exact: on simulated devices
 # without caching, where every access is checked against exactly what was allocated.
 #
+# ember_test_seeded(<name>) registers it twice more, as <name>.random and <name>.pct: on simulated
+# devices whose order a seed decides (docs/order.md).
+#
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
 # by hand gets that file, its time limit and its environment from ember_test_properties.
 
@@ -89,6 +92,18 @@ function(ember_test_exact name)
   add_test(NAME ${name}.exact COMMAND test_${name})
   ember_test_properties(${name}.exact
     "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1")
+endfunction()
+
+function(ember_test_seeded name)
+  if(NOT TARGET test_${name})
+    return()
+  endif()
+  foreach(schedule random:1 pct:1:3)
+    string(REGEX MATCH "^[a-z]+" kind ${schedule})
+    add_test(NAME ${name}.${kind} COMMAND test_${name})
+    ember_test_properties(${name}.${kind}
+      "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;EMBER_SIM_SCHEDULE=set:${schedule}")
+  endforeach()
 endfunction()
 
 # `environment`: changes in the form of ENVIRONMENT_MODIFICATION.

@@ -9,6 +9,7 @@
 
 #include "ember/base/export.h"
 #include "ember/base/status.h"
+#include "ember/driver/schedule.h"
 
 namespace ember::inline v0::driver {
 
@@ -32,6 +33,7 @@ struct Choice {
   enum class Kind { automatic, cuda, simulated, none };
   Kind kind = Kind::automatic;
   SimulatedSpec simulated;
+  std::optional<Schedule> schedule{};  ///< of simulated devices; none: as EMBER_SIM_SCHEDULE says
 };
 
 /// Parses the value of EMBER_DEVICES: `cuda`, `sim:N`, `sim:N@SIZE`, `none`; nothing or an empty

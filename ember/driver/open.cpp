@@ -132,7 +132,7 @@ Status open(const Choice& choice, std::unique_ptr<Driver>& out) {
                       "CUDA_VISIBLE_DEVICES='" + env::get("CUDA_VISIBLE_DEVICES").value_or("") +
                           "' leaves none of " + std::to_string(choice.simulated.count) +
                           " simulated devices");
-      return make_simulated(choice.simulated, out);
+      return make_simulated(choice.simulated, choice.schedule, out);
     case Choice::Kind::automatic:
     case Choice::Kind::cuda: return open_cuda(out);
   }

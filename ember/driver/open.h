@@ -17,6 +17,7 @@ namespace ember::inline v0::driver {
 ///   not_initialized      the CUDA object is there and cannot be opened
 ///   insufficient_driver  the NVIDIA driver is too old
 ///   no_device            no NVIDIA driver, or no visible device, or `none` was chosen
+///   invalid_value        a setting of simulated devices is malformed
 /// Blocks while CUDA initialises. Call it once.
 Status open(const Choice& choice, std::unique_ptr<Driver>& out);
 
@@ -45,10 +46,12 @@ bool cuda_object_is_known() noexcept;
 /// "sm_90 compute_90", or "" without a CUDA object.
 std::string compiled_architectures();
 
-/// The simulated driver; defined in driver/sim. Joins the machine that `spec` names, if it does:
-/// Code::invalid_value if that has other devices, Code::not_permitted if it cannot be joined, each
-/// with a detail for people.
-Status make_simulated(const SimulatedSpec& spec, std::unique_ptr<Driver>& out);
+/// The simulated driver; defined in driver/sim. Without a schedule EMBER_SIM_SCHEDULE has it;
+/// Code::invalid_value when that is malformed or cannot be replayed. Joins the machine that `spec`
+/// names, if it does: Code::invalid_value if that has other devices, Code::not_permitted if it
+/// cannot be joined, each with a detail for people.
+Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& schedule,
+                      std::unique_ptr<Driver>& out);
 
 /// Makes a machine out of `spec` that other processes can join, and joins it: gives it a name and a
 /// folder if it has none. `driver`, if there is one, is moved there with what it holds; it must

@@ -9,6 +9,7 @@
 #include "ember/memory/driver_source.h"
 #include "ember/memory/top.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 
 namespace ember::inline v0::memory {
 namespace {
@@ -35,12 +36,25 @@ std::unique_ptr<BackEnd> make_back_end() {
   return std::make_unique<CachingBackEnd>();
 }
 
+/// What a run has left in the caches must not show in the next one. A device in a fault keeps it.
+void empty_caches(std::uint64_t) {
+  for (int device = 0; device < kMaxDevices; ++device)
+    if (DeviceAllocator* made = allocator_if_made(device)) (void)made->empty_cache();
+  if (PinnedAllocator* made = pinned_allocator_if_made()) (void)made->empty_cache();
+}
+
+void watch_runs() {
+  static std::atomic<bool> watching{false};
+  if (sim::seeded() && !watching.exchange(true)) cuda::on_run_begun(&empty_caches);
+}
+
 DeviceAllocator& make(int device) {
   if (device < 0 || device >= kMaxDevices)
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
                                                             " has no allocator: at most 64 have"));
   used = true;
   cuda::top::start_if_asked();
+  watch_runs();
   const MutexLock lock(making());
   DeviceAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {
@@ -69,6 +83,7 @@ PinnedAllocator& pinned_allocator() {
   (void)cuda::active_driver();
   if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
   used = true;
+  watch_runs();
   const MutexLock lock(making());
   PinnedAllocator* allocator = pinned.load(std::memory_order_relaxed);
   if (allocator == nullptr) {

@@ -9,6 +9,7 @@
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/base/no_destructor.h"
+#include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0 {
@@ -52,10 +53,33 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   renew_in_child(defaults().running);
 }
 
+/// A run that a seed decides begins with generators that have that seed.
+void seed_defaults(std::uint64_t seed) {
+  std::vector<Generator> made;
+  {
+    const MutexLock lock(defaults().mutex);
+    if (defaults().cpu) made.push_back(*defaults().cpu);
+    for (const std::optional<Generator>& each : defaults().cuda)
+      if (each) made.push_back(*each);
+  }
+  for (Generator& each : made) each.manual_seed(seed);
+}
+
+void seed_first_time(Generator& made) {
+  const driver::Schedule schedule = driver::simulated_schedule();
+  if (!schedule.seeded()) {
+    made.seed();
+    return;
+  }
+  static std::atomic<bool> watching{false};
+  if (!watching.exchange(true)) cuda::on_run_begun(&seed_defaults);
+  made.manual_seed(schedule.seed);
+}
+
 Generator& slot(std::optional<Generator>& of, Device device) {
   if (!of) {
     of.emplace(device);
-    of->seed();
+    seed_first_time(*of);
   }
   return *of;
 }

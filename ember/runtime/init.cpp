@@ -26,7 +26,8 @@ namespace {
 
 struct Init {
   Mutex mutex;
-  std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);  // by simulate()
+  std::optional<driver::Choice> asked EMBER_GUARDED_BY(mutex);       // by simulate()
+  std::optional<driver::Schedule> schedule EMBER_GUARDED_BY(mutex);  // by sim::schedule()
   std::vector<void (*)()> made_hooks EMBER_GUARDED_BY(mutex);
 };
 
@@ -95,6 +96,7 @@ Status chosen(driver::Choice& out) EMBER_REQUIRES(state().mutex) {
   EMBER_TRY(driver::name_machine(env::get("EMBER_SIM_MACHINE"), choice));
   if (choice.kind == driver::Choice::Kind::simulated && choice.simulated.count == 0)
     EMBER_TRY(driver::find_simulated(choice.simulated));
+  choice.schedule = state().schedule;
   out = std::move(choice);
   return {};
 }
@@ -229,6 +231,14 @@ void simulate(int count, std::uint64_t memory_bytes) {
   if (driver_if_made() != nullptr)
     throw Error("simulate: devices are in use already; it must be called before their first use");
   state().asked = choice;
+}
+
+void detail::set_schedule(const driver::Schedule& schedule) {
+  refuse_bad_fork();
+  const MutexLock lock(state().mutex);
+  if (driver_if_made() != nullptr)
+    throw Error("schedule: devices are in use already; it must be called before their first use");
+  state().schedule = schedule;
 }
 
 std::optional<SimulatedMachine> share_simulated_machine() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -16,7 +17,8 @@ namespace detail {
 EMBER_TEST_API extern std::atomic<driver::Driver*> the_driver;
 EMBER_TEST_API driver::Driver& initialize();
 /// Adds the observers that the environment asks for, once: EMBER_SANITIZER and
-/// TORCH_CUDA_SANITIZER. ValueError for a value that makes no sense. In sanitizer/, which lies above.
+/// TORCH_CUDA_SANITIZER. ValueError for a value that makes no sense. In sanitizer/, which lies
+/// above.
 void watch_as_asked();
 }  // namespace detail
 
@@ -68,5 +70,9 @@ EMBER_TEST_API void install_driver(std::unique_ptr<driver::Driver> driver);
 /// there is a driver already. What it throws is thrown to whoever asked for the driver, which
 /// stays; init() then calls it again, until it does not throw.
 void on_initialized(void (*hook)());
+
+/// Calls `hook(seed)` whenever a run begins after the first (sim::begin_run), on the thread that
+/// begins it: what is kept between calls starts afresh there. A hook must not throw.
+void on_run_begun(void (*hook)(std::uint64_t seed));
 
 }  // namespace ember::inline v0::cuda

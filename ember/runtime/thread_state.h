@@ -67,6 +67,10 @@ void forget_peer(int device, int peer) noexcept;
 /// in the middle of such a thing, for which it cannot be done.
 Status with_choice(const std::function<Status(const driver::Choice&)>& ask);
 
+/// What simulated devices that are still to be made follow, in place of EMBER_SIM_SCHEDULE. Error
+/// once devices are in use.
+void set_schedule(const driver::Schedule& schedule);
+
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;
 

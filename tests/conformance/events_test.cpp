@@ -189,6 +189,7 @@ TEST(Event, RecordOnAnotherDeviceIsRefused) {
 }
 
 TEST(EventTiming, MeasuresWorkBetweenRecords) {
+  NEEDS_CONCURRENCY();
   test::Words<std::uint32_t> log(8);
   const Stream stream;
   Event start(true);

@@ -266,6 +266,7 @@ TEST(StreamPriority, IsClampedToTheRange) {
 }
 
 TEST(StreamPriority, IsInEffect) {
+  NEEDS_CONCURRENCY();  // and whoever decides by a seed knows no priorities
   // Low-priority streams have far more to do than fits on the device at once. Work of a
   // high-priority stream that becomes ready at the same moment does not wait for all of it.
   constexpr int kStreams = 6;

@@ -119,6 +119,7 @@ Answers answers_under(double duty, bool touch) {
 
 TEST(Telemetry, ASimulatedDeviceTellsHowBusyItIs) {
   NEEDS_DEVICES(1);
+  NEEDS_CONCURRENCY();
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
   synchronize(0);
   for (const double duty : {0.25, 0.75}) {
@@ -133,6 +134,7 @@ TEST(Telemetry, ASimulatedDeviceTellsHowBusyItIs) {
 
 TEST(Telemetry, AKernelThatTouchesNoMemory) {
   NEEDS_DEVICES(1);
+  NEEDS_CONCURRENCY();
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
   const auto [measured, busy, memory] = answers_under(0.5, false);
   EXPECT_NEAR(busy, measured, 5);
@@ -141,6 +143,7 @@ TEST(Telemetry, AKernelThatTouchesNoMemory) {
 
 TEST(Telemetry, WaitingIsNotWorking) {
   NEEDS_DEVICES(1);
+  NEEDS_CONCURRENCY();
   if (!is_simulated()) GTEST_SKIP() << "what a real device does besides is not known";
   const Stream held;
   const Stream waiting;

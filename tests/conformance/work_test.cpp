@@ -335,6 +335,7 @@ TEST(HostFunction, MustNotWaitForItself) {
 }
 
 TEST(HostFunction, HoldsBackLaterWork) {
+  NEEDS_CONCURRENCY();
   const Stream stream;
   std::atomic<bool> go{false};
   std::atomic<bool> waited{false};

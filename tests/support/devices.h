@@ -11,6 +11,7 @@
 
 #include "ember/base/error.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 #include "ember/runtime/work.h"
 #include "tests/support/gate.h"
 
@@ -26,6 +27,15 @@
     NEEDS_DEVICES(2);                                                                             \
     if (!ember::cuda::can_device_access_peer(0, 1) || !ember::cuda::can_device_access_peer(1, 0)) \
       GTEST_SKIP() << "needs devices 0 and 1 to be peers";                                        \
+  } while (false)
+
+/// For tests of work that runs at the same time as other work or as the test itself, or that takes
+/// its time by the machine's clock: where a seed decides the order, nothing does.
+#define NEEDS_CONCURRENCY()                                                       \
+  do {                                                                            \
+    if (ember::sim::seeded())                                                     \
+      GTEST_SKIP() << "needs work that runs at the same time, and a seed decides" \
+                      " the order here (EMBER_SIM_SCHEDULE)";                     \
   } while (false)
 
 /// For tests of what the caching allocator does: what is counted and observed of it, and memory

@@ -1,11 +1,13 @@
 #include "tests/support/gate.h"
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <thread>
 
 #include "ember/base/error.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 #include "ember/runtime/work.h"
 
 namespace ember::test {
@@ -33,16 +35,36 @@ GateFlags* new_flags() {
   return new (block + used++) GateFlags();
 }
 
+/// Never freed either.
+driver::Word* new_word() {
+  const std::lock_guard lock(mutex);
+  static auto* const words = new std::deque<driver::Word>;
+  return &words->emplace_back(0);
+}
+
 }  // namespace
 
-Gate::Gate(const cuda::Stream& stream) : flags_(new_flags()) {
+Gate::Gate(const cuda::Stream& stream) {
+  if (sim::seeded()) {
+    word_ = new_word();
+    check(cuda::active_driver().word_wait(stream.handle(), word_, 1, {}));
+    return;
+  }
+  flags_ = new_flags();
   cuda::launch(stream, gate_kernel, GateArgs{flags_});
 }
 
 void Gate::await_running() const {
+  if (word_ != nullptr) return;
   while (std::atomic_ref(flags_->running).load() == 0) std::this_thread::yield();
 }
 
-void Gate::open() noexcept { std::atomic_ref(flags_->open).store(1); }
+void Gate::open() noexcept {
+  if (word_ != nullptr) {
+    word_->store(1);
+  } else {
+    std::atomic_ref(flags_->open).store(1);
+  }
+}
 
 }  // namespace ember::test

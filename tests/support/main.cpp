@@ -4,11 +4,26 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "ember/runtime/device.h"
+#include "ember/runtime/simulation.h"
+
+namespace {
+
+/// Says with each failure how to see it again, where a seed decides the order.
+class ReplayLine : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (const std::string line = ember::sim::replay_line(); result.failed() && !line.empty())
+      std::printf("the order is that of %s\n", line.c_str());
+  }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new ReplayLine);
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   // A kernel that is loaded at its first launch may wait for kernels that are running, and those
   // may be waiting for this test.

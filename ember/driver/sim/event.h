@@ -73,11 +73,11 @@ class Event {
     const MutexLock lock(mutex_);
     if (serial == serial_) --serial_;
   }
-  /// Called by the worker that reaches the record. A stamp of an earlier record comes too late.
-  void stamp(std::uint64_t serial) {
+  /// Called by whoever runs the record's task. A stamp of an earlier record comes too late.
+  void stamp(std::uint64_t serial, Clock::time_point now) {
     const Unseen stamping;  // who looks at the event learns nothing of the stream's work by it
     const MutexLock lock(mutex_);
-    if (serial == serial_) record_.stamp = Clock::now();
+    if (serial == serial_) record_.stamp = now;
   }
 
  private:

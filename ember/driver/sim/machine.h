@@ -1,4 +1,4 @@
-// What the streams of a simulated machine share: memory, peers, faults, and the scheduler.
+// What the streams of a simulated machine share: memory, peers, faults, and the executor.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 #include "ember/driver/kernel.h"
 #include "ember/driver/sim/activity.h"
 #include "ember/driver/sim/arena.h"
+#include "ember/driver/sim/executor.h"
 #include "ember/driver/sim/pinned.h"
-#include "ember/driver/sim/scheduler.h"
 #include "ember/driver/sim/timeline.h"
 
 namespace ember::inline v0::driver::sim {
@@ -57,7 +57,6 @@ class Health {
 struct Machine {
   Machine(int devices, std::size_t bytes_per_device)
       : arena(devices, bytes_per_device),
-        scheduler(std::make_unique<PriorityScheduler>(devices)),
         health(static_cast<std::size_t>(devices)),
         activities(static_cast<std::size_t>(devices)),
         peers(static_cast<std::size_t>(devices)) {}
@@ -80,7 +79,7 @@ struct Machine {
 
   Arena arena;
   PinnedMemory pinned;
-  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<Executor> executor;  // made before the first stream
   std::vector<Health> health;
   std::vector<DeviceActivity> activities;  // by device
   std::vector<Peers> peers;                // by device: whose memory it may touch

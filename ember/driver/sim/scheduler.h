@@ -1,4 +1,4 @@
-// The one place that decides which ready work of a simulated machine runs next.
+// In which order the workers of a simulated machine may run what is ready.
 #pragma once
 
 #include <chrono>

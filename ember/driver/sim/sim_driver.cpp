@@ -15,6 +15,8 @@
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
+#include "ember/driver/sim/threaded_executor.h"
+#include "ember/driver/simulation.h"
 
 namespace ember::inline v0::driver {
 namespace {
@@ -51,16 +53,46 @@ int count_simulated(const SimulatedSpec& spec) {
   return static_cast<int>(visible_simulated(spec).size());
 }
 
-Status make_simulated(const SimulatedSpec& spec, std::unique_ptr<Driver>& out) {
+Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& schedule,
+                      std::unique_ptr<Driver>& out) {
+  sim::SimDriver::Run run;
+  if (schedule) {
+    run.schedule = *schedule;
+  } else {
+    EMBER_TRY(parse_schedule(env::get("EMBER_SIM_SCHEDULE"), run.schedule));
+  }
+  EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
+  EMBER_TRY(sim::open_recording(run.schedule, run.recording));
   sim::SharedMachine* shared = nullptr;
   if (SimulatedSpec place = spec; !spec.machine.empty()) EMBER_TRY(sim::live_on(place, shared));
-  auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec));
+  auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec), std::move(run));
   if (shared != nullptr) driver->share(*shared);
   // Work in flight must not run into the destruction of the program's static objects.
   if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
   stopped_at_exit = driver.get();
   out = std::move(driver);
   return {};
+}
+
+Status begin_simulated_run(const Schedule& schedule) {
+  if (stopped_at_exit == nullptr)
+    return Status(Code::not_supported, "there are no simulated devices");
+  return stopped_at_exit->begin_run(schedule);
+}
+
+Schedule simulated_schedule() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->schedule() : Schedule();
+}
+
+std::string simulated_log() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->log() : std::string();
+}
+
+std::string simulated_replay_line() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->replay_line() : std::string();
 }
 
 bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
@@ -108,12 +140,22 @@ void leave_simulated() { sim::leave_machines(); }
 
 namespace sim {
 
-SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible)
+SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run)
     // Never destroyed: workers use it until the process ends.
     : machine_(*new Machine(static_cast<int>(visible.size()),
                             static_cast<std::size_t>(spec.memory_bytes))),
       spec_(spec),
       process_(getpid()) {
+  if (run.schedule.seeded()) {
+    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.recording),
+                                                 run.patience);
+    seeded_ = made.get();
+    machine_.executor = std::move(made);
+    log_file_ = env::get("EMBER_SIM_LOG").value_or("");
+  } else {
+    machine_.executor =
+        std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
+  }
   for (std::size_t i = 0; i < visible.size(); ++i) {
     devices_.push_back(std::make_unique<DeviceState>(machine_, static_cast<int>(i), visible[i]));
     DeviceState& device = *devices_.back();
@@ -130,12 +172,35 @@ void SimDriver::stop() noexcept {
   const auto until = Clock::now() + std::chrono::milliseconds(200);
   while (machine_.running.load() > 0 && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(200));
+  if (seeded_ != nullptr && !log_file_.empty()) {
+    if (const Status status = write_log(log_file_, seeded_->log()); !status.ok())
+      std::fprintf(stderr, "ember: %s\n", status.detail().c_str());
+  }
+  if (const std::size_t left = seeded_ != nullptr ? seeded_->left() : 0; left != 0)
+    std::fprintf(stderr, "ember: the process ends %zu decisions before what it replays did\n",
+                 left);
   // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
   for (int i = 0; i < device_count(); ++i)
     if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
       std::fprintf(stderr,
                    "ember: the process ends without having seen this fault of cuda:%d: %s\n", i,
                    fault.text().c_str());
+}
+
+Status SimDriver::begin_run(const Schedule& schedule) noexcept {
+  EMBER_TRY(refuse_on_worker("beginning a run"));
+  if (seeded_ == nullptr || !schedule.seeded())
+    return Status(Code::not_permitted,
+                  "a run of schedule '" + schedule_text(schedule) +
+                      "' was asked for, and the devices were made with '" +
+                      schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
+                      "': threads and seeds cannot follow each other in a process");
+  Schedule next = schedule;
+  std::optional<Recording> recording;
+  EMBER_TRY(open_recording(next, recording));
+  for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
+  seeded_->begin_run(next, std::move(recording));
+  return {};
 }
 
 Status SimDriver::check_device(int device) const noexcept {
@@ -214,7 +279,7 @@ std::vector<Stream*> SimDriver::streams_of(int device) {
 Status SimDriver::drain(int device) noexcept {
   for (Stream* stream : streams_of(device)) {
     const Point tail = stream->tail();
-    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+    if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
   }
   return {};
 }
@@ -229,7 +294,7 @@ Status SimDriver::outcome(int device, std::uint32_t epoch) const noexcept {
 
 Status SimDriver::await(Point point, int device, std::uint32_t epoch) noexcept {
   if (point.timeline != nullptr) {
-    const Timeline::Waited waited = point.timeline->wait_interruptibly(point.value);
+    const Timeline::Waited waited = machine_.executor->wait_interruptibly(point);
     if (waited == Timeline::Waited::interrupted)
       return Status(Code::interrupted, "a wait for cuda:" + std::to_string(device));
     if (waited != Timeline::Waited::reached) return Code::shutting_down;
@@ -283,9 +348,9 @@ Status SimDriver::device_reset(int device) noexcept {
   std::vector<Point> tails;
   for (Stream* stream : streams_of(device)) tails.push_back(stream->settled_tail());
   for (int other = 0; other < device_count(); ++other)
-    for (Stream* stream : streams_of(other)) stream->timeline().wake();
+    for (Stream* stream : streams_of(other)) machine_.executor->epoch_began(*stream);
   for (const Point& tail : tails)
-    if (tail.timeline->wait(tail.value) != Timeline::Waited::reached) return Code::shutting_down;
+    if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
   state.oldest.store(epoch, std::memory_order_release);
   const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;

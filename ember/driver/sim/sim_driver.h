@@ -4,19 +4,29 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ember/driver/driver.h"
 #include "ember/driver/sim/event.h"
 #include "ember/driver/sim/handle_table.h"
 #include "ember/driver/sim/machine.h"
+#include "ember/driver/sim/seeded_executor.h"
 #include "ember/driver/sim/stream.h"
 
 namespace ember::inline v0::driver::sim {
 
 class SimDriver final : public Driver {
  public:
-  SimDriver(const SimulatedSpec& spec, std::vector<int> visible);
+  /// What a seeded run needs, see SeededExecutor.
+  struct Run {
+    Schedule schedule;
+    std::optional<Recording> recording;
+    int patience = 0;
+  };
+
+  SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run);
 
   const char* name() const noexcept override { return "simulated"; }
   bool simulated() const noexcept override { return true; }
@@ -87,6 +97,12 @@ class SimDriver final : public Driver {
   void share(SharedMachine& machine);
   /// That machine, or null.
   const SharedMachine* shared() const noexcept { return machine_.shared.load(); }
+
+  // See driver/simulation.h.
+  Status begin_run(const Schedule& schedule) noexcept;
+  /// Null where no seed decides.
+  SeededExecutor* seeded() noexcept { return seeded_; }
+
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
 
@@ -126,6 +142,10 @@ class SimDriver final : public Driver {
   Status await(Point point, int device, std::uint32_t epoch) noexcept;
   /// How a wait or a look ends that began in that epoch.
   Status outcome(int device, std::uint32_t epoch) const noexcept;
+  /// What a query is answered. Programs poll: no virtual call where threads decide.
+  bool query(const Point& point) {
+    return seeded_ == nullptr ? point.reached() : seeded_->query(point);
+  }
   std::vector<Stream*> streams_of(int device);
   template <class Handle>
   Status not_found(const char* what, const Handle& handle) noexcept;
@@ -151,6 +171,8 @@ class SimDriver final : public Driver {
 
   Machine& machine_;
   const SimulatedSpec spec_;
+  SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
+  std::string log_file_;              // EMBER_SIM_LOG
   const pid_t process_;
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;

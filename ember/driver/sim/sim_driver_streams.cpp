@@ -130,7 +130,7 @@ Status SimDriver::stream_query(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   const Point tail = stream->tail();
-  if (!tail.reached()) return Code::not_ready;
+  if (!query(tail)) return Code::not_ready;
   return outcome(handle.device, epoch_waited_for(handle, tail));
 }
 
@@ -199,7 +199,7 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
   // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
   // wait is to pass on that it was not done but dropped.
-  if (!kThreadSanitizer && point.reached() &&
+  if (!(kThreadSanitizer && machine_.executor->concurrent()) && point.reached() &&
       !point.timeline->was_dropped(point.value, point.epoch))
     return {};
   Point done;
@@ -211,7 +211,7 @@ Status SimDriver::event_query(EventHandle handle) noexcept {
   EMBER_TRY(enter(handle, event));
   Event::Record record;
   if (!event->read(handle, record)) return from_before_reset("event", handle.device);
-  if (!record.point.reached()) return Code::not_ready;
+  if (!query(record.point)) return Code::not_ready;
   return outcome(handle.device, handle.epoch);
 }
 
@@ -327,7 +327,7 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
   EMBER_TRY(stream->submit(epoch, Task::Kind::copy, {"copy"},
                            Params(CopyArgs{target, source, bytes, to.epoch, from.epoch}), done));
   if (!waits) return {};
-  if (done.timeline->wait(done.value) != Timeline::Waited::reached) return Code::shutting_down;
+  if (machine_.executor->wait(done) != Timeline::Waited::reached) return Code::shutting_down;
   if (done.timeline->was_dropped(done.value, done.epoch)) return outcome(handle.device, done.epoch);
   return machine_.health_of(handle.device).fault();
 }

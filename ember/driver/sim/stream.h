@@ -1,23 +1,19 @@
-// A simulated stream: an in-order queue and one worker thread.
+// A simulated stream: a chain of tasks, in order. Who runs them is the executor's business.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/sim/event.h"
+#include "ember/driver/sim/executor.h"
 #include "ember/driver/sim/machine.h"
 #include "ember/driver/sim/task_queue.h"
 #include "ember/driver/sim/timeline.h"
 
 namespace ember::inline v0::driver::sim {
-
-/// Code::not_permitted on a thread that runs tasks: `what` would wait for itself there. Every call
-/// of the driver that may block asks this before it waits.
-Status refuse_on_worker(const char* what);
-/// Whether the calling thread runs the tasks of a stream.
-bool on_worker() noexcept;
 
 class Stream {
  public:
@@ -25,13 +21,13 @@ class Stream {
       : machine_(machine),
         device_(device),
         timeline_(machine.exit, device),
-        activity_(machine.activity_of(device)) {}
+        lane_(machine.executor->attach(*this)) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   /// Appends a task for an epoch of the device (or kAnyEpoch) and gives the point at which it is
-  /// done. The worker is started at the first task. When that is impossible, or the epoch has
-  /// passed, nothing was appended and the status says why.
+  /// done. When the executor cannot run it, or the epoch has passed, nothing was appended and the
+  /// status says why.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
                 Point& done, PeerMemory peer = {});
 
@@ -49,6 +45,7 @@ class Stream {
   }
   Timeline& timeline() noexcept { return timeline_; }
   int device() const noexcept { return device_; }
+  int priority() const noexcept { return priority_.load(std::memory_order_relaxed); }
   /// Everything is done, so another owner would not notice the previous one.
   bool reusable() noexcept {
     const Unseen look;
@@ -61,38 +58,23 @@ class Stream {
     priority_ = priority;
   }
 
- private:
-  void work();
-  /// Blocks until task `number` is published.
-  void await(std::uint64_t number);
-  /// Runs the task or drops it. False when the process is exiting and it was not run.
-  bool run(const Task& task);
-  void drop(const Task& task);
-  /// Waits for the task's point. False as run().
-  bool wait(const Task& task);
-  /// Waits for the task's word.
-  void wait_for_word(const Task& task);
-  Status execute(const Task& task);
-  Status copy(const CopyArgs& copy);
-  Status fault_of(const Task& task, const Status& status) const;
+  // For the executor, which is the only one to take tasks; see TaskQueue.
 
+  std::uint64_t published() const noexcept { return queue_.published(); }
+  Task& front(std::uint64_t done) noexcept { return queue_.front(done); }
+
+ private:
   Machine& machine_;
   const int device_;
   std::atomic<int> priority_{0};
   std::atomic<std::uint32_t> epoch_{0};
   Timeline timeline_;
+  const std::unique_ptr<Executor::Lane> lane_;
 
-  WorkerActivity activity_;  // the worker's
-
-  // Held by whoever appends a task. The worker takes tasks without it.
+  // Held by whoever appends a task. The executor takes tasks without it.
   Mutex producers_;
   TaskQueue queue_;
   bool started_ EMBER_GUARDED_BY(producers_) = false;
-
-  // An idle worker sleeps here; `asleep_` tells producers that somebody has to wake it.
-  Mutex sleeping_;
-  Condition filled_;
-  std::atomic<bool> asleep_{false};
 };
 
 }  // namespace ember::inline v0::driver::sim

@@ -1,4 +1,4 @@
-// The queue between those who submit work and the one worker that does it.
+// The queue between those who submit work and the one executor that does it.
 #pragma once
 
 #include <array>
@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "ember/base/sanitizer.h"
 #include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/sim/timeline.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -25,7 +27,7 @@ struct Task {
     copy,           ///< CopyArgs
     fill,           ///< FillArgs
     host_function,  ///< HostFunctionArgs
-    wait,           ///< Point: wait until it is reached
+    wait,           ///< an array of Points: wait until all are reached
     stamp,          ///< StampArgs: note the time in an event
     word_write,     ///< WordArgs: raise the word to the value
     word_wait,      ///< WordArgs: wait until it is that; the kernel's context is what must stay
@@ -35,6 +37,12 @@ struct Task {
   Kernel kernel{};          ///< of other kinds only the name, for messages
   PeerMemory peer;          ///< that a kernel touches
   Params params;
+
+  /// What it waits for besides the task before it.
+  std::span<const Point> points() const noexcept {
+    if (kind != Kind::wait) return {};
+    return {static_cast<const Point*>(params.data()), params.size() / sizeof(Point)};
+  }
 };
 
 /// With the epochs of the devices in which the memory was given out.
@@ -94,7 +102,7 @@ class TaskQueue {
   }
   std::uint64_t publish() noexcept {
     ++slot_;
-    return published_.fetch_add(1) + 1;  // seq_cst: pairs with the worker's falling asleep
+    return published_.fetch_add(1) + 1;  // seq_cst: pairs with a worker's falling asleep
   }
 
   // Anyone: how many tasks there ever were.

@@ -1,0 +1,86 @@
+#include "ember/driver/schedule.h"
+
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+namespace ember::inline v0::driver {
+namespace {
+
+Status malformed_schedule(const std::string& text, const std::string& why) {
+  return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='" + text + "': " + why +
+                                         "; expected 'threads', 'random:SEED', 'pct:SEED:DEPTH' "
+                                         "(such as pct:7:3) or 'replay:FILE'");
+}
+
+template <class Number>
+bool read(std::string_view text, Number& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+}  // namespace
+
+Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
+  Schedule schedule;
+  if (!text || text->empty() || *text == "threads") {
+    out = schedule;
+    return {};
+  }
+  const std::size_t colon = text->find(':');
+  const std::string_view kind = std::string_view(*text).substr(0, colon);
+  std::string_view rest =
+      colon == std::string::npos ? std::string_view() : std::string_view(*text).substr(colon + 1);
+  if (kind == "replay") {
+    if (rest.empty()) return malformed_schedule(*text, "no file is named");
+    if (rest.find('\0') != std::string_view::npos)
+      return malformed_schedule(*text, "the file's name has a zero in it");
+    schedule.kind = Schedule::Kind::replay;
+    schedule.file = rest;
+  } else if (kind == "random" || kind == "pct") {
+    schedule.kind = kind == "random" ? Schedule::Kind::random : Schedule::Kind::pct;
+    if (kind == "pct") {
+      const std::size_t second = rest.find(':');
+      const std::string_view depth =
+          second == std::string_view::npos ? std::string_view() : rest.substr(second + 1);
+      rest = rest.substr(0, second);
+      if (!read(depth, schedule.depth) || schedule.depth < 1 ||
+          schedule.depth > Schedule::kMaxDepth)
+        return malformed_schedule(*text, quoted(depth) + " is not a depth from 1 to " +
+                                             std::to_string(Schedule::kMaxDepth));
+    }
+    if (!read(rest, schedule.seed))
+      return malformed_schedule(*text, quoted(rest) + " is not a seed from 0 to 2^64 - 1");
+  } else {
+    return malformed_schedule(*text, quoted(kind) + " is no kind of schedule");
+  }
+  out = schedule;
+  return {};
+}
+
+Status parse_patience(const std::optional<std::string>& text, int& out) {
+  constexpr int kUsual = 20;
+  constexpr int kMost = 86400;
+  int seconds = kUsual;
+  if (text && !text->empty() &&
+      (!read(std::string_view(*text), seconds) || seconds < 0 || seconds > kMost))
+    return Status(Code::invalid_value,
+                  "EMBER_SIM_PATIENCE='" + *text + "': expected a number of seconds, 0 to 86400");
+  out = seconds;
+  return {};
+}
+
+std::string schedule_text(const Schedule& schedule) {
+  switch (schedule.kind) {
+    case Schedule::Kind::threads: break;
+    case Schedule::Kind::random: return "random:" + std::to_string(schedule.seed);
+    case Schedule::Kind::pct:
+      return "pct:" + std::to_string(schedule.seed) + ":" + std::to_string(schedule.depth);
+    case Schedule::Kind::replay: return "replay:" + schedule.file;
+  }
+  return "threads";
+}
+
+}  // namespace ember::inline v0::driver

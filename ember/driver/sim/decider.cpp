@@ -1,0 +1,168 @@
+#include "ember/driver/sim/decider.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace ember::inline v0::driver::sim {
+namespace {
+
+std::uint32_t sum_of(std::span<const Ready> ready) noexcept {
+  std::uint32_t sum = 2166136261;  // FNV-1a, word by word
+  for (const Ready& task : ready) {
+    sum = (sum ^ task.stream) * 16777619;
+    sum = (sum ^ static_cast<std::uint32_t>(task.task)) * 16777619;
+  }
+  return sum;
+}
+
+/// Priorities of chains that were not lowered yet lie above all that were.
+constexpr std::uint64_t kNotLowered = std::uint64_t{1} << 63;
+/// So many steps without the host end the rule of priorities: tasks that submit tasks without end
+/// would keep it, and others, waiting for ever.
+constexpr std::uint64_t kMostInARow = 100'000;
+
+}  // namespace
+
+void Decider::begin(const Schedule& schedule, std::optional<Recording> recording) {
+  // What this run took is what the next one, of the same program, is expected to take.
+  if (steps_ != 0) expected_steps_ = steps_;
+  schedule_ = schedule;
+  recording_ = std::move(recording);
+  restart();
+}
+
+void Decider::restart() {
+  numbers_ = Seeded(schedule_.seed);
+  log_.clear();
+  steps_ = 0;
+  followed_ = 0;
+  in_a_row_ = 0;
+  // Some bugs need a host that is far ahead, others one that is not.
+  constexpr std::uint64_t kEagerness[] = {0, 1, 2, 4};
+  eagerness_ = kEagerness[numbers_.below(std::size(kEagerness))];
+  priorities_.clear();
+  changes_.clear();
+  if (schedule_.kind != Schedule::Kind::pct) return;
+  for (int i = 1; i < schedule_.depth; ++i) changes_.push_back(1 + numbers_.below(expected_steps_));
+  std::sort(changes_.begin(), changes_.end());
+}
+
+Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size_t& out) {
+  ++steps_;
+  Decision decision{
+      .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
+  std::size_t chosen = kHost;
+  switch (schedule_.kind) {
+    case Schedule::Kind::threads:
+    case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
+    case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
+    case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;
+  }
+  if (chosen != kHost) {
+    decision.stream = ready[chosen].stream;
+    decision.task = ready[chosen].task;
+    decision.name = ready[chosen].name;
+  } else {
+    in_a_row_ = 0;
+  }
+  // Where nothing was ready nothing was decided.
+  if (!ready.empty()) log_.push_back(decision);
+  out = chosen;
+  return {};
+}
+
+std::size_t Decider::pick_random(std::size_t ready, bool host) {
+  if (ready == 0) return kHost;
+  if (host && numbers_.below(8) >= eagerness_) return kHost;
+  return ready == 1 ? 0 : numbers_.below(ready);
+}
+
+std::uint64_t& Decider::priority_of(std::uint32_t chain) {
+  if (chain >= priorities_.size()) priorities_.resize(chain + 1);
+  std::uint64_t& priority = priorities_[chain];
+  if (priority == 0) priority = numbers_.next() | kNotLowered;
+  return priority;
+}
+
+// PCT (Burckhardt and others, 2010): the chain of the highest priority goes on, and at d - 1 steps,
+// drawn beforehand, that chain falls behind all others. A bug that needs d orderings among k steps
+// of n chains is met with a probability of at least 1 / (n k^(d-1)).
+std::size_t Decider::pick_by_priority(std::span<const Ready> ready, bool host) {
+  if (++in_a_row_ > kMostInARow) return pick_random(ready.size(), host);
+  const auto highest = [&] {
+    std::size_t best = kHost;
+    std::uint64_t most = host ? priority_of(0) : 0;
+    for (std::size_t i = 0; i < ready.size(); ++i)
+      if (const std::uint64_t priority = priority_of(ready[i].stream); priority > most) {
+        best = i;
+        most = priority;
+      }
+    return best;
+  };
+  std::size_t chosen = highest();
+  for (std::size_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i] != steps_) continue;
+    priority_of(chosen == kHost ? 0 : ready[chosen].stream) = changes_.size() - i;
+    chosen = highest();
+  }
+  return chosen;
+}
+
+Status Decider::follow(const Decision& found, std::span<const Ready> ready, std::size_t& out) {
+  out = kHost;
+  if (ready.empty()) return {};
+  const auto& recorded = recording_->decisions;
+  while (followed_ < recorded.size() && recorded[followed_].at == At::note) ++followed_;
+  const auto leaves = [&](Decision shown) {
+    const std::string expected =
+        followed_ < recorded.size() ? decision_text(recorded[followed_]) : "the end";
+    std::string text = "the replay leaves its recording at decision " +
+                       std::to_string(followed_ + 1) + ": expected '" + expected + "', found ";
+    char sum[48];
+    std::snprintf(sum, sizeof sum, " %u %08x", shown.ready, shown.sum);
+    const std::string full = decision_text(shown);
+    text += "'" + full.substr(0, full.find(' ')) + sum + "' with";
+    for (std::size_t i = 0; i < ready.size() && i < 8; ++i)
+      text += " s" + std::to_string(ready[i].stream) + "." + std::to_string(ready[i].task) + " " +
+              ready[i].name + (i + 1 < ready.size() ? "," : "");
+    return Status(Code::invalid_value, text + (ready.size() > 8 ? " ..." : "") + " ready");
+  };
+  if (followed_ == recorded.size()) return leaves(found);
+  Decision expected = recorded[followed_];
+  if (expected.stream != 0) {
+    out = 0;
+    while (out < ready.size() && ready[out].stream != expected.stream) ++out;
+    if (out == ready.size()) return leaves(found);
+  }
+  Decision now = found;
+  if (out != kHost) {
+    now.stream = ready[out].stream;
+    now.task = ready[out].task;
+    now.name = ready[out].name;
+  }
+  if (!now.same_as(expected)) return leaves(found);
+  ++followed_;
+  return {};
+}
+
+std::string Decider::remark() const {
+  if (schedule_.kind != Schedule::Kind::pct) return "";
+  const std::string n = std::to_string(priorities_.size());
+  const std::string k = std::to_string(expected_steps_);
+  std::string text = "pct: n = " + n + " chains, k = " + k +
+                     " steps, d = " + std::to_string(schedule_.depth) + "; ";
+  if (steps_ > expected_steps_)
+    return text + "the run took " + std::to_string(steps_) +
+           " steps, so the bound holds from the next one on";
+  return text + "a bug of that depth is met with a probability of at least 1/(" + n + " * " + k +
+         "^" + std::to_string(schedule_.depth - 1) + ")";
+}
+
+std::string Decider::log() const {
+  // The log of a replay can be replayed, too: what decided is the recording's schedule.
+  const std::string schedule = recording_ ? recording_->frame.schedule : schedule_text(schedule_);
+  return log_text({schedule, remark()}, log_);
+}
+
+}  // namespace ember::inline v0::driver::sim

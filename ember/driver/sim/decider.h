@@ -1,0 +1,91 @@
+// Where a seeded run is decided: what runs next, of all that is ready.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ember/base/export.h"
+#include "ember/base/status.h"
+#include "ember/driver/schedule.h"
+#include "ember/driver/sim/decision_log.h"
+
+namespace ember::inline v0::driver::sim {
+
+/// A task that could run now: the next one of its stream.
+struct Ready {
+  std::uint32_t stream = 0;  ///< the stream's number in the run, from 1
+  std::uint64_t task = 0;    ///< its number in the stream and in the run, from 1
+  const char* name = "";     ///< its kernel's
+};
+
+/// Numbers from a seed, the same on every machine (splitmix64).
+class Seeded {
+ public:
+  explicit Seeded(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t next() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  /// 0 to bound - 1.
+  std::uint64_t below(std::uint64_t bound) noexcept { return next() % bound; }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// One run's decisions: the policy that takes them, and their log. Not thread-safe.
+class EMBER_TEST_API Decider {
+ public:
+  static constexpr std::size_t kHost = SIZE_MAX;  ///< the host thread goes on
+
+  explicit Decider(const Schedule& schedule) : schedule_(schedule), numbers_(0) { restart(); }
+
+  /// Begins another run. `recording` is what a schedule of kind replay follows.
+  void begin(const Schedule& schedule, std::optional<Recording> recording);
+
+  /// Which of `ready` (by ascending stream, none twice) runs, or kHost, which is possible only with
+  /// `host`. There must be something to choose. An error where a replay leaves its recording: the
+  /// text shows what was expected and what was found.
+  Status choose(At at, std::span<const Ready> ready, bool host, std::size_t& out);
+
+  /// From here on the log is not what a seed decides alone.
+  void note_threads() { log_.push_back({.at = At::note}); }
+
+  /// How many decisions of the recording are still to come; zero where nothing is replayed.
+  std::size_t left() const noexcept {
+    return recording_ ? recording_->decisions.size() - followed_ : 0;
+  }
+
+  const Schedule& schedule() const noexcept { return schedule_; }
+  std::string log() const;
+
+ private:
+  void restart();
+  std::size_t pick_random(std::size_t ready, bool host);
+  std::size_t pick_by_priority(std::span<const Ready> ready, bool host);
+  std::uint64_t& priority_of(std::uint32_t chain);
+  Status follow(const Decision& found, std::span<const Ready> ready, std::size_t& out);
+  std::string remark() const;
+
+  Schedule schedule_;
+  Seeded numbers_;
+  std::vector<Decision> log_;
+  std::uint64_t steps_ = 0;
+
+  std::uint64_t eagerness_ = 0;  // random: of 8, how often a task runs before the host goes on
+
+  std::vector<std::uint64_t> priorities_;  // pct: by chain, 0 is the host; zero is none yet
+  std::vector<std::uint64_t> changes_;     // pct: steps, ascending
+  std::uint64_t in_a_row_ = 0;             // pct: steps since the host last went on
+  std::uint64_t expected_steps_ = 1000;    // pct: before the first run has shown how many there are
+
+  std::optional<Recording> recording_;
+  std::size_t followed_ = 0;  // decisions of it
+};
+
+}  // namespace ember::inline v0::driver::sim

@@ -1,0 +1,337 @@
+#include "ember/driver/sim/seeded_executor.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "ember/base/embedding.h"
+#include "ember/driver/kernels.h"
+#include "ember/driver/sim/stream.h"
+#include "ember/driver/sim/task_work.h"
+
+namespace ember::inline v0::driver::sim {
+namespace {
+
+/// How long a wait sleeps in which nothing can run here: another thread runs a task, or another
+/// process is to raise a word.
+constexpr std::chrono::milliseconds kNap{2};
+/// How often the user is asked whether he interrupts a wait.
+constexpr std::chrono::milliseconds kAskEvery{20};
+
+/// What a call costs on the clock of a seeded run, in nanoseconds: as much as on a usual host.
+constexpr std::int64_t kCallTime = 1000;
+
+/// What a task costs: the latency of small ones on hardware, and for bytes their share of 1 TB/s.
+std::int64_t duration(const Task& task) noexcept {
+  constexpr std::int64_t kBytesPerNanosecond = 1000;
+  switch (task.kind) {
+    case Task::Kind::kernel:
+      // That one says itself how long it takes; a cycle is a nanosecond (device_properties).
+      if (task.kernel.host.run == kernels::sleep.host.run)
+        return static_cast<std::int64_t>(
+            std::min(task.params.as<kernels::SleepArgs>().cycles, std::uint64_t{1} << 50));
+      return 3000;
+    case Task::Kind::host_function: return 10000;
+    case Task::Kind::copy:
+      return 2000 +
+             static_cast<std::int64_t>(task.params.as<CopyArgs>().bytes) / kBytesPerNanosecond;
+    case Task::Kind::fill: {
+      const auto& fill = task.params.as<FillArgs>();
+      return 2000 + static_cast<std::int64_t>(fill.count * fill.width) / kBytesPerNanosecond;
+    }
+    case Task::Kind::wait:
+    case Task::Kind::stamp:
+    case Task::Kind::word_write:
+    case Task::Kind::word_wait: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+/// A stream as this executor sees it. What is not constant is guarded by the executor's lock.
+class SeededExecutor::Lane final : public Executor::Lane {
+ public:
+  Lane(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
+  Status start() override { return {}; }
+  void submitted() override {
+    const MutexLock lock(executor_.mutex_);
+    executor_.clock_ += kCallTime;
+    if (state == State::idle) {
+      executor_.enrol(*this);
+      executor_.settle(*this);
+      executor_.settle_blocked();
+    }
+    executor_.reach(At::submit);
+  }
+
+  Stream& stream;
+  State state = State::idle;
+  std::uint64_t done = 0;    // tasks, ever
+  std::uint64_t run = 0;     // in which it was numbered
+  std::uint32_t number = 0;  // in that run
+  std::uint64_t ran = 0;     // tasks of that run that were chosen
+
+  // What the host may know of the progress, and what it was told though it could have known better.
+  std::uint64_t known = 0;
+  std::uint64_t denied = 0;
+  std::uint64_t learned = 0;  // how far `known` is good
+
+  /// Before the progress changes: what was done when the host last learnt something it may know.
+  void recall(std::uint64_t learned_by_now) noexcept {
+    if (learned == learned_by_now) return;
+    learned = learned_by_now;
+    known = stream.timeline().reached();
+  }
+  void advance(std::uint64_t learned_by_now) noexcept {
+    recall(learned_by_now);
+    ++done;
+    stream.timeline().advance();
+  }
+
+ private:
+  SeededExecutor& executor_;
+};
+
+SeededExecutor::SeededExecutor(Machine& machine, const Schedule& schedule,
+                               std::optional<Recording> recording, int patience)
+    : machine_(machine), decider_(schedule), activity_(unmetered_), watchdog_(patience) {
+  const MutexLock lock(mutex_);
+  decider_.begin(schedule, std::move(recording));
+  watchdog_.set_replay_line(replay_line_locked());
+}
+
+std::unique_ptr<Executor::Lane> SeededExecutor::attach(Stream& stream) {
+  auto lane = std::make_unique<Lane>(*this, stream);
+  const MutexLock lock(mutex_);
+  lanes_.emplace(&stream.timeline(), lane.get());
+  return lane;
+}
+
+void SeededExecutor::enrol(Lane& lane) {
+  if (lane.run == run_) return;
+  lane.run = run_;
+  lane.number = ++numbered_;
+  lane.ran = 0;
+}
+
+void SeededExecutor::watch_threads() {
+  const std::thread::id self = std::this_thread::get_id();
+  if (host_ == self || several_hosts_) return;
+  if (host_ == std::thread::id()) {
+    host_ = self;
+    return;
+  }
+  several_hosts_ = true;
+  decider_.note_threads();
+}
+
+// ---- What is ready
+
+bool SeededExecutor::passes(Lane& lane) {
+  const Task& task = lane.stream.front(lane.done);
+  if (!machine_.health_of(lane.stream.device()).accepts(task.epoch)) return true;
+  if (task.kind == Task::Kind::word_wait) {
+    const auto& args = task.params.as<WordArgs>();
+    return args.word->load(std::memory_order_acquire) >= args.value;
+  }
+  const auto points = task.points();
+  return std::all_of(points.begin(), points.end(),
+                     [](const Point& each) { return each.reached(); });
+}
+
+void SeededExecutor::settle(Lane& lane) {
+  while (lane.done != lane.stream.published()) {
+    if (!passes(lane)) return place(lane, State::blocked);
+    const Task& task = lane.stream.front(lane.done);
+    if (task.kind != Task::Kind::wait) return place(lane, State::ready);
+    if (machine_.health_of(lane.stream.device()).accepts(task.epoch)) {
+      pass_points(machine_, lane.stream, task);
+    } else {
+      drop(lane.stream, task);
+    }
+    lane.advance(learned_);
+  }
+  place(lane, State::idle);
+}
+
+void SeededExecutor::place(Lane& lane, State state) {
+  const State before = std::exchange(lane.state, state);
+  if (before == State::blocked && state != State::blocked) std::erase(blocked_, &lane);
+  if (before != State::blocked && state == State::blocked) blocked_.push_back(&lane);
+  if (state != State::ready) return;
+  const auto at = std::lower_bound(
+      ready_.begin(), ready_.end(), lane.number,
+      [](const Lane* each, std::uint32_t number) { return each->number < number; });
+  options_.insert(
+      options_.begin() + (at - ready_.begin()),
+      Ready{lane.number, lane.ran + 1, lane.stream.front(lane.done).kernel.name.c_str()});
+  ready_.insert(at, &lane);
+}
+
+void SeededExecutor::settle_blocked() {
+  for (std::size_t i = 0; i < blocked_.size();) {
+    Lane& lane = *blocked_[i];
+    if (!passes(lane)) {
+      ++i;
+      continue;
+    }
+    settle(lane);
+    i = 0;  // others may wait for what was passed
+  }
+}
+
+// ---- What runs
+
+void SeededExecutor::reach(At at) {
+  if (on_worker() || busy_) return;
+  watch_threads();
+  while (step(at, true)) {
+  }
+}
+
+bool SeededExecutor::step(At at, bool host) {
+  if (machine_.exit.stopping()) return false;
+  if (!blocked_.empty()) settle_blocked();  // a word may have come
+  if (options_.empty() && !host) return false;
+  std::size_t chosen = Decider::kHost;
+  if (const Status status = decider_.choose(at, options_, host, chosen); !status.ok())
+    end_process(status.detail(), replay_line_locked());
+  if (chosen == Decider::kHost) return false;
+  run(*ready_[chosen]);
+  return true;
+}
+
+void SeededExecutor::run(Lane& lane) {
+  const auto at = std::find(ready_.begin(), ready_.end(), &lane);
+  options_.erase(options_.begin() + (at - ready_.begin()));
+  ready_.erase(at);
+  lane.state = State::running;
+  ++lane.ran;
+  busy_ = true;
+  Task& task = lane.stream.front(lane.done);
+  clock_ += duration(task);
+  const int device = lane.stream.device();
+  watchdog_.begin(task.kernel.name.c_str(), device, lane.number, lane.ran);
+  bool faulted = false;
+  mutex_.unlock();  // the task may submit others
+  {
+    const OnWorker here;
+    machine_.running.fetch_add(1);
+    if (!machine_.health_of(device).accepts(task.epoch)) {
+      drop(lane.stream, task);
+    } else if (task.kind == Task::Kind::word_wait) {
+      pass_word(machine_, lane.stream, task, task.params.as<WordArgs>().word->load());
+    } else if (const Status status = execute(machine_, lane.stream, task, activity_);
+               !status.ok()) {
+      fail(machine_, lane.stream, task, status);
+      faulted = true;
+    }
+    task.kernel.context = {};
+    machine_.running.fetch_sub(1);
+  }
+  mutex_.lock();
+  watchdog_.end();
+  busy_ = false;
+  lane.advance(learned_);
+  if (task.kind == Task::Kind::host_function) learn();  // it may have told the host
+  if (faulted && !std::exchange(fault_shown_, true))
+    std::fprintf(stderr, "ember: a fault of cuda:%d; the run is %s\n", device,
+                 replay_line_locked().c_str());
+  settle(lane);
+  settle_blocked();
+  if (waiting_ != 0) changed_.notify_all();
+}
+
+// ---- What the host asks
+
+Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
+  const MutexLock lock(mutex_);
+  if (point.reached()) {
+    learn();
+    return Timeline::Waited::reached;
+  }
+  watch_threads();
+  clock_ += kCallTime;
+  Clock::time_point ask = Clock::now() + kAskEvery;
+  while (!point.reached()) {
+    if (machine_.exit.refuses()) return Timeline::Waited::exiting;
+    if (busy_ || !step(At::wait, false)) {
+      ++waiting_;
+      changed_.wait_until(mutex_, Clock::now() + kNap);
+      --waiting_;
+    }
+    if (!interruptible || Clock::now() < ask) continue;
+    mutex_.unlock();  // the interpreter's lock may be held by a thread that submits work here
+    const bool interrupted = ember::interrupted();
+    mutex_.lock();
+    if (interrupted) return Timeline::Waited::interrupted;
+    ask = Clock::now() + kAskEvery;
+  }
+  learn();
+  return Timeline::Waited::reached;
+}
+
+// A program must not take it for granted that what it has enqueued is done. So "not done" is the
+// first answer wherever the host cannot know better: no wait has returned since, no query was
+// answered "done", and no host function has run. A host that goes on asking waits in its own way,
+// so each such answer lets one task run.
+bool SeededExecutor::query(const Point& point) {
+  if (point.timeline == nullptr) return true;
+  const MutexLock lock(mutex_);
+  if (on_worker()) return point.reached();
+  watch_threads();
+  clock_ += kCallTime;
+  Lane& lane = *lanes_.find(point.timeline)->second;
+  lane.recall(learned_);
+  if (point.value <= lane.known) return true;
+  if (point.reached() && lane.denied >= point.value) {
+    learn();
+    return true;
+  }
+  lane.denied = std::max(lane.denied, point.value);
+  if (!busy_) (void)step(At::query, false);
+  return false;
+}
+
+void SeededExecutor::epoch_began(Stream&) {
+  const MutexLock lock(mutex_);
+  settle_blocked();
+}
+
+// ---- Runs
+
+void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording> recording) {
+  const MutexLock lock(mutex_);
+  decider_.begin(schedule, std::move(recording));
+  ++run_;
+  numbered_ = 0;
+  clock_ = 0;
+  learn();
+  fault_shown_ = false;
+  several_hosts_ = false;
+  host_ = {};
+  watchdog_.set_replay_line(replay_line_locked());
+}
+
+Schedule SeededExecutor::schedule() {
+  const MutexLock lock(mutex_);
+  return decider_.schedule();
+}
+
+std::string SeededExecutor::log() {
+  const MutexLock lock(mutex_);
+  return decider_.log();
+}
+
+std::string SeededExecutor::replay_line() {
+  const MutexLock lock(mutex_);
+  return replay_line_locked();
+}
+
+std::string SeededExecutor::replay_line_locked() const {
+  return "EMBER_SIM_SCHEDULE=" + schedule_text(decider_.schedule()) +
+         (run_ > 1 ? " (run " + std::to_string(run_) + " of the process)" : "");
+}
+
+}  // namespace ember::inline v0::driver::sim

@@ -1,0 +1,114 @@
+// Runs in which a seed decides: no threads of its own, one task at a time.
+//
+// Tasks run on the user's threads, at points: where a thread has submitted work, asks whether it is
+// done, or waits. At each point the Decider chooses among the tasks that are ready and, unless the
+// thread waits, the thread itself. No stack is ever switched, so a task runs to its end before
+// anything else does. Time is a clock that tasks and calls advance.
+//
+// Streams, tasks and decisions are numbered by what the program does, never by address or time, so
+// a program of one thread that does the same makes the same run anywhere. Several host threads are
+// safe, not repeatable: the log says from where on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "ember/base/mutex.h"
+#include "ember/driver/sim/decider.h"
+#include "ember/driver/sim/executor.h"
+#include "ember/driver/sim/machine.h"
+#include "ember/driver/sim/watchdog.h"
+
+namespace ember::inline v0::driver::sim {
+
+class SeededExecutor final : public Executor {
+ public:
+  /// The first run. `recording` is what a schedule of kind replay follows. `patience`: seconds
+  /// after which a task that runs ends the process; zero: never.
+  SeededExecutor(Machine& machine, const Schedule& schedule, std::optional<Recording> recording,
+                 int patience);
+
+  std::unique_ptr<Executor::Lane> attach(Stream& stream) override;
+  Timeline::Waited wait(const Point& point) override { return wait_until(point, false); }
+  Timeline::Waited wait_interruptibly(const Point& point) override {
+    return wait_until(point, true);
+  }
+  /// What a query of the user's is answered: false where the point is not reached, and at first
+  /// where the host cannot know that it is.
+  bool query(const Point& point);
+  void epoch_began(Stream& stream) override;
+  bool concurrent() const noexcept override { return false; }
+  Clock::time_point now() override {
+    return Clock::time_point(std::chrono::nanoseconds(clock_.load(std::memory_order_relaxed)));
+  }
+
+  /// Begins another run; all streams must be idle.
+  void begin_run(const Schedule& schedule, std::optional<Recording> recording);
+  Schedule schedule();
+  std::string log();
+  /// See Decider::left().
+  std::size_t left() {
+    const MutexLock lock(mutex_);
+    return decider_.left();
+  }
+  /// "EMBER_SIM_SCHEDULE=random:7", with what else it takes to see the run again.
+  std::string replay_line();
+
+ private:
+  class Lane;
+  /// Of a lane: nothing to do; its next task could run, waits, or runs.
+  enum class State : std::uint8_t { idle, ready, blocked, running };
+
+  // Of these, the ones that run a task let go of the lock meanwhile.
+  Timeline::Waited wait_until(const Point& point, bool interruptible);
+  /// The calling thread has come to a point at which it may be overtaken.
+  void reach(At at) EMBER_REQUIRES(mutex_);
+  /// Decides, and does it: false where the host goes on.
+  bool step(At at, bool host) EMBER_REQUIRES(mutex_);
+  void run(Lane& lane) EMBER_REQUIRES(mutex_);
+  /// Sees what the lane's next task is, and passes waits that are over.
+  void settle(Lane& lane) EMBER_REQUIRES(mutex_);
+  /// The same for lanes that wait, until nothing changes.
+  void settle_blocked() EMBER_REQUIRES(mutex_);
+  /// Enters the lane in the list of its new state, and takes it from the blocked ones.
+  void place(Lane& lane, State state) EMBER_REQUIRES(mutex_);
+  /// A task that waits may go on, or gives up.
+  bool passes(Lane& lane) EMBER_REQUIRES(mutex_);
+  /// Numbers the lane in the present run.
+  void enrol(Lane& lane) EMBER_REQUIRES(mutex_);
+  void watch_threads() EMBER_REQUIRES(mutex_);
+  /// What is done by now the host may know to be done.
+  void learn() EMBER_REQUIRES(mutex_) { ++learned_; }
+  std::string replay_line_locked() const EMBER_REQUIRES(mutex_);
+
+  Machine& machine_;
+  Mutex mutex_;
+  Condition changed_;  // a task that another thread ran is over
+  int waiting_ EMBER_GUARDED_BY(mutex_) = 0;
+  bool busy_ EMBER_GUARDED_BY(mutex_) = false;  // a task runs
+
+  Decider decider_ EMBER_GUARDED_BY(mutex_);
+  std::uint64_t run_ EMBER_GUARDED_BY(mutex_) = 1;
+  std::uint32_t numbered_ EMBER_GUARDED_BY(mutex_) = 0;  // streams of the run
+  std::uint64_t learned_ EMBER_GUARDED_BY(mutex_) = 0;
+  bool fault_shown_ EMBER_GUARDED_BY(mutex_) = false;
+  std::thread::id host_ EMBER_GUARDED_BY(mutex_);
+  bool several_hosts_ EMBER_GUARDED_BY(mutex_) = false;
+
+  std::vector<Lane*> ready_ EMBER_GUARDED_BY(mutex_);    // by number
+  std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);  // the same, as the decider wants it
+  std::vector<Lane*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
+  std::unordered_map<const Timeline*, Lane*> lanes_ EMBER_GUARDED_BY(mutex_);
+
+  std::atomic<std::int64_t> clock_{0};  // nanoseconds
+  DeviceActivity unmetered_;            // how busy a device was says nothing in a run like this
+  WorkerActivity activity_;
+  Watchdog watchdog_;
+};
+
+}  // namespace ember::inline v0::driver::sim

@@ -1,0 +1,117 @@
+#include "ember/driver/sim/task_work.h"
+
+#include <cstring>
+#include <string>
+
+#include "ember/driver/words.h"
+
+namespace ember::inline v0::driver::sim {
+namespace {
+
+void fill_elements(void* target, const FillArgs& fill) {
+  if (fill.width == 1) {
+    std::memset(target, static_cast<int>(fill.pattern & 0xff), fill.count);
+    return;
+  }
+  auto* bytes = static_cast<std::byte*>(target);
+  for (std::size_t i = 0; i < fill.count; ++i)
+    std::memcpy(bytes + i * fill.width, &fill.pattern, fill.width);  // little-endian machines only
+}
+
+Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
+  TaskMemory memory(machine, device);
+  void* target = nullptr;
+  void* source = nullptr;
+  EMBER_TRY(memory.locate(copy.target, copy.bytes, copy.target_epoch, target));
+  EMBER_TRY(memory.locate(copy.source, copy.bytes, copy.source_epoch, source));
+  std::memmove(target, source, copy.bytes);
+  // Another device may have been reset meanwhile.
+  if (machine.epoch_of(copy.target) != copy.target_epoch ||
+      machine.epoch_of(copy.source) != copy.source_epoch)
+    return Status(Code::illegal_address, "the memory's device was reset during the copy");
+  return {};
+}
+
+}  // namespace
+
+Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity) {
+  const int device = stream.device();
+  switch (task.kind) {
+    case Task::Kind::kernel: {
+      const DeviceLaunch launch(machine, device, task.peer, task.kernel.context.get(), activity);
+      return task.kernel.host.run(task.params, launch);
+    }
+    case Task::Kind::copy: return copy_bytes(machine, device, task.params.as<CopyArgs>());
+    case Task::Kind::fill: {
+      const auto& fill = task.params.as<FillArgs>();
+      TaskMemory memory(machine, device);
+      void* target = nullptr;
+      EMBER_TRY(memory.locate(fill.target, fill.count * fill.width, fill.epoch, target));
+      fill_elements(target, fill);
+      return {};
+    }
+    case Task::Kind::host_function: {
+      const auto& call = task.params.as<HostFunctionArgs>();
+      call.function(call.argument);
+      call.destroy(call.argument);
+      return {};
+    }
+    case Task::Kind::stamp: {
+      const auto& stamp = task.params.as<StampArgs>();
+      stamp.event->stamp(stamp.serial, machine.executor->now());
+      return {};
+    }
+    case Task::Kind::word_write: {
+      const auto& args = task.params.as<WordArgs>();
+      raise_word(*args.word, args.value);
+      return {};
+    }
+    case Task::Kind::wait:
+    case Task::Kind::word_wait: break;
+  }
+  return {};
+}
+
+void fail(Machine& machine, Stream& stream, const Task& task, const Status& status) {
+  const std::string reason = status.detail().empty() ? code_text(status.code()) : status.detail();
+  // A fault is sticky. Other codes have meanings of their own for those who poll and allocate, and
+  // a kernel may return any.
+  const Code code = is_sticky(status.code()) ? status.code() : Code::launch_failure;
+  machine.health_of(stream.device())
+      .fail(Status(code, "operation '" + std::string(task.kernel.name.c_str()) + "' on cuda:" +
+                             std::to_string(stream.device()) + " faulted: " + reason),
+            task.epoch);
+  stream.timeline().drop_next(task.epoch);
+}
+
+void drop(Stream& stream, const Task& task) {
+  stream.timeline().drop_next(task.epoch);
+  if (task.kind == Task::Kind::word_write) raise_word(*task.params.as<WordArgs>().word, kWordLost);
+  if (task.kind != Task::Kind::host_function) return;
+  const auto& call = task.params.as<HostFunctionArgs>();
+  call.destroy(call.argument);
+}
+
+void pass_points(Machine& machine, Stream& stream, const Task& task) {
+  for (const Point& point : task.points()) {
+    if (!point.timeline->was_dropped(point.value, point.epoch)) continue;
+    const int source = point.timeline->device();
+    const Status cause = machine.health_of(source).fault();
+    return fail(
+        machine, stream, task,
+        Status(cause.ok() ? Code::launch_failure : cause.code(),
+               "it waits for work that cuda:" + std::to_string(source) + " dropped" +
+                   (cause.ok() ? std::string(" at a reset") : "; there " + cause.detail())));
+  }
+}
+
+void pass_word(Machine& machine, Stream& stream, const Task& task, std::uint64_t seen) {
+  if (seen != kWordLost) return;
+  fail(
+      machine, stream, task,
+      Status(Code::launch_failure,
+             "the other process ended, or its device faulted or was reset, before the work that is "
+             "waited for was done"));
+}
+
+}  // namespace ember::inline v0::driver::sim

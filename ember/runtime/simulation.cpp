@@ -1,0 +1,94 @@
+#include "ember/runtime/simulation.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/simulation.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
+
+namespace ember::inline v0::sim {
+namespace {
+
+driver::Schedule parsed(const std::string& text) {
+  driver::Schedule schedule;
+  if (const Status status = driver::parse_schedule(text, schedule); !status.ok())
+    throw ValueError(status.detail());
+  return schedule;
+}
+
+struct Hooks {
+  Mutex mutex;
+  std::vector<void (*)(std::uint64_t)> all EMBER_GUARDED_BY(mutex);
+};
+
+Hooks& hooks() {
+  static NoDestructor<Hooks> made;  // runs may begin in destructors of static objects
+  return *made;
+}
+
+void begin(const driver::Schedule& schedule) {
+  (void)cuda::active_driver();
+  const Status status = driver::begin_simulated_run(schedule);
+  if (status.ok()) {
+    std::vector<void (*)(std::uint64_t)> all;
+    {
+      const MutexLock lock(hooks().mutex);
+      all = hooks().all;
+    }
+    const std::uint64_t seed = driver::simulated_schedule().seed;
+    for (const auto& hook : all) hook(seed);
+    return;
+  }
+  if (status.code() == Code::invalid_value) throw ValueError("begin_run: " + status.detail());
+  throw Error("begin_run: " + status.text());
+}
+
+}  // namespace
+
+}  // namespace ember::inline v0::sim
+
+namespace ember::inline v0::cuda {
+
+void on_run_begun(void (*hook)(std::uint64_t seed)) {
+  const MutexLock lock(sim::hooks().mutex);
+  sim::hooks().all.push_back(hook);
+}
+
+}  // namespace ember::inline v0::cuda
+
+namespace ember::inline v0::sim {
+
+void schedule(const std::string& text) { cuda::detail::set_schedule(parsed(text)); }
+
+bool seeded() noexcept { return driver::simulated_schedule().seeded(); }
+
+void begin_run(std::uint64_t seed) {
+  (void)cuda::active_driver();
+  driver::Schedule schedule = driver::simulated_schedule();
+  // A replay goes on replaying: what a seed would decide is recorded.
+  schedule.seed = seed;
+  begin(schedule);
+}
+
+void begin_run(const std::string& schedule) { begin(parsed(schedule)); }
+
+std::string log() { return driver::simulated_log(); }
+
+void save_log(const std::string& file) {
+  const std::string text = log();
+  std::FILE* opened = std::fopen(file.c_str(), "wbe");
+  bool written = opened != nullptr;
+  if (written) written = std::fwrite(text.data(), 1, text.size(), opened) == text.size();
+  if (opened != nullptr) written = std::fclose(opened) == 0 && written;
+  if (!written) throw Error("save_log: '" + file + "' cannot be written: " + std::strerror(errno));
+}
+
+std::string replay_line() { return driver::simulated_replay_line(); }
+
+}  // namespace ember::inline v0::sim

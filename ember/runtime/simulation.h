@@ -1,0 +1,50 @@
+// Runs of simulated devices in which a seed decides the order. docs/order.md is the guide.
+//
+// EMBER_SIM_SCHEDULE, or schedule(), says before the first use of a device who decides in which
+// order simulated devices do what is ready:
+//
+//   threads          as it comes: a thread for each stream (the default)
+//   random:SEED      any task that is ready, by the seed
+//   pct:SEED:DEPTH   by priorities from the seed, for bugs that need DEPTH orderings
+//   replay:FILE      as in the log of an earlier run
+//
+// With all but `threads`, tasks run one at a time on the threads that use the devices, in calls
+// that enqueue, ask or wait.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ember/base/export.h"
+
+namespace ember::inline v0::sim {
+
+/// The schedule of the simulated devices to be made, in place of EMBER_SIM_SCHEDULE. ValueError for
+/// a malformed text; Error once devices are in use. Thread-safe, does not block.
+EMBER_API void schedule(const std::string& text);
+
+/// Whether a seed decides in this process. False before the first use of a device; makes none.
+/// Thread-safe.
+EMBER_API bool seeded() noexcept;
+
+/// Ends the present run and begins another of the same kind, with `seed`: waits until all work is
+/// done, sets the clock of timed events to zero, numbers streams from 1, empties the log and the
+/// caches of memory, and seeds the default generators with `seed`. Makes the devices if there are
+/// none. What the program holds, memory and streams, stays as it is; so does a fault. Error where
+/// no seed decides, or in a host function. Blocks.
+EMBER_API void begin_run(std::uint64_t seed);
+/// The same with a schedule in full, which must not be `threads`. ValueError for a malformed one,
+/// or a file that is no log of a run.
+EMBER_API void begin_run(const std::string& schedule);
+
+/// The decisions of the present run so far, as text that `replay:FILE` reads. Empty where no seed
+/// decides. Thread-safe.
+EMBER_API std::string log();
+/// Writes log() to a file, anew. Error if that fails. Blocks on the file.
+EMBER_API void save_log(const std::string& file);
+
+/// The setting that repeats the present run, such as `EMBER_SIM_SCHEDULE=random:7`: for messages of
+/// checks that failed. Empty where no seed decides. Thread-safe.
+EMBER_API std::string replay_line();
+
+}  // namespace ember::inline v0::sim

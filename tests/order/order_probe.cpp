@@ -1,0 +1,80 @@
+// Runs the same program under seeds FIRST to LAST and prints what each run was: its log and its
+// results. In a process of its own for each seed (with EMBER_SIM_SCHEDULE) or for all.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ember/memory/memory.h"
+#include "tests/order/program.h"
+
+namespace ember {
+namespace {
+
+constexpr int kStreams = 4;
+constexpr int kKernels = 32;
+constexpr std::size_t kElements = 256;
+
+/// Without most of its waits, so that the results say in which order it ran.
+void program() {
+  using cuda::Stream;
+  std::vector<Stream> streams(kStreams, Stream(0));
+  for (Stream& stream : streams) stream = Stream(0);
+  cuda::DeviceBuffer buffer = cuda::allocate(kElements * 4, streams[0]);
+  auto* data = static_cast<std::uint32_t*>(buffer.data());
+  cuda::fill_async(data, 1, kElements * 4, streams[0]);
+  cuda::Event begin(true);
+  cuda::Event end(true);
+  begin.record(streams[0]);
+  for (std::uint32_t i = 0; i < kKernels; ++i) {
+    cuda::launch(streams[i % kStreams], test::affine_kernel,
+                 test::AffineArgs{data, kElements, 2 * i + 3, i});
+    if (i == 8) streams[1].wait_stream(streams[2]);
+    if (i == 12) cuda::host_function([] {}, streams[3]);
+  }
+  end.record(streams[1]);
+  for (const Stream& stream : streams) cuda::record_stream(buffer, stream);
+  int asked = 1;
+  while (!end.query()) ++asked;
+  cuda::synchronize(0);
+  std::vector<std::uint32_t> values(kElements);
+  cuda::copy(values.data(), data, kElements * 4, cuda::default_stream(0));
+  std::uint64_t sum = 14695981039346656037u;
+  for (const std::uint32_t value : values) sum = (sum ^ value) * 1099511628211u;
+  std::printf("%s%016llx after %d looks and %.6f ms\n", sim::log().c_str(),
+              static_cast<unsigned long long>(sum), asked, begin.elapsed_time(end));
+}
+
+}  // namespace
+}  // namespace ember
+
+int main(int count, char** arguments) {
+  if (count == 1) {  // the environment's schedule
+    ember::program();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "forever") {  // for the watchdog
+    const ember::cuda::Stream stream(0);
+    ember::cuda::host_function(
+        [] {
+          while (true) std::this_thread::yield();
+        },
+        stream);
+    stream.synchronize();
+    return 0;
+  }
+  if (count == 2) {  // another program
+    const ember::cuda::Stream stream(0);
+    for (int i = 0; i < 3; ++i)
+      ember::cuda::launch(stream, ember::test::nop_kernel, ember::test::NopArgs{});
+    stream.synchronize();
+    ember::program();
+    return 0;
+  }
+  const auto last = std::strtoull(arguments[2], nullptr, 10);
+  for (auto seed = std::strtoull(arguments[1], nullptr, 10); seed <= last; ++seed) {
+    ember::sim::begin_run(seed);
+    ember::program();
+  }
+}

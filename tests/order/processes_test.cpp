@@ -1,0 +1,123 @@
+// What a seed decides, seen from outside: the same in every process, and how processes end that
+// cannot go on.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Ended {
+  std::string output;  ///< both streams
+  int status = -1;
+};
+
+Ended probe(const std::string& settings, const std::string& arguments = "") {
+  const std::string command = "env " + settings + " " EMBER_ORDER_PROBE " " + arguments + " 2>&1";
+  Ended ended;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return ended;
+  char buffer[4096];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe))
+    ended.output.append(buffer, got);
+  const int status = pclose(pipe);
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ended;
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string log_of(const std::string& output) {
+  return output.substr(0, output.find('\n', output.find("\nend ") + 1) + 1);
+}
+
+TEST(Processes, RunTheSameBySeedUnderLoad) {
+  const Ended calm = probe("", "0 99");
+  ASSERT_EQ(calm.status, 0) << calm.output;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> load;
+  for (unsigned i = 0; i < 2; ++i)
+    load.emplace_back([&] {
+      while (!stop) {
+      }
+    });
+  const Ended busy = probe("EMBER_SIZE_OF_ENVIRONMENT=" + std::string(50'000, 'x'), "0 99");
+  stop = true;
+  for (std::thread& each : load) each.join();
+  ASSERT_EQ(busy.status, 0) << busy.output;
+  EXPECT_EQ(calm.output, busy.output);
+  EXPECT_EQ(calm.output.find("0x"), std::string::npos) << "an address";
+}
+
+// begin_run leaves nothing behind that the next run would see.
+TEST(Processes, RunTheSameAsTheFirstRunOrALaterOne) {
+  const Ended later = probe("", "0 5");
+  ASSERT_EQ(later.status, 0) << later.output;
+  for (const char* seed : {"0", "3", "5"}) {
+    const Ended first = probe(std::string("EMBER_SIM_SCHEDULE=random:") + seed);
+    EXPECT_EQ(first.status, 0);
+    EXPECT_NE(later.output.find(first.output), std::string::npos) << "seed " << seed << " first:\n"
+                                                                  << first.output << "later:\n"
+                                                                  << later.output;
+  }
+}
+
+TEST(Processes, ReplayTheLogOfAnother) {
+  const std::string file = testing::TempDir() + "ember_order_saved.log";
+  const Ended recorded = probe("EMBER_SIM_SCHEDULE=random:11 EMBER_SIM_LOG=" + file);
+  ASSERT_EQ(recorded.status, 0) << recorded.output;
+  EXPECT_EQ(probe("EMBER_SIM_SCHEDULE=replay:" + file).output, recorded.output);
+  const Ended pct = probe("EMBER_SIM_SCHEDULE=pct:11:3 EMBER_SIM_LOG=" + file);
+  const Ended replayed = probe("EMBER_SIM_SCHEDULE=replay:" + file);
+  EXPECT_EQ(replayed.status, 0);
+  EXPECT_EQ(replayed.output.substr(replayed.output.find("\nend ")),
+            pct.output.substr(pct.output.find("\nend ")));
+}
+
+TEST(Processes, StopWhereAReplayLeavesItsRecording) {
+  const Ended recorded = probe("EMBER_SIM_SCHEDULE=random:11");
+  const std::string file = file_with("ember_order_other.log", log_of(recorded.output));
+  const Ended other = probe("EMBER_SIM_SCHEDULE=replay:" + file, "other");
+  EXPECT_EQ(other.status, 70) << other.output;
+  EXPECT_NE(other.output.find("the replay leaves its recording at decision "), std::string::npos)
+      << other.output;
+  EXPECT_NE(other.output.find(" s1.1 fill', found '"), std::string::npos) << other.output;
+}
+
+TEST(Processes, RefuseWhatIsNoLog) {
+  const std::string log = log_of(probe("EMBER_SIM_SCHEDULE=random:11").output);
+  const auto refusal = [](const std::string& text) {
+    const Ended ended =
+        probe("EMBER_SIM_SCHEDULE=replay:" + file_with("ember_order_bad.log", text));
+    EXPECT_NE(ended.status, 0);
+    return ended.output;
+  };
+  EXPECT_NE(refusal(log.substr(0, log.size() / 2)).find("it ends after line"), std::string::npos);
+  EXPECT_NE(refusal("").find("it ends after line 0"), std::string::npos);
+  EXPECT_NE(refusal("hello\n").find("line 1 is 'hello', expected"), std::string::npos);
+  const Ended settings = probe("EMBER_SIM_SCHEDULE=fifo");
+  EXPECT_NE(settings.output.find("EMBER_SIM_SCHEDULE='fifo': 'fifo' is no kind of schedule"),
+            std::string::npos)
+      << settings.output;
+  EXPECT_NE(probe("EMBER_SIM_PATIENCE=soon").output.find("EMBER_SIM_PATIENCE='soon'"),
+            std::string::npos);
+}
+
+TEST(Processes, EndWhereATaskNeverDoes) {
+  const Ended ended = probe("EMBER_SIM_SCHEDULE=random:9 EMBER_SIM_PATIENCE=1", "forever");
+  EXPECT_EQ(ended.status, 70) << ended.output;
+  EXPECT_NE(ended.output.find("task 'host function'"), std::string::npos) << ended.output;
+  EXPECT_NE(ended.output.find("EMBER_SIM_SCHEDULE=random:9\n"), std::string::npos) << ended.output;
+}
+
+}  // namespace

@@ -121,7 +121,7 @@ class Cutter {
     std::array<cuda::Access, kLoopOperands> accesses;
     std::array<std::int64_t, kLoopDims> sizes;
     std::array<std::array<std::int64_t, kLoopDims>, kLoopOperands> strides;
-    const auto dims = static_cast<std::size_t>(loop_.dims);
+    const auto dims = static_cast<std::size_t>(static_cast<int>(loop_.dims));
     std::copy_n(loop_.size, dims, sizes.begin());
     std::size_t count = 0;
     for (std::size_t k = 0; k < operands_.size(); ++k) {

@@ -46,7 +46,8 @@ Stream Stream::from_id(std::int64_t stream_id, int device_index) {
 }
 
 bool Stream::query() const {
-  // Without the stream's lock, as host functions may ask, too: nobody who holds it may wait for one.
+  // Without the stream's lock, as host functions may ask, too: nobody who holds it may wait for
+  // one.
   Enqueueing call(Enqueueing::MayWait{});
   const Status status = active_driver().stream_query(handle());
   const bool done = status.code() != Code::not_ready;

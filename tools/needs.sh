@@ -101,7 +101,8 @@ has_library() {
   for directory in "${directories[@]}"; do
     if [[ -n $directory && -e $directory/$1 ]]; then return; fi
   done
-  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1 "
+  # Not through a pipe to `grep -q`: that leaves at the first match, and ldconfig may fail for it.
+  [[ $(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null) == *"$1 "* ]]
 }
 
 # "cmake version 3.25.1 ..." is 3.25 or newer.

@@ -16,7 +16,7 @@ namespace {
 
 constinit std::atomic<DeviceAllocator*> by_device[kMaxDevices] = {};
 constinit std::atomic<PinnedAllocator*> pinned = nullptr;
-constinit std::atomic<bool> used = false;  // any of what is below
+constinit std::atomic<bool> any_used = false;  // any of what is below
 
 Mutex& making() {
   static Mutex mutex;
@@ -52,7 +52,7 @@ DeviceAllocator& make(int device) {
   if (device < 0 || device >= kMaxDevices)
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
                                                             " has no allocator: at most 64 have"));
-  used = true;
+  any_used = true;
   cuda::top::start_if_asked();
   watch_runs();
   const MutexLock lock(making());
@@ -82,7 +82,7 @@ DeviceAllocator* allocator_if_made(int device) noexcept {
 PinnedAllocator& pinned_allocator() {
   (void)cuda::active_driver();
   if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
-  used = true;
+  any_used = true;
   watch_runs();
   const MutexLock lock(making());
   PinnedAllocator* allocator = pinned.load(std::memory_order_relaxed);
@@ -98,6 +98,6 @@ PinnedAllocator* pinned_allocator_if_made() noexcept {
   return pinned.load(std::memory_order_acquire);
 }
 
-bool in_forked_child() noexcept { return used && cuda::driver_if_made() == nullptr; }
+bool in_forked_child() noexcept { return any_used && cuda::driver_if_made() == nullptr; }
 
 }  // namespace ember::inline v0::memory

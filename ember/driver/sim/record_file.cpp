@@ -24,7 +24,7 @@ namespace {
 constexpr off_t kFileLock = 0;
 constexpr off_t kFirstSlot = 1;
 
-std::atomic<std::int64_t> patience{10'000};  // milliseconds
+std::atomic<std::int64_t> lock_patience{10'000};  // milliseconds
 
 struct flock lock_of(off_t first, off_t count, int type) noexcept {
   struct flock lock {};
@@ -109,7 +109,7 @@ bool RecordFile::try_lock(std::int64_t byte) noexcept {
 // Never by F_SETLKW: a process that holds the lock may have been stopped.
 Status RecordFile::lock() noexcept {
   using Clock = std::chrono::steady_clock;
-  const std::int64_t most = patience.load(std::memory_order_relaxed);
+  const std::int64_t most = lock_patience.load(std::memory_order_relaxed);
   const auto until = Clock::now() + std::chrono::milliseconds(most);
   auto pause = std::chrono::microseconds(10);
   while (!try_lock(kFileLock)) {
@@ -128,7 +128,9 @@ Status RecordFile::lock() noexcept {
   return {};
 }
 
-void RecordFile::set_patience(std::chrono::milliseconds most) noexcept { patience = most.count(); }
+void RecordFile::set_patience(std::chrono::milliseconds most) noexcept {
+  lock_patience = most.count();
+}
 
 void RecordFile::unlock() noexcept {
   struct flock lock = lock_of(kFileLock, 1, F_UNLCK);

@@ -5,7 +5,8 @@ import re
 
 from markup import sentences
 
-PRIVATE = ("_host_function", "_sleep")  # for the package's own tests
+PRIVATE = ("_host_function", "_sleep",  # for the package's own tests
+           "_refuse_name")
 
 
 def load(package):
@@ -178,6 +179,16 @@ def page(trees, module, hidden):
             out += f"\n{heading}\n{'-' * len(heading)}\n\n" + "\n".join(
                 described(name, nodes, of=functions if kind is ast.ClassDef else None)
                 for name, nodes in inside.items())
+    return with_full_names(trees, module, found, out)
+
+
+def with_full_names(trees, module, found, out):
+    """Classes of the module above, which the signatures of what a module shares with it name."""
+    above = module.rpartition(".")[0]
+    for name, nodes in definitions(trees.get(above.replace("ember", "ember._C", 1), ast.Module([], []))).items():
+        if isinstance(nodes[0], ast.ClassDef) and name not in found:
+            out = re.sub(r"(?m)^\.\. py:function:: .*",
+                         lambda line: re.sub(rf"(?<=[:|>] ){name}\b", f"{above}.{name}", line[0]), out)
     return out
 
 

@@ -188,6 +188,8 @@ void detail::watch_as_asked() {
   enable_sanitizer(std::move(options));
 }
 
+void enable_sanitizer() { enable_sanitizer({.raise = true}); }
+
 void enable_sanitizer(SanitizerOptions options) {
   const MutexLock lock(enabling);
   if (enabled.load() != nullptr) return;

@@ -87,7 +87,9 @@ class EMBER_API Sanitizer {
 
 /// Watches from now on until the process ends, as EMBER_SANITIZER=1 does from the first use of a
 /// device. Does nothing if that is so already.
-EMBER_API void enable_sanitizer(SanitizerOptions options = {.raise = true});
+EMBER_API void enable_sanitizer(SanitizerOptions options);
+/// The same, and what completes a race throws.
+EMBER_API void enable_sanitizer();
 /// The sanitizer of enable_sanitizer(); null before.
 EMBER_API Sanitizer* enabled_sanitizer() noexcept;
 

@@ -143,7 +143,7 @@ void bind_sanitizer(nb::module_& cuda) {
   nb::module_ made = cuda.def_submodule("_sanitizer", "The stream sanitizer.");
   bind_engine(made);
   made.def(
-      "enable", [] { unlocked([] { cuda::enable_sanitizer({.raise = true}); }); },
+      "enable", [] { unlocked([] { cuda::enable_sanitizer(); }); },
       "Watches every operation from now on: one that runs into a race is shown on stderr, and "
       "raises CUDASanitizerErrors once it is enqueued. Does nothing if it watches already.");
   made.def(

@@ -24,7 +24,7 @@ def public(trees, module):
     found = {}
     for node in trees[module].body:
         if isinstance(node, ast.ImportFrom) and node.module in trees:
-            theirs = definitions(trees[node.module])
+            theirs = passed_on(trees, node.module) | definitions(trees[node.module])
             for alias in node.names:
                 if alias.name == "*":
                     found.update({k: v for k, v in theirs.items() if not k.startswith("_")})
@@ -35,6 +35,15 @@ def public(trees, module):
             found[name] = [the_only_one(trees, module, name, node.value.id) or node]
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             found[node.name] = [node]
+    return found
+
+
+def passed_on(trees, module):
+    """What a module has from the extension as a whole."""
+    found = {}
+    for node in trees[module].body:
+        if isinstance(node, ast.ImportFrom) and node.module in trees and node.names[0].name == "*":
+            found.update(definitions(trees[node.module]))
     return found
 
 

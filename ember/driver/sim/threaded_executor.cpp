@@ -56,7 +56,9 @@ class ThreadedExecutor::Worker final : public Executor::Lane {
   Machine& machine_;
   Scheduler& scheduler_;
   Stream& stream_;
-  WorkerActivity activity_;
+  // Written for every task; who submits reads listening_, which is not to lie in the same cache
+  // line.
+  alignas(64) WorkerActivity activity_;
 
   // An idle worker sleeps here, and listens: somebody has to wake it.
   Mutex sleeping_;

@@ -22,17 +22,17 @@ class Executor {
   using Clock = std::chrono::steady_clock;
 
   /// What an executor keeps for a stream, as long as that one lives.
-  class Lane {
+  class Runner {
    public:
-    Lane() = default;
-    Lane(const Lane&) = delete;
-    Lane& operator=(const Lane&) = delete;
-    virtual ~Lane() = default;
+    Runner() = default;
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+    virtual ~Runner() = default;
     /// Before the first task, under the stream's lock for submitting. After a failure no task was
     /// submitted, and it is asked again before the next.
     virtual Status start() = 0;
-    /// A task was published. Called without the lock, by the thread that submitted it, if the lane
-    /// is listening after that. Does not wait for the task.
+    /// A task was published. Called without the lock, by the thread that submitted it, if the
+    /// runner is listening after that. Does not wait for the task.
     virtual void submitted() = 0;
     /// Spares those who submit a call of which nothing would come.
     bool listening() const noexcept {
@@ -49,8 +49,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
 
-  /// Called once for each stream, when it is made. The lane keeps the reference.
-  virtual std::unique_ptr<Lane> attach(Stream& stream) = 0;
+  /// Called once for each stream, when it is made. The runner keeps the reference.
+  virtual std::unique_ptr<Runner> attach(Stream& stream) = 0;
   /// Blocks until the point is reached. Not on a thread that runs a task.
   virtual Timeline::Waited wait(const Point& point) = 0;
   /// The same for a thread of the user's, who may interrupt it.

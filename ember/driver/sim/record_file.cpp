@@ -245,7 +245,7 @@ void RecordFile::remove_if_empty(const std::string& path) noexcept {
   if (found.still_there() && !found.anybody_lives()) (void)unlink(path.c_str());
 }
 
-Status RecordFile::move_in() noexcept {
+Status RecordFile::attach() noexcept {
   const RecordShape& shape = view_.shape();
   for (std::uint32_t slot = 0; slot < RecordShape::kSlots; ++slot) {
     if (!try_lock(kFirstSlot + slot)) continue;

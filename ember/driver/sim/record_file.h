@@ -53,7 +53,7 @@ class RecordFile {
   /// For tests: how long lock() waits.
   static void set_patience(std::chrono::milliseconds most) noexcept;
   /// Moves this process into a slot that nobody has. Code::not_permitted if there is none. Locked.
-  Status move_in() noexcept;
+  Status attach() noexcept;
   /// Takes the file away, unless somebody else lives in it who does not end. Locked.
   void remove_unless_needed() noexcept;
   /// Whether the path still leads to the file that is open: others can find it.

@@ -50,9 +50,9 @@ std::int64_t duration(const Task& task) noexcept {
 }  // namespace
 
 /// A stream as this executor sees it. What is not constant is guarded by the executor's lock.
-class SeededExecutor::Lane final : public Executor::Lane {
+class SeededExecutor::Runner final : public Executor::Runner {
  public:
-  Lane(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
+  Runner(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
   Status start() override { return {}; }
   void submitted() override {
     const MutexLock lock(executor_.mutex_);
@@ -101,18 +101,18 @@ SeededExecutor::SeededExecutor(Machine& machine, const Schedule& schedule,
   watchdog_.set_replay_line(replay_line_locked());
 }
 
-std::unique_ptr<Executor::Lane> SeededExecutor::attach(Stream& stream) {
-  auto lane = std::make_unique<Lane>(*this, stream);
+std::unique_ptr<Executor::Runner> SeededExecutor::attach(Stream& stream) {
+  auto runner = std::make_unique<Runner>(*this, stream);
   const MutexLock lock(mutex_);
-  lanes_.emplace(&stream.timeline(), lane.get());
-  return lane;
+  runners_.emplace(&stream.timeline(), runner.get());
+  return runner;
 }
 
-void SeededExecutor::enrol(Lane& lane) {
-  if (lane.run == run_) return;
-  lane.run = run_;
-  lane.number = ++numbered_;
-  lane.ran = 0;
+void SeededExecutor::enrol(Runner& runner) {
+  if (runner.run == run_) return;
+  runner.run = run_;
+  runner.number = ++numbered_;
+  runner.ran = 0;
 }
 
 void SeededExecutor::watch_threads() {
@@ -128,9 +128,9 @@ void SeededExecutor::watch_threads() {
 
 // ---- What is ready
 
-bool SeededExecutor::passes(Lane& lane) {
-  const Task& task = lane.stream.front(lane.done);
-  if (!machine_.health_of(lane.stream.device()).accepts(task.epoch)) return true;
+bool SeededExecutor::passes(Runner& runner) {
+  const Task& task = runner.stream.front(runner.done);
+  if (!machine_.health_of(runner.stream.device()).accepts(task.epoch)) return true;
   if (task.kind == Task::Kind::word_wait) {
     const auto& args = task.params.as<WordArgs>();
     return args.word->load(std::memory_order_acquire) >= args.value;
@@ -140,43 +140,43 @@ bool SeededExecutor::passes(Lane& lane) {
                      [](const Point& each) { return each.reached(); });
 }
 
-void SeededExecutor::settle(Lane& lane) {
-  while (lane.done != lane.stream.published()) {
-    if (!passes(lane)) return place(lane, State::blocked);
-    const Task& task = lane.stream.front(lane.done);
-    if (task.kind != Task::Kind::wait) return place(lane, State::ready);
-    if (machine_.health_of(lane.stream.device()).accepts(task.epoch)) {
-      pass_points(machine_, lane.stream, task);
+void SeededExecutor::settle(Runner& runner) {
+  while (runner.done != runner.stream.published()) {
+    if (!passes(runner)) return place(runner, State::blocked);
+    const Task& task = runner.stream.front(runner.done);
+    if (task.kind != Task::Kind::wait) return place(runner, State::ready);
+    if (machine_.health_of(runner.stream.device()).accepts(task.epoch)) {
+      pass_points(machine_, runner.stream, task);
     } else {
-      drop(lane.stream, task);
+      drop(runner.stream, task);
     }
-    lane.advance(learned_);
+    runner.advance(learned_);
   }
-  place(lane, State::idle);
+  place(runner, State::idle);
 }
 
-void SeededExecutor::place(Lane& lane, State state) {
-  const State before = std::exchange(lane.state, state);
-  if (before == State::blocked && state != State::blocked) std::erase(blocked_, &lane);
-  if (before != State::blocked && state == State::blocked) blocked_.push_back(&lane);
+void SeededExecutor::place(Runner& runner, State state) {
+  const State before = std::exchange(runner.state, state);
+  if (before == State::blocked && state != State::blocked) std::erase(blocked_, &runner);
+  if (before != State::blocked && state == State::blocked) blocked_.push_back(&runner);
   if (state != State::ready) return;
   const auto at = std::lower_bound(
-      ready_.begin(), ready_.end(), lane.number,
-      [](const Lane* each, std::uint32_t number) { return each->number < number; });
+      ready_.begin(), ready_.end(), runner.number,
+      [](const Runner* each, std::uint32_t number) { return each->number < number; });
   options_.insert(
       options_.begin() + (at - ready_.begin()),
-      Ready{lane.number, lane.ran + 1, lane.stream.front(lane.done).kernel.name.c_str()});
-  ready_.insert(at, &lane);
+      Ready{runner.number, runner.ran + 1, runner.stream.front(runner.done).kernel.name.c_str()});
+  ready_.insert(at, &runner);
 }
 
 void SeededExecutor::settle_blocked() {
   for (std::size_t i = 0; i < blocked_.size();) {
-    Lane& lane = *blocked_[i];
-    if (!passes(lane)) {
+    Runner& runner = *blocked_[i];
+    if (!passes(runner)) {
       ++i;
       continue;
     }
-    settle(lane);
+    settle(runner);
     i = 0;  // others may wait for what was passed
   }
 }
@@ -202,29 +202,29 @@ bool SeededExecutor::step(At at, bool host) {
   return true;
 }
 
-void SeededExecutor::run(Lane& lane) {
-  const auto at = std::find(ready_.begin(), ready_.end(), &lane);
+void SeededExecutor::run(Runner& runner) {
+  const auto at = std::find(ready_.begin(), ready_.end(), &runner);
   options_.erase(options_.begin() + (at - ready_.begin()));
   ready_.erase(at);
-  lane.state = State::running;
-  ++lane.ran;
+  runner.state = State::running;
+  ++runner.ran;
   busy_ = true;
-  Task& task = lane.stream.front(lane.done);
+  Task& task = runner.stream.front(runner.done);
   clock_ += duration(task);
-  const int device = lane.stream.device();
-  watchdog_.begin(task.kernel.name.c_str(), device, lane.number, lane.ran);
+  const int device = runner.stream.device();
+  watchdog_.begin(task.kernel.name.c_str(), device, runner.number, runner.ran);
   bool faulted = false;
   mutex_.unlock();  // the task may submit others
   {
     const OnWorker here;
     machine_.running.fetch_add(1);
     if (!machine_.health_of(device).accepts(task.epoch)) {
-      drop(lane.stream, task);
+      drop(runner.stream, task);
     } else if (task.kind == Task::Kind::word_wait) {
-      pass_word(machine_, lane.stream, task, task.params.as<WordArgs>().word->load());
-    } else if (const Status status = execute(machine_, lane.stream, task, activity_);
+      pass_word(machine_, runner.stream, task, task.params.as<WordArgs>().word->load());
+    } else if (const Status status = execute(machine_, runner.stream, task, activity_);
                !status.ok()) {
-      fail(machine_, lane.stream, task, status);
+      fail(machine_, runner.stream, task, status);
       faulted = true;
     }
     task.kernel.context = {};
@@ -233,12 +233,12 @@ void SeededExecutor::run(Lane& lane) {
   mutex_.lock();
   watchdog_.end();
   busy_ = false;
-  lane.advance(learned_);
+  runner.advance(learned_);
   if (task.kind == Task::Kind::host_function) learn();  // it may have told the host
   if (faulted && !std::exchange(fault_shown_, true))
     std::fprintf(stderr, "ember: a fault of cuda:%d; the run is %s\n", device,
                  replay_line_locked().c_str());
-  settle(lane);
+  settle(runner);
   settle_blocked();
   if (waiting_ != 0) changed_.notify_all();
 }
@@ -282,14 +282,14 @@ bool SeededExecutor::query(const Point& point) {
   if (on_worker()) return point.reached();
   watch_threads();
   clock_ += kCallTime;
-  Lane& lane = *lanes_.find(point.timeline)->second;
-  lane.recall(learned_);
-  if (point.value <= lane.known) return true;
-  if (point.reached() && lane.denied >= point.value) {
+  Runner& runner = *runners_.find(point.timeline)->second;
+  runner.recall(learned_);
+  if (point.value <= runner.known) return true;
+  if (point.reached() && runner.denied >= point.value) {
     learn();
     return true;
   }
-  lane.denied = std::max(lane.denied, point.value);
+  runner.denied = std::max(runner.denied, point.value);
   if (!busy_) (void)step(At::query, false);
   return false;
 }

@@ -33,7 +33,7 @@ class SeededExecutor final : public Executor {
   SeededExecutor(Machine& machine, const Schedule& schedule, std::optional<Recording> recording,
                  int patience);
 
-  std::unique_ptr<Executor::Lane> attach(Stream& stream) override;
+  std::unique_ptr<Executor::Runner> attach(Stream& stream) override;
   Timeline::Waited wait(const Point& point) override { return wait_until(point, false); }
   Timeline::Waited wait_interruptibly(const Point& point) override {
     return wait_until(point, true);
@@ -60,8 +60,8 @@ class SeededExecutor final : public Executor {
   std::string replay_line();
 
  private:
-  class Lane;
-  /// Of a lane: nothing to do; its next task could run, waits, or runs.
+  class Runner;
+  /// Of a runner: nothing to do; its next task could run, waits, or runs.
   enum class State : std::uint8_t { idle, ready, blocked, running };
 
   // Of these, the ones that run a task let go of the lock meanwhile.
@@ -70,17 +70,17 @@ class SeededExecutor final : public Executor {
   void reach(At at) EMBER_REQUIRES(mutex_);
   /// Decides, and does it: false where the host goes on.
   bool step(At at, bool host) EMBER_REQUIRES(mutex_);
-  void run(Lane& lane) EMBER_REQUIRES(mutex_);
-  /// Sees what the lane's next task is, and passes waits that are over.
-  void settle(Lane& lane) EMBER_REQUIRES(mutex_);
-  /// The same for lanes that wait, until nothing changes.
+  void run(Runner& runner) EMBER_REQUIRES(mutex_);
+  /// Sees what the runner's next task is, and passes waits that are over.
+  void settle(Runner& runner) EMBER_REQUIRES(mutex_);
+  /// The same for runners that wait, until nothing changes.
   void settle_blocked() EMBER_REQUIRES(mutex_);
-  /// Enters the lane in the list of its new state, and takes it from the blocked ones.
-  void place(Lane& lane, State state) EMBER_REQUIRES(mutex_);
+  /// Enters the runner in the list of its new state, and takes it from the blocked ones.
+  void place(Runner& runner, State state) EMBER_REQUIRES(mutex_);
   /// A task that waits may go on, or gives up.
-  bool passes(Lane& lane) EMBER_REQUIRES(mutex_);
-  /// Numbers the lane in the present run.
-  void enrol(Lane& lane) EMBER_REQUIRES(mutex_);
+  bool passes(Runner& runner) EMBER_REQUIRES(mutex_);
+  /// Numbers the runner in the present run.
+  void enrol(Runner& runner) EMBER_REQUIRES(mutex_);
   void watch_threads() EMBER_REQUIRES(mutex_);
   /// What is done by now the host may know to be done.
   void learn() EMBER_REQUIRES(mutex_) { ++learned_; }
@@ -100,10 +100,10 @@ class SeededExecutor final : public Executor {
   std::thread::id host_ EMBER_GUARDED_BY(mutex_);
   bool several_hosts_ EMBER_GUARDED_BY(mutex_) = false;
 
-  std::vector<Lane*> ready_ EMBER_GUARDED_BY(mutex_);    // by number
-  std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);  // the same, as the decider wants it
-  std::vector<Lane*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
-  std::unordered_map<const Timeline*, Lane*> lanes_ EMBER_GUARDED_BY(mutex_);
+  std::vector<Runner*> ready_ EMBER_GUARDED_BY(mutex_);    // by number
+  std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);    // the same, as the decider wants it
+  std::vector<Runner*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
+  std::unordered_map<const Timeline*, Runner*> runners_ EMBER_GUARDED_BY(mutex_);
 
   std::atomic<std::int64_t> clock_{0};  // nanoseconds
   DeviceActivity unmetered_;            // how busy a device was says nothing in a run like this

@@ -22,7 +22,7 @@ Status SharedMachine::join(const SimulatedSpec& spec, std::unique_ptr<SharedMach
   RecordFile file;
   Status status = RecordFile::open_locked(record_path(spec.folder, spec.machine), spec, file);
   if (status.ok()) {
-    status = file.move_in();
+    status = file.attach();
     file.unlock();
   }
   if (!status.ok()) return named(spec, status);

@@ -1,7 +1,7 @@
 // A simulated machine that processes share, as one of them lives on it: what it holds of each
 // device is kept in the machine's record, which knows what all hold together.
 //
-// A process moves in once for each machine and lives there until it ends. Only memory from the
+// A process joins once for each machine and stays until it ends. Only memory from the
 // device and what makes and ends contexts come here, and meters at the ends of work; a machine of
 // its own has none of this.
 #pragma once
@@ -22,13 +22,13 @@ namespace ember::inline v0::driver::sim {
 class SharedMachine {
  public:
   /// Moves in. `spec` names the machine and its folder. Errors are RecordFile::open_locked's and
-  /// move_in's, with the machine's name in front. Blocks as those do.
+  /// attach's, with the machine's name in front. Blocks as those do.
   static Status join(const SimulatedSpec& spec, std::unique_ptr<SharedMachine>& out);
 
   const SimulatedSpec& spec() const noexcept { return spec_; }
   const std::string& path() const noexcept { return file_.path(); }
   const RecordFile& file() const noexcept { return file_; }
-  /// Who moved in; a forked child of it did not.
+  /// Who joined; a forked child of it did not.
   pid_t process() const noexcept { return process_; }
 
   /// Takes memory of a device for this process, exactly: of several processes that ask at once for
@@ -52,7 +52,7 @@ class SharedMachine {
 
   /// The process ends: takes the record away, unless others live on the machine who do not end.
   void leave() noexcept;
-  /// In a child of the process that moved in: closes what it inherited. What lies in the record is
+  /// In a child of the process that joined: closes what it inherited. What lies in the record is
   /// the parent's.
   void abandon() noexcept { file_.abandon(); }
 
@@ -71,12 +71,12 @@ class SharedMachine {
 /// The file of a machine.
 std::string record_path(const std::string& folder, const std::string& name);
 
-/// This process's part in a machine: moves in unless it lives there already. A spec without a name
+/// This process's part in a machine: joins unless it has joined it already. A spec without a name
 /// gets one, and a spec without a folder the one in which the machine is found, or made. The part
 /// is never destroyed. Thread-safe; errors and waits are SharedMachine::join's.
-Status live_on(SimulatedSpec& spec, SharedMachine*& out);
+Status join_machine(SimulatedSpec& spec, SharedMachine*& out);
 
-/// Looks at a named machine without moving in. Code::not_ready if nobody lives on it. The file is
+/// Looks at a named machine without joining. Code::not_ready if nobody has joined it. The file is
 /// that of the process's own part if it lives there, and good while `look` is called.
 Status look_at(const SimulatedSpec& spec, const std::function<void(const RecordFile&)>& look);
 

@@ -64,7 +64,8 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
   EMBER_TRY(sim::open_recording(run.schedule, run.recording));
   sim::SharedMachine* shared = nullptr;
-  if (SimulatedSpec place = spec; !spec.machine.empty()) EMBER_TRY(sim::live_on(place, shared));
+  if (SimulatedSpec place = spec; !spec.machine.empty())
+    EMBER_TRY(sim::join_machine(place, shared));
   auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec), std::move(run));
   if (shared != nullptr) driver->share(*shared);
   // Work in flight must not run into the destruction of the program's static objects.
@@ -112,7 +113,7 @@ Status share_simulated(SimulatedSpec& spec, Driver* driver) {
       spec.memory_bytes = made->spec().memory_bytes;
     }
     sim::SharedMachine* joined = nullptr;
-    EMBER_TRY(sim::live_on(spec, joined));
+    EMBER_TRY(sim::join_machine(spec, joined));
     if (made != nullptr) made->share(*joined);
     shared = joined;
   }

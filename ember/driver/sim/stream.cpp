@@ -35,7 +35,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
       return Status(Code::context_is_destroyed,
                     "cuda:" + std::to_string(device_) + " was reset since the work was prepared");
     if (!started_) {
-      EMBER_TRY(lane_->start());
+      EMBER_TRY(runner_->start());
       started_ = true;
     }
     Task& task = queue_.next_slot(params);
@@ -45,7 +45,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.peer = peer;
     done = {&timeline_, queue_.publish(), now};
   }
-  if (lane_->listening()) lane_->submitted();
+  if (runner_->listening()) runner_->submitted();
   return {};
 }
 

@@ -21,7 +21,7 @@ class Stream {
       : machine_(machine),
         device_(device),
         timeline_(machine.exit, device),
-        lane_(machine.executor->attach(*this)) {}
+        runner_(machine.executor->attach(*this)) {}
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
@@ -69,7 +69,7 @@ class Stream {
   std::atomic<int> priority_{0};
   std::atomic<std::uint32_t> epoch_{0};
   Timeline timeline_;
-  const std::unique_ptr<Executor::Lane> lane_;
+  const std::unique_ptr<Executor::Runner> runner_;
 
   // Held by whoever appends a task. The executor takes tasks without it.
   Mutex producers_;

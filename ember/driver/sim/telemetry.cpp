@@ -49,7 +49,7 @@ Status find_visible(const SimulatedSpec& spec, int device, int& ordinal) {
 }
 
 /// What other processes do on the machine that a process would join. Nothing where it is not
-/// shared, or nobody lives on it.
+/// shared, or nobody has joined it.
 Status look_if_shared(const SimulatedSpec& spec,
                       const std::function<void(const sim::RecordFile&)>& look) {
   if (spec.machine.empty()) return {};

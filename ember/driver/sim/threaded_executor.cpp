@@ -12,7 +12,7 @@
 
 namespace ember::inline v0::driver::sim {
 
-class ThreadedExecutor::Worker final : public Executor::Lane {
+class ThreadedExecutor::Worker final : public Executor::Runner {
  public:
   Worker(ThreadedExecutor& executor, Stream& stream)
       : machine_(executor.machine_),
@@ -65,7 +65,7 @@ class ThreadedExecutor::Worker final : public Executor::Lane {
   Condition filled_;
 };
 
-std::unique_ptr<Executor::Lane> ThreadedExecutor::attach(Stream& stream) {
+std::unique_ptr<Executor::Runner> ThreadedExecutor::attach(Stream& stream) {
   return std::make_unique<Worker>(*this, stream);
 }
 

@@ -11,7 +11,7 @@ class ThreadedExecutor final : public Executor {
  public:
   ThreadedExecutor(Machine& machine, int devices) : machine_(machine), scheduler_(devices) {}
 
-  std::unique_ptr<Lane> attach(Stream& stream) override;
+  std::unique_ptr<Runner> attach(Stream& stream) override;
   Timeline::Waited wait(const Point& point) override { return point.timeline->wait(point.value); }
   Timeline::Waited wait_interruptibly(const Point& point) override {
     return point.timeline->wait_interruptibly(point.value);

@@ -190,7 +190,7 @@ TEST_F(Record, ThatIsNoFileOfTheUsersIsRefused) {
 TEST_F(Record, WhoseLockSomebodyHoldsIsSaidSo) {
   Forked other([this](const Forked::Side& side) {
     RecordFile file;
-    if (!RecordFile::open_locked(path_, spec_, file).ok() || !file.move_in().ok()) return 1;
+    if (!RecordFile::open_locked(path_, spec_, file).ok() || !file.attach().ok()) return 1;
     side.say('y');
     return static_cast<int>(side.hear());
   });

@@ -117,11 +117,11 @@ TEST_F(Shared, WhatAProcessHeldThatCalledExecIsFree) {
 
 TEST_F(Shared, AForkedChildIsAProcessOfItsOwn) {
   SharedMachine* mine = nullptr;
-  ASSERT_TRUE(live_on(spec_, mine).ok());
+  ASSERT_TRUE(join_machine(spec_, mine).ok());
   ASSERT_TRUE(mine->claim(0, 4 * kMiB).ok());
   Forked child([this, mine](const Forked::Side& side) {
     SharedMachine* own = nullptr;
-    if (!live_on(spec_, own).ok() || own == mine) return 1;
+    if (!join_machine(spec_, own).ok() || own == mine) return 1;
     side.say(own->used(0) == 4 * kMiB && own->claim(0, 5 * kMiB).ok() ? 'y' : 'n');
     return static_cast<int>(side.hear());
   });
@@ -134,8 +134,8 @@ TEST_F(Shared, AForkedChildIsAProcessOfItsOwn) {
   ASSERT_EQ(beside.side().hear(), 'y');
   EXPECT_EQ(mine->processes(0).size(), 1u);
   SharedMachine* again = nullptr;
-  ASSERT_TRUE(live_on(spec_, again).ok());
-  EXPECT_EQ(again, mine) << "a process moves in once";
+  ASSERT_TRUE(join_machine(spec_, again).ok());
+  EXPECT_EQ(again, mine) << "a process joins once";
   mine->give_back(0, 4 * kMiB);
 }
 

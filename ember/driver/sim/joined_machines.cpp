@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kEnding = ".machine";
 
-constinit Mutex living;
+constinit Mutex joining;
 
 /// One of the machines that this process lives on.
 struct Part {
@@ -37,10 +37,10 @@ void for_each_part(const Use& use) {
     use(*part->machine);
 }
 
-void after_fork_in_child() { renew_in_child(living); }
+void after_fork_in_child() { renew_in_child(joining); }
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, &after_fork_in_child);
 
-SharedMachine* own_part(const std::string& path) EMBER_REQUIRES(living) {
+SharedMachine* own_part(const std::string& path) EMBER_REQUIRES(joining) {
   SharedMachine* found = nullptr;
   for_each_part([&](SharedMachine& machine) {
     if (machine.process() == getpid() && machine.path() == path) found = &machine;
@@ -55,7 +55,7 @@ bool is_there(const std::string& path) {
 
 /// Takes away the records in a folder that nobody lives in: of machines whose last process was
 /// killed.
-void sweep(const std::string& folder) EMBER_REQUIRES(living) {
+void sweep(const std::string& folder) EMBER_REQUIRES(joining) {
   DIR* listing = opendir(folder.c_str());
   if (listing == nullptr) return;
   while (const dirent* entry = readdir(listing)) {  // NOLINT: the listing is this call's own
@@ -75,7 +75,7 @@ std::string new_name() {
   return text;
 }
 
-Status move_in(const SimulatedSpec& spec, SharedMachine*& out) EMBER_REQUIRES(living) {
+Status attach(const SimulatedSpec& spec, SharedMachine*& out) EMBER_REQUIRES(joining) {
   out = own_part(record_path(spec.folder, spec.machine));
   if (out != nullptr) {
     SimulatedSpec found = out->spec();
@@ -107,8 +107,8 @@ std::string record_path(const std::string& folder, const std::string& name) {
   return folder + "/" + name + kEnding;
 }
 
-Status live_on(SimulatedSpec& spec, SharedMachine*& out) {
-  const MutexLock lock(living);
+Status join_machine(SimulatedSpec& spec, SharedMachine*& out) {
+  const MutexLock lock(joining);
   // A child closes what it inherited before it opens anything: later, it would give up locks.
   for_each_part([](SharedMachine& machine) {
     if (machine.process() != getpid()) machine.abandon();
@@ -122,14 +122,14 @@ Status live_on(SimulatedSpec& spec, SharedMachine*& out) {
                               EMBER_THREAD_NOTE(no_thread_safety_analysis) {
                                 if (is_new) sweep(folder);
                                 wanted.folder = folder;
-                                return move_in(wanted, out);
+                                return attach(wanted, out);
                               };
   Status status;
   if (wanted.folder.empty()) {
     status = in_private_folder(try_folder);
   } else {
     status = make_private_folder(wanted.folder);
-    if (status.ok()) status = move_in(wanted, out);
+    if (status.ok()) status = attach(wanted, out);
   }
   // Code::not_supported would say that there are no such devices.
   if (status.code() == Code::not_supported)
@@ -141,7 +141,7 @@ Status live_on(SimulatedSpec& spec, SharedMachine*& out) {
 }
 
 Status look_at(const SimulatedSpec& spec, const std::function<void(const RecordFile&)>& look) {
-  const MutexLock lock(living);
+  const MutexLock lock(joining);
   const std::string folder = folder_of(spec);
   if (folder.empty()) return Code::not_ready;
   const std::string path = record_path(folder, spec.machine);
@@ -157,7 +157,7 @@ Status look_at(const SimulatedSpec& spec, const std::function<void(const RecordF
 }
 
 void leave_machines() {
-  const MutexLock lock(living);
+  const MutexLock lock(joining);
   for_each_part([](SharedMachine& machine) {
     if (machine.process() == getpid()) machine.leave();
   });

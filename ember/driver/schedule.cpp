@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace ember::inline v0::driver {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 Status malformed_schedule(const std::string& text, const std::string& why) {
   return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='" + text + "': " + why +
                                          "; expected 'threads', 'random:SEED', 'pct:SEED:DEPTH' "
-                                         "(such as pct:7:3) or 'replay:FILE'");
+                                         "(such as pct:7:3), 'replay:FILE' or 'steps:LIST' (such "
+                                         "as steps:3:s2.1)");
 }
 
 template <class Number>
@@ -33,7 +35,16 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
   const std::string_view kind = std::string_view(*text).substr(0, colon);
   std::string_view rest =
       colon == std::string::npos ? std::string_view() : std::string_view(*text).substr(colon + 1);
-  if (kind == "replay") {
+  if (kind == "steps" && colon != std::string::npos) {
+    schedule.kind = Schedule::Kind::steps;
+    if (rest.substr(0, 1) == "@") {
+      schedule.file = rest.substr(1);
+      if (schedule.file.empty() || schedule.file.find('\0') != std::string::npos)
+        return malformed_schedule(*text, "no file is named");
+    } else if (const Status status = parse_steps(std::string(rest), schedule.steps); !status.ok()) {
+      return malformed_schedule(*text, status.detail());
+    }
+  } else if (kind == "replay") {
     if (rest.empty()) return malformed_schedule(*text, "no file is named");
     if (rest.find('\0') != std::string_view::npos)
       return malformed_schedule(*text, "the file's name has a zero in it");
@@ -60,6 +71,42 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
   return {};
 }
 
+Status parse_steps(const std::string& text, std::vector<Step>& out) {
+  std::vector<Step> steps;
+  std::string_view left = text;
+  while (!left.empty()) {
+    const std::size_t end = left.find_first_of(",\n");
+    const std::string_view whole = left.substr(0, end);
+    left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+    const std::string_view word = whole.substr(0, whole.find(' '));
+    if (whole.empty() || whole[0] == '#') continue;
+    const std::size_t colon = word.find(":s");
+    const std::size_t dot = word.find('.');
+    Step step;
+    if (colon == std::string_view::npos || dot == std::string_view::npos || dot < colon ||
+        !read(word.substr(0, colon), step.point) ||
+        !read(word.substr(colon + 2, dot - colon - 2), step.stream) ||
+        !read(word.substr(dot + 1), step.task) || step.point == 0 || step.stream == 0 ||
+        step.task == 0)
+      return Status(Code::invalid_value, quoted(word) + " is no step such as '3:s2.1'");
+    if (!steps.empty() && step.point < steps.back().point)
+      return Status(Code::invalid_value, quoted(word) + " comes after a step at a later point, " +
+                                             std::to_string(steps.back().point) +
+                                             "; points must not decrease");
+    steps.push_back(step);
+  }
+  out = std::move(steps);
+  return {};
+}
+
+std::string steps_text(const std::vector<Step>& steps) {
+  std::string text;
+  for (const Step& step : steps)
+    text += (text.empty() ? "" : ",") + std::to_string(step.point) + ":s" +
+            std::to_string(step.stream) + "." + std::to_string(step.task);
+  return text;
+}
+
 Status parse_patience(const std::optional<std::string>& text, int& out) {
   constexpr int kUsual = 20;
   constexpr int kMost = 86400;
@@ -79,6 +126,8 @@ std::string schedule_text(const Schedule& schedule) {
     case Schedule::Kind::pct:
       return "pct:" + std::to_string(schedule.seed) + ":" + std::to_string(schedule.depth);
     case Schedule::Kind::replay: return "replay:" + schedule.file;
+    case Schedule::Kind::steps:
+      return "steps:" + (schedule.file.empty() ? steps_text(schedule.steps) : "@" + schedule.file);
   }
   return "threads";
 }

@@ -4,11 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ember/base/export.h"
 #include "ember/base/status.h"
 
 namespace ember::inline v0::driver {
+
+/// One task that runs before the host goes on from a point. The host comes to a point whenever it
+/// has enqueued something, and whenever it waits.
+struct Step {
+  std::uint64_t point = 0;   ///< from 1
+  std::uint32_t stream = 0;  ///< the stream's number in the run, from 1
+  std::uint64_t task = 0;    ///< its number in the stream and in the run, from 1
+  friend bool operator==(const Step&, const Step&) = default;
+};
 
 struct Schedule {
   static constexpr int kMaxDepth = 64;
@@ -18,21 +28,32 @@ struct Schedule {
     random,   ///< any task that is ready, by the seed
     pct,      ///< by priorities from the seed, which change `depth` - 1 times
     replay,   ///< as in `file`, which is the log of an earlier run
+    steps,    ///< as late as can be, except for `steps`, or those in `file`
   };
   Kind kind = Kind::threads;
   std::uint64_t seed = 0;
   int depth = 0;
   std::string file;
+  std::vector<Step> steps;  ///< by point; done in their order
 
   /// Whether a seed decides, and nothing runs beside anything else.
   bool seeded() const noexcept { return kind != Kind::threads; }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH` or `replay:FILE`; nothing or an empty text is
-/// `threads`. Otherwise Code::invalid_value with a detail that names the variable, the value and
-/// what was expected, and `out` is untouched. Does not look for the file.
+/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH`, `replay:FILE`, `steps:LIST` or `steps:@FILE`;
+/// nothing or an empty text is `threads`. Otherwise Code::invalid_value with a detail that names
+/// the variable, the value and what was expected, and `out` is untouched. Does not look for the
+/// file.
 EMBER_API Status parse_schedule(const std::optional<std::string>& text, Schedule& out);
+
+/// Parses steps such as "3:s2.1,5:s1.1": before the host goes on from its third point, task 1 of
+/// stream 2 runs. Lines may stand for commas; what stands behind a space in one is a remark, and so
+/// is a line that begins with `#`. Points must not decrease. Otherwise Code::invalid_value with a
+/// detail that says what was expected.
+EMBER_API Status parse_steps(const std::string& text, std::vector<Step>& out);
+/// "3:s2.1,5:s1.1".
+EMBER_API std::string steps_text(const std::vector<Step>& steps);
 
 /// Parses EMBER_SIM_PATIENCE: seconds, 0 to 86400; nothing or an empty text is 20. The same error.
 EMBER_API Status parse_patience(const std::optional<std::string>& text, int& out);

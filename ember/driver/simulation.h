@@ -1,7 +1,9 @@
 // What simulated devices offer beside the seam: runs that a seed decides. Defined in driver/sim.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ember/base/status.h"
 #include "ember/driver/schedule.h"
@@ -15,6 +17,37 @@ namespace ember::inline v0::driver {
 /// Code::invalid_value for a file that cannot be replayed. A failed call has changed nothing.
 /// Thread-safe, but what other threads do meanwhile belongs to neither run.
 Status begin_simulated_run(const Schedule& schedule);
+
+/// What the present run calls a piece of work that was enqueued.
+struct Ticket {
+  std::uint64_t number = 0;  ///< in its stream's queue, from 1
+  // Where a seed decides:
+  std::uint32_t stream = 0;  ///< its stream's number in the run, from 1
+  std::uint64_t task = 0;    ///< its number among the stream's tasks of the run; 0: it is a wait
+  std::uint64_t point = 0;   ///< the host's point at which it was there
+};
+
+/// Of what the calling thread enqueued last on a simulated stream, which is forgotten: the next
+/// call gets zeros. Zeros for what a task enqueued.
+Ticket take_simulated_ticket() noexcept;
+
+/// A wait of the host's: at that point, for the work of a stream up to that number in its queue.
+struct HostWait {
+  std::uint64_t point = 0;
+  std::uint32_t stream = 0;
+  std::uint64_t number = 0;
+};
+
+/// How a run of kind `steps` goes.
+struct Progress {
+  std::uint64_t points = 0;    ///< to which the host has come
+  std::size_t unfollowed = 0;  ///< steps that could not be done when it was their turn, or are left
+  std::vector<HostWait> waits;  ///< in their order
+};
+/// Of the present run; nothing where its schedule is of another kind. Thread-safe.
+Progress simulated_progress();
+/// Its `points` alone.
+std::uint64_t simulated_points();
 
 /// The schedule of the present run; `threads` without simulated devices. Thread-safe.
 Schedule simulated_schedule();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ember/base/mutex.h"
+#include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -31,6 +32,7 @@ void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
     return;
   }
   detail::note_place();
+  (void)driver::take_simulated_ticket();  // of work that was enqueued before
   // A call within another one (an implementation that enqueues) is under the outer one's lock.
   if (stream == nullptr || detail::mark_enqueueing(true)) return;
   lock_ = lock_of(*stream);
@@ -41,6 +43,11 @@ void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
   activity.device = stream.device_index();
   activity.stream = stream.native();
   activity.stream_id = stream.stream_id();
+  const driver::Ticket ticket = driver::take_simulated_ticket();
+  activity.ticket = ticket.number;
+  activity.run_stream = ticket.stream;
+  activity.run_task = ticket.task;
+  activity.run_point = ticket.point;
   detail::record(activity);
 }
 

@@ -122,6 +122,15 @@ struct Activity {
   void (*release)(const nvtx::Attributes* annotation) noexcept = nullptr;
   /// Tells ranges of range_start apart; 0 for one that began while nobody watched.
   std::uint64_t range = 0;
+  /// Of work that was enqueued: its number in its stream's queue, from 1; 0 where the machine does
+  /// not say (real devices), and where nothing was enqueued (a copy of no bytes, the record of an
+  /// event without timing).
+  std::uint64_t ticket = 0;
+  /// In a run that a seed decides (docs/order.md): the task that it is there, such as s2.14, and
+  /// the host's point at which that was there. Zero for an enqueued wait.
+  std::uint32_t run_stream = 0;
+  std::uint64_t run_task = 0;
+  std::uint64_t run_point = 0;
 };
 
 /// The text of a kind: "kernel_launched".

@@ -37,6 +37,8 @@ void Decider::restart() {
   log_.clear();
   steps_ = 0;
   followed_ = 0;
+  points_ = 0;
+  steps_seen_ = steps_done_ = 0;
   in_a_row_ = 0;
   // Some bugs need a host that is far ahead, others one that is not.
   constexpr std::uint64_t kEagerness[] = {0, 1, 2, 4};
@@ -58,6 +60,7 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
     case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
     case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
     case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;
+    case Schedule::Kind::steps: chosen = pick_step(ready, host); break;
   }
   if (chosen != kHost) {
     decision.stream = ready[chosen].stream;
@@ -76,6 +79,20 @@ std::size_t Decider::pick_random(std::size_t ready, bool host) {
   if (ready == 0) return kHost;
   if (host && numbers_.below(8) >= eagerness_) return kHost;
   return ready == 1 ? 0 : numbers_.below(ready);
+}
+
+// Steps that cannot be done are passed over, so that any part of a list is a schedule, too.
+std::size_t Decider::pick_step(std::span<const Ready> ready, bool host) {
+  const auto& steps = schedule_.steps;
+  while (steps_seen_ < steps.size() && steps[steps_seen_].point <= points_) {
+    const Step& step = steps[steps_seen_++];
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      if (ready[i].stream != step.stream || ready[i].task != step.task) continue;
+      ++steps_done_;
+      return i;
+    }
+  }
+  return host ? kHost : 0;
 }
 
 std::uint64_t& Decider::priority_of(std::uint32_t chain) {

@@ -53,6 +53,15 @@ class EMBER_TEST_API Decider {
   /// text shows what was expected and what was found.
   Status choose(At at, std::span<const Ready> ready, bool host, std::size_t& out);
 
+  /// The host has come to its next point. What a schedule of kind steps names for this one, or for
+  /// earlier ones, runs before the host goes on, as far as it is ready.
+  void come_to_point() noexcept { ++points_; }
+  std::uint64_t points() const noexcept { return points_; }
+  /// Steps that were passed over, since they were not ready, or are left.
+  std::size_t unfollowed() const noexcept {
+    return schedule_.kind == Schedule::Kind::steps ? schedule_.steps.size() - steps_done_ : 0;
+  }
+
   /// From here on the log is not what a seed decides alone.
   void note_threads() { log_.push_back({.at = At::note}); }
 
@@ -69,6 +78,7 @@ class EMBER_TEST_API Decider {
   std::size_t pick_random(std::size_t ready, bool host);
   std::size_t pick_by_priority(std::span<const Ready> ready, bool host);
   std::uint64_t& priority_of(std::uint32_t chain);
+  std::size_t pick_step(std::span<const Ready> ready, bool host);
   Status follow(const Decision& found, std::span<const Ready> ready, std::size_t& out);
   std::string remark() const;
 
@@ -83,6 +93,10 @@ class EMBER_TEST_API Decider {
   std::vector<std::uint64_t> changes_;     // pct: steps, ascending
   std::uint64_t in_a_row_ = 0;             // pct: steps since the host last went on
   std::uint64_t expected_steps_ = 1000;    // pct: before the first run has shown how many there are
+
+  std::uint64_t points_ = 0;    // of the host's
+  std::size_t steps_seen_ = 0;  // steps: whose turn has come
+  std::size_t steps_done_ = 0;  // steps: of these, those that ran
 
   std::optional<Recording> recording_;
   std::size_t followed_ = 0;  // decisions of it

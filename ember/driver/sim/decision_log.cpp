@@ -147,25 +147,49 @@ Status parse_log(std::string_view text, Recording& out) {
   return {};
 }
 
-Status read_log(const std::string& file, Recording& out) {
-  const auto failed = [&](const std::string& why) {
-    return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='replay:" + file + "': " + why);
-  };
+namespace {
+
+/// The whole of a file that a schedule names; the detail says only what is wrong with it.
+Status read_text(const std::string& file, std::string& out) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rbe"),
                                                                &std::fclose);
-  if (!opened) return failed(std::string("cannot be opened: ") + std::strerror(errno));
+  if (!opened)
+    return Status(Code::invalid_value, std::string("cannot be opened: ") + std::strerror(errno));
   std::string text;
   char buffer[1 << 16];
   std::size_t got = 0;
   while ((got = std::fread(buffer, 1, sizeof buffer, opened.get())) != 0) {
     text.append(buffer, got);
-    if (text.size() > kMaxFile) return failed("is larger than 1 GiB, expected a schedule log");
+    if (text.size() > kMaxFile)
+      return Status(Code::invalid_value, "is larger than 1 GiB, expected a schedule log");
   }
   if (std::ferror(opened.get()) != 0)
-    return failed(std::string("cannot be read: ") + std::strerror(errno));
+    return Status(Code::invalid_value, std::string("cannot be read: ") + std::strerror(errno));
+  out = std::move(text);
+  return {};
+}
+
+}  // namespace
+
+Status read_log(const std::string& file, Recording& out) {
+  const auto failed = [&](const std::string& why) {
+    return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='replay:" + file + "': " + why);
+  };
+  std::string text;
+  if (const Status status = read_text(file, text); !status.ok()) return failed(status.detail());
   if (const Status status = parse_log(text, out); !status.ok())
     return failed("is no schedule log: " + status.detail());
   return {};
+}
+
+Status open_steps(Schedule& schedule) {
+  if (schedule.kind != Schedule::Kind::steps || schedule.file.empty()) return {};
+  std::string text;
+  Status status = read_text(schedule.file, text);
+  if (status.ok()) status = parse_steps(text, schedule.steps);
+  if (status.ok()) return {};
+  return Status(Code::invalid_value,
+                "EMBER_SIM_SCHEDULE='steps:@" + schedule.file + "': " + status.detail());
 }
 
 Status open_recording(Schedule& schedule, std::optional<Recording>& out) {

@@ -65,5 +65,8 @@ Status read_log(const std::string& file, Recording& out);
 /// The same for what a schedule of kind replay names, which gets the seed of the run that was
 /// recorded; nothing for others.
 Status open_recording(Schedule& schedule, std::optional<Recording>& out);
+/// Reads the steps of a schedule that names a file of them; nothing for others. The detail names
+/// the file.
+Status open_steps(Schedule& schedule);
 
 }  // namespace ember::inline v0::driver::sim

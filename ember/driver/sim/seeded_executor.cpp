@@ -62,15 +62,21 @@ class SeededExecutor::Runner final : public Executor::Runner {
       executor_.settle(*this);
       executor_.settle_blocked();
     }
+    Ticket mine = this_ticket();
+    mine.stream = number;
+    if (mine.task != 0) mine.task -= ran_before;
+    mine.point = executor_.decider_.points() + 1;
     executor_.reach(At::submit);
+    this_ticket() = mine;  // tasks may have submitted others
   }
 
   Stream& stream;
   State state = State::idle;
-  std::uint64_t done = 0;    // tasks, ever
-  std::uint64_t run = 0;     // in which it was numbered
-  std::uint32_t number = 0;  // in that run
-  std::uint64_t ran = 0;     // tasks of that run that were chosen
+  std::uint64_t done = 0;        // tasks, ever
+  std::uint64_t run = 0;         // in which it was numbered
+  std::uint32_t number = 0;      // in that run
+  std::uint64_t ran = 0;         // tasks of that run that were chosen
+  std::uint64_t ran_before = 0;  // tasks of earlier runs
 
   // What the host may know of the progress, and what it was told though it could have known better.
   std::uint64_t known = 0;
@@ -112,7 +118,7 @@ void SeededExecutor::enrol(Runner& runner) {
   if (runner.run == run_) return;
   runner.run = run_;
   runner.number = ++numbered_;
-  runner.ran = 0;
+  runner.ran_before += std::exchange(runner.ran, 0);
 }
 
 void SeededExecutor::watch_threads() {
@@ -186,6 +192,12 @@ void SeededExecutor::settle_blocked() {
 void SeededExecutor::reach(At at) {
   if (on_worker() || busy_) return;
   watch_threads();
+  decider_.come_to_point();
+  overtake(at);
+}
+
+void SeededExecutor::overtake(At at) {
+  asked_ = 0;
   while (step(at, true)) {
   }
 }
@@ -215,6 +227,7 @@ void SeededExecutor::run(Runner& runner) {
   watchdog_.begin(task.kernel.name.c_str(), device, runner.number, runner.ran);
   bool faulted = false;
   mutex_.unlock();  // the task may submit others
+  const Ticket of_the_host = this_ticket();
   {
     const OnWorker here;
     machine_.running.fetch_add(1);
@@ -230,6 +243,7 @@ void SeededExecutor::run(Runner& runner) {
     task.kernel.context = {};
     machine_.running.fetch_sub(1);
   }
+  this_ticket() = of_the_host;
   mutex_.lock();
   watchdog_.end();
   busy_ = false;
@@ -247,12 +261,18 @@ void SeededExecutor::run(Runner& runner) {
 
 Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
   const MutexLock lock(mutex_);
-  if (point.reached()) {
-    learn();
-    return Timeline::Waited::reached;
+  // A place of its own where steps are named by places; not if the work is of an earlier run.
+  const auto found = runners_.find(point.timeline);
+  const bool is_point = decider_.schedule().kind == Schedule::Kind::steps && !busy_ &&
+                        found != runners_.end() && found->second->run == run_;
+  if (is_point) {
+    decider_.come_to_point();
+    waits_.push_back({decider_.points(), found->second->number, point.value});
   }
-  watch_threads();
-  clock_ += kCallTime;
+  if (!point.reached()) {
+    watch_threads();
+    clock_ += kCallTime;
+  }
   Clock::time_point ask = Clock::now() + kAskEvery;
   while (!point.reached()) {
     if (machine_.exit.refuses()) return Timeline::Waited::exiting;
@@ -269,6 +289,8 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
     ask = Clock::now() + kAskEvery;
   }
   learn();
+  // What has become ready by then may run before the host does anything.
+  if (is_point && !busy_) overtake(At::wait);
   return Timeline::Waited::reached;
 }
 
@@ -290,6 +312,10 @@ bool SeededExecutor::query(const Point& point) {
     return true;
   }
   runner.denied = std::max(runner.denied, point.value);
+  // Allocators ask as well, and must not disturb a schedule of steps; so there a host waits in its
+  // own way only if it asks many times and does nothing else.
+  constexpr int kPatient = 16;
+  if (decider_.schedule().kind == Schedule::Kind::steps && ++asked_ < kPatient) return false;
   if (!busy_) (void)step(At::query, false);
   return false;
 }
@@ -306,6 +332,8 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
   decider_.begin(schedule, std::move(recording));
   ++run_;
   numbered_ = 0;
+  waits_.clear();
+  asked_ = 0;
   clock_ = 0;
   learn();
   fault_shown_ = false;
@@ -317,6 +345,12 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
 Schedule SeededExecutor::schedule() {
   const MutexLock lock(mutex_);
   return decider_.schedule();
+}
+
+Progress SeededExecutor::progress() {
+  const MutexLock lock(mutex_);
+  if (decider_.schedule().kind != Schedule::Kind::steps) return {};
+  return {decider_.points(), decider_.unfollowed(), waits_};
 }
 
 std::string SeededExecutor::log() {

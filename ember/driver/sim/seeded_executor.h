@@ -23,6 +23,7 @@
 #include "ember/driver/sim/executor.h"
 #include "ember/driver/sim/machine.h"
 #include "ember/driver/sim/watchdog.h"
+#include "ember/driver/simulation.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -51,6 +52,11 @@ class SeededExecutor final : public Executor {
   void begin_run(const Schedule& schedule, std::optional<Recording> recording);
   Schedule schedule();
   std::string log();
+  Progress progress();
+  std::uint64_t points() {
+    const MutexLock lock(mutex_);
+    return decider_.points();
+  }
   /// See Decider::left().
   std::size_t left() {
     const MutexLock lock(mutex_);
@@ -68,6 +74,8 @@ class SeededExecutor final : public Executor {
   Timeline::Waited wait_until(const Point& point, bool interruptible);
   /// The calling thread has come to a point at which it may be overtaken.
   void reach(At at) EMBER_REQUIRES(mutex_);
+  /// What runs before the host goes on from where it is.
+  void overtake(At at) EMBER_REQUIRES(mutex_);
   /// Decides, and does it: false where the host goes on.
   bool step(At at, bool host) EMBER_REQUIRES(mutex_);
   void run(Runner& runner) EMBER_REQUIRES(mutex_);
@@ -94,7 +102,9 @@ class SeededExecutor final : public Executor {
 
   Decider decider_ EMBER_GUARDED_BY(mutex_);
   std::uint64_t run_ EMBER_GUARDED_BY(mutex_) = 1;
-  std::uint32_t numbered_ EMBER_GUARDED_BY(mutex_) = 0;  // streams of the run
+  std::uint32_t numbered_ EMBER_GUARDED_BY(mutex_) = 0;   // streams of the run
+  std::vector<HostWait> waits_ EMBER_GUARDED_BY(mutex_);  // kept for schedules of kind steps
+  int asked_ EMBER_GUARDED_BY(mutex_) = 0;  // queries since the host last came to a point
   std::uint64_t learned_ EMBER_GUARDED_BY(mutex_) = 0;
   bool fault_shown_ EMBER_GUARDED_BY(mutex_) = false;
   std::thread::id host_ EMBER_GUARDED_BY(mutex_);

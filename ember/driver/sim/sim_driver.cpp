@@ -63,6 +63,7 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   }
   EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
   EMBER_TRY(sim::open_recording(run.schedule, run.recording));
+  EMBER_TRY(sim::open_steps(run.schedule));
   sim::SharedMachine* shared = nullptr;
   if (SimulatedSpec place = spec; !spec.machine.empty())
     EMBER_TRY(sim::join_machine(place, shared));
@@ -94,6 +95,16 @@ std::string simulated_log() {
 std::string simulated_replay_line() {
   sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
   return seeded != nullptr ? seeded->replay_line() : std::string();
+}
+
+Progress simulated_progress() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->progress() : Progress();
+}
+
+std::uint64_t simulated_points() {
+  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return seeded != nullptr ? seeded->points() : 0;
 }
 
 bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
@@ -180,6 +191,10 @@ void SimDriver::stop() noexcept {
   if (const std::size_t left = seeded_ != nullptr ? seeded_->left() : 0; left != 0)
     std::fprintf(stderr, "ember: the process ends %zu decisions before what it replays did\n",
                  left);
+  if (const std::size_t passed = seeded_ != nullptr ? seeded_->progress().unfollowed : 0;
+      passed != 0)
+    std::fprintf(stderr, "ember: %zu steps of %s were not ready when it was their turn\n", passed,
+                 seeded_->replay_line().c_str());
   // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
   for (int i = 0; i < device_count(); ++i)
     if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
@@ -199,6 +214,7 @@ Status SimDriver::begin_run(const Schedule& schedule) noexcept {
   Schedule next = schedule;
   std::optional<Recording> recording;
   EMBER_TRY(open_recording(next, recording));
+  EMBER_TRY(open_steps(next));
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
   seeded_->begin_run(next, std::move(recording));
   return {};

@@ -1,6 +1,7 @@
 #include "ember/driver/sim/stream.h"
 
 #include <string>
+#include <utility>
 
 namespace ember::inline v0::driver::sim {
 namespace {
@@ -8,7 +9,11 @@ namespace {
 /// Whether the thread runs tasks.
 thread_local constinit bool is_worker = false;
 
+thread_local constinit Ticket last_ticket;
+
 }  // namespace
+
+Ticket& this_ticket() noexcept { return last_ticket; }
 
 bool on_worker() noexcept { return is_worker; }
 
@@ -44,9 +49,17 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.kernel = kernel;
     task.peer = peer;
     done = {&timeline_, queue_.publish(), now};
+    if (kind != Task::Kind::wait) ++runnable_;
+    last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};
   }
   if (runner_->listening()) runner_->submitted();
   return {};
 }
 
 }  // namespace ember::inline v0::driver::sim
+
+namespace ember::inline v0::driver {
+
+Ticket take_simulated_ticket() noexcept { return std::exchange(sim::this_ticket(), {}); }
+
+}  // namespace ember::inline v0::driver

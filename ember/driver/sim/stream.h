@@ -12,6 +12,7 @@
 #include "ember/driver/sim/machine.h"
 #include "ember/driver/sim/task_queue.h"
 #include "ember/driver/sim/timeline.h"
+#include "ember/driver/simulation.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -75,6 +76,11 @@ class Stream {
   Mutex producers_;
   TaskQueue queue_;
   bool started_ EMBER_GUARDED_BY(producers_) = false;
+  std::uint64_t runnable_ EMBER_GUARDED_BY(producers_) = 0;  // tasks that are no waits
 };
+
+/// What the calling thread has submitted last. `task` counts all that the stream ever had; where a
+/// seed decides, the executor makes it the run's.
+Ticket& this_ticket() noexcept;
 
 }  // namespace ember::inline v0::driver::sim

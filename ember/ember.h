@@ -4,6 +4,7 @@
 #include "ember/base/team.h"
 #include "ember/comm/comm.h"
 #include "ember/cuda.h"
+#include "ember/explore/explore.h"
 #include "ember/fft/fft.h"
 #include "ember/fft/plan_cache_control.h"
 #include "ember/fft/stft.h"

@@ -1,6 +1,8 @@
 // What simulated devices offer beside the seam: runs that a seed decides. Defined in driver/sim.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,11 +40,22 @@ struct HostWait {
   std::uint64_t number = 0;
 };
 
+/// What a copy wrote to memory of the host.
+struct HostCopy {
+  std::uint32_t stream = 0;  ///< the task, as in Step
+  std::uint64_t task = 0;
+  std::size_t bytes = 0;
+  std::uint64_t sum = 0;               ///< of all of them
+  std::array<std::uint8_t, 16> first;  ///< the first ones
+};
+
 /// How a run of kind `steps` goes.
 struct Progress {
   std::uint64_t points = 0;    ///< to which the host has come
   std::size_t unfollowed = 0;  ///< steps that could not be done when it was their turn, or are left
-  std::vector<HostWait> waits;  ///< in their order
+  std::vector<HostWait> waits;   ///< in their order
+  std::vector<Step> ran;         ///< all tasks, in theirs: as steps they make the same run
+  std::vector<HostCopy> copies;  ///< by stream and task
 };
 /// Of the present run; nothing where its schedule is of another kind. Thread-safe.
 Progress simulated_progress();

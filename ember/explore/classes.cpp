@@ -93,6 +93,8 @@ bool Classes::next(Orientation& out) {
   return true;
 }
 
+void Classes::leave_out(const Orientation& orientation) { given_.insert(key_of(orientation)); }
+
 bool Classes::can_turn(std::size_t pair) const {
   return !ordered_[ends_[pair].first].has(ends_[pair].second);
 }

@@ -56,6 +56,8 @@ class Classes {
   /// were recorded. next() leaves it out from then on. False if the pair cannot be turned, or the
   /// class was given before.
   bool turned(std::size_t pair, Orientation& out);
+  /// That class is not given.
+  void leave_out(const Orientation& orientation);
   /// Whether some class has that pair turned.
   bool can_turn(std::size_t pair) const;
 
@@ -84,7 +86,7 @@ class Classes {
   std::vector<Edge> pairs_;                      // of events
   std::vector<Edge> ends_;                       // the same, as numbers of ends
   Closure ordered_;                              // by `order` alone
-  std::unordered_set<std::string> given_;        // by turned()
+  std::unordered_set<std::string> given_;        // or left out
   bool begun_ = false;
   Closure now_;
   Orientation orientation_;

@@ -39,8 +39,10 @@ bool any_allocator(const Function& function) {
   return false;
 }
 
-/// The allocator whose counters are asked for; null if nothing has been counted yet.
-DeviceAllocator* counted(const DeviceArg& device) {
+/// The allocator whose counters are asked for by a function of that name; null if nothing has been
+/// counted yet.
+DeviceAllocator* counted(const DeviceArg& device, const char* asked) {
+  if (asked != nullptr) tell_figure_asked(asked);
   if (driver_if_made() == nullptr) return nullptr;
   return memory::allocator_if_made(device.existing());
 }
@@ -150,6 +152,7 @@ void empty_cache() {
 }
 
 std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device) {
+  tell_figure_asked("mem_get_info");
   driver::MemoryInfo info;
   check(active_driver().memory_info(device.existing(), info));
   return {info.free, info.total};
@@ -175,31 +178,31 @@ const char* get_allocator_backend() noexcept { return "native"; }
 // ---- Counters
 
 std::size_t memory_allocated(DeviceArg device) {
-  DeviceAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device, "memory_allocated");
   return allocator != nullptr ? static_cast<std::size_t>(allocator->allocated()) : 0;
 }
 
 std::size_t max_memory_allocated(DeviceArg device) {
-  DeviceAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device, "max_memory_allocated");
   return allocator != nullptr ? static_cast<std::size_t>(allocator->max_allocated()) : 0;
 }
 
 std::size_t memory_reserved(DeviceArg device) {
-  DeviceAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device, "memory_reserved");
   return allocator != nullptr ? static_cast<std::size_t>(allocator->reserved()) : 0;
 }
 
 std::size_t max_memory_reserved(DeviceArg device) {
-  DeviceAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device, "max_memory_reserved");
   return allocator != nullptr ? static_cast<std::size_t>(allocator->max_reserved()) : 0;
 }
 
 void reset_peak_memory_stats(DeviceArg device) {
-  if (DeviceAllocator* allocator = counted(device)) allocator->reset_peaks();
+  if (DeviceAllocator* allocator = counted(device, nullptr)) allocator->reset_peaks();
 }
 
 MemoryCounters memory_counters(DeviceArg device) {
-  DeviceAllocator* allocator = counted(device);
+  DeviceAllocator* allocator = counted(device, "memory_counters");
   return allocator != nullptr ? allocator->counters() : MemoryCounters();
 }
 

@@ -142,6 +142,7 @@ double Event::elapsed_time(const Event& end) const {
     throw ValueError("Both events must be created with argument 'enable_timing=True'.");
   if (!recorded_ || !end.recorded_)
     throw ValueError("Both events must be recorded before calculating elapsed time.");
+  tell_figure_asked("elapsed_time");
   float milliseconds = 0;
   const Status status = active_driver().event_elapsed(handle_, end.handle_, milliseconds);
   if (status.code() == Code::not_ready)

@@ -278,6 +278,7 @@ const char* activity_name(Activity::Kind kind) noexcept {
     case Kind::range_popped: return "range_popped";
     case Kind::range_started: return "range_started";
     case Kind::range_ended: return "range_ended";
+    case Kind::figure_asked: return "figure_asked";
   }
   return "unknown";
 }

@@ -93,6 +93,8 @@ struct Activity {
     range_popped,            ///< domain: the innermost range of the calling thread there
     range_started,           ///< domain, annotation, range
     range_ended,             ///< domain, range; on any thread
+    /// name: the program asked for a figure that depends on time, or on what else goes on
+    figure_asked,
   };
 
   Kind kind = Kind::initialized;
@@ -208,6 +210,12 @@ inline bool observed() noexcept { return detail::observers.load(std::memory_orde
 inline void notify(const Activity& activity) noexcept {
   if (observed()) [[unlikely]]
     detail::notify_slow(activity);
+}
+
+/// Reports that the program asked for a figure that another run may answer otherwise; `name` is the
+/// function's, a literal.
+inline void tell_figure_asked(const char* name) noexcept {
+  notify({.kind = Activity::Kind::figure_asked, .name = name});
 }
 
 /// The host reads, or writes, memory that work on devices may use: what the library cannot see,

@@ -7,6 +7,7 @@
 #include "ember/base/error.h"
 #include "ember/driver/driver.h"
 #include "ember/driver/open.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -57,6 +58,7 @@ void require(const Status& status) {
 }
 
 int read(DeviceArg device, Sensor sensor) {
+  tell_figure_asked("a sensor of the device");
   int value = 0;
   require(ask_sensor(device, sensor, value));
   return value;

@@ -80,6 +80,7 @@ void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
   Stream& stream = enqueue_on(activity);
   const Epoch epoch{stream.actor, stream.known.by_waits.of(stream.actor) + 1};
   stream.known.by_waits.raise(epoch.actor, epoch.number);
+  placed_ = {serial_, epoch, epoch, &stream.known.by_waits};
   if (!activity.accesses_known) {
     ++unchecked_;
     return;
@@ -95,6 +96,7 @@ void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
       as.epoch = {host.actor, host.known.by_waits.of(host.actor) + 1};
       host.known.by_waits.raise(as.epoch.actor, as.epoch.number);
       ++host.version;
+      placed_.source = as.epoch;
     }
     access(each, static_cast<int>(i), made, stream.known, as, out);
   }
@@ -106,6 +108,7 @@ void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
   const Epoch epoch{host.actor, host.known.by_waits.of(host.actor) + 1};
   host.known.by_waits.raise(epoch.actor, epoch.number);
   ++host.version;
+  placed_ = {serial_, epoch, epoch, &host.known.by_waits};
   const Operation made = operation(activity, true, epoch);
   for (std::size_t i = 0; i < activity.accesses.size(); ++i)
     access(activity.accesses[i], static_cast<int>(i), made, host.known, made, out);

@@ -45,6 +45,16 @@ class Engine {
   std::uint64_t checked() const noexcept { return serial_ - unchecked_; }
   std::uint64_t unchecked() const noexcept { return unchecked_; }
   std::uint64_t exposed() const noexcept { return exposed_; }
+  /// The work or the host's access that was observed last. Valid until the next is observed.
+  struct Placed {
+    std::uint64_t serial = 0;       ///< counts them, from 1
+    Epoch epoch;                    ///< its own
+    Epoch source;                   ///< of what a copy reads of ordinary memory: the host's
+    const Clock* before = nullptr;  ///< itself, and all that comes before it by waits
+  };
+  const Placed& placed() const noexcept { return placed_; }
+  /// What the thread knows to be over.
+  const Clock& host_knows(std::uint32_t thread) { return host_of(thread).known.by_waits; }
   /// Accesses that are kept, for tests of how memory is bounded: about.
   std::size_t entries() const noexcept { return entries_; }
   /// Serial numbers of the operations whose accesses are kept, so that they may be named again.
@@ -98,6 +108,7 @@ class Engine {
   std::map<const void*, Event> events_;
   std::map<std::uint32_t, Wait> waits_;
   Shadow shadow_;
+  Placed placed_;
   std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
   std::size_t entries_ = 0, prune_at_ = 256;
 };

@@ -129,8 +129,9 @@ TEST(Shrink, KeepsWhatMattersAndNothingElse) {
       steps,
       [&](const std::vector<int>& some) {
         ++asked;
-        return std::count_if(some.begin(), some.end(),
-                             [](int step) { return step == 17 || step == 500 || step == 999; }) == 3;
+        return std::count_if(some.begin(), some.end(), [](int step) {
+                 return step == 17 || step == 500 || step == 999;
+               }) == 3;
       },
       kNever);
   EXPECT_EQ(made, (std::vector<int>{17, 500, 999}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "ember/base/embedding.h"
@@ -45,6 +46,27 @@ std::int64_t duration(const Task& task) noexcept {
     case Task::Kind::word_wait: break;
   }
   return 0;
+}
+
+/// What the copy has written, if that is memory of the host.
+std::optional<HostCopy> written_to_host(const Machine& machine, const Task& task) {
+  if (task.kind != Task::Kind::copy) return {};
+  const auto& args = task.params.as<CopyArgs>();
+  if (machine.arena.owner(args.target) >= 0) return {};
+  HostCopy made{.bytes = args.bytes, .first = {}};
+  const auto* const bytes = static_cast<const std::uint8_t*>(args.target);
+  std::uint64_t sum = 14695981039346656037U;  // FNV-1a, word by word, and what is left by bytes
+  std::size_t at = 0;
+  for (; at + sizeof sum <= args.bytes; at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, sizeof word);
+    sum = (sum ^ word) * 1099511628211U;
+    sum ^= sum >> 29;
+  }
+  for (; at < args.bytes; ++at) sum = (sum ^ bytes[at]) * 1099511628211U;
+  made.sum = sum;
+  std::memcpy(made.first.data(), bytes, std::min(args.bytes, made.first.size()));
+  return made;
 }
 
 }  // namespace
@@ -220,6 +242,9 @@ void SeededExecutor::run(Runner& runner) {
   ready_.erase(at);
   runner.state = State::running;
   ++runner.ran;
+  const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
+  if (keeps) ran_.push_back({decider_.points(), runner.number, runner.ran});
+  std::optional<HostCopy> copy;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
   clock_ += duration(task);
@@ -239,6 +264,8 @@ void SeededExecutor::run(Runner& runner) {
                !status.ok()) {
       fail(machine_, runner.stream, task, status);
       faulted = true;
+    } else if (keeps) {
+      copy = written_to_host(machine_, task);
     }
     task.kernel.context = {};
     machine_.running.fetch_sub(1);
@@ -246,6 +273,11 @@ void SeededExecutor::run(Runner& runner) {
   this_ticket() = of_the_host;
   mutex_.lock();
   watchdog_.end();
+  if (copy) {
+    copy->stream = runner.number;
+    copy->task = runner.ran;
+    copies_.push_back(*copy);
+  }
   busy_ = false;
   runner.advance(learned_);
   if (task.kind == Task::Kind::host_function) learn();  // it may have told the host
@@ -333,6 +365,8 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
   ++run_;
   numbered_ = 0;
   waits_.clear();
+  ran_.clear();
+  copies_.clear();
   asked_ = 0;
   clock_ = 0;
   learn();
@@ -350,7 +384,12 @@ Schedule SeededExecutor::schedule() {
 Progress SeededExecutor::progress() {
   const MutexLock lock(mutex_);
   if (decider_.schedule().kind != Schedule::Kind::steps) return {};
-  return {decider_.points(), decider_.unfollowed(), waits_};
+  Progress progress{decider_.points(), decider_.unfollowed(), waits_, ran_, copies_};
+  std::sort(progress.copies.begin(), progress.copies.end(),
+            [](const HostCopy& a, const HostCopy& b) {
+              return a.stream != b.stream ? a.stream < b.stream : a.task < b.task;
+            });
+  return progress;
 }
 
 std::string SeededExecutor::log() {

@@ -1,0 +1,131 @@
+// What one run of a program did, and what must come before what: from what observers see.
+//
+// There are two orders. What is promised is the sanitizer's (Note [What orders what] in
+// sanitizer/engine.h): accesses that it does not order are a conflict. What is kept is what
+// simulated devices never do otherwise, such as that they end a copy to ordinary memory before the
+// call returns: it says which orders can be run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ember/driver/simulation.h"
+#include "ember/explore/classes.h"
+#include "ember/runtime/observer.h"
+#include "ember/sanitizer/engine.h"
+
+namespace ember::inline v0::explore {
+
+/// Two accesses of the same bytes, one of them a write, which nothing orders.
+struct Unordered {
+  Edge events;  ///< of the graph
+  cuda::sanitizer::Conflict conflict;
+};
+
+/// The events of a run are what its host did between two points (the first `segments` ones), and
+/// its tasks.
+struct Graph {
+  std::size_t segments = 0;
+  std::vector<driver::Step>
+      tasks;                     ///< with the point at which each was there; event `segments` + i
+  std::vector<Edge> order;       ///< what is kept
+  std::vector<Unordered> pairs;  ///< each two events once
+
+  std::size_t events() const noexcept { return segments + tasks.size(); }
+  /// How each pair came in a run.
+  Orientation seen_in(const std::vector<driver::Step>& ran) const;
+  /// What makes a run of simulated devices follow an order of all events.
+  std::vector<driver::Step> steps(const std::vector<std::size_t>& line) const;
+};
+
+/// What happened, without what may be another one in each run: equal for runs that do the same.
+std::uint64_t fingerprint(const cuda::Activity& activity) noexcept;
+
+/// Keeps what happens from add_observer() to remove_observer(), on simulated devices in a run of
+/// kind `steps`.
+class Recorder final : public cuda::Observer {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() override { cuda::remove_observer(*this); }
+
+  bool wants_stacks() const noexcept override { return true; }
+  void notice(const cuda::Activity& activity) noexcept override;
+
+  // After it was removed:
+
+  /// `points`: how many there were when the program ended; `progress`: when all work was done.
+  Graph graph(std::uint64_t points, const driver::Progress& progress);
+  /// Why one run proves nothing, however its accesses are ordered: "(a) ...", each once.
+  const std::vector<std::string>& reasons() const noexcept { return reasons_; }
+  /// Work on memory that is free.
+  const std::vector<cuda::sanitizer::Conflict>& after_free() const noexcept { return after_free_; }
+  const std::vector<std::uint64_t>& fingerprints() const noexcept { return fingerprints_; }
+  std::uint64_t operations() const noexcept { return operations_.size(); }
+
+ private:
+  /// An event before all are known: stream 0 is the host, and its task the point it had come to.
+  using Name = std::pair<std::uint32_t, std::uint64_t>;
+  struct Task {
+    driver::Step step;
+    std::vector<std::size_t> before;  // tasks
+  };
+  struct Stream {
+    std::vector<std::size_t> pending;  // tasks: what its next one comes after
+    std::uint64_t tasks = 0;
+    /// By number in the queue: what is done when that is.
+    std::map<std::uint64_t, std::vector<std::size_t>> held;
+  };
+  struct Past {
+    cuda::sanitizer::Bytes bytes;
+    cuda::sanitizer::Epoch epoch;
+    bool writes = false;
+    int argument = 0;
+    std::size_t operation = 0;
+  };
+  struct Allocation {
+    std::size_t span = 0, bytes = 0;
+    std::uint64_t stack = 0;
+    bool untouched = false;  // made in the run, by nobody who has written it
+    std::vector<Past> past;
+    std::map<std::uintptr_t, std::uintptr_t> written;  // ranges, first to last
+  };
+
+  void because(std::string reason);
+  void look_for_reasons(const cuda::Activity& activity);
+  Stream& stream_of(const cuda::Activity& activity);
+  void enqueue(const cuda::Activity& activity);
+  void operate(const cuda::Activity& activity);
+  void access(const cuda::Access& access, int argument);
+  void begin_allocation(const cuda::Activity& activity, bool untouched);
+  Allocation& allocation_at(std::uintptr_t address, std::uintptr_t& first);
+  void pair(std::size_t first, std::size_t second, cuda::sanitizer::Conflict conflict);
+  void forget_known(std::uint32_t thread);
+
+  cuda::sanitizer::Engine engine_;
+  std::vector<cuda::sanitizer::Conflict> found_, after_free_;
+  std::vector<std::string> reasons_;
+  std::vector<std::uint64_t> fingerprints_;
+  std::uint32_t thread_ = 0;
+
+  std::map<std::pair<int, const void*>, Stream> streams_;
+  std::map<std::uint32_t, Stream*> by_number_;  // in the run
+  std::map<const void*, std::vector<std::size_t>> events_;
+  std::vector<Task> tasks_;
+  std::map<Name, std::size_t> task_numbers_;
+
+  std::vector<std::pair<cuda::sanitizer::Operation, Name>> operations_;  // by serial number
+  std::map<std::uintptr_t, Allocation> allocations_;
+  Allocation rest_;  // memory whose allocation was not seen
+  std::size_t kept_ = 0, forget_at_ = 256;
+  std::set<std::pair<Name, Name>> known_pairs_;
+  std::vector<std::pair<std::pair<Name, Name>, cuda::sanitizer::Conflict>> pairs_;
+};
+
+}  // namespace ember::inline v0::explore

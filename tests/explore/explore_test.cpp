@@ -1,0 +1,433 @@
+// What is proved of programs, and what running their orders shows.
+#include "ember/explore/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/explore/programs.h"
+#include "tests/support/devices.h"
+
+namespace ember {
+namespace {
+
+using cuda::Event;
+using sim::Exploration;
+using sim::Verdict;
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+bool has_reason(const Exploration& made, const std::string& text) {
+  for (const std::string& reason : made.reasons)
+    if (reason.find(text) != std::string::npos) return true;
+  return false;
+}
+
+// ---- Verdicts
+
+TEST(Explore, ProvesFromOneRunWhatIsOrdered) {
+  int runs = 0;
+  const Exploration made = sim::explore([&] {
+    ++runs;
+    add_and_multiply(true);
+  });
+  EXPECT_EQ(made.verdict, Verdict::proved) << made.str();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(made.runs, 1U);
+  EXPECT_EQ(made.pairs, 0U);
+  EXPECT_TRUE(made.clean());
+  EXPECT_TRUE(made.complete);
+}
+
+TEST(Explore, ShowsTheShortestTwoSchedulesThatDiffer) {
+  const Exploration made = sim::explore([] { add_and_multiply(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_EQ(made.pairs, 1U);
+  EXPECT_EQ(made.first, "steps:");
+  // 42 without steps. Before the host goes on from some point, the product comes before the sum.
+  EXPECT_NE(made.difference.find("2a 00 00 00 and 0c 00 00 00"), std::string::npos) << made.str();
+  ASSERT_EQ(made.deciding.size(), 1U);
+  EXPECT_NE(made.deciding[0].find("multiply"), std::string::npos) << made.deciding[0];
+  EXPECT_NE(made.deciding[0].find("add"), std::string::npos) << made.deciding[0];
+  EXPECT_NE(made.deciding[0].find("What would have ordered them: a wait of stream"),
+            std::string::npos);
+  EXPECT_EQ(made.races.size(), 1U);
+}
+
+/// What the program copies to the host under a schedule.
+std::uint32_t value_under(const std::string& schedule, bool fixed) {
+  sim::begin_run(schedule);
+  const Stream adds(0), multiplies(0);
+  const Word word(adds);
+  set(adds, word.at(), 1);
+  multiplies.wait_stream(adds);
+  add(adds, word.at(), 5);
+  if (fixed) multiplies.wait_stream(adds);
+  multiply(multiplies, word.at(), 7);
+  adds.wait_stream(multiplies);
+  std::uint32_t value = 0;
+  cuda::copy(&value, word.at(), sizeof value, adds);
+  word.used_by(multiplies);
+  return value;
+}
+
+TEST(Explore, WhatItShowsCanBeRunAgain) {
+  const Exploration made = sim::explore([] { add_and_multiply(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(value_under(made.first, false), 42U);
+    EXPECT_EQ(value_under(made.second, false), 12U);
+    EXPECT_EQ(value_under(made.second, true), 42U);  // steps that are not ready are passed over
+  }
+  sim::begin_run("random:0");
+}
+
+TEST(Explore, UnorderedPairsAreErrorsEvenIfAllOrdersAgree) {
+  const Exploration made = sim::explore([] { writer_and_readers(3); });
+  EXPECT_EQ(made.verdict, Verdict::same) << made.str();
+  EXPECT_EQ(made.pairs, 3U);
+  EXPECT_EQ(made.both, 3U);
+  EXPECT_EQ(made.races.size(), 3U);
+  EXPECT_FALSE(made.clean());
+  EXPECT_TRUE(made.complete);
+}
+
+TEST(Explore, SteersTheHostAgainstWork) {
+  // The copy may be over when the host reads, or not: nothing says.
+  const auto program = [](bool fixed) {
+    const Stream stream(0);
+    const Word word(stream);
+    PinnedBuffer host = cuda::allocate_pinned(4);
+    std::memset(host.data(), 0, 4);
+    cuda::host_writes(host.data(), 4);
+    set(stream, word.at(), 7);
+    cuda::copy_async(host.data(), word.at(), 4, stream);
+    if (fixed) stream.synchronize();
+    cuda::host_reads(host.data(), 4);
+    sim::result("value", host.data(), 4);
+    cuda::pinned_record_event(host, stream);
+  };
+  const Exploration fixed = sim::explore([&] { program(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+  const Exploration made = sim::explore([&] { program(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_NE(made.difference.find("result 'value'"), std::string::npos) << made.difference;
+  EXPECT_NE(made.difference.find("00 00 00 00 and 07 00 00 00"), std::string::npos)
+      << made.difference;
+}
+
+// Between the end of a wait and what the host does next there is a place, too.
+TEST(Explore, SteersWorkThatIsReadyOnlyOnceAWaitIsOver) {
+  const Exploration made = sim::explore([] {
+    const Stream first(0), second(0);
+    const Word word(first);
+    PinnedBuffer host = cuda::allocate_pinned(4);
+    set(first, word.at(), 1);
+    cuda::copy_async(host.data(), word.at(), 4, first);
+    const Event copied = first.record_event();
+    copied.wait(second);
+    change(second, "add", word.at(), [](std::uint32_t& value) { value += 1; });
+    cuda::copy_async(host.data(), word.at(), 4, second);  // overwrites what the host reads
+    copied.synchronize();
+    cuda::host_reads(host.data(), 4);
+    sim::result("value", host.data(), 4);
+    word.used_by(second);
+    cuda::pinned_record_event(host, first);
+    cuda::pinned_record_event(host, second);
+  });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_NE(made.difference.find("01 00 00 00 and 02 00 00 00"), std::string::npos)
+      << made.difference;
+}
+
+TEST(Explore, ComparesTensorsWhenAllIsDone) {
+  const auto program = [](bool fixed) {
+    const Stream side(0);
+    Tensor x = ones({4}, "cuda");
+    side.wait_stream(cuda::current_stream());
+    x.mul_(3);
+    if (fixed) side.wait_stream(cuda::current_stream());
+    {
+      const cuda::StreamGuard on(side);
+      x.add_(1);
+      x.record_stream(side);
+    }
+    cuda::current_stream().wait_stream(side);
+    sim::result(x, "x");
+  };
+  const Exploration fixed = sim::explore([&] { program(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+  const Exploration made = sim::explore([&] { program(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_NE(made.difference.find("result 'x'"), std::string::npos) << made.difference;
+}
+
+TEST(Explore, ExceptionsAreResults) {
+  const Exploration made = sim::explore([] {
+    const Stream stream(0);
+    const Word word(stream);
+    PinnedBuffer host = cuda::allocate_pinned(4);
+    *host.as<int>() = 0;
+    cuda::host_writes(host.data(), 4);
+    set(stream, word.at(), 7);
+    cuda::copy_async(host.data(), word.at(), 4, stream);
+    cuda::pinned_record_event(host, stream);
+    cuda::host_reads(host.data(), 4);
+    if (*host.as<int>() == 7) throw std::runtime_error("seven");
+  });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_NE(made.difference.find("'seven'"), std::string::npos) << made.difference;
+}
+
+TEST(Explore, FaultsAreResultsAndDoNotStay) {
+  // The reader takes what it reads for a place, which the writer may not have written yet.
+  const Exploration made = sim::explore([] {
+    const Stream writer(0), reader(0);
+    const Word place(writer);
+    set(writer, place.at(), 1'000'000'000);
+    reader.wait_stream(writer);
+    set(writer, place.at(), 0);
+    const std::uint32_t* const data = place.at();
+    cuda::launch(reader, "follow", {cuda::reads(data, 1)}, [data](const HostLaunch& at) {
+      const std::uint32_t* const word = at.at(data, 1);
+      if (word == nullptr) return at.fault();
+      return at.at(data + *word, 1) == nullptr ? at.fault() : Status();
+    });
+    place.used_by(reader);
+  });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_NE(made.difference.find("follow"), std::string::npos) << made.difference;
+  cuda::synchronize(0);  // no fault is left
+}
+
+// ---- How many runs
+
+TEST(Explore, RunsEachClassOnce) {
+  for (int pairs = 1; pairs <= 6; ++pairs) {
+    const Exploration made = sim::explore([&] { independent_pairs(pairs); });
+    EXPECT_EQ(made.verdict, Verdict::same) << made.str();
+    EXPECT_EQ(made.classes, std::size_t{1} << pairs);
+    EXPECT_EQ(made.runs, made.classes + 1);  // one to see that the program repeats itself
+  }
+  for (int readers = 1; readers <= 12; ++readers) {
+    const Exploration made = sim::explore([&] { writer_and_readers(readers); });
+    EXPECT_EQ(made.verdict, Verdict::same) << made.str();
+    EXPECT_EQ(made.classes, static_cast<std::size_t>(readers) + 1);
+    EXPECT_EQ(made.runs, made.classes + 1);
+  }
+}
+
+TEST(Explore, SaysWhatItLeavesOut) {
+  int runs = 0;
+  const Exploration made = sim::explore(
+      [&] {
+        ++runs;
+        independent_pairs(6);
+      },
+      {.max_runs = 10});
+  EXPECT_EQ(made.verdict, Verdict::not_proved) << made.str();
+  EXPECT_FALSE(made.complete);
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(made.runs, 10U);
+  EXPECT_EQ(made.both, 6U) << "each pair by itself comes first";
+  EXPECT_TRUE(has_reason(made, "no run left")) << made.str();
+  EXPECT_NE(made.str().find("6 of 6 unordered pairs seen in both orders"), std::string::npos);
+}
+
+// ---- What one run does not prove
+
+TEST(NotProved, NamesTheCondition) {
+  const struct {
+    const char* reason;
+    void (*program)(const Stream& stream, const Word& word);
+  } kPrograms[] = {
+      {"(a) the program queries", [](const Stream& on, const Word&) { (void)on.query(); }},
+      {"(a) the program asks for what depends on time or on other work: memory_allocated",
+       [](const Stream&, const Word&) { (void)cuda::memory_allocated(0); }},
+      {"other work: elapsed_time",
+       [](const Stream& on, const Word&) {
+         Event begin(true), end(true);
+         begin.record(on);
+         end.record(on);
+         end.synchronize();
+         (void)begin.elapsed_time(end);
+       }},
+      {"(a) several threads",
+       [](const Stream& on, const Word& word) {
+         std::thread([&] { set(on, word.at(), 2); }).join();
+       }},
+      {"(b) it is not known what some work reads and writes: mine",
+       [](const Stream& on, const Word&) { cuda::launch(on, "mine", [](const HostLaunch&) {}); }},
+      {"(b) bytes are read that were never written: by assign",
+       [](const Stream& on, const Word& word) {
+         const Word fresh(on);
+         assign(on, word.at(), fresh.at());
+       }},
+      {"it failed: no", [](const Stream&, const Word&) { throw std::runtime_error("no"); }},
+  };
+  for (const auto& row : kPrograms) {
+    const Exploration made = sim::explore([&] {
+      const Stream stream(0);
+      const Word word(stream);
+      set(stream, word.at(), 1);
+      row.program(stream, word);
+    });
+    EXPECT_EQ(made.verdict, Verdict::not_proved) << row.reason;
+    EXPECT_TRUE(has_reason(made, row.reason)) << row.reason << "\n" << made.str();
+    EXPECT_EQ(made.reasons.size(), 1U) << made.str();
+    EXPECT_EQ(made.runs, 1U);
+  }
+}
+
+TEST(NotProved, AProgramThatFollowsItsData) {
+  const Exploration made = sim::explore([] {
+    const Stream stream(0);
+    const Word word(stream), other(stream);
+    PinnedBuffer host = cuda::allocate_pinned(4);
+    *host.as<int>() = 0;
+    cuda::host_writes(host.data(), 4);
+    set(stream, word.at(), 7);
+    cuda::copy_async(host.data(), word.at(), 4, stream);
+    cuda::host_reads(host.data(), 4);
+    if (*host.as<int>() == 7) set(stream, other.at(), 1);  // nobody ever reads it
+    cuda::pinned_record_event(host, stream);
+  });
+  EXPECT_EQ(made.verdict, Verdict::not_proved) << made.str();
+  EXPECT_TRUE(has_reason(made, "(a) the program does something else in 1 of")) << made.str();
+  EXPECT_FALSE(made.complete);
+}
+
+TEST(NotProved, AProgramThatNeverRepeatsItself) {
+  int runs = 0;
+  const Exploration made = sim::explore([&] {
+    writer_and_readers(1);
+    const Stream stream(0);
+    const Word word(stream);
+    for (int i = 0; i < runs; ++i) set(stream, word.at(), 1);
+    ++runs;
+  });
+  EXPECT_EQ(made.verdict, Verdict::not_proved) << made.str();
+  EXPECT_TRUE(has_reason(made, "when it is run again in the same order")) << made.str();
+}
+
+TEST(NotProved, MemoryThatIsFreedWhileAnotherStreamUsesIt) {
+  NEEDS_CACHING();
+  const auto program = [](bool fixed) {
+    const Stream side(0);
+    Tensor x = ones({64}, "cuda");
+    side.wait_stream(cuda::current_stream());
+    {
+      const cuda::StreamGuard on(side);
+      sim::result(x + 1, "y");
+    }
+    if (fixed) x.record_stream(side);
+    x = Tensor();
+    const Tensor z = zeros({64}, "cuda");  // may lie where x lay
+    (void)z.cpu();
+  };
+  const Exploration fixed = sim::explore([&] { program(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+  const Exploration made = sim::explore([&] { program(false); });
+  EXPECT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_FALSE(made.clean());
+}
+
+// ---- Shrinking
+
+TEST(ShrinkSchedule, LeavesOnlyWhatMatters) {
+  // 250 rounds of four tasks, all of them steps; only that one product comes too early matters.
+  constexpr int kRounds = 250;
+  std::uint32_t value = 0;
+  const auto fails = [&] {
+    std::vector<Stream> streams;
+    for (int i = 0; i < 4; ++i) streams.emplace_back(0);
+    const Word word(streams[0]);
+    std::vector<Word> others;
+    for (const Stream& stream : streams) others.emplace_back(stream);
+    set(streams[0], word.at(), 1);
+    for (int i = 1; i < kRounds - 1; ++i)
+      for (std::size_t s = 0; s < 4; ++s) set(streams[s], others[s].at(), 1);
+    streams[1].wait_stream(streams[0]);
+    add(streams[0], word.at(), 5);
+    multiply(streams[1], word.at(), 7);
+    streams[0].wait_stream(streams[1]);
+    cuda::copy(&value, word.at(), sizeof value, streams[0]);
+    word.used_by(streams[1]);
+    return value != 42;
+  };
+  // As late as can be, stream 2 before stream 1.
+  sim::begin_run("steps:");
+  (void)fails();
+  EXPECT_EQ(value, 42U);
+  std::string steps;
+  const std::uint64_t last = 4 * (kRounds - 2) + 1 + 3;
+  int count = 0;
+  const auto step = [&](int stream, int task) {
+    steps += (steps.empty() ? "" : ",") + std::to_string(last) + ":s" + std::to_string(stream) +
+             "." + std::to_string(task);
+    ++count;
+  };
+  for (int task = 1; task <= kRounds - 1; ++task) step(1, task);
+  for (int stream = 2; stream <= 4; ++stream)
+    for (int task = 1; task <= kRounds - 2; ++task) step(stream, task);
+  step(2, kRounds - 1);
+  ASSERT_GE(count, 990);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string fewest = sim::shrink("steps:" + steps, fails);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  RecordProperty("seconds", std::to_string(took.count()));
+  RecordProperty("shortest", fewest);
+  sim::begin_run(fewest);
+  EXPECT_TRUE(fails());
+  // 1-minimal: without any one step it passes.
+  std::vector<std::string> parts;
+  for (std::size_t at = 6; at < fewest.size();) {
+    const std::size_t end = std::min(fewest.find(',', at), fewest.size());
+    parts.push_back(fewest.substr(at, end - at));
+    at = end + 1;
+  }
+  ASSERT_FALSE(parts.empty());
+  for (std::size_t left_out = 0; left_out < std::min<std::size_t>(parts.size(), 20); ++left_out) {
+    std::string text = "steps:";
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (i != left_out) text += (text.size() == 6 ? "" : ",") + parts[i];
+    sim::begin_run(text);
+    EXPECT_FALSE(fails()) << text;
+  }
+  sim::begin_run("random:0");
+}
+
+// ---- Bad input
+
+TEST(ExploreErrors, NameWhatWasExpected) {
+  EXPECT_ERROR(sim::explore({}), ValueError, "explore: got an empty program");
+  EXPECT_ERROR(sim::explore([] {}, {.max_runs = 0}), ValueError, "max_runs is 0");
+  EXPECT_ERROR(sim::explore([] {}, {.max_seconds = 0}), ValueError, "max_seconds is 0");
+  EXPECT_ERROR(sim::explore([] {}, {.max_seconds = -1}), ValueError, "max_seconds is -1");
+  EXPECT_ERROR(sim::shrink("random:1", [] { return true; }), ValueError,
+               "schedule is 'random:1', expected one such as");
+  EXPECT_ERROR(sim::shrink("steps:", [] { return false; }), ValueError, "does not fail");
+  const Exploration nested = sim::explore([] { (void)sim::explore([] {}); });
+  EXPECT_TRUE(has_reason(nested, "cannot explore itself")) << nested.str();
+}
+
+TEST(Explore, LeavesTheScheduleAsItWas) {
+  sim::begin_run("pct:3:2");
+  (void)sim::explore([] { add_and_multiply(true); });
+  EXPECT_NE(sim::log().find("schedule pct:3:2"), std::string::npos);
+  sim::begin_run("random:0");
+}
+
+TEST(Explore, AnEmptyProgramIsProved) {
+  const Exploration made = sim::explore([] {});
+  EXPECT_EQ(made.verdict, Verdict::proved) << made.str();
+  EXPECT_EQ(made.operations, 0U);
+}
+
+}  // namespace
+}  // namespace ember

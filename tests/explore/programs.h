@@ -1,0 +1,105 @@
+// Programs whose results say in which order their work ran.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ember/ember.h"
+
+namespace ember::test {
+
+using cuda::DeviceBuffer;
+using cuda::HostLaunch;
+using cuda::PinnedBuffer;
+using cuda::Stream;
+
+/// Calls `change(word)` for the word at `data`, on the stream.
+template <class Change>
+void change(const Stream& on, cuda::Name name, std::uint32_t* data, const Change& change) {
+  launch(on, name, {cuda::reads(data, 1), cuda::writes(data, 1)},
+         [data, change](const HostLaunch& at) {
+           std::uint32_t* const word = at.at(data, 1);
+           if (word == nullptr) return at.fault();
+           change(*word);
+           return Status();
+         });
+}
+inline void add(const Stream& on, std::uint32_t* data, std::uint32_t value) {
+  change(on, "add", data, [value](std::uint32_t& word) { word += value; });
+}
+inline void multiply(const Stream& on, std::uint32_t* data, std::uint32_t value) {
+  change(on, "multiply", data, [value](std::uint32_t& word) { word *= value; });
+}
+inline void set(const Stream& on, std::uint32_t* data, std::uint32_t value) {
+  launch(on, "set", {cuda::writes(data, 1)}, [data, value](const HostLaunch& at) {
+    std::uint32_t* const word = at.at(data, 1);
+    if (word == nullptr) return at.fault();
+    *word = value;
+    return Status();
+  });
+}
+inline void assign(const Stream& on, std::uint32_t* to, const std::uint32_t* from) {
+  launch(on, "assign", {cuda::writes(to, 1), cuda::reads(from, 1)},
+         [to, from](const HostLaunch& at) {
+           std::uint32_t* const target = at.at(to, 1);
+           const std::uint32_t* const source = at.at(from, 1);
+           if (target == nullptr || source == nullptr) return at.fault();
+           *target = *source;
+           return Status();
+         });
+}
+
+/// One word of device memory, for work of several streams.
+class Word {
+ public:
+  explicit Word(const Stream& owner) : buffer_(cuda::allocate(4, owner)) {}
+  std::uint32_t* at() const { return static_cast<std::uint32_t*>(buffer_.data()); }
+  void used_by(const Stream& other) const { cuda::record_stream(buffer_.data(), other); }
+
+ private:
+  DeviceBuffer buffer_;
+};
+
+/// 1 + 5, times 7; the wait between the two is what may be missing.
+inline void add_and_multiply(bool fixed) {
+  const Stream adds(0), multiplies(0);
+  const Word word(adds);
+  set(adds, word.at(), 1);
+  multiplies.wait_stream(adds);
+  add(adds, word.at(), 5);
+  if (fixed) multiplies.wait_stream(adds);
+  multiply(multiplies, word.at(), 7);
+  adds.wait_stream(multiplies);
+  std::uint32_t value = 0;
+  cuda::copy(&value, word.at(), sizeof value, adds);
+  word.used_by(multiplies);
+}
+
+/// `count` times two writes of one word that nothing orders, on streams of their own.
+inline void independent_pairs(int count) {
+  const Stream main(0);
+  std::vector<Stream> streams;
+  std::vector<Word> words;
+  for (int i = 0; i < 2 * count; ++i) streams.emplace_back(0);
+  for (int i = 0; i < count; ++i) words.emplace_back(main);
+  for (int i = 0; i < count; ++i) {
+    const auto pair = static_cast<std::size_t>(i);
+    set(streams[2 * pair], words[pair].at(), 1);
+    set(streams[2 * pair + 1], words[pair].at(), 1);  // the same, so that all are run
+    for (const std::size_t stream : {2 * pair, 2 * pair + 1}) words[pair].used_by(streams[stream]);
+  }
+}
+
+/// One write, and reads on another stream, all of which agree.
+inline void writer_and_readers(int readers) {
+  const Stream writer(0), reader(0);
+  const Word word(writer), out(reader);
+  set(writer, word.at(), 3);
+  reader.wait_stream(writer);
+  set(writer, word.at(), 3);
+  for (int i = 0; i < readers; ++i) assign(reader, out.at(), word.at());
+  word.used_by(reader);
+}
+
+}  // namespace ember::test

@@ -205,6 +205,8 @@ class Search {
     record();
     const bool repeated = graph_.pairs.empty() || repeats();
     made_.pairs = graph_.pairs.size();
+    made_.several_orders =
+        graph_.allows_another(Classes(graph_.events(), graph_.order, {}).linearise({}, ranks()));
     if (made_.reasons.empty()) {
       made_.verdict = sim::Verdict::proved;
       made_.classes = 1;
@@ -264,13 +266,10 @@ class Search {
     return false;
   }
 
-  void try_classes() {
-    std::vector<Edge> pairs;
-    pairs.reserve(graph_.pairs.size());
-    for (const Unordered& pair : graph_.pairs) pairs.push_back(pair.events);
-    Classes classes(graph_.events(), graph_.order, pairs);
-    std::vector<std::size_t> rank(graph_.events());  // the host first, then streams by number
-    std::vector<std::size_t> by_rank(rank.size());
+  /// Events in the order in which they come if nothing else matters: the host first, then streams
+  /// by their numbers.
+  std::vector<std::size_t> ranks() const {
+    std::vector<std::size_t> by_rank(graph_.events()), rank(graph_.events());
     std::iota(by_rank.begin(), by_rank.end(), 0);
     const auto key = [&](std::size_t event) {
       if (event < graph_.segments) return std::pair<std::uint64_t, std::uint64_t>(0, event);
@@ -280,7 +279,15 @@ class Search {
     std::sort(by_rank.begin(), by_rank.end(),
               [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     for (std::size_t i = 0; i < by_rank.size(); ++i) rank[by_rank[i]] = i;
+    return rank;
+  }
 
+  void try_classes() {
+    std::vector<Edge> pairs;
+    pairs.reserve(graph_.pairs.size());
+    for (const Unordered& pair : graph_.pairs) pairs.push_back(pair.events);
+    Classes classes(graph_.events(), graph_.order, pairs);
+    const std::vector<std::size_t> rank = ranks();
     std::vector<bool> seen_turned(pairs.size());
     std::size_t missed = 0, others = 0;
     // True while there is reason to go on.

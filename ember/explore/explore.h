@@ -14,8 +14,8 @@
 namespace ember::inline v0::sim {
 
 struct ExploreOptions {
-  std::size_t max_runs = 1000;  ///< of the program, in all
-  double max_seconds = 60;      ///< by the machine's clock; a run that has begun is ended
+  std::size_t max_runs = 10'000;  ///< of the program, in all
+  double max_seconds = 60;        ///< by the machine's clock; a run that has begun is ended
 };
 
 /// What is known of a program's schedules.
@@ -33,12 +33,13 @@ struct Exploration {
   std::vector<std::string> reasons;
   std::size_t operations = 0;  ///< work and accesses of the host, of one run
   std::size_t tasks = 0;
-  std::size_t pairs = 0;    ///< unordered and conflicting
-  std::size_t both = 0;     ///< of these, seen in both orders
-  std::size_t fixed = 0;    ///< of these, never seen in the other order on simulated devices
-  std::size_t classes = 0;  ///< of orders, that ran
-  std::size_t runs = 0;     ///< of the program, in all
-  bool complete = false;    ///< there are no other classes
+  std::size_t pairs = 0;        ///< unordered and conflicting
+  std::size_t both = 0;         ///< of these, seen in both orders
+  std::size_t fixed = 0;        ///< of these, never seen in the other order on simulated devices
+  std::size_t classes = 0;      ///< of orders, that ran
+  std::size_t runs = 0;         ///< of the program, in all
+  bool complete = false;        ///< there are no other classes
+  bool several_orders = false;  ///< what is ordered leaves more than one order of all events
   /// What the sanitizer says of each pair; all of them are errors, whatever the verdict.
   std::vector<std::string> races;
   // Of `differs`: the two shortest schedules found, as EMBER_SIM_SCHEDULE has them, what is

@@ -103,6 +103,18 @@ Orientation Graph::seen_in(const std::vector<driver::Step>& ran) const {
   return seen;
 }
 
+// There is no other if and only if each event comes directly after the one before it.
+bool Graph::allows_another(const std::vector<std::size_t>& line) const {
+  std::vector<std::size_t> place(events());
+  for (std::size_t i = 0; i < line.size(); ++i) place[line[i]] = i;
+  std::vector<bool> bound(events());
+  for (const Edge& edge : order)
+    if (place[edge.second] == place[edge.first] + 1) bound[edge.first] = true;
+  for (std::size_t i = 0; i + 1 < line.size(); ++i)
+    if (!bound[line[i]]) return true;
+  return false;
+}
+
 std::vector<driver::Step> Graph::steps(const std::vector<std::size_t>& line) const {
   std::vector<driver::Step> made;
   made.reserve(tasks.size());

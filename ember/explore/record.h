@@ -39,6 +39,8 @@ struct Graph {
   std::size_t events() const noexcept { return segments + tasks.size(); }
   /// How each pair came in a run.
   Orientation seen_in(const std::vector<driver::Step>& ran) const;
+  /// Whether `order` allows another order of all events than this one.
+  bool allows_another(const std::vector<std::size_t>& line) const;
   /// What makes a run of simulated devices follow an order of all events.
   std::vector<driver::Step> steps(const std::vector<std::size_t>& line) const;
 };

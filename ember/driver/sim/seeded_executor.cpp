@@ -381,6 +381,20 @@ Schedule SeededExecutor::schedule() {
   return decider_.schedule();
 }
 
+void SeededExecutor::sort(std::vector<Stream*>& streams) {
+  const MutexLock lock(mutex_);
+  std::vector<std::pair<std::uint32_t, Stream*>> numbered;
+  numbered.reserve(streams.size());
+  for (Stream* stream : streams) {
+    const auto found = runners_.find(&stream->timeline());
+    const bool has_one = found != runners_.end() && found->second->run == run_;
+    numbered.emplace_back(has_one ? found->second->number : UINT32_MAX, stream);
+  }
+  std::stable_sort(numbered.begin(), numbered.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i] = numbered[i].second;
+}
+
 Progress SeededExecutor::progress() {
   const MutexLock lock(mutex_);
   if (decider_.schedule().kind != Schedule::Kind::steps) return {};

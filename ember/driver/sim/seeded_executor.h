@@ -48,6 +48,9 @@ class SeededExecutor final : public Executor {
     return Clock::time_point(std::chrono::nanoseconds(clock_.load(std::memory_order_relaxed)));
   }
 
+  /// By their numbers in the run, and then those that have none.
+  void sort(std::vector<Stream*>& streams);
+
   /// Begins another run; all streams must be idle.
   void begin_run(const Schedule& schedule, std::optional<Recording> recording);
   Schedule schedule();

@@ -289,8 +289,14 @@ Status SimDriver::device_activate(int device) noexcept { return enter(device); }
 
 std::vector<Stream*> SimDriver::streams_of(int device) {
   DeviceState& state = at(device);
-  const MutexLock lock(state.mutex);
-  return state.streams;
+  std::vector<Stream*> streams;
+  {
+    const MutexLock lock(state.mutex);
+    streams = state.streams;
+  }
+  // Those that are waited for one after the other are, in each run, in the same order.
+  if (seeded_ != nullptr) seeded_->sort(streams);
+  return streams;
 }
 
 Status SimDriver::drain(int device) noexcept {

@@ -41,6 +41,8 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
       schedule.file = rest.substr(1);
       if (schedule.file.empty() || schedule.file.find('\0') != std::string::npos)
         return malformed_schedule(*text, "no file is named");
+    } else if (rest.find_first_of(" #\n") != std::string_view::npos) {
+      return malformed_schedule(*text, "steps are separated by commas alone");
     } else if (const Status status = parse_steps(std::string(rest), schedule.steps); !status.ok()) {
       return malformed_schedule(*text, status.detail());
     }
@@ -75,11 +77,11 @@ Status parse_steps(const std::string& text, std::vector<Step>& out) {
   std::vector<Step> steps;
   std::string_view left = text;
   while (!left.empty()) {
-    const std::size_t end = left.find_first_of(",\n");
-    const std::string_view whole = left.substr(0, end);
+    std::size_t end = left[0] == '#' ? 0 : left.find_first_of(", \n");
+    const std::string_view word = left.substr(0, end);
+    if (end < left.size() && left[end] != ',') end = left.find('\n', end);
     left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
-    const std::string_view word = whole.substr(0, whole.find(' '));
-    if (whole.empty() || whole[0] == '#') continue;
+    if (word.empty()) continue;
     const std::size_t colon = word.find(":s");
     const std::size_t dot = word.find('.');
     Step step;

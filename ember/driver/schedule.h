@@ -34,7 +34,7 @@ struct Schedule {
   std::uint64_t seed = 0;
   int depth = 0;
   std::string file;
-  std::vector<Step> steps;  ///< by point; done in their order
+  std::vector<Step> steps = {};  ///< by point; done in their order
 
   /// Whether a seed decides, and nothing runs beside anything else.
   bool seeded() const noexcept { return kind != Kind::threads; }
@@ -48,9 +48,9 @@ struct Schedule {
 EMBER_API Status parse_schedule(const std::optional<std::string>& text, Schedule& out);
 
 /// Parses steps such as "3:s2.1,5:s1.1": before the host goes on from its third point, task 1 of
-/// stream 2 runs. Lines may stand for commas; what stands behind a space in one is a remark, and so
-/// is a line that begins with `#`. Points must not decrease. Otherwise Code::invalid_value with a
-/// detail that says what was expected.
+/// stream 2 runs. In a file lines may stand for commas; what stands behind a space, up to the end
+/// of the line, is a remark, and so is a line that begins with `#`. Points must not decrease.
+/// Otherwise Code::invalid_value with a detail that says what was expected.
 EMBER_API Status parse_steps(const std::string& text, std::vector<Step>& out);
 /// "3:s2.1,5:s1.1".
 EMBER_API std::string steps_text(const std::vector<Step>& steps);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/export.h"
 #include "ember/base/status.h"
 #include "ember/driver/schedule.h"
 
@@ -49,16 +50,17 @@ struct HostCopy {
   std::array<std::uint8_t, 16> first;  ///< the first ones
 };
 
-/// How a run of kind `steps` goes.
+/// How a run goes in which a seed decides.
 struct Progress {
-  std::uint64_t points = 0;    ///< to which the host has come
+  std::uint64_t points = 0;  ///< to which the host has come
+  std::vector<Step> ran;     ///< all tasks, in their order: as steps they make the same run
+  // In runs of kind `steps`:
   std::size_t unfollowed = 0;  ///< steps that could not be done when it was their turn, or are left
   std::vector<HostWait> waits;   ///< in their order
-  std::vector<Step> ran;         ///< all tasks, in theirs: as steps they make the same run
   std::vector<HostCopy> copies;  ///< by stream and task
 };
-/// Of the present run; nothing where its schedule is of another kind. Thread-safe.
-Progress simulated_progress();
+/// Of the present run; nothing where no seed decides. Thread-safe.
+EMBER_TEST_API Progress simulated_progress();
 /// Its `points` alone.
 std::uint64_t simulated_points();
 

@@ -469,21 +469,25 @@ std::string shrink(const std::string& schedule, const std::function<bool()>& fai
                    double max_seconds) {
   using Clock = std::chrono::steady_clock;
   if (!fails) throw ValueError("shrink: got an empty function, expected a callable one");
-  driver::Schedule parsed;
-  const Status status = driver::parse_schedule(schedule, parsed);
-  if (!status.ok() || parsed.kind != driver::Schedule::Kind::steps || !parsed.file.empty())
-    throw ValueError("shrink: schedule is '" + schedule +
-                     "', expected one such as 'steps:3:s2.1,5:s1.1'");
   const OwnRuns runs("shrink");
   const auto with = [&](const std::vector<driver::Step>& steps) {
     begin_run("steps:" + driver::steps_text(steps));
     return fails();
   };
-  if (!with(parsed.steps))
+  begin_run(schedule);
+  if (!fails())
     throw ValueError("shrink: the program does not fail with schedule '" + schedule + "'");
+  (void)explore::settle();
+  std::vector<driver::Step> steps = driver::simulated_schedule().steps;
+  if (driver::simulated_schedule().kind != driver::Schedule::Kind::steps) {
+    steps = driver::simulated_progress().ran;
+    if (!with(steps))
+      throw Error("shrink: the run '" + schedule +
+                  "' is not the same as single steps, such as where a "
+                  "program asks whether work is done or has several threads");
+  }
   const auto end = Clock::now() + explore::duration_of(max_seconds);
-  const auto fewest =
-      explore::shrink(std::move(parsed.steps), with, [&] { return Clock::now() >= end; });
+  const auto fewest = explore::shrink(std::move(steps), with, [&] { return Clock::now() >= end; });
   return "steps:" + driver::steps_text(fewest);
 }
 

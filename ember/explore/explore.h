@@ -73,10 +73,12 @@ EMBER_API Exploration explore(const std::function<void()>& program, ExploreOptio
 EMBER_API void result(const Tensor& tensor, const std::string& name = "tensor");
 EMBER_API void result(const std::string& name, const void* host, std::size_t bytes);
 
-/// A part of a schedule `steps:...` with which `fails` still answers true, and without any one of
-/// whose steps it answers false: each time another run is begun first, and `fails` runs the program
-/// and looks at what it did. Stops after `max_seconds` with what it has by then. ValueError for a
-/// schedule of another kind, or with which it does not fail. Errors of begin_run(). Blocks.
+/// A schedule `steps:...` with which `fails` still answers true, and without any one of whose steps
+/// it answers false, from one with which it does, of any kind that a seed decides. Each time
+/// another run is begun first, and `fails` runs the program and looks at what it did. Stops after
+/// `max_seconds` with what it has by then. ValueError for a schedule that is malformed, or with
+/// which it does not fail; Error where single steps cannot tell the run. Errors of begin_run().
+/// Blocks.
 EMBER_API std::string shrink(const std::string& schedule, const std::function<bool()>& fails,
                              double max_seconds = 60);
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ember::driver {
 namespace {
@@ -22,6 +23,11 @@ TEST(ParseSchedule, AcceptsWhatTheTableSays) {
       {"pct:7:64", {Schedule::Kind::pct, 7, 64, ""}},
       {"replay:a", {Schedule::Kind::replay, 0, 0, "a"}},
       {"replay:/tmp/a:b c", {Schedule::Kind::replay, 0, 0, "/tmp/a:b c"}},
+      {"steps:", {Schedule::Kind::steps, 0, 0, "", {}}},
+      {"steps:3:s2.1", {Schedule::Kind::steps, 0, 0, "", {{3, 2, 1}}}},
+      {"steps:3:s2.1,3:s1.7,18446744073709551615:s4294967295.9",
+       {Schedule::Kind::steps, 0, 0, "", {{3, 2, 1}, {3, 1, 7}, {UINT64_MAX, UINT32_MAX, 9}}}},
+      {"steps:@/tmp/a,b", {Schedule::Kind::steps, 0, 0, "/tmp/a,b", {}}},
   };
   for (const auto& row : kGoodSchedules) {
     const std::string name = row.text.value_or("(unset)");
@@ -60,6 +66,20 @@ TEST(ParseSchedule, RefusesWhatTheTableSays) {
       {"replay", "no file is named"},
       {"replay:", "no file is named"},
       {"threads:4", "'threads' is no kind of schedule"},
+      {"steps", "'steps' is no kind of schedule"},
+      {"steps:@", "no file is named"},
+      {"steps:3", "'3' is no step such as '3:s2.1'"},
+      {"steps:s2.1", "'s2.1' is no step"},
+      {"steps:3:2.1", "'3:2.1' is no step"},
+      {"steps:3:s2", "'3:s2' is no step"},
+      {"steps:0:s2.1", "'0:s2.1' is no step"},
+      {"steps:3:s0.1", "'3:s0.1' is no step"},
+      {"steps:3:s2.0", "'3:s2.0' is no step"},
+      {"steps:3:s4294967296.1", "is no step"},
+      {"steps:1:s1.1,-1:s1.2", "'-1:s1.2' is no step"},
+      {"steps:3:s2.1 4:s2.2", "steps are separated by commas alone"},
+      {"steps:3:s2.1\n4:s2.2", "steps are separated by commas alone"},
+      {"steps:3:s1.1,2:s1.2", "'2:s1.2' comes after a step at a later point, 3"},
   };
   for (const auto& row : kBadSchedules) {
     const Schedule before{Schedule::Kind::pct, 1, 2, "x"};
@@ -70,6 +90,15 @@ TEST(ParseSchedule, RefusesWhatTheTableSays) {
     EXPECT_EQ(status.detail().rfind("EMBER_SIM_SCHEDULE='" + std::string(row.text) + "': ", 0), 0u);
     EXPECT_EQ(schedule, before);
   }
+}
+
+TEST(ParseSteps, TakesAFilesLinesAndRemarks) {
+  std::vector<Step> steps;
+  ASSERT_TRUE(parse_steps("# of a run\n3:s2.1 multiply\n\n5:s1.1 add, or so\n", steps).ok());
+  EXPECT_EQ(steps, (std::vector<Step>{{3, 2, 1}, {5, 1, 1}}));
+  const Status status = parse_steps("3:s2.1\nx y\n", steps);
+  EXPECT_EQ(status.code(), Code::invalid_value);
+  EXPECT_EQ(steps.size(), 2u);
 }
 
 TEST(ParsePatience, TakesSeconds) {

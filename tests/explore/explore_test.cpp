@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -34,7 +35,7 @@ TEST(Explore, ProvesFromOneRunWhatIsOrdered) {
   int runs = 0;
   const Exploration made = sim::explore([&] {
     ++runs;
-    add_and_multiply(true);
+    (void)add_and_multiply(true);
   });
   EXPECT_EQ(made.verdict, Verdict::proved) << made.str();
   EXPECT_EQ(runs, 1);
@@ -45,7 +46,7 @@ TEST(Explore, ProvesFromOneRunWhatIsOrdered) {
 }
 
 TEST(Explore, ShowsTheShortestTwoSchedulesThatDiffer) {
-  const Exploration made = sim::explore([] { add_and_multiply(false); });
+  const Exploration made = sim::explore([] { (void)add_and_multiply(false); });
   ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
   EXPECT_EQ(made.pairs, 1U);
   EXPECT_EQ(made.first, "steps:");
@@ -62,22 +63,11 @@ TEST(Explore, ShowsTheShortestTwoSchedulesThatDiffer) {
 /// What the program copies to the host under a schedule.
 std::uint32_t value_under(const std::string& schedule, bool fixed) {
   sim::begin_run(schedule);
-  const Stream adds(0), multiplies(0);
-  const Word word(adds);
-  set(adds, word.at(), 1);
-  multiplies.wait_stream(adds);
-  add(adds, word.at(), 5);
-  if (fixed) multiplies.wait_stream(adds);
-  multiply(multiplies, word.at(), 7);
-  adds.wait_stream(multiplies);
-  std::uint32_t value = 0;
-  cuda::copy(&value, word.at(), sizeof value, adds);
-  word.used_by(multiplies);
-  return value;
+  return add_and_multiply(fixed);
 }
 
 TEST(Explore, WhatItShowsCanBeRunAgain) {
-  const Exploration made = sim::explore([] { add_and_multiply(false); });
+  const Exploration made = sim::explore([] { (void)add_and_multiply(false); });
   ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(value_under(made.first, false), 42U);
@@ -402,6 +392,23 @@ TEST(ShrinkSchedule, LeavesOnlyWhatMatters) {
   sim::begin_run("random:0");
 }
 
+TEST(ShrinkSchedule, TakesWhatASeedShows) {
+  int shown = 0;
+  for (int seed = 0; seed < 40; ++seed)
+    for (const char* kind : {"random:", "pct:"}) {
+      const std::string schedule = kind + std::to_string(seed) + (kind[0] == 'p' ? ":1" : "");
+      if (value_under(schedule, false) == 42) continue;
+      ++shown;
+      const auto fails = [] { return add_and_multiply(false) != 42; };
+      const std::string fewest = sim::shrink(schedule, fails);
+      EXPECT_NE(value_under(fewest, false), 42U) << fewest;
+      // The other product first, and before that what makes it ready.
+      EXPECT_LE(std::count(fewest.begin(), fewest.end(), ','), 1) << schedule << " " << fewest;
+    }
+  EXPECT_GE(shown, 10);
+  sim::begin_run("random:0");
+}
+
 // ---- Bad input
 
 TEST(ExploreErrors, NameWhatWasExpected) {
@@ -409,8 +416,9 @@ TEST(ExploreErrors, NameWhatWasExpected) {
   EXPECT_ERROR(sim::explore([] {}, {.max_runs = 0}), ValueError, "max_runs is 0");
   EXPECT_ERROR(sim::explore([] {}, {.max_seconds = 0}), ValueError, "max_seconds is 0");
   EXPECT_ERROR(sim::explore([] {}, {.max_seconds = -1}), ValueError, "max_seconds is -1");
-  EXPECT_ERROR(sim::shrink("random:1", [] { return true; }), ValueError,
-               "schedule is 'random:1', expected one such as");
+  EXPECT_ERROR(sim::shrink("threads", [] { return true; }), Error, "threads");
+  EXPECT_ERROR(sim::shrink("steps:x", [] { return true; }), ValueError, "'x' is no step such as");
+  EXPECT_ERROR(sim::shrink("random:1", {}), ValueError, "an empty function");
   EXPECT_ERROR(sim::shrink("steps:", [] { return false; }), ValueError, "does not fail");
   const Exploration nested = sim::explore([] { (void)sim::explore([] {}); });
   EXPECT_TRUE(has_reason(nested, "cannot explore itself")) << nested.str();
@@ -418,7 +426,7 @@ TEST(ExploreErrors, NameWhatWasExpected) {
 
 TEST(Explore, LeavesTheScheduleAsItWas) {
   sim::begin_run("pct:3:2");
-  (void)sim::explore([] { add_and_multiply(true); });
+  (void)sim::explore([] { (void)add_and_multiply(true); });
   EXPECT_NE(sim::log().find("schedule pct:3:2"), std::string::npos);
   sim::begin_run("random:0");
 }

@@ -61,8 +61,8 @@ class Word {
   DeviceBuffer buffer_;
 };
 
-/// 1 + 5, times 7; the wait between the two is what may be missing.
-inline void add_and_multiply(bool fixed) {
+/// 1 plus 5, times 7, as the host gets it; the wait between the two is what may be missing.
+inline std::uint32_t add_and_multiply(bool fixed) {
   const Stream adds(0), multiplies(0);
   const Word word(adds);
   set(adds, word.at(), 1);
@@ -74,6 +74,7 @@ inline void add_and_multiply(bool fixed) {
   std::uint32_t value = 0;
   cuda::copy(&value, word.at(), sizeof value, adds);
   word.used_by(multiplies);
+  return value;
 }
 
 /// `count` times two writes of one word that nothing orders, on streams of their own.

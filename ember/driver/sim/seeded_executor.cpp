@@ -243,7 +243,7 @@ void SeededExecutor::run(Runner& runner) {
   runner.state = State::running;
   ++runner.ran;
   const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
-  if (keeps) ran_.push_back({decider_.points(), runner.number, runner.ran});
+  ran_.push_back({decider_.points(), runner.number, runner.ran});
   std::optional<HostCopy> copy;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
@@ -293,12 +293,12 @@ void SeededExecutor::run(Runner& runner) {
 
 Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
   const MutexLock lock(mutex_);
-  // A place of its own where steps are named by places; not if the work is of an earlier run.
+  // Not if the work is of an earlier run.
   const auto found = runners_.find(point.timeline);
-  const bool is_point = decider_.schedule().kind == Schedule::Kind::steps && !busy_ &&
-                        found != runners_.end() && found->second->run == run_;
-  if (is_point) {
-    decider_.come_to_point();
+  const bool is_point = !busy_ && found != runners_.end() && found->second->run == run_;
+  const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
+  if (is_point) decider_.come_to_point();
+  if (is_point && keeps) {
     waits_.push_back({decider_.points(), found->second->number, point.value});
   }
   if (!point.reached()) {
@@ -322,7 +322,7 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
   }
   learn();
   // What has become ready by then may run before the host does anything.
-  if (is_point && !busy_) overtake(At::wait);
+  if (is_point && keeps && !busy_) overtake(At::wait);
   return Timeline::Waited::reached;
 }
 
@@ -397,8 +397,7 @@ void SeededExecutor::sort(std::vector<Stream*>& streams) {
 
 Progress SeededExecutor::progress() {
   const MutexLock lock(mutex_);
-  if (decider_.schedule().kind != Schedule::Kind::steps) return {};
-  Progress progress{decider_.points(), decider_.unfollowed(), waits_, ran_, copies_};
+  Progress progress{decider_.points(), ran_, decider_.unfollowed(), waits_, copies_};
   std::sort(progress.copies.begin(), progress.copies.end(),
             [](const HostCopy& a, const HostCopy& b) {
               return a.stream != b.stream ? a.stream < b.stream : a.task < b.task;

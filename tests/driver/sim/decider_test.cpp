@@ -121,6 +121,49 @@ TEST(Decider, ReplaysItsLog) {
   EXPECT_NE(longer.find("!the replay leaves"), std::string::npos) << longer;
 }
 
+// Three streams of two tasks each that are there from the beginning, and a host that comes to two
+// points and then waits.
+std::string with_steps(Decider& decider, const std::vector<Step>& steps) {
+  decider.begin({.kind = Schedule::Kind::steps, .seed = 0, .depth = 0, .file = "", .steps = steps},
+                {});
+  std::vector<std::uint64_t> next(3, 1);
+  std::string order;
+  for (int point = 1; point <= 3; ++point) {
+    decider.come_to_point();
+    order += static_cast<char>('0' + point);
+    while (true) {
+      std::vector<Ready> ready;
+      for (std::size_t i = 0; i < next.size(); ++i)
+        if (next[i] <= 2) ready.push_back({static_cast<std::uint32_t>(i + 1), next[i], "work"});
+      if (ready.empty()) break;
+      std::size_t chosen = 0;
+      EXPECT_TRUE(decider.choose(At::submit, ready, point < 3, chosen).ok());
+      if (chosen == Decider::kHost) break;
+      order += static_cast<char>('a' + ready[chosen].stream - 1);
+      ++next[ready[chosen].stream - 1];
+    }
+  }
+  return order;
+}
+
+TEST(Decider, FollowsStepsAndOtherwiseLetsTheHostGoOn) {
+  Decider decider({.kind = Schedule::Kind::random, .seed = 0, .depth = 0, .file = "", .steps = {}});
+  EXPECT_EQ(with_steps(decider, {}), "123aabbcc");
+  EXPECT_EQ(decider.points(), 3u);
+  EXPECT_EQ(with_steps(decider, {{1, 3, 1}, {2, 2, 1}, {2, 2, 2}, {3, 3, 2}}), "1c2bb3caa");
+  EXPECT_EQ(decider.unfollowed(), 0u);
+}
+
+TEST(Decider, PassesOverStepsThatAreNotReady) {
+  Decider decider({.kind = Schedule::Kind::random, .seed = 0, .depth = 0, .file = "", .steps = {}});
+  // A second task before the first, one that there is not, and one that has run.
+  EXPECT_EQ(with_steps(decider, {{1, 3, 2}, {1, 9, 1}, {1, 2, 1}, {2, 2, 1}}), "1b23aabcc");
+  EXPECT_EQ(decider.unfollowed(), 3u);
+  // A point to which the host never comes.
+  EXPECT_EQ(with_steps(decider, {{4, 3, 1}}), "123aabbcc");
+  EXPECT_EQ(decider.unfollowed(), 1u);
+}
+
 TEST(DecisionLog, RefusesWhatIsNone) {
   const std::string begin = "ember schedule log 1\nschedule random:5\n";
   const struct {

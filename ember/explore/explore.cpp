@@ -89,6 +89,9 @@ void call(const std::function<void()>& program, Outcome& out) {
   } const on(out.results);
   try {
     program();
+  } catch (const AcceleratorError& error) {
+    if (error.code() == Code::interrupted) throw;  // the user ends all of it
+    out.thrown = error.what();
   } catch (const std::exception& error) {
     out.thrown = error.what();
   } catch (...) {

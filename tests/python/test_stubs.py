@@ -39,7 +39,8 @@ def stub(name):
 
 @pytest.mark.parametrize("name, module", [("__init__.pyi", _C), ("cuda/__init__.pyi", _C.cuda),
                                           ("cuda/comm.pyi", _C.cuda.comm),
-                                          ("cuda/nvtx.pyi", _C.cuda.nvtx), ("random.pyi", _C.random)])
+                                          ("cuda/nvtx.pyi", _C.cuda.nvtx), ("random.pyi", _C.random),
+                                          ("sim.pyi", _C.sim)])
 def test_every_name_is_declared(name, module):
     names = stub(name)
     public = {n for n in dir(module) if not n.startswith("_")}

@@ -1,0 +1,156 @@
+// Runs of simulated devices in which a seed decides, and what is proved of a program: ember.sim.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "define.h"
+#include "ember/explore/explore.h"
+#include "ember/runtime/simulation.h"
+
+namespace ember::python {
+namespace {
+
+using sim::Exploration;
+using sim::Verdict;
+
+/// A function of Python's, for code that runs without Python's lock. What it raises becomes an
+/// exception whose text is type and message alone: those are compared, and a traceback is not. An
+/// interruption ends the whole call, and is raised by it.
+class Called {
+ public:
+  explicit Called(const nb::callable& function) : function_(function) {}
+
+  void call() {
+    (void)ask([](const nb::object&) { return true; });
+  }
+  /// Whether what it answers counts as true.
+  bool holds() {
+    return ask([](const nb::object& answer) {
+      const int truth = PyObject_IsTrue(answer.ptr());
+      if (truth < 0) throw nb::python_error();
+      return truth != 0;
+    });
+  }
+  /// Calls `use()` without Python's lock. Not by unlocked(): the calls within note where they stand
+  /// by themselves.
+  template <class Use>
+  auto without_lock(const Use& use) {
+    try {
+      const nb::gil_scoped_release released;
+      return use();
+    } catch (const AcceleratorError&) {
+      if (interruption_) throw nb::python_error(*interruption_);
+      throw;
+    }
+  }
+
+ private:
+  template <class Read>
+  bool ask(const Read& read) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      return read(function_());
+    } catch (nb::python_error& error) {
+      if (error.matches(PyExc_KeyboardInterrupt)) {
+        interruption_.emplace(error);
+        throw AcceleratorError(Status(Code::interrupted, "the program was interrupted"));
+      }
+      throw Error(nb::cast<std::string>(error.type().attr("__name__")) + ": " +
+                  nb::cast<std::string>(nb::str(error.value())));
+    }
+  }
+
+  const nb::callable& function_;
+  std::optional<nb::python_error> interruption_;
+};
+
+const char* text_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::proved: return "proved";
+    case Verdict::same: return "same";
+    case Verdict::differs: return "differs";
+    case Verdict::not_proved: break;
+  }
+  return "not_proved";
+}
+
+void bind_exploration(nb::module_& made) {
+  nb::class_<Exploration> of(made, "Exploration", "What is known of a program's schedules.");
+  of.def_prop_ro(
+      "verdict", [](const Exploration& self) { return text_of(self.verdict); },
+      "'proved', 'same', 'differs' or 'not_proved'.");
+  of.def_ro("reasons", &Exploration::reasons, "Why it is not proved, and what was left out.");
+  of.def_ro("operations", &Exploration::operations, "Work, and accesses of the host, of one run.");
+  of.def_ro("tasks", &Exploration::tasks, "Tasks of one run.");
+  of.def_ro("pairs", &Exploration::pairs, "Pairs of accesses that conflict, which nothing orders.");
+  of.def_ro("both", &Exploration::both, "How many of these were seen in both orders.");
+  of.def_ro("fixed", &Exploration::fixed,
+            "How many of these never come in the other order on simulated devices.");
+  of.def_ro("classes", &Exploration::classes, "Classes of orders that ran.");
+  of.def_ro("runs", &Exploration::runs, "Runs of the program, in all.");
+  of.def_ro("complete", &Exploration::complete, "There are no other classes.");
+  of.def_ro("several_orders", &Exploration::several_orders,
+            "What is ordered leaves more than one order of all events.");
+  of.def_ro("races", &Exploration::races, "What the sanitizer says of each pair.");
+  of.def_ro("first", &Exploration::first, "Of two schedules that differ, the one.");
+  of.def_ro("second", &Exploration::second, "And the other, which is a shortest one.");
+  of.def_ro("difference", &Exploration::difference, "What is different.");
+  of.def_ro("deciding", &Exploration::deciding, "The pairs that come in another order there.");
+  of.def_prop_ro("clean", &Exploration::clean, "No pair, and no work on memory that is free.");
+  of.def("__str__", &Exploration::str);
+}
+
+}  // namespace
+
+void bind_sim(nb::module_& m) {
+  nb::module_ made = m.def_submodule("sim", "Runs of simulated devices in which a seed decides.");
+  made.def(
+      "schedule", [](const std::string& text) { sim::schedule(text); }, nb::arg("text"),
+      "The schedule of simulated devices that are still to be made: what EMBER_SIM_SCHEDULE says. "
+      "ValueError for a malformed one, RuntimeError once devices are in use.");
+  made.def("seeded", &sim::seeded, "Whether a seed decides the order of work in this process.");
+  made.def(
+      "begin_run", [](std::uint64_t seed) { unlocked([&] { sim::begin_run(seed); }); },
+      nb::arg("seed"), "Begins another run of the same kind with a seed. Waits for all work.");
+  made.def(
+      "begin_run", [](const std::string& schedule) { unlocked([&] { sim::begin_run(schedule); }); },
+      nb::arg("schedule"), "Begins another run with a schedule. Waits for all work.");
+  made.def("log", &sim::log, "The decisions of the present run.");
+  made.def(
+      "save_log", [](const std::string& file) { unlocked([&] { sim::save_log(file); }); },
+      nb::arg("file"), "Writes log() to a file.");
+  made.def("replay_line", &sim::replay_line, "The setting that repeats the present run.");
+  bind_exploration(made);
+  made.def(
+      "explore",
+      [](const nb::callable& program, std::size_t max_runs, double max_seconds) {
+        Called called(program);
+        return called.without_lock([&] {
+          return sim::explore([&] { called.call(); },
+                              {.max_runs = max_runs, .max_seconds = max_seconds});
+        });
+      },
+      nb::arg("program"), nb::kw_only(), nb::arg("max_runs") = sim::ExploreOptions().max_runs,
+      nb::arg("max_seconds") = sim::ExploreOptions().max_seconds,
+      "Runs a program in the orders that can matter, or once if that proves that none does. "
+      "docs/order.md, \"Proof and exploration\".");
+  made.def(
+      "result", [](const Tensor& tensor, const std::string& name) { sim::result(tensor, name); },
+      nb::arg("tensor"), nb::arg("name") = "tensor",
+      "Names a result of the program that is explored; does nothing elsewhere.");
+  made.def(
+      "shrink",
+      [](const std::string& schedule, const nb::callable& fails, double max_seconds) {
+        Called called(fails);
+        return called.without_lock([&] {
+          return sim::shrink(
+              schedule, [&] { return called.holds(); }, max_seconds);
+        });
+      },
+      nb::arg("schedule"), nb::arg("fails"), nb::kw_only(), nb::arg("max_seconds") = 60.0,
+      "A schedule of single steps with which `fails` still answers True, and False without any one "
+      "of them.");
+}
+
+}  // namespace ember::python

@@ -1,0 +1,152 @@
+"""Runs in which a seed decides, proof and exploration: ember.sim. In processes of their own, since a process's devices
+are made with one kind of schedule."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+BEGIN = """
+import ember as torch
+
+def add_and_multiply(fixed, named=True):
+    side = torch.cuda.Stream()
+    x = torch.ones(4, device="cuda")
+    side.wait_stream(torch.cuda.current_stream())
+    x.add_(5)
+    if fixed:
+        side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        x.mul_(7)
+        x.record_stream(side)
+    torch.cuda.current_stream().wait_stream(side)
+    if named:
+        torch.sim.result(x, "x")
+    return x
+"""
+
+
+def run(program, schedule="", **environment):
+    made = dict(os.environ, EMBER_DEVICES="sim:2@256MiB", EMBER_SIM_SCHEDULE=schedule, **environment)
+    made.pop("CUDA_VISIBLE_DEVICES", None)
+    done = subprocess.run([sys.executable, "-c", BEGIN + program], env=made, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_fixed_program_is_proved():
+    said = run("print(torch.sim.explore(lambda: add_and_multiply(True)))")
+    assert said.startswith("proved: every order does the same\n"), said
+    assert "0 unordered pairs; 1 class of orders in 1 run" in said
+
+
+def test_a_bug_is_shown_with_two_schedules_and_the_lines_that_decide():
+    said = run("""
+made = torch.sim.explore(lambda: add_and_multiply(False), max_runs=100, max_seconds=60)
+print(made.verdict, made.pairs, made.both, made.clean, made.first, made.second)
+print(made.difference)
+print(made.deciding[0])
+""")
+    lines = said.splitlines()
+    assert lines[0].startswith("differs 1 1 False steps: steps:"), said
+    # 42 and 12 as float32
+    assert lines[1].startswith("result 'x', from byte ") and "28 42" in lines[1] and "40 41" in lines[1], said
+    assert 'in add_and_multiply' in said and "mul.float32" in said and "add.float32" in said
+
+
+def test_the_second_schedule_shows_the_bug_again():
+    second = run("print(torch.sim.explore(lambda: add_and_multiply(False)).second)").strip()
+    value = "print(add_and_multiply(False, named=False).cpu()[0].item())"
+    assert run(value, schedule="steps:").strip() == "42.0"
+    assert run(value, schedule=second).strip() == "12.0"
+
+
+def test_what_a_seed_shows_is_shrunk():
+    said = run("""
+def fails():
+    return add_and_multiply(False).cpu()[0].item() != 42
+for seed in range(200):
+    torch.sim.begin_run(seed)
+    if fails():
+        break
+fewest = torch.sim.shrink(f"random:{seed}", fails)
+torch.sim.begin_run(fewest)
+print(fewest, fails(), torch.sim.replay_line())
+""", schedule="random:0")
+    fewest, fails, line = said.split(" ", 2)
+    assert fewest.startswith("steps:") and fewest.count(",") <= 1
+    assert fails == "True"
+    assert line.startswith(f"EMBER_SIM_SCHEDULE={fewest}")
+
+
+def test_exceptions_are_results():
+    said = run("""
+def program():
+    x = add_and_multiply(False, named=False)
+    if x.cpu()[0].item() != 42:
+        raise ValueError("not 42")
+print(torch.sim.explore(program).difference)
+""")
+    assert said.strip() == "what is thrown: nothing and 'ValueError: not 42'"
+
+
+def test_conditions_are_named():
+    said = run("""
+def program():
+    add_and_multiply(True)
+    torch.cuda.current_stream().query()
+    torch.cuda.memory_allocated()
+made = torch.sim.explore(program)
+print(made.verdict, *made.reasons, sep="\\n")
+""")
+    assert said.splitlines() == [
+        "not_proved", "(a) the program queries whether work is done, which depends on the order",
+        "(a) the program asks for what depends on time or on other work: memory_allocated"]
+
+
+def test_an_interruption_ends_it():
+    said = run("""
+runs = []
+def program():
+    runs.append(1)
+    add_and_multiply(False)
+    if len(runs) == 2:
+        raise KeyboardInterrupt("enough")
+try:
+    torch.sim.explore(program)
+except KeyboardInterrupt as error:
+    print(len(runs), error)
+print(torch.sim.explore(lambda: add_and_multiply(True)).verdict)
+""")
+    assert said == "2 enough\nproved\n"
+
+
+@pytest.mark.parametrize("call, error", [
+    ("explore(lambda: None, max_runs=0)", "ValueError: explore: max_runs is 0"),
+    ("explore(lambda: None, max_seconds=0)", "ValueError: explore: max_seconds is 0"),
+    ("explore(3)", "TypeError"),
+    ("shrink('random:x', lambda: True)", "ValueError: EMBER_SIM_SCHEDULE='random:x'"),
+    ("begin_run('steps:3')", "ValueError: EMBER_SIM_SCHEDULE='steps:3'"),
+])
+def test_bad_input(call, error):
+    said = run(f"""
+try:
+    torch.sim.{call}
+except Exception as raised:
+    kind = ValueError if isinstance(raised, ValueError) else type(raised)
+    print(kind.__name__ + ": " + str(raised))
+""", schedule="steps:")
+    assert said.startswith(error), said
+
+
+def test_where_threads_decide_it_is_refused():
+    said = run("""
+torch.zeros(1, device="cuda")
+try:
+    torch.sim.explore(lambda: None)
+except RuntimeError as error:
+    print(error)
+""")
+    assert "the devices were made with 'threads'" in said

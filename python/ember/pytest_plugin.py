@@ -251,14 +251,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> "typing.Generator[None, object
 
 
 def _replay_line(item: pytest.Item, schedule: "int | str") -> str:
-    config = item.config
     words = ["python", "-m", "pytest"]
-    if "ember.pytest_plugin" in (config.option.plugins or []):
+    if "ember.pytest_plugin" in (item.config.option.plugins or []):
         words += ["-p", "ember.pytest_plugin"]
     replayed = str(schedule)
     if replayed.startswith("replay:"):
         replayed = replayed[len("replay:"):]
-    words += [config.cwd_relative_nodeid(item.nodeid), "--ember-replay", replayed]
+    name = os.path.relpath(item.path) + "::" + item.nodeid.partition("::")[2]
+    words += [name, "--ember-replay", replayed]
     devices = os.environ.get("EMBER_DEVICES")
     setting = f"EMBER_DEVICES={shlex.quote(devices)} " if devices else ""
     return setting + " ".join(map(shlex.quote, words))

@@ -256,6 +256,7 @@ def _replay(chosen: _argparse.Namespace) -> int:
     elif _os.path.isfile(order):
         schedule = "replay:" + _os.path.abspath(order)
     else:
+        schedule = ""
         chosen.parser.error(f"SEED_OR_FILE is '{order}', expected a seed, random:SEED, "
                             "pct:SEED:DEPTH, or the file of a log")
     environment = {**_os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_SCHEDULE": schedule}

@@ -16,6 +16,7 @@ import typing
 import pytest
 
 import ember
+from ember._C.cuda import _devices_chosen
 from ember.cuda import _sanitizer
 
 _MARKER = ("ember(devices=1, seeds=0, sanitizer=True): needs so many devices, simulated ones if "
@@ -164,7 +165,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not marked or session.config.getoption("collectonly") or ember.cuda.is_initialized():
         return
     try:
-        if not os.environ.get("EMBER_DEVICES"):
+        if not _devices_chosen():
             ember.cuda.simulate(max(item.stash[_NEEDS].devices for item in marked))
         if seeded and not os.environ.get("EMBER_SIM_SCHEDULE"):
             ember.sim.schedule("random:0")
@@ -176,7 +177,7 @@ def _prepare(item: pytest.Item, needs: _Needs) -> None:
     """Begins the run that a test asks for, or skips it."""
     count = ember.cuda.device_count()
     chosen = os.environ.get("EMBER_DEVICES")
-    why = f"EMBER_DEVICES is '{chosen}'" if chosen else "they were in use before the tests began"
+    why = f"EMBER_DEVICES is '{chosen}'" if chosen else "they were chosen before the tests began"
     if count < needs.devices:
         pytest.skip(f"needs {needs.devices} devices, and there are {count}: {why}")
     schedule = _schedule_of(item)

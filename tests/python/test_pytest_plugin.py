@@ -169,8 +169,9 @@ def test_devices(run):
     used = "import ember\nember.cuda.simulate(2)\nember.cuda.init()\n" + textwrap.dedent(source)
     ended = run(used)
     assert ended.counts == {"error": 1, "passed": 1, "skipped": 1}
-    assert "there are 2: they were in use before the tests began" in ended.output
+    assert "there are 2: they were chosen before the tests began" in ended.output
     assert "no seed decides the order of the devices, which were in use before the tests began" in ended.output
+    assert run(used.replace("ember.cuda.init()", "")).counts == {"passed": 2, "skipped": 1}
     assert run(used, EMBER_SIM_SCHEDULE="random:0").counts == {"passed": 2, "skipped": 1}
 
 

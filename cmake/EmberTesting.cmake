@@ -15,6 +15,10 @@
 # ember_test_seeded(<name>) registers it twice more, as <name>.random and <name>.pct: on simulated
 # devices whose order a seed decides (docs/order.md).
 #
+# ember_test_watched(<name>) registers it again, as <name>.watched: on simulated devices under the
+# stream sanitizer (docs/sanitizer.md), which must find nothing, and leave nothing unchecked. For
+# suites whose main function is that of ember_test_main.
+#
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
 # by hand gets that file, its time limit and its environment from ember_test_properties.
 
@@ -104,6 +108,16 @@ function(ember_test_seeded name)
     ember_test_properties(${name}.${kind}
       "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;EMBER_SIM_SCHEDULE=set:${schedule}")
   endforeach()
+endfunction()
+
+function(ember_test_watched name)
+  # Which work is ordered does not depend on how the library was compiled.
+  if(NOT TARGET test_${name} OR EMBER_SANITIZE)
+    return()
+  endif()
+  add_test(NAME ${name}.watched COMMAND test_${name})
+  ember_test_properties(${name}.watched
+    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;EMBER_SANITIZER=set:continue;EMBER_SANITIZER_EXITCODE=set:23")
 endfunction()
 
 # `environment`: changes in the form of ENVIRONMENT_MODIFICATION.

@@ -9,12 +9,13 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "ember/base/embedding.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/base/thread_exit.h"
 
 namespace ember::inline v0 {
 namespace detail {
@@ -114,24 +115,40 @@ struct OfDepth {
   std::size_t next = 0;
   std::array<Kept, 8> stacks;
 };
-thread_local std::unique_ptr<std::array<OfDepth, 16>> kept;
+using KeptStacks = std::array<OfDepth, 16>;
+thread_local constinit KeptStacks* kept = nullptr;
+thread_local constinit bool nothing_is_kept = false;
+
+/// Null when the thread ends: what its destructors do has stacks, too, and they are taken anew.
+KeptStacks* kept_stacks() {
+  if (kept != nullptr || nothing_is_kept) return kept;
+  nothing_is_kept = !at_thread_exit([]() noexcept {
+    delete std::exchange(kept, nullptr);
+    nothing_is_kept = true;
+  });
+  if (!nothing_is_kept) kept = new KeptStacks();
+  return kept;
+}
 
 std::uint64_t native_stack(std::uintptr_t depth) {
-  if (!kept) kept = std::make_unique<std::array<OfDepth, 16>>();
-  OfDepth& at = (*kept)[(depth >> 4) * 0x9E3779B97F4A7C15 >> 60];
-  if (at.depth != depth) {
-    for (Kept& stack : at.stacks) stack.number = 0;
-    at.depth = depth;
+  KeptStacks* const all = kept_stacks();
+  OfDepth* const at = all != nullptr ? &(*all)[(depth >> 4) * 0x9E3779B97F4A7C15 >> 60] : nullptr;
+  if (at != nullptr) {
+    if (at->depth != depth) {
+      for (Kept& stack : at->stacks) stack.number = 0;
+      at->depth = depth;
+    }
+    for (const Kept& stack : at->stacks)
+      if (stack.number != 0 && still_there(stack.frames)) return stack.number;
   }
-  for (const Kept& stack : at.stacks)
-    if (stack.number != 0 && still_there(stack.frames)) return stack.number;
   Frames frames;
   Taking taking{frames, kOwnFrames};
   _Unwind_Backtrace(&take_frame, &taking);
   const std::uint64_t number = number_of(frames);
+  if (at == nullptr) return number;
   for (std::size_t i = 0; i < frames.count; ++i)
     if (frames.place[i] == 0) return number;  // cannot be known again
-  at.stacks[at.next++ % at.stacks.size()] = {frames, number};
+  at->stacks[at->next++ % at->stacks.size()] = {frames, number};
   return number;
 }
 

@@ -48,7 +48,8 @@ void ask_device(int device, const Ref<Plan>& plan, bool destroy) {
   driver::Kernel kernel = plan_kernel();
   kernel.context = plan;
   const driver::FftPlanArgs args{&plan->state, destroy, plan->geometry};
-  cuda::launch_on_current(device, plan->epoch, {}, kernel, driver::Params(args), {});
+  cuda::launch_on_current(device, plan->epoch, {}, kernel, driver::Params(args),
+                          cuda::no_accesses());  // of memory that others see
 }
 
 /// About what the roots of unity of a plan take. A device may say it better.

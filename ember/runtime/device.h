@@ -105,6 +105,9 @@ class EMBER_API DeviceArg {
 /// each) 2 MiB to 1 TiB.
 EMBER_API void simulate(int count,
                         std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
+/// Whether it is settled which devices there are: by simulate(), EMBER_DEVICES, or a first use.
+/// Makes no driver. Thread-safe, does not block.
+EMBER_API bool devices_chosen();
 
 /// Makes the driver if that has not happened. Everything that needs a device calls it; thread-safe;
 /// may block for seconds the first time. Errors, after which a later call tries again:

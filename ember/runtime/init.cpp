@@ -233,6 +233,12 @@ void simulate(int count, std::uint64_t memory_bytes) {
   state().asked = choice;
 }
 
+bool devices_chosen() {
+  const MutexLock lock(state().mutex);
+  return driver_if_made() != nullptr || state().asked ||
+         !env::get("EMBER_DEVICES").value_or("").empty();
+}
+
 void detail::set_schedule(const driver::Schedule& schedule) {
   refuse_bad_fork();
   const MutexLock lock(state().mutex);

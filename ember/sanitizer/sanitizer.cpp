@@ -1,5 +1,7 @@
 #include "ember/sanitizer/sanitizer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include "ember/base/mutex.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
+#include "ember/sanitizer/at_end.h"
 #include "ember/sanitizer/engine.h"
 #include "ember/sanitizer/report.h"
 
@@ -23,11 +26,17 @@ using sanitizer::Side;
 
 namespace {
 
+/// At most so many names of unchecked launches are kept.
+constexpr std::size_t kMaxNames = 32;
+
+const char* name_of(const char* name, Activity::Kind kind) noexcept {
+  if (name != nullptr) return name;
+  if (kind == Activity::Kind::copied) return "copy";
+  return kind == Activity::Kind::filled ? "fill" : "host function";
+}
+
 bool matches(const std::string& pattern, const Operation& operation) {
-  const char* const name = operation.name != nullptr                  ? operation.name
-                           : operation.kind == Activity::Kind::copied ? "copy"
-                           : operation.kind == Activity::Kind::filled ? "fill"
-                                                                      : "host function";
+  const char* const name = name_of(operation.name, operation.kind);
   if (pattern.empty() || pattern.back() != '*') return pattern == name;
   return std::strncmp(pattern.c_str(), name, pattern.size() - 1) == 0;
 }
@@ -53,6 +62,30 @@ std::string SanitizerSummary::str() const {
   return text;
 }
 
+std::string SanitizerSummary::json() const {
+  std::string text = "{\"process\": " + std::to_string(getpid());
+  const auto field = [&](const char* name, std::uint64_t value) {
+    text.append(", \"").append(name).append("\": ").append(std::to_string(value));
+  };
+  field("checked", checked);
+  field("unchecked", unchecked);
+  text += ", \"unchecked_names\": [";
+  for (std::size_t i = 0; i < unchecked_names.size(); ++i) {
+    if (i != 0) text += ", ";
+    sanitizer::append_quoted(text, unchecked_names[i]);
+  }
+  text += "]";
+  field("exposed", exposed);
+  field("races", races);
+  field("reuses", reuses);
+  field("uses_after_free", uses_after_free);
+  field("by_query", by_query);
+  field("possible", possible);
+  field("suppressed", suppressed);
+  text.append(", \"clean\": ").append(clean() ? "true" : "false");
+  return text + "}";
+}
+
 /// Notifications come one at a time, so the engine needs no lock; what users ask for does.
 class Sanitizer::Watcher final : public Observer {
  public:
@@ -76,6 +109,7 @@ class Sanitizer::Watcher final : public Observer {
     engine_.observe(activity, found_);
     const MutexLock lock(mutex_);
     summary_.checked = engine_.checked();
+    if (summary_.unchecked != engine_.unchecked()) name_unchecked(activity);
     summary_.unchecked = engine_.unchecked();
     summary_.exposed = engine_.exposed();
     if (found_.empty()) [[likely]]
@@ -114,12 +148,23 @@ class Sanitizer::Watcher final : public Observer {
       }
     }
     switch (conflict.certainty) {
-      case Conflict::Certainty::certain: ++summary_.races; break;
+      case Conflict::Certainty::certain:
+        ++summary_.races;
+        if (conflict.kind == Conflict::Kind::reuse) ++summary_.reuses;
+        if (conflict.kind == Conflict::Kind::use_after_free) ++summary_.uses_after_free;
+        break;
       case Conflict::Certainty::by_query: ++summary_.by_query; break;
       case Conflict::Certainty::possible: ++summary_.possible; break;
     }
     conflicts_.push_back(conflict);
     return true;
+  }
+
+  void name_unchecked(const Activity& activity) EMBER_REQUIRES(mutex_) {
+    std::vector<std::string>& names = summary_.unchecked_names;
+    if (names.size() == kMaxNames) return;
+    const char* const name = name_of(activity.name, activity.kind);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }
 
   void report(const Conflict& conflict) {
@@ -176,6 +221,7 @@ std::vector<std::string> split(const std::string& text) {
 }  // namespace
 
 void detail::watch_as_asked() {
+  sanitizer::AtEnd at_end = sanitizer::at_end_as_asked();
   const std::string own = env::get("EMBER_SANITIZER").value_or("");
   const bool asked = !own.empty() && own != "0";
   if (asked && own != "1" && own != "continue")
@@ -186,6 +232,7 @@ void detail::watch_as_asked() {
   options.json_path = env::get("EMBER_SANITIZER_JSON").value_or("");
   options.suppressed = split(env::get("EMBER_SANITIZER_SUPPRESS").value_or(""));
   enable_sanitizer(std::move(options));
+  sanitizer::end_watched(std::move(at_end));
 }
 
 void enable_sanitizer() { enable_sanitizer({.raise = true}); }

@@ -45,16 +45,24 @@ struct SanitizerSummary {
   std::uint64_t checked = 0;    ///< operations whose accesses are known
   std::uint64_t unchecked = 0;  ///< launches and host functions that say nothing of their accesses
   std::uint64_t exposed = 0;    ///< pointers to host memory that the program got, used unseen
-  std::uint64_t races = 0;      ///< certain, each once
-  std::uint64_t by_query = 0;   ///< ordered only by a query that happened to answer "done"
-  std::uint64_t possible = 0;   ///< strided accesses that may not meet
+  std::uint64_t races = 0;      ///< certain, each once; of these:
+  std::uint64_t reuses = 0;     ///< with an earlier life of the memory, freed while it was in use
+  std::uint64_t uses_after_free = 0;
+  std::uint64_t by_query = 0;  ///< ordered only by a query that happened to answer "done"
+  std::uint64_t possible = 0;  ///< strided accesses that may not meet
   std::uint64_t suppressed = 0;
+  /// Which launches those are: names, each once, at most 32. "host function" and "copy" without
+  /// one.
+  std::vector<std::string> unchecked_names = {};
+  /// Something was reported, however certain.
+  bool found() const noexcept { return races != 0 || by_query != 0 || possible != 0; }
   /// Nothing was found, and nothing went unchecked.
-  bool clean() const noexcept {
-    return unchecked == 0 && exposed == 0 && races == 0 && by_query == 0 && possible == 0;
-  }
+  bool clean() const noexcept { return unchecked == 0 && exposed == 0 && !found(); }
   /// "1 race in 12 operations; 0 unchecked launches".
   EMBER_API std::string str() const;
+  /// All of it as one line of JSON, without its end: what EMBER_SANITIZER_SUMMARY appends to its
+  /// file when the process ends. `process` is its number, `clean` what clean() says.
+  EMBER_API std::string json() const;
 };
 
 /// Watches everything from its construction to its destruction:

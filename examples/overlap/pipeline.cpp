@@ -1,6 +1,7 @@
 #include "pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <thread>
 
@@ -53,6 +54,7 @@ void Pipeline::run(int reader) {
   while (const auto chunk = work_.take()) {
     Slot& slot = mine[turn++ % mine.size()];
     collect(slot);
+    cuda::host_writes(slot.staging.data(), chunk->bytes);
     work_.input().read(chunk->offset, chunk->bytes, slot.staging.as<std::uint8_t>());
     slot.chunk = chunk;
     submit(slot);
@@ -73,8 +75,10 @@ void Pipeline::submit(Slot& slot) {
   slot.compute_begin.record(compute_stream_);
   const ChunkArgs args{slot.data.as<std::uint8_t>(), bytes, slot.result.as<ChunkResult>()};
   cuda::fill_async(slot.result.data(), 0, sizeof(ChunkResult), compute_stream_);
-  cuda::launch(compute_stream_, histogram_kernel, args);
-  cuda::launch(compute_stream_, crc_kernel, args);
+  // What both touch, for the sanitizer (docs/sanitizer.md).
+  const std::array touched{cuda::reads(args.data, bytes), cuda::writes(args.result, 1)};
+  cuda::launch(compute_stream_, histogram_kernel, cuda::Params(args), touched);
+  cuda::launch(compute_stream_, crc_kernel, cuda::Params(args), touched);
   slot.computed.record(compute_stream_);
 
   cuda::copy_async(slot.returned.data(), slot.result.data(), sizeof(ChunkResult), compute_stream_);
@@ -88,6 +92,7 @@ void Pipeline::collect(Slot& slot) {
   // Where devices are simulated, their next work needs this processor more than the next read does.
   std::this_thread::yield();
   const auto& result = *slot.returned.as<const ChunkResult>();
+  cuda::host_reads(&result, sizeof result);
   const std::uint64_t end = slot.chunk->offset + slot.chunk->bytes;
   const std::uint32_t crc = crc_shift(result.crc, work_.input().total_bytes() - end);
   const Interval copy{start_.elapsed_time(slot.copy_begin), start_.elapsed_time(slot.copied)};

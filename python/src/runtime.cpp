@@ -171,6 +171,8 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
       "Chooses simulated devices for this process, before the first use of a device.");
+  m.def("_devices_chosen", &cuda::devices_chosen,
+        "Whether the program, EMBER_DEVICES or a first use has settled which devices there are.");
   using Machine = std::tuple<int, std::uint64_t, std::string, std::string>;
   m.def("_share_machine", []() -> std::optional<Machine> {
     const auto shared = unlocked([] { return cuda::share_simulated_machine(); });

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -117,6 +118,53 @@ nb::tuple as_tuple(const cuda::sanitizer::Side& side) {
                         side.argument, stack_text(operation.stack));
 }
 
+/// A Sanitizer for as long as Python wants, without Python's lock: those that are being told
+/// something may want it.
+class Watch {
+ public:
+  Watch()
+      : sanitizer_(unlocked([] {
+          return std::make_unique<cuda::Sanitizer>(cuda::SanitizerOptions{.print = false});
+        })) {}
+  ~Watch() { stop(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  void stop() {
+    if (!sanitizer_) return;
+    unlocked([this] {
+      summary_ = sanitizer_->summary();
+      reports_ = sanitizer_->reports();
+      sanitizer_.reset();
+    });
+  }
+  std::vector<std::string> reports() const {
+    return sanitizer_ ? unlocked([this] { return sanitizer_->reports(); }) : reports_;
+  }
+  cuda::SanitizerSummary summary() const {
+    return sanitizer_ ? unlocked([this] { return sanitizer_->summary(); }) : summary_;
+  }
+
+ private:
+  std::unique_ptr<cuda::Sanitizer> sanitizer_;
+  cuda::SanitizerSummary summary_;
+  std::vector<std::string> reports_;
+};
+
+void bind_watch(nb::module_& made) {
+  nb::class_<Watch> watch(made, "Watch",
+                          "Watches from its construction until stop(), and prints nothing.");
+  watch.def(nb::init<>(), "Begins.");
+  watch.def("stop", &Watch::stop, "Ends it; what was found remains.");
+  watch.def("reports", &Watch::reports, "The reports of all races so far, in order.");
+  watch.def(
+      "summary", [](const Watch& self) { return self.summary().str(); },
+      "What was found, and how many launches could not be checked.");
+  watch.def(
+      "unchecked", [](const Watch& self) { return self.summary().unchecked_names; },
+      "The names of the launches whose accesses are unknown, each once, at most 32.");
+}
+
 /// SanitizerError as the exception of ember.cuda._sanitizer.
 void translate(const std::exception_ptr& thrown, void*) {
   try {
@@ -156,6 +204,7 @@ void bind_sanitizer(nb::module_& cuda) {
         return watching != nullptr ? watching->summary().str() : std::string();
       },
       "What was found, and how many launches could not be checked; empty unless it watches.");
+  bind_watch(made);
   nb::register_exception_translator(translate);
 }
 

@@ -62,6 +62,27 @@ TEST(Stack, ThreadsThatStandAtOnePlaceAgree) {
   for (const std::uint64_t stack : stacks) EXPECT_EQ(stack, stacks[0]);
 }
 
+/// Takes a stack when the thread's variables are destroyed: made first, it goes last.
+struct AtTheEnd {
+  std::uint64_t* taken = nullptr;
+  ~AtTheEnd() {
+    for (int i = 0; i < 3 && taken != nullptr; ++i) *taken = one_way();
+  }
+};
+
+TEST(Stack, CanStillBeTakenWhenAThreadEnds) {
+  std::uint64_t before = 0;
+  std::uint64_t taken = 0;
+  std::thread([&] {
+    static thread_local AtTheEnd last;
+    last.taken = &taken;
+    before = one_way();
+  }).join();
+  EXPECT_NE(taken, 0U);
+  EXPECT_NE(taken, before) << "the same function, called from elsewhere";
+  EXPECT_NE(stack_text(taken).find("test_base"), std::string::npos);
+}
+
 TEST(Stack, BecomesText) {
   EXPECT_EQ(stack_text(0), "");
   const std::string text = stack_text(one_way());

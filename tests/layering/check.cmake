@@ -9,8 +9,8 @@
 #   - CUDA's headers belong to driver/cuda alone, NVTX's to nvtx;
 #   - no streams, locales or regular expressions of the standard library, neither in ember/ nor in
 #     python/src: ember/base/number_text.h says why (<iosfwd> only names them);
-#   - above the seam there is one implementation: only driver/ and runtime/ may ask whether devices
-#     are simulated (is_simulated); what kernels need, they say themselves (KernelNeeds);
+#   - above the seam there is one implementation: only driver/, runtime/ and what tests include may ask
+#     whether devices are simulated (is_simulated); what kernels need, they say themselves (KernelNeeds);
 #   - a folder with sources must have a row.
 
 cmake_minimum_required(VERSION 3.25)
@@ -94,7 +94,7 @@ foreach(file IN LISTS files)
     continue()
   endif()
 
-  if(NOT directory MATCHES "^(driver|runtime)(/|$)")
+  if(NOT directory MATCHES "^(driver|runtime|testing)(/|$)")
     file(STRINGS ${ROOT}/ember/${file} asking REGEX "(is_simulated|[.>]simulated)\\(")
     foreach(line IN LISTS asking)
       place(ember/${file} "${line}" at)

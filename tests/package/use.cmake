@@ -62,11 +62,11 @@ elseif(HOW STREQUAL "static_runtime")
   endif()
 endif()
 
-# Installed are the headers that lie in ember/ itself, what they include, and what that includes,
-# and nothing else: an internal header that users can include is one that cannot be changed any more.
+# Installed are the headers that lie in ember/ itself and in ember/testing/, what they include, and
+# what that includes, and nothing else: an internal header that users can include is one that cannot be changed any more.
 function(expect_public_headers_only include)
   set(expected)
-  file(GLOB unread RELATIVE ${EMBER} ${EMBER}/ember/*.h)
+  file(GLOB unread RELATIVE ${EMBER} ${EMBER}/ember/*.h ${EMBER}/ember/testing/*.h)
   while(unread)
     list(POP_FRONT unread header)
     if(header IN_LIST expected)

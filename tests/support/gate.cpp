@@ -51,7 +51,9 @@ Gate::Gate(const cuda::Stream& stream) {
     return;
   }
   flags_ = new_flags();
-  cuda::launch(stream, gate_kernel, GateArgs{flags_});
+  const GateArgs args{flags_};
+  // The flags are atomic, and order nothing for others.
+  cuda::launch(stream, gate_kernel, cuda::Params(args), cuda::no_accesses());
 }
 
 void Gate::await_running() const {

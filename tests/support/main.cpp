@@ -8,8 +8,21 @@
 
 #include "ember/runtime/device.h"
 #include "ember/runtime/simulation.h"
+#include "ember/sanitizer/sanitizer.h"
 
 namespace {
+
+/// Where the sanitizer watches the suite (<name>.watched), everything in it has to be checked. What
+/// it found is in the exit status (EMBER_SANITIZER_EXITCODE).
+bool all_checked() {
+  const ember::cuda::Sanitizer* const sanitizer = ember::cuda::enabled_sanitizer();
+  if (sanitizer == nullptr) return true;
+  const ember::cuda::SanitizerSummary summary = sanitizer->summary();
+  std::printf("sanitizer: %s\n", summary.str().c_str());
+  for (const std::string& name : summary.unchecked_names)
+    std::printf("unchecked: %s\n", name.c_str());
+  return summary.unchecked == 0;
+}
 
 /// Says with each failure how to see it again, where a seed decides the order.
 class ReplayLine : public testing::EmptyTestEventListener {
@@ -36,5 +49,6 @@ int main(int argc, char** argv) {
       setenv("EMBER_DEVICES", "sim:4@1GiB", 1);
     }
   }
-  return RUN_ALL_TESTS();
+  const int failed = RUN_ALL_TESTS();
+  return all_checked() ? failed : 1;
 }

@@ -10,7 +10,7 @@ import logging
 import traceback
 import typing
 
-from ember._C.cuda._sanitizer import (ByPointer as _ByPointer, enable as _enable,
+from ember._C.cuda._sanitizer import (ByPointer as _ByPointer, Watch as Watch, enable as _enable,
                                       enabled as _enabled, summary as summary)
 
 DataPtr = int

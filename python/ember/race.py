@@ -1,0 +1,266 @@
+"""What the commands ``ember race`` and ``ember replay`` do: run a program that uses ember, in C++ or
+in Python, on simulated devices, and find what its streams do in the wrong order. The program is not
+changed; its environment is."""
+
+import argparse as _argparse
+import collections as _collections
+import json as _json
+import os as _os
+import shlex as _shlex
+import signal as _signal
+import subprocess as _subprocess
+import sys as _sys
+import tempfile as _tempfile
+import typing as _typing
+
+CLEAN = 0  #: Nothing was found, and everything was checked.
+RACE = 1  #: The sanitizer found work on the same memory that nothing orders.
+DIFFERS = 3  #: What the program prints, or its exit status, depends on the seed.
+FAILED = 4  #: The program failed, whatever the seed.
+NOT_WATCHED = 5  #: No work on a device of ember's was seen.
+NOT_CHECKED = 6  #: Nothing was found, but some work does not say what it accesses.
+NOT_STARTED = 127  #: There is no such program, or it cannot be run.
+
+_STATUSES = """exit status:
+  0    clean: no race, everything was checked, and the same result with every seed
+  1    a race
+  2    wrong arguments
+  3    no race, but what the program prints or its exit status depends on the seed
+  4    the program failed, whatever the seed
+  5    nothing was watched: the program did no work on devices of ember's
+  6    no race, but not everything was checked
+  127  the program cannot be started
+"""
+
+
+def _add_commands(commands: _typing.Any) -> None:
+    race = commands.add_parser(
+        "race", help="find the races of a program", epilog=_STATUSES,
+        usage="ember race [--seeds K] [--devices sim:N] -- PROGRAM [ARGUMENT...]",
+        formatter_class=_argparse.RawDescriptionHelpFormatter,
+        description="Runs a program once under the stream sanitizer, and once for each of K seeds, "
+                    "which decide the order of what its streams do; compares what it prints on "
+                    "stdout, and its exit status, between the seeds. Nothing is to be read on "
+                    "stdin.")
+    race.add_argument("--seeds", type=_number("--seeds", 0), default=10, metavar="K",
+                      help="how many: 0 to K - 1 (default: 10)")
+    race.add_argument("--status-only", action="store_true",
+                      help="compare exit statuses alone, for programs that print times")
+    race.add_argument("--timeout", type=_number("--timeout", 1), default=300, metavar="SECONDS",
+                      help="how long one run may take (default: 300)")
+    race.set_defaults(run=_race, parser=race)
+    replay = commands.add_parser(
+        "replay", help="run a program in the order of a seed, or of a log",
+        usage="ember replay [--devices sim:N] SEED_OR_FILE -- PROGRAM [ARGUMENT...]",
+        description="Runs a program whose streams do everything in the order of a seed, of a "
+                    "schedule such as pct:SEED:DEPTH, or of the log of an earlier run "
+                    "(EMBER_SIM_LOG). Ends as the program does.")
+    replay.add_argument("order", metavar="SEED_OR_FILE")
+    replay.set_defaults(run=_replay, parser=replay)
+    for command in (race, replay):
+        command.add_argument("--devices", metavar="sim:N",
+                             help="the simulated devices (default: EMBER_DEVICES, else sim:2)")
+
+
+def _number(name: str, least: int) -> "_typing.Callable[[str], int]":
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise _argparse.ArgumentTypeError(f"{name} is '{text}', expected a number from {least}")
+        return int(text)
+    return parse
+
+
+def _program(chosen: _argparse.Namespace) -> "list[str]":
+    if not chosen.program:
+        chosen.parser.error("expected -- and a program to run")
+    return list(chosen.program)
+
+
+def _devices(chosen: _argparse.Namespace) -> str:
+    devices = chosen.devices or _os.environ.get("EMBER_DEVICES") or "sim:2"
+    if not devices.startswith("sim:"):
+        name = "--devices" if chosen.devices else "EMBER_DEVICES"
+        chosen.parser.error(f"{name} is '{devices}', expected simulated devices, such as sim:2: "
+                            "seeds decide nothing on others")
+    return str(devices)
+
+
+def _environment(devices: str, **settings: str) -> "dict[str, str]":
+    """The present one with these settings, and no others of the kind."""
+    kept = {name: value for name, value in _os.environ.items()
+            if name not in ("EMBER_SANITIZER", "TORCH_CUDA_SANITIZER", "EMBER_SANITIZER_EXITCODE",
+                            "EMBER_SANITIZER_SUMMARY", "EMBER_SIM_LOG")}
+    return {**kept, "EMBER_DEVICES": devices, **settings}
+
+
+def _refuse(program: "list[str]", error: OSError) -> int:
+    hint = ""
+    if isinstance(error, PermissionError) and program[0].endswith(".py"):
+        hint = f"; for a program in Python: -- python {program[0]}"
+    print(f"ember: '{program[0]}' cannot be started: {error.strerror}{hint}", file=_sys.stderr)
+    return NOT_STARTED
+
+
+def _say(text: str) -> None:
+    print(f"ember race: {text}", flush=True)
+
+
+class _Ended(_typing.NamedTuple):
+    """How one run ended, in words; and what it printed on stdout."""
+
+    how: str
+    output: bytes
+
+
+def _ended(status: int, output: bytes = b"") -> _Ended:
+    if status >= 0:
+        return _Ended(f"exit status {status}", output)
+    try:
+        return _Ended(f"ended by {_signal.Signals(-status).name}", output)
+    except ValueError:
+        return _Ended(f"ended by signal {-status}", output)
+
+
+_SUCCESS = "exit status 0"
+
+
+def _run(program: "list[str]", environment: "dict[str, str]", timeout: int,
+         capture: bool) -> "tuple[_Ended, bytes]":
+    """Runs it once; the second part is what it wrote on stderr, if that was captured."""
+    pipe = _subprocess.PIPE if capture else None
+    try:
+        done = _subprocess.run(program, env=environment, stdin=_subprocess.DEVNULL, stdout=pipe,
+                               stderr=pipe, timeout=timeout, check=False)
+    except _subprocess.TimeoutExpired as late:
+        return _Ended(f"not done after {timeout} s", late.stdout or b""), late.stderr or b""
+    return _ended(done.returncode, done.stdout or b""), done.stderr or b""
+
+
+def _watched(path: str) -> "_collections.Counter[str]":
+    """The summaries of all processes that wrote one, added up; and their names."""
+    total: "_collections.Counter[str]" = _collections.Counter()
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            summary = _json.loads(line)
+            names = summary.pop("unchecked_names")
+            total.update({name: value for name, value in summary.items() if name != "process"})
+            total.update({f"name {name}": 1 for name in names})
+    return total
+
+
+def _under_sanitizer(chosen: _argparse.Namespace, program: "list[str]",
+                     devices: str) -> "tuple[int, _Ended]":
+    """What the sanitizer says of the program: a status, and how the program ended."""
+    with _tempfile.TemporaryDirectory(prefix="ember-race-") as folder:
+        path = _os.path.join(folder, "summary")
+        open(path, "w", encoding="utf-8").close()
+        ended, _ = _run(program, _environment(devices, EMBER_SANITIZER="continue",
+                                              EMBER_SANITIZER_SUMMARY=path), chosen.timeout, False)
+        total = _watched(path)
+    if total["checked"] + total["unchecked"] == 0:
+        if ended.how == _SUCCESS:
+            _say("nothing was watched: the program did no work on devices of ember's, or ended "
+                 "without its exit handlers")
+            return NOT_WATCHED, ended
+        _say(f"under the sanitizer: {ended.how}; nothing was watched")
+        return FAILED, ended
+    found = total["races"] + total["by_query"] + total["possible"]
+    text = f"{found} race{'' if found == 1 else 's'} in {total['checked']} operations"
+    if total["unchecked"]:
+        names = [name[5:] for name in total if name.startswith("name ")]
+        text += f"; {total['unchecked']} unchecked launches: {', '.join(names)}"
+    if total["exposed"]:
+        text += f"; {total['exposed']} pointers whose use nobody sees"
+    _say(f"under the sanitizer: {text}")
+    if found:
+        return RACE, ended
+    return NOT_CHECKED if total["unchecked"] or total["exposed"] else CLEAN, ended
+
+
+def _first_difference(one: bytes, other: bytes) -> "tuple[int, str, str]":
+    """The number of the first line that differs, and what it is in both."""
+    left, right = one.split(b"\n"), other.split(b"\n")
+    at = next((i for i, (a, b) in enumerate(zip(left, right)) if a != b),
+              min(len(left), len(right)))
+
+    def line(lines: "list[bytes]") -> str:
+        return lines[at].decode(errors="replace") if at < len(lines) else "(nothing)"
+    return at + 1, line(left), line(right)
+
+
+def _seeds_text(seeds: "list[int]") -> str:
+    shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
+    return f"seed{'s' if len(seeds) > 1 else ''} {shown} ({len(seeds)})"
+
+
+def _by_seeds(chosen: _argparse.Namespace, program: "list[str]",
+              devices: str) -> "dict[_Ended, list[int]]":
+    """Which result came with which seeds; says it."""
+    results: "dict[_Ended, list[int]]" = {}
+    errors: "dict[_Ended, bytes]" = {}
+    for seed in range(chosen.seeds):
+        ended, error = _run(program, _environment(devices, EMBER_SIM_SCHEDULE=f"random:{seed}"),
+                            chosen.timeout, True)
+        if chosen.status_only:
+            ended = _Ended(ended.how, b"")
+        results.setdefault(ended, []).append(seed)
+        errors.setdefault(ended, error)
+    if len(results) == 1:
+        ended, = results
+        _say(f"{_seeds_text(results[ended])}: the same result, {ended.how}")
+        return results
+    _say(f"{len(results)} different results with {chosen.seeds} seeds")
+    first = next(iter(results))
+    for ended, seeds in results.items():
+        _say(f"  {_seeds_text(seeds)}: {ended.how}")
+        if ended.output != first.output:
+            number, expected, found = _first_difference(first.output, ended.output)
+            _say(f"    line {number} is '{found}', with seed {results[first][0]} '{expected}'")
+        words = ["ember", "replay", "--devices", devices, str(seeds[0]), "--", *program]
+        _say("    see it again: " + " ".join(map(_shlex.quote, words)))
+        if ended.how != _SUCCESS:
+            for line in errors[ended].decode(errors="replace").splitlines()[-5:]:
+                _say(f"    | {line}")
+    return results
+
+
+def _race(chosen: _argparse.Namespace) -> int:
+    program, devices = _program(chosen), _devices(chosen)
+    try:
+        status, ended = _under_sanitizer(chosen, program, devices)
+        if status == NOT_WATCHED:
+            return status
+        results = _by_seeds(chosen, program, devices) if chosen.seeds else {}
+    except OSError as error:
+        return _refuse(program, error)
+    hows = {ended.how, *(each.how for each in results)}
+    if status == RACE:
+        _say("a race")
+        return RACE
+    if len(results) > 1 or len(hows) > 1:
+        _say("no race was found, but the result differs")
+        return DIFFERS
+    if hows != {_SUCCESS}:
+        _say(f"the program failed: {ended.how}")
+        return FAILED
+    _say("clean" if status == CLEAN else "no race was found, but not everything was checked")
+    return status
+
+
+def _replay(chosen: _argparse.Namespace) -> int:
+    program, devices, order = _program(chosen), _devices(chosen), chosen.order
+    if order.isascii() and order.isdigit() and int(order) < 2 ** 64:
+        schedule = f"random:{order}"
+    elif order.startswith(("random:", "pct:")):
+        schedule = order
+    elif _os.path.isfile(order):
+        schedule = "replay:" + _os.path.abspath(order)
+    else:
+        schedule = ""
+        chosen.parser.error(f"SEED_OR_FILE is '{order}', expected a seed, random:SEED, "
+                            "pct:SEED:DEPTH, or the file of a log")
+    environment = {**_os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_SCHEDULE": schedule}
+    try:
+        _os.execvpe(program[0], program, environment)
+    except OSError as error:
+        return _refuse(program, error)

@@ -1,0 +1,175 @@
+"""The commands `ember race` and `ember replay`, on programs in Python and in C++."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import ember
+from ember import race
+
+PROBE = pathlib.Path(ember.__file__).parents[2] / "bin" / "watched_probe"
+
+BUG = """
+    import ember as torch
+    side = torch.cuda.Stream()
+    x = torch.ones(64, device="cuda")
+    x += 1
+    with torch.cuda.stream(side):
+        y = x * 10
+    torch.cuda.synchronize()
+    print("the sum is", y.sum().item())
+"""
+FIXED = BUG.replace("with torch", "side.wait_stream(torch.cuda.current_stream())\n    with torch")
+SECRETIVE = """
+    import ember as torch
+    torch.cuda._host_function(lambda: None)
+    torch.cuda.synchronize()
+"""
+# Which of two streams is first is not decided, and no memory is shared.
+ORDER = """
+    import ember as torch
+    one, other = torch.cuda.Stream(), torch.cuda.Stream()
+    a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.stream(one):
+        x = torch.ones(8, device="cuda")
+        a.record()
+    with torch.cuda.stream(other):
+        y = torch.ones(8, device="cuda")
+        b.record()
+    torch.cuda.synchronize()
+    print("first" if a.elapsed_time(b) > 0 else "second")
+"""
+
+
+@pytest.fixture
+def command(tmp_path):
+    def command(*arguments, source=None, **environment):
+        """What the command says of a program in Python, or of what stands behind --."""
+        program = []
+        if source is not None:
+            (tmp_path / "program.py").write_text(textwrap.dedent(source))
+            program = ["--", sys.executable, "program.py"]
+        kept = {name: value for name, value in os.environ.items()
+                if "SANITIZER" not in name and "SCHEDULE" not in name and name != "EMBER_DEVICES"}
+        return subprocess.run([sys.executable, "-m", "ember", *arguments, *program], cwd=tmp_path,
+                              env={**kept, "EMBER_SIM_SCHEDULE": "random:0", **environment},
+                              capture_output=True, text=True, timeout=200, check=False)
+    return command
+
+
+def test_race(command):
+    done = command("race", source=BUG)
+    assert done.returncode == race.RACE
+    assert "CSAN detected a possible data race" in done.stderr and "in <module>" in done.stderr
+    assert "ember race: under the sanitizer: 1 race in " in done.stdout
+    assert "different results with 10 seeds" in done.stdout
+    assert "with seed 0 'the sum is " in done.stdout and done.stdout.endswith("ember race: a race\n")
+    line = next(line for line in done.stdout.splitlines() if "see it again: " in line)
+    again = line.partition("see it again: ember ")[2].split(" -- ")[0].split()
+    assert again[:3] == ["replay", "--devices", "sim:2"]
+    first = command(*again, source=BUG)
+    assert first.returncode == 0 and first.stdout.startswith("the sum is ")
+    assert all(command(*again, source=BUG).stdout == first.stdout for _ in range(3))
+
+
+def test_clean(command):
+    done = command("race", "--seeds", "12", "--devices", "sim:3@64MiB", source=FIXED)
+    assert done.returncode == race.CLEAN, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "the sum is 1280.0",  # of ones, +=, *, sum and the copy to the host
+        "ember race: under the sanitizer: 0 races in 5 operations",
+        "ember race: seeds 0, 1, 2, 3, 4, 5, 6, 7, ... (12): the same result, exit status 0",
+        "ember race: clean"]
+    done = command("race", "--seeds", "0", source=FIXED)
+    assert done.returncode == race.CLEAN and "seed" not in done.stdout
+
+
+def test_result_that_differs(command):
+    done = command("race", source=ORDER)
+    assert done.returncode == race.DIFFERS, done.stdout + done.stderr
+    assert "no race was found, but the result differs" in done.stdout
+    assert command("race", "--status-only", source=ORDER).returncode == race.CLEAN
+    failing = ORDER + "    raise SystemExit(5 if a.elapsed_time(b) > 0 else 0)\n"
+    done = command("race", "--status-only", source=failing)
+    assert done.returncode == race.DIFFERS
+    assert ": exit status 5" in done.stdout and ": exit status 0" in done.stdout
+
+
+def test_failure(command):
+    done = command("race", source=FIXED + "    raise SystemExit('broken')\n")
+    assert done.returncode == race.FAILED
+    assert done.stdout.endswith("ember race: the program failed: exit status 1\n")
+    done = command("race", "--seeds", "2", source=FIXED + "    import os; os.abort()\n")
+    assert done.returncode == race.FAILED and "ended by SIGABRT" in done.stdout
+    done = command("race", "--seeds", "0", "--timeout", "1",
+                   source="import time; time.sleep(100)")
+    assert done.returncode == race.FAILED and "not done after 1 s" in done.stdout
+
+
+def test_nothing_watched_is_never_clean(command):
+    for program in ("pass", "import ember", "import ember\nember.cuda.init()",
+                    FIXED + "    import os; os._exit(0)\n"):
+        done = command("race", source=program)
+        assert done.returncode == race.NOT_WATCHED, program
+        assert "nothing was watched" in done.stdout and "clean" not in done.stdout
+
+
+def test_unchecked_is_not_clean(command):
+    done = command("race", "--seeds", "2", source=SECRETIVE)
+    assert done.returncode == race.NOT_CHECKED
+    assert "1 unchecked launches: host function" in done.stdout
+    assert "ember race: clean" not in done.stdout
+
+
+def test_not_started(command, tmp_path):
+    (tmp_path / "script.py").write_text("pass")
+    for name in ("race", "replay"):
+        arguments = [name] + ["3"] * (name == "replay")
+        done = command(*arguments, "--", "./nowhere")
+        assert done.returncode == race.NOT_STARTED
+        assert "'./nowhere' cannot be started: No such file or directory" in done.stderr
+        done = command(*arguments, "--", "./script.py")
+        assert done.returncode == race.NOT_STARTED
+        assert "for a program in Python: -- python ./script.py" in done.stderr
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["race"], "expected -- and a program to run"), (["race", "--"], "expected -- and a program"),
+    (["race", "--seeds", "-1", "--", "true"], "--seeds is '-1', expected a number from 0"),
+    (["race", "--seeds", "x", "--", "true"], "--seeds is 'x', expected a number from 0"),
+    (["race", "--timeout", "0", "--", "true"], "--timeout is '0', expected a number from 1"),
+    (["race", "--devices", "cuda", "--", "true"], "--devices is 'cuda', expected simulated devices"),
+    (["replay", "nowhere", "--", "true"], "SEED_OR_FILE is 'nowhere', expected a seed"),
+    (["replay", "3"], "expected -- and a program to run")])
+def test_mistakes(command, arguments, text):
+    done = command(*arguments)
+    assert done.returncode == 2 and text in done.stderr
+
+
+def test_statuses_are_documented(command):
+    said = command("race", "--help").stdout
+    for status in (race.CLEAN, race.RACE, race.DIFFERS, race.FAILED, race.NOT_WATCHED,
+                   race.NOT_CHECKED, race.NOT_STARTED):
+        assert f"\n  {status:<5}" in said
+
+
+def test_replay_of_a_log_and_of_a_schedule(command, tmp_path):
+    recorded = command("replay", "pct:5:3", source=BUG, EMBER_SIM_LOG="run.log")
+    assert recorded.returncode == 0
+    again = command("replay", "run.log", source=BUG)
+    assert again.returncode == 0 and again.stdout == recorded.stdout
+    other = command("replay", "run.log", source=BUG.replace("x * 10", "x - 10"))
+    assert other.returncode != 0 and "sub.float32" in other.stderr
+
+
+@pytest.mark.skipif(not PROBE.exists(), reason="the programs of the C++ tests were not built")
+@pytest.mark.parametrize("what, status", [
+    ("bug", race.RACE), ("fixed", race.CLEAN), ("reuse", race.RACE), ("lambda", race.NOT_CHECKED),
+    ("nothing", race.NOT_WATCHED), ("host", race.NOT_WATCHED)])
+def test_programs_in_cpp(command, what, status):
+    done = command("race", "--seeds", "3", "--", str(PROBE), what)
+    assert done.returncode == status, done.stdout + done.stderr

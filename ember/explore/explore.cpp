@@ -32,7 +32,7 @@ using driver::Step;
 struct Named {
   std::string name;
   std::vector<std::uint8_t> bytes;
-  std::optional<Tensor> tensor;  // read when all work is done
+  std::optional<Tensor> tensor;  // when all work is done, its elements on the CPU
 };
 
 /// What came of one run.
@@ -115,12 +115,13 @@ Outcome run(const std::function<void()>& program, const std::vector<Step>& steps
   out.progress = driver::simulated_progress();
   for (Named& result : out.results) {
     if (!result.tensor) continue;
-    if (fault.empty()) {
-      const Tensor read = result.tensor->contiguous().cpu();
-      const auto* const first = static_cast<const std::uint8_t*>(read.data_ptr());
-      result.bytes.assign(first, first + read.nbytes());
+    if (!fault.empty()) {  // it may have gone with its device
+      result.tensor.reset();
+      continue;
     }
-    result.tensor.reset();
+    result.tensor = result.tensor->contiguous().cpu();
+    const auto* const first = static_cast<const std::uint8_t*>(result.tensor->data_ptr());
+    result.bytes.assign(first, first + result.tensor->nbytes());
   }
   return out;
 }
@@ -164,6 +165,12 @@ std::string difference(const Outcome& a, const Outcome& b) {
         std::mismatch(left.bytes.begin(), left.bytes.end(), right.bytes.begin());
     if (at == left.bytes.end()) continue;
     const auto byte = static_cast<std::size_t>(at - left.bytes.begin());
+    if (left.tensor && right.tensor && left.tensor->dtype() == right.tensor->dtype()) {
+      const auto element = static_cast<std::int64_t>(byte / left.tensor->element_size());
+      const auto shown = [&](const Tensor& of) { return of.flatten().select(0, element).str(); };
+      return "result '" + left.name + "', element " + std::to_string(element) + ": " +
+             shown(*left.tensor) + " and " + shown(*right.tensor);
+    }
     const std::size_t from = byte / 8 * 8;
     const std::size_t count = std::min<std::size_t>(8, left.bytes.size() - from);
     return "result '" + left.name + "', from byte " + std::to_string(byte) +

@@ -9,6 +9,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -26,6 +28,7 @@
 namespace ember::inline v0::explore {
 namespace {
 
+using cuda::sanitizer::Conflict;
 using driver::Step;
 
 /// What a program called its results.
@@ -203,6 +206,22 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
       std::chrono::duration<double>(std::min(seconds, kMost)));
 }
 
+/// What the sanitizer says of each, once for the same two places in the program.
+std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts) {
+  using Place = std::tuple<std::uint64_t, const char*, int, std::int64_t, bool>;
+  const auto place_of = [](const cuda::sanitizer::Side& side) {
+    const cuda::sanitizer::Operation& operation = side.operation;
+    return Place(operation.stack, operation.name, static_cast<int>(operation.kind),
+                 operation.stack != 0 ? 0 : operation.stream_id, side.writes);
+  };
+  std::set<std::pair<Place, Place>> known;
+  std::vector<std::string> made;
+  for (const Conflict* conflict : conflicts)
+    if (known.emplace(place_of(conflict->now), place_of(conflict->before)).second)
+      made.push_back(cuda::sanitizer::report_text(*conflict));
+  return made;
+}
+
 /// One exploration: the state that its steps share.
 class Search {
  public:
@@ -250,11 +269,10 @@ class Search {
                               (graph_.pairs.size() == 1 ? " pair" : " pairs") +
                               " of accesses to the same bytes, which nothing orders");
     if (!recorder.after_free().empty()) made_.reasons.push_back("(c) memory is used that is free");
-    made_.races.clear();  // one for each pair, in their order, and the others
-    for (const Unordered& pair : graph_.pairs)
-      made_.races.push_back(cuda::sanitizer::report_text(pair.conflict));
-    for (const auto& conflict : recorder.after_free())
-      made_.races.push_back(cuda::sanitizer::report_text(conflict));
+    std::vector<const Conflict*> all;
+    for (const Unordered& pair : graph_.pairs) all.push_back(&pair.conflict);
+    for (const Conflict& conflict : recorder.after_free()) all.push_back(&conflict);
+    made_.races = reports(all);
     made_.operations = recorder.operations();
     made_.tasks = graph_.tasks.size();
   }
@@ -363,8 +381,10 @@ class Search {
     made_.difference = difference(base_, outcome);
     const Orientation before = graph_.seen_in(base_.progress.ran);
     const Orientation after = graph_.seen_in(outcome.progress.ran);
+    std::vector<const Conflict*> decide;
     for (std::size_t i = 0; i < graph_.pairs.size(); ++i)
-      if (before[i] != after[i]) made_.deciding.push_back(made_.races[i]);
+      if (before[i] != after[i]) decide.push_back(&graph_.pairs[i].conflict);
+    made_.deciding = reports(decide);
   }
 
   const std::function<void()>& program_;

@@ -58,12 +58,12 @@ void Classes::add(Closure& closure, std::size_t first, std::size_t second) {
 }
 
 void Classes::complete(std::size_t pair, Closure& closure, Orientation& made,
-                       std::vector<Choice>* choices) const {
+                       std::vector<std::size_t>* choices) const {
   for (; pair < ends_.size(); ++pair) {
     const auto [first, second] = ends_[pair];
     made[pair] = closure[second].has(first);
     if (made[pair] || closure[first].has(second)) continue;
-    if (choices != nullptr) choices->push_back({pair, closure});
+    if (choices != nullptr) choices->push_back(pair);
     add(closure, first, second);
   }
 }
@@ -72,21 +72,26 @@ bool Classes::is_new(const Orientation& orientation) {
   return given_.empty() || !given_.contains(key_of(orientation));
 }
 
+// The closure is made anew after each choice: kept for each, it would take the square of the pairs
+// times their number.
 bool Classes::next(Orientation& out) {
   do {
+    Closure closure = ordered_;
     if (!begun_) {
       begun_ = true;
-      now_ = ordered_;
       orientation_.assign(pairs_.size(), false);
-      complete(0, now_, orientation_, &choices_);
+      complete(0, closure, orientation_, &choices_);
     } else {
       if (choices_.empty()) return false;
-      Choice last = std::move(choices_.back());
+      const std::size_t last = choices_.back();
       choices_.pop_back();
-      now_ = std::move(last.before);
-      orientation_[last.pair] = true;
-      add(now_, ends_[last.pair].second, ends_[last.pair].first);
-      complete(last.pair + 1, now_, orientation_, &choices_);
+      orientation_[last] = true;
+      for (std::size_t i = 0; i <= last; ++i) {
+        const Edge end = ends_[i];
+        const auto [before, after] = orientation_[i] ? Edge{end.second, end.first} : end;
+        if (!closure[before].has(after)) add(closure, before, after);
+      }
+      complete(last + 1, closure, orientation_, &choices_);
     }
   } while (!is_new(orientation_));
   out = orientation_;

@@ -69,16 +69,11 @@ class Classes {
  private:
   /// What comes after each end of a pair; ends are numbered by themselves.
   using Closure = std::vector<Bits>;
-  struct Choice {
-    std::size_t pair = 0;
-    Closure before;  // as it was before the pair was decided
-  };
-
   static void add(Closure& closure, std::size_t first, std::size_t second);
   /// Decides pairs from `pair` on, each as it was recorded if it can be, and notes where there was
   /// a choice.
   void complete(std::size_t pair, Closure& closure, Orientation& made,
-                std::vector<Choice>* choices) const;
+                std::vector<std::size_t>* choices) const;
   bool is_new(const Orientation& orientation);
 
   std::size_t events_;
@@ -88,9 +83,8 @@ class Classes {
   Closure ordered_;                              // by `order` alone
   std::unordered_set<std::string> given_;        // or left out
   bool begun_ = false;
-  Closure now_;
   Orientation orientation_;
-  std::vector<Choice> choices_;
+  std::vector<std::size_t> choices_;  // pairs that can still be turned, where those before stay
 };
 
 /// A smallest part of `steps` that still fails: taking any one away makes it pass (Zeller and

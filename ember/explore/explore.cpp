@@ -9,6 +9,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -26,13 +28,14 @@
 namespace ember::inline v0::explore {
 namespace {
 
+using cuda::sanitizer::Conflict;
 using driver::Step;
 
 /// What a program called its results.
 struct Named {
   std::string name;
   std::vector<std::uint8_t> bytes;
-  std::optional<Tensor> tensor;  // read when all work is done
+  std::optional<Tensor> tensor;  // when all work is done, its elements on the CPU
 };
 
 /// What came of one run.
@@ -115,12 +118,13 @@ Outcome run(const std::function<void()>& program, const std::vector<Step>& steps
   out.progress = driver::simulated_progress();
   for (Named& result : out.results) {
     if (!result.tensor) continue;
-    if (fault.empty()) {
-      const Tensor read = result.tensor->contiguous().cpu();
-      const auto* const first = static_cast<const std::uint8_t*>(read.data_ptr());
-      result.bytes.assign(first, first + read.nbytes());
+    if (!fault.empty()) {  // it may have gone with its device
+      result.tensor.reset();
+      continue;
     }
-    result.tensor.reset();
+    result.tensor = result.tensor->contiguous().cpu();
+    const auto* const first = static_cast<const std::uint8_t*>(result.tensor->data_ptr());
+    result.bytes.assign(first, first + result.tensor->nbytes());
   }
   return out;
 }
@@ -164,6 +168,12 @@ std::string difference(const Outcome& a, const Outcome& b) {
         std::mismatch(left.bytes.begin(), left.bytes.end(), right.bytes.begin());
     if (at == left.bytes.end()) continue;
     const auto byte = static_cast<std::size_t>(at - left.bytes.begin());
+    if (left.tensor && right.tensor && left.tensor->dtype() == right.tensor->dtype()) {
+      const auto element = static_cast<std::int64_t>(byte / left.tensor->element_size());
+      const auto shown = [&](const Tensor& of) { return of.flatten().select(0, element).str(); };
+      return "result '" + left.name + "', element " + std::to_string(element) + ": " +
+             shown(*left.tensor) + " and " + shown(*right.tensor);
+    }
     const std::size_t from = byte / 8 * 8;
     const std::size_t count = std::min<std::size_t>(8, left.bytes.size() - from);
     return "result '" + left.name + "', from byte " + std::to_string(byte) +
@@ -194,6 +204,22 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
   constexpr double kMost = 1e9;  // more than anybody waits, and it fits
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(std::min(seconds, kMost)));
+}
+
+/// What the sanitizer says of each, once for the same two places in the program.
+std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts) {
+  using Place = std::tuple<std::uint64_t, const char*, int, std::int64_t, bool>;
+  const auto place_of = [](const cuda::sanitizer::Side& side) {
+    const cuda::sanitizer::Operation& operation = side.operation;
+    return Place(operation.stack, operation.name, static_cast<int>(operation.kind),
+                 operation.stack != 0 ? 0 : operation.stream_id, side.writes);
+  };
+  std::set<std::pair<Place, Place>> known;
+  std::vector<std::string> made;
+  for (const Conflict* conflict : conflicts)
+    if (known.emplace(place_of(conflict->now), place_of(conflict->before)).second)
+      made.push_back(cuda::sanitizer::report_text(*conflict));
+  return made;
 }
 
 /// One exploration: the state that its steps share.
@@ -243,11 +269,10 @@ class Search {
                               (graph_.pairs.size() == 1 ? " pair" : " pairs") +
                               " of accesses to the same bytes, which nothing orders");
     if (!recorder.after_free().empty()) made_.reasons.push_back("(c) memory is used that is free");
-    made_.races.clear();  // one for each pair, in their order, and the others
-    for (const Unordered& pair : graph_.pairs)
-      made_.races.push_back(cuda::sanitizer::report_text(pair.conflict));
-    for (const auto& conflict : recorder.after_free())
-      made_.races.push_back(cuda::sanitizer::report_text(conflict));
+    std::vector<const Conflict*> all;
+    for (const Unordered& pair : graph_.pairs) all.push_back(&pair.conflict);
+    for (const Conflict& conflict : recorder.after_free()) all.push_back(&conflict);
+    made_.races = reports(all);
     made_.operations = recorder.operations();
     made_.tasks = graph_.tasks.size();
   }
@@ -356,8 +381,10 @@ class Search {
     made_.difference = difference(base_, outcome);
     const Orientation before = graph_.seen_in(base_.progress.ran);
     const Orientation after = graph_.seen_in(outcome.progress.ran);
+    std::vector<const Conflict*> decide;
     for (std::size_t i = 0; i < graph_.pairs.size(); ++i)
-      if (before[i] != after[i]) made_.deciding.push_back(made_.races[i]);
+      if (before[i] != after[i]) decide.push_back(&graph_.pairs[i].conflict);
+    made_.deciding = reports(decide);
   }
 
   const std::function<void()>& program_;

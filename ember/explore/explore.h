@@ -40,7 +40,8 @@ struct Exploration {
   std::size_t runs = 0;         ///< of the program, in all
   bool complete = false;        ///< there are no other classes
   bool several_orders = false;  ///< what is ordered leaves more than one order of all events
-  /// What the sanitizer says of each pair; all of them are errors, whatever the verdict.
+  /// What the sanitizer says of the pairs, once for the same two places in the program; all of them
+  /// are errors, whatever the verdict.
   std::vector<std::string> races;
   // Of `differs`: the two shortest schedules found, as EMBER_SIM_SCHEDULE has them, what is
   // different, and the pairs that come in another order there.

@@ -217,6 +217,9 @@ Recorder::Allocation& Recorder::allocation_at(std::uintptr_t address, std::uintp
 void Recorder::pair(std::size_t first, std::size_t second, Conflict conflict) {
   const Name a = operations_[first].second, b = operations_[second].second;
   if (a == b || (a.first != 0 && a.second == 0) || (b.first != 0 && b.second == 0)) return;
+  if (pairs_.size() == kMostPairs)
+    return because("(c) there are more unordered pairs than the first " +
+                   std::to_string(kMostPairs) + ", which alone are looked at");
   if (known_pairs_.emplace(std::min(a, b), std::max(a, b)).second)
     pairs_.emplace_back(std::pair(a, b), std::move(conflict));
 }

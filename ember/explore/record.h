@@ -48,6 +48,9 @@ struct Graph {
 /// What happened, without what may be another one in each run: equal for runs that do the same.
 std::uint64_t fingerprint(const cuda::Activity& activity) noexcept;
 
+/// How many pairs are kept of a run: a program without any order has the square of its operations.
+inline constexpr std::size_t kMostPairs = 1000;
+
 /// Keeps what happens from add_observer() to remove_observer(), on simulated devices in a run of
 /// kind `steps`.
 class Recorder final : public cuda::Observer {

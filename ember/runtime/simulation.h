@@ -7,6 +7,7 @@
 //   random:SEED      any task that is ready, by the seed
 //   pct:SEED:DEPTH   by priorities from the seed, for bugs that need DEPTH orderings
 //   replay:FILE      as in the log of an earlier run
+//   steps:LIST       as late as can be, except for single steps; steps:@FILE has them in a file
 //
 // With all but `threads`, tasks run one at a time on the threads that use the devices, in calls
 // that enqueue, ask or wait.

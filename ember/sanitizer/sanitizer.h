@@ -1,6 +1,6 @@
 // The stream sanitizer: finds work on the same memory that nothing orders, on every kind of device,
-// in one run and whatever the timing. Chapter 20 of the documents; docs/sanitizer.md begins with a
-// first stream bug.
+// in one run and whatever the timing. Chapter 20 of the documents; docs/sanitizer.md explains it,
+// and docs/first-stream-bug.md begins with a bug.
 #pragma once
 
 #include <cstdint>

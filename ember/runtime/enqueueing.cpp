@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/timing.h"
 
 namespace ember::inline v0::cuda {
 namespace {
@@ -37,10 +39,16 @@ void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
   locks[static_cast<std::size_t>(lock_)].lock();
 }
 
+void Enqueueing::begin_timing(driver::Driver& machine,
+                              const driver::StreamHandle& stream) noexcept {
+  timing_ = new (std::nothrow) detail::Timing(machine, stream);
+}
+
 void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
   activity.device = stream.device_index();
   activity.stream = stream.native();
   activity.stream_id = stream.stream_id();
+  if (timing_ != nullptr) activity.times = timing_->enqueued();
   detail::record(activity);
 }
 
@@ -52,6 +60,7 @@ void Enqueueing::unlock() noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) 
 }
 
 void Enqueueing::end() noexcept {
+  delete std::exchange(timing_, nullptr);
   unlock();
   detail::release_place();
   detail::deliver();

@@ -210,7 +210,11 @@ void SeededExecutor::run(Runner& runner) {
   ++runner.ran;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
-  clock_ += duration(task);
+  const std::int64_t begin = base_ + clock_;
+  const std::int64_t end = begin + duration(task);
+  clock_ += end - begin;
+  if (task.times) [[unlikely]]
+    task.times->began(begin);
   const int device = runner.stream.device();
   watchdog_.begin(task.kernel.name.c_str(), device, runner.number, runner.ran);
   bool faulted = false;
@@ -226,6 +230,10 @@ void SeededExecutor::run(Runner& runner) {
                !status.ok()) {
       fail(machine_, runner.stream, task, status);
       faulted = true;
+    }
+    if (task.times) [[unlikely]] {
+      if (task.times->read().state == WorkTimes::State::running) task.times->ended(end, faulted);
+      task.times = {};
     }
     task.kernel.context = {};
     machine_.running.fetch_sub(1);
@@ -306,7 +314,7 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
   decider_.begin(schedule, std::move(recording));
   ++run_;
   numbered_ = 0;
-  clock_ = 0;
+  base_ += clock_.exchange(0);
   learn();
   fault_shown_ = false;
   several_hosts_ = false;

@@ -33,6 +33,7 @@ void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
     return;
   }
   detail::note_place();
+  may_wait_ = stream == nullptr;
   // A call within another one (an implementation that enqueues) is under the outer one's lock.
   if (stream == nullptr || detail::mark_enqueueing(true)) return;
   lock_ = lock_of(*stream);
@@ -41,6 +42,7 @@ void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
 
 void Enqueueing::begin_timing(driver::Driver& machine,
                               const driver::StreamHandle& stream) noexcept {
+  if (may_wait_) began_ = detail::now();
   timing_ = new (std::nothrow) detail::Timing(machine, stream);
 }
 
@@ -49,6 +51,7 @@ void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
   activity.stream = stream.native();
   activity.stream_id = stream.stream_id();
   if (timing_ != nullptr) activity.times = timing_->enqueued();
+  activity.began = began_;
   detail::record(activity);
 }
 

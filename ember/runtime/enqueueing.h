@@ -66,7 +66,9 @@ class Enqueueing {
   void tell();
 
   bool watched_;
+  bool may_wait_ = false;
   int lock_ = -1;
+  std::int64_t began_ = 0;  // of a call that may wait, if an observer wants times
   detail::Timing* timing_ = nullptr;
 };
 

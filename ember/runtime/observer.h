@@ -121,6 +121,9 @@ struct Activity {
   /// std::chrono::steady_clock, or of the run where a seed decides. 0 unless an observer
   /// wants_times().
   std::int64_t time = 0;
+  /// Of copies from or to ordinary host memory, in which the calling thread may wait until all is
+  /// done: when the call began. 0 of others, and as `time`.
+  std::int64_t began = 0;
   /// Of kernels, copies, fills and host functions: where it stands when they run
   /// (driver/work_times.h). Null unless an observer wants_times(). Lives during the notification,
   /// and as long as there is a Ref to it.

@@ -156,6 +156,16 @@ void Recording::add_work(const Activity& activity, SliceKind kind, std::uint32_t
   stream.waits.clear();
 }
 
+void Recording::add_waiting_copy(const Activity& activity) {
+  if (!room()) return;
+  Open begun = open(activity, std::string("wait for ") + copy_name(activity),
+                    thread_track(activity.thread, nullptr));
+  begun.begin = activity.began;
+  const std::uint32_t to = close(begun, activity.time, SliceKind::wait);
+  const StreamState& stream = stream_of(activity);
+  if (stream.last != kNone) add_arrows({{stream.track, stream.last}}, to);
+}
+
 // ---- Order
 
 void Recording::record_event(const Activity& activity) {
@@ -261,6 +271,7 @@ void Recording::observe(const Activity& activity) {
       return;
     case Kind::copied:
       add_work(activity, SliceKind::copy, intern_lasting(copy_name(activity)));
+      if (activity.began != 0) add_waiting_copy(activity);
       return;
     case Kind::filled: add_work(activity, SliceKind::fill, intern_lasting("fill")); return;
     case Kind::host_function_queued:

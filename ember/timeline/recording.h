@@ -85,6 +85,8 @@ class Recording {
   std::uint32_t add(Entry entry);
   void add_arrows(const Sources& sources, std::uint32_t to);
   void add_work(const Activity& activity, SliceKind kind, std::uint32_t name);
+  /// A copy within which the host waited.
+  void add_waiting_copy(const Activity& activity);
   void record_event(const Activity& activity);
   void wait_for_event(const Activity& activity);
   void begin_wait(const Activity& activity);

@@ -1,20 +1,26 @@
 // ember.cuda.Timeline: the recorder of timelines.
 #include "ember/timeline/timeline.h"
 
-#include <nanobind/stl/filesystem.h>
-#include <nanobind/stl/optional.h>
-
-#include <filesystem>
-#include <optional>
+#include <string>
+#include <utility>
 
 #include "define.h"
 
 namespace ember::python {
+namespace {
+
+/// What names a file: a str, bytes or an os.PathLike. TypeError for anything else.
+std::string path_from(nb::handle given) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(given.ptr(), &encoded) == 0) throw nb::python_error();
+  const nb::object owned = nb::steal(encoded);
+  return {PyBytes_AS_STRING(encoded), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded))};
+}
+
+}  // namespace
 
 void bind_timeline(nb::module_& cuda) {
   using cuda::Timeline;
-  using Path = std::filesystem::path;
-  constexpr auto kKinds = "as its ending says: .json (trace events, for Perfetto) or .html";
 
   nb::class_<cuda::TimelineSummary> summary(cuda, "TimelineSummary",
                                             "What is in a timeline, and what is not.");
@@ -38,14 +44,14 @@ void bind_timeline(nb::module_& cuda) {
       "arrows are kept, and others counted.");
   timeline.def(
       "__init__",
-      [](Timeline* self, const std::optional<Path>& file, std::size_t limit) {
-        unlocked(
-            [&] { new (self) Timeline({.file = file ? file->string() : "", .limit = limit}); });
+      [](Timeline* self, nb::handle file, std::size_t limit) {
+        cuda::TimelineOptions options{.file = file.is_none() ? "" : path_from(file),
+                                      .limit = limit};
+        unlocked([&] { new (self) Timeline(std::move(options)); });
       },
       nb::arg("file") = nb::none(), nb::arg("limit") = cuda::TimelineOptions().limit,
-      nb::sig(
-          "def __init__(self, file: str | os.PathLike[str] | None = None, limit: int = 1000000) "
-          "-> None"));
+      nb::sig("def __init__(self, file: str | os.PathLike[str] | None = None, limit: int = "
+              "1000000) -> None"));
   timeline.def(
       "start", [](Timeline& self) { unlocked([&] { self.start(); }); },
       "Records again, into the same timeline, after stop().");
@@ -58,22 +64,24 @@ void bind_timeline(nb::module_& cuda) {
   timeline.def(
       "summary", [](const Timeline& self) { return unlocked([&] { return self.summary(); }); },
       "What there is so far.");
-  timeline.def(
-      "save",
-      [](const Timeline& self, const Path& file) { unlocked([&] { self.save(file.string()); }); },
-      nb::arg("file"), (std::string("Writes what there is so far, ") + kKinds + ".").c_str());
-  timeline.def(
-      "save_json",
-      [](const Timeline& self, const Path& file) {
-        unlocked([&] { self.save_json(file.string()); });
-      },
-      nb::arg("file"), "Writes what there is so far as trace events, whatever the ending.");
-  timeline.def(
-      "save_html",
-      [](const Timeline& self, const Path& file) {
-        unlocked([&] { self.save_html(file.string()); });
-      },
-      nb::arg("file"), "Writes what there is so far as a page, whatever the ending.");
+  const auto define_save = [&](const char* name, auto save, const char* doc) {
+    timeline.def(
+        name,
+        [save](const Timeline& self, nb::handle file) {
+          const std::string path = path_from(file);
+          unlocked([&] { (self.*save)(path); });
+        },
+        nb::arg("file"), doc,
+        nb::sig(
+            ("def " + std::string(name) + "(self, file: str | os.PathLike[str]) -> None").c_str()));
+  };
+  define_save("save", &Timeline::save,
+              "Writes what there is so far, as its ending says: .json (trace events, for Perfetto) "
+              "or .html.");
+  define_save("save_json", &Timeline::save_json,
+              "Writes what there is so far as trace events, whatever the ending.");
+  define_save("save_html", &Timeline::save_html,
+              "Writes what there is so far as a page, whatever the ending.");
   timeline.def(
       "__enter__", [](nb::object self) { return self; },
       nb::sig("def __enter__(self) -> Timeline"));

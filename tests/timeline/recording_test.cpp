@@ -191,6 +191,26 @@ TEST(Recording, WaitsOfTheHostSayForWhat) {
             arrows.end());
 }
 
+TEST(Recording, CopiesOfOrdinaryMemoryAreWaits) {
+  const Stream stream(0);
+  const Words<int> memory(100);
+  std::vector<int> host(100);
+  const Recorded recorded;
+  work(stream, "before", 1000);
+  copy_async(host.data(), memory.get(), 400, stream);
+  const Picture picture = recorded.picture();
+  const Track waits = track_with(picture, -1, "wait for copy DtoH (pageable)");
+  const Track device = track_with(picture, 0, "copy DtoH (pageable)");
+  ASSERT_EQ(waits.slices.size(), 1U);
+  ASSERT_EQ(device.slices.size(), 2U);
+  EXPECT_EQ(waits.slices[0].kind, SliceKind::wait);
+  EXPECT_LE(waits.slices[0].begin, waits.slices[0].end);
+  EXPECT_EQ(arrows_of(picture), (Names{"copy DtoH (pageable) -> wait for copy DtoH (pageable)"}));
+  if (!is_simulated()) return;  // one clock, and no rounding
+  EXPECT_LE(waits.slices[0].begin, device.slices[1].begin);
+  EXPECT_GE(waits.slices[0].end, device.slices[1].end);
+}
+
 TEST(Recording, AWaitEndsAfterTheWorkThatItIsFor) {
   NEEDS_CONCURRENCY();
   const Stream stream(0);

@@ -11,10 +11,10 @@ namespace ember::inline v0::cuda::timeline {
 namespace {
 
 constexpr std::string_view kPage =
-#include "timeline_page.inc"
+#include "ember/timeline/page_text.inc"
     ;
 constexpr std::string_view kScript =
-#include "timeline_script.inc"
+#include "ember/timeline/script_text.inc"
     ;
 
 /// A column of numbers; `number(slice, before)` for each slice and the one before it.

@@ -20,4 +20,5 @@
 #include "ember/runtime/visible.h"
 #include "ember/runtime/work.h"
 #include "ember/sanitizer/sanitizer.h"
+#include "ember/timeline/timeline.h"
 #include "ember/version.h"

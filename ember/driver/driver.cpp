@@ -1,6 +1,8 @@
 // Defaults for the optional parts of the seam: a driver that lacks one says so by name.
 #include "ember/driver/driver.h"
 
+#include <chrono>
+
 namespace ember::inline v0::driver {
 namespace {
 
@@ -23,6 +25,8 @@ Status Driver::range_unmap(int, void*, std::size_t) noexcept {
 Status Driver::range_release(int, void*, std::size_t) noexcept {
   return unavailable(*this, "growable address ranges");
 }
+std::int64_t Driver::now() noexcept { return clock_time(std::chrono::steady_clock::now()); }
+Status Driver::time_next(WorkTimes*) noexcept { return unavailable(*this, "times of work"); }
 Status Driver::blas_handle(StreamHandle, std::uint8_t, void*, std::size_t, void*&) noexcept {
   return unavailable(*this, "handles of cuBLAS");
 }

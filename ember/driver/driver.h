@@ -36,6 +36,7 @@
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
 #include "ember/driver/telemetry.h"
+#include "ember/driver/work_times.h"
 
 namespace ember::inline v0::driver {
 
@@ -220,6 +221,16 @@ class EMBER_TEST_API Driver {
   /// Neither may wait for a device.
   virtual Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                                void* argument) noexcept = 0;
+
+  /// (optional) The machine's time in nanoseconds, on the clock on which time_next() notes when
+  /// work ran: the one of std::chrono::steady_clock, unless a seed decides. It never goes back.
+  /// Never fails.
+  virtual std::int64_t now() noexcept;
+  /// (optional) The next kernel, copy, fill or host function that the calling thread enqueues notes
+  /// in `times` when it runs, and owns a share of it from then on; until then it is the caller's to
+  /// keep alive. Null takes that back. Whatever comes of the work is noted before anybody can see
+  /// that it is over. A driver that does not offer this is asked for timed events instead.
+  virtual Status time_next(WorkTimes* times) noexcept;
 
   // ---- Peers
   // -------------------------------------------------------------------------------------

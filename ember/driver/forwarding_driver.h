@@ -31,6 +31,7 @@ class ForwardingDriver : public Driver {
     return next_->epoch_ended(device, epoch);
   }
   bool may_wait() noexcept override { return next_->may_wait(); }
+  std::int64_t now() noexcept override { return next_->now(); }
   using Driver::copy;
   using Driver::free;
   using Driver::launch;

@@ -22,7 +22,7 @@ struct Place {
 };
 inline constexpr Place kUnlisted[] = {{"name", 2},          {"simulated", 3}, {"device_count", 4},
                                       {"device_active", 6}, {"may_wait", 9},  {"device_epoch", 10},
-                                      {"epoch_ended", 11}};
+                                      {"epoch_ended", 11},  {"now", 44}};
 
 /// What crosses the boundary, but for the table of entries itself (cuda_object.h).
 constexpr void add_seam(Hash& hash) {
@@ -54,6 +54,7 @@ constexpr void add_seam(Hash& hash) {
                EMBER_FIELD(bytes))
   add_opaque<IpcHandle>(hash, "IpcHandle");
   add_opaque<Sensor>(hash, "Sensor");
+  add_opaque<WorkTimes>(hash, "WorkTimes");
   EMBER_LAYOUT(GpuProcess, EMBER_FIELD(pid), EMBER_FIELD(bytes))
   EMBER_LAYOUT(GpuProcesses, EMBER_FIELD(machine_index), EMBER_FIELD(processes))
   add_opaque<IpcExport>(hash, "IpcExport");

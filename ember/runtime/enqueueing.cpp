@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <new>
 #include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/timing.h"
 
 namespace ember::inline v0::cuda {
 namespace {
@@ -33,10 +35,17 @@ void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
   }
   detail::note_place();
   (void)driver::take_simulated_ticket();  // of work that was enqueued before
+  may_wait_ = stream == nullptr;
   // A call within another one (an implementation that enqueues) is under the outer one's lock.
   if (stream == nullptr || detail::mark_enqueueing(true)) return;
   lock_ = lock_of(*stream);
   locks[static_cast<std::size_t>(lock_)].lock();
+}
+
+void Enqueueing::begin_timing(driver::Driver& machine,
+                              const driver::StreamHandle& stream) noexcept {
+  if (may_wait_) began_ = detail::now();
+  timing_ = new (std::nothrow) detail::Timing(machine, stream);
 }
 
 void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
@@ -48,6 +57,8 @@ void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
   activity.run_stream = ticket.stream;
   activity.run_task = ticket.task;
   activity.run_point = ticket.point;
+  if (timing_ != nullptr) activity.times = timing_->enqueued();
+  activity.began = began_;
   detail::record(activity);
 }
 
@@ -59,6 +70,7 @@ void Enqueueing::unlock() noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) 
 }
 
 void Enqueueing::end() noexcept {
+  delete std::exchange(timing_, nullptr);
   unlock();
   detail::release_place();
   detail::deliver();

@@ -5,7 +5,15 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
+namespace ember::inline v0::driver {
+class Driver;
+}
+
 namespace ember::inline v0::cuda {
+
+namespace detail {
+class Timing;
+}
 
 /// Around a call of the driver's that enqueues on a stream, and the record of it. While somebody
 /// watches it holds the stream's lock: two threads are seen in the order in which their work was
@@ -36,6 +44,12 @@ class Enqueueing {
   Enqueueing& operator=(const Enqueueing&) = delete;
 
   bool watched() const noexcept { return watched_; }
+  /// Before a call that enqueues work: what record() tells then says when the work runs, if an
+  /// observer wants to know.
+  void time(driver::Driver& machine, const driver::StreamHandle& stream) noexcept {
+    if (watched_ && detail::timed_observers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      begin_timing(machine, stream);
+  }
   /// What was enqueued on `stream`; fills in the fields that name it.
   void record(const Stream& stream, Activity activity) noexcept;
   /// Tells it, and throws what an observer has to say of it (fail_operation).
@@ -46,12 +60,16 @@ class Enqueueing {
 
  private:
   void begin(const driver::StreamHandle* stream) noexcept;
+  void begin_timing(driver::Driver& machine, const driver::StreamHandle& stream) noexcept;
   void unlock() noexcept;
   void end() noexcept;
   void tell();
 
   bool watched_;
+  bool may_wait_ = false;
   int lock_ = -1;
+  std::int64_t began_ = 0;  // of a call that may wait, if an observer wants times
+  detail::Timing* timing_ = nullptr;
 };
 
 namespace detail {

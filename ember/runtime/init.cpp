@@ -176,6 +176,7 @@ void refuse_bad_fork() {
 driver::Driver& detail::initialize() {
   refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
   watch_as_asked();   // before there is anything to see, and again until it does not throw
+  record_as_asked();
   {
     const MutexLock lock(state().mutex);
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
@@ -208,6 +209,7 @@ bool detail::launch_blocking() noexcept {
 void install_driver(std::unique_ptr<driver::Driver> driver) {
   refuse_bad_fork();
   detail::watch_as_asked();
+  detail::record_as_asked();
   const MutexLock lock(state().mutex);
   if (driver_if_made() != nullptr)
     throw Error("install_driver: devices are in use already; it must come before the first use");

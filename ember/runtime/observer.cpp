@@ -12,10 +12,12 @@
 #include "ember/base/stack.h"
 #include "ember/runtime/observer_queue.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/timing.h"
 
 namespace ember::inline v0::cuda {
 namespace detail {
 std::atomic<int> observers{0};
+std::atomic<int> timed_observers{0};
 }
 
 namespace {
@@ -81,6 +83,8 @@ struct detail::ObserverList {
     observer.since_ = queue().recorded;
     observer.stacks_ = observer.wants_stacks();
     if (observer.stacks_) want_stacks(true);
+    observer.times_ = observer.wants_times();
+    if (observer.times_) ++timed_observers;
     ++observers;
   }
   static void remove(Observer& observer) EMBER_REQUIRES(queue().mutex) {
@@ -88,6 +92,7 @@ struct detail::ObserverList {
     if (queue().slot == &observer) queue().slot = nullptr;
     observer.listed_ = false;
     if (observer.stacks_) want_stacks(false);
+    if (observer.times_) --timed_observers;
     --observers;
   }
   static bool holds(const Observer& observer) noexcept { return observer.listed_; }
@@ -176,10 +181,11 @@ void record(const Activity& activity) noexcept {
     if (activity.release != nullptr) activity.release(activity.annotation);
     return;
   }
-  const std::uint32_t thread = this_thread_number();
+  const detail::Place place{this_thread_number(), self.stack,
+                            timed_observers.load(std::memory_order_relaxed) != 0 ? now() : 0};
   Queue& all = queue();
   const MutexLock lock(all.mutex);
-  all.waiting.add(activity, thread, ++all.recorded, self.stack);
+  all.waiting.add(activity, place, ++all.recorded);
 }
 
 void deliver() noexcept {
@@ -215,6 +221,7 @@ void renew_observer_locks() noexcept {
   Queue& all = queue();
   renew_in_child(all.mutex);
   renew_enqueueing_locks();
+  renew_timing_locks();
   // Whoever was telling did not come along.
   renew_telling(all);
 }

@@ -11,6 +11,10 @@
 
 #include "ember/base/export.h"
 
+namespace ember::inline v0::driver {
+class WorkTimes;
+}
+
 namespace ember::inline v0::cuda {
 
 namespace nvtx {
@@ -115,6 +119,17 @@ struct Activity {
   std::uint64_t order = 0;  ///< counts what happened, in the order in which it is told
   /// Where the thread stood (stack_text() in base/stack.h): 0 unless an observer wants_stacks().
   std::uint64_t stack = 0;
+  /// When it was done, in nanoseconds on a clock that never goes back: the one of
+  /// std::chrono::steady_clock, or of the run where a seed decides. 0 unless an observer
+  /// wants_times().
+  std::int64_t time = 0;
+  /// Of copies from or to ordinary host memory, in which the calling thread may wait until all is
+  /// done: when the call began. 0 of others, and as `time`.
+  std::int64_t began = 0;
+  /// Of kernels, copies, fills and host functions: where it stands when they run
+  /// (driver/work_times.h). Null unless an observer wants_times(). Lives during the notification,
+  /// and as long as there is a Ref to it.
+  driver::WorkTimes* times = nullptr;
   std::uint64_t total_allocated = 0;  ///< bytes in use on the device after the change
   std::uint64_t total_reserved = 0;   ///< bytes the allocator holds on the device after the change
   const char* domain = nullptr;  ///< lives as long as the program; "" is the one without a name
@@ -160,11 +175,15 @@ class EMBER_API Observer {
   /// Whether activities are to say where their thread stood, which costs some 100 ns each. Asked
   /// once, when the observer is added.
   virtual bool wants_stacks() const noexcept { return false; }
+  /// Whether activities are to say when they were done, and when work ran. Asked once, when the
+  /// observer is added.
+  virtual bool wants_times() const noexcept { return false; }
 
  private:
   friend struct detail::ObserverList;
   std::atomic<bool> listed_{false};
   bool stacks_ = false;
+  bool times_ = false;
   std::uint64_t since_ = 0;  // what was recorded later is for it
 };
 
@@ -184,6 +203,8 @@ EMBER_API void fail_operation(std::uint32_t thread, std::exception_ptr error) no
 
 namespace detail {
 EMBER_API extern std::atomic<int> observers;
+/// How many of them want times.
+extern std::atomic<int> timed_observers;
 EMBER_API void notify_slow(const Activity& activity) noexcept;
 /// Where the thread stands is noted for what it records until release_place(): where records are
 /// made under a lock, this comes before it.

@@ -5,17 +5,24 @@
 #include <cstdint>
 #include <vector>
 
+#include "ember/driver/work_times.h"
 #include "ember/runtime/observer.h"
 
 namespace ember::inline v0::cuda::detail {
+
+/// Where and when something was done.
+struct Place {
+  std::uint32_t thread = 0;
+  std::uint64_t stack = 0;
+  std::int64_t time = 0;
+};
 
 /// Activities with copies of what they point to. Its memory is used again, so that recording
 /// allocates nothing once it has grown.
 class Batch {
  public:
   bool empty() const noexcept { return activities_.empty(); }
-  void add(const Activity& activity, std::uint32_t thread, std::uint64_t order,
-           std::uint64_t stack);
+  void add(const Activity& activity, const Place& place, std::uint64_t order);
   /// Calls `tell(activity)` for each, in their order, and forgets them.
   template <class Tell>
   void each(const Tell& tell);
@@ -24,14 +31,16 @@ class Batch {
   std::vector<Activity> activities_;
   std::vector<Access> accesses_;
   std::vector<std::int64_t> numbers_;  // sizes and strides of accesses
+  std::vector<Ref<driver::WorkTimes>> times_;
 };
 
-inline void Batch::add(const Activity& activity, std::uint32_t thread, std::uint64_t order,
-                       std::uint64_t stack) {
+inline void Batch::add(const Activity& activity, const Place& place, std::uint64_t order) {
   Activity& added = activities_.emplace_back(activity);
-  added.thread = thread;
+  added.thread = place.thread;
   added.order = order;
-  added.stack = stack;
+  added.stack = place.stack;
+  added.time = place.time;
+  if (activity.times != nullptr) times_.emplace_back(activity.times);
   for (const Access& access : activity.accesses) {
     accesses_.push_back(access);
     numbers_.insert(numbers_.end(), access.sizes.begin(), access.sizes.end());
@@ -62,6 +71,7 @@ void Batch::each(const Tell& tell) {
   activities_.clear();
   accesses_.clear();
   numbers_.clear();
+  times_.clear();
 }
 
 }  // namespace ember::inline v0::cuda::detail

@@ -20,6 +20,8 @@ EMBER_TEST_API driver::Driver& initialize();
 /// TORCH_CUDA_SANITIZER. ValueError for a value that makes no sense. In sanitizer/, which lies
 /// above.
 void watch_as_asked();
+/// The same for EMBER_TIMELINE. In timeline/, which lies above.
+void record_as_asked();
 }  // namespace detail
 
 /// The driver; made at the first call (see init() for the errors).

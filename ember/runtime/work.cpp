@@ -81,6 +81,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
     throw ValueError("launch: the kernel has no name");
   driver::Driver& machine = active_driver();
   Enqueueing call(stream.handle());
+  call.time(machine, stream.handle());
   check(machine.launch(stream.handle(), kernel, params));
   if (call.watched()) [[unlikely]]
     record_launch(call, stream, kernel, accesses);
@@ -99,6 +100,7 @@ void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
     handle = handle_in_epoch(current->handle, epoch);
   driver::Driver& machine = active_driver();
   Enqueueing call(handle);
+  call.time(machine, handle);
   check(machine.launch(handle, kernel, params, peer));
   if (call.watched()) [[unlikely]]
     record_launch(call, current_stream(device), kernel, accesses);
@@ -126,6 +128,7 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
     call.emplace(Enqueueing::MayWait());
   else
     call.emplace(handle);
+  call->time(machine, handle);
   check(machine.copy(handle, target, source, bytes, peer));
   if (call->watched())
     call->record(stream, {.kind = Kind::copied,
@@ -153,6 +156,7 @@ void copy(void* target, const void* source, std::size_t bytes, const Stream& str
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
   driver::Driver& machine = active_driver();
   Enqueueing call(stream.handle());
+  call.time(machine, stream.handle());
   check(machine.fill(stream.handle(), target, value, 1, bytes));
   if (call.watched()) [[unlikely]] {
     const Access access{target, bytes, true, Access::Memory::device};
@@ -176,6 +180,7 @@ void host_function(std::function<void()> function, const Stream& stream,
   driver::Driver& machine = active_driver();
   auto owned = std::make_unique<std::function<void()>>(std::move(function));
   Enqueueing call(stream.handle());
+  call.time(machine, stream.handle());
   check(machine.host_function(stream.handle(), &call_host_function, &destroy_host_function,
                               owned.get()));
   (void)owned.release();  // the driver's now

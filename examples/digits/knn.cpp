@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "csv.h"
 #include "ember/ember.h"
@@ -89,6 +90,29 @@ void write_predictions(const std::string& path, const std::vector<std::uint8_t>&
     throw UsageError("--predictions", path, "cannot be written; expected a file to write");
 }
 
+/// A timeline that is written to a file, whose name and place the library knows the rules for.
+class RunTimeline {
+ public:
+  explicit RunTimeline(const std::string& file) : file_(file) {
+    if (!file_.empty()) checked([&] { timeline_.emplace(cuda::TimelineOptions{.file = file_}); });
+  }
+  void finish() {
+    if (timeline_) checked([&] { timeline_->finish(); });
+  }
+
+ private:
+  template <class Call>
+  void checked(const Call& call) {
+    try {
+      call();
+    } catch (const ember::Error& error) {
+      throw UsageError("--timeline", file_, error.what());
+    }
+  }
+  const std::string file_;
+  std::optional<cuda::Timeline> timeline_;
+};
+
 int main(const Options& options) {
   const Digits digits = read_csv(options.csv.value_or(DIGITS_DATA));
   const auto rows = static_cast<std::int64_t>(digits.rows());
@@ -97,6 +121,7 @@ int main(const Options& options) {
   load.queries = rows - load.train;
   load.total = load.queries * static_cast<std::int64_t>(options.repeat);
   const int devices = example::choose_devices(options.devices);
+  RunTimeline timeline(options.timeline);
   load.batch = batch_rows(load.total, devices);
 
   std::printf("digits: handwriting recognised by its nearest neighbours\n\n");
@@ -121,6 +146,7 @@ int main(const Options& options) {
   example::print_overlap(work);
   example::print_memory(devices);
   print_accuracy(digits, first, answers.labels());
+  timeline.finish();
   if (!options.predictions.empty()) write_predictions(options.predictions, answers.labels());
   return 0;
 }

@@ -263,7 +263,23 @@ def parse_options():
     parser.add_argument(
         "--predictions", metavar="FILE", help="write the label found for each query there"
     )
+    parser.add_argument(
+        "--timeline", metavar="FILE", help="write what ran when there: a page (.html), or trace "
+        "events (.json)"
+    )
     return parser.parse_args()
+
+
+@contextlib.contextmanager
+def recorded(file):
+    """Records a timeline for a file, whose name and place the library knows the rules for."""
+    try:
+        with torch.cuda.Timeline(file):
+            yield
+    except (ValueError, RuntimeError) as error:
+        if not str(error).startswith("Timeline: "):
+            raise
+        raise UsageError(f"--timeline '{file}': {error}") from None
 
 
 def main(options):
@@ -280,11 +296,12 @@ def main(options):
     print_devices(torch.cuda, devices)
     sys.stdout.flush()
 
-    images = torch.tensor(list(pixels), dtype=torch.uint8).view(-1, PIXELS)
-    neighbours = Neighbours(images[:train], devices, options.k, batch_rows)
-    start = time.monotonic()
-    answers = run(neighbours, images[train:], total, batch_rows, torch.tensor(labels))
-    seconds = time.monotonic() - start
+    with recorded(options.timeline) if options.timeline else contextlib.nullcontext():
+        images = torch.tensor(list(pixels), dtype=torch.uint8).view(-1, PIXELS)
+        neighbours = Neighbours(images[:train], devices, options.k, batch_rows)
+        start = time.monotonic()
+        answers = run(neighbours, images[train:], total, batch_rows, torch.tensor(labels))
+        seconds = time.monotonic() - start
 
     print_wrong(pixels[train * PIXELS :], labels[train:], answers)
     work = neighbours.work()

@@ -9,7 +9,7 @@ using example::UsageError;
 
 const char* const kHelp =
     R"(usage: knn [--devices N] [--k K] [--repeat N] [--csv FILE] [--train N]
-           [--predictions FILE]
+           [--predictions FILE] [--timeline FILE]
 
 Recognises handwritten digits on GPUs: each query gets the label that most of its K
 nearest training images have. Of equal distances the earlier image is nearer, of
@@ -23,6 +23,7 @@ equally frequent labels the smallest wins.
   --train N           the first N rows are for training, the others are the queries
                       (1000; half of a file of at most 1000 rows)
   --predictions FILE  write the label found for each query there, one per line
+  --timeline FILE     write what ran when there: a page (.html), or trace events (.json)
 
 EMBER_DEVICES chooses the devices: cuda, sim:N, sim:N@SIZE. Without it and without a
 GPU, two simulated ones are used. Exit status: 0 all is well, 1 a device failed, 2 bad
@@ -48,10 +49,12 @@ Options parse_options(int count, const char* const* arguments) {
       options.csv = words.value();
     else if (words.is("--predictions"))
       options.predictions = words.value();
+    else if (words.is("--timeline"))
+      options.timeline = words.value();
     else
       throw UsageError(words.is_option() ? "option" : "argument", word,
-                       "expected --devices, --k, --repeat, --csv, --train, --predictions or "
-                       "--help");
+                       "expected --devices, --k, --repeat, --csv, --train, --predictions, "
+                       "--timeline or --help");
   }
   return options;
 }

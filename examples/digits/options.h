@@ -14,6 +14,7 @@ struct Options {
   std::uint64_t repeat = 100;
   std::optional<int> devices;  ///< otherwise all
   std::string predictions;     ///< a file to write; none if empty
+  std::string timeline;        ///< a file to write: .json or .html; none if empty
   bool help = false;
 };
 

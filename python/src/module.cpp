@@ -59,6 +59,7 @@ NB_MODULE(_C, m) {
   bind_top(cuda);
   bind_sanitizer(cuda);
   bind_sim(m);
+  bind_timeline(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
   bind_ops(m);

@@ -206,6 +206,7 @@ TEST(Layout, TheListsAreTheTable) {
       std::pair("may_wait", slot(&Driver::may_wait)),
       std::pair("device_epoch", slot(&Driver::device_epoch)),
       std::pair("epoch_ended", slot(&Driver::epoch_ended)),
+      std::pair("now", slot(&Driver::now)),
   };
   ASSERT_EQ(unlisted.size(), std::size(layout::kUnlisted));
   for (std::size_t i = 0; i < unlisted.size(); ++i) {

@@ -103,6 +103,10 @@ done
 expect 2 "^knn: --devices '64': expected at most [0-9]+" --devices 64
 expect 2 "^knn: --train '1797': expected at most 1796" --train 1797
 expect 2 "^knn: --k '1001': expected at most 1000, the number of training rows" --k 1001
+expect 2 "^knn: --timeline 'run.txt': Timeline: file is 'run.txt', expected a file whose name ends in" --repeat 1 \
+  --timeline run.txt
+expect 2 "^knn: --timeline '.*/no/file.json': Timeline: '.*' cannot be written" --repeat 1 \
+  --timeline "$work/no/file.json"
 expect 2 "^knn: --predictions '.*/no/file': cannot be written" --repeat 1 \
   --predictions "$work/no/file"
 expect 2 '--frobnicate' --frobnicate

@@ -247,7 +247,11 @@ void SeededExecutor::run(Runner& runner) {
   std::optional<HostCopy> copy;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
-  clock_ += duration(task);
+  const std::int64_t begin = base_ + clock_;
+  const std::int64_t end = begin + duration(task);
+  clock_ += end - begin;
+  if (task.times) [[unlikely]]
+    task.times->began(begin);
   const int device = runner.stream.device();
   watchdog_.begin(task.kernel.name.c_str(), device, runner.number, runner.ran);
   bool faulted = false;
@@ -266,6 +270,10 @@ void SeededExecutor::run(Runner& runner) {
       faulted = true;
     } else if (keeps) {
       copy = written_to_host(machine_, task);
+    }
+    if (task.times) [[unlikely]] {
+      if (task.times->read().state == WorkTimes::State::running) task.times->ended(end, faulted);
+      task.times = {};
     }
     task.kernel.context = {};
     machine_.running.fetch_sub(1);
@@ -368,7 +376,7 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
   ran_.clear();
   copies_.clear();
   asked_ = 0;
-  clock_ = 0;
+  base_ += clock_.exchange(0);
   learn();
   fault_shown_ = false;
   several_hosts_ = false;

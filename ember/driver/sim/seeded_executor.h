@@ -45,7 +45,7 @@ class SeededExecutor final : public Executor {
   void epoch_began(Stream& stream) override;
   bool concurrent() const noexcept override { return false; }
   Clock::time_point now() override {
-    return Clock::time_point(std::chrono::nanoseconds(clock_.load(std::memory_order_relaxed)));
+    return Clock::time_point(std::chrono::nanoseconds(base_ + clock_));
   }
 
   /// By their numbers in the run, and then those that have none.
@@ -121,8 +121,11 @@ class SeededExecutor final : public Executor {
   std::vector<Runner*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
   std::unordered_map<const Timeline*, Runner*> runners_ EMBER_GUARDED_BY(mutex_);
 
-  std::atomic<std::int64_t> clock_{0};  // nanoseconds
-  DeviceActivity unmetered_;            // how busy a device was says nothing in a run like this
+  // Nanoseconds of the present run, and what the clock of now() showed when that began: it never
+  // goes back, and begins with the machine's, so that times of before the first device fit.
+  std::atomic<std::int64_t> clock_{0};
+  std::atomic<std::int64_t> base_{clock_time(Clock::now())};
+  DeviceActivity unmetered_;  // how busy a device was says nothing in a run like this
   WorkerActivity activity_;
   Watchdog watchdog_;
 };

@@ -78,6 +78,9 @@ class SimDriver final : public Driver {
   Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                        void* argument) noexcept override;
 
+  std::int64_t now() noexcept override;
+  Status time_next(WorkTimes* times) noexcept override;
+
   Status peer_possible(int device, int peer, bool& out) noexcept override;
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
@@ -146,6 +149,8 @@ class SimDriver final : public Driver {
   bool query(const Point& point) {
     return seeded_ == nullptr ? point.reached() : seeded_->query(point);
   }
+  /// What time_next() was given by the calling thread, once.
+  WorkTimes* take_times() noexcept;
   std::vector<Stream*> streams_of(int device);
   template <class Handle>
   Status not_found(const char* what, const Handle& handle) noexcept;
@@ -174,6 +179,7 @@ class SimDriver final : public Driver {
   SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
   std::string log_file_;              // EMBER_SIM_LOG
   const pid_t process_;
+  std::atomic<bool> timed_{false};  // anybody ever asked for times
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;
   HandleTable<Event> events_;

@@ -261,7 +261,7 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
                   "kernel '" + std::string(kernel.name.c_str()) +
                       "' has no host implementation, which simulated devices run");
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer);
+  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times());
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
@@ -313,6 +313,8 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
   EMBER_TRY(classify(handle, peer, "copy target", target, bytes, to));
   EMBER_TRY(classify(handle, peer, "copy source", source, bytes, from));
   const std::uint32_t epoch = epoch_for(handle, to, from);
+  WorkTimes* const times =
+      take_times();  // before a wait, in which this thread may run others' work
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
       to.kind == PointerInfo::Kind::unregistered || from.kind == PointerInfo::Kind::unregistered;
@@ -325,7 +327,8 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
   }
   Point done;
   EMBER_TRY(stream->submit(epoch, Task::Kind::copy, {"copy"},
-                           Params(CopyArgs{target, source, bytes, to.epoch, from.epoch}), done));
+                           Params(CopyArgs{target, source, bytes, to.epoch, from.epoch}), done, {},
+                           times));
   if (!waits) return {};
   if (machine_.executor->wait(done) != Timeline::Waited::reached) return Code::shutting_down;
   if (done.timeline->was_dropped(done.value, done.epoch)) return outcome(handle.device, done.epoch);
@@ -359,7 +362,8 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
   }
   Point done;
   return stream->submit(epoch_for(handle, place, {}), Task::Kind::fill, {"fill"},
-                        Params(FillArgs{target, place.epoch, pattern, width, count}), done);
+                        Params(FillArgs{target, place.epoch, pattern, width, count}), done, {},
+                        take_times());
 }
 
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
@@ -370,7 +374,28 @@ Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
     return Status(Code::invalid_value, "host_function: null, expected a function");
   Point done;
   return stream->submit(handle.epoch, Task::Kind::host_function, {"host function"},
-                        Params(HostFunctionArgs{function, destroy, argument}), done);
+                        Params(HostFunctionArgs{function, destroy, argument}), done, {},
+                        take_times());
+}
+
+// ---- Times of work
+
+namespace {
+thread_local constinit WorkTimes* next_times = nullptr;
+}  // namespace
+
+std::int64_t SimDriver::now() noexcept { return clock_time(machine_.executor->now()); }
+
+Status SimDriver::time_next(WorkTimes* times) noexcept {
+  next_times = times;
+  if (times != nullptr) timed_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+WorkTimes* SimDriver::take_times() noexcept {
+  if (!timed_.load(std::memory_order_relaxed)) [[likely]]
+    return nullptr;
+  return std::exchange(next_times, nullptr);
 }
 
 }  // namespace ember::inline v0::driver::sim

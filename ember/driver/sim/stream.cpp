@@ -29,7 +29,7 @@ Status refuse_on_worker(const char* what) {
 }
 
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
-                      const Params& params, Point& done, PeerMemory peer) {
+                      const Params& params, Point& done, PeerMemory peer, WorkTimes* times) {
   if (machine_.exit.refuses()) [[unlikely]]
     return Status(Code::shutting_down, "the process is exiting, no more work is done");
   {
@@ -48,6 +48,8 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.epoch = now;
     task.kernel = kernel;
     task.peer = peer;
+    if (times != nullptr) [[unlikely]]
+      task.times = Ref<WorkTimes>(times);
     done = {&timeline_, queue_.publish(), now};
     if (kind != Task::Kind::wait) ++runnable_;
     last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};

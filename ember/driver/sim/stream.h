@@ -27,10 +27,10 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   /// Appends a task for an epoch of the device (or kAnyEpoch) and gives the point at which it is
-  /// done. When the executor cannot run it, or the epoch has passed, nothing was appended and the
-  /// status says why.
+  /// done; the task owns a share of `times`. When the executor cannot run it, or the epoch has
+  /// passed, nothing was appended and the status says why.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
-                Point& done, PeerMemory peer = {});
+                Point& done, PeerMemory peer = {}, WorkTimes* times = nullptr);
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {

@@ -14,6 +14,7 @@
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/sim/timeline.h"
+#include "ember/driver/work_times.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -37,6 +38,7 @@ struct Task {
   Kernel kernel{};          ///< of other kinds only the name, for messages
   PeerMemory peer;          ///< that a kernel touches
   Params params;
+  Ref<WorkTimes> times;  ///< where it notes when it ran, if anybody wants to know
 
   /// What it waits for besides the task before it.
   std::span<const Point> points() const noexcept {

@@ -86,6 +86,8 @@ void fail(Machine& machine, Stream& stream, const Task& task, const Status& stat
 
 void drop(Stream& stream, const Task& task) {
   stream.timeline().drop_next(task.epoch);
+  if (task.times) [[unlikely]]
+    task.times->dropped();
   if (task.kind == Task::Kind::word_write) raise_word(*task.params.as<WordArgs>().word, kWordLost);
   if (task.kind != Task::Kind::host_function) return;
   const auto& call = task.params.as<HostFunctionArgs>();

@@ -97,6 +97,8 @@ void ThreadedExecutor::Worker::work() {
     Task& task = stream_.front(done);
     if (!run(task)) return;
     task.kernel.context = {};  // before anybody can see that the task is done
+    if (task.times) [[unlikely]]
+      task.times = {};
     stream_.timeline().advance();
   }
 }
@@ -121,7 +123,12 @@ bool ThreadedExecutor::Worker::run(const Task& task) {
     stopping = machine_.exit.stopping();
     activity_.begin(task);
   }
+  const bool timed = task.times && !stopping;
+  if (timed) [[unlikely]]
+    task.times->began(clock_time(Clock::now()));
   const Status status = stopping ? Status() : execute(machine_, stream_, task, activity_);
+  if (timed) [[unlikely]]
+    task.times->ended(clock_time(Clock::now()), !status.ok());
   {
     const Unseen scheduling;
     machine_.running.fetch_sub(1);

@@ -16,6 +16,7 @@
 #include "ember/runtime/observer.h"
 #include "ember/runtime/simulation.h"
 #include "ember/runtime/stream.h"
+#include "ember/runtime/sync_debug.h"
 #include "ember/runtime/telemetry.h"
 #include "ember/runtime/visible.h"
 #include "ember/runtime/work.h"

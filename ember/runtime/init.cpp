@@ -13,6 +13,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/driver/open.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -349,7 +350,7 @@ std::string get_gencode_flags() {
 
 void reset_device(DeviceArg device) {
   const int index = device.existing();
-  check(active_driver().device_reset(index));
+  HostWait(WaitKind::device, "reset_device").reset(index);
   notify({.kind = Activity::Kind::device_reset, .device = index});
 }
 

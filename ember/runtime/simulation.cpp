@@ -9,6 +9,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/driver/simulation.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -33,7 +34,7 @@ Hooks& hooks() {
 }
 
 void begin(const driver::Schedule& schedule) {
-  (void)cuda::active_driver();
+  const cuda::HostWait wait(cuda::WaitKind::device, "begin_run");
   const Status status = driver::begin_simulated_run(schedule);
   if (status.ok()) {
     std::vector<void (*)(std::uint64_t)> all;

@@ -14,6 +14,7 @@
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/observer.h"
+#include "ember/runtime/recent_launches.h"
 #include "ember/runtime/simulation.h"
 #include "ember/runtime/stream.h"
 #include "ember/runtime/sync_debug.h"

@@ -59,6 +59,7 @@ NB_MODULE(_C, m) {
   bind_top(cuda);
   bind_sanitizer(cuda);
   bind_sync_debug(cuda);
+  bind_recent_launches(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
   bind_ops(m);

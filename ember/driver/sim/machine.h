@@ -11,6 +11,7 @@
 #include "ember/base/status.h"
 #include "ember/driver/choice.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/recent_launches.h"
 #include "ember/driver/sim/activity.h"
 #include "ember/driver/sim/arena.h"
 #include "ember/driver/sim/executor.h"
@@ -85,6 +86,9 @@ struct Machine {
   std::vector<Peers> peers;                // by device: whose memory it may touch
   Exit exit;
   std::atomic<int> running{0};  // tasks in progress
+  // How many launches are kept of each stream, and how they are asked where they stand.
+  std::atomic<int> recorded{0};
+  std::atomic<StackNumber> stack{nullptr};
   // The machine of which this is a part, if processes share one. It is never destroyed.
   std::atomic<SharedMachine*> shared{nullptr};
   // Held while access is granted, a context is made, or a reset takes them back.

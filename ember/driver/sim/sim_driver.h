@@ -89,6 +89,8 @@ class SimDriver final : public Driver {
   Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
   Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                    Ref<const Context> keep) noexcept override;
+  Status record_launches(int count, StackNumber stack) noexcept override;
+  Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
 
   /// What it was made of: all devices, whatever is visible.
   const SimulatedSpec& spec() const noexcept { return spec_; }

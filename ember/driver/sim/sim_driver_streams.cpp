@@ -109,6 +109,7 @@ Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noe
       [&](Stream& chosen) { chosen.begin_life(epoch, std::clamp(priority, -5, 0)); });
   if (stream == nullptr)
     return Status(Code::launch_out_of_resources, "too many streams in the process");
+  stream->call(native);
   if (is_new) {
     const MutexLock lock(state.mutex);
     state.streams.push_back(stream);
@@ -240,6 +241,23 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
     return Status(Code::invalid_handle, "both events must have timing and must have been recorded");
   if (!first.point.reached() || !last.point.reached()) return Code::not_ready;
   milliseconds = std::chrono::duration<float, std::milli>(last.stamp - first.stamp).count();
+  return {};
+}
+
+Status SimDriver::record_launches(int count, StackNumber stack) noexcept {
+  machine_.stack.store(stack);
+  machine_.recorded.store(count);
+  return {};
+}
+
+Status SimDriver::recent_launches(int device, std::vector<RecentLaunch>& out) noexcept {
+  EMBER_TRY(check_device(device));
+  out.clear();
+  if (machine_.recorded.load() == 0) return {};
+  for (Stream* stream : streams_of(device)) {
+    const std::vector<RecentLaunch> recent = stream->recent();
+    out.insert(out.end(), recent.begin(), recent.end());
+  }
   return {};
 }
 

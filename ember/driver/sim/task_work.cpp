@@ -79,7 +79,8 @@ void fail(Machine& machine, Stream& stream, const Task& task, const Status& stat
   const Code code = is_sticky(status.code()) ? status.code() : Code::launch_failure;
   machine.health_of(stream.device())
       .fail(Status(code, "operation '" + std::string(task.kernel.name.c_str()) + "' on cuda:" +
-                             std::to_string(stream.device()) + " faulted: " + reason),
+                             std::to_string(stream.device()) + " faulted: " + reason + "; it is " +
+                             stream.place_of(stream.timeline().reached() + 1)),
             task.epoch);
   stream.timeline().drop_next(task.epoch);
 }

@@ -188,6 +188,10 @@ void HostWait::device(int device) const { check(active_driver().device_synchroni
 void HostWait::reset(int device) const { check(active_driver().device_reset(device)); }
 
 // Where there is something to give back there is a driver.
+Status HostWait::stream(WaitKind kind, const driver::StreamHandle& stream) noexcept {
+  (void)count(kind);
+  return made().stream_synchronize(stream);
+}
 Status HostWait::event(WaitKind kind, const driver::EventHandle& event) noexcept {
   (void)count(kind);
   return made().event_synchronize(event);

@@ -34,6 +34,7 @@ class HostWait {
   // For what cannot throw, such as destructors and allocators, which hold locks: the wait is
   // counted and made, and Python's lock stays where it is. In a host function the driver refuses
   // it.
+  static Status stream(WaitKind kind, const driver::StreamHandle& stream) noexcept;
   static Status event(WaitKind kind, const driver::EventHandle& event) noexcept;
   static Status device(WaitKind kind, int device) noexcept;
   static Status free(int device, std::uint32_t epoch, void* pointer) noexcept;

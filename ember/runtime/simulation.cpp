@@ -67,6 +67,18 @@ namespace ember::inline v0::sim {
 
 void schedule(const std::string& text) { cuda::detail::set_schedule(parsed(text)); }
 
+void faults(const std::string& text) {
+  driver::Faults wanted;
+  if (const Status status = driver::parse_faults(text, wanted); !status.ok())
+    throw ValueError(status.detail());
+  (void)cuda::active_driver();
+  const Status status = driver::set_simulated_faults(wanted);
+  if (status.code() == Code::invalid_value) throw ValueError(status.detail());
+  if (!status.ok()) throw Error("faults: " + status.detail());
+}
+
+std::uint64_t faults_happened() noexcept { return driver::simulated_faults_happened(); }
+
 bool seeded() noexcept { return driver::simulated_schedule().seeded(); }
 
 void begin_run(std::uint64_t seed) {

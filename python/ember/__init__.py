@@ -13,7 +13,9 @@ import ember.cuda
 import ember.fft
 import ember.ops
 import ember.random
-from ember import backends as backends, cuda as cuda, fft as fft, ops as ops, random as random
+import ember.sim
+from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
+                   sim as sim)
 
 
 class _NoGradients:

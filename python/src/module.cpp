@@ -60,6 +60,7 @@ NB_MODULE(_C, m) {
   bind_sanitizer(cuda);
   bind_sync_debug(cuda);
   bind_recent_launches(cuda);
+  bind_faults(m);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
   bind_ops(m);

@@ -57,6 +57,7 @@ void bind_top(nb::module_& cuda);
 void bind_sanitizer(nb::module_& cuda);
 void bind_sync_debug(nb::module_& cuda);
 void bind_recent_launches(nb::module_& cuda);
+void bind_faults(nb::module_& m);
 void bind_precision(nb::module_& m, nb::module_& cuda);
 void bind_fft_plans(nb::module_& cuda);
 void bind_ops(nb::module_& m);

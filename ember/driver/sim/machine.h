@@ -15,6 +15,7 @@
 #include "ember/driver/sim/activity.h"
 #include "ember/driver/sim/arena.h"
 #include "ember/driver/sim/executor.h"
+#include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/pinned.h"
 #include "ember/driver/sim/timeline.h"
 
@@ -84,6 +85,7 @@ struct Machine {
   std::vector<Health> health;
   std::vector<DeviceActivity> activities;  // by device
   std::vector<Peers> peers;                // by device: whose memory it may touch
+  FaultPlan faults;
   Exit exit;
   std::atomic<int> running{0};  // tasks in progress
   // How many launches are kept of each stream, and how they are asked where they stand.

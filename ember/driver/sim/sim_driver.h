@@ -22,6 +22,7 @@ class SimDriver final : public Driver {
   /// What a seeded run needs, see SeededExecutor.
   struct Run {
     Schedule schedule;
+    Faults faults;
     std::optional<Recording> recording;
     int patience = 0;
   };
@@ -104,6 +105,7 @@ class SimDriver final : public Driver {
   Status begin_run(const Schedule& schedule) noexcept;
   /// Null where no seed decides.
   SeededExecutor* seeded() noexcept { return seeded_; }
+  FaultPlan& faults() noexcept { return machine_.faults; }
 
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
@@ -133,6 +135,8 @@ class SimDriver final : public Driver {
   Status find(StreamHandle handle, Stream*& out) noexcept;
   /// The same, and the device is healthy.
   Status enter(StreamHandle handle, Stream*& out) noexcept;
+  /// The same for a kernel, copy, fill or host function, which may be asked to fail.
+  Status enter(StreamHandle handle, Fault::What call, Stream*& out) noexcept;
   Status find(EventHandle handle, Event*& out) noexcept;
   Status enter(EventHandle handle, Event*& out) noexcept;
   /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that

@@ -61,6 +61,20 @@ Status SimDriver::enter(StreamHandle handle, Stream*& out) noexcept {
   return enter(handle.device);
 }
 
+// The device is lost in the moment of a call, which is refused like those that follow.
+Status SimDriver::enter(StreamHandle handle, Fault::What call, Stream*& out) noexcept {
+  EMBER_TRY(enter(handle, out));
+  if (machine_.faults.loses(handle.device)) [[unlikely]] {
+    Health& health = machine_.health_of(handle.device);
+    health.fail(Status(Code::launch_failure, device_name(handle.device) +
+                                                 " fell off the bus, on request (lost in "
+                                                 "EMBER_SIM_FAULTS)"),
+                health.epoch());
+    return health.fault();
+  }
+  return machine_.faults.next(call);
+}
+
 Status SimDriver::find(EventHandle handle, Event*& out) noexcept {
   EMBER_TRY(check_device(handle.device));
   if (handle.epoch != machine_.health_of(handle.device).epoch())
@@ -96,6 +110,7 @@ Status SimDriver::stream_priorities(int device, PriorityRange& out) noexcept {
 
 Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noexcept {
   EMBER_TRY(enter(device));
+  EMBER_TRY(machine_.faults.next(Fault::What::stream));
   DeviceState& state = at(device);
   void* native = nullptr;
   bool is_new = false;
@@ -147,6 +162,7 @@ Status SimDriver::event_create(int device, EventOptions options, EventHandle& ou
   EMBER_TRY(enter(device));
   if (options.interprocess && options.timing)
     return Status(Code::invalid_value, "an interprocess event cannot have timing");
+  EMBER_TRY(machine_.faults.next(Fault::What::event));
   void* native = nullptr;
   const std::uint32_t epoch = device_epoch(device);
   Event* event = events_.acquire(
@@ -271,7 +287,7 @@ Status SimDriver::check_peer(PeerMemory peer) const noexcept {
 Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params& params,
                          PeerMemory peer) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::launch, stream));
   EMBER_TRY(check_peer(peer));
   if (params.size() > Params::kCapacity) return too_large(params);
   if (kernel.host == nullptr)
@@ -279,7 +295,8 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
                   "kernel '" + std::string(kernel.name.c_str()) +
                       "' has no host implementation, which simulated devices run");
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer);
+  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer,
+                        machine_.faults.next_kernel());
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
@@ -323,13 +340,15 @@ std::uint32_t SimDriver::epoch_for(const StreamHandle& handle, const Place& a, c
 Status SimDriver::copy(StreamHandle handle, void* target, const void* source, std::size_t bytes,
                        PeerMemory peer) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::copy, stream));
   EMBER_TRY(check_peer(peer));
   if (bytes == 0) return {};
   Place to;
   Place from;
   EMBER_TRY(classify(handle, peer, "copy target", target, bytes, to));
   EMBER_TRY(classify(handle, peer, "copy source", source, bytes, from));
+  if (to.owner >= 0 && from.owner >= 0 && to.owner != from.owner)
+    EMBER_TRY(machine_.faults.next(Fault::What::peer));
   const std::uint32_t epoch = epoch_for(handle, to, from);
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
@@ -353,7 +372,7 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
 Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern, unsigned width,
                        std::size_t count) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::fill, stream));
   if (width != 1 && width != 2 && width != 4)
     return Status(Code::invalid_value,
                   "fill width is " + std::to_string(width) + ", expected 1, 2 or 4");
@@ -383,7 +402,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
                                 void (*destroy)(void*), void* argument) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::host, stream));
   if (function == nullptr || destroy == nullptr)
     return Status(Code::invalid_value, "host_function: null, expected a function");
   Point done;

@@ -53,7 +53,7 @@ std::size_t bytes_of(Task::Kind kind, const Params& params) noexcept {
 }  // namespace
 
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
-                      const Params& params, Point& done, PeerMemory peer) {
+                      const Params& params, Point& done, PeerMemory peer, const Trouble& trouble) {
   if (machine_.exit.refuses()) [[unlikely]]
     return Status(Code::shutting_down, "the process is exiting, no more work is done");
   const int recorded = machine_.recorded.load(std::memory_order_relaxed);
@@ -76,6 +76,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.epoch = now;
     task.kernel = kernel;
     task.peer = peer;
+    task.trouble = trouble;
     // Before it can run, and fail.
     if (recorded != 0) [[unlikely]]
       recent_.add({.name = kernel.name.c_str(),

@@ -32,7 +32,7 @@ class Stream {
   /// done. When the executor cannot run it, or the epoch has passed, nothing was appended and the
   /// status says why.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
-                Point& done, PeerMemory peer = {});
+                Point& done, PeerMemory peer = {}, const Trouble& trouble = {});
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {

@@ -13,6 +13,7 @@
 #include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/timeline.h"
 
 namespace ember::inline v0::driver::sim {
@@ -37,6 +38,7 @@ struct Task {
   Kernel kernel{};          ///< of other kinds only the name, for messages
   PeerMemory peer;          ///< that a kernel touches
   Params params;
+  Trouble trouble;  ///< that a kernel is asked to have
 
   /// What it waits for besides the task before it.
   std::span<const Point> points() const noexcept {

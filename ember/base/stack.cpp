@@ -5,10 +5,14 @@
 #include <unwind.h>
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -199,6 +203,33 @@ std::string stack_text(std::uint64_t number) {
   }
   std::string text;
   for (const std::uintptr_t at : code) append_frame(text, at);
+  return text;
+}
+
+namespace {
+constexpr std::string_view kMark = "{stack ";
+}
+
+std::string stack_mark(std::uint64_t number) {
+  std::string mark(kMark);
+  mark.append(std::to_string(number)).append("}");
+  return mark;
+}
+
+std::string with_stack_text(std::string text) {
+  for (std::size_t at = 0; (at = text.find(kMark, at)) != std::string::npos;) {
+    const char* const end = text.data() + text.size();
+    std::uint64_t number = 0;
+    const auto [rest, error] = std::from_chars(text.data() + at + kMark.size(), end, number);
+    if (error != std::errc() || rest == end || *rest != '}') {
+      at += kMark.size();
+      continue;
+    }
+    std::string stack = ":\n" + stack_text(number);
+    while (stack.ends_with('\n')) stack.pop_back();
+    text.replace(at, static_cast<std::size_t>(rest + 1 - text.data()) - at, stack);
+    at += stack.size();
+  }
   return text;
 }
 

@@ -19,6 +19,12 @@ EMBER_API std::uint64_t capture_stack() noexcept;
 /// Python, as is usual there; empty for 0. Thread-safe.
 EMBER_API std::string stack_text(std::uint64_t number);
 
+/// Stands for a stack in the detail of a Status, which may be made where no text can be (a worker
+/// may not wait for Python's lock). The error that is raised from it has the text there.
+std::string stack_mark(std::uint64_t number);
+/// The text with stacks in place of their marks.
+std::string with_stack_text(std::string text);
+
 namespace detail {
 EMBER_API extern std::atomic<int> stack_wishes;
 }

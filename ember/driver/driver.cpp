@@ -81,5 +81,11 @@ Status Driver::word_write(StreamHandle, Word*, std::uint64_t) noexcept {
 Status Driver::word_wait(StreamHandle, Word*, std::uint64_t, Ref<const Context>) noexcept {
   return unavailable(*this, "words that processes share");
 }
+Status Driver::record_launches(int, StackNumber) noexcept {
+  return unavailable(*this, "recent launches");
+}
+Status Driver::recent_launches(int, std::vector<RecentLaunch>&) noexcept {
+  return unavailable(*this, "recent launches");
+}
 
 }  // namespace ember::inline v0::driver

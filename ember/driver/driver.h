@@ -29,12 +29,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ember/base/export.h"
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
+#include "ember/driver/recent_launches.h"
 #include "ember/driver/telemetry.h"
 #include "ember/driver/work_times.h"
 
@@ -306,6 +308,16 @@ class EMBER_TEST_API Driver {
   /// devices.
   virtual Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                            Ref<const Context> keep) noexcept;
+
+  // ---- Recent launches (optional)
+  // ------------------------------------------------------------
+
+  /// From now on the last `count` operations of each stream are kept, 0 to kMostRecentLaunches; 0:
+  /// none. `stack` is called by each operation, on its thread and without a lock.
+  virtual Status record_launches(int count, StackNumber stack) noexcept;
+  /// What is kept of a device's streams, each stream's oldest first, and how far they came. Works
+  /// in a fault.
+  virtual Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept;
 };
 
 }  // namespace ember::inline v0::driver

@@ -44,6 +44,8 @@ constexpr void add_seam(Hash& hash) {
   hash.add(offsetof(Kernel, context));
   EMBER_LAYOUT(StreamHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(EventHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
+  EMBER_LAYOUT(RecentLaunch, EMBER_FIELD(name), EMBER_FIELD(stream), EMBER_FIELD(number),
+               EMBER_FIELD(bytes), EMBER_FIELD(stack), EMBER_FIELD(epoch), EMBER_FIELD(state))
   EMBER_LAYOUT(PeerMemory, EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(GraphHandle, EMBER_FIELD(native), EMBER_FIELD(device))
   EMBER_LAYOUT(GraphExecHandle, EMBER_FIELD(native), EMBER_FIELD(device))

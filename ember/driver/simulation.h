@@ -9,6 +9,7 @@
 
 #include "ember/base/export.h"
 #include "ember/base/status.h"
+#include "ember/driver/faults.h"
 #include "ember/driver/schedule.h"
 
 namespace ember::inline v0::driver {
@@ -66,6 +67,12 @@ std::uint64_t simulated_points();
 
 /// The schedule of the present run; `threads` without simulated devices. Thread-safe.
 Schedule simulated_schedule();
+
+/// What is to go wrong from now on, in place of what was asked for before. Code::not_supported
+/// without simulated devices, Code::invalid_value for a device that does not exist. Thread-safe.
+Status set_simulated_faults(const Faults& faults);
+/// How many of these faults have happened since. Thread-safe.
+std::uint64_t simulated_faults_happened();
 
 /// The log of the present run, as docs/order.md describes it; empty where no seed decides.
 /// Thread-safe.

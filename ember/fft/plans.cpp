@@ -10,6 +10,7 @@
 #include "ember/fft/kernels.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/scalar/types.h"
 
@@ -94,8 +95,8 @@ void retire(int device, Plans&& gone, bool now) {
     plans.retired.erase(first, plans.retired.end());
   }
   if (idle.empty()) return;
-  const Status waited =
-      machine.may_wait() ? machine.device_synchronize(device) : Status(Code::not_permitted);
+  const Status waited = machine.may_wait() ? cuda::HostWait::device(cuda::WaitKind::library, device)
+                                           : Status(Code::not_permitted);
   if (!waited.ok() && !is_sticky(waited.code())) {
     const MutexLock lock(plans.mutex);
     std::move(idle.begin(), idle.end(), std::back_inserter(plans.retired));

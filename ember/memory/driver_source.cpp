@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
@@ -32,11 +33,11 @@ Status DriverEvents<Source>::event_query(driver::EventHandle event) noexcept {
 }
 template <class Source>
 Status DriverEvents<Source>::event_synchronize(driver::EventHandle event) noexcept {
-  return made().event_synchronize(event);
+  return cuda::HostWait::event(cuda::WaitKind::memory, event);
 }
 template <class Source>
 Status DriverEvents<Source>::device_synchronize(int device) noexcept {
-  return made().device_synchronize(device);
+  return cuda::HostWait::device(cuda::WaitKind::memory, device);
 }
 template <class Source>
 std::uint32_t DriverEvents<Source>::device_epoch(int device) noexcept {
@@ -58,7 +59,7 @@ Status DriverSegmentSource::allocate(std::uint32_t epoch, std::size_t bytes, voi
   return made().malloc(device_, epoch, bytes, out);
 }
 Status DriverSegmentSource::free(std::uint32_t epoch, void* pointer) noexcept {
-  return made().free(device_, epoch, pointer);
+  return cuda::HostWait::free(device_, epoch, pointer);
 }
 Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
   return made().memory_info(device_, out);
@@ -85,6 +86,8 @@ Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
   if (!active) (void)driver.device_activate(cuda::current_device());
   return driver.pinned_malloc(bytes, out);
 }
-Status DriverPinnedSource::free(void* pointer) noexcept { return made().pinned_free(pointer); }
+Status DriverPinnedSource::free(void* pointer) noexcept {
+  return cuda::HostWait::pinned_free(pointer);
+}
 
 }  // namespace ember::inline v0::memory

@@ -3,6 +3,7 @@
 #include "ember/base/error.h"
 #include "ember/memory/allocators.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -16,7 +17,7 @@ HostRegistration::HostRegistration(void* pointer, std::size_t bytes) {
 
 HostRegistration::~HostRegistration() {
   if (pointer_ == nullptr || memory::in_forked_child()) return;
-  (void)active_driver().host_unregister(pointer_);
+  (void)HostWait::host_unregister(pointer_);
 }
 
 }  // namespace ember::inline v0::cuda

@@ -1,6 +1,7 @@
 // Copies between tensors: on one device, between devices, between host and device. Chapter 15 of
 // the documents has the rules; Note [Copies between devices] says how they are kept.
 #include <array>
+#include <optional>
 
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
@@ -8,6 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
@@ -84,44 +86,46 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
     if (!target.is_contiguous() || leaving.dtype() != target.dtype())
       arriving = empty(target.sizes(), {leaving.dtype(), target.device()});
   }
+  std::optional<cuda::HostWait> wait;
+  if (!non_blocking) wait.emplace(cuda::WaitKind::copy, "a copy to a device");
   ops::copy_bytes(arriving, leaving, stream);
   if (!arriving.is(target)) copy_here(target, arriving);
-  if (!non_blocking)
-    cuda::synchronize_in_epoch(stream, target.storage()->epoch());
+  if (wait)
+    cuda::synchronize_in_epoch(*wait, stream, target.storage()->epoch());
   else
     leaving.storage()->record_stream(stream);
 }
 
-/// Waits until the bytes that were read of the source are there, and refuses them if they are not
-/// what was to be there: another process that was to write them may have ended before.
-void await_bytes(const cuda::Stream& stream, const Tensor& source) {
-  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+/// Copies what is left of the source to the host, and waits until it is there. Refuses it if it is
+/// not what was to be there: another process that was to write it may have ended before.
+void fetch(const Tensor& target, const Tensor& leaving, const cuda::Stream& stream,
+           const Tensor& source) {
+  const cuda::HostWait wait(cuda::WaitKind::copy, "a copy to the host");
+  ops::copy_bytes(target, leaving, stream);
+  cuda::synchronize_in_epoch(wait, stream, source.storage()->epoch());
   source.storage()->require_alive();
+}
+
+/// The same without waiting.
+void send_off(const Tensor& target, const Tensor& leaving, const cuda::Stream& stream) {
+  ops::copy_bytes(target, leaving, stream);
+  target.storage()->record_stream(stream);
 }
 
 void device_to_host(const Tensor& target, const Tensor& source, bool non_blocking) {
   const cuda::Stream stream = cuda::current_stream(source.device());
-  if (same_layout(target, source)) {
-    ops::copy_bytes(target, source, stream);
-    if (!non_blocking)
-      await_bytes(stream, source);
+  const auto straight = [&](const Tensor& leaving) {
+    if (non_blocking)
+      send_off(target, leaving, stream);
     else
-      target.storage()->record_stream(stream);
-    return;
-  }
+      fetch(target, leaving, stream, source);
+  };
+  if (same_layout(target, source)) return straight(source);
   const Tensor leaving = packed(source, non_blocking ? target.dtype() : source.dtype());
-  if (target.is_contiguous() && target.dtype() == leaving.dtype()) {
-    ops::copy_bytes(target, leaving, stream);
-    if (!non_blocking)
-      await_bytes(stream, source);
-    else
-      target.storage()->record_stream(stream);
-    return;
-  }
+  if (target.is_contiguous() && target.dtype() == leaving.dtype()) return straight(leaving);
   // The last step is the host's own, so the copy has to be over.
   const Tensor arriving = empty(target.sizes(), leaving.dtype());
-  ops::copy_bytes(arriving, leaving, stream);
-  await_bytes(stream, source);
+  fetch(arriving, leaving, stream, source);
   copy_here(target, arriving);
 }
 

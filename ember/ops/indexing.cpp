@@ -132,7 +132,9 @@ class Parser {
     ++at_;
   }
   void index_next(const Tensor& index) {
-    made_.index.push_back(index.to({Dtype::int64, original_.device()}, true));
+    // From ordinary memory of the host it is a copy that blocks, as chapter 16 has it.
+    const bool non_blocking = index.is_cuda() || index.is_pinned();
+    made_.index.push_back(index.to({Dtype::int64, original_.device()}, non_blocking));
     made_.advanced = true;
     ++at_;
   }

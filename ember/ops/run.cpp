@@ -2,6 +2,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/factories.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
 
@@ -77,8 +78,8 @@ void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& 
   const bool is_target = target.device() == stream.device();
   const Tensor& here = is_target ? target : source;
   const Tensor& there = is_target ? source : target;
-  cuda::copy_in_epoch(stream, here.storage()->epoch(), peer_of(here.device(), there),
-                      target.data_ptr(), source.data_ptr(), target.nbytes());
+  cuda::copy_without_wait(stream, here.storage()->epoch(), peer_of(here.device(), there),
+                          target.data_ptr(), source.data_ptr(), target.nbytes());
 }
 
 void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::Stream& later) {
@@ -91,10 +92,11 @@ void note(std::span<const Use> uses) noexcept {
 }
 
 void copy_out(void* target, const Tensor& source) {
+  const cuda::HostWait wait(cuda::WaitKind::copy, "copying a number to the host");
   const cuda::Stream stream = cuda::current_stream(source.device());
   cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.data_ptr(),
                       source.element_size());
-  cuda::synchronize_in_epoch(stream, source.storage()->epoch());
+  cuda::synchronize_in_epoch(wait, stream, source.storage()->epoch());
 }
 
 Status run_here(const driver::Kernel& kernel, const driver::Params& params) {

@@ -9,6 +9,7 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -162,11 +163,10 @@ std::pair<int, int> get_device_capability(DeviceArg device) {
 
 void synchronize(DeviceArg device) {
   const int index = device.existing();
-  driver::Driver& machine = active_driver();
-  // In a host function CUDA may not be asked for a context; the driver refuses the wait there.
-  if (machine.may_wait()) detail::activate(index);
+  const HostWait wait(WaitKind::device, "synchronize");
+  detail::activate(index);
   notify({.kind = Activity::Kind::wait_began, .device = index});
-  check(machine.device_synchronize(index));
+  wait.device(index);
   notify({.kind = Activity::Kind::device_synchronized, .device = index});
 }
 

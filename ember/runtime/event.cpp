@@ -5,6 +5,7 @@
 
 #include "ember/base/error.h"
 #include "ember/runtime/enqueueing.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -127,11 +128,12 @@ bool Event::query() const {
 
 void Event::synchronize() const {
   if (!created_) return;
+  const HostWait wait(WaitKind::event, "Event.synchronize");
   notify({.kind = Activity::Kind::wait_began, .device = handle_.device, .event = handle_.native});
   if (shared_)
     shared_->synchronize();
   else
-    check(active_driver().event_synchronize(handle_));
+    wait.event(handle_);
   notify({.kind = Activity::Kind::event_synchronized,
           .device = handle_.device,
           .event = handle_.native});

@@ -13,6 +13,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/driver/open.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -79,6 +80,7 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   // fork.
   renew_in_child(state().mutex);
   detail::renew_observer_locks();
+  detail::renew_recording_lock();
   const bool had_driver = detail::the_driver.exchange(nullptr) != nullptr;
   const bool pieces = in_pieces.exchange(false);
   if (!had_driver && !pieces) return;
@@ -182,11 +184,13 @@ driver::Driver& detail::initialize() {
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
     driver::Choice choice;
     if (const Status status = chosen(choice); !status.ok()) throw ValueError(status.detail());
+    const int launches = launches_to_record();
     std::unique_ptr<driver::Driver> made;
     const InPieces until_adopted;
     const Status status = driver::open(choice, made);
     if (!status.ok()) throw_open_failure(status);
     adopt(std::move(made));
+    begin_recording(*the_driver.load(std::memory_order_acquire), launches);
   }
   notify({.kind = Activity::Kind::initialized});
   call_made_hooks();
@@ -213,7 +217,9 @@ void install_driver(std::unique_ptr<driver::Driver> driver) {
   const MutexLock lock(state().mutex);
   if (driver_if_made() != nullptr)
     throw Error("install_driver: devices are in use already; it must come before the first use");
+  const int launches = detail::launches_to_record();
   adopt(std::move(driver));
+  detail::begin_recording(*driver_if_made(), launches);
 }
 
 void on_initialized(void (*hook)()) {
@@ -357,7 +363,7 @@ std::string get_gencode_flags() {
 
 void reset_device(DeviceArg device) {
   const int index = device.existing();
-  check(active_driver().device_reset(index));
+  HostWait(WaitKind::device, "reset_device").reset(index);
   notify({.kind = Activity::Kind::device_reset, .device = index});
 }
 

@@ -1,7 +1,15 @@
-// Which devices may touch each other's memory, as far as it was needed.
+// Which devices may touch each other's memory, as far as it was needed, and whether what they write
+// there arrives.
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <string>
+#include <utility>
 
+#include "ember/base/embedding.h"
+#include "ember/base/mutex.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -43,6 +51,130 @@ bool enable(int device, int peer) {
   return true;
 }
 
+// Note [Peer access that lies]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// There are machines on which access between devices is possible, is allowed, and delivers wrong
+// bytes (such as with an IOMMU that translates them). So the first use of a pair copies a pattern
+// there and back, and compares. It waits for nothing of the user's: it has a stream of its own, and
+// the memory stays for the next pair, since freeing it would wait for the device.
+
+struct Scratch {
+  void* memory = nullptr;
+  std::uint32_t epoch = 0;
+};
+
+struct Trial {
+  Mutex mutex;  // one pair at a time
+  std::array<Scratch, kMost> scratch EMBER_GUARDED_BY(mutex);
+  std::array<std::array<bool, kMost>, kMost> warned EMBER_GUARDED_BY(mutex){};
+};
+constinit Trial trial;
+
+constexpr std::size_t kPatternBytes = 4096;
+using Pattern = std::array<unsigned char, kPatternBytes>;
+
+/// Other bytes for each pair and direction, so that what was left there by another one is no match.
+Pattern pattern_of(int from, int to) noexcept {
+  Pattern pattern;
+  std::uint32_t state = static_cast<std::uint32_t>(from * kMost + to + 1) * 2654435761U;
+  for (unsigned char& byte : pattern) {
+    state = state * 1664525U + 1013904223U;
+    byte = static_cast<unsigned char>(state >> 24);
+  }
+  return pattern;
+}
+
+Status scratch_on(driver::Driver& machine, int device, std::uint32_t epoch, void*& out)
+    EMBER_REQUIRES(trial.mutex) {
+  Scratch& kept = trial.scratch[static_cast<std::size_t>(device)];
+  if (kept.memory == nullptr || kept.epoch != epoch) {
+    void* made = nullptr;
+    EMBER_TRY(machine.malloc(device, epoch, kPatternBytes, made));
+    kept = {made, epoch};
+  }
+  out = kept.memory;
+  return {};
+}
+
+enum class Arrives : std::uint8_t { yes, no, unknown };
+
+/// Copies a pattern from memory of one device to that of another, on a stream of `stream`'s device,
+/// and compares what has arrived.
+Status try_way(driver::Driver& machine, const driver::StreamHandle& stream, driver::PeerMemory peer,
+               const Pattern& pattern, void* from, void* to, bool& arrives) {
+  const Pattern nothing{};
+  Pattern arrived{};
+  EMBER_TRY(machine.copy(stream, to, nothing.data(), kPatternBytes, peer));
+  EMBER_TRY(machine.copy(stream, from, pattern.data(), kPatternBytes, peer));
+  EMBER_TRY(machine.copy(stream, to, from, kPatternBytes, peer));
+  EMBER_TRY(machine.copy(stream, arrived.data(), to, kPatternBytes, peer));
+  EMBER_TRY(HostWait::stream(WaitKind::library, stream));
+  arrives = arrived == pattern;
+  return {};
+}
+
+/// Whether bytes arrive in both directions; unknown if that cannot be tried now, such as with no
+/// memory left or in a fault.
+Arrives try_both_ways(driver::Driver& machine, int device, std::uint32_t epoch, int peer,
+                      std::uint32_t peer_epoch) EMBER_REQUIRES(trial.mutex) {
+  void* here = nullptr;
+  void* there = nullptr;
+  if (!scratch_on(machine, device, epoch, here).ok() ||
+      !scratch_on(machine, peer, peer_epoch, there).ok())
+    return Arrives::unknown;
+  driver::StreamHandle stream;
+  if (!machine.stream_create(device, 0, stream).ok()) return Arrives::unknown;
+  bool to = false;
+  bool back = false;
+  const driver::PeerMemory memory{peer, peer_epoch};
+  const bool tried =
+      try_way(machine, stream, memory, pattern_of(device, peer), here, there, to).ok() &&
+      try_way(machine, stream, memory, pattern_of(peer, device), there, here, back).ok();
+  (void)machine.stream_destroy(stream);
+  if (!tried) return Arrives::unknown;
+  return to && back ? Arrives::yes : Arrives::no;
+}
+
+/// Whether the calling thread is capturing work of the device, where nothing may be tried.
+bool capturing(driver::Driver& machine, int device) {
+  driver::CaptureStatus status{};
+  std::uint64_t id = 0;
+  const driver::StreamHandle current = current_stream(device).handle();
+  return machine.capture_status(current, status, id).ok() && status != driver::CaptureStatus::none;
+}
+
+/// Where a seed decides, each run is to do the same, so each finds out anew.
+void forget_at_run(std::uint64_t) {
+  for (auto& row : known)
+    for (auto& verdict : row) verdict.store({}, std::memory_order_relaxed);
+}
+
+/// For a pair with access: what is known of it from now on.
+Arrives try_pair(int device, std::uint32_t epoch, int peer, std::uint32_t peer_epoch) {
+  driver::Driver& machine = active_driver();
+  static const bool told = (on_run_begun(&forget_at_run), true);
+  (void)told;
+  if (!machine.may_wait() || capturing(machine, device) || capturing(machine, peer))
+    return Arrives::unknown;
+  bool warns = false;
+  {
+    const MutexLock lock(trial.mutex);
+    const Arrives arrives = try_both_ways(machine, device, epoch, peer, peer_epoch);
+    if (arrives != Arrives::no) return arrives;
+    bool& warned = trial.warned[static_cast<std::size_t>(std::min(device, peer))]
+                               [static_cast<std::size_t>(std::max(device, peer))];
+    warns = !std::exchange(warned, true);
+  }
+  for (const auto& [from, to] : {std::pair{device, peer}, std::pair{peer, device}})
+    if (machine.peer_disable(from, to).ok())
+      notify({.kind = Activity::Kind::peer_disabled, .device = from, .peer = to});
+  if (warns)
+    warn(Warning::user, "peer access between cuda:" + std::to_string(device) +
+                            " and cuda:" + std::to_string(peer) +
+                            " delivers wrong bytes, so copies between them go through the host");
+  return Arrives::no;
+}
+
 }  // namespace
 
 void detail::forget_peer(int device, int peer) noexcept {
@@ -62,8 +194,14 @@ bool use_peer_access(int device, int peer) {
     if (verdict.holds(epoch, peer_epoch)) [[likely]]
       return verdict.usable();
   }
-  const bool usable = enable(device, peer) && enable(peer, device);
-  if (noted) {
+  bool usable = enable(device, peer) && enable(peer, device);
+  bool certain = true;
+  if (usable && noted) {
+    const Arrives arrives = try_pair(device, epoch, peer, peer_epoch);
+    certain = arrives != Arrives::unknown;  // otherwise the next use tries again
+    usable = arrives != Arrives::no;
+  }
+  if (noted && certain) {
     known[device][peer].store({usable, epoch, peer_epoch}, std::memory_order_relaxed);
     known[peer][device].store({usable, peer_epoch, epoch}, std::memory_order_relaxed);
   }

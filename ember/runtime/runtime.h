@@ -53,9 +53,15 @@ void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
 void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer, void* target,
                    const void* source, std::size_t bytes);
 
+/// The same for a copy whose end nobody waits for: with host memory that is not pinned it is a wait
+/// of WaitKind::pageable.
+void copy_without_wait(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer,
+                       void* target, const void* source, std::size_t bytes);
+
+class HostWait;
 /// stream.synchronize() for work that was enqueued in that epoch: refused if it has passed, since a
 /// reset may have dropped the work.
-void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch);
+void synchronize_in_epoch(const HostWait& wait, const Stream& stream, std::uint32_t epoch);
 
 /// The native handle of the calling thread's current stream on an existing device, without owning
 /// the stream: null is the default one.

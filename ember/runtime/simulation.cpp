@@ -9,6 +9,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/driver/simulation.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -33,7 +34,7 @@ Hooks& hooks() {
 }
 
 void begin(const driver::Schedule& schedule) {
-  (void)cuda::active_driver();
+  const cuda::HostWait wait(cuda::WaitKind::device, "begin_run");
   const Status status = driver::begin_simulated_run(schedule);
   if (status.ok()) {
     std::vector<void (*)(std::uint64_t)> all;
@@ -65,6 +66,18 @@ void on_run_begun(void (*hook)(std::uint64_t seed)) {
 namespace ember::inline v0::sim {
 
 void schedule(const std::string& text) { cuda::detail::set_schedule(parsed(text)); }
+
+void faults(const std::string& text) {
+  driver::Faults wanted;
+  if (const Status status = driver::parse_faults(text, wanted); !status.ok())
+    throw ValueError(status.detail());
+  (void)cuda::active_driver();
+  const Status status = driver::set_simulated_faults(wanted);
+  if (status.code() == Code::invalid_value) throw ValueError(status.detail());
+  if (!status.ok()) throw Error("faults: " + status.detail());
+}
+
+std::uint64_t faults_happened() noexcept { return driver::simulated_faults_happened(); }
 
 bool seeded() noexcept { return driver::simulated_schedule().seeded(); }
 

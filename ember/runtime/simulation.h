@@ -24,6 +24,15 @@ namespace ember::inline v0::sim {
 /// a malformed text; Error once devices are in use. Thread-safe, does not block.
 EMBER_API void schedule(const std::string& text);
 
+/// What is to go wrong on simulated devices from now on, as EMBER_SIM_FAULTS has it
+/// (docs/faults.md): "alloc:3,launch:10,lost:1@50". Takes the place of what was asked for before;
+/// an empty text asks for nothing, and brings lost devices back, which have to be reset. Counts
+/// begin anew. Makes the devices if there are none. ValueError for a malformed text; Error without
+/// simulated devices. Thread-safe, does not block.
+EMBER_API void faults(const std::string& text);
+/// How many of these faults have happened since. 0 without simulated devices; makes none.
+EMBER_API std::uint64_t faults_happened() noexcept;
+
 /// Whether a seed decides in this process. False before the first use of a device; makes none.
 /// Thread-safe.
 EMBER_API bool seeded() noexcept;

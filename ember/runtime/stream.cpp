@@ -5,6 +5,7 @@
 #include "ember/base/error.h"
 #include "ember/base/thread_exit.h"
 #include "ember/runtime/enqueueing.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -59,7 +60,8 @@ bool Stream::query() const {
 }
 
 void Stream::synchronize() const {
-  detail::told_wait(*this, [this] { check(active_driver().stream_synchronize(handle())); });
+  const HostWait wait(WaitKind::stream, "Stream.synchronize");
+  detail::told_wait(*this, [&] { wait.stream(handle()); });
 }
 
 std::pair<int, int> Stream::priority_range(DeviceArg device) {

@@ -71,6 +71,14 @@ Status with_choice(const std::function<Status(const driver::Choice&)>& ask);
 /// once devices are in use.
 void set_schedule(const driver::Schedule& schedule);
 
+/// How many operations of each stream are to be kept from the first use of devices on. ValueError
+/// for a malformed EMBER_RECORD_LAUNCHES.
+int launches_to_record();
+/// Tells the driver that was just made.
+void begin_recording(driver::Driver& machine, int count) noexcept;
+/// For the child of a fork.
+void renew_recording_lock() noexcept;
+
 /// True when every launch has to wait for its result (CUDA_LAUNCH_BLOCKING).
 bool launch_blocking() noexcept;
 

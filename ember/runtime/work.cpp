@@ -9,6 +9,7 @@
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
 #include "ember/runtime/enqueueing.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
@@ -46,9 +47,9 @@ void record_launch(Enqueueing& call, const Stream& stream, const Kernel& kernel,
 
 /// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
 /// call.
-void settle(driver::Driver& machine, const driver::StreamHandle& stream) {
+void settle(const driver::StreamHandle& stream) {
   if (detail::launch_blocking()) [[unlikely]]
-    check(machine.stream_synchronize(stream));
+    HostWait(WaitKind::launch, "CUDA_LAUNCH_BLOCKING").stream(stream);
 }
 
 /// The handle of a stream for work with memory of that epoch.
@@ -86,7 +87,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   if (call.watched()) [[unlikely]]
     record_launch(call, stream, kernel, accesses);
   call.done();
-  settle(machine, stream.handle());
+  settle(stream.handle());
 }
 
 void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
@@ -105,11 +106,23 @@ void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
   if (call.watched()) [[unlikely]]
     record_launch(call, current_stream(device), kernel, accesses);
   call.done();
-  settle(machine, handle);
+  settle(handle);
 }
 
 void copy_async(void* target, const void* source, std::size_t bytes, const Stream& stream) {
-  copy_in_epoch(stream, driver::kAnyEpoch, {}, target, source, bytes);
+  copy_without_wait(stream, driver::kAnyEpoch, {}, target, source, bytes);
+}
+
+void copy_without_wait(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer,
+                       void* target, const void* source, std::size_t bytes) {
+  std::optional<HostWait> wait;
+  if (HostWait::counts_pageable()) [[unlikely]] {
+    driver::Driver& machine = active_driver();
+    if (memory_of(machine, target) == Access::Memory::ordinary ||
+        memory_of(machine, source) == Access::Memory::ordinary)
+      wait.emplace(WaitKind::pageable, "copy_async");
+  }
+  copy_in_epoch(stream, epoch, peer, target, source, bytes);
 }
 
 void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer, void* target,
@@ -118,7 +131,7 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
   if (!observed()) [[likely]] {
     check(machine.copy(handle, target, source, bytes, peer));
-    return settle(machine, handle);
+    return settle(handle);
   }
   const std::array<Access, 2> accesses = accesses_of_copy(machine, target, source, bytes);
   const bool may_wait = accesses[0].memory == Access::Memory::ordinary ||
@@ -138,19 +151,18 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
                           .accesses = accesses,
                           .accesses_known = true});
   call->done();
-  settle(machine, handle);
+  settle(handle);
 }
 
-void synchronize_in_epoch(const Stream& stream, std::uint32_t epoch) {
-  detail::told_wait(stream, [&] {
-    check(active_driver().stream_synchronize(handle_in_epoch(stream.handle(), epoch)));
-  });
+void synchronize_in_epoch(const HostWait& wait, const Stream& stream, std::uint32_t epoch) {
+  detail::told_wait(stream, [&] { wait.stream(handle_in_epoch(stream.handle(), epoch)); });
 }
 
 void copy(void* target, const void* source, std::size_t bytes, const Stream& stream) {
+  const HostWait wait(WaitKind::copy, "copy");
   const std::uint32_t epoch = device_epoch(stream.device_index());
   copy_in_epoch(stream, epoch, {}, target, source, bytes);
-  synchronize_in_epoch(stream, epoch);
+  synchronize_in_epoch(wait, stream, epoch);
 }
 
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
@@ -167,7 +179,7 @@ void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Strea
                          .accesses_known = true});
   }
   call.done();
-  settle(machine, stream.handle());
+  settle(stream.handle());
 }
 
 void host_function(std::function<void()> function, const Stream& stream) {
@@ -189,7 +201,7 @@ void host_function(std::function<void()> function, const Stream& stream,
                          .accesses = accesses,
                          .accesses_known = accesses.data() != nullptr});
   call.done();
-  settle(machine, stream.handle());
+  settle(stream.handle());
 }
 
 void sleep_cycles(std::uint64_t cycles, const Stream& stream) {

@@ -60,6 +60,8 @@ NB_MODULE(_C, m) {
   bind_sanitizer(cuda);
   bind_sim(m);
   bind_timeline(cuda);
+  bind_sync_debug(cuda);
+  bind_recent_launches(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
   bind_ops(m);

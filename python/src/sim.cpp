@@ -136,6 +136,7 @@ void bind_sim(nb::module_& m) {
       "replay_line", [] { return unlocked([] { return sim::replay_line(); }); },
       "The setting that repeats the present run, such as EMBER_SIM_SCHEDULE=random:7; empty where "
       "no seed decides.");
+  bind_faults(made);
   bind_exploration(made);
   made.def(
       "explore",

@@ -9,6 +9,8 @@
 #   - CUDA's headers belong to driver/cuda alone, NVTX's to nvtx;
 #   - no streams, locales or regular expressions of the standard library, neither in ember/ nor in
 #     python/src: ember/base/number_text.h says why (<iosfwd> only names them);
+#   - the driver's functions that wait for work are called by runtime/host_wait.cpp alone above the
+#     seam, which counts every wait;
 #   - above the seam there is one implementation: only driver/, runtime/ and what tests include may ask
 #     whether devices are simulated (is_simulated); what kernels need, they say themselves (KernelNeeds);
 #   - a folder with sources must have a row.
@@ -92,6 +94,18 @@ foreach(file IN LISTS files)
       violation("ember/${directory}/ has no row in docs/architecture.md")
     endif()
     continue()
+  endif()
+
+  if(NOT directory MATCHES "^driver(/|$)" AND NOT file STREQUAL "runtime/host_wait.cpp")
+    file(STRINGS ${ROOT}/ember/${file} waiting
+      REGEX "([.>]|made\\(\\)\\.)(stream_synchronize|event_synchronize|device_synchronize|device_reset|pinned_free|host_unregister)\\(")
+    foreach(line IN LISTS waiting)
+      if(line MATCHES "source_\\.")  # the allocators' own interface, behind which is HostWait
+        continue()
+      endif()
+      place(ember/${file} "${line}" at)
+      violation("${at}: waits are made by ember/runtime/host_wait.h")
+    endforeach()
   endif()
 
   if(NOT directory MATCHES "^(driver|runtime|testing)(/|$)")

@@ -6,6 +6,7 @@ set(expected
   "ember/base/asking.h:5: base may not ask whether devices are simulated"
   "ember/base/streams.h:4: <sstream>: numbers become text in ember/base/number_text.h"
   "ember/base/tool.h:4: <nvtx3/nvToolsExt.h> belongs to nvtx"
+  "ember/base/waiting.h:4: waits are made by ember/runtime/host_wait.h"
   "ember/base/upwards.h:4: base may not include ember/driver/seam.h (driver)"
   "ember/driver/seam.h:3: <cuda_runtime_api.h> belongs to driver/cuda"
   "ember/driver/seam.h:6: driver may not include ember/driver/sim/sideways.h (driver/sim)"

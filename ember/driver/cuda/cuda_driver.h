@@ -91,6 +91,8 @@ class CudaDriver final : public Driver {
   Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
   Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                    Ref<const Context> keep) noexcept override;
+  Status record_launches(int count, StackNumber stack) noexcept override;
+  Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.

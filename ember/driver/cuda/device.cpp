@@ -84,7 +84,7 @@ Status Device::enter_fault(Code code) noexcept {
     detail = "fault of asynchronous work on " + device_text(index_) +
              (work.empty() ? "; nothing that was queued here is unfinished"
                            : "; queued since the last synchronization, newest first: " + work) +
-             elsewhere;
+             launch_log_.text() + elsewhere;
   }
   fault_ = Status(code, detail);
   host_calls_.enter_fault(static_cast<CUresult>(code));

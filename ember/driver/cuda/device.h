@@ -16,6 +16,7 @@
 #include "ember/driver/cuda/api.h"
 #include "ember/driver/cuda/call_gate.h"
 #include "ember/driver/cuda/host_calls.h"
+#include "ember/driver/cuda/launch_log.h"
 #include "ember/driver/cuda/peer_stream.h"
 #include "ember/driver/cuda/recent_work.h"
 #include "ember/driver/cuda/staging.h"
@@ -66,6 +67,7 @@ class Device {
   std::uint32_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
   bool faulted() const noexcept { return faulted_.load(std::memory_order_acquire); }
   RecentWork& recent() noexcept { return recent_; }
+  LaunchLog& launch_log() noexcept { return launch_log_; }
   Staging& staging() noexcept { return staging_; }
   PeerStream& peer_stream() noexcept { return peer_stream_; }
   HostCalls& host_calls() noexcept { return host_calls_; }
@@ -149,8 +151,10 @@ class Device {
                  Describe&& describe) noexcept {
     const RecentWork::Number number = recent_.add(operation);
     const CUresult result = call();
-    if (result == CUDA_SUCCESS) [[likely]]
+    if (result == CUDA_SUCCESS) [[likely]] {
+      launch_log_.add(operation, epoch());
       return {};
+    }
     refused(number, to_code(result));
     return outcome(result, describe);
   }
@@ -201,6 +205,7 @@ class Device {
         if (status.ok()) {
           staging_.forget();
           peer_stream_.forget();
+          launch_log_.forget();
           forget();
         }
         host_calls_.end_reset(status.ok());
@@ -246,6 +251,7 @@ class Device {
   std::atomic<CUcontext> context_{nullptr};
   CallGate gate_;
   RecentWork recent_;
+  LaunchLog launch_log_;
   Staging staging_;
   PeerStream peer_stream_;
   HostCalls host_calls_;

@@ -43,11 +43,14 @@ Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Param
   if (kernel.cuda == nullptr) [[unlikely]]
     return Status(Code::not_supported,
                   "kernel '" + std::string(kernel.name.c_str()) + "' has no CUDA implementation");
-  const RecentWork::Number number = on->recent().add({kernel.name.c_str(), stream.native, 0, true});
+  const RecentWork::Operation operation{kernel.name.c_str(), stream.native, 0, true};
+  const RecentWork::Number number = on->recent().add(operation);
   Status status =
       kernel.cuda.run(params, CudaLaunch(to_cuda(stream), stream.device, kernel.context.get()));
   if (!status.ok()) [[unlikely]]
     status = launch_failed(*on, number, kernel, status);
+  else
+    on->launch_log().add(operation, on->epoch());
   return status;
 }
 
@@ -136,6 +139,18 @@ Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
       {"host function", stream.native},
       [&] { return on->host_calls().enqueue(to_cuda(stream), function, destroy, argument); },
       [&] { return std::string("enqueuing a host function"); });
+}
+
+Status CudaDriver::record_launches(int count, StackNumber stack) noexcept {
+  for (const auto& device : devices_) device->launch_log().keep(count, stack);
+  return {};
+}
+
+Status CudaDriver::recent_launches(int device, std::vector<RecentLaunch>& out) noexcept {
+  Device* of = nullptr;
+  EMBER_TRY(find(device, of));
+  out = of->launch_log().list();
+  return {};
 }
 
 }  // namespace ember::inline v0::driver::cuda

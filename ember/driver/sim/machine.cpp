@@ -36,11 +36,12 @@ Status Health::unnoticed_fault() const {
 
 namespace {
 
-Status illegal_access(int device, const void* pointer, std::size_t bytes, const char* reason) {
-  char text[200];
-  std::snprintf(text, sizeof text, "access to %zu bytes at %p from cuda:%d: %s", bytes, pointer,
-                device, reason);
-  return Status(Code::illegal_address, text);
+Status illegal_access(int device, const void* pointer, std::size_t bytes,
+                      const std::string& reason) {
+  char text[100];
+  std::snprintf(text, sizeof text, "access to %zu bytes at %p from cuda:%d: ", bytes, pointer,
+                device);
+  return Status(Code::illegal_address, text + reason);
 }
 
 }  // namespace
@@ -64,17 +65,15 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
     others_[number] = true;
   }
   const Health& health = machine_.health_of(owner);
-  char reason[80];
-  if (epoch != kAnyEpoch && epoch != health.epoch()) {
-    std::snprintf(reason, sizeof reason, "that was memory of cuda:%d before its reset", owner);
-    return illegal_access(device_, pointer, bytes, reason);
-  }
+  if (epoch != kAnyEpoch && epoch != health.epoch())
+    return illegal_access(device_, pointer, bytes,
+                          "that was memory of cuda:" + std::to_string(owner) + " before its reset");
   if (bytes != 0 && !machine_.arena.contains(pointer, bytes))
     return illegal_access(device_, pointer, bytes, "that does not lie within one allocation");
-  if (owner != device_ && health.failed()) {
-    std::snprintf(reason, sizeof reason, "that is memory of cuda:%d, which is in a fault", owner);
-    return illegal_access(device_, pointer, bytes, reason);
-  }
+  if (owner != device_ && health.failed())
+    return illegal_access(device_, pointer, bytes,
+                          "that is memory of cuda:" + std::to_string(owner) +
+                              ", which is in a fault; there " + health.fault().detail());
   if (machine_.arena.is_own(pointer)) {
     out = machine_.arena.backing(pointer);
     return {};

@@ -11,9 +11,11 @@
 #include "ember/base/status.h"
 #include "ember/driver/choice.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/recent_launches.h"
 #include "ember/driver/sim/activity.h"
 #include "ember/driver/sim/arena.h"
 #include "ember/driver/sim/executor.h"
+#include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/pinned.h"
 #include "ember/driver/sim/timeline.h"
 
@@ -83,8 +85,12 @@ struct Machine {
   std::vector<Health> health;
   std::vector<DeviceActivity> activities;  // by device
   std::vector<Peers> peers;                // by device: whose memory it may touch
+  FaultPlan faults;
   Exit exit;
   std::atomic<int> running{0};  // tasks in progress
+  // How many launches are kept of each stream, and how they are asked where they stand.
+  std::atomic<int> recorded{0};
+  std::atomic<StackNumber> stack{nullptr};
   // The machine of which this is a part, if processes share one. It is never destroyed.
   std::atomic<SharedMachine*> shared{nullptr};
   // Held while access is granted, a context is made, or a reset takes them back.

@@ -47,6 +47,16 @@ namespace {
 
 sim::SimDriver* stopped_at_exit = nullptr;
 
+/// Devices that are named must exist: a fault that cannot happen is a mistake.
+Status check_devices(const Faults& faults, int count) {
+  for (const Fault& fault : faults)
+    if (fault.device >= count || fault.peer >= count)
+      return Status(Code::invalid_value,
+                    "EMBER_SIM_FAULTS='" + faults_text(faults) + "': '" + faults_text({fault}) +
+                        "' names a device that does not exist; there are " + std::to_string(count));
+  return {};
+}
+
 }  // namespace
 
 int count_simulated(const SimulatedSpec& spec) {
@@ -62,6 +72,8 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
     EMBER_TRY(parse_schedule(env::get("EMBER_SIM_SCHEDULE"), run.schedule));
   }
   EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
+  EMBER_TRY(parse_faults(env::get("EMBER_SIM_FAULTS"), run.faults));
+  EMBER_TRY(check_devices(run.faults, count_simulated(spec)));
   EMBER_TRY(sim::open_recording(run.schedule, run.recording));
   EMBER_TRY(sim::open_steps(run.schedule));
   sim::SharedMachine* shared = nullptr;
@@ -85,6 +97,18 @@ Status begin_simulated_run(const Schedule& schedule) {
 Schedule simulated_schedule() {
   sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
   return seeded != nullptr ? seeded->schedule() : Schedule();
+}
+
+Status set_simulated_faults(const Faults& faults) {
+  if (stopped_at_exit == nullptr)
+    return Status(Code::not_supported, "there are no simulated devices");
+  EMBER_TRY(check_devices(faults, stopped_at_exit->device_count()));
+  stopped_at_exit->faults().set(faults);
+  return {};
+}
+
+std::uint64_t simulated_faults_happened() {
+  return stopped_at_exit != nullptr ? stopped_at_exit->faults().happened() : 0;
 }
 
 std::string simulated_log() {
@@ -158,6 +182,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run ru
                             static_cast<std::size_t>(spec.memory_bytes))),
       spec_(spec),
       process_(getpid()) {
+  machine_.faults.set(run.faults);
   if (run.schedule.seeded()) {
     auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.recording),
                                                  run.patience);
@@ -351,6 +376,7 @@ bool SimDriver::epoch_ended(int device, std::uint32_t epoch) noexcept {
 Status SimDriver::device_reset(int device) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(refuse_on_worker("resetting a device"));
+  if (machine_.faults.lost(device)) return machine_.health_of(device).fault();
   DeviceState& state = at(device);
   const MutexLock one_at_a_time(state.reset_mutex);
   std::uint32_t epoch = 0;
@@ -391,6 +417,7 @@ Status SimDriver::device_reset(int device) noexcept {
 Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept {
   EMBER_TRY(enter(device));
   if (bytes == 0) return Status(Code::invalid_value, "malloc of 0 bytes, expected a positive size");
+  EMBER_TRY(machine_.faults.next(Fault::What::alloc));
   return machine_.arena.allocate(device, epoch, bytes, out);
 }
 
@@ -418,6 +445,7 @@ Status SimDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept {
 Status SimDriver::pinned_malloc(std::size_t bytes, void*& out) noexcept {
   if (bytes == 0)
     return Status(Code::invalid_value, "pinned_malloc of 0 bytes, expected a positive size");
+  EMBER_TRY(machine_.faults.next(Fault::What::pinned));
   return machine_.pinned.allocate(bytes, out);
 }
 

@@ -22,6 +22,7 @@ class SimDriver final : public Driver {
   /// What a seeded run needs, see SeededExecutor.
   struct Run {
     Schedule schedule;
+    Faults faults;
     std::optional<Recording> recording;
     int patience = 0;
   };
@@ -92,6 +93,8 @@ class SimDriver final : public Driver {
   Status word_write(StreamHandle stream, Word* word, std::uint64_t value) noexcept override;
   Status word_wait(StreamHandle stream, Word* word, std::uint64_t value,
                    Ref<const Context> keep) noexcept override;
+  Status record_launches(int count, StackNumber stack) noexcept override;
+  Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
 
   /// What it was made of: all devices, whatever is visible.
   const SimulatedSpec& spec() const noexcept { return spec_; }
@@ -105,6 +108,7 @@ class SimDriver final : public Driver {
   Status begin_run(const Schedule& schedule) noexcept;
   /// Null where no seed decides.
   SeededExecutor* seeded() noexcept { return seeded_; }
+  FaultPlan& faults() noexcept { return machine_.faults; }
 
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
   void stop() noexcept;
@@ -134,6 +138,8 @@ class SimDriver final : public Driver {
   Status find(StreamHandle handle, Stream*& out) noexcept;
   /// The same, and the device is healthy.
   Status enter(StreamHandle handle, Stream*& out) noexcept;
+  /// The same for a kernel, copy, fill or host function, which may be asked to fail.
+  Status enter(StreamHandle handle, Fault::What call, Stream*& out) noexcept;
   Status find(EventHandle handle, Event*& out) noexcept;
   Status enter(EventHandle handle, Event*& out) noexcept;
   /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that

@@ -61,6 +61,20 @@ Status SimDriver::enter(StreamHandle handle, Stream*& out) noexcept {
   return enter(handle.device);
 }
 
+// The device is lost in the moment of a call, which is refused like those that follow.
+Status SimDriver::enter(StreamHandle handle, Fault::What call, Stream*& out) noexcept {
+  EMBER_TRY(enter(handle, out));
+  if (machine_.faults.loses(handle.device)) [[unlikely]] {
+    Health& health = machine_.health_of(handle.device);
+    health.fail(Status(Code::launch_failure, device_name(handle.device) +
+                                                 " fell off the bus, on request (lost in "
+                                                 "EMBER_SIM_FAULTS)"),
+                health.epoch());
+    return health.fault();
+  }
+  return machine_.faults.next(call);
+}
+
 Status SimDriver::find(EventHandle handle, Event*& out) noexcept {
   EMBER_TRY(check_device(handle.device));
   if (handle.epoch != machine_.health_of(handle.device).epoch())
@@ -96,6 +110,7 @@ Status SimDriver::stream_priorities(int device, PriorityRange& out) noexcept {
 
 Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noexcept {
   EMBER_TRY(enter(device));
+  EMBER_TRY(machine_.faults.next(Fault::What::stream));
   DeviceState& state = at(device);
   void* native = nullptr;
   bool is_new = false;
@@ -109,6 +124,7 @@ Status SimDriver::stream_create(int device, int priority, StreamHandle& out) noe
       [&](Stream& chosen) { chosen.begin_life(epoch, std::clamp(priority, -5, 0)); });
   if (stream == nullptr)
     return Status(Code::launch_out_of_resources, "too many streams in the process");
+  stream->call(native);
   if (is_new) {
     const MutexLock lock(state.mutex);
     state.streams.push_back(stream);
@@ -146,6 +162,7 @@ Status SimDriver::event_create(int device, EventOptions options, EventHandle& ou
   EMBER_TRY(enter(device));
   if (options.interprocess && options.timing)
     return Status(Code::invalid_value, "an interprocess event cannot have timing");
+  EMBER_TRY(machine_.faults.next(Fault::What::event));
   void* native = nullptr;
   const std::uint32_t epoch = device_epoch(device);
   Event* event = events_.acquire(
@@ -243,6 +260,23 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
   return {};
 }
 
+Status SimDriver::record_launches(int count, StackNumber stack) noexcept {
+  machine_.stack.store(stack);
+  machine_.recorded.store(count);
+  return {};
+}
+
+Status SimDriver::recent_launches(int device, std::vector<RecentLaunch>& out) noexcept {
+  EMBER_TRY(check_device(device));
+  out.clear();
+  if (machine_.recorded.load() == 0) return {};
+  for (Stream* stream : streams_of(device)) {
+    const std::vector<RecentLaunch> recent = stream->recent();
+    out.insert(out.end(), recent.begin(), recent.end());
+  }
+  return {};
+}
+
 Status SimDriver::check_peer(PeerMemory peer) const noexcept {
   if (peer.device == -1) return {};
   EMBER_TRY(check_device(peer.device));
@@ -253,7 +287,7 @@ Status SimDriver::check_peer(PeerMemory peer) const noexcept {
 Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params& params,
                          PeerMemory peer) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::launch, stream));
   EMBER_TRY(check_peer(peer));
   if (params.size() > Params::kCapacity) return too_large(params);
   if (kernel.host == nullptr)
@@ -261,7 +295,8 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
                   "kernel '" + std::string(kernel.name.c_str()) +
                       "' has no host implementation, which simulated devices run");
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times());
+  return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times(),
+                        machine_.faults.next_kernel());
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,
@@ -305,13 +340,15 @@ std::uint32_t SimDriver::epoch_for(const StreamHandle& handle, const Place& a, c
 Status SimDriver::copy(StreamHandle handle, void* target, const void* source, std::size_t bytes,
                        PeerMemory peer) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::copy, stream));
   EMBER_TRY(check_peer(peer));
   if (bytes == 0) return {};
   Place to;
   Place from;
   EMBER_TRY(classify(handle, peer, "copy target", target, bytes, to));
   EMBER_TRY(classify(handle, peer, "copy source", source, bytes, from));
+  if (to.owner >= 0 && from.owner >= 0 && to.owner != from.owner)
+    EMBER_TRY(machine_.faults.next(Fault::What::peer));
   const std::uint32_t epoch = epoch_for(handle, to, from);
   WorkTimes* const times =
       take_times();  // before a wait, in which this thread may run others' work
@@ -338,7 +375,7 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
 Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern, unsigned width,
                        std::size_t count) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::fill, stream));
   if (width != 1 && width != 2 && width != 4)
     return Status(Code::invalid_value,
                   "fill width is " + std::to_string(width) + ", expected 1, 2 or 4");
@@ -369,7 +406,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
                                 void (*destroy)(void*), void* argument) noexcept {
   Stream* stream = nullptr;
-  EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(enter(handle, Fault::What::host, stream));
   if (function == nullptr || destroy == nullptr)
     return Status(Code::invalid_value, "host_function: null, expected a function");
   Point done;

@@ -28,10 +28,44 @@ Status refuse_on_worker(const char* what) {
       std::string(what) + " called from a host function or a kernel would wait for itself");
 }
 
+std::vector<RecentLaunch> Stream::recent() {
+  const MutexLock lock(producers_);
+  std::vector<RecentLaunch> all = recent_.list();
+  for (RecentLaunch& launch : all)
+    if (timeline_.was_dropped(launch.number, launch.epoch))
+      launch.state = LaunchState::dropped;
+    else if (timeline_.has_reached(launch.number))
+      launch.state = LaunchState::finished;
+  return all;
+}
+
+std::string Stream::place_of(std::uint64_t number) {
+  const MutexLock lock(producers_);
+  const RecentLaunch* found = recent_.find(number);
+  return launch_place(native_.load(std::memory_order_relaxed), number,
+                      found != nullptr ? found->stack : 0);
+}
+
+namespace {
+
+std::size_t bytes_of(Task::Kind kind, const Params& params) noexcept {
+  if (kind == Task::Kind::copy) return params.as<CopyArgs>().bytes;
+  if (kind != Task::Kind::fill) return 0;
+  const auto& fill = params.as<FillArgs>();
+  return fill.width * fill.count;
+}
+
+}  // namespace
+
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
-                      const Params& params, Point& done, PeerMemory peer, WorkTimes* times) {
+                      const Params& params, Point& done, PeerMemory peer, WorkTimes* times,
+                      const Trouble& trouble) {
   if (machine_.exit.refuses()) [[unlikely]]
     return Status(Code::shutting_down, "the process is exiting, no more work is done");
+  const int recorded = machine_.recorded.load(std::memory_order_relaxed);
+  std::uint64_t stack = 0;
+  if (recorded != 0) [[unlikely]]
+    if (const StackNumber number = machine_.stack.load(std::memory_order_relaxed)) stack = number();
   {
     const MutexLock lock(producers_);
     // Read under the lock: see settled_tail().
@@ -50,6 +84,16 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     task.peer = peer;
     if (times != nullptr) [[unlikely]]
       task.times = Ref<WorkTimes>(times);
+    task.trouble = trouble;
+    // Before it can run, and fail.
+    if (recorded != 0) [[unlikely]]
+      recent_.add({.name = kernel.name.c_str(),
+                   .stream = native_.load(std::memory_order_relaxed),
+                   .number = queue_.published() + 1,
+                   .bytes = bytes_of(kind, params),
+                   .stack = stack,
+                   .epoch = now},
+                  recorded);
     done = {&timeline_, queue_.publish(), now};
     if (kind != Task::Kind::wait) ++runnable_;
     last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};

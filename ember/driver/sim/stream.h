@@ -4,9 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/recent_launches.h"
 #include "ember/driver/sim/event.h"
 #include "ember/driver/sim/executor.h"
 #include "ember/driver/sim/machine.h"
@@ -30,7 +33,8 @@ class Stream {
   /// done; the task owns a share of `times`. When the executor cannot run it, or the epoch has
   /// passed, nothing was appended and the status says why.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
-                Point& done, PeerMemory peer = {}, WorkTimes* times = nullptr);
+                Point& done, PeerMemory peer = {}, WorkTimes* times = nullptr,
+                const Trouble& trouble = {});
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {
@@ -44,6 +48,13 @@ class Stream {
     const MutexLock lock(producers_);
     return tail();
   }
+  /// What is kept of the stream's tasks, and what became of them.
+  std::vector<RecentLaunch> recent();
+  /// Its handle, and where the task with that number was submitted, if that was kept: "number 3 of
+  /// stream 0x100000002".
+  std::string place_of(std::uint64_t number);
+  /// The handle under which it is known from now on.
+  void call(const void* native) noexcept { native_.store(native, std::memory_order_relaxed); }
   Timeline& timeline() noexcept { return timeline_; }
   int device() const noexcept { return device_; }
   int priority() const noexcept { return priority_.load(std::memory_order_relaxed); }
@@ -69,12 +80,14 @@ class Stream {
   const int device_;
   std::atomic<int> priority_{0};
   std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<const void*> native_{nullptr};
   Timeline timeline_;
   const std::unique_ptr<Executor::Runner> runner_;
 
   // Held by whoever appends a task. The executor takes tasks without it.
   Mutex producers_;
   TaskQueue queue_;
+  LaunchRing recent_ EMBER_GUARDED_BY(producers_);
   bool started_ EMBER_GUARDED_BY(producers_) = false;
   std::uint64_t runnable_ EMBER_GUARDED_BY(producers_) = 0;  // tasks that are no waits
 };

@@ -13,6 +13,7 @@
 #include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/timeline.h"
 #include "ember/driver/work_times.h"
 
@@ -39,6 +40,7 @@ struct Task {
   PeerMemory peer;          ///< that a kernel touches
   Params params;
   Ref<WorkTimes> times;  ///< where it notes when it ran, if anybody wants to know
+  Trouble trouble;       ///< that a kernel is asked to have
 
   /// What it waits for besides the task before it.
   std::span<const Point> points() const noexcept {

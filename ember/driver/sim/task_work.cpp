@@ -1,12 +1,20 @@
 #include "ember/driver/sim/task_work.h"
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "ember/driver/words.h"
 
 namespace ember::inline v0::driver::sim {
 namespace {
+
+/// Where a seed decides, time is a clock of the run's own, and nothing runs meanwhile.
+void pause(const Machine& machine, std::uint32_t milliseconds) {
+  if (milliseconds != 0 && machine.executor->concurrent())
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
 
 void fill_elements(void* target, const FillArgs& fill) {
   if (fill.width == 1) {
@@ -18,6 +26,18 @@ void fill_elements(void* target, const FillArgs& fill) {
     std::memcpy(bytes + i * fill.width, &fill.pattern, fill.width);  // little-endian machines only
 }
 
+/// Copies between two devices with peer access may be asked to arrive with wrong bytes; those that
+/// go through the host do not.
+void lie_if_asked(Machine& machine, const CopyArgs& copy, void* target) {
+  const int to = machine.arena.owner(copy.target);
+  const int from = machine.arena.owner(copy.source);
+  if (to < 0 || from < 0 || to == from) return;
+  if (!machine.may_access(to, from) && !machine.may_access(from, to)) return;
+  if (!machine.faults.lies(to, from)) return;
+  auto* bytes = static_cast<unsigned char*>(target);
+  for (std::size_t i = 0; i < copy.bytes; ++i) bytes[i] ^= 0x5a;
+}
+
 Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
   TaskMemory memory(machine, device);
   void* target = nullptr;
@@ -25,6 +45,7 @@ Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
   EMBER_TRY(memory.locate(copy.target, copy.bytes, copy.target_epoch, target));
   EMBER_TRY(memory.locate(copy.source, copy.bytes, copy.source_epoch, source));
   std::memmove(target, source, copy.bytes);
+  lie_if_asked(machine, copy, target);
   // Another device may have been reset meanwhile.
   if (machine.epoch_of(copy.target) != copy.target_epoch ||
       machine.epoch_of(copy.source) != copy.source_epoch)
@@ -39,7 +60,13 @@ Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivit
   switch (task.kind) {
     case Task::Kind::kernel: {
       const DeviceLaunch launch(machine, device, task.peer, task.kernel.context.get(), activity);
-      return task.kernel.host.run(task.params, launch);
+      const Trouble trouble = task.trouble;
+      pause(machine, trouble.slow);
+      Status status = trouble.fails
+                          ? Status(Code::launch_failure, "on request (kernel in EMBER_SIM_FAULTS)")
+                          : task.kernel.host.run(task.params, launch);
+      pause(machine, trouble.late);
+      return status;
     }
     case Task::Kind::copy: return copy_bytes(machine, device, task.params.as<CopyArgs>());
     case Task::Kind::fill: {
@@ -79,7 +106,8 @@ void fail(Machine& machine, Stream& stream, const Task& task, const Status& stat
   const Code code = is_sticky(status.code()) ? status.code() : Code::launch_failure;
   machine.health_of(stream.device())
       .fail(Status(code, "operation '" + std::string(task.kernel.name.c_str()) + "' on cuda:" +
-                             std::to_string(stream.device()) + " faulted: " + reason),
+                             std::to_string(stream.device()) + " faulted: " + reason + "; it is " +
+                             stream.place_of(stream.timeline().reached() + 1)),
             task.epoch);
   stream.timeline().drop_next(task.epoch);
 }

@@ -15,12 +15,14 @@
 namespace ember::inline v0::driver {
 
 /// Ends the present run of the process's simulated devices and begins another: blocks until all
-/// work is done, then numbers streams anew, sets the clock to zero and empties the log.
+/// work is done; forgets faults and access to peers; puts memory back to what it held when the
+/// present run began; calls `renew(seed)`, which gives back what is kept for later and must not
+/// throw; then numbers streams and handles anew, sets the clock to zero and empties the log.
 /// Code::not_supported without simulated devices, Code::not_permitted where the devices were made
 /// with `threads` (or the new schedule says so) or on a thread that runs a task;
 /// Code::invalid_value for a file that cannot be replayed. A failed call has changed nothing.
 /// Thread-safe, but what other threads do meanwhile belongs to neither run.
-Status begin_simulated_run(const Schedule& schedule);
+Status begin_simulated_run(const Schedule& schedule, void (*renew)(std::uint64_t seed));
 
 /// What the present run calls a piece of work that was enqueued.
 struct Ticket {
@@ -36,7 +38,7 @@ struct Ticket {
 Ticket take_simulated_ticket() noexcept;
 
 /// A wait of the host's: at that point, for the work of a stream up to that number in its queue.
-struct HostWait {
+struct RunWait {
   std::uint64_t point = 0;
   std::uint32_t stream = 0;
   std::uint64_t number = 0;
@@ -57,7 +59,7 @@ struct Progress {
   std::vector<Step> ran;     ///< all tasks, in their order: as steps they make the same run
   // In runs of kind `steps`:
   std::size_t unfollowed = 0;  ///< steps that could not be done when it was their turn, or are left
-  std::vector<HostWait> waits;   ///< in their order
+  std::vector<RunWait> waits;  ///< in their order
   std::vector<HostCopy> copies;  ///< by stream and task
 };
 /// Of the present run; nothing where no seed decides. Thread-safe.

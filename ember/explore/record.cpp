@@ -349,7 +349,7 @@ Graph Recorder::graph(std::uint64_t points, const driver::Progress& progress) {
          at});
     for (const std::size_t before : task.before) made.order.push_back({made.segments + before, at});
   }
-  for (const driver::HostWait& wait : progress.waits) {
+  for (const driver::RunWait& wait : progress.waits) {
     const auto stream = by_number_.find(wait.stream);
     if (wait.point > points || stream == by_number_.end()) continue;
     const auto& held = stream->second->held;

@@ -36,11 +36,13 @@ std::unique_ptr<BackEnd> make_back_end() {
   return std::make_unique<CachingBackEnd>();
 }
 
-/// What a run has left in the caches must not show in the next one. A device in a fault keeps it.
+/// What a run has left in the caches must not show in the next one.
 void empty_caches(std::uint64_t) {
   for (int device = 0; device < kMaxDevices; ++device)
     if (DeviceAllocator* made = allocator_if_made(device)) (void)made->empty_cache();
   if (PinnedAllocator* made = pinned_allocator_if_made()) (void)made->empty_cache();
+  const MutexLock lock(making());
+  events().empty();
 }
 
 void watch_runs() {

@@ -2,8 +2,13 @@
 
 namespace ember::inline v0::memory {
 
-EventPool::~EventPool() {
-  for (const driver::EventHandle& event : idle_) (void)source_.event_destroy(event);
+void EventPool::empty() noexcept {
+  std::vector<driver::EventHandle> idle;
+  {
+    const MutexLock lock(mutex_);
+    idle.swap(idle_);
+  }
+  for (const driver::EventHandle& event : idle) (void)source_.event_destroy(event);
 }
 
 bool EventPool::take(int device, driver::EventHandle& out) noexcept {

@@ -13,11 +13,12 @@ class EventPool {
  public:
   /// `source` must outlive the pool.
   explicit EventPool(EventSource& source) noexcept : source_(source) {}
-  /// Destroys the events that are not recorded.
-  ~EventPool();
+  ~EventPool() { empty(); }
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
+  /// Destroys the events that are not recorded.
+  void empty() noexcept;
   EventSource& source() const noexcept { return source_; }
 
   enum class Recorded {

@@ -12,6 +12,7 @@
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 #include "ember/runtime/thread_state.h"
 
 namespace ember::inline v0::cuda {
@@ -41,8 +42,20 @@ class Verdict {
 constexpr int kMost = 64;
 constinit std::atomic<Verdict> known[kMost][kMost] = {};
 
+/// Another run finds out for itself.
+void forget_all(std::uint64_t) {
+  for (auto& device : known)
+    for (std::atomic<Verdict>& verdict : device) verdict.store({}, std::memory_order_relaxed);
+}
+
+void watch_runs() {
+  static std::atomic<bool> watching{false};
+  if (sim::seeded() && !watching.exchange(true)) on_run_begun(&forget_all);
+}
+
 bool enable(int device, int peer) {
   driver::Driver& machine = active_driver();
+  watch_runs();
   bool possible = false;
   if (!machine.peer_possible(device, peer, possible).ok() || !possible) return false;
   const Status status = machine.peer_enable(device, peer);

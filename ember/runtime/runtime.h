@@ -80,7 +80,8 @@ EMBER_TEST_API void install_driver(std::unique_ptr<driver::Driver> driver);
 void on_initialized(void (*hook)());
 
 /// Calls `hook(seed)` whenever a run begins after the first (sim::begin_run), on the thread that
-/// begins it: what is kept between calls starts afresh there. A hook must not throw.
+/// begins it, when the last run's work is done: what is kept between calls starts afresh there. A
+/// hook must not throw, nor enqueue work.
 void on_run_begun(void (*hook)(std::uint64_t seed));
 
 }  // namespace ember::inline v0::cuda

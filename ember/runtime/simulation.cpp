@@ -33,19 +33,20 @@ Hooks& hooks() {
   return *made;
 }
 
-void begin(const driver::Schedule& schedule) {
-  const cuda::HostWait wait(cuda::WaitKind::device, "begin_run");
-  const Status status = driver::begin_simulated_run(schedule);
-  if (status.ok()) {
-    std::vector<void (*)(std::uint64_t)> all;
-    {
-      const MutexLock lock(hooks().mutex);
-      all = hooks().all;
-    }
-    const std::uint64_t seed = driver::simulated_schedule().seed;
-    for (const auto& hook : all) hook(seed);
-    return;
+void run_hooks(std::uint64_t seed) {
+  std::vector<void (*)(std::uint64_t)> all;
+  {
+    const MutexLock lock(hooks().mutex);
+    all = hooks().all;
   }
+  for (const auto& hook : all) hook(seed);
+}
+
+void begin(const driver::Schedule& schedule) {
+  (void)cuda::active_driver();
+  const cuda::HostWait wait(cuda::WaitKind::device, "begin_run");
+  const Status status = driver::begin_simulated_run(schedule, &run_hooks);
+  if (status.ok()) return;
   if (status.code() == Code::invalid_value) throw ValueError("begin_run: " + status.detail());
   throw Error("begin_run: " + status.text());
 }

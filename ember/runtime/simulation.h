@@ -38,10 +38,13 @@ EMBER_API std::uint64_t faults_happened() noexcept;
 EMBER_API bool seeded() noexcept;
 
 /// Ends the present run and begins another of the same kind, with `seed`: waits until all work is
-/// done, sets the clock of timed events to zero, numbers streams from 1, empties the log and the
-/// caches of memory, and seeds the default generators with `seed`. Makes the devices if there are
-/// none. What the program holds, memory and streams, stays as it is; so does a fault. Error where
-/// no seed decides, or in a host function. Blocks.
+/// done, sets the clock of timed events to zero, numbers streams, their ids and handles as in a new
+/// process, empties the log and the caches of memory, forgets faults and access to peers, and seeds
+/// the default generators with `seed`. Device memory that was allocated before the present run
+/// began is put back to what it held then; new memory holds a pattern from the seed until it is
+/// written. Makes the devices if there are none. Streams and events that the program holds stay.
+/// Costs as much as the present run has used and written. Error where no seed decides, or in a host
+/// function. Blocks.
 EMBER_API void begin_run(std::uint64_t seed);
 /// The same with a schedule in full, which must not be `threads`. ValueError for a malformed one,
 /// or a file that is no log of a run.

@@ -4,8 +4,9 @@
 // The documents describe pools of 32 that are handed out round robin, so that the 33rd request
 // silently shares a queue with the first. Here a stream belongs to its owners alone. When the last
 // Stream value dies its queue goes to a free list and is handed out again, without a driver call.
-// Queues are made one at a time, when the free list is empty, and never given back to the driver.
-// A reset of the device takes them: a place whose queue is gone is used again once it has no owner.
+// Queues are made one at a time, when the free list is empty, and given back to the driver only
+// when another run begins (sim::begin_run), so that streams come in the order of a new process. A
+// reset of the device takes them. A place whose queue is gone is used again once it has no owner.
 
 #include <algorithm>
 #include <deque>
@@ -17,6 +18,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 #include "ember/runtime/thread_state.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -37,11 +39,13 @@ std::int64_t pool_id(std::size_t position, int priority, std::uint32_t epoch) {
   return ((high | static_cast<std::int64_t>(position)) << 5) | ((level(priority) + 1) << 1) | 1;
 }
 
+std::size_t position_of(std::int64_t id) { return static_cast<std::size_t>(id >> 5 & kPositions); }
+
 struct DevicePool {
   struct Level {
     std::deque<StreamState> streams;  // addresses are stable
-    // Both without owners: of the epoch, and of earlier ones.
-    std::vector<StreamState*> idle, gone;
+    // Both without owners: with a queue of the epoch, and without one.
+    std::vector<StreamState*> idle, gone;  // the last is the next
   };
   Level levels[kLevels];
   std::uint32_t epoch = 0;  // of the device, when it was last looked at
@@ -53,6 +57,8 @@ struct Pools {
   // By device; immutable once made, and read without the lock.
   std::vector<Ref<StreamState>> defaults;
 };
+
+void begin_run(std::uint64_t);
 
 Pools* make_pools() {
   auto* pools = new Pools;  // leaked with the driver, whose streams it holds
@@ -67,6 +73,7 @@ Pools* make_pools() {
     stream->is_default = true;
     pools->defaults.push_back(std::move(stream));
   }
+  if (sim::seeded()) on_run_begun(&begin_run);
   return pools;
 }
 
@@ -85,6 +92,23 @@ DevicePool& pool_of(int device) EMBER_REQUIRES(pools().mutex) {
     pool.epoch = epoch;
   }
   return pool;
+}
+
+/// Streams without owners give their queues back, and their places are taken from the first on.
+void begin_run(std::uint64_t) {
+  driver::Driver& machine = active_driver();
+  const MutexLock lock(pools().mutex);
+  for (std::size_t device = 0; device < pools().devices.size(); ++device)
+    for (DevicePool::Level& at : pool_of(static_cast<int>(device)).levels) {
+      for (StreamState* state : at.idle) {
+        (void)machine.stream_destroy(state->handle);  // fails where a reset was faster
+        at.gone.push_back(state);
+      }
+      at.idle.clear();
+      std::sort(at.gone.begin(), at.gone.end(), [](const StreamState* a, const StreamState* b) {
+        return position_of(a->id) > position_of(b->id);
+      });
+    }
 }
 
 }  // namespace
@@ -142,7 +166,7 @@ Ref<StreamState> take_stream(int device, int priority) {
     } else {
       state = at.gone.back();
       at.gone.pop_back();
-      position = static_cast<std::size_t>(state->id >> 5 & kPositions);
+      position = position_of(state->id);
     }
     state->handle = handle;
     state->priority = priority;
@@ -161,7 +185,7 @@ Ref<StreamState> find_stream(int device, std::int64_t id) {
   if (id == 0) return default_state(device);
   const auto at_level = static_cast<int>((id >> 1) & 15) - 1;
   if ((id & 1) == 0 || id < 0 || at_level < 0 || at_level >= kLevels) return {};
-  const auto position = static_cast<std::size_t>(id >> 5 & kPositions);
+  const std::size_t position = position_of(id);
   const MutexLock lock(pools().mutex);
   DevicePool& pool = pool_of(device);
   auto& streams = pool.levels[at_level].streams;

@@ -42,8 +42,16 @@ void program() {
   cuda::copy(values.data(), data, kElements * 4, cuda::default_stream(0));
   std::uint64_t sum = 14695981039346656037u;
   for (const std::uint32_t value : values) sum = (sum ^ value) * 1099511628211u;
+  // What was never written, and numbers that a process gives out.
+  const cuda::DeviceBuffer unwritten = cuda::allocate(kElements * 4, streams[2]);
+  cuda::copy(values.data(), unwritten.data(), kElements * 4, streams[2]);
+  for (const std::uint32_t value : values) sum = (sum ^ value) * 1099511628211u;
   std::printf("%s%016llx after %d looks and %.6f ms\n", sim::log().c_str(),
               static_cast<unsigned long long>(sum), asked, begin.elapsed_time(end));
+  for (const Stream& stream : streams)
+    std::printf("stream %lld, %llu\n", static_cast<long long>(stream.stream_id()),
+                reinterpret_cast<unsigned long long>(stream.native()));
+  std::printf("event %llu\n", reinterpret_cast<unsigned long long>(end.native()));
 }
 
 }  // namespace

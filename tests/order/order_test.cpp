@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ember/memory/memory.h"
+#include "ember/runtime/device.h"
 #include "tests/order/program.h"
 
 namespace ember {
@@ -241,14 +242,156 @@ TEST(BeginRun, GoesOnAfterAFaultWasReset) {
   const Stream stream(1);
   cuda::launch(stream, test::bad_access_kernel, test::BadAccessArgs{nullptr});
   EXPECT_THROW(stream.synchronize(), AcceleratorError);
-  sim::begin_run(2);
-  EXPECT_THROW(cuda::synchronize(1), AcceleratorError) << "a run does not heal a device";
-  EXPECT_THROW(stream.synchronize(), AcceleratorError);
   cuda::reset_device(1);
   sim::begin_run(3);
   const Stream again(1);
   cuda::launch(again, test::nop_kernel, test::NopArgs{});
   again.synchronize();
+}
+
+// What faults, what was dropped behind it, and what other devices waited for.
+TEST(BeginRun, ForgetsAFault) {
+  const test::Words<std::uint32_t> value(1);
+  const test::Words<std::uint32_t> other(1, 1);
+  const Stream stream;
+  const Stream waits(1);
+  sim::begin_run(1);
+  Event dropped;
+  cuda::launch(stream, test::affine_kernel, test::AffineArgs{value.get(), 1, 1, 5});
+  cuda::launch(stream, test::bad_access_kernel, test::BadAccessArgs{nullptr});
+  cuda::launch(stream, test::affine_kernel, test::AffineArgs{value.get(), 1, 1, 5});
+  dropped.record(stream);
+  dropped.wait(waits);
+  EXPECT_THROW(stream.synchronize(), AcceleratorError);
+  EXPECT_THROW(waits.synchronize(), AcceleratorError);
+  sim::begin_run(2);
+  EXPECT_EQ(value.read()[0], 0u) << "what was written before the fault is put back";
+  cuda::launch(stream, test::affine_kernel, test::AffineArgs{value.get(), 1, 1, 7});
+  dropped.wait(waits);  // of the last run: nothing to wait for
+  cuda::launch(waits, test::affine_kernel, test::AffineArgs{other.get(), 1, 1, 9});
+  EXPECT_EQ(value.read()[0], 7u);
+  EXPECT_EQ(other.read()[0], 9u);
+}
+
+TEST(BeginRun, PutsMemoryBack) {
+  constexpr std::size_t kCount = 300'000;  // many pieces
+  const test::Words<std::uint32_t> filled(kCount);
+  const test::Words<std::uint32_t> copied(kCount);
+  const test::Words<std::uint32_t> computed(kCount, 1);
+  const std::vector<std::uint32_t> source(kCount, 3);
+  const Stream stream;
+  const Stream peer(1);
+  cuda::launch(peer, test::affine_kernel, test::AffineArgs{computed.get(), kCount, 0, 17});
+  cuda::synchronize(1);
+  sim::begin_run(1);
+  for (std::uint64_t run = 2; run < 5; ++run) {
+    cuda::fill_async(filled.get() + 1000, 0xff, 4000, stream);
+    cuda::copy(copied.get(), source.data(), kCount * 4, stream);
+    cuda::launch(peer, test::affine_kernel, test::AffineArgs{computed.get() + 7, kCount - 7, 2, 1});
+    EXPECT_EQ(filled.read()[1000], 0xffffffff);
+    EXPECT_EQ(copied.read(), source);
+    EXPECT_EQ(computed.read()[7], 35u);
+    sim::begin_run(run);
+    EXPECT_EQ(filled.read(), std::vector<std::uint32_t>(kCount));
+    EXPECT_EQ(copied.read(), std::vector<std::uint32_t>(kCount));
+    EXPECT_EQ(computed.read(), std::vector<std::uint32_t>(kCount, 17));
+  }
+}
+
+TEST(BeginRun, LeavesWhatTheLastRunAllocatedAsItIs) {
+  sim::begin_run(1);
+  const Stream stream;
+  cuda::DeviceBuffer made = cuda::allocate(4, stream);
+  const auto read = [&] {
+    std::uint32_t value = 0;
+    cuda::copy(&value, made.data(), 4, stream);
+    return value;
+  };
+  cuda::fill_async(made.data(), 1, 4, stream);
+  sim::begin_run(2);
+  EXPECT_EQ(read(), 0x01010101u);
+  cuda::fill_async(made.data(), 2, 4, stream);
+  EXPECT_EQ(read(), 0x02020202u);
+  sim::begin_run(3);
+  EXPECT_EQ(read(), 0x01010101u);
+}
+
+TEST(NewMemory, HoldsAPatternFromTheSeed) {
+  const auto contents = [](std::uint64_t seed) {
+    sim::begin_run(seed);
+    const Stream stream;
+    const cuda::DeviceBuffer memory = cuda::allocate(4096, stream);
+    std::vector<std::uint32_t> words(1024);
+    cuda::copy(words.data(), memory.data(), 4096, stream);
+    return words;
+  };
+  const std::vector<std::uint32_t> seven = contents(7);
+  EXPECT_NE(contents(8), seven);
+  EXPECT_EQ(contents(7), seven);
+  EXPECT_GT(std::set<std::uint32_t>(seven.begin(), seven.end()).size(), 1000u);
+}
+
+// By ids and handles, whatever earlier runs made, in which order, and on which device.
+TEST(BeginRun, GivesStreamsAndEventsInTheOrderOfANewProcess) {
+  struct Numbers {
+    std::vector<std::int64_t> ids;
+    std::vector<void*> natives;
+    bool operator==(const Numbers&) const = default;
+  };
+  const auto made = [](std::uint64_t seed, const std::vector<int>& devices) {
+    sim::begin_run(seed);
+    Numbers numbers;
+    std::vector<Stream> streams;
+    std::vector<Event> events;
+    for (const int device : devices) {
+      const Stream& stream = streams.emplace_back(device, device == 0 ? 0 : -1);
+      numbers.ids.push_back(stream.stream_id());
+      numbers.natives.push_back(stream.native());
+      events.emplace_back().record(stream);
+      numbers.natives.push_back(events.back().native());
+    }
+    return numbers;
+  };
+  const Numbers two = made(1, {0, 1});
+  const Numbers five = made(2, {1, 0, 0, 1, 0});
+  EXPECT_EQ(made(3, {0, 1}), two);
+  EXPECT_EQ(made(4, {1, 0, 0, 1, 0}), five);
+}
+
+TEST(BeginRun, LetsStreamsAndEventsThatAreHeldGoOn) {
+  sim::begin_run(1);
+  const Stream before;  // takes the first place
+  const Stream held;
+  Event event;
+  event.record(held);
+  const std::int64_t id = held.stream_id();
+  sim::begin_run(2);
+  EXPECT_EQ(held.stream_id(), id);
+  std::set<std::int64_t> ids{id};
+  std::vector<Stream> others(5, held);
+  for (Stream& each : others) EXPECT_TRUE(ids.insert((each = Stream()).stream_id()).second);
+  EXPECT_EQ(Stream::from_id(id, 0), held);
+  event.synchronize();
+  event.record(held);
+  cuda::launch(held, test::nop_kernel, test::NopArgs{});
+  held.synchronize();
+  EXPECT_TRUE(event.query());
+}
+
+TEST(BeginRun, FindsOutAboutPeersAgain) {
+  const test::Words<std::uint32_t> far(1, 1);
+  const Stream stream;
+  for (std::uint64_t run = 1; run < 3; ++run) {
+    sim::begin_run(run);
+    cuda::launch(stream, test::affine_kernel, test::AffineArgs{far.get(), 1, 1, 1});
+    EXPECT_THROW(stream.synchronize(), AcceleratorError) << "no access yet";
+    sim::begin_run(run);
+    EXPECT_TRUE(cuda::use_peer_access(0, 1));
+    cuda::launch(stream, test::affine_kernel, test::AffineArgs{far.get(), 1, 1, 1});
+    stream.synchronize();
+    EXPECT_EQ(far.read()[0], 1u);
+  }
+  sim::begin_run("random:0");
 }
 
 }  // namespace

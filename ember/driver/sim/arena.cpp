@@ -87,7 +87,8 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
       if (range->second < wanted) continue;
       if (memory.shared != nullptr) EMBER_TRY(memory.shared->claim(memory.ordinal, wanted));
       const auto [offset, length] = *range;
-      memory.allocations.emplace(offset, Allocation{bytes, epoch});
+      const RunMemory::Birth birth = memory.run ? memory.run->give_birth() : RunMemory::Birth{};
+      memory.allocations.emplace(offset, Allocation{bytes, epoch, birth});
       memory.free_ranges.erase(range);
       if (length > wanted) memory.free_ranges.emplace(offset + wanted, length - wanted);
       memory.used += wanted;
@@ -198,6 +199,42 @@ void Arena::clear(Memory& memory, int device) {
   }
 }
 
+Status Arena::follow_runs(std::uint64_t seed) {
+  for (std::size_t i = 0; i < memories_.size(); ++i) {
+    memories_[i]->run = std::make_unique<RunMemory>(stride_, static_cast<int>(i), seed);
+    if (!memories_[i]->run->made())
+      return Status(Code::map_failed,
+                    "no address range to follow simulated device memory: limit its size");
+  }
+  follows_runs_ = true;
+  return {};
+}
+
+void Arena::begin_run(std::uint64_t seed) {
+  for (int device = 0; device < static_cast<int>(memories_.size()); ++device) {
+    Memory& memory = memory_of(device);
+    const std::unique_lock lock(memory.mutex);
+    if (memory.run == nullptr) continue;
+    memory.run->begin_run(static_cast<std::byte*>(backing(start_of(device))), seed,
+                          [&](std::size_t offset, std::uint64_t serial) {
+                            const auto* found = allocation_at(memory, offset);
+                            return found != nullptr && found->second.birth.serial == serial;
+                          });
+  }
+}
+
+void Arena::touch(const void* pointer, std::size_t bytes, bool writes) const {
+  const int device = own_device(pointer);
+  Memory& memory = memory_of(device);
+  const std::unique_lock lock(memory.mutex);
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start_of(device));
+  const auto* found = allocation_at(memory, offset);
+  if (found == nullptr) return;  // a reset has taken it in this moment
+  memory.run->touch(static_cast<std::byte*>(backing(start_of(device))), {offset, bytes},
+                    found->first, found->second.birth, writes);
+}
+
 MemoryInfo Arena::info(int device) const {
   const Memory& memory = memory_of(device);
   const std::shared_lock lock(memory.mutex);
@@ -243,6 +280,12 @@ int Arena::own_device(const void* pointer) const noexcept {
   return device < memories_.size() ? static_cast<int>(device) : -1;
 }
 
+const std::pair<const std::size_t, Arena::Allocation>* Arena::allocation_at(const Memory& memory,
+                                                                            std::size_t offset) {
+  const auto next = memory.allocations.upper_bound(offset);
+  return next == memory.allocations.begin() ? nullptr : &*std::prev(next);
+}
+
 bool Arena::find(const void* pointer, PointerInfo& out) const {
   const int device = owner(pointer);
   if (device < 0) return false;
@@ -256,9 +299,9 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
   }
   std::byte* start = start_of(device);
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start);
-  auto next = memory.allocations.upper_bound(offset);
-  if (next == memory.allocations.begin()) return false;
-  const auto& [at, allocation] = *std::prev(next);
+  const auto* found = allocation_at(memory, offset);
+  if (found == nullptr) return false;
+  const auto& [at, allocation] = *found;
   if (offset >= at + allocation.bytes || allocation.epoch != memory.epoch) return false;
   out = {PointerInfo::Kind::device, device, start + at, allocation.bytes};
   return true;
@@ -267,6 +310,7 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
 bool Arena::file_of(const void* pointer, int& file, std::size_t& offset) const {
   PointerInfo info;
   if (!is_own(pointer) || !find(pointer, info)) return false;
+  if (follows_runs_) touch(info.base, info.bytes, true);  // nobody sees what other processes do
   const Memory& memory = memory_of(info.device);
   const std::shared_lock lock(memory.mutex);
   file = memory.file;

@@ -13,11 +13,13 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <utility>
 #include <vector>
 
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/imports.h"
+#include "ember/driver/sim/run_memory.h"
 #include "ember/driver/sim/shared_machine.h"
 
 namespace ember::inline v0::driver::sim {
@@ -57,6 +59,16 @@ class Arena {
   Status make_context(int device);
   void end_context(int device);
 
+  /// From now on, before there is any memory, what runs do with it is followed (run_memory.h); the
+  /// first has that seed.
+  Status follow_runs(std::uint64_t seed);
+  bool follows_runs() const noexcept { return follows_runs_; }
+  /// The next run begins: memory is put back to what it held when the last one did. No task runs.
+  void begin_run(std::uint64_t seed);
+  /// Before a task reads bytes within one allocation of the machine's own, or reads and writes
+  /// them, where runs are followed.
+  void touch(const void* pointer, std::size_t bytes, bool writes) const;
+
   /// The owner of a device address; -1 for every other address.
   int owner(const void* pointer) const noexcept;
   /// The allocation of its device's epoch that an address lies in; false if there is none.
@@ -77,16 +89,19 @@ class Arena {
 
  private:
   static constexpr std::size_t kAlignment = 512;
+  static_assert(kAlignment % RunMemory::kGranule == 0);
 
   struct Allocation {
     std::size_t bytes = 0;  // as asked for
     std::uint32_t epoch = 0;
+    RunMemory::Birth birth;  // where runs are followed
   };
   struct Memory {
     mutable std::shared_mutex mutex;  // shared: every access of every worker is checked under it
     int file = -1;                    // made at the first allocation
     std::map<std::size_t, std::size_t> free_ranges;  // by offset
     std::map<std::size_t, Allocation> allocations;   // by offset
+    std::unique_ptr<RunMemory> run;                  // where runs are followed
     std::size_t used = 0;
     std::uint32_t epoch = 0;
     bool context = false;
@@ -107,12 +122,16 @@ class Arena {
   void take_back(Memory& memory, std::size_t bytes);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
   void clear(Memory& memory, int device);
+  /// The allocation of any epoch that an offset lies in or behind; null if there is none.
+  static const std::pair<const std::size_t, Allocation>* allocation_at(const Memory& memory,
+                                                                       std::size_t offset);
 
   std::size_t bytes_;            // per device
   std::size_t stride_;           // bytes_ in whole pages
   std::byte* base_ = nullptr;    // null when the reservation failed
   std::ptrdiff_t distance_ = 0;  // from a device address to its backing
   std::vector<std::unique_ptr<Memory>> memories_;
+  bool follows_runs_ = false;  // written before there is any memory
   Imports imports_;
 };
 

@@ -22,6 +22,12 @@ void Health::fail(Status status, std::uint32_t epoch) {
   state_.store(state_of(epoch) | kFailed, std::memory_order_release);
 }
 
+void Health::begin_run() {
+  const MutexLock lock(mutex_);
+  fault_ = Status();
+  state_.store(state_of(this->epoch()), std::memory_order_release);
+}
+
 Status Health::fault() const {
   if (!failed()) return {};
   const MutexLock lock(mutex_);
@@ -52,7 +58,8 @@ TaskMemory::~TaskMemory() {
     if (others_[other]) machine_.arena.leave(static_cast<int>(other));
 }
 
-Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, void*& out) {
+Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, Use use,
+                          void*& out) {
   const Unseen look;
   const int owner = machine_.arena.owner(pointer);
   if (owner < 0) {
@@ -75,6 +82,8 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
                           "that is memory of cuda:" + std::to_string(owner) +
                               ", which is in a fault; there " + health.fault().detail());
   if (machine_.arena.is_own(pointer)) {
+    if (bytes != 0 && machine_.arena.follows_runs())
+      machine_.arena.touch(pointer, bytes, use == Use::writes);
     out = machine_.arena.backing(pointer);
     return {};
   }
@@ -105,7 +114,8 @@ void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
   void* place = nullptr;
   // A fault stays, whatever is found after it.
   if (Status status =
-          memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch, place);
+          memory_.locate(pointer, bytes, owner == peer_.device ? peer_.epoch : kAnyEpoch,
+                         TaskMemory::Use::writes, place);
       !status.ok())
     fault_ = std::move(status);
   return place;

@@ -36,6 +36,8 @@ class Health {
   Status fault() const;
   /// The fault if nobody has asked for it since it came, or a success.
   Status unnoticed_fault() const;
+  /// A run begins: forgets the fault, in the same epoch. No task runs, and nobody waits for one.
+  void begin_run();
   bool failed() const noexcept { return (state_.load(std::memory_order_acquire) & kFailed) != 0; }
   /// Whether a task of that epoch is to be run. Otherwise it is dropped.
   bool accepts(std::uint32_t epoch) const noexcept {
@@ -107,10 +109,13 @@ class TaskMemory {
   TaskMemory(const TaskMemory&) = delete;
   TaskMemory& operator=(const TaskMemory&) = delete;
 
-  /// Where the task finds `bytes` at an address. Host memory is taken as it is. `epoch`: which the
-  /// memory's device must be in (or kAnyEpoch). Code::illegal_address if it is not, if the bytes
-  /// are not (or no longer) within one allocation, or lie on another device that is in a fault.
-  Status locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, void*& out);
+  enum class Use : std::uint8_t { reads, writes };  // writes: or both
+
+  /// Where the task finds `bytes` at an address, to do that with them. Host memory is taken as it
+  /// is. `epoch`: which the memory's device must be in (or kAnyEpoch). Code::illegal_address if it
+  /// is not, if the bytes are not (or no longer) within one allocation, or lie on another device
+  /// that is in a fault.
+  Status locate(const void* pointer, std::size_t bytes, std::uint32_t epoch, Use use, void*& out);
 
  private:
   Machine& machine_;

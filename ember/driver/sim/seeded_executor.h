@@ -108,7 +108,7 @@ class SeededExecutor final : public Executor {
   std::uint32_t numbered_ EMBER_GUARDED_BY(mutex_) = 0;  // streams of the run
   std::vector<Step> ran_ EMBER_GUARDED_BY(mutex_);
   // Kept for schedules of kind steps.
-  std::vector<HostWait> waits_ EMBER_GUARDED_BY(mutex_);
+  std::vector<RunWait> waits_ EMBER_GUARDED_BY(mutex_);
   std::vector<HostCopy> copies_ EMBER_GUARDED_BY(mutex_);
   int asked_ EMBER_GUARDED_BY(mutex_) = 0;  // queries since the host last came to a point
   std::uint64_t learned_ EMBER_GUARDED_BY(mutex_) = 0;

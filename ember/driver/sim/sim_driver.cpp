@@ -80,6 +80,7 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   if (SimulatedSpec place = spec; !spec.machine.empty())
     EMBER_TRY(sim::join_machine(place, shared));
   auto driver = std::make_unique<sim::SimDriver>(spec, visible_simulated(spec), std::move(run));
+  EMBER_TRY(driver->made());
   if (shared != nullptr) driver->share(*shared);
   // Work in flight must not run into the destruction of the program's static objects.
   if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
@@ -88,10 +89,10 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   return {};
 }
 
-Status begin_simulated_run(const Schedule& schedule) {
+Status begin_simulated_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) {
   if (stopped_at_exit == nullptr)
     return Status(Code::not_supported, "there are no simulated devices");
-  return stopped_at_exit->begin_run(schedule);
+  return stopped_at_exit->begin_run(schedule, renew);
 }
 
 Schedule simulated_schedule() {
@@ -189,6 +190,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run ru
     seeded_ = made.get();
     machine_.executor = std::move(made);
     log_file_ = env::get("EMBER_SIM_LOG").value_or("");
+    made_ = machine_.arena.follow_runs(seeded_->schedule().seed);
   } else {
     machine_.executor =
         std::make_unique<ThreadedExecutor>(machine_, static_cast<int>(visible.size()));
@@ -220,15 +222,18 @@ void SimDriver::stop() noexcept {
       passed != 0)
     std::fprintf(stderr, "ember: %zu steps of %s were not ready when it was their turn\n", passed,
                  seeded_->replay_line().c_str());
-  // A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
-  for (int i = 0; i < device_count(); ++i)
-    if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
-      std::fprintf(stderr,
-                   "ember: the process ends without having seen this fault of cuda:%d: %s\n", i,
-                   fault.text().c_str());
+  print_unnoticed_faults("the process");
 }
 
-Status SimDriver::begin_run(const Schedule& schedule) noexcept {
+// A program that waits for nothing would end as if all was well; a GPU's assertion prints, too.
+void SimDriver::print_unnoticed_faults(const char* what_ends) noexcept {
+  for (int i = 0; i < device_count(); ++i)
+    if (const Status fault = machine_.health_of(i).unnoticed_fault(); !fault.ok())
+      std::fprintf(stderr, "ember: %s ends without having seen this fault of cuda:%d: %s\n",
+                   what_ends, i, fault.text().c_str());
+}
+
+Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) noexcept {
   EMBER_TRY(refuse_on_worker("beginning a run"));
   if (seeded_ == nullptr || !schedule.seeded())
     return Status(Code::not_permitted,
@@ -241,6 +246,20 @@ Status SimDriver::begin_run(const Schedule& schedule) noexcept {
   EMBER_TRY(open_recording(next, recording));
   EMBER_TRY(open_steps(next));
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
+  print_unnoticed_faults("the run");
+  for (int device = 0; device < device_count(); ++device) {
+    machine_.health_of(device).begin_run();
+    for (Stream* stream : streams_of(device)) stream->timeline().forget_dropped();
+  }
+  {
+    const MutexLock lock(machine_.peers_mutex);
+    for (Machine::Peers& peers : machine_.peers)
+      for (std::atomic<bool>& allowed : peers.allowed) allowed = false;
+  }
+  machine_.arena.begin_run(next.seed);
+  renew(next.seed);
+  streams_.renew();
+  events_.renew();
   seeded_->begin_run(next, std::move(recording));
   return {};
 }

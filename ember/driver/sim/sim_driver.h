@@ -96,6 +96,8 @@ class SimDriver final : public Driver {
   Status record_launches(int count, StackNumber stack) noexcept override;
   Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
 
+  /// Whether making it went well; it must not be used otherwise.
+  const Status& made() const noexcept { return made_; }
   /// What it was made of: all devices, whatever is visible.
   const SimulatedSpec& spec() const noexcept { return spec_; }
   /// Makes the devices those of a machine that processes share, with what they hold; it must have
@@ -105,7 +107,7 @@ class SimDriver final : public Driver {
   const SharedMachine* shared() const noexcept { return machine_.shared.load(); }
 
   // See driver/simulation.h.
-  Status begin_run(const Schedule& schedule) noexcept;
+  Status begin_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) noexcept;
   /// Null where no seed decides.
   SeededExecutor* seeded() noexcept { return seeded_; }
   FaultPlan& faults() noexcept { return machine_.faults; }
@@ -157,6 +159,7 @@ class SimDriver final : public Driver {
   }
   /// What time_next() was given by the calling thread, once.
   WorkTimes* take_times() noexcept;
+  void print_unnoticed_faults(const char* what_ends) noexcept;
   std::vector<Stream*> streams_of(int device);
   template <class Handle>
   Status not_found(const char* what, const Handle& handle) noexcept;
@@ -183,6 +186,7 @@ class SimDriver final : public Driver {
   Machine& machine_;
   const SimulatedSpec spec_;
   SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
+  Status made_;                       // what making() answers
   std::string log_file_;              // EMBER_SIM_LOG
   const pid_t process_;
   std::atomic<bool> timed_{false};  // anybody ever asked for times

@@ -42,8 +42,10 @@ Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
   TaskMemory memory(machine, device);
   void* target = nullptr;
   void* source = nullptr;
-  EMBER_TRY(memory.locate(copy.target, copy.bytes, copy.target_epoch, target));
-  EMBER_TRY(memory.locate(copy.source, copy.bytes, copy.source_epoch, source));
+  EMBER_TRY(
+      memory.locate(copy.target, copy.bytes, copy.target_epoch, TaskMemory::Use::writes, target));
+  EMBER_TRY(
+      memory.locate(copy.source, copy.bytes, copy.source_epoch, TaskMemory::Use::reads, source));
   std::memmove(target, source, copy.bytes);
   lie_if_asked(machine, copy, target);
   // Another device may have been reset meanwhile.
@@ -73,7 +75,8 @@ Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivit
       const auto& fill = task.params.as<FillArgs>();
       TaskMemory memory(machine, device);
       void* target = nullptr;
-      EMBER_TRY(memory.locate(fill.target, fill.count * fill.width, fill.epoch, target));
+      EMBER_TRY(memory.locate(fill.target, fill.count * fill.width, fill.epoch,
+                              TaskMemory::Use::writes, target));
       fill_elements(target, fill);
       return {};
     }

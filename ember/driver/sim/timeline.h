@@ -82,6 +82,14 @@ class Timeline {
     return false;
   }
 
+  /// A run begins: what was dropped in the last one no longer matters. Nobody waits.
+  void forget_dropped() {
+    if (!any_dropped_.load(std::memory_order_acquire)) return;
+    const MutexLock lock(mutex_);
+    dropped_.clear();
+    any_dropped_.store(false, std::memory_order_release);
+  }
+
   /// What became of a wait.
   enum class Waited : std::uint8_t {
     reached,

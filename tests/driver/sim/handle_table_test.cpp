@@ -78,6 +78,56 @@ TEST(HandleTable, RecognisesGarbage) {
   EXPECT_EQ(table.find(nullptr), nullptr);
 }
 
+// Random programs on a table that was used before and one that is new.
+TEST(HandleTable, ComesAsANewOneOnceItWasRenewed) {
+  HandleTable<Thing> used;
+  std::vector<void*> held;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    HandleTable<Thing> fresh;
+    std::mt19937 random(seed);
+    std::vector<void*> live;
+    for (int step = 0; step < 100; ++step) {
+      if (live.empty() || random() % 3 != 0) {
+        void* native = nullptr;
+        void* expected = nullptr;
+        const int kind = static_cast<int>(random() % 2);
+        ASSERT_NE(acquire(used, native, kind), nullptr);
+        ASSERT_NE(acquire(fresh, expected, kind), nullptr);
+        ASSERT_EQ(native, expected) << "seed " << seed << ", step " << step;
+        live.push_back(native);
+      } else {
+        const std::size_t which = random() % live.size();
+        ASSERT_NE(used.release(live[which]), nullptr);
+        ASSERT_NE(fresh.release(live[which]), nullptr);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(which));
+      }
+    }
+    for (void* native : live) used.release(native);
+    used.renew();
+  }
+}
+
+TEST(HandleTable, KeepsLiveHandlesWhenItIsRenewed) {
+  HandleTable<Thing> table;
+  void* handles[4] = {};
+  Thing* things[4] = {};
+  for (int i = 0; i < 4; ++i) things[i] = acquire(table, handles[i]);
+  table.release(handles[0]);
+  table.release(handles[2]);
+  table.renew();
+  EXPECT_EQ(table.find(handles[1]), things[1]);
+  EXPECT_EQ(table.find(handles[3]), things[3]);
+  EXPECT_EQ(table.find(handles[0]), nullptr);
+  table.release(handles[1]);  // later than the renewal
+  table.renew();
+  void* native = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_NE(acquire(table, native), nullptr);
+    EXPECT_EQ(native, handles[i]) << i << ": the first free place, from its first handle on";
+  }
+  EXPECT_EQ(table.find(handles[3]), things[3]);
+}
+
 TEST(HandleTable, SurvivesManyThreads) {
   HandleTable<Thing> table;
   std::vector<std::thread> threads;

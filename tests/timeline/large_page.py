@@ -16,7 +16,7 @@ def main(file, slices):
     streams = [[torch.cuda.Stream(device=device) for _ in range(3)] for device in devices]
     host = torch.zeros(256).pin_memory()
     with torch.cuda.Timeline(file) as timeline:
-        for step in range(slices // (2 * len(devices) + 2)):
+        for step in range(slices // (2 * len(devices) + 1)):
             with nvtx.range(f"step {step % 10}"):
                 for device in devices:
                     stream = streams[device][step % 3]

@@ -16,7 +16,7 @@ import stubs
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
 def documents():
@@ -26,19 +26,25 @@ def documents():
         name = todo.pop()
         if name not in found:
             found[name] = (ROOT / name).read_text()
-            for _, target, _ in LINK.findall(found[name]):
+            for _, _, target, _ in LINK.findall(found[name]):
                 if target.endswith(".md") and "://" not in target:
                     todo.append(str((ROOT / name).parent.joinpath(target).resolve().relative_to(ROOT)))
     return found
 
 
 def copy_documents(out):
-    """The documents in the same folders, with links among the pages only: sources are no pages."""
+    """The documents in the same folders with their pictures, and with links among the pages only:
+    sources are no pages."""
     pages = documents()
     for name, text in pages.items():
         def link(match, name=name):
-            label, target, _ = match.groups()
+            picture, label, target, _ = match.groups()
             path = (ROOT / name).parent.joinpath(target).resolve()
+            if picture and path.is_file():
+                place = out / path.relative_to(ROOT)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
+                return match[0]
             if path == ROOT / "README.md":
                 return match[0].replace("README.md", "index.md")
             if path.exists() and target and str(path.relative_to(ROOT)) not in pages:

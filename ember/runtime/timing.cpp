@@ -137,13 +137,13 @@ class DeviceTimer {
         continue;
       }
       float from_base = 0;
-      float long_ = 0;
+      float lasted = 0;
       if (!status.ok() || !machine.event_elapsed(base_, pair.begin, from_base).ok() ||
-          !machine.event_elapsed(pair.begin, pair.end, long_).ok())
+          !machine.event_elapsed(pair.begin, pair.end, lasted).ok())
         return forget(machine);
       const std::int64_t began = base_time_ + nanoseconds(from_base);
       pair.times->began(began);
-      pair.times->ended(began + nanoseconds(long_), false);
+      pair.times->ended(began + nanoseconds(lasted), false);
       if (std::abs(from_base) > kFar) {
         std::swap(base_, pair.begin);
         base_time_ = began;

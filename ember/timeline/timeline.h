@@ -16,7 +16,7 @@ struct TimelineOptions {
   /// nowhere.
   std::string file = {};
   /// How many slices are kept at most, and how many arrows. What comes after that is counted. A
-  /// slice takes some 100 bytes.
+  /// slice takes some 130 bytes.
   std::size_t limit = 1'000'000;
 };
 

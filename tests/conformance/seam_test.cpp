@@ -189,6 +189,33 @@ TEST(Seam, OptionalPartsSayWhatIsMissing) {
   }
 }
 
+TEST(Seam, WorkNotesWhenItRanWhereThatIsOffered) {
+  Driver& driver = machine();
+  const cuda::Stream stream(0);
+  const test::Words<std::uint32_t> memory(64);
+  const auto fill = [&] { check(driver.fill(stream.handle(), memory.get(), 1, 4, 64)); };
+  const Ref<WorkTimes> times = make_ref<WorkTimes>();
+  const std::int64_t before = driver.now();
+  const Status offered = driver.time_next(times.get());
+  if (offered.code() == Code::not_supported) GTEST_SKIP() << offered.text();
+  check(offered);
+  fill();
+  check(driver.stream_synchronize(stream.handle()));
+  const auto [state, begin, end] = times->read();
+  EXPECT_EQ(state, WorkTimes::State::done);
+  EXPECT_LE(before, begin);
+  EXPECT_LE(begin, end);
+  EXPECT_LE(end, driver.now());
+  // It is for one piece of work, and may be taken back.
+  const Ref<WorkTimes> unused = make_ref<WorkTimes>();
+  check(driver.time_next(unused.get()));
+  check(driver.time_next(nullptr));
+  fill();
+  check(driver.stream_synchronize(stream.handle()));
+  EXPECT_EQ(unused->read().state, WorkTimes::State::waiting);
+  EXPECT_EQ(times->read().begin, begin);
+}
+
 TEST(Seam, StreamsComeAndGo) {
   Driver& driver = machine();
   for (int i = 0; i < 300; ++i) {

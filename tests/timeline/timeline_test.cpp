@@ -145,9 +145,9 @@ TEST(Timeline, AForkedChildHasNoPartInIt) {
 TEST(Timeline, IsWrittenWhenTheProcessEnds) {
   const File json("-at-exit.json");
   const File other("-at-exit-2.json");
-  if (!test::in_child()) setenv("EMBER_TEST_TIMELINE_FILE", json.path().c_str(), 1);
+  if (!test::in_child()) setenv("TIMELINE_TEST_FILE", json.path().c_str(), 1);
   IN_CHILD({
-    setenv("EMBER_TIMELINE", std::getenv("EMBER_TEST_TIMELINE_FILE"), 1);
+    setenv("EMBER_TIMELINE", std::getenv("TIMELINE_TEST_FILE"), 1);
     sleep_cycles(10);
     synchronize();
     EXPECT_NE(enabled_timeline(), nullptr);
@@ -155,7 +155,7 @@ TEST(Timeline, IsWrittenWhenTheProcessEnds) {
   });
   if (test::in_child()) return;
   EXPECT_TRUE(has(json.text(), "\"name\":\"sleep\""));
-  unsetenv("EMBER_TEST_TIMELINE_FILE");
+  unsetenv("TIMELINE_TEST_FILE");
 }
 
 TEST(Timeline, TheEnvironmentsEndingIsCheckedAtTheFirstUse) {

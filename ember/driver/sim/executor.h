@@ -61,6 +61,8 @@ class Executor {
   virtual bool concurrent() const noexcept = 0;
   /// The time that a timed event notes.
   virtual Clock::time_point now() = 0;
+  /// The time that work notes for who asked (Driver::time_next): the same, but never set back.
+  virtual Clock::time_point unbroken_now() { return now(); }
 };
 
 /// Code::not_permitted on a thread that runs a task: `what` would wait for itself there. Every call

@@ -45,6 +45,9 @@ class SeededExecutor final : public Executor {
   void epoch_began(Stream& stream) override;
   bool concurrent() const noexcept override { return false; }
   Clock::time_point now() override {
+    return Clock::time_point(std::chrono::nanoseconds(clock_.load(std::memory_order_relaxed)));
+  }
+  Clock::time_point unbroken_now() override {
     return Clock::time_point(std::chrono::nanoseconds(base_ + clock_));
   }
 
@@ -121,9 +124,9 @@ class SeededExecutor final : public Executor {
   std::vector<Runner*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
   std::unordered_map<const Timeline*, Runner*> runners_ EMBER_GUARDED_BY(mutex_);
 
-  // Nanoseconds of the present run, and what the clock of now() showed when that began: it never
-  // goes back, and begins with the machine's, so that times of before the first device fit.
-  std::atomic<std::int64_t> clock_{0};
+  std::atomic<std::int64_t> clock_{0};  // nanoseconds of the present run
+  // What unbroken_now() was when that began: at first the machine's time, so that times of before
+  // the first device fit.
   std::atomic<std::int64_t> base_{clock_time(Clock::now())};
   DeviceActivity unmetered_;  // how busy a device was says nothing in a run like this
   WorkerActivity activity_;

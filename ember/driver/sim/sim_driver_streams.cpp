@@ -421,7 +421,7 @@ namespace {
 thread_local constinit WorkTimes* next_times = nullptr;
 }  // namespace
 
-std::int64_t SimDriver::now() noexcept { return clock_time(machine_.executor->now()); }
+std::int64_t SimDriver::now() noexcept { return clock_time(machine_.executor->unbroken_now()); }
 
 Status SimDriver::time_next(WorkTimes* times) noexcept {
   next_times = times;

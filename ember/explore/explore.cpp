@@ -268,7 +268,8 @@ class Search {
       made_.reasons.push_back("(c) " + std::to_string(graph_.pairs.size()) +
                               (graph_.pairs.size() == 1 ? " pair" : " pairs") +
                               " of accesses to the same bytes, which nothing orders");
-    if (!recorder.after_free().empty()) made_.reasons.push_back("(c) memory is used that is free");
+    if (!recorder.after_free().empty())
+      made_.reasons.emplace_back("(c) memory is used that is free");
     std::vector<const Conflict*> all;
     for (const Unordered& pair : graph_.pairs) all.push_back(&pair.conflict);
     for (const Conflict& conflict : recorder.after_free()) all.push_back(&conflict);
@@ -287,7 +288,7 @@ class Search {
       if (again.fingerprints == base_.fingerprints && difference(base_, again).empty()) return true;
       record();
     }
-    made_.reasons.push_back(
+    made_.reasons.emplace_back(
         made_.runs >= options_.max_runs
             ? "max_runs leaves no run to see whether the program repeats itself"
             : "(a) the program does something else when it is run again in the same order");
@@ -360,7 +361,7 @@ class Search {
       made_.reasons.push_back("(a) the program does something else in " + std::to_string(others) +
                               " of the other orders: it depends on their data");
     if (missed != 0) made_.reasons.push_back(std::to_string(missed) + " orders could not be run");
-    if (!all) made_.reasons.push_back("there was no time, or no run left, for other orders");
+    if (!all) made_.reasons.emplace_back("there was no time, or no run left, for other orders");
     if (made_.complete && made_.reasons.size() == 1) made_.verdict = sim::Verdict::same;
   }
 

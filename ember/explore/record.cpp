@@ -65,7 +65,7 @@ std::uint64_t fingerprint(const Activity& activity) noexcept {
     sum ^= sum >> 29;
   };
   mix(static_cast<std::uint64_t>(activity.kind) + 1);
-  mix(static_cast<std::uint64_t>(activity.device + 1));
+  mix(static_cast<std::uint64_t>(activity.device) + 1);
   mix(activity.run_stream);
   mix(activity.run_task);
   mix(activity.run_point);
@@ -214,14 +214,14 @@ Recorder::Allocation& Recorder::allocation_at(std::uintptr_t address, std::uintp
   return at->second;
 }
 
-void Recorder::pair(std::size_t first, std::size_t second, Conflict conflict) {
+void Recorder::pair(std::size_t first, std::size_t second, const Conflict& conflict) {
   const Name a = operations_[first].second, b = operations_[second].second;
   if (a == b || (a.first != 0 && a.second == 0) || (b.first != 0 && b.second == 0)) return;
   if (pairs_.size() == kMostPairs)
     return because("(c) there are more unordered pairs than the first " +
                    std::to_string(kMostPairs) + ", which alone are looked at");
   if (known_pairs_.emplace(std::min(a, b), std::max(a, b)).second)
-    pairs_.emplace_back(std::pair(a, b), std::move(conflict));
+    pairs_.emplace_back(std::pair(a, b), conflict);
 }
 
 void Recorder::access(const Access& access, int argument) {
@@ -262,7 +262,7 @@ void Recorder::access(const Access& access, int argument) {
     conflict.allocation = reinterpret_cast<const void*>(first);
     conflict.allocation_bytes = allocation.bytes;
     conflict.allocation_stack = allocation.stack;
-    pair(past.operation, operation, std::move(conflict));
+    pair(past.operation, operation, conflict);
   }
   allocation.past.push_back(std::move(now));
   ++kept_;

@@ -110,7 +110,7 @@ class Recorder final : public cuda::Observer {
   void access(const cuda::Access& access, int argument);
   void begin_allocation(const cuda::Activity& activity, bool untouched);
   Allocation& allocation_at(std::uintptr_t address, std::uintptr_t& first);
-  void pair(std::size_t first, std::size_t second, cuda::sanitizer::Conflict conflict);
+  void pair(std::size_t first, std::size_t second, const cuda::sanitizer::Conflict& conflict);
   void forget_known(std::uint32_t thread);
 
   cuda::sanitizer::Engine engine_;

@@ -21,7 +21,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "ember/base/error.h"
 #include "ember/runtime/device.h"
@@ -40,25 +39,32 @@ struct SeedOptions {
 
 namespace detail {
 
-/// The schedules of the runs; fails the test for settings that cannot be read.
-inline std::vector<std::string> test_schedules(int seeds) {
-  std::vector<std::string> made;
+struct TestRuns {
+  int count = 0;
+  std::string schedule;  ///< of all; empty: random, by the seeds from 0
+
+  std::string operator[](int run) const {
+    return schedule.empty() ? "random:" + std::to_string(run) : schedule;
+  }
+};
+
+/// What for_each_seed and the environment ask for; fails the test where that cannot be read.
+inline TestRuns test_runs(int seeds) {
   const char* const asked = std::getenv("EMBER_TEST_SEEDS");
   const std::string own = asked != nullptr ? asked : "";
   if (own.starts_with("random:") || own.starts_with("pct:") || own.starts_with("replay:"))
-    return {own};
-  if (!own.empty()) {
-    const auto [rest, error] = std::from_chars(own.data(), own.data() + own.size(), seeds);
-    if (error != std::errc() || rest != own.data() + own.size() || seeds < 1) {
-      ADD_FAILURE() << "EMBER_TEST_SEEDS is '" << own
-                    << "', expected a positive number, random:SEED, pct:SEED:DEPTH or replay:FILE";
-      return {};
-    }
-  } else if (seeds < 1) {
+    return {1, own};
+  if (own.empty()) {
+    if (seeds >= 1) return {seeds, {}};
     ADD_FAILURE() << "for_each_seed: seeds is " << seeds << ", expected a positive number";
+    return {};
   }
-  for (int seed = 0; seed < seeds; ++seed) made.push_back("random:" + std::to_string(seed));
-  return made;
+  const char* const end = own.data() + own.size();
+  const auto [rest, error] = std::from_chars(own.data(), end, seeds);
+  if (error == std::errc() && rest == end && seeds >= 1) return {seeds, {}};
+  ADD_FAILURE() << "EMBER_TEST_SEEDS is '" << own
+                << "', expected a positive number, random:SEED, pct:SEED:DEPTH or replay:FILE";
+  return {};
 }
 
 /// Chooses devices, if nobody did, and has a seed decide, if none are in use.
@@ -117,13 +123,14 @@ inline void run_watched(const std::function<void()>& body, bool sanitizer) {
 /// work is done.
 inline void for_each_seed(int seeds, const std::function<void()>& body,
                           const SeedOptions& options = {}) {
-  const std::vector<std::string> schedules = detail::test_schedules(seeds);
+  const detail::TestRuns runs = detail::test_runs(seeds);
   try {
     detail::prepare_devices(options.devices);
     if (const int there_are = cuda::device_count(); there_are < options.devices)
       GTEST_SKIP() << "needs " << options.devices << " devices, and there are " << there_are;
     if (!cuda::is_simulated()) GTEST_SKIP() << "needs simulated devices: a seed decides the order";
-    for (const std::string& schedule : schedules) {
+    for (int run = 0; run < runs.count; ++run) {
+      const std::string schedule = runs[run];
       begin_run(schedule);
       const int failed_before = detail::failed_parts();
       detail::run_watched(body, options.sanitizer);

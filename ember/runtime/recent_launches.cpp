@@ -28,7 +28,7 @@ Recorded& recorded() {
 }
 
 Status tell(driver::Driver& machine, int count) EMBER_REQUIRES(recorded().mutex) {
-  const Status status = machine.record_launches(count, &capture_stack);
+  Status status = machine.record_launches(count, &capture_stack);
   // A driver that keeps nothing is no reason to fail.
   if (!status.ok() && status.code() != Code::not_supported) return status;
   const bool stacks = count != 0;

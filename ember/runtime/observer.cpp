@@ -16,6 +16,7 @@
 namespace ember::inline v0::cuda {
 namespace detail {
 std::atomic<int> observers{0};
+std::atomic<int> accesses_wanted{0};
 }
 
 namespace {
@@ -82,6 +83,7 @@ struct detail::ObserverList {
     observer.stacks_ = observer.wants_stacks();
     if (observer.stacks_) want_stacks(true);
     ++observers;
+    ++accesses_wanted;
   }
   static void remove(Observer& observer) EMBER_REQUIRES(queue().mutex) {
     std::erase(queue().list, &observer);
@@ -89,6 +91,7 @@ struct detail::ObserverList {
     observer.listed_ = false;
     if (observer.stacks_) want_stacks(false);
     --observers;
+    --accesses_wanted;
   }
   static bool holds(const Observer& observer) noexcept { return observer.listed_; }
   static bool is_for(const Observer& observer, const Activity& activity) noexcept {

@@ -10,7 +10,8 @@
 # and a line "skipped: <why>" skip it.
 #
 # ember_test_exact(<name>) registers such a program again, as <name>.exact: on simulated devices
-# without caching, where every access is checked against exactly what was allocated.
+# without caching, where every access is checked against exactly what was allocated, and those of
+# kernels against what their launches declare.
 #
 # ember_test_seeded(<name>) registers it twice more, as <name>.random and <name>.pct: on simulated
 # devices whose order a seed decides (docs/order.md).
@@ -95,7 +96,7 @@ function(ember_test_exact name)
   endif()
   add_test(NAME ${name}.exact COMMAND test_${name})
   ember_test_properties(${name}.exact
-    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1")
+    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1;EMBER_SIM_CHECK_ACCESSES=set:1")
 endfunction()
 
 function(ember_test_seeded name)

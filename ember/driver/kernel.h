@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -122,18 +123,39 @@ class EMBER_API Context : public RefCounted {
 /// whose memory lies at addresses that only its own work may touch.
 class EMBER_API HostLaunch {
  public:
-  /// The place at which this kernel can read or write `count` elements that the caller knows as
-  /// `pointer`. On a simulated device it is checked like an access on hardware: memory that is not
-  /// allocated, belongs to a device without peer access, or is host memory that is not pinned makes
-  /// the kernel fault with Code::illegal_address, and the kernel must return that at once:
+  /// The place at which this kernel can read, or write, `count` elements that the caller knows as
+  /// `pointer`: `at<const T>` is for reading, `at<T>` for writing and reading. On a simulated
+  /// device it is checked like an access on hardware: memory that is not allocated, belongs to a
+  /// device without peer access, or is host memory that is not pinned makes the kernel fault with
+  /// Code::illegal_address, and the kernel must return that at once:
   /// `T* p = on.at(args.data, args.n); if (p == nullptr) return on.fault();`
-  /// A count of zero gives a pointer that must not be used.
+  /// Where accesses are checked (EMBER_SIM_CHECK_ACCESSES, and always where a seed decides), memory
+  /// that the launch has declared in no access faults in the same way, as does writing what was
+  /// declared as read. A count of zero gives a pointer that must not be used.
   template <class T>
   T* at(T* pointer, std::size_t count) const noexcept {
     using Plain = std::remove_cv_t<T>;
     // A count that overflows is larger than any allocation, and must not look like a small one.
     const std::size_t bytes = count > SIZE_MAX / sizeof(T) ? SIZE_MAX : count * sizeof(T);
-    return static_cast<T*>(resolve(const_cast<Plain*>(pointer), bytes));
+    return static_cast<T*>(
+        resolve(const_cast<Plain*>(pointer), {.bytes = bytes, .writes = !std::is_const_v<T>}));
+  }
+  /// The same for `sizes[d]` elements that lie `strides[d]` elements of `item` bytes apart in each
+  /// dimension d, where none of what lies between them is touched; `pointer` and the result are the
+  /// first one's. No size is zero and no stride negative.
+  template <class T>
+  T* at_strided(T* pointer, std::span<const std::int64_t> sizes,
+                std::span<const std::int64_t> strides,
+                std::size_t item = sizeof(T)) const noexcept {
+    using Plain = std::remove_cv_t<T>;
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+    return static_cast<T*>(
+        resolve(const_cast<Plain*>(pointer), {.bytes = (static_cast<std::size_t>(last) + 1) * item,
+                                              .writes = !std::is_const_v<T>,
+                                              .item = item,
+                                              .sizes = sizes,
+                                              .strides = strides}));
   }
   /// Why the last at() gave null.
   virtual Status fault() const { return Status(); }
@@ -166,12 +188,24 @@ class EMBER_API HostLaunch {
   }
 
  protected:
+  /// What a kernel asks for: from the first to the last byte that it may touch and, with `sizes`,
+  /// which elements of these.
+  struct Touch {
+    std::size_t bytes;
+    bool writes;
+    std::size_t item = 0;
+    std::span<const std::int64_t> sizes = {}, strides = {};
+  };
   explicit HostLaunch(int device, const Context* context = nullptr, int threads = 1) noexcept
       : device_(device), threads_(threads), context_(context) {}
   ~HostLaunch() = default;
+  /// For launches that stand before another one.
+  static void* resolve_on(const HostLaunch& launch, void* pointer, const Touch& touch) noexcept {
+    return launch.resolve(pointer, touch);
+  }
 
  private:
-  virtual void* resolve(void* pointer, std::size_t bytes) const noexcept = 0;
+  virtual void* resolve(void* pointer, const Touch& touch) const noexcept = 0;
   int device_;
   int threads_;
   const Context* context_;

@@ -182,7 +182,7 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   args.plan = &plan->state;
   driver::Kernel with_plan = kernel;
   with_plan.context = plan.plan();
-  if (!cuda::observed()) [[likely]] {
+  if (!cuda::accesses_wanted()) [[likely]] {
     ops::run(site, with_plan, args);
   } else {
     std::array<cuda::Access, 3> accesses{ops::writes(out), ops::reads(in), {}};
@@ -268,7 +268,7 @@ void mirror(const Tensor& out, int dim) {
   }
   const ops::Site site = ops::at(out);
   const driver::Kernel& kernel = mirror_kernel(out.dtype() == Dtype::complex128);
-  if (!cuda::observed()) [[likely]]
+  if (!cuda::accesses_wanted()) [[likely]]
     return ops::run(site, kernel, args);
   const std::array<cuda::Access, 1> accesses{ops::writes(out)};
   ops::run(site, kernel, args, accesses);

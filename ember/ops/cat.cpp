@@ -143,7 +143,7 @@ class Batch {
   void launch(const driver::Kernel& kernel, const CatArgs& args) {
     const Site site = at(out_);
     for (const Tensor* input : inputs_) require_same_epoch(site, *input);
-    if (!cuda::observed()) {
+    if (!cuda::accesses_wanted()) {
       run(site, kernel, args);
       return;
     }
@@ -270,7 +270,7 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   const std::int64_t units = bytes >> shift;
   CatArgs args{target.data_ptr(), 1, units, 0, 1, {}};
   args.parts[0] = {source.data_ptr(), units, units, 0};
-  if (cuda::observed()) [[unlikely]]
+  if (cuda::accesses_wanted()) [[unlikely]]
     run(at_with_peer(target, source), kernels[shift], args,
         std::array{writes(target), reads(source)});
   else

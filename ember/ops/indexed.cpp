@@ -43,7 +43,7 @@ class Launcher {
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
     const Site site = at(move_.target, move_.source, move_.index);
-    if (!cuda::observed()) {
+    if (!cuda::accesses_wanted()) {
       check_and_run(site, kernel, args, {});
       return;
     }

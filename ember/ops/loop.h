@@ -57,6 +57,20 @@ struct Loop {
       last += std::size_t{size[d] - 1} * static_cast<std::size_t>(stride[operand][d]);
     return last + 1;
   }
+  /// Where a host implementation finds an operand, whose elements have `item` bytes.
+  template <class T>
+  T* place(const driver::HostLaunch& on, int operand, T* elements,
+           std::size_t item = sizeof(T)) const noexcept {
+    if (flat()) return on.at(elements, span(operand) * item / sizeof(T));
+    std::int64_t sizes[kLoopDims];
+    std::int64_t strides[kLoopDims];
+    for (int d = 0; d < dims; ++d) {
+      sizes[d] = size[d];
+      strides[d] = stride[operand][d];
+    }
+    const auto used = static_cast<std::size_t>(dims);
+    return on.at_strided(elements, {sizes, used}, {strides, used}, item);
+  }
 };
 EMBER_ARGUMENTS(Loop, EMBER_FIELD(data), EMBER_FIELD(count), EMBER_FIELD(size), EMBER_FIELD(stride),
                 EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(stored), EMBER_FIELD(numbers))

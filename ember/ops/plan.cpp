@@ -114,7 +114,7 @@ class Cutter {
   }
 
   void launch() {
-    if (!cuda::observed()) [[likely]] {
+    if (!cuda::accesses_wanted()) [[likely]] {
       run(site_, kernel_, loop_);
       return;
     }

@@ -17,7 +17,7 @@ class CpuLaunch final : public driver::HostLaunch {
   ~CpuLaunch() = default;
 
  private:
-  void* resolve(void* pointer, std::size_t) const noexcept override {
+  void* resolve(void* pointer, const Touch&) const noexcept override {
     // A count of zero comes with a null pointer, which kernels would take for a failure.
     return pointer != nullptr ? pointer : const_cast<CpuLaunch*>(this);
   }

@@ -165,7 +165,7 @@ void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reducti
   if (scratch.defined()) args.scratch = scratch.data_ptr();
   std::array<cuda::Access, 4> accesses;
   std::size_t count = 0;
-  if (cuda::observed()) {
+  if (cuda::accesses_wanted()) {
     accesses[count++] = ops::reads(in);
     for (const Tensor* written : {reduction.out, reduction.indices})
       if (written != nullptr) accesses[count++] = ops::writes(*written);

@@ -12,6 +12,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/driver/open.h"
+#include "ember/runtime/declared.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
@@ -141,6 +142,7 @@ constexpr const char* kHowToSimulate =
 
 void adopt(std::unique_ptr<driver::Driver> made) EMBER_REQUIRES(state().mutex) {
   blocking_launches = env::flag("CUDA_LAUNCH_BLOCKING");
+  check_accesses_as_asked(made->simulated());
   // Deliberately leaked: workers, thread-local state and static objects of the user's may outlive
   // any point at which it could be destroyed. It stays reachable through the_driver.
   detail::the_driver.store(made.release(), std::memory_order_release);

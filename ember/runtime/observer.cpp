@@ -18,6 +18,7 @@ namespace ember::inline v0::cuda {
 namespace detail {
 std::atomic<int> observers{0};
 std::atomic<int> timed_observers{0};
+std::atomic<int> accesses_wanted{0};
 }
 
 namespace {
@@ -86,6 +87,7 @@ struct detail::ObserverList {
     observer.times_ = observer.wants_times();
     if (observer.times_) ++timed_observers;
     ++observers;
+    ++accesses_wanted;
   }
   static void remove(Observer& observer) EMBER_REQUIRES(queue().mutex) {
     std::erase(queue().list, &observer);
@@ -94,6 +96,7 @@ struct detail::ObserverList {
     if (observer.stacks_) want_stacks(false);
     if (observer.times_) --timed_observers;
     --observers;
+    --accesses_wanted;
   }
   static bool holds(const Observer& observer) noexcept { return observer.listed_; }
   static bool is_for(const Observer& observer, const Activity& activity) noexcept {

@@ -205,6 +205,8 @@ namespace detail {
 EMBER_API extern std::atomic<int> observers;
 /// How many of them want times.
 extern std::atomic<int> timed_observers;
+/// The observers, and one more where declared accesses are checked (declared.h).
+EMBER_API extern std::atomic<int> accesses_wanted;
 EMBER_API void notify_slow(const Activity& activity) noexcept;
 /// Where the thread stands is noted for what it records until release_place(): where records are
 /// made under a lock, this comes before it.
@@ -226,6 +228,11 @@ void renew_enqueueing_locks() noexcept;
 
 /// True while somebody watches: to skip work that only serves notifications.
 inline bool observed() noexcept { return detail::observers.load(std::memory_order_relaxed) != 0; }
+
+/// True while somebody looks at what launches declare: to skip putting accesses together.
+inline bool accesses_wanted() noexcept {
+  return detail::accesses_wanted.load(std::memory_order_relaxed) != 0;
+}
 
 /// Reports an activity. Costs one load and a branch when nobody watches.
 inline void notify(const Activity& activity) noexcept {

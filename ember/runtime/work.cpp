@@ -8,6 +8,7 @@
 
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
+#include "ember/runtime/declared.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
@@ -43,6 +44,14 @@ void record_launch(Enqueueing& call, const Stream& stream, const Kernel& kernel,
                        .name = kernel.name.c_str(),
                        .accesses = accesses,
                        .accesses_known = accesses.data() != nullptr});
+}
+
+/// The launch itself.
+void enqueue(driver::Driver& machine, const driver::StreamHandle& stream, const Kernel& kernel,
+             const Params& params, driver::PeerMemory peer, std::span<const Access> accesses) {
+  if (accesses.data() != nullptr && checks_accesses()) [[unlikely]]
+    return check(machine.launch(stream, checked(kernel, accesses), params, peer));
+  check(machine.launch(stream, kernel, params, peer));
 }
 
 /// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
@@ -83,7 +92,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   driver::Driver& machine = active_driver();
   Enqueueing call(stream.handle());
   call.time(machine, stream.handle());
-  check(machine.launch(stream.handle(), kernel, params));
+  enqueue(machine, stream.handle(), kernel, params, {}, accesses);
   if (call.watched()) [[unlikely]]
     record_launch(call, stream, kernel, accesses);
   call.done();
@@ -102,7 +111,7 @@ void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
   driver::Driver& machine = active_driver();
   Enqueueing call(handle);
   call.time(machine, handle);
-  check(machine.launch(handle, kernel, params, peer));
+  enqueue(machine, handle, kernel, params, peer, accesses);
   if (call.watched()) [[unlikely]]
     record_launch(call, current_stream(device), kernel, accesses);
   call.done();

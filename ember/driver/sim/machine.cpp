@@ -96,7 +96,8 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
   return {};
 }
 
-void* DeviceLaunch::resolve(void* pointer, std::size_t bytes) const noexcept {
+void* DeviceLaunch::resolve(void* pointer, const Touch& touch) const noexcept {
+  const std::size_t bytes = touch.bytes;
   const Unseen look;
   const int owner = machine_.arena.owner(pointer);
   if (owner < 0) {

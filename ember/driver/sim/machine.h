@@ -137,7 +137,7 @@ class DeviceLaunch final : public HostLaunch {
   Status fault() const override { return fault_; }
 
  private:
-  void* resolve(void* pointer, std::size_t bytes) const noexcept override;
+  void* resolve(void* pointer, const Touch& touch) const noexcept override;
 
   const Machine& machine_;
   const PeerMemory peer_;

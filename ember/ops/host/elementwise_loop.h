@@ -284,7 +284,7 @@ struct Rows<F, std::index_sequence<k...>> {
   }
 
   static Status run(const Loop& loop, const HostLaunch& on) {
-    Output* out = on.at(static_cast<Output*>(loop.data[0]), loop.span(0));
+    Output* out = loop.place(on, 0, static_cast<Output*>(loop.data[0]));
     if (out == nullptr) return on.fault();
     bool found = true;
     const auto open = [&]<int n>() {
@@ -295,7 +295,7 @@ struct Rows<F, std::index_sequence<k...>> {
         return in;
       }
       using Stored = typename F::template Input<n>;
-      in.data = on.at(static_cast<const Stored*>(loop.data[n + 1]), loop.span(n + 1));
+      in.data = loop.place(on, n + 1, static_cast<const Stored*>(loop.data[n + 1]));
       if (in.data == nullptr) found = false;
       return in;
     };

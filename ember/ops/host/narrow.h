@@ -115,7 +115,7 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, const Wide
                   FloatBlock block) {
   constexpr std::int64_t kPiece = kNarrowPiece;
   using Stored = std::conditional_t<std::is_same_v<Output, bool>, bool, float>;
-  Output* out = on.at(static_cast<Output*>(loop.data[0]), loop.span(0));
+  Output* out = loop.place(on, 0, static_cast<Output*>(loop.data[0]));
   if (out == nullptr) return on.fault();
   constexpr int kInputs = kLoopOperands - 1;
   const std::byte* in[kInputs] = {};
@@ -126,8 +126,8 @@ Status run_narrow(const Loop& loop, const HostLaunch& on, int inputs, const Wide
     if (loop.number[k + 1] >= 0) {
       pieces[k][0] = loop.number_as<float>(k + 1);
     } else {
-      in[k] = on.at(static_cast<const std::byte*>(loop.data[k + 1]),
-                    loop.span(k + 1) * widenings[k].item);
+      in[k] =
+          loop.place(on, k + 1, static_cast<const std::byte*>(loop.data[k + 1]), widenings[k].item);
       if (in[k] == nullptr) return on.fault();
     }
   }

@@ -1,13 +1,18 @@
 #include "ember/memory/allocators.h"
 
 #include <atomic>
+#include <deque>
+#include <utility>
 
+#include "ember/base/embedding.h"
 #include "ember/base/env.h"
 #include "ember/base/error.h"
+#include "ember/base/no_destructor.h"
 #include "ember/memory/caching.h"
 #include "ember/memory/direct.h"
 #include "ember/memory/driver_source.h"
 #include "ember/memory/top.h"
+#include "ember/runtime/device.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
 
@@ -36,6 +41,28 @@ std::unique_ptr<BackEnd> make_back_end() {
   return std::make_unique<CachingBackEnd>();
 }
 
+constinit std::atomic<const Settings*> in_force{nullptr};
+
+/// Settings are kept for ever: any thread may be reading them. Under making().
+const Settings& keep(Settings settings) {
+  static NoDestructor<std::deque<Settings>> kept;
+  return kept->emplace_back(std::move(settings));
+}
+
+void check_settings(const Status& status, const char* where) {
+  if (status.ok()) return;
+  throw ValueError(where == nullptr ? status.detail() : status.detail() + " (in " + where + ")");
+}
+
+/// Shown without a lock.
+void warn_of(const Settings& settings) {
+  std::string names;
+  for (const std::string& name : settings.without_effect())
+    names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty())
+    warn(Warning::user, "These options of the allocator have no effect in ember: " + names + ".");
+}
+
 /// What a run has left in the caches must not show in the next one.
 void empty_caches(std::uint64_t) {
   for (int device = 0; device < kMaxDevices; ++device)
@@ -54,14 +81,20 @@ DeviceAllocator& make(int device) {
   if (device < 0 || device >= kMaxDevices)
     throw AcceleratorError(Status(Code::invalid_device, "device " + std::to_string(device) +
                                                             " has no allocator: at most 64 have"));
+  (void)settings();  // may throw
   any_used = true;
   cuda::top::start_if_asked();
   watch_runs();
+  const std::size_t total = cuda::get_device_properties(device).total_memory;
   const MutexLock lock(making());
   DeviceAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {
+    const Settings& now = *in_force.load(std::memory_order_relaxed);
     allocator =
         new DeviceAllocator(device, *new DriverSegmentSource(device), events(), make_back_end());
+    allocator->apply(now);
+    if (now.per_process_memory_fraction < 1)
+      allocator->set_fraction(now.per_process_memory_fraction, total);
     by_device[device].store(allocator, std::memory_order_release);
   }
   return *allocator;
@@ -98,6 +131,46 @@ PinnedAllocator& pinned_allocator() {
 PinnedAllocator* pinned_allocator_if_made() noexcept {
   if (cuda::driver_if_made() == nullptr) return nullptr;
   return pinned.load(std::memory_order_acquire);
+}
+
+const Settings& settings() {
+  if (const Settings* now = in_force.load(std::memory_order_acquire)) return *now;
+  Settings read;
+  for (const char* name : {"EMBER_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
+    if (const auto text = env::get(name)) {
+      check_settings(parse_settings(*text, read), name);
+      break;
+    }
+  const Settings* now = nullptr;
+  {
+    const MutexLock lock(making());
+    now = in_force.load(std::memory_order_relaxed);
+    if (now != nullptr) return *now;
+    now = &keep(std::move(read));
+    in_force.store(now, std::memory_order_release);
+  }
+  warn_of(*now);
+  return *now;
+}
+
+void change_settings(std::string_view text) {
+  (void)settings();
+  Settings warned;
+  check_settings(parse_settings(text, warned), nullptr);
+  {
+    const MutexLock lock(making());
+    Settings changed = *in_force.load(std::memory_order_relaxed);
+    const Settings& defaults = default_settings();
+    changed.max_split_size = defaults.max_split_size;
+    changed.roundup_divisions = defaults.roundup_divisions;
+    changed.garbage_collection_threshold = defaults.garbage_collection_threshold;
+    check_settings(parse_settings(text, changed), nullptr);
+    const Settings& now = keep(std::move(changed));
+    for (int device = 0; device < kMaxDevices; ++device)
+      if (DeviceAllocator* made = allocator_if_made(device)) made->apply(now);
+    in_force.store(&now, std::memory_order_release);
+  }
+  warn_of(warned);
 }
 
 bool in_forked_child() noexcept { return any_used && cuda::driver_if_made() == nullptr; }

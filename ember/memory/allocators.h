@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "ember/memory/device_allocator.h"
 #include "ember/memory/pinned_allocator.h"
@@ -20,6 +21,12 @@ inline constexpr int kMaxDevices = 64;
 PinnedAllocator& pinned_allocator();
 /// Null before the first use and in a forked child.
 PinnedAllocator* pinned_allocator_if_made() noexcept;
+
+/// The settings in force, of the environment unless they were changed. They live for ever. Throws
+/// ValueError for an environment variable that is none, and asks again the next time.
+const Settings& settings();
+/// See cuda::set_allocator_settings.
+void change_settings(std::string_view text);
 
 /// Whether this is a forked child of a process that had memory from here.
 bool in_forked_child() noexcept;

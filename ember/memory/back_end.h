@@ -15,6 +15,7 @@
 namespace ember::inline v0::memory {
 
 class BackEnd;
+struct Settings;
 
 /// Memory that only its own requests are served from. One is for all requests that name none;
 /// private ones are for callers that must know where their memory lies.
@@ -75,6 +76,9 @@ class BackEnd {
   virtual std::size_t block_bytes(std::size_t requested) const noexcept = 0;
   virtual std::size_t segment_bytes(std::size_t size) const noexcept = 0;
 
+  /// Whether a segment of that size is never split.
+  virtual bool oversize(std::size_t /*bytes*/) const noexcept { return false; }
+
   /// A free block for the request; null if there is none.
   virtual Block* take(Ledger& ledger, const Request& request) EMBER_REQUIRES(ledger.mutex) = 0;
   /// Makes the one block of a new segment fit the request that it was asked for.
@@ -85,6 +89,17 @@ class BackEnd {
   /// Takes the whole segments of the pool that nobody uses out of its lists, and adds their blocks.
   virtual void trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out)
       EMBER_REQUIRES(ledger.mutex) = 0;
+  /// Takes as many of the whole segments out that nobody has used for the longest time as have
+  /// `bytes` together. Nothing unless the settings want garbage to be collected.
+  virtual void collect(Ledger&, Pool&, std::size_t /*bytes*/, std::vector<Block*>&) {}
+  /// Takes just enough whole segments out, of those of the request's stream that are too large to
+  /// be split, for a request of that kind.
+  virtual void release_oversize(Ledger&, const Request&, std::vector<Block*>&) {}
+  /// A block that other streams still use was freed by its user.
+  virtual void freed(Ledger&, Block*) {}
+  /// From now on. `settings` lives for ever.
+  virtual void apply(Ledger&, const Settings& /*settings*/) {}
+
   /// Before the lists are looked at from outside: all that is free is in them.
   virtual void settle(Ledger& ledger) EMBER_REQUIRES(ledger.mutex) = 0;
   /// All blocks are gone.

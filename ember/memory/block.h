@@ -23,6 +23,7 @@ struct Segment {
   Pool* pool = nullptr;
   void* stream = nullptr;    ///< whose work may use it: native handle
   bool small = false;        ///< holds small blocks
+  bool oversize = false;     ///< was too large to be split when it was made
   FreeList* list = nullptr;  ///< where its blocks go when they are free; null if they never wait
   Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
 };
@@ -66,6 +67,8 @@ struct alignas(64) Block {
   Block** holder = nullptr;   ///< the link of that tree that leads here
   Block* previous = nullptr;  ///< neighbours in the segment
   Block* next = nullptr;
+  std::uint64_t freed_at = 0;  ///< how many searches there had been, while garbage is collected
+  bool oversize = false;       ///< counted among the allocations that are too large to be split
 
   std::uintptr_t position() const noexcept {
     return tag.load(std::memory_order_relaxed) & ~std::uintptr_t{kMinBlock - 1};
@@ -152,6 +155,7 @@ class BlockPool {
   }
   void give_back(Block* block) noexcept {
     block->set(0, Block::unused);
+    block->oversize = false;
     block->segment = nullptr;
     block->previous = block->next = nullptr;
     block->link = unused_;

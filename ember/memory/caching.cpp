@@ -1,5 +1,6 @@
 #include "ember/memory/caching.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ember::inline v0::memory {
@@ -36,6 +37,13 @@ Block* split(Ledger& ledger, Block* block, std::size_t size) EMBER_REQUIRES(ledg
   return rest;
 }
 
+/// Whether a free block of that size may serve a request: large blocks that are never split are not
+/// wasted on small requests.
+bool may_serve(const Settings& settings, std::size_t request, std::size_t block) noexcept {
+  if (!settings.oversize(block)) return true;
+  return settings.oversize(request) && block - request < settings.max_non_split_rounding;
+}
+
 /// The reverse, for a neighbour that is in no list.
 void absorb_next(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex) {
   Block* gone = block->next;
@@ -68,14 +76,37 @@ Block* CachingBackEnd::take(Ledger& ledger, const Request& request) {
   Pool::Lists& lists = request.pool->lists_of(request.stream);
   const bool small = is_small(request.size);
   Block* block = (small ? lists.small : lists.large).best_fit(request.size);
+  if (!plain_) [[unlikely]] {
+    ++searches_;
+    if (block != nullptr && !may_serve(settings(), request.size, block->size)) return nullptr;
+  }
   if (block == nullptr) return nullptr;
   SplitChange change;
   remove_free(block, change);
-  if (should_split(small, block->size, request.size))
+  if (splits(small, block->size, request.size))
     add_free(split(ledger, block, request.size), change);
   ledger.stats.apply(small, change);
-  last_ = {block, request.size, change, false};
+  // The shortcut counts neither what is oversize nor how old a free block is.
+  if (plain_) [[likely]]
+    last_ = {block, request.size, change, false};
+  else
+    count_oversize(ledger, block);
   return block;
+}
+
+bool CachingBackEnd::splits(bool small, std::size_t block, std::size_t size) const noexcept {
+  return should_split(small, block, size) && (plain_ || small || !settings().oversize(size));
+}
+
+void CachingBackEnd::count_oversize(Ledger& ledger, Block* block) {
+  if (!settings().oversize(block->size)) return;
+  block->oversize = true;
+  ledger.stats.oversize(1);
+}
+
+void CachingBackEnd::freed(Ledger& ledger, Block* block) {
+  if (!std::exchange(block->oversize, false)) return;
+  ledger.stats.oversize(-1);
 }
 
 void CachingBackEnd::fit(Ledger& ledger, Block* whole, const Request& request) {
@@ -83,10 +114,12 @@ void CachingBackEnd::fit(Ledger& ledger, Block* whole, const Request& request) {
   Segment& segment = *whole->segment;
   Pool::Lists& lists = request.pool->lists_of(request.stream);
   segment.list = segment.small ? &lists.small : &lists.large;
-  if (!should_split(segment.small, whole->size, request.size)) return;
-  SplitChange change;
-  add_free(split(ledger, whole, request.size), change);
-  ledger.stats.apply(segment.small, change);
+  if (splits(segment.small, whole->size, request.size)) {
+    SplitChange change;
+    add_free(split(ledger, whole, request.size), change);
+    ledger.stats.apply(segment.small, change);
+  }
+  if (!plain_) count_oversize(ledger, whole);
 }
 
 bool CachingBackEnd::keep(Ledger& ledger, Block* block) {
@@ -97,6 +130,8 @@ bool CachingBackEnd::keep(Ledger& ledger, Block* block) {
     change = {-last_.change.blocks, -last_.change.bytes};
   } else {
     settle(ledger);
+    if (block->oversize) [[unlikely]]
+      freed(ledger, block);
     insert(ledger, block, change);
   }
   ledger.stats.apply(small, change);
@@ -114,6 +149,8 @@ void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) {
     remove_free(after, change);
     absorb_next(ledger, block);
   }
+  if (!plain_) [[unlikely]]
+    block->freed_at = searches_;
   add_free(block, change);
 }
 
@@ -135,6 +172,67 @@ void CachingBackEnd::trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out) 
   }
   SplitChange none;
   for (std::size_t i = first; i < out.size(); ++i) remove_free(out[i], none);
+}
+
+// Chapter 8: whatever is at least as old as the average goes, again and again until it is enough.
+// A block's age is the number of searches since it was freed.
+void CachingBackEnd::collect(Ledger& ledger, Pool& pool, std::size_t bytes,
+                             std::vector<Block*>& out) {
+  settle(ledger);
+  std::vector<Block*> whole;
+  std::uint64_t total = 0;
+  for (const auto& [stream, lists] : pool.streams)
+    lists->large.for_each([&](Block* block) {
+      if (block->is_split()) return;
+      whole.push_back(block);
+      total += searches_ - block->freed_at;
+    });
+  SplitChange none;
+  for (std::size_t taken = 0; taken < bytes && !whole.empty();) {
+    const std::uint64_t average = total / whole.size();
+    std::erase_if(whole, [&](Block* block) {
+      const std::uint64_t age = searches_ - block->freed_at;
+      if (age < average) return false;
+      total -= age;
+      taken += block->size;
+      remove_free(block, none);
+      out.push_back(block);
+      return true;
+    });
+  }
+}
+
+void CachingBackEnd::release_oversize(Ledger& ledger, const Request& request,
+                                      std::vector<Block*>& out) {
+  settle(ledger);
+  const std::size_t limit = settings().max_split_size;
+  if (limit == Settings::kUnlimited || is_small(request.size)) return;
+  const std::size_t wanted = std::max(request.size, limit);
+  FreeList& list = request.pool->lists_of(request.stream).large;
+  std::vector<Block*> oversize;  // smallest first
+  list.for_each([&](Block* block) {
+    if (block->size >= limit && !block->is_split()) oversize.push_back(block);
+  });
+  SplitChange none;
+  const auto take_out = [&](Block* block) {
+    remove_free(block, none);
+    out.push_back(block);
+  };
+  const auto enough = std::find_if(oversize.begin(), oversize.end(),
+                                   [&](const Block* block) { return block->size >= wanted; });
+  if (enough != oversize.end()) return take_out(*enough);
+  std::size_t bytes = 0;
+  for (auto block = oversize.rbegin(); block != oversize.rend() && bytes < wanted; ++block) {
+    bytes += (*block)->size;
+    take_out(*block);
+  }
+}
+
+void CachingBackEnd::apply(Ledger& ledger, const Settings& settings) {
+  settle(ledger);
+  settings_.store(&settings, std::memory_order_release);
+  plain_ = settings.plain();
+  rounds_up_.store(settings.rounds_up(), std::memory_order_relaxed);
 }
 
 }  // namespace ember::inline v0::memory

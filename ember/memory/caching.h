@@ -1,7 +1,10 @@
 // The back end that keeps free memory: best fit, splitting and merging of chapter 8.
 #pragma once
 
+#include <atomic>
+
 #include "ember/memory/back_end.h"
+#include "ember/memory/settings.h"
 
 namespace ember::inline v0::memory {
 
@@ -11,9 +14,14 @@ class CachingBackEnd final : public BackEnd {
  public:
   Caps caps() const noexcept override { return {.counts = true, .keeps = true}; }
   std::size_t block_bytes(std::size_t requested) const noexcept override {
+    if (rounds_up_.load(std::memory_order_relaxed)) [[unlikely]]
+      return settings().block_bytes(requested);
     return round_size(requested);
   }
-  std::size_t segment_bytes(std::size_t size) const noexcept override { return segment_size(size); }
+  std::size_t segment_bytes(std::size_t size) const noexcept override {
+    return settings().segment_bytes(size);
+  }
+  bool oversize(std::size_t bytes) const noexcept override { return settings().oversize(bytes); }
   Block* take(Ledger& ledger, const Request& request) override EMBER_REQUIRES(ledger.mutex);
   void fit(Ledger& ledger, Block* whole, const Request& request) override
       EMBER_REQUIRES(ledger.mutex);
@@ -25,8 +33,17 @@ class CachingBackEnd final : public BackEnd {
     last_.block = nullptr;
   }
   void forget() noexcept override { last_ = {}; }
+  void collect(Ledger& ledger, Pool& pool, std::size_t bytes, std::vector<Block*>& out) override
+      EMBER_REQUIRES(ledger.mutex);
+  void release_oversize(Ledger& ledger, const Request& request, std::vector<Block*>& out) override
+      EMBER_REQUIRES(ledger.mutex);
+  void freed(Ledger& ledger, Block* block) override EMBER_REQUIRES(ledger.mutex);
+  void apply(Ledger& ledger, const Settings& settings) override EMBER_REQUIRES(ledger.mutex);
 
  private:
+  const Settings& settings() const noexcept { return *settings_.load(std::memory_order_acquire); }
+  bool splits(bool small, std::size_t block, std::size_t size) const noexcept;
+  void count_oversize(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex);
   void insert(Ledger& ledger, Block* block, SplitChange& change) EMBER_REQUIRES(ledger.mutex);
   void insert_last(Ledger& ledger) EMBER_REQUIRES(ledger.mutex);
 
@@ -38,6 +55,12 @@ class CachingBackEnd final : public BackEnd {
     bool waits = false;    // whether it has been freed
   };
   Last last_;
+
+  // Written under the ledger's lock, read without.
+  std::atomic<const Settings*> settings_{&default_settings()};
+  std::atomic<bool> rounds_up_{false};
+  bool plain_ = true;           // Settings::plain()
+  std::uint64_t searches_ = 0;  // of free blocks, while garbage is collected
 };
 
 }  // namespace ember::inline v0::memory

@@ -35,11 +35,16 @@ struct MemoryCounters {
   PoolCounters inactive_split_bytes;
   PoolCounters requested_bytes;  ///< of active, before rounding
 
+  Counter oversize_allocations;  ///< blocks in use that are too large to be split
+  Counter oversize_segments;     ///< segments that are
+
   std::int64_t num_alloc_retries = 0;     ///< times that all cached memory was given back to retry
   std::int64_t num_ooms = 0;              ///< OutOfMemoryErrors
   std::int64_t num_sync_all_streams = 0;  ///< times that all recorded streams were waited for
   std::int64_t num_device_alloc = 0;
   std::int64_t num_device_free = 0;
+  /// Blocks of this size and more are never split; -1 if all are. A setting, not a count.
+  std::int64_t max_split_size = -1;
 
   friend bool operator==(const MemoryCounters&, const MemoryCounters&) = default;
 };

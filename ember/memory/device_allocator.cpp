@@ -13,7 +13,7 @@ using Kind = AllocEvent::Kind;
 /// what it takes to sleep and to be woken, so it is worth a short wait.
 class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
  public:
-  explicit Lock(DeviceAllocator& allocator)
+  [[gnu::always_inline]] explicit Lock(DeviceAllocator& allocator)
       EMBER_THREAD_NOTE(acquire_capability(allocator.ledger_.mutex))
           EMBER_THREAD_NOTE(no_thread_safety_analysis)
       : mutex_(allocator.ledger_.mutex) {
@@ -72,10 +72,12 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
       renew();
     if (const BlockUse use = take(request); use.block != nullptr) return use;  // 2
   }
-  // 3 (callbacks that free memory) and 4 (garbage collection by age) have their place here.
+  // 3 (callbacks that free memory) has its place here.
+  collect_garbage();  // 4
   BlockUse use;
-  Status status = grow(request, use);  // 5
-  // 6 (release oversize blocks) has its place here.
+  Status status = grow(request, use);                                     // 5
+  if (status.code() == Code::out_of_memory && release_oversize(request))  // 6
+    status = grow(request, use);
   if (status.code() == Code::out_of_memory) {  // 7
     Status waiting = reclaim().waiting;
     if (waiting.code() == Code::not_permitted) fail(request, waiting);
@@ -167,6 +169,7 @@ void DeviceAllocator::release(Block* block) noexcept {
       put_back(block, Kind::freed);
     } else {
       ledger_.emit(Kind::free_requested, *block);
+      block->segment->pool->back_end.freed(ledger_, block);
       block->set(Block::parked);
     }
   }
@@ -280,6 +283,11 @@ void DeviceAllocator::set_limit(std::size_t bytes) {
   limit_ = bytes;
 }
 
+void DeviceAllocator::set_fraction(double fraction, std::size_t total) {
+  set_limit(static_cast<std::size_t>(fraction * static_cast<double>(total)));
+  fraction_.store(fraction, std::memory_order_relaxed);
+}
+
 // While shards are open, the levels hold what has been granted to them and was not used: that is
 // taken back to look.
 std::int64_t DeviceAllocator::level(std::int64_t (Stats::*read)() const noexcept) {
@@ -301,7 +309,11 @@ cuda::MemoryCounters DeviceAllocator::counters() {
   const Lock lock(*this);
   renew();
   close_shards();
-  return ledger_.stats.counters();
+  cuda::MemoryCounters counters = ledger_.stats.counters();
+  if (const std::size_t size = max_split_size_.load(std::memory_order_relaxed);
+      size != Settings::kUnlimited)
+    counters.max_split_size = static_cast<std::int64_t>(size);
+  return counters;
 }
 
 void DeviceAllocator::reset_peaks() {

@@ -14,6 +14,7 @@
 #include "ember/memory/ledger.h"
 #include "ember/memory/out_of_memory.h"
 #include "ember/memory/segment_source.h"
+#include "ember/memory/settings.h"
 #include "ember/memory/stream_uses.h"
 
 namespace ember::inline v0::memory {
@@ -88,6 +89,12 @@ class DeviceAllocator {
   /// Most that the allocator may hold, in bytes; kNoLimit for no limit.
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
   void set_limit(std::size_t bytes);
+  /// The same as a part of the device's memory, which has `total` bytes; and what was set.
+  void set_fraction(double fraction, std::size_t total);
+  double fraction() const noexcept { return fraction_.load(std::memory_order_relaxed); }
+
+  /// From now on. `settings` must outlive the allocator. What is in use stays as it is.
+  void apply(const Settings& settings);
 
   /// Whether the lock was contended lately: threads keep free blocks apart (shards.h).
   bool contended() const noexcept { return ledger_.shards.open(); }
@@ -127,6 +134,10 @@ class DeviceAllocator {
     Status waiting, releasing;
   };
   Status grow(const Request& request, BlockUse& out);
+  void collect_garbage();
+  bool release_oversize(const Request& request);
+  template <class Choose>
+  bool give_back_chosen(const Choose& choose);
   Reclaimed reclaim();
   void give_back_pending() noexcept;
   Status give_back(Block* whole) noexcept;
@@ -146,6 +157,10 @@ class DeviceAllocator {
   std::uint64_t next_pool_ EMBER_GUARDED_BY(ledger_.mutex) = 1;
   std::size_t limit_ EMBER_GUARDED_BY(ledger_.mutex) = kNoLimit;
   std::size_t growing_ EMBER_GUARDED_BY(ledger_.mutex) = 0;  // asked of the source at this moment
+  std::atomic<double> fraction_{1};
+  // Of the settings, where they spare a lock.
+  std::atomic<double> gc_threshold_{0};
+  std::atomic<std::size_t> max_split_size_{Settings::kUnlimited};
   // Free blocks that a back end does not keep, and that could not be given back where they were
   // freed. One load tells that there are none.
   std::vector<Block*> pending_ EMBER_GUARDED_BY(ledger_.mutex);

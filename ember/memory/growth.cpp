@@ -39,11 +39,58 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   segment.pool = request.pool;
   segment.stream = request.stream;
   segment.small = is_small(request.size);
+  segment.oversize = request.pool->back_end.oversize(bytes);
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   request.pool->back_end.fit(ledger_, block, request);
   out = ledger_.hand_out(block, request.requested);
   return {};
+}
+
+void DeviceAllocator::apply(const Settings& settings) {
+  const MutexLock lock(ledger_.mutex);
+  back_end_->apply(ledger_, settings);
+  gc_threshold_.store(settings.garbage_collection_threshold, std::memory_order_relaxed);
+  max_split_size_.store(settings.max_split_size, std::memory_order_relaxed);
+}
+
+// Step 4: what has not been used for long goes back, before the limit is reached.
+void DeviceAllocator::collect_garbage() {
+  const double threshold = gc_threshold_.load(std::memory_order_relaxed);
+  if (threshold == 0 || !source_.may_wait()) return;
+  give_back_chosen([&](std::vector<Block*>& out) EMBER_REQUIRES(ledger_.mutex) {
+    if (limit_ == kNoLimit) return;
+    const auto wanted = static_cast<std::size_t>(threshold * static_cast<double>(limit_));
+    const auto held = static_cast<std::size_t>(ledger_.stats.reserved());
+    if (held <= wanted) return;
+    close_shards();
+    default_pool_.back_end.collect(ledger_, default_pool_, held - wanted, out);
+  });
+}
+
+// Step 6: just enough of what is never split.
+bool DeviceAllocator::release_oversize(const Request& request) {
+  if (max_split_size_.load(std::memory_order_relaxed) == Settings::kUnlimited ||
+      !source_.may_wait())
+    return false;
+  return give_back_chosen([&](std::vector<Block*>& out) EMBER_REQUIRES(ledger_.mutex) {
+    close_shards();
+    request.pool->back_end.release_oversize(ledger_, request, out);
+  });
+}
+
+template <class Choose>
+bool DeviceAllocator::give_back_chosen(const Choose& choose) {
+  const UnexpectedWait until_given_back;
+  const MutexLock turn(reclaim_);
+  std::vector<Block*> chosen;
+  {
+    const MutexLock lock(ledger_.mutex);
+    renew();
+    choose(chosen);
+  }
+  for (Block* block : chosen) (void)give_back(block);  // what fails stays cached
+  return !chosen.empty();
 }
 
 Status DeviceAllocator::empty_cache() {

@@ -1,7 +1,6 @@
 #include "ember/memory/memory.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <string>
@@ -46,11 +45,6 @@ DeviceAllocator* counted(const DeviceArg& device, const char* asked) {
   if (driver_if_made() == nullptr) return nullptr;
   return memory::allocator_if_made(device.existing());
 }
-
-struct Fraction {
-  std::atomic<double> value{1};
-};
-constinit std::array<Fraction, memory::kMaxDevices> fractions;
 
 }  // namespace
 
@@ -164,14 +158,17 @@ void set_per_process_memory_fraction(double fraction, DeviceArg device) {
                      ". Allowed range: 0~1");
   }
   const int index = device.existing();
-  const auto total = static_cast<double>(get_device_properties(index).total_memory);
-  memory::allocator_of(index).set_limit(static_cast<std::size_t>(fraction * total));
-  fractions[static_cast<std::size_t>(index)].value.store(fraction);
+  const std::size_t total = get_device_properties(index).total_memory;
+  memory::allocator_of(index).set_fraction(fraction, total);
 }
 
 double get_per_process_memory_fraction(DeviceArg device) {
-  return fractions[static_cast<std::size_t>(device.existing())].value.load();
+  return memory::allocator_of(device.existing()).fraction();
 }
+
+void set_allocator_settings(std::string_view settings) { memory::change_settings(settings); }
+
+std::string get_allocator_settings() { return memory::settings().text; }
 
 const char* get_allocator_backend() noexcept { return "native"; }
 

@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "ember/base/export.h"
@@ -132,6 +134,17 @@ EMBER_API std::pair<std::size_t, std::size_t> mem_get_info(DeviceArg device = {}
 EMBER_API void set_per_process_memory_fraction(double fraction, DeviceArg device = {});
 /// 1 unless set. Initialises.
 EMBER_API double get_per_process_memory_fraction(DeviceArg device = {});
+
+/// Settings of the caching allocators, `option:value,option:value`: chapter 11 of the documents.
+/// What is not named stays as it is, except max_split_size_mb, roundup_power2_divisions and
+/// garbage_collection_threshold, which begin at their defaults. Holds for what is allocated from
+/// now on; per_process_memory_fraction for devices of which no memory was asked yet. Warns of
+/// options that have no effect here. ValueError for anything that is no setting: nothing has
+/// changed then. Thread-safe; does not block or initialise.
+EMBER_API void set_allocator_settings(std::string_view settings);
+/// The text that was set last: by the call above, else by EMBER_ALLOC_CONF, PYTORCH_ALLOC_CONF or
+/// PYTORCH_CUDA_ALLOC_CONF, the first one that is set. ValueError if that is no setting.
+EMBER_API std::string get_allocator_settings();
 
 /// "native".
 EMBER_API const char* get_allocator_backend() noexcept;

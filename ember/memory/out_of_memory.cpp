@@ -57,7 +57,7 @@ void tell_out_of_memory(const OutOfMemory& what) {
 
 std::string out_of_memory_text(const OutOfMemory& what) {
   std::string text = documented_text(what);
-  // The documents advise a setting of PYTORCH_CUDA_ALLOC_CONF here, which is not read. What could
+  // The documents advise a setting of PYTORCH_CUDA_ALLOC_CONF here that has no effect. What could
   // be given back has been: the rest are gaps.
   if (what.reserved > what.allocated && !what.could_not_wait)
     text +=

@@ -9,6 +9,7 @@ void Stats::apply(const AllocEvent& event) noexcept {
       at(segment, which).change(sign);
       at(reserved_bytes, which).change(bytes);
     }
+    if (event.oversize) oversize_segments_.change(sign);
     publish_reserved();
   };
   switch (event.kind) {
@@ -95,6 +96,7 @@ void Stats::reset_peaks() noexcept {
   find_ceilings();
   for (auto& which : tallies_)
     for (Tally& tally : which) tally.peak = tally.current;
+  for (Tally* tally : {&oversize_allocations_, &oversize_segments_}) tally->peak = tally->current;
   publish_reserved();
 }
 
@@ -104,6 +106,7 @@ void Stats::clear_current() noexcept {
   find_ceilings();
   for (auto& which : tallies_)
     for (Tally& tally : which) tally.current = 0;
+  for (Tally* tally : {&oversize_allocations_, &oversize_segments_}) tally->current = 0;
   publish_reserved();
 }
 
@@ -112,11 +115,11 @@ cuda::MemoryCounters Stats::counters() const noexcept {
   const auto counter = [](std::int64_t current, std::int64_t peak, std::int64_t increased) {
     return cuda::Counter{current, peak, increased, increased - current};
   };
+  const auto tally_of = [&](const Tally& tally) {
+    return counter(tally.current, tally.peak, tally.increased);
+  };
   const auto rare = [&](Group group) {
-    const auto read = [&](Kinds which) {
-      const Tally& tally = at(group, which);
-      return counter(tally.current, tally.peak, tally.increased);
-    };
+    const auto read = [&](Kinds which) { return tally_of(at(group, which)); };
     return cuda::PoolCounters{read(kAll), read(kSmall), read(kLarge)};
   };
   UsageByKind now, increased = increased_;
@@ -140,6 +143,8 @@ cuda::MemoryCounters Stats::counters() const noexcept {
   out.active_bytes = of(active_, active_peak_, &Usage::bytes);
   out.inactive_split_bytes = rare(inactive_split_bytes);
   out.requested_bytes = of(active_, active_peak_, &Usage::requested);
+  out.oversize_allocations = tally_of(oversize_allocations_);
+  out.oversize_segments = tally_of(oversize_segments_);
   out.num_alloc_retries = retries_;
   out.num_ooms = ooms_;
   out.num_sync_all_streams = syncs_;

@@ -39,6 +39,7 @@ struct AllocEvent {
   std::size_t bytes = 0;
   std::size_t requested = 0;
   int stream_device = -1;  ///< of a stream that was noted
+  bool oversize = false;   ///< a segment that is too large to be split
 };
 
 /// What one block, or several together, add to the counters while in use.
@@ -119,13 +120,16 @@ class Stats {
   /// Everything else.
   void apply(const AllocEvent& event) noexcept;
   /// What an operation has done to the free blocks.
-  void apply(bool small, const SplitChange& change) noexcept {
+  [[gnu::always_inline]] void apply(bool small, const SplitChange& change) noexcept {
     if (change.blocks == 0 && change.bytes == 0) return;
     for (const Kinds which : {kAll, kind_of(small)}) {
       at(inactive_split, which).change(change.blocks);
       at(inactive_split_bytes, which).change(change.bytes);
     }
   }
+
+  /// Blocks that are too large to be split were handed out (1) or freed (-1).
+  void oversize(std::int64_t change) noexcept { oversize_allocations_.change(change); }
 
   /// Whether one more block of that usage leaves all peaks as they are.
   bool within_peaks(bool small, const Usage& usage) const noexcept;
@@ -188,6 +192,7 @@ class Stats {
   UsageByKind active_peak_, in_use_peak_;
   std::atomic<std::int64_t> max_allocated_{0}, reserved_{0}, max_reserved_{0};
   std::array<std::array<Tally, kGroups>, kKinds> tallies_{};
+  Tally oversize_allocations_, oversize_segments_;
   std::int64_t retries_ = 0, ooms_ = 0, syncs_ = 0, device_allocs_ = 0, device_frees_ = 0;
 };
 

@@ -48,10 +48,9 @@ void each_counter(const MemoryCounters& counters, Use&& use) {
   pools("active_bytes", counters.active_bytes);
   pools("inactive_split_bytes", counters.inactive_split_bytes);
   pools("requested_bytes", counters.requested_bytes);
-  // There is no limit of size for splitting, so nothing is beyond it.
-  metrics("oversize_allocations", "", Counter());
-  metrics("oversize_segments", "", Counter());
-  use("max_split_size", "", "", -1);
+  metrics("oversize_allocations", "", counters.oversize_allocations);
+  metrics("oversize_segments", "", counters.oversize_segments);
+  use("max_split_size", "", "", counters.max_split_size);
   use("num_alloc_retries", "", "", counters.num_alloc_retries);
   use("num_ooms", "", "", counters.num_ooms);
   use("num_sync_all_streams", "", "", counters.num_sync_all_streams);
@@ -210,6 +209,9 @@ void bind_memory(nb::module_& m) {
         });
       },
       nb::arg("mem_ptr"), "Frees memory by its address.");
+  m.def(
+      "_set_allocator_settings", [](const std::string& env) { cuda::set_allocator_settings(env); },
+      nb::arg("env"), "Settings of the allocator, as in PYTORCH_ALLOC_CONF.");
   m.def("get_allocator_backend", &cuda::get_allocator_backend, "'native'.");
 }
 

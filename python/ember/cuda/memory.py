@@ -2,6 +2,7 @@
 
 from ember._C import _refuse_name
 from ember._C.cuda import (
+    _set_allocator_settings as _set_allocator_settings,
     caching_allocator_alloc as caching_allocator_alloc,
     caching_allocator_delete as caching_allocator_delete, empty_cache as empty_cache,
     get_allocator_backend as get_allocator_backend,

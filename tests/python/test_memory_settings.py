@@ -1,0 +1,56 @@
+"""Settings of the allocator: environment variables, and changes at run time."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ember import cuda
+
+PRINT = "import ember, sys; x = ember.zeros(2100, dtype=ember.uint8, device='cuda')\n"
+
+
+def run(program, **environment):
+    """A process with these settings: the last line of its output, or of its errors."""
+    known = {key: value for key, value in os.environ.items() if not key.endswith("_ALLOC_CONF")}
+    known.pop("PYTORCH_NO_CUDA_MEMORY_CACHING", None)
+    done = subprocess.run([sys.executable, "-c", PRINT + program], env={**known, **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout.strip().splitlines()[-1]
+
+
+def test_environment():
+    """The first of three variables counts; a wrong one is a ValueError that names it."""
+    program = "print(ember.cuda.memory_allocated())"
+    four, two = "roundup_power2_divisions:4", "roundup_power2_divisions:2"
+    assert run(program) == "2560"
+    assert run(program, PYTORCH_CUDA_ALLOC_CONF=two) == "3072"
+    assert run(program, PYTORCH_CUDA_ALLOC_CONF=two, PYTORCH_ALLOC_CONF=four) == "2560"
+    assert run(program, EMBER_ALLOC_CONF=two, PYTORCH_ALLOC_CONF=four) == "3072"
+    error = run(program, PYTORCH_ALLOC_CONF="max_split_size_mb:7")
+    assert ": CachingAllocator option max_split_size_mb too small, must be > 20" in error
+    assert error.endswith("(in PYTORCH_ALLOC_CONF)")
+
+
+def test_fraction_of_the_environment():
+    """per_process_memory_fraction is what set_per_process_memory_fraction would set."""
+    program = "print(ember.cuda.get_per_process_memory_fraction())"
+    assert run(program, PYTORCH_ALLOC_CONF="per_process_memory_fraction:0.25") == "0.25"
+
+
+def test_changes(caching):
+    """Changes hold from then on; three options begin at their defaults each time."""
+    change = cuda.memory._set_allocator_settings
+    cuda.init()
+    change("max_split_size_mb:64")
+    try:
+        assert cuda.memory_stats()["max_split_size"] == 64 << 20
+        with pytest.raises(ValueError, match="Unrecognized key 'x' in CUDA allocator config."):
+            change("x:1")
+        assert cuda.memory_stats()["max_split_size"] == 64 << 20
+        with pytest.warns(UserWarning, match="no effect in ember: expandable_segments"):
+            change("expandable_segments:True")
+        assert cuda.memory_stats()["max_split_size"] == -1
+    finally:
+        change("expandable_segments:False")

@@ -10,7 +10,8 @@ std::string accelerator_text(const Status& status) {
   std::string text = "CUDA error: ";
   text += code_text(status.code());
   text += '\n';
-  if (const std::string detail = status.detail(); !detail.empty()) text += with_stack_text(detail) + '\n';
+  if (const std::string detail = status.detail(); !detail.empty())
+    text += with_stack_text(detail) + '\n';
   if (!env::flag("CUDA_LAUNCH_BLOCKING"))
     text +=
         "Errors of asynchronous work may be reported at a later, unrelated call. Run with "

@@ -51,7 +51,7 @@ struct Fault {
 using Faults = std::vector<Fault>;
 
 /// "alloc", "lost" and so on, as in EMBER_SIM_FAULTS.
-EMBER_API const char* fault_name(Fault::What what) noexcept;
+EMBER_TEST_API const char* fault_name(Fault::What what) noexcept;
 
 /// Parses EMBER_SIM_FAULTS: items with commas between them, without blanks, at most 64.
 ///
@@ -66,9 +66,9 @@ EMBER_API const char* fault_name(Fault::What what) noexcept;
 /// Numbers are 1 to 10^12, milliseconds 1 to 60000, devices 0 to 63. Nothing or an empty text: no
 /// faults. Otherwise Code::invalid_value with a detail that names the variable, the value, the item
 /// and what was expected, and `out` is untouched.
-EMBER_API Status parse_faults(const std::optional<std::string>& text, Faults& out);
+EMBER_TEST_API Status parse_faults(const std::optional<std::string>& text, Faults& out);
 
 /// The text that parse_faults reads as these.
-EMBER_API std::string faults_text(const Faults& faults);
+EMBER_TEST_API std::string faults_text(const Faults& faults);
 
 }  // namespace ember::inline v0::driver

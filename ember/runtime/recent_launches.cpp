@@ -78,6 +78,8 @@ std::vector<RecentLaunch> recent_launches(DeviceArg device) {
   return made;
 }
 
+std::string RecentLaunch::where() const { return stack_text(stack); }
+
 std::string RecentLaunch::str() const {
   const char* text = state == LaunchState::finished     ? "finished"
                      : state == LaunchState::unfinished ? "unfinished"

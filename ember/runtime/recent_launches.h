@@ -23,7 +23,10 @@ struct RecentLaunch {
   std::uint64_t number = 0;      ///< counts the stream's operations, from 1; faults name it
   std::size_t bytes = 0;         ///< of a copy or fill
   LaunchState state = LaunchState::unfinished;
-  std::uint64_t stack = 0;  ///< where it was enqueued: stack_text() in base/stack.h
+  std::uint64_t stack = 0;  ///< a number for where it was enqueued; 0 if that is unknown
+
+  /// Where it was enqueued, one or more lines; empty if that is unknown.
+  EMBER_API std::string where() const;
 
   /// "'add.float32' number 3 of stream 0x100000002 of cuda:0, finished".
   EMBER_API std::string str() const;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "define.h"
-#include "ember/base/stack.h"
 
 namespace ember::python {
 namespace {
@@ -35,9 +34,8 @@ void bind_recent_launches(nb::module_& m) {
       .def_prop_ro(
           "state", [](const Launch& self) { return state_name(self.state); },
           "'finished', 'unfinished' (as far as is known), or 'dropped' by a fault or a reset.")
-      .def_prop_ro(
-          "stack", [](const Launch& self) { return stack_text(self.stack); },
-          "Where it was enqueued, one or more lines; empty if that is unknown.")
+      .def_prop_ro("stack", &Launch::where,
+                   "Where it was enqueued, one or more lines; empty if that is unknown.")
       .def("__repr__", &Launch::str);
   m.def(
       "record_launches", [](int count) { unlocked([&] { cuda::record_launches(count); }); },

@@ -278,7 +278,7 @@ void expect_refused_after_a_late_reset(
   const Tensor old = full(sizes, 1, far);
   void* const address = old.data_ptr();
   Tensor young;
-  (void)cuda::use_peer_access(0, 1);  // what it copies to try the pair is not meant
+  (void)cuda::use_peer_access(0, 1);                 // what it copies to try the pair is not meant
   for (int i = 0; i < 2; ++i) cuda::synchronize(i);  // a wait for work that is dropped is a fault
   driver.before_next(call, [&] {
     cuda::reset_device(1);

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ember/base/stack.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/simulation.h"
 #include "tests/support/child.h"
@@ -97,6 +96,7 @@ TEST(RecentLaunches, KnowsWhereEachWasEnqueued) {
   launch(stream, test::nop_kernel, test::NopArgs{});
   stream.synchronize();
   EXPECT_NE(of(stream).back().stack, 0u);
+  EXPECT_FALSE(of(stream).back().where().empty());
 }
 
 TEST(RecentLaunches, BadCounts) {
@@ -130,7 +130,7 @@ TEST(RecentLaunches, AFaultNamesOperationStreamAndCall) {
     char place[80];
     std::snprintf(place, sizeof place, "of stream %p, enqueued at:\n", stream.native());
     EXPECT_NE(text.find(place), std::string::npos) << text;
-    const std::string stack = stack_text(is_simulated() ? kept.back().stack : kept.front().stack);
+    const std::string stack = is_simulated() ? kept.back().where() : kept.front().where();
     ASSERT_FALSE(stack.empty());
     EXPECT_NE(text.find(stack.substr(0, stack.find('\n'))), std::string::npos) << text << stack;
     EXPECT_EQ(text.find("{stack"), std::string::npos) << text;

@@ -59,7 +59,7 @@ std::vector<Case> that_wait() {
   const Tensor one = ones({1}, on_device());
   const Tensor host = ones({2, 3});
   const Tensor mask = x > 2.0;
-  
+
   const Tensor index = tensor<std::int64_t>({0, 1});
   return {
       {"item", [=] { (void)one.item(); }},

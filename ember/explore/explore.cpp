@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ember/base/env.h"
 #include "ember/base/error.h"
 #include "ember/base/number_text.h"
 #include "ember/driver/schedule.h"
@@ -411,7 +412,10 @@ class OwnRuns {
     if (exploring.exchange(true))
       throw Error(std::string(caller) + ": a program is being explored, and cannot explore itself");
     try {
-      if (cuda::driver_if_made() == nullptr) schedule("steps:");
+      driver::Schedule asked;
+      if (cuda::driver_if_made() == nullptr &&
+          driver::parse_schedule(env::get("EMBER_SIM_SCHEDULE"), asked).ok() && !asked.seeded())
+        schedule("steps:");
       (void)cuda::active_driver();
       before_ = driver::schedule_text(driver::simulated_schedule());
       begin_run("steps:");

@@ -96,6 +96,8 @@ const std::set<std::string>& others() {
       // Between processes: tests/ipc.
       "send", "receive", "withdraw", "withdraw_all", "unreceived", "allocate_shared", "is_shared",
       "share_memory_", "shared_copy", "leases", "collect", "end_process",
+      // Proof and exploration: tests/explore.
+      "explore", "result", "shrink",
       // How exact products are: tests/linalg/precision_test.cpp.
       "current_blas_handle", "get_float32_matmul_precision", "set_float32_matmul_precision",
       "allow_tf32", "set_allow_tf32", "fp32_precision", "set_fp32_precision",

@@ -7,6 +7,7 @@
 #include "ember/ipc/ipc.h"
 #include "ember/ipc/service.h"
 #include "ember/ipc/steps.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::ipc {
@@ -46,6 +47,12 @@ Source source_on_device(const Storage& storage) {
   source.record.extent = exported.extent;
   std::memcpy(source.record.native.data(), exported.handle.bytes, sizeof exported.handle.bytes);
   source.descriptor = exported.file;
+  // What other processes write there nobody sees.
+  cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
+                .device = device,
+                .name = "send",
+                .address = storage.data(),
+                .bytes = storage.bytes()});
   return source;
 }
 

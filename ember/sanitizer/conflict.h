@@ -1,4 +1,5 @@
-// What the sanitizer finds: two accesses of the same memory that nothing orders.
+// What the sanitizer finds: two accesses of the same memory that nothing orders, and reads of what
+// was never written.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,7 @@ struct Conflict {
     race,            ///< two accesses
     reuse,           ///< one of memory's earlier life: it was freed while it was in use
     use_after_free,  ///< `before` is the free
+    never_written,   ///< bytes that `now` reads were not, since their allocation; no `before`
   };
   enum class Certainty : std::uint8_t {
     certain,
@@ -46,6 +48,9 @@ struct Conflict {
   Kind kind = Kind::race;
   Certainty certainty = Certainty::certain;
   Side now, before;
+  /// Of never_written: the first of these bytes.
+  const void* missing = nullptr;
+  std::size_t missing_bytes = 0;
   /// The allocation that the memory belongs to: 0 if nobody saw it being made.
   const void* allocation = nullptr;
   std::size_t allocation_bytes = 0;

@@ -83,6 +83,7 @@ void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
   placed_ = {serial_, epoch, epoch, &stream.known.by_waits};
   if (!activity.accesses_known) {
     ++unchecked_;
+    last_unchecked_ = serial_;
     return;
   }
   const Operation made = operation(activity, false, epoch);
@@ -100,6 +101,7 @@ void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
     }
     access(each, static_cast<int>(i), made, stream.known, as, out);
   }
+  if (expects_writes_) check_written(activity, made, out);
 }
 
 void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
@@ -112,6 +114,40 @@ void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
   const Operation made = operation(activity, true, epoch);
   for (std::size_t i = 0; i < activity.accesses.size(); ++i)
     access(activity.accesses[i], static_cast<int>(i), made, host.known, made, out);
+  if (expects_writes_) check_written(activity, made, out);
+}
+
+Allocation* Engine::followed(const Access& access) {
+  if (access.bytes == 0) return nullptr;
+  Allocation* const found = shadow_.find(number(access.address));
+  if (found == nullptr || found->device < 0 || found->freed || found->written.all()) return nullptr;
+  if (found->born >= last_unchecked_) return found;
+  found->written.add_all();  // what came since may have written any of it
+  return nullptr;
+}
+
+// Work that could make a read right is enqueued before it: events and streams order no other. So
+// what was seen before is all that counts.
+void Engine::check_written(const Activity& activity, const Operation& operation,
+                           std::vector<Conflict>& out) {
+  for (std::size_t i = 0; i < activity.accesses.size(); ++i) {
+    const Access& each = activity.accesses[i];
+    Allocation* const allocation = each.writes ? nullptr : followed(each);
+    if (allocation == nullptr) continue;
+    const Bytes bytes = bytes_of(each);
+    const Written::Range missing = allocation->written.missing(bytes);
+    if (missing.empty()) continue;
+    Conflict& made = out.emplace_back();
+    made.kind = Conflict::Kind::never_written;
+    made.now = {operation, false, each.address, each.bytes, static_cast<int>(i)};
+    made.missing = reinterpret_cast<const void*>(missing.first);
+    made.missing_bytes = missing.last - missing.first;
+    tell_allocation(allocation, made);
+    allocation->written.add(bytes);  // said once
+  }
+  for (const Access& each : activity.accesses)
+    if (Allocation* const allocation = each.writes ? followed(each) : nullptr)
+      allocation->written.add(bytes_of(each));
 }
 
 // `as`: how the access is remembered.
@@ -256,7 +292,13 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
     case Kind::filled:
     case Kind::host_function_queued: return work(activity, out);
     case Kind::host_accessed: return host_work(activity, out);
-    case Kind::host_exposed: ++exposed_; return;
+    case Kind::host_exposed:
+      if (Allocation* const known = shadow_.find(number(activity.address));
+          known != nullptr && known->device >= 0)
+        known->written.add_all();  // of a device: whoever has it writes it unseen
+      else
+        ++exposed_;
+      return;
     case Kind::stream_created: (void)stream_of(activity.device, activity.stream); return;
     case Kind::event_recorded:
       events_[activity.event] = {activity.device, enqueue_on(activity).known};
@@ -287,6 +329,8 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
       made.bytes = activity.requested;
       made.device = activity.device;
       made.stack = activity.stack;
+      made.born = serial_;
+      if (!expects_writes_) made.written.add_all();
       return;
     }
     case Kind::memory_free_requested:

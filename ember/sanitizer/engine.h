@@ -37,6 +37,11 @@ class Engine {
  public:
   explicit Engine(Threads threads = Threads::as_one) : threads_(threads) {}
 
+  /// From now on, reads of bytes that were never written conflict, in device memory that is
+  /// allocated from now on. An operation whose accesses are unknown counts as a write of all memory
+  /// that there is.
+  void expect_writes() noexcept { expects_writes_ = true; }
+
   /// What happened; adds what conflicts with it to `out`.
   void observe(const Activity& activity, std::vector<Conflict>& out);
 
@@ -91,6 +96,10 @@ class Engine {
   void host_work(const Activity& activity, std::vector<Conflict>& out);
   void access(const Access& access, int argument, const Operation& operation, const Known& known,
               const Operation& as, std::vector<Conflict>& out);
+  /// The allocation of an access, where its written bytes are known.
+  Allocation* followed(const Access& access);
+  void check_written(const Activity& activity, const Operation& operation,
+                     std::vector<Conflict>& out);
   void learn(const Activity& activity, const Known& known);
   void begin_wait(const Activity& activity);
   void end_wait(const Activity& activity);
@@ -111,6 +120,8 @@ class Engine {
   Placed placed_;
   std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
   std::size_t entries_ = 0, prune_at_ = 256;
+  bool expects_writes_ = false;
+  std::uint64_t last_unchecked_ = 0;  // serial number
 };
 
 }  // namespace ember::inline v0::cuda::sanitizer

@@ -58,6 +58,7 @@ const char* text_of(Conflict::Kind kind) noexcept {
   switch (kind) {
     case Conflict::Kind::reuse: return "reuse";
     case Conflict::Kind::use_after_free: return "use after free";
+    case Conflict::Kind::never_written: return "never written";
     default: return "race";
   }
 }
@@ -129,6 +130,8 @@ void append_quoted(std::string& json, const std::string& text) {
 }
 
 std::string missing_order(const Conflict& conflict) {
+  if (conflict.kind == Conflict::Kind::never_written)
+    return "a write of these bytes before " + what(conflict.now.operation) + " is enqueued";
   const Operation& before = conflict.before.operation;
   const Operation& now = conflict.now.operation;
   if (conflict.kind == Conflict::Kind::use_after_free)
@@ -148,7 +151,34 @@ std::string missing_order(const Conflict& conflict) {
   return order;
 }
 
+namespace {
+
+void append_allocation(std::string& text, const Conflict& conflict) {
+  if (conflict.allocation_stack != 0)
+    text.append("Tensor was allocated with stack trace:\n")
+        .append(stack_lines(conflict.allocation_stack));
+  else
+    text.append("Trace for tensor allocation not found.\n");
+}
+
+std::string never_written_text(const Conflict& conflict) {
+  std::string text = "============================\n";
+  text.append("CSAN detected a read of memory that was never written on tensor with data pointer ");
+  text.append(std::to_string(reinterpret_cast<std::uintptr_t>(conflict.now.address))).append("\n");
+  append_side(text, "Access", conflict.now);
+  append_allocation(text, conflict);
+  text.append("\nKind: ").append(text_of(conflict.kind));
+  text.append("\nBytes: ").append(hex(conflict.now.address)).append(" + ");
+  text.append(std::to_string(conflict.now.bytes)).append(", of which never written from ");
+  text.append(hex(conflict.missing)).append(" + ").append(std::to_string(conflict.missing_bytes));
+  text.append(" on\nWhat is missing: ").append(missing_order(conflict)).append("\n");
+  return text;
+}
+
+}  // namespace
+
 std::string report_text(const Conflict& conflict) {
+  if (conflict.kind == Conflict::Kind::never_written) return never_written_text(conflict);
   std::string text = "============================\n";
   text.append("CSAN detected a possible data race on tensor with data pointer ");
   const void* const address =
@@ -156,11 +186,7 @@ std::string report_text(const Conflict& conflict) {
   text.append(std::to_string(reinterpret_cast<std::uintptr_t>(address))).append("\n");
   append_side(text, "Access", conflict.now);
   append_side(text, "Previous access", conflict.before);
-  if (conflict.allocation_stack != 0)
-    text.append("Tensor was allocated with stack trace:\n")
-        .append(stack_lines(conflict.allocation_stack));
-  else
-    text.append("Trace for tensor allocation not found.\n");
+  append_allocation(text, conflict);
   if (conflict.free_stack != 0)
     text.append("\nThe memory was freed before with stack trace:\n")
         .append(stack_lines(conflict.free_stack));
@@ -187,7 +213,12 @@ std::string report_json(const Conflict& conflict) {
   field(json, "kind", text_of(conflict.kind));
   field(json, "certainty", text_of(conflict.certainty));
   append_json(json, "access", conflict.now);
-  append_json(json, "previous", conflict.before);
+  if (conflict.kind == Conflict::Kind::never_written) {
+    field(json, "never_written", hex(conflict.missing));
+    field(json, "never_written_bytes", conflict.missing_bytes);
+  } else {
+    append_json(json, "previous", conflict.before);
+  }
   field(json, "missing_order", missing_order(conflict));
   field(json, "allocation", hex(conflict.allocation));
   field(json, "allocation_bytes", conflict.allocation_bytes);

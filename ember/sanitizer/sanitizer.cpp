@@ -55,6 +55,8 @@ std::string SanitizerSummary::str() const {
   std::string text = plural(races, "race", "races");
   if (by_query != 0) text += ", " + std::to_string(by_query) + " ordered only by a query";
   if (possible != 0) text += ", " + std::to_string(possible) + " possible";
+  if (unwritten != 0)
+    text += ", " + plural(unwritten, "read", "reads") + " of what was never written";
   if (suppressed != 0) text += ", " + std::to_string(suppressed) + " suppressed";
   text += " in " + plural(checked, "operation", "operations");
   text += "; " + plural(unchecked, "unchecked launch", "unchecked launches");
@@ -81,6 +83,7 @@ std::string SanitizerSummary::json() const {
   field("uses_after_free", uses_after_free);
   field("by_query", by_query);
   field("possible", possible);
+  field("unwritten", unwritten);
   field("suppressed", suppressed);
   text.append(", \"clean\": ").append(clean() ? "true" : "false");
   return text + "}";
@@ -106,6 +109,8 @@ class Sanitizer::Watcher final : public Observer {
 
   void notice(const Activity& activity) noexcept override {
     found_.clear();
+    if (!asked_driver_) [[unlikely]]
+      ask_driver();
     engine_.observe(activity, found_);
     const MutexLock lock(mutex_);
     summary_.checked = engine_.checked();
@@ -132,6 +137,13 @@ class Sanitizer::Watcher final : public Observer {
   }
 
  private:
+  /// Memory is there once there is a driver.
+  void ask_driver() {
+    const driver::Driver* const made = driver_if_made();
+    if (made == nullptr) return;
+    asked_driver_ = true;
+    if (options_.unwritten && made->simulated()) engine_.expect_writes();
+  }
   /// Counts it, and says whether it is to be reported. The same two places in the program make one
   /// race, whatever memory it is about; without places the two operations' names and streams do.
   bool is_new(const Conflict& conflict) EMBER_REQUIRES(mutex_) {
@@ -141,21 +153,26 @@ class Sanitizer::Watcher final : public Observer {
                         operation.stack != 0 ? nullptr : operation.stream, side.writes);
     };
     if (!known_.emplace(key_of(conflict.now), key_of(conflict.before)).second) return false;
+    const bool alone = conflict.kind == Conflict::Kind::never_written;
     for (const std::string& pattern : options_.suppressed) {
-      if (matches(pattern, conflict.now.operation) || matches(pattern, conflict.before.operation)) {
+      if (matches(pattern, conflict.now.operation) ||
+          (!alone && matches(pattern, conflict.before.operation))) {
         ++summary_.suppressed;
         return false;
       }
     }
-    switch (conflict.certainty) {
-      case Conflict::Certainty::certain:
-        ++summary_.races;
-        if (conflict.kind == Conflict::Kind::reuse) ++summary_.reuses;
-        if (conflict.kind == Conflict::Kind::use_after_free) ++summary_.uses_after_free;
-        break;
-      case Conflict::Certainty::by_query: ++summary_.by_query; break;
-      case Conflict::Certainty::possible: ++summary_.possible; break;
-    }
+    if (alone)
+      ++summary_.unwritten;
+    else
+      switch (conflict.certainty) {
+        case Conflict::Certainty::certain:
+          ++summary_.races;
+          if (conflict.kind == Conflict::Kind::reuse) ++summary_.reuses;
+          if (conflict.kind == Conflict::Kind::use_after_free) ++summary_.uses_after_free;
+          break;
+        case Conflict::Certainty::by_query: ++summary_.by_query; break;
+        case Conflict::Certainty::possible: ++summary_.possible; break;
+      }
     conflicts_.push_back(conflict);
     return true;
   }
@@ -182,7 +199,8 @@ class Sanitizer::Watcher final : public Observer {
 
   const SanitizerOptions options_;
   std::unique_ptr<std::FILE, CloseFile> json_;
-  sanitizer::Engine engine_;  // used by notice() alone, as this is
+  bool asked_driver_ = false;  // notice()'s
+  sanitizer::Engine engine_;   // used by notice() alone, as this is
   std::vector<Conflict> found_;
   mutable Mutex mutex_;
   std::set<std::pair<Place, Place>> known_ EMBER_GUARDED_BY(mutex_);

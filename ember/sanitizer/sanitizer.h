@@ -32,6 +32,9 @@ struct SanitizerOptions {
   bool print = true;
   /// A file to which a line of JSON is added for each race; empty for none.
   std::string json_path = {};
+  /// Reads of device memory that was never written since its allocation are reported, too, on
+  /// simulated devices.
+  bool unwritten = true;
   /// Races that are not reported: one of their two operations has such a name; a `*` at the end
   /// stands for any rest.
   std::vector<std::string> suppressed = {};
@@ -48,14 +51,17 @@ struct SanitizerSummary {
   std::uint64_t races = 0;      ///< certain, each once; of these:
   std::uint64_t reuses = 0;     ///< with an earlier life of the memory, freed while it was in use
   std::uint64_t uses_after_free = 0;
-  std::uint64_t by_query = 0;  ///< ordered only by a query that happened to answer "done"
-  std::uint64_t possible = 0;  ///< strided accesses that may not meet
+  std::uint64_t by_query = 0;   ///< ordered only by a query that happened to answer "done"
+  std::uint64_t possible = 0;   ///< strided accesses that may not meet
+  std::uint64_t unwritten = 0;  ///< reads of bytes that were never written; on simulated devices
   std::uint64_t suppressed = 0;
   /// Which launches those are: names, each once, at most 32. "host function" and "copy" without
   /// one.
   std::vector<std::string> unchecked_names = {};
   /// Something was reported, however certain.
-  bool found() const noexcept { return races != 0 || by_query != 0 || possible != 0; }
+  bool found() const noexcept {
+    return races != 0 || by_query != 0 || possible != 0 || unwritten != 0;
+  }
   /// Nothing was found, and nothing went unchecked.
   bool clean() const noexcept { return unchecked == 0 && exposed == 0 && !found(); }
   /// "1 race in 12 operations; 0 unchecked launches".

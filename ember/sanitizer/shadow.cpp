@@ -98,6 +98,7 @@ Allocation& Shadow::begin(std::uintptr_t address, std::size_t span) {
       left.free = old.free;
       left.recorded = old.recorded;
       left.done = old.done;
+      left.written.add_all();
       for (std::size_t i = before; i < stale.size(); ++i)
         if (stale[i].bytes.first < to && from < stale[i].bytes.last)
           left.accesses.add(stale[i], false);

@@ -10,6 +10,7 @@
 
 #include "ember/sanitizer/conflict.h"
 #include "ember/sanitizer/overlap.h"
+#include "ember/sanitizer/written.h"
 
 namespace ember::inline v0::cuda::sanitizer {
 
@@ -56,6 +57,8 @@ struct Allocation {
   Accesses accesses;
   std::vector<Actor> recorded;  ///< streams that record_stream() named
   Clock done;                   ///< what these held when it was freed
+  std::uint64_t born = 0;       ///< operations that came before it
+  Written written;              ///< by what the engine saw; all, where it cannot know
 };
 
 /// All allocations, and the rest of the memory, whose allocation nobody saw.

@@ -164,7 +164,7 @@ def _under_sanitizer(chosen: _argparse.Namespace, program: "list[str]",
             return NOT_WATCHED, ended
         _say(f"under the sanitizer: {ended.how}; nothing was watched")
         return FAILED, ended
-    found = total["races"] + total["by_query"] + total["possible"]
+    found = total["races"] + total["by_query"] + total["possible"] + total["unwritten"]
     text = f"{found} race{'' if found == 1 else 's'} in {total['checked']} operations"
     if total["unchecked"]:
         names = [name[5:] for name in total if name.startswith("name ")]

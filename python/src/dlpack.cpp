@@ -161,6 +161,7 @@ nb::object to_dlpack(const Tensor& self, nb::handle stream, nb::handle max_versi
   const bool copied = copy.is(Py_True);
   const Tensor tensor = copied ? unlocked([&] { return self.clone(); }) : self.alias();
   hand_over(tensor, stream);
+  if (tensor.is_cuda()) tell_exposed(tensor, "dlpack");
   const bool versioned = !max_version.is_none() &&
                          argument<int>(nb::object(max_version[0]), "max_version", "ints") >= 1;
   return versioned ? exported<DlVersioned>(tensor, copied) : exported<DlManaged>(tensor, copied);

@@ -135,17 +135,22 @@ nb::object to_numpy(const Tensor& self) {
   require_cpu_for_numpy(self);
   const char* type = type_string(self.dtype());
   if (self.numel() == 0) return numpy().attr("empty")(self.sizes(), type);
-  if (cuda::observed()) [[unlikely]]
-    unlocked([&] {
-      cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
-                    .name = "numpy",
-                    .address = self.data_ptr(),
-                    .bytes = self.nbytes()});
-    });
+  tell_exposed(self, "numpy");
   return numpy().attr("asarray")(SharedMemory{self.alias()});
 }
 
 }  // namespace
+
+void tell_exposed(const Tensor& tensor, const char* name) {
+  if (!cuda::observed() || tensor.nbytes() == 0) [[likely]]
+    return;
+  unlocked([&] {
+    cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
+                  .name = name,
+                  .address = tensor.data_ptr(),
+                  .bytes = tensor.nbytes()});
+  });
+}
 
 void require_cpu_for_numpy(const Tensor& tensor) {
   if (tensor.is_cuda())

@@ -198,6 +198,8 @@ std::optional<Tensor> array_from(nb::handle object);
 /// TypeError `can't convert cuda:0 device type tensor to numpy. ...` unless the tensor is on the
 /// CPU.
 void require_cpu_for_numpy(const Tensor& tensor);
+/// Tells observers that the program got a pointer to the tensor's memory. `name` is a literal.
+void tell_exposed(const Tensor& tensor, const char* name);
 /// What ember.tensor does.
 Tensor tensor_from(nb::handle data, const Options& options);
 

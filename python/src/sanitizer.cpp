@@ -174,7 +174,9 @@ void translate(const std::exception_ptr& thrown, void*) {
     for (const Conflict& conflict : error.conflicts())
       found.append(nb::make_tuple(number(conflict.now.address),
                                   stack_text(conflict.allocation_stack), as_tuple(conflict.now),
-                                  as_tuple(conflict.before)));
+                                  conflict.kind == Conflict::Kind::never_written
+                                      ? nb::object(nb::none())
+                                      : nb::object(as_tuple(conflict.before))));
     try {
       const nb::object made =
           nb::module_::import_("ember.cuda._sanitizer").attr("_errors_of")(found);

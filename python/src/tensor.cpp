@@ -45,7 +45,10 @@ void bind_tensor(nb::module_& m) {
           "The index of the CUDA device; -1 on the CPU.")
       .def(
           "data_ptr",
-          [](const Tensor& self) { return reinterpret_cast<std::uintptr_t>(self.data_ptr()); },
+          [](const Tensor& self) {
+            if (self.is_cuda()) tell_exposed(self, "data_ptr");
+            return reinterpret_cast<std::uintptr_t>(self.data_ptr());
+          },
           "The address of the first element, on its device; 0 if there is none.")
       .def("storage_offset", [](const Tensor& self) { return self.storage_offset(); })
       .def("is_contiguous", [](const Tensor& self) { return self.is_contiguous(); })

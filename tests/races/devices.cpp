@@ -9,6 +9,7 @@ void copy_over_memory_in_use(bool fixed) {
   const Stream main = default_stream(1);
   DeviceBuffer from = allocate(kBytes, copies), to = allocate(kBytes, main);
   produce(copies, from.data(), kBytes);
+  produce(main, to.data(), kBytes);
   consume(main, to.data(), kBytes);
   if (fixed) copies.wait_stream(main);
   copy_async(to.data(), from.data(), kBytes, copies);

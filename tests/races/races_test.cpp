@@ -112,6 +112,79 @@ TEST(SanitizerApi, SuppressesByName) {
   record_stream(data.data(), b);
 }
 
+// Reads of what was never written.
+
+#define NEEDS_SIMULATED() \
+  if (!test::machine().simulated()) GTEST_SKIP() << "reported on simulated devices only"
+
+TEST(NeverWritten, IsFoundByTheByte) {
+  NEEDS_SIMULATED();
+  Sanitizer sanitizer({.print = false});
+  const Tensor x = empty({100}, "cuda");
+  x.narrow(0, 0, 60).fill_(1);
+  const Tensor written = x.narrow(0, 0, 60) + 1;
+  EXPECT_TRUE(sanitizer.summary().clean()) << sanitizer.summary().str();
+  const Tensor last = x.narrow(0, 59, 2) + 1;  // one of two
+  ASSERT_EQ(sanitizer.summary().unwritten, 1U) << sanitizer.summary().str();
+  const sanitizer::Conflict found = sanitizer.conflicts().at(0);
+  EXPECT_EQ(found.kind, sanitizer::Conflict::Kind::never_written);
+  EXPECT_EQ(found.missing, static_cast<const float*>(x.data_ptr()) + 60);
+  EXPECT_EQ(found.missing_bytes, 4U);
+  EXPECT_NE(found.now.operation.stack, 0U);
+  EXPECT_NE(found.allocation_stack, 0U);
+  EXPECT_FALSE(sanitizer.summary().clean());
+}
+
+TEST(NeverWritten, SeesTheGapsOfStrides) {
+  NEEDS_SIMULATED();
+  Sanitizer sanitizer({.print = false});
+  const Tensor x = empty({16, 8}, "cuda");
+  x.select(1, 3).fill_(1);
+  x.select(1, 4).zero_();
+  const Tensor both = x.narrow(1, 3, 2) + 1;
+  const Tensor many = x.select(1, 3).unsqueeze(1).expand({16, 5}) * 2;
+  const Tensor none = empty({0, 8}, "cuda") + 1;
+  EXPECT_TRUE(sanitizer.summary().clean()) << sanitizer.summary().str();
+  const Tensor beside = x.select(1, 5) + 1;
+  EXPECT_EQ(sanitizer.summary().unwritten, 1U);
+}
+
+TEST(NeverWritten, OfAnInPlaceOperationAndMemoryThatCameBack) {
+  NEEDS_SIMULATED();
+  Sanitizer sanitizer({.print = false});
+  { const Tensor full = ones({64}, "cuda"); }
+  const Tensor again = empty({64}, "cuda");  // the same memory, where there is a cache
+  again.add_(1);
+  EXPECT_EQ(sanitizer.summary().unwritten, 1U);
+}
+
+TEST(NeverWritten, RaisesAndIsSuppressedLikeARace) {
+  NEEDS_SIMULATED();
+  {
+    Sanitizer sanitizer({.raise = true, .print = false});
+    const Tensor x = empty({64}, "cuda");
+    EXPECT_ERROR(x + 1, SanitizerError, "detected 1 errors");
+    const Tensor next = x + 1;  // said once
+  }
+  Sanitizer quiet({.print = false, .suppressed = {"add.*"}});
+  const Tensor x = empty({64}, "cuda");
+  const Tensor y = x + 1;
+  EXPECT_EQ(quiet.summary().unwritten, 0U);
+  EXPECT_EQ(quiet.summary().suppressed, 1U);
+  Sanitizer off({.print = false, .unwritten = false});
+  const Tensor z = empty({64}, "cuda") + 1;
+  EXPECT_TRUE(off.summary().clean());
+}
+
+TEST(NeverWritten, AnUncheckedLaunchMayHaveWrittenIt) {
+  NEEDS_SIMULATED();
+  Sanitizer sanitizer({.print = false});
+  const Tensor x = empty({64}, "cuda");
+  launch(current_stream(), "unknown", [](const HostLaunch&) {});
+  const Tensor y = x + 1;
+  EXPECT_EQ(sanitizer.summary().unwritten, 0U);
+}
+
 TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
   const Stream a;
   Sanitizer sanitizer({.print = false});

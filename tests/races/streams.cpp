@@ -187,6 +187,7 @@ void lost_update(bool fixed) {
 void scratch_shared_by_two_streams(bool fixed) {
   const Stream first, second;
   DeviceBuffer scratch = allocate(kBytes, first);
+  produce(first, scratch.data(), kBytes);
   const Event done = [&] {
     transform(first, scratch.data(), scratch.data(), kBytes);
     return first.record_event();

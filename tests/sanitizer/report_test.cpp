@@ -39,6 +39,31 @@ TEST(Report, HasTheLinesOfTheDocuments) {
   EXPECT_NE(text.find("Trace for tensor allocation not found."), std::string::npos) << text;
 }
 
+TEST(Report, OfWhatWasNeverWrittenHasOneSide) {
+  Program p;
+  p.engine.expect_writes();
+  p.allocate(4096, 512, 1);
+  p.launch(1, {write(4096, 100)}, "fill.float32");
+  p.launch(1, {read(4096, 512)}, "sum.float32");
+  ASSERT_EQ(p.conflicts(), 1U);
+  const std::string text = report_text(p.last[0]);
+  EXPECT_NE(text.find("a read of memory that was never written on tensor with data pointer 4096\n"
+                      "Access by stream 16 during kernel:\nsum.float32\nreading from"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nKind: never written\nBytes: 0x1000 + 512, of which never written from "
+                      "0x1064 + 412 on\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("Previous access"), std::string::npos) << text;
+  const std::string json = report_json(p.last[0]);
+  EXPECT_EQ(json.find("{\"kind\": \"never written\", "), 0U) << json;
+  EXPECT_NE(json.find("\"never_written\": \"0x1064\", \"never_written_bytes\": 412"),
+            std::string::npos)
+      << json;
+  EXPECT_EQ(json.find("\"previous\""), std::string::npos) << json;
+}
+
 TEST(Report, SaysWhatWouldHaveOrderedThem) {
   EXPECT_NE(report_text(a_race()).find(
                 "What would have ordered them: a wait of stream 0x20 (cuda:0) for an event "

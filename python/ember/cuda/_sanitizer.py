@@ -83,6 +83,25 @@ class UnsynchronizedAccessError(SynchronizationError):
                 "".join(self.allocation_stack_trace.format()))
 
 
+class _NeverWrittenError(SynchronizationError):
+    """A read of bytes that were never written, on a simulated device."""
+
+    def __init__(self, data_ptr: DataPtr, allocation_stack_trace: typing.Any,
+                 current_access: Access) -> None:
+        self.data_ptr = data_ptr
+        self.allocation_stack_trace = allocation_stack_trace
+        self.current_access = current_access
+
+    def __str__(self) -> str:
+        text = (f"============================\nCSAN detected a read of memory that was never written on tensor "
+                f"with data pointer {self.data_ptr}\nAccess by stream {self.current_access.stream} during kernel:\n"
+                f"{self.current_access._text()}")
+        if not self.allocation_stack_trace:
+            return text + "Trace for tensor allocation not found."
+        return (text + "Tensor was allocated with stack trace:\n" +
+                "".join(self.allocation_stack_trace.format()))
+
+
 class CUDASanitizerErrors(Exception):
     """What the operation raises that ran into them; they are kept as ``errors``."""
 
@@ -100,10 +119,13 @@ def _errors_of(found: typing.List[typing.Any]) -> CUDASanitizerErrors:
         return Access(AccessType.WRITE if writes else AccessType.READ, number, stream, name,
                       [str(argument)], False, _Stack([stack]))
 
-    return CUDASanitizerErrors([
-        UnsynchronizedAccessError(data_ptr, _Stack([allocation]) if allocation else None,
-                                  access(now), access(before))
-        for data_ptr, allocation, now, before in found])
+    def error(data_ptr: DataPtr, allocation: str, now: typing.Any, before: typing.Any) -> SynchronizationError:
+        stack = _Stack([allocation]) if allocation else None
+        if before is None:
+            return _NeverWrittenError(data_ptr, stack, access(now))
+        return UnsynchronizedAccessError(data_ptr, stack, access(now), access(before))
+
+    return CUDASanitizerErrors([error(*each) for each in found])
 
 
 class ArgumentHandler:

@@ -7,6 +7,7 @@ import sys as _sys
 import time as _time
 
 from ember._C.cuda import _allow_top as allow, _top_table as table
+from ember._memory import add_commands as _add_memory_commands
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
 
@@ -19,7 +20,11 @@ def main(arguments: "list[str] | None" = None) -> None:
     top.add_argument("--once", action="store_true", help="print the table once")
     top.add_argument("--every", type=float, default=1.0, metavar="SECONDS",
                      help="how often it is printed anew (default: 1)")
+    _add_memory_commands(commands)
     chosen = parser.parse_args(arguments)
+    if chosen.command == "memory":
+        chosen.run(chosen)
+        return
     if chosen.every <= 0:
         top.error("--every expects a positive number")
     try:

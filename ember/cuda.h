@@ -8,6 +8,8 @@
 #include "ember/memory/host_registration.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/resource.h"
+#include "ember/memory/snapshot_file.h"
+#include "ember/memory/summary.h"
 #include "ember/memory/top.h"
 #include "ember/nvtx/nvtx.h"
 #include "ember/runtime/device.h"

@@ -1,9 +1,9 @@
-"""The command ``ember``, or ``python -m ember``: `top`, `race` and `replay`."""
+"""The command ``ember``, or ``python -m ember``: `top`, `race`, `replay` and `memory`."""
 
 import argparse
 import sys
 
-from ember import race, top
+from ember import _memory, race, top
 
 
 def main(arguments: "list[str] | None" = None) -> None:
@@ -18,6 +18,7 @@ def main(arguments: "list[str] | None" = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     top._add_commands(commands)
     race._add_commands(commands)
+    _memory._add_commands(commands)
     chosen = parser.parse_args(own)
     chosen.program = program
     sys.exit(chosen.run(chosen))

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "define.h"
+#include "ember/memory/snapshot_file.h"
+#include "ember/memory/summary.h"
 
 namespace ember::python {
 namespace {
@@ -100,6 +102,28 @@ nb::object memory_stats(const DeviceLike& device) {
   return stats;
 }
 
+nb::dict nested_stats(const DeviceLike& device) {
+  nb::dict tree;
+  if (!cuda::is_initialized()) return tree;
+  const cuda::DeviceArg given = device.arg();
+  const MemoryCounters counters = unlocked([&] { return cuda::memory_counters(given); });
+  const auto inner = [](nb::dict of, const char* name) {
+    if (!of.contains(name)) of[name] = nb::dict();
+    return nb::cast<nb::dict>(of[name]);
+  };
+  each_counter(counters,
+               [&](const char* group, const char* pool, const char* metric, std::int64_t value) {
+                 if (*metric == '\0') {
+                   tree[group] = value;
+                   return;
+                 }
+                 nb::dict of = inner(tree, group);
+                 if (*pool != '\0') of = inner(of, pool + 1);  // without the dot
+                 of[metric + 1] = value;
+               });
+  return tree;
+}
+
 std::uintptr_t alloc(std::size_t size, const DeviceLike& device, nb::handle stream) {
   const cuda::DeviceArg given = device.arg();
   std::optional<cuda::Stream> on;
@@ -181,6 +205,28 @@ void bind_memory(nb::module_& m) {
       nb::sig(
           "def memory_stats(device: ember._C.device | int | str | None = None) -> dict[str, int]"),
       "Everything that the caching allocator counts; empty before initialisation.");
+  m.def(
+      "_snapshot_json",
+      [](const nb::bytes& snapshot) {
+        const std::string_view bytes(snapshot.c_str(), snapshot.size());
+        return unlocked([&] { return cuda::snapshot_json(bytes); });
+      },
+      nb::arg("snapshot"), "A snapshot's pickle as JSON; executes nothing of it.");
+  m.def(
+      "memory_stats_as_nested_dict", &nested_stats, nb::arg("device") = nb::none(),
+      nb::sig("def memory_stats_as_nested_dict(device: ember._C.device | int | str | None = None) "
+              "-> dict[str, typing.Any]"),
+      "The same as memory_stats, as a tree.");
+  m.def(
+      "memory_summary",
+      [](const DeviceLike& device, bool abbreviated) {
+        const DeviceArg given = device.arg();
+        return unlocked([&] { return cuda::memory_summary(given, abbreviated); });
+      },
+      nb::arg("device") = nb::none(), nb::arg("abbreviated") = false,
+      nb::sig("def memory_summary(device: ember._C.device | int | str | None = None, abbreviated: "
+              "bool = False) -> str"),
+      "What memory_stats counts, as a table for people.");
   m.def(
       "empty_cache", [] { unlocked([] { cuda::empty_cache(); }); },
       "Gives cached memory that is not in use back to the devices.");

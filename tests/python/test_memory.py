@@ -53,6 +53,35 @@ def test_stats(caching):
     assert cuda.memory_stats(0)["allocation.all.freed"] == stats["allocation.all.freed"] + 1
 
 
+def test_nested_stats(caching):
+    """The tree has the same numbers under the parts of their names."""
+    cuda.init()
+    flat = {}
+
+    def flatten(name, of):
+        for key, value in of.items():
+            if isinstance(value, dict):
+                flatten(name + key + ".", value)
+            else:
+                flat[name + key] = value
+
+    flatten("", cuda.memory_stats_as_nested_dict())
+    assert flat == cuda.memory_stats()
+
+
+def test_summary(caching):
+    """The table has the counters of memory_stats, and rows of pools unless it is abbreviated."""
+    x = torch.empty(5 * MIB, dtype=torch.uint8, device="cuda:1")
+    text = cuda.memory_summary(1)
+    lines = text.splitlines()
+    assert text.endswith("|\n") and {len(line) for line in lines} == {77}
+    assert "device ID 1 " in lines[1] and len(lines) == 6 + 9 * 4 + 2 * 2 + 1
+    row = next(line for line in lines if "Allocated memory" in line)
+    assert int(row.split("|")[2].split()[0]) == cuda.memory_allocated(1) // 1024
+    assert len(cuda.memory_summary("cuda:1", abbreviated=True).splitlines()) == 6 + 11 * 2 + 1
+    del x
+
+
 @pytest.mark.parametrize("old, new, words", [
     ("memory_cached", "memory_reserved", "has been renamed to `torch.cuda.memory_reserved`"),
     ("max_memory_cached", "max_memory_reserved",

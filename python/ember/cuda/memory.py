@@ -11,7 +11,8 @@ from ember._C.cuda import (
     max_memory_cached as max_memory_cached, max_memory_reserved as max_memory_reserved,
     mem_get_info as mem_get_info, memory_allocated as memory_allocated,
     memory_cached as memory_cached, memory_reserved as memory_reserved,
-    memory_stats as memory_stats, reset_max_memory_allocated as reset_max_memory_allocated,
+    memory_stats as memory_stats, memory_stats_as_nested_dict as memory_stats_as_nested_dict,
+    memory_summary as memory_summary, reset_max_memory_allocated as reset_max_memory_allocated,
     reset_max_memory_cached as reset_max_memory_cached,
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_per_process_memory_fraction as set_per_process_memory_fraction)

@@ -11,8 +11,8 @@
 
 namespace ember::inline v0::driver {
 
-/// One task that runs before the host goes on from a point. The host comes to a point whenever it
-/// has enqueued something, and whenever it waits.
+/// One task that runs, behind those before it in its stream, before the host goes on from a point.
+/// The host comes to a point whenever it has enqueued something, and whenever it waits.
 struct Step {
   std::uint64_t point = 0;   ///< from 1
   std::uint32_t stream = 0;  ///< the stream's number in the run, from 1

@@ -81,14 +81,18 @@ std::size_t Decider::pick_random(std::size_t ready, bool host) {
   return ready == 1 ? 0 : numbers_.below(ready);
 }
 
-// Steps that cannot be done are passed over, so that any part of a list is a schedule, too.
+// What lies before the task in its stream runs first. Steps that cannot be done are passed over, so
+// that any part of a list is a schedule, too.
 std::size_t Decider::pick_step(std::span<const Ready> ready, bool host) {
   const auto& steps = schedule_.steps;
-  while (steps_seen_ < steps.size() && steps[steps_seen_].point <= points_) {
-    const Step& step = steps[steps_seen_++];
+  for (; steps_seen_ < steps.size() && steps[steps_seen_].point <= points_; ++steps_seen_) {
+    const Step& step = steps[steps_seen_];
     for (std::size_t i = 0; i < ready.size(); ++i) {
-      if (ready[i].stream != step.stream || ready[i].task != step.task) continue;
-      ++steps_done_;
+      if (ready[i].stream != step.stream || ready[i].task > step.task) continue;
+      if (ready[i].task == step.task) {
+        ++steps_seen_;
+        ++steps_done_;
+      }
       return i;
     }
   }

@@ -139,7 +139,7 @@ bool CachingBackEnd::keep(Ledger& ledger, Block* block) {
 }
 
 // Free neighbours become one block: else a large request would find only pieces.
-void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) {
+void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) const {
   if (Block* before = block->previous; before != nullptr && before->state() == Block::free) {
     remove_free(before, change);
     absorb_next(ledger, before);

@@ -44,7 +44,7 @@ class CachingBackEnd final : public BackEnd {
   const Settings& settings() const noexcept { return *settings_.load(std::memory_order_acquire); }
   bool splits(bool small, std::size_t block, std::size_t size) const noexcept;
   void count_oversize(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex);
-  void insert(Ledger& ledger, Block* block, SplitChange& change) EMBER_REQUIRES(ledger.mutex);
+  void insert(Ledger& ledger, Block* block, SplitChange& change) const EMBER_REQUIRES(ledger.mutex);
   void insert_last(Ledger& ledger) EMBER_REQUIRES(ledger.mutex);
 
   // See Note [The same block again] in caching.cpp.

@@ -28,7 +28,7 @@ std::string right(std::int64_t number, std::size_t width) {
 std::string byte_cell(std::int64_t bytes, std::int64_t reference) {
   constexpr std::array<const char*, 6> kUnits = {"B  ", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;
-  for (; unit + 1 < kUnits.size() && reference >= 768 * 1024; ++unit) {
+  for (; unit + 1 < kUnits.size() && reference >= std::int64_t{768} * 1024; ++unit) {
     bytes /= 1024;
     reference /= 1024;
   }

@@ -15,7 +15,6 @@
 namespace ember::test {
 namespace {
 
-using memory::Block;
 using memory::parse_settings;
 using memory::Settings;
 

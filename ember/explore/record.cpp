@@ -18,26 +18,6 @@ bool is_work(Kind kind) noexcept {
          kind == Kind::host_function_queued;
 }
 
-/// Whether every byte of [first, last) is in the ranges.
-bool covers(const std::map<std::uintptr_t, std::uintptr_t>& ranges, std::uintptr_t first,
-            std::uintptr_t last) {
-  const auto after = ranges.upper_bound(first);
-  return after != ranges.begin() && std::prev(after)->second >= last;
-}
-
-/// Adds a range; those that meet become one.
-void add_range(std::map<std::uintptr_t, std::uintptr_t>& ranges, std::uintptr_t first,
-               std::uintptr_t last) {
-  auto at = ranges.upper_bound(first);
-  if (at != ranges.begin() && std::prev(at)->second >= first) --at;
-  while (at != ranges.end() && at->first <= last) {
-    first = std::min(first, at->first);
-    last = std::max(last, at->second);
-    at = ranges.erase(at);
-  }
-  ranges.emplace(first, last);
-}
-
 }  // namespace
 
 std::uint64_t fingerprint(const Activity& activity) noexcept {
@@ -188,7 +168,7 @@ void Recorder::enqueue(const Activity& activity) {
   if (activity.kind == Kind::event_recorded) events_[activity.event] = stream.pending;
 }
 
-void Recorder::begin_allocation(const Activity& activity, bool untouched) {
+void Recorder::begin_allocation(const Activity& activity) {
   const auto first = reinterpret_cast<std::uintptr_t>(activity.address);
   const std::uintptr_t last = first + activity.bytes;
   auto at = allocations_.lower_bound(first);
@@ -201,7 +181,6 @@ void Recorder::begin_allocation(const Activity& activity, bool untouched) {
   made.span = activity.bytes;
   made.bytes = activity.requested;
   made.stack = activity.stack;
-  made.untouched = untouched;
 }
 
 Recorder::Allocation& Recorder::allocation_at(std::uintptr_t address, std::uintptr_t& first) {
@@ -234,16 +213,6 @@ void Recorder::access(const Access& access, int argument) {
            access.writes, argument, operation};
   std::uintptr_t first = 0;
   Allocation& allocation = allocation_at(now.bytes.first, first);
-  if (allocation.untouched) {
-    // Strided writes are taken as whole ones: this finds what was certainly never written.
-    if (access.writes) {
-      add_range(allocation.written, now.bytes.first, now.bytes.last);
-    } else if (!covers(allocation.written, now.bytes.first, now.bytes.last)) {
-      const char* const name = operations_[operation].first.name;
-      because("(b) bytes are read that were never written: by " +
-              std::string(name != nullptr ? name : "a copy or host function"));
-    }
-  }
   for (const Past& past : allocation.past) {
     if (!(past.writes || now.writes) || past.epoch.actor == placed.epoch.actor ||
         past.operation == operation || placed.before->covers(past.epoch))
@@ -314,8 +283,8 @@ void Recorder::notice(const Activity& activity) noexcept {
   found_.clear();
   engine_.observe(activity, found_);
   switch (activity.kind) {
-    case Kind::memory_allocated: begin_allocation(activity, true); break;
-    case Kind::pinned_handed_out: begin_allocation(activity, false); break;
+    case Kind::memory_allocated:
+    case Kind::pinned_handed_out: begin_allocation(activity); break;
     case Kind::stream_synchronized:
     case Kind::event_synchronized:
     case Kind::device_synchronized: forget_known(activity.thread); break;
@@ -332,6 +301,11 @@ void Recorder::notice(const Activity& activity) noexcept {
     if (conflict.kind == Conflict::Kind::use_after_free) after_free_.push_back(conflict);
     if (conflict.kind == Conflict::Kind::reuse)
       pair(conflict.before.operation.serial - 1, conflict.now.operation.serial - 1, conflict);
+    if (conflict.kind == Conflict::Kind::never_written) {
+      const char* const name = conflict.now.operation.name;
+      because("(b) bytes are read that were never written: by " +
+              std::string(name != nullptr ? name : "a copy or host function"));
+    }
   }
 }
 

@@ -55,7 +55,7 @@ inline constexpr std::size_t kMostPairs = 1000;
 /// kind `steps`.
 class Recorder final : public cuda::Observer {
  public:
-  Recorder() = default;
+  Recorder() { engine_.expect_writes(); }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder() override { cuda::remove_observer(*this); }
@@ -97,9 +97,7 @@ class Recorder final : public cuda::Observer {
   struct Allocation {
     std::size_t span = 0, bytes = 0;
     std::uint64_t stack = 0;
-    bool untouched = false;  // made in the run, by nobody who has written it
     std::vector<Past> past;
-    std::map<std::uintptr_t, std::uintptr_t> written;  // ranges, first to last
   };
 
   void because(std::string reason);
@@ -108,7 +106,7 @@ class Recorder final : public cuda::Observer {
   void enqueue(const cuda::Activity& activity);
   void operate(const cuda::Activity& activity);
   void access(const cuda::Access& access, int argument);
-  void begin_allocation(const cuda::Activity& activity, bool untouched);
+  void begin_allocation(const cuda::Activity& activity);
   Allocation& allocation_at(std::uintptr_t address, std::uintptr_t& first);
   void pair(std::size_t first, std::size_t second, const cuda::sanitizer::Conflict& conflict);
   void forget_known(std::uint32_t thread);

@@ -109,9 +109,9 @@ void launch(const Stream& stream, Name name, const Host& host, const Cuda& cuda)
 }
 
 /// The same with what the function reads and writes, for observers: `{reads(x, n), writes(y, n)}`.
-/// On simulated devices that is checked where a seed decides, or EMBER_SIM_CHECK_ACCESSES=1 asks for
-/// it: a function that asks for other memory faults. An empty list: it touches no memory that others
-/// see.
+/// On simulated devices that is checked where a seed decides, or EMBER_SIM_CHECK_ACCESSES=1 asks
+/// for it: a function that asks for other memory faults. An empty list: it touches no memory that
+/// others see.
 template <class Host, class Cuda>
 requires std::is_invocable_v<const Host&, const HostLaunch&> &&
     std::is_invocable_v<const Cuda&, const CudaLaunch&> && driver::KernelArguments<Host> &&

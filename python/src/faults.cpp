@@ -12,7 +12,7 @@ void bind_faults(nb::module_& sim) {
       "'alloc:3,lost:1@50', in place of what was asked for before; '' asks for nothing.\n\n"
       "ValueError for a malformed text; RuntimeError without simulated devices.");
   sim.def("faults_happened", &sim::faults_happened,
-           "How many of these faults have happened since.");
+          "How many of these faults have happened since.");
 }
 
 }  // namespace ember::python

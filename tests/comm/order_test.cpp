@@ -252,8 +252,8 @@ TEST(CommReset, OldMemoryIsNotWrittenOnANewStream) {
   IN_CHILD({
     HookedDriver& driver = HookedDriver::install();
     const Shape sizes{(std::int64_t{192} << 20) + 1};  // the least that a copy engine takes
-    const Tensor root = empty(sizes, Options(uint8, cuda_device(0)));
-    const Tensor other = empty(sizes, Options(uint8, cuda_device(1)));
+    const Tensor root = zeros(sizes, Options(uint8, cuda_device(0)));
+    const Tensor other = zeros(sizes, Options(uint8, cuda_device(1)));
     driver.before_next(driver::Call::stream_create, [] { cuda::reset_device(0); });
     EXPECT_ERROR(comm::reduce_add({root, other}, 0), AcceleratorError, "context is destroyed");
     EXPECT_FALSE(driver.waits());

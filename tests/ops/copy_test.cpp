@@ -226,7 +226,7 @@ TEST(To, FollowsTheCurrentDevice) {
   const cuda::DeviceGuard guard(1);
   EXPECT_EQ(arange(3).cuda().device().str(), "cuda:1");
   EXPECT_EQ(empty({2}, "cuda").device().str(), "cuda:1");
-  const Tensor stays = empty({2}, "cuda:0");
+  const Tensor stays = ones({2}, "cuda:0");
   EXPECT_EQ((stays + 1).device().str(), "cuda:0");
   EXPECT_EQ(stays.new_zeros({2}).device().str(), "cuda:0");
 }

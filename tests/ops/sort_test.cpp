@@ -269,7 +269,7 @@ TEST(Outputs, OfOneOperationLieApart) {
     Tensor partly = base.narrow(0, 8, 12).view({3, 4});
     refused(first, partly, x, 4);
     // The same bytes as elements of another type.
-    Tensor floats = empty({3, 4}, Options(float64, place));
+    Tensor floats = zeros({3, 4}, Options(float64, place));
     Tensor bits = floats.view(int64);
     refused(bits, bits, x, 4);
     EXPECT_ERROR(sort_out(floats, bits, x.to(float64)), Error, text);

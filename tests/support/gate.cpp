@@ -52,8 +52,8 @@ Gate::Gate(const cuda::Stream& stream) {
   }
   flags_ = new_flags();
   const GateArgs args{flags_};
-  // The flags are atomic, and order nothing for others.
-  cuda::launch(stream, gate_kernel, cuda::Params(args), cuda::no_accesses());
+  const cuda::Access flags = cuda::writes(flags_, 1);
+  cuda::launch(stream, gate_kernel, cuda::Params(args), {&flags, 1});
 }
 
 void Gate::await_running() const {

@@ -21,6 +21,7 @@
 #include "ember/explore/classes.h"
 #include "ember/explore/record.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
 #include "ember/sanitizer/report.h"
@@ -75,7 +76,7 @@ std::string settle() {
   std::string fault;
   for (int device = 0; device < cuda::device_count(); ++device) {
     if (!cuda::active_driver().device_active(device)) continue;
-    const Status status = cuda::active_driver().device_synchronize(device);
+    const Status status = cuda::HostWait::device(cuda::WaitKind::library, device);
     if (status.ok()) continue;
     if (fault.empty()) fault = status.text();
     cuda::reset_device(device);

@@ -296,6 +296,11 @@ void init() {
   call_made_hooks();
 }
 
+bool tells_all_writes() noexcept {
+  const driver::Driver* const made = driver_if_made();
+  return made != nullptr && made->simulated();
+}
+
 bool is_initialized() noexcept { return driver_if_made() != nullptr; }
 
 bool is_in_bad_fork() noexcept { return bad_fork; }

@@ -32,6 +32,10 @@ inline driver::Driver& active_driver() {
   return detail::initialize();
 }
 
+/// Whether nothing writes the memory of the devices that were made but what observers are told of,
+/// so that what was never written is known. False before the first use of a device.
+bool tells_all_writes() noexcept;
+
 /// The driver if there is one: for destructors, which must not make one. Null in a forked child.
 inline driver::Driver* driver_if_made() noexcept {
   return detail::the_driver.load(std::memory_order_acquire);

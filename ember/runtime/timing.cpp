@@ -10,6 +10,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -102,7 +103,7 @@ class DeviceTimer {
     EventHandle base;
     bool made = machine.event_create(device, {.timing = true}, base).ok();
     if (made) {
-      made = machine.event_record(base, own).ok() && machine.event_synchronize(base).ok();
+      made = machine.event_record(base, own).ok() && HostWait::event(WaitKind::library, base).ok();
       base_time_ = machine.now();
       if (!made) (void)machine.event_destroy(base);
     }

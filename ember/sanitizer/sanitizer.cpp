@@ -139,10 +139,9 @@ class Sanitizer::Watcher final : public Observer {
  private:
   /// Memory is there once there is a driver.
   void ask_driver() {
-    const driver::Driver* const made = driver_if_made();
-    if (made == nullptr) return;
+    if (driver_if_made() == nullptr) return;
     asked_driver_ = true;
-    if (options_.unwritten && made->simulated()) engine_.expect_writes();
+    if (options_.unwritten && tells_all_writes()) engine_.expect_writes();
   }
   /// Counts it, and says whether it is to be reported. The same two places in the program make one
   /// race, whatever memory it is about; without places the two operations' names and streams do.

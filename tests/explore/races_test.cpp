@@ -18,7 +18,6 @@ using sim::Verdict;
 /// Fixed twins of which one run does not prove all orders, and why.
 const std::map<std::string, std::string> kNotProved = {
     {"lost update", "(a) several threads of the host"},
-    {"a copy over memory in use", "(b) bytes are read that were never written: by consume"},
 };
 
 std::string text_of(const Case& one, const Exploration& made) {

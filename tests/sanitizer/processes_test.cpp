@@ -86,7 +86,7 @@ TEST(Summary, IsOneLineForEachProcess) {
   EXPECT_TRUE(says(lines[0],
                    ", \"checked\": 4, \"unchecked\": 0, \"unchecked_names\": [], \"exposed\": 0, "
                    "\"races\": 0, \"reuses\": 0, \"uses_after_free\": 0, \"by_query\": 0, "
-                   "\"possible\": 0, \"suppressed\": 0, \"clean\": true}"))
+                   "\"possible\": 0, \"unwritten\": 0, \"suppressed\": 0, \"clean\": true}"))
       << lines[0];
   EXPECT_TRUE(says(lines[1], "\"races\": 1, \"reuses\": 0,")) << lines[1];
   EXPECT_TRUE(says(lines[1], "\"clean\": false}")) << lines[1];

@@ -64,11 +64,11 @@ struct Loop {
     if (flat()) return on.at(elements, span(operand) * item / sizeof(T));
     std::int64_t sizes[kLoopDims];
     std::int64_t strides[kLoopDims];
-    for (int d = 0; d < dims; ++d) {
+    std::size_t used = 0;
+    for (int d = 0; d < dims; ++d, ++used) {
       sizes[d] = size[d];
       strides[d] = stride[operand][d];
     }
-    const auto used = static_cast<std::size_t>(dims);
     return on.at_strided(elements, {sizes, used}, {strides, used}, item);
   }
 };

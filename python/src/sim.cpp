@@ -149,6 +149,9 @@ void bind_sim(nb::module_& m) {
       },
       nb::arg("program"), nb::kw_only(), nb::arg("max_runs") = sim::ExploreOptions().max_runs,
       nb::arg("max_seconds") = sim::ExploreOptions().max_seconds,
+      nb::sig(
+          "def explore(program: collections.abc.Callable[[], object], *, max_runs: int = 10000, "
+          "max_seconds: float = 60.0) -> Exploration"),
       "Runs a program in the orders that can matter, or once if that proves that none does. "
       "docs/order.md, \"Proof and exploration\".");
   made.def(
@@ -165,6 +168,8 @@ void bind_sim(nb::module_& m) {
         });
       },
       nb::arg("schedule"), nb::arg("fails"), nb::kw_only(), nb::arg("max_seconds") = 60.0,
+      nb::sig("def shrink(schedule: str, fails: collections.abc.Callable[[], object], *, "
+              "max_seconds: float = 60.0) -> str"),
       "A schedule of single steps with which `fails` still answers True, and False without any one "
       "of them.");
 }

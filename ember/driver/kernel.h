@@ -199,7 +199,7 @@ class EMBER_API HostLaunch {
   explicit HostLaunch(int device, const Context* context = nullptr, int threads = 1) noexcept
       : device_(device), threads_(threads), context_(context) {}
   ~HostLaunch() = default;
-  /// For launches that stand before another one.
+  // For launches that stand before another one.
   static void* resolve_on(const HostLaunch& launch, void* pointer, const Touch& touch) noexcept {
     return launch.resolve(pointer, touch);
   }

@@ -44,9 +44,9 @@ std::unique_ptr<BackEnd> make_back_end() {
 constinit std::atomic<const Settings*> in_force{nullptr};
 
 /// Settings are kept for ever: any thread may be reading them. Under making().
-const Settings& keep(Settings settings) {
+const Settings* keep(Settings settings) {
   static NoDestructor<std::deque<Settings>> kept;
-  return kept->emplace_back(std::move(settings));
+  return &kept->emplace_back(std::move(settings));
 }
 
 void check_settings(const Status& status, const char* where) {
@@ -146,7 +146,7 @@ const Settings& settings() {
     const MutexLock lock(making());
     now = in_force.load(std::memory_order_relaxed);
     if (now != nullptr) return *now;
-    now = &keep(std::move(read));
+    now = keep(std::move(read));
     in_force.store(now, std::memory_order_release);
   }
   warn_of(*now);
@@ -165,10 +165,10 @@ void change_settings(std::string_view text) {
     changed.roundup_divisions = defaults.roundup_divisions;
     changed.garbage_collection_threshold = defaults.garbage_collection_threshold;
     check_settings(parse_settings(text, changed), nullptr);
-    const Settings& now = keep(std::move(changed));
+    const Settings* now = keep(std::move(changed));
     for (int device = 0; device < kMaxDevices; ++device)
-      if (DeviceAllocator* made = allocator_if_made(device)) made->apply(now);
-    in_force.store(&now, std::memory_order_release);
+      if (DeviceAllocator* made = allocator_if_made(device)) made->apply(*now);
+    in_force.store(now, std::memory_order_release);
   }
   warn_of(warned);
 }

@@ -53,7 +53,7 @@ class Words {
 
 Status invalid(std::string text) { return {Code::invalid_value, std::move(text)}; }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 /// Numbers of MB that are bytes in 64 bits, with room to add some.
 constexpr std::uint64_t kMostMegabytes = std::uint64_t{1} << 40;
@@ -65,7 +65,7 @@ Status read_whole(Words& words, std::string_view option, std::uint64_t most, std
   if (!word.empty() && error == std::errc() && stop == end && out <= most) return {};
   return invalid("Error parsing CachingAllocator settings, " + std::string(option) +
                  ": expected a whole number from 0 to " + std::to_string(most) + ", but got " +
-                 quoted(word));
+                 in_quotes(word));
 }
 
 Status read_megabytes(Words& words, std::string_view option, std::size_t& out) {
@@ -81,14 +81,14 @@ Status read_fraction(Words& words, std::string_view option, double& out) {
   const auto [stop, error] = std::from_chars(word.data(), end, out);
   if (!word.empty() && error == std::errc() && stop == end) return {};
   return invalid("Error parsing CachingAllocator settings, " + std::string(option) +
-                 ": expected a number, but got " + quoted(word));
+                 ": expected a number, but got " + in_quotes(word));
 }
 
 Status read_switch(Words& words, std::string_view option, bool& out) {
   const std::string_view word = words.next();
   if (word != "True" && word != "False")
     return invalid("Expected a single True/False argument for " + std::string(option) +
-                   ", but got " + quoted(word));
+                   ", but got " + in_quotes(word));
   out = word == "True";
   return {};
 }
@@ -101,7 +101,7 @@ Status read_backend(Words& words) {
         "The allocator backend cudaMallocAsync is not available here: expected native, the "
         "default");
   return invalid("Unknown allocator backend, options are native and cudaMallocAsync, but got " +
-                 quoted(word));
+                 in_quotes(word));
 }
 
 Status read_max_split_size(Words& words, Settings& out) {
@@ -214,7 +214,7 @@ Status read_option(Words& words, std::string_view option, Settings& out) {
       {"pinned_use_background_threads", &out.pinned_use_background_threads}};
   for (const auto& [name, value] : switches)
     if (option == name) return read_switch(words, option, *value);
-  return invalid("Unrecognized key " + quoted(option) + " in CUDA allocator config.");
+  return invalid("Unrecognized key " + in_quotes(option) + " in CUDA allocator config.");
 }
 
 // One that leaves blocks of what it divides too small to hold a large request would fail.
@@ -242,7 +242,7 @@ Status parse_settings(std::string_view text, Settings& out) {
     const std::string option(words.next());
     if (option.find_first_of(kPunctuation) != std::string::npos)
       return invalid("Error parsing CachingAllocator settings, expected an option, but got " +
-                     quoted(option));
+                     in_quotes(option));
     EMBER_TRY(words.expect(':'));
     EMBER_TRY(read_option(words, option, settings));
     if (!words.done()) EMBER_TRY(words.expect(','));

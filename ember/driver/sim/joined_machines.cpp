@@ -67,8 +67,10 @@ void sweep(const std::string& folder) EMBER_REQUIRES(joining) {
 }
 
 std::string new_name() {
+  // Without randomness the process and the address of a fresh object still tell names apart.
   std::uint64_t random = 0;
-  (void)getrandom(&random, sizeof random, 0);
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    random = reinterpret_cast<std::uintptr_t>(&random);
   char text[64];
   std::snprintf(text, sizeof text, "process-%d-%016llx", static_cast<int>(getpid()),
                 static_cast<unsigned long long>(random));

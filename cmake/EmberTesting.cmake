@@ -85,7 +85,9 @@ function(ember_test name)
   if(arg_DEVICES MATCHES "cuda|both" AND EMBER_BUILD_CUDA)
     add_test(NAME ${name}.cuda COMMAND ${PROJECT_SOURCE_DIR}/tests/on_gpu.sh ${program})
     ember_test_properties(${name}.cuda "EMBER_DEVICES=set:cuda")
-    set_tests_properties(${name}.cuda PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
+    # Bringing up and resetting a device takes a second each time, and a test does so in each child.
+    set_tests_properties(${name}.cuda PROPERTIES
+      SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu TIMEOUT 900)
   endif()
 endfunction()
 

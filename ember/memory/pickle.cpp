@@ -8,6 +8,8 @@
 #include <cstring>
 #include <limits>
 
+#include "ember/memory/json_text.h"
+
 namespace ember::inline v0::memory {
 namespace {
 
@@ -340,7 +342,7 @@ class Json {
                                    : std::to_string(value.whole);
         break;
       case Kind::number: number(value.number); break;
-      case Kind::text: quote(value.text); break;
+      case Kind::text: append_json(text_, value.text); break;
       case Kind::list:
       case Kind::tuple: return items(value, '[', ']', depth);
       case Kind::dict: return items(value, '{', '}', depth);
@@ -359,21 +361,6 @@ class Json {
     const auto end = std::to_chars(text, text + sizeof text, number).ptr;
     text_.append(text, end);
   }
-  void quote(std::string_view text) {
-    text_ += '"';
-    for (const char c : text) {
-      if (c == '"' || c == '\\') {
-        text_.append({'\\', c});
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        char code[8];
-        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-        text_ += code;
-      } else {
-        text_ += c;
-      }
-    }
-    text_ += '"';
-  }
   Status items(const Value& value, char open, char close, int depth) {
     text_ += open;
     const bool dict = value.kind == Kind::dict;
@@ -391,6 +378,22 @@ class Json {
 };
 
 }  // namespace
+
+void append_json(std::string& to, std::string_view text) {
+  to += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      to.append({'\\', c});
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      to += code;
+    } else {
+      to += c;
+    }
+  }
+  to += '"';
+}
 
 Status read_pickle(std::string_view bytes, Pickled& out) {
   Machine machine(bytes);

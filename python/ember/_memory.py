@@ -1,10 +1,11 @@
 """The commands ``ember memory ...``."""
 
 import argparse as _argparse
+import os as _os
 import sys as _sys
 import typing as _typing
 
-from ember._C.cuda import _snapshot_json
+from ember._C.cuda import _snapshot_json, _snapshot_page
 
 
 def _add_commands(commands: _typing.Any) -> None:
@@ -14,6 +15,11 @@ def _add_commands(commands: _typing.Any) -> None:
     json = of_memory.add_parser("json", help="a snapshot as JSON")
     json.add_argument("snapshot", help="a file of _dump_snapshot, also of PyTorch's")
     json.set_defaults(run=_print_json)
+    view = of_memory.add_parser("view", help="a snapshot as a page for a browser")
+    view.add_argument("snapshot", help="a file of _dump_snapshot, also of PyTorch's")
+    view.add_argument("--before", metavar="SNAPSHOT", help="an earlier one: what grew since")
+    view.add_argument("--out", metavar="FILE", help="the page (the snapshot's name with .html)")
+    view.set_defaults(run=_write_page)
 
 
 def _print_json(chosen: _argparse.Namespace) -> int:
@@ -23,4 +29,26 @@ def _print_json(chosen: _argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory json: {chosen.snapshot}: {error}")
     _sys.stdout.write(text + "\n")
+    return 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        _sys.exit(f"ember memory view: {path}: {error}")
+
+
+def _write_page(chosen: _argparse.Namespace) -> int:
+    given = [chosen.snapshot] + ([chosen.before] if chosen.before is not None else [])
+    named = [part for path in given for part in (_read(path), _os.path.basename(path))]
+    out = chosen.out if chosen.out is not None else _os.path.splitext(chosen.snapshot)[0] + ".html"
+    try:
+        page = _snapshot_page(*named)
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(page)
+    except (OSError, ValueError) as error:
+        _sys.exit(f"ember memory view: {error}")
+    print(out)
     return 0

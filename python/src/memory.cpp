@@ -6,6 +6,7 @@
 #include "define.h"
 #include "ember/memory/snapshot_file.h"
 #include "ember/memory/summary.h"
+#include "ember/memory/view.h"
 
 namespace ember::python {
 namespace {
@@ -212,6 +213,17 @@ void bind_memory(nb::module_& m) {
         return unlocked([&] { return cuda::snapshot_json(bytes); });
       },
       nb::arg("snapshot"), "A snapshot's pickle as JSON; executes nothing of it.");
+  m.def(
+      "_snapshot_page",
+      [](const nb::bytes& snapshot, const std::string& name, const nb::bytes& before,
+         const std::string& name_before) {
+        const std::string_view bytes(snapshot.c_str(), snapshot.size());
+        const std::string_view earlier(before.c_str(), before.size());
+        return unlocked([&] { return cuda::snapshot_page(bytes, name, earlier, name_before); });
+      },
+      nb::arg("snapshot"), nb::arg("name"), nb::arg("before") = nb::bytes("", 0),
+      nb::arg("name_before") = "",
+      "A snapshot's pickle as a page for a browser; with what grew since the one `before`.");
   m.def(
       "memory_stats_as_nested_dict", &nested_stats, nb::arg("device") = nb::none(),
       nb::sig("def memory_stats_as_nested_dict(device: ember._C.device | int | str | None = None) "

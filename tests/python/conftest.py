@@ -6,6 +6,9 @@ import pytest
 
 import ember
 
+# Programs of tests that are run by tests must not write their results over those of a suite.
+os.environ.pop("GTEST_OUTPUT", None)
+
 
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:

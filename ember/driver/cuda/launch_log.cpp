@@ -64,12 +64,17 @@ std::vector<RecentLaunch> LaunchLog::list() {
   return all;
 }
 
+// A stream that had come further would have written its next number, so a fault of its work lies in
+// the first kEvery operations of those listed here.
 std::string LaunchLog::text() {
   std::string text;
   const void* last = this;  // no stream's handle
+  std::uint64_t shown = 0;
   for (const RecentLaunch& launch : list()) {
-    if (launch.state == LaunchState::finished || launch.stream == last) continue;
+    if (launch.state == LaunchState::finished) continue;
+    shown = launch.stream == last ? shown + 1 : 1;
     last = launch.stream;
+    if (shown > kEvery) continue;
     text.append(text.empty() ? "; not known to be finished: '" : ", '").append(launch.name);
     text.append("' ").append(launch_place(launch.stream, launch.number, launch.stack));
   }

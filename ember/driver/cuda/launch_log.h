@@ -39,8 +39,9 @@ class LaunchLog {
   }
   /// Each stream's oldest first. Makes no call of CUDA's.
   std::vector<RecentLaunch> list();
-  /// The first operation of each stream that is not known to be finished: "; not known to be
-  /// finished: 'b' number 33 of stream 0x7f10"; "" if nothing is kept.
+  /// The first kEvery operations of each stream that are not known to be finished, with a fault's
+  /// own among them: "; not known to be finished: 'b' number 33 of stream 0x7f10, ..."; "" if
+  /// nothing is kept.
   std::string text();
   /// After a reset, with which the streams and the page-locking went.
   void forget();

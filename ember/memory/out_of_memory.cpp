@@ -92,9 +92,11 @@ std::string verdict_text(const OutOfMemory& what) {
     case OutOfMemoryVerdict::larger_than_device:
       return "The device is too small: it would not have " + bytes + " if nothing else were on it.";
     case OutOfMemoryVerdict::over_limit:
-      return "The limit is too low by " + bytes +
-             ": a higher one (set_per_process_memory_fraction) is enough, the device has the "
-             "memory.";
+      return "The limit is too low by " + bytes + ": set_per_process_memory_fraction raises it." +
+             (report.segment <= report.free
+                  ? " The device has the memory."
+                  : " Besides, " + format_bytes(report.segment - report.free) +
+                        " more have to be free of the device.");
     case OutOfMemoryVerdict::private_pool:
       return bytes + " that nobody uses are held by private pools, most by the pool " +
              id_text(report.verdict_pool) + ": empty_cache() of these pools is enough.";
@@ -138,7 +140,8 @@ void decide(OutOfMemory& what) {
       report.segment > report.total - std::min(report.total, report.context.value_or(0)))
     return verdict(OutOfMemoryVerdict::larger_than_device, report.segment);
   if (report.limit && report.segment > *report.limit)
-    return verdict(OutOfMemoryVerdict::over_limit, report.missing);
+    return verdict(OutOfMemoryVerdict::over_limit,
+                   report.reserved + report.segment - *report.limit);
   if (const std::size_t bytes = releasable_bytes(report); bytes >= needed) {
     const auto most =
         std::max_element(report.pools.begin(), report.pools.end(),
@@ -157,7 +160,9 @@ void decide(OutOfMemory& what) {
     return verdict(OutOfMemoryVerdict::leased, bytes);
   if (report.segment <= report.free && report.missing > 0)
     return verdict(OutOfMemoryVerdict::over_limit, report.missing);
-  if (report.elsewhere >= needed) return verdict(OutOfMemoryVerdict::elsewhere, report.missing);
+  const bool limited = report.limit && report.reserved + report.segment > *report.limit;
+  if (!limited && report.elsewhere >= needed)
+    return verdict(OutOfMemoryVerdict::elsewhere, report.missing);
   return verdict(OutOfMemoryVerdict::in_use, report.missing);
 }
 

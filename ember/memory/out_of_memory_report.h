@@ -16,7 +16,8 @@ namespace ember::inline v0::cuda {
 /// What would make the same call succeed.
 enum class OutOfMemoryVerdict : std::uint8_t {
   larger_than_device,  ///< nothing: the device would not have it if it were empty
-  over_limit,          ///< a higher limit (set_per_process_memory_fraction): the device has it
+  over_limit,          ///< a higher limit (set_per_process_memory_fraction), and, where the request
+                       ///< alone is beyond the limit and `free` is too little, more free memory
   private_pool,        ///< empty_cache(pool): a private pool holds enough that nobody uses
   pending,             ///< freed memory that other streams use and that could not be waited for
   fragmented,          ///< defragmentation: enough is free, in segments that blocks in use share
@@ -75,8 +76,9 @@ struct OutOfMemoryReport {
   bool could_not_wait = false;
 
   OutOfMemoryVerdict verdict = OutOfMemoryVerdict::in_use;
-  /// How much the verdict is about: for larger_than_device the size of the segment, for over_limit,
-  /// elsewhere and in_use what is missing, else what is held for the reason that it names.
+  /// How much the verdict is about: for larger_than_device the size of the segment, for over_limit
+  /// how much it is too low, for elsewhere and in_use what is missing, else what is held for the
+  /// reason that it names.
   std::size_t verdict_bytes = 0;
   /// With private_pool: the one that holds most.
   MemPoolId verdict_pool;

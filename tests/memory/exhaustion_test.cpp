@@ -127,7 +127,7 @@ class State {
  public:
   explicit State(unsigned seed) : random_(seed) {
     if (random_() % 2 == 0) set_limit(kMiB * (40 + random_() % 160));
-    if (random_() % 2 == 0) (void)device_.obtain(kMiB * (random_() % 80), others_);
+    if (random_() % 2 == 0) (void)device_.obtain(kMiB * (1 + random_() % 79), others_);
     for (memory::Pool*& pool : pools_) pool = allocator_.make_pool();
     for (int i = 0; i < 60; ++i) step();
     device_.fault(1, Code::launch_failure);

@@ -234,6 +234,19 @@ std::vector<Exports::Lease> Exports::leases() const {
   return all;
 }
 
+std::vector<std::pair<const Storage*, Process>> Exports::kept_by_leases() const {
+  std::map<std::uint64_t, std::pair<const Storage*, Process>> by_slot;
+  for (const auto& [key, lease] : leases_) {
+    const auto entry = entries_.find(lease.slot);
+    if (entry == entries_.end() || !entry->second.storage.is_only()) continue;
+    if (entry->second.handles.empty())
+      by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
+  }
+  std::vector<std::pair<const Storage*, Process>> all;
+  for (const auto& [slot, kept] : by_slot) all.push_back(kept);
+  return all;
+}
+
 std::vector<Process> Exports::holders() const {
   std::vector<Process> all;
   for (const auto& [key, lease] : leases_)

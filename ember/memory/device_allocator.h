@@ -187,8 +187,10 @@ class DeviceAllocator {
   BlockUse borrow(const Request& request);
   BlockUse try_again(const Request& request, Status& waiting);
   OutOfMemory describe(const Request& request, bool could_not_wait);
-  void describe_segments(const Request& request, OutOfMemory& what) EMBER_REQUIRES(ledger_.mutex);
-  void describe_segment(const Segment& segment, const Request& request, OutOfMemory& what)
+  void describe_segments(const Request& request, const std::vector<LeasedBlock>& leased,
+                         OutOfMemory& what) EMBER_REQUIRES(ledger_.mutex);
+  void describe_segment(const Segment& segment, const Request& request,
+                        const std::vector<LeasedBlock>& leased, OutOfMemory& what)
       EMBER_REQUIRES(ledger_.mutex);
   [[noreturn]] void fail(const Request& request, const Status& waiting);
 

@@ -12,6 +12,27 @@ namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
+namespace {
+
+const LeasedBlock* find_lease(const std::vector<LeasedBlock>& leased, const Block& block) {
+  if (leased.empty() || block.state() != Block::allocated) return nullptr;
+  const auto found = std::lower_bound(
+      leased.begin(), leased.end(), block.position(),
+      [](const LeasedBlock& one, std::uintptr_t position) { return one.address < position; });
+  return found != leased.end() && found->address == block.position() ? &*found : nullptr;
+}
+
+void add_leased(cuda::OutOfMemoryReport& report, std::int32_t process, std::size_t bytes) {
+  for (auto& of_process : report.leased)
+    if (of_process.process == process) {
+      of_process.bytes += bytes;
+      return;
+    }
+  report.leased.push_back({process, bytes});
+}
+
+}  // namespace
+
 // `waiting`: why nothing could be given back, if that is so.
 BlockUse DeviceAllocator::last_resort(const Request& request, Status waiting) {
   if (const BlockUse use = borrow(request); use.block != nullptr) return use;
@@ -76,20 +97,21 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   report.free = info.free;
   what.self = static_cast<std::uint32_t>(getpid());
   (void)source_.processes(what.processes);
-  report.leased = leased_memory(device_);
+  const std::vector<LeasedBlock> leased = leased_blocks(device_);
   {
     const MutexLock lock(ledger_.mutex);
     renew();
     close_shards();
     back_end_->settle(ledger_);
     if (caps_.counts && limit_ != kNoLimit) report.limit = limit_;
-    describe_segments(request, what);
+    describe_segments(request, leased, what);
   }
   judge(what);
   return what;
 }
 
-void DeviceAllocator::describe_segments(const Request& request, OutOfMemory& what) {
+void DeviceAllocator::describe_segments(const Request& request,
+                                        const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
   Pool::Lists& lists = request.pool->lists_of(request.stream);
   const FreeList& list = is_small(request.size) ? lists.small : lists.large;
   if (const Block* block = list.largest()) what.report.largest_free_block = block->size;
@@ -103,17 +125,18 @@ void DeviceAllocator::describe_segments(const Request& request, OutOfMemory& wha
     if (pool->users > 0) what.report.pools.push_back({pool->id, 0, 0, 0});
   for (const auto& [address, segment] : ledger_.segments) {
     if (!caps_.counts) what.report.reserved += segment.size;
-    describe_segment(segment, request, what);
+    describe_segment(segment, request, leased, what);
   }
 }
 
 // By what each free piece is not given for.
 void DeviceAllocator::describe_segment(const Segment& segment, const Request& request,
-                                       OutOfMemory& what) {
+                                       const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
   cuda::OutOfMemoryReport& report = what.report;
   const bool may_serve = segment.pool == request.pool && segment.stream == request.stream &&
                          segment.small == is_small(request.size);
-  std::size_t free = 0, pending = 0, run = 0, longest_run = 0;
+  std::size_t free = 0, pending = 0, lent = 0;
+  std::size_t run = 0, longest_run = 0, run_with_lent = 0, longest_with_lent = 0;
   for (const Block* block = segment.first; block != nullptr; block = block->next) {
     const bool parked = block->state() == Block::parked;
     if (block->state() == Block::free) free += block->size;
@@ -122,11 +145,20 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
       pending += block->size;
       ++what.pending_blocks;
     }
-    run = parked || block->state() == Block::free ? run + block->size : 0;
+    const LeasedBlock* const lease = find_lease(leased, *block);
+    if (lease != nullptr) {
+      lent += block->size;
+      add_leased(report, lease->process, block->size);
+    }
+    const bool is_free = block->state() == Block::free;
+    run = parked || is_free ? run + block->size : 0;
     longest_run = std::max(longest_run, run);
+    run_with_lent = lease != nullptr || is_free ? run_with_lent + block->size : 0;
+    longest_with_lent = std::max(longest_with_lent, run_with_lent);
   }
   report.pending += pending;
   if (pending > 0 && may_serve && longest_run >= request.size) what.pending_fits = true;
+  if (lent > 0 && may_serve && longest_with_lent >= request.size) what.leased_fits = true;
   const auto of_pool = std::find_if(report.pools.begin(), report.pools.end(),
                                     [&](const auto& pool) { return pool.id == segment.pool->id; });
   if (of_pool != report.pools.end()) {
@@ -141,6 +173,7 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
   else
     report.fragmented += free;
   if (pending > 0 && free + pending == segment.size) what.pending_releasable += segment.size;
+  if (lent > 0 && free + lent == segment.size) what.leased_releasable += segment.size;
 }
 
 // Step 8.

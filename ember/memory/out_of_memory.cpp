@@ -37,7 +37,7 @@ Callbacks& callbacks() {
 }
 constinit thread_local bool asking = false;
 
-constinit std::atomic<LeasedMemory> leased_by{nullptr};
+constinit std::atomic<LeasedBlocks> leased_by{nullptr};
 
 std::string id_text(const cuda::MemPoolId& id) {
   return "(" + std::to_string(id.first) + ", " + std::to_string(id.second) + ")";
@@ -156,8 +156,8 @@ void decide(OutOfMemory& what) {
                    report.pending + (report.could_not_wait ? report.cached : 0));
   if (report.fragmented >= needed)
     return verdict(OutOfMemoryVerdict::fragmented, report.fragmented);
-  if (const std::size_t bytes = leased_bytes(report); bytes >= needed)
-    return verdict(OutOfMemoryVerdict::leased, bytes);
+  if (what.leased_releasable >= needed || what.leased_fits)
+    return verdict(OutOfMemoryVerdict::leased, leased_bytes(report));
   if (report.segment <= report.free && report.missing > 0)
     return verdict(OutOfMemoryVerdict::over_limit, report.missing);
   const bool limited = report.limit && report.reserved + report.segment > *report.limit;
@@ -260,11 +260,15 @@ bool ask(const Callback& callback, const OutOfMemory& what) {
 
 // ---- What other processes have
 
-void set_leased_memory(LeasedMemory function) noexcept { leased_by = function; }
+void set_leased_blocks(LeasedBlocks function) noexcept { leased_by = function; }
 
-std::vector<OutOfMemoryReport::Leased> leased_memory(int device) {
-  const LeasedMemory function = leased_by;
-  return function != nullptr ? function(device) : std::vector<OutOfMemoryReport::Leased>();
+std::vector<LeasedBlock> leased_blocks(int device) {
+  const LeasedBlocks function = leased_by;
+  std::vector<LeasedBlock> blocks;
+  if (function != nullptr) blocks = function(device);
+  std::sort(blocks.begin(), blocks.end(),
+            [](const LeasedBlock& a, const LeasedBlock& b) { return a.address < b.address; });
+  return blocks;
 }
 
 }  // namespace ember::inline v0::memory

@@ -28,6 +28,9 @@ struct OutOfMemory {
   /// whether a block would fit.
   std::size_t pending_releasable = 0;
   bool pending_fits = false;
+  /// The same once processes have given back what only they use.
+  std::size_t leased_releasable = 0;
+  bool leased_fits = false;
 };
 
 /// What the figures come to: `missing`, `elsewhere`, `context` and the verdict.
@@ -51,9 +54,15 @@ std::vector<Callback> callbacks_to_ask();
 /// What the callback says.
 bool ask(const Callback& callback, const OutOfMemory& what);
 
-/// Says what of a device's memory is in use only because other processes have it. Set by who knows.
-using LeasedMemory = std::vector<cuda::OutOfMemoryReport::Leased> (*)(int device);
-void set_leased_memory(LeasedMemory function) noexcept;
-std::vector<cuda::OutOfMemoryReport::Leased> leased_memory(int device);
+/// A block that is in use only because another process has it.
+struct LeasedBlock {
+  std::uintptr_t address = 0;
+  std::int32_t process = 0;  ///< one of those that have it
+};
+/// Says which blocks of a device those are. Set by who knows; called without a lock.
+using LeasedBlocks = std::vector<LeasedBlock> (*)(int device);
+void set_leased_blocks(LeasedBlocks function) noexcept;
+/// In the order of addresses.
+std::vector<LeasedBlock> leased_blocks(int device);
 
 }  // namespace ember::inline v0::memory

@@ -60,7 +60,7 @@ struct OutOfMemoryReport {
   };
   std::vector<PoolBytes> pools;
 
-  /// In use only because a process has it that it was sent to.
+  /// In use only because a process has it that it was sent to; what several have counts for one.
   struct Leased {
     std::int32_t process = 0;
     std::size_t bytes = 0;

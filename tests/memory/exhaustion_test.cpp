@@ -100,22 +100,25 @@ TEST(Exhaustion, PendingOnAStreamThatCannotBeWaitedFor) {
 TEST(Exhaustion, LeasedToProcesses) {
   FakeDevice device(256 * kMiB);
   CachingAllocator allocator(0, device);
-  static void* leased = nullptr;
-  leased = allocator.allocate(200 * kMiB, nullptr).address;
-  memory::set_leased_memory([](int) -> std::vector<Report::Leased> {
-    if (leased == nullptr) return {};
-    return {{.process = 77, .bytes = 150 * kMiB}, {.process = 78, .bytes = 50 * kMiB}};
+  static void* leased[2];
+  leased[0] = allocator.allocate(150 * kMiB, nullptr).address;
+  leased[1] = allocator.allocate(50 * kMiB, nullptr).address;
+  memory::set_leased_blocks([](int) -> std::vector<memory::LeasedBlock> {
+    return {{reinterpret_cast<std::uintptr_t>(leased[1]), 78},
+            {reinterpret_cast<std::uintptr_t>(leased[0]), 77},
+            {12345, 79}};  // not of this device any more
   });
   std::string text;
   const auto report = failure(allocator, 100 * kMiB, nullptr, &text);
-  memory::set_leased_memory(nullptr);
+  memory::set_leased_blocks(nullptr);
   ASSERT_NE(report, nullptr);
   EXPECT_EQ(report->verdict, Verdict::leased);
   EXPECT_EQ(report->verdict_bytes, 200 * kMiB);
   EXPECT_NE(text.find("200.00 MiB are in use only by processes that they were sent to (77, 78)"),
             std::string::npos)
       << text;
-  EXPECT_TRUE(allocator.free(leased));
+  EXPECT_TRUE(allocator.free(leased[0]));
+  EXPECT_TRUE(allocator.free(leased[1]));
   EXPECT_NE(allocator.allocate(100 * kMiB, nullptr).address, nullptr);
 }
 

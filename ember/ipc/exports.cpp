@@ -1,5 +1,6 @@
 #include "ember/ipc/exports.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ember/ipc/event_cell.h"
@@ -239,8 +240,9 @@ std::vector<std::pair<const Storage*, Process>> Exports::kept_by_leases() const 
   for (const auto& [key, lease] : leases_) {
     const auto entry = entries_.find(lease.slot);
     if (entry == entries_.end() || !entry->second.storage.is_only()) continue;
-    if (entry->second.handles.empty())
-      by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
+    const bool on_its_way = std::any_of(entry->second.handles.begin(), entry->second.handles.end(),
+                                        [](const auto& handle) { return handle.second.left > 0; });
+    if (!on_its_way) by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
   }
   std::vector<std::pair<const Storage*, Process>> all;
   for (const auto& [slot, kept] : by_slot) all.push_back(kept);

@@ -7,6 +7,8 @@
 #include "ember/memory/device_vector.h"
 #include "ember/memory/host_registration.h"
 #include "ember/memory/memory.h"
+#include "ember/memory/out_of_memory_report.h"
+#include "ember/memory/pools.h"
 #include "ember/memory/resource.h"
 #include "ember/memory/snapshot_file.h"
 #include "ember/memory/summary.h"

@@ -2,13 +2,19 @@
 // named in the documents, so that the Python package can translate them one to one.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "ember/base/export.h"
 #include "ember/base/status.h"
 
 namespace ember::inline v0 {
+
+namespace cuda {
+struct OutOfMemoryReport;  // memory/out_of_memory_report.h
+}
 
 /// Base of everything ember throws (Python: RuntimeError).
 class EMBER_API Error : public std::runtime_error {
@@ -58,6 +64,14 @@ class EMBER_API DeferredCudaCallError : public Error {
 class EMBER_API OutOfMemoryError : public Error {
  public:
   using Error::Error;
+  OutOfMemoryError(const std::string& text, std::shared_ptr<const cuda::OutOfMemoryReport> report)
+      : Error(text), report_(std::move(report)) {}
+  /// The same as figures, with what would help. Null where it was not the caching allocator that
+  /// ran out.
+  const std::shared_ptr<const cuda::OutOfMemoryReport>& report() const noexcept { return report_; }
+
+ private:
+  std::shared_ptr<const cuda::OutOfMemoryReport> report_;
 };
 
 /// An error reported by a device or its driver (Python: torch.AcceleratorError).

@@ -67,6 +67,11 @@ class Ref {
     return adopt(object);
   }
 
+  /// Whether there is no other owner at this moment.
+  bool is_only() const noexcept {
+    return object_ != nullptr && object_->refs_.load(std::memory_order_acquire) == 1;
+  }
+
   /// Takes over an owner's count that try_acquire added.
   static Ref adopt(T* object) noexcept {
     Ref ref;

@@ -1,5 +1,6 @@
 #include "ember/ipc/exports.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ember/ipc/event_cell.h"
@@ -231,6 +232,20 @@ void Exports::drop_holder(const Process& holder, Gone& gone) {
 std::vector<Exports::Lease> Exports::leases() const {
   std::vector<Lease> all;
   for (const auto& [key, lease] : leases_) all.push_back({lease.record, key.first});
+  return all;
+}
+
+std::vector<std::pair<const Storage*, Process>> Exports::kept_by_leases() const {
+  std::map<std::uint64_t, std::pair<const Storage*, Process>> by_slot;
+  for (const auto& [key, lease] : leases_) {
+    const auto entry = entries_.find(lease.slot);
+    if (entry == entries_.end() || !entry->second.storage.is_only()) continue;
+    const bool on_its_way = std::any_of(entry->second.handles.begin(), entry->second.handles.end(),
+                                        [](const auto& handle) { return handle.second.left > 0; });
+    if (!on_its_way) by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
+  }
+  std::vector<std::pair<const Storage*, Process>> all;
+  for (const auto& [slot, kept] : by_slot) all.push_back(kept);
   return all;
 }
 

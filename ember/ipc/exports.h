@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ember/ipc/host_pool.h"
@@ -74,6 +75,8 @@ class Exports {
     Process holder;
   };
   std::vector<Lease> leases() const;
+  /// Storages that nobody owns but this, because a process has a lease, with one that has.
+  std::vector<std::pair<const Storage*, Process>> kept_by_leases() const;
   std::vector<Process> holders() const;
   bool has_holder(const Process& holder) const;
   /// Cells of events, in which a process that ended may have left work undone.

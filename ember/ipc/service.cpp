@@ -97,7 +97,18 @@ Service* Service::of_generation(std::uint64_t asked) noexcept {
   return asked == generation() ? current.load(std::memory_order_acquire) : nullptr;
 }
 
-Service::Service() : self_(this_process()) {}
+Service::Service() : self_(this_process()) { memory::set_leased_blocks(&leased_blocks); }
+
+// For who runs out of memory.
+std::vector<memory::LeasedBlock> Service::leased_blocks(int device) {
+  std::vector<memory::LeasedBlock> blocks;
+  Service& service = get();
+  const MutexLock lock(service.mutex);
+  for (const auto& [storage, process] : service.exports.kept_by_leases())
+    if (storage->device() == Device(Device::Type::cuda, device))
+      blocks.push_back({reinterpret_cast<std::uintptr_t>(storage->data()), process.id});
+  return blocks;
+}
 
 void Service::forget_in_child() noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   generation_now.fetch_add(1, std::memory_order_relaxed);

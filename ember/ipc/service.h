@@ -18,6 +18,7 @@
 #include "ember/ipc/imports.h"
 #include "ember/ipc/socket.h"
 #include "ember/ipc/words.h"
+#include "ember/memory/out_of_memory.h"
 
 namespace ember::inline v0::ipc {
 
@@ -67,6 +68,7 @@ class Service {
 
   /// For the child of a fork: closes what only the parent may use.
   static void forget_in_child() noexcept;
+  static std::vector<memory::LeasedBlock> leased_blocks(int device);
 
  private:
   struct Connection {

@@ -11,11 +11,17 @@
 #include "ember/memory/block.h"
 #include "ember/memory/free_list.h"
 #include "ember/memory/ledger.h"
+#include "ember/memory/pool_id.h"
 
 namespace ember::inline v0::memory {
 
 class BackEnd;
 struct Settings;
+
+/// How a pool serves: cuda::MemPoolOptions.
+struct PoolOptions {
+  bool use_on_oom = false, no_split = false;
+};
 
 /// Memory that only its own requests are served from. One is for all requests that name none;
 /// private ones are for callers that must know where their memory lies.
@@ -24,7 +30,9 @@ struct Pool {
     FreeList small, large;
   };
 
-  Pool(std::uint64_t id_, BackEnd& back_end_) : id(id_), back_end(back_end_) {}
+  using Options = PoolOptions;
+  Pool(const cuda::MemPoolId& id_, BackEnd& back_end_, const Options& options_ = {})
+      : id(id_), back_end(back_end_), options(options_) {}
   /// Those of one stream, made at first use.
   Lists& lists_of(void* stream) {
     if (last_ == nullptr || last_stream_ != stream) {
@@ -41,9 +49,15 @@ struct Pool {
     segments = 0;
   }
 
-  const std::uint64_t id;  ///< 0: of requests that name none
+  bool is_private() const noexcept { return id != cuda::MemPoolId(); }
+  /// What is asked of the device for a block of that size.
+  std::size_t segment_bytes(std::size_t size) const noexcept;
+
+  const cuda::MemPoolId id;  ///< (0, 0): of requests that name none
   BackEnd& back_end;
+  Options options;
   int users = 1;             ///< none: its memory goes back as soon as it is free
+  int holds = 0;             ///< allocations that are in progress
   std::size_t segments = 0;  ///< how many it has, also while one is being given back
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 
@@ -105,5 +119,9 @@ class BackEnd {
   /// All blocks are gone.
   virtual void forget() noexcept = 0;
 };
+
+inline std::size_t Pool::segment_bytes(std::size_t size) const noexcept {
+  return options.no_split ? size : back_end.segment_bytes(size);
+}
 
 }  // namespace ember::inline v0::memory

@@ -24,6 +24,7 @@ struct Segment {
   void* stream = nullptr;    ///< whose work may use it: native handle
   bool small = false;        ///< holds small blocks
   bool oversize = false;     ///< was too large to be split when it was made
+  bool sharable = true;      ///< its free blocks may wait in a shard: it is everybody's
   FreeList* list = nullptr;  ///< where its blocks go when they are free; null if they never wait
   Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
 };

@@ -83,7 +83,7 @@ Block* CachingBackEnd::take(Ledger& ledger, const Request& request) {
   if (block == nullptr) return nullptr;
   SplitChange change;
   remove_free(block, change);
-  if (splits(small, block->size, request.size))
+  if (splits(small, block->size, request.size) && !request.pool->options.no_split)
     add_free(split(ledger, block, request.size), change);
   ledger.stats.apply(small, change);
   // The shortcut counts neither what is oversize nor how old a free block is.

@@ -39,7 +39,8 @@ DeviceAllocator::DeviceAllocator(int device, SegmentSource& source, EventPool& e
       uses_(events, device),
       ledger_(device, caps_.counts),
       epoch_(source.epoch()),
-      default_pool_(0, *back_end_) {}
+      default_pool_({}, *back_end_),
+      uncached_pool_({}, direct_) {}
 
 DeviceAllocator::~DeviceAllocator() {
   const MutexLock lock(ledger_.mutex);
@@ -55,8 +56,12 @@ DeviceAllocator::~DeviceAllocator() {
 // The steps of chapter 8, by its numbers.
 BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) {
   if (bytes == 0) return {};
-  if (bytes >= kTooLarge) throw OutOfMemoryError(too_large_text(bytes));
-  if (pool == nullptr) pool = &default_pool_;
+  if (bytes >= kTooLarge) fail_too_large(device_, bytes);
+  if (pool == nullptr) {
+    if (any_route()) [[unlikely]]
+      return allocate_routed(bytes, stream);
+    pool = &default_pool_;
+  }
   const Request request{pool->back_end.block_bytes(bytes), bytes, stream, pool};
   const bool reset = passed();
   if (ledger_.shards.open() && !cuda::observed() && !reset) {
@@ -72,7 +77,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
       renew();
     if (const BlockUse use = take(request); use.block != nullptr) return use;  // 2
   }
-  // 3 (callbacks that free memory) has its place here.
+  // 3 (callbacks that free memory) is done after all else: see last_resort.
   collect_garbage();  // 4
   BlockUse use;
   Status status = grow(request, use);                                     // 5
@@ -80,7 +85,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
     status = grow(request, use);
   if (status.code() == Code::out_of_memory) {  // 7
     Status waiting = reclaim().waiting;
-    if (waiting.code() == Code::not_permitted) fail(request, waiting);
+    if (waiting.code() == Code::not_permitted) return last_resort(request, std::move(waiting));
     // What cannot be given back does not matter if there is enough all the same.
     check(waiting);
     {
@@ -94,7 +99,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
       if ((use = take(request)).block != nullptr) return use;
     }
   }
-  if (status.code() == Code::out_of_memory) fail(request, {});  // 8
+  if (status.code() == Code::out_of_memory) return last_resort(request, {});
   check(status);
   return use;
 }
@@ -102,14 +107,15 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
 BlockUse DeviceAllocator::take(const Request& request) {
   Shards& shards = ledger_.shards;
   Block* block = nullptr;
-  if (shards.open()) [[unlikely]] {
+  const bool in_shards = shards.open() && !request.pool->is_private();
+  if (in_shards) [[unlikely]] {
     if (shards.expired() || cuda::observed())
       close_shards();
     else
       block = shards.find(request, Shards::Where::mine);
   }
   if (block == nullptr) block = request.pool->back_end.take(ledger_, request);
-  if (block == nullptr && shards.open()) {
+  if (block == nullptr && in_shards && shards.open()) {
     block = shards.find(request, Shards::Where::any);
     if (block == nullptr) {
       close_shards();
@@ -255,6 +261,7 @@ void DeviceAllocator::renew() noexcept {
   ledger_.segments.clear();
   back_end_->forget();
   default_pool_.clear();
+  uncached_pool_.clear();
   for (const auto& pool : pools_) pool->clear();
   drop_unused_pools();
   ledger_.stats.clear_current();
@@ -263,9 +270,23 @@ void DeviceAllocator::renew() noexcept {
 
 // ---- Pools, limits, counters
 
-Pool* DeviceAllocator::make_pool() {
+Pool* DeviceAllocator::make_pool(const Pool::Options& options) {
+  return retain_pool({0, new_pool_number()}, options);
+}
+
+Pool* DeviceAllocator::find_pool(const cuda::MemPoolId& id) {
+  for (const auto& pool : pools_)
+    if (pool->id == id) return pool.get();
+  return nullptr;
+}
+
+Pool* DeviceAllocator::retain_pool(const cuda::MemPoolId& id, const Pool::Options& options) {
   const Lock lock(*this);
-  return pools_.emplace_back(std::make_unique<Pool>(next_pool_++, *back_end_)).get();
+  if (Pool* found = find_pool(id)) {
+    ++found->users;
+    return found;
+  }
+  return pools_.emplace_back(std::make_unique<Pool>(id, *back_end_, options)).get();
 }
 
 void DeviceAllocator::release_pool(Pool* pool) {
@@ -274,8 +295,24 @@ void DeviceAllocator::release_pool(Pool* pool) {
   drop_unused_pools();
 }
 
+bool DeviceAllocator::release_pool(const cuda::MemPoolId& id) {
+  const Lock lock(*this);
+  Pool* const pool = find_pool(id);
+  if (pool == nullptr || pool->users == 0) return false;
+  --pool->users;
+  drop_unused_pools();
+  return true;
+}
+
+int DeviceAllocator::users_of(const Pool& pool) {
+  const Lock lock(*this);
+  return pool.users;
+}
+
 void DeviceAllocator::drop_unused_pools() {
-  std::erase_if(pools_, [](const auto& pool) { return pool->users == 0 && pool->segments == 0; });
+  std::erase_if(pools_, [](const auto& pool) {
+    return pool->users == 0 && pool->holds == 0 && pool->segments == 0;
+  });
 }
 
 void DeviceAllocator::set_limit(std::size_t bytes) {
@@ -323,7 +360,7 @@ void DeviceAllocator::reset_peaks() {
   ledger_.stats.reset_peaks();
 }
 
-std::vector<SegmentView> DeviceAllocator::snapshot() {
+std::vector<SegmentView> DeviceAllocator::snapshot(const std::optional<cuda::MemPoolId>& pool) {
   const Lock lock(*this);
   renew();
   close_shards();
@@ -331,6 +368,7 @@ std::vector<SegmentView> DeviceAllocator::snapshot() {
   std::vector<SegmentView> views;
   views.reserve(ledger_.segments.size());
   for (const auto& [address, segment] : ledger_.segments) {
+    if (pool && segment.pool->id != *pool) continue;
     SegmentView view{address, segment.size, segment.small, segment.stream, segment.pool->id, {}};
     for (const Block* block = segment.first; block != nullptr; block = block->next)
       view.blocks.push_back({block->position(), block->size,

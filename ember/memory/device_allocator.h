@@ -4,15 +4,20 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/back_end.h"
+#include "ember/memory/direct.h"
 #include "ember/memory/events.h"
 #include "ember/memory/ledger.h"
 #include "ember/memory/out_of_memory.h"
+#include "ember/memory/routing.h"
 #include "ember/memory/segment_source.h"
 #include "ember/memory/settings.h"
 #include "ember/memory/stream_uses.h"
@@ -31,7 +36,7 @@ struct SegmentView {
   std::size_t size = 0;
   bool small = false;
   void* stream = nullptr;
-  std::uint64_t pool = 0;
+  cuda::MemPoolId pool;
   std::vector<BlockView> blocks;  // in the order of addresses
 };
 
@@ -56,10 +61,11 @@ class DeviceAllocator {
   DeviceAllocator(const DeviceAllocator&) = delete;
   DeviceAllocator& operator=(const DeviceAllocator&) = delete;
 
-  /// A block of at least `bytes` for work on `stream`; none for zero bytes. Without a pool,
-  /// everybody's. May block while the device is asked for memory, and for work that uses freed
-  /// memory when there is none left. Throws OutOfMemoryError, also where it would have to wait and
-  /// must not; and AcceleratorError when the device reports anything else.
+  /// A block of at least `bytes` for work on `stream`; none for zero bytes. Without a pool, from
+  /// the one that route() has for the thread or the stream, else everybody's. May block while the
+  /// device is asked for memory, and for work that uses freed memory when there is none left.
+  /// Throws OutOfMemoryError, also where it would have to wait and must not; and AcceleratorError
+  /// when the device reports anything else.
   BlockUse allocate(std::size_t bytes, void* stream, Pool* pool = nullptr);
 
   /// Frees the block in use that begins at `address`; false if there is none. Never fails
@@ -79,12 +85,31 @@ class DeviceAllocator {
   /// first error; everything that could be given back has been. not_permitted, without a wait, from
   /// a thread for which the source must not wait.
   Status empty_cache();
+  /// The same for the segments of one pool only; nothing if there is none.
+  Status empty_cache(const cuda::MemPoolId& pool);
 
   /// A pool of its own. It, its blocks in use and its free memory stay until release_pool().
-  Pool* make_pool();
+  Pool* make_pool(const Pool::Options& options = {});
+  /// The pool of that id, which is made if there is none. It stays until a release_pool() for each
+  /// of these.
+  Pool* retain_pool(const cuda::MemPoolId& id, const Pool::Options& options);
   /// What is free in the pool goes back with the next empty_cache(), what is in use after it. The
   /// pool must not be named again.
   void release_pool(Pool* pool);
+  /// The same by its id; false if nobody needs such a pool.
+  bool release_pool(const cuda::MemPoolId& id);
+  int users_of(const Pool& pool);
+
+  /// From now on, requests of the calling thread that name no pool are served from `pool`, which
+  /// must be needed until end_route(number). The last route of a thread counts.
+  std::uint64_t route(Pool* pool);
+  /// The same for requests of all threads for streams that `filter` accepts, after those of the
+  /// thread. It is called under a lock that is taken before the ledger's. 0 if there is such a
+  /// route to the pool already.
+  std::uint64_t route(Pool* pool, std::function<bool(const void*)> filter);
+  void end_route(std::uint64_t number) noexcept;
+  /// Ends the route with a filter to that pool; false if there is none.
+  bool end_route(const cuda::MemPoolId& id) noexcept;
 
   /// Most that the allocator may hold, in bytes; kNoLimit for no limit.
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
@@ -110,11 +135,25 @@ class DeviceAllocator {
   /// All counters, of one moment.
   cuda::MemoryCounters counters();
   void reset_peaks();
-  /// All segments in the order of addresses.
-  std::vector<SegmentView> snapshot();
+  /// All segments in the order of addresses; or those of one pool.
+  std::vector<SegmentView> snapshot(const std::optional<cuda::MemPoolId>& pool = {});
 
  private:
   class Lock;
+  struct Route {
+    std::uint64_t number = 0;
+    Pool* pool = nullptr;
+    std::thread::id thread;  // of a route without a filter
+    std::function<bool(const void*)> filter;
+  };
+
+  // routing.cpp
+  BlockUse allocate_routed(std::size_t bytes, void* stream);
+  Pool* hold_routed(const void* stream);
+  void let_go(Pool* pool) noexcept;
+  std::uint64_t enter_route(Route route);
+  template <class Which>
+  bool leave_route(const Which& which) noexcept;
 
   // device_allocator.cpp
   BlockUse take(const Request& request) EMBER_REQUIRES(ledger_.mutex);
@@ -127,6 +166,7 @@ class DeviceAllocator {
   bool passed() const noexcept { return source_.epoch() != epoch(); }
   void renew() noexcept EMBER_REQUIRES(ledger_.mutex);
   std::int64_t level(std::int64_t (Stats::*read)() const noexcept);
+  Pool* find_pool(const cuda::MemPoolId& id) EMBER_REQUIRES(ledger_.mutex);
   void drop_unused_pools() EMBER_REQUIRES(ledger_.mutex);
 
   // growth.cpp: memory from the device and back.
@@ -138,9 +178,20 @@ class DeviceAllocator {
   bool release_oversize(const Request& request);
   template <class Choose>
   bool give_back_chosen(const Choose& choose);
-  Reclaimed reclaim();
+  Reclaimed reclaim(const cuda::MemPoolId* only = nullptr);
   void give_back_pending() noexcept;
   Status give_back(Block* whole) noexcept;
+
+  // exhaustion.cpp: what is left when the device has no more.
+  BlockUse last_resort(const Request& request, Status waiting);
+  BlockUse borrow(const Request& request);
+  BlockUse try_again(const Request& request, Status& waiting);
+  OutOfMemory describe(const Request& request, bool could_not_wait);
+  void describe_segments(const Request& request, const std::vector<LeasedBlock>& leased,
+                         OutOfMemory& what) EMBER_REQUIRES(ledger_.mutex);
+  void describe_segment(const Segment& segment, const Request& request,
+                        const std::vector<LeasedBlock>& leased, OutOfMemory& what)
+      EMBER_REQUIRES(ledger_.mutex);
   [[noreturn]] void fail(const Request& request, const Status& waiting);
 
   const int device_;
@@ -153,8 +204,11 @@ class DeviceAllocator {
   std::atomic<std::uint32_t> epoch_;  // that the ledger is of; written under its lock
 
   Pool default_pool_ EMBER_GUARDED_BY(ledger_.mutex);
+  DirectBackEnd direct_;
+  Pool uncached_pool_ EMBER_GUARDED_BY(ledger_.mutex);  // while caching is disabled
   std::vector<std::unique_ptr<Pool>> pools_ EMBER_GUARDED_BY(ledger_.mutex);  // the others
-  std::uint64_t next_pool_ EMBER_GUARDED_BY(ledger_.mutex) = 1;
+  Mutex routing_;                                         // before the ledger's lock
+  std::vector<Route> routes_ EMBER_GUARDED_BY(routing_);  // the last one counts
   std::size_t limit_ EMBER_GUARDED_BY(ledger_.mutex) = kNoLimit;
   std::size_t growing_ EMBER_GUARDED_BY(ledger_.mutex) = 0;  // asked of the source at this moment
   std::atomic<double> fraction_{1};

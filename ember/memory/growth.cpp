@@ -1,6 +1,4 @@
-// The allocator and the device: growing, giving back, and failing.
-#include <unistd.h>
-
+// The allocator and the device: growing, and giving back.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +12,7 @@ using Kind = AllocEvent::Kind;
 
 // Gets a segment for the request from the device, and hands out its beginning.
 Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
-  const std::size_t bytes = request.pool->back_end.segment_bytes(request.size);
+  const std::size_t bytes = request.pool->segment_bytes(request.size);
   std::uint32_t epoch = 0;
   {
     const MutexLock lock(ledger_.mutex);
@@ -40,6 +38,7 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   segment.stream = request.stream;
   segment.small = is_small(request.size);
   segment.oversize = request.pool->back_end.oversize(bytes);
+  segment.sharable = !request.pool->is_private() && caps_.keeps && request.pool != &uncached_pool_;
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   request.pool->back_end.fit(ledger_, block, request);
@@ -99,9 +98,16 @@ Status DeviceAllocator::empty_cache() {
   return reclaimed.waiting.ok() ? std::move(reclaimed.releasing) : std::move(reclaimed.waiting);
 }
 
-// Step 7: waits for all recorded streams, then gives back every free segment that is whole. One
-// thread at a time, so that a second one that is short of memory finds what the first gave back.
-DeviceAllocator::Reclaimed DeviceAllocator::reclaim() {
+Status DeviceAllocator::empty_cache(const cuda::MemPoolId& pool) {
+  const Tell tell;
+  Reclaimed reclaimed = reclaim(&pool);
+  return reclaimed.waiting.ok() ? std::move(reclaimed.releasing) : std::move(reclaimed.waiting);
+}
+
+// Step 7: waits for all recorded streams, then gives back every free segment that is whole, also
+// those of pools that nobody needs; or those of one pool only. One thread at a time, so that a
+// second one that is short of memory finds what the first gave back.
+DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only) {
   Reclaimed result;
   if (!source_.may_wait()) {
     result.waiting = Status(Code::not_permitted,
@@ -118,9 +124,11 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim() {
     renew();
     close_shards();
     ledger_.emit({.kind = Kind::synchronized_all});
-    default_pool_.back_end.trim(ledger_, default_pool_, whole);
+    if (only == nullptr || *only == default_pool_.id)
+      default_pool_.back_end.trim(ledger_, default_pool_, whole);
     for (const auto& pool : pools_)
-      if (pool->users == 0) pool->back_end.trim(ledger_, *pool, whole);
+      if (only == nullptr ? pool->users == 0 : pool->id == *only)
+        pool->back_end.trim(ledger_, *pool, whole);
     std::sort(whole.begin(), whole.end(),
               [](const Block* a, const Block* b) { return a->position() < b->position(); });
     whole.insert(whole.end(), pending_.begin(), pending_.end());
@@ -181,42 +189,6 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
     any_pending_.store(true, std::memory_order_relaxed);
   }
   return status;
-}
-
-// Step 8.
-void DeviceAllocator::fail(const Request& request, const Status& waiting) {
-  OutOfMemory what;
-  what.device = device_;
-  what.segment = request.pool->back_end.segment_bytes(request.size);
-  what.requested = request.requested;
-  (void)source_.memory_info(what.info);  // zeros say that not even this could be found out
-  what.self = static_cast<std::uint32_t>(getpid());
-  (void)source_.processes(what.processes);
-  what.could_not_wait = !waiting.ok();
-  {
-    const MutexLock lock(ledger_.mutex);
-    ledger_.shards.settle(ledger_.stats);
-    back_end_->settle(ledger_);
-    if (caps_.counts && limit_ != kNoLimit) what.limit = limit_;
-    Pool::Lists& lists = request.pool->lists_of(request.stream);
-    const FreeList& list = is_small(request.size) ? lists.small : lists.large;
-    if (const Block* block = list.largest()) what.largest_cached = block->size;
-    for (const auto& [stream, of_stream] : request.pool->streams)
-      if (const std::size_t bytes = of_stream->small.bytes() + of_stream->large.bytes(); bytes > 0)
-        what.cached.push_back({stream, bytes});
-    const cuda::MemoryCounters now = ledger_.stats.counters();
-    what.allocated = now.allocated_bytes.all.current;
-    what.reserved = now.reserved_bytes.all.current;
-    what.waiting_blocks = now.active.all.current - now.allocation.all.current;
-    what.waiting_bytes = now.active_bytes.all.current - now.allocated_bytes.all.current;
-    ledger_.emit({.kind = Kind::out_of_memory,
-                  .small = is_small(request.size),
-                  .stream = request.stream,
-                  .bytes = what.segment,
-                  .requested = request.requested});
-  }
-  tell_out_of_memory(what);
-  throw OutOfMemoryError(out_of_memory_text(what));
 }
 
 }  // namespace ember::inline v0::memory

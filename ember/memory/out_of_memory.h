@@ -1,49 +1,68 @@
-// The text of OutOfMemoryError.
+// Running out of memory: what is known of it, what is made of that, and who is told or asked.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "ember/driver/handles.h"
 #include "ember/driver/telemetry.h"
+#include "ember/memory/out_of_memory_report.h"
 
 namespace ember::inline v0::memory {
 
-/// What held the memory when an allocation failed. Sizes are bytes.
+/// What held the memory when an allocation failed: the report, and what only the text says.
 struct OutOfMemory {
-  int device = 0;
-  std::size_t segment = 0;    ///< what was asked of the device
-  std::size_t requested = 0;  ///< what the user asked for
-  driver::MemoryInfo info;
+  cuda::OutOfMemoryReport report;
   std::uint32_t self = 0;                     ///< this process
   std::vector<driver::GpuProcess> processes;  ///< who holds memory of the device, if known
-  std::optional<std::size_t> limit;           ///< of this process, if a fraction was set
-  std::int64_t allocated = 0;
-  std::int64_t reserved = 0;
 
-  // Beyond the documents' text:
   struct Cached {
-    void* stream = nullptr;
+    const void* stream = nullptr;
     std::size_t bytes = 0;
   };
-  std::vector<Cached> cached;       ///< free bytes per stream, only the streams that have some
-  std::size_t largest_cached = 0;   ///< largest free block of the request's own stream and pool
-  std::int64_t waiting_blocks = 0;  ///< freed, but still used by other streams
-  std::int64_t waiting_bytes = 0;
-  bool could_not_wait = false;  ///< cached memory was not given back: the thread must not wait
+  std::vector<Cached> cached;       ///< free bytes of the pool per stream, where there are some
+  std::int64_t pending_blocks = 0;  ///< freed, but still used by other streams
+  /// Once what is pending was waited for: the bytes of segments that could be given back, and
+  /// whether a block would fit.
+  std::size_t pending_releasable = 0;
+  bool pending_fits = false;
+  /// The same once processes have given back what only they use.
+  std::size_t leased_releasable = 0;
+  bool leased_fits = false;
 };
+
+/// What the figures come to: `missing`, `elsewhere`, `context` and the verdict.
+void judge(OutOfMemory& what);
 
 /// Calls the observers of cuda::attach_out_of_memory_observer. Hold no lock.
 void tell_out_of_memory(const OutOfMemory& what);
 
-/// One line: the documents' text (chapter 12) but for its advice, then what held the memory.
+/// One line: the documents' text (chapter 12) but for its advice, then what held the memory and
+/// what would help.
 std::string out_of_memory_text(const OutOfMemory& what);
 
-/// The text for requests of 2^60 bytes and more; a value with the highest bit set is named as the
-/// negative number too that it may have been.
-std::string too_large_text(std::size_t bytes);
+/// For requests of 2^60 bytes and more: throws OutOfMemoryError. A value with the highest bit set
+/// is named as the negative number too that it may have been.
+[[noreturn]] void fail_too_large(int device, std::size_t bytes);
+
+/// The callbacks, in the order in which they are to be asked. None on a thread that a callback is
+/// running on.
+using Callback = std::shared_ptr<const cuda::OutOfMemoryCallback>;
+std::vector<Callback> callbacks_to_ask();
+/// What the callback says.
+bool ask(const Callback& callback, const OutOfMemory& what);
+
+/// A block that is in use only because another process has it.
+struct LeasedBlock {
+  std::uintptr_t address = 0;
+  std::int32_t process = 0;  ///< one of those that have it
+};
+/// Says which blocks of a device those are. Set by who knows; called without a lock.
+using LeasedBlocks = std::vector<LeasedBlock> (*)(int device);
+void set_leased_blocks(LeasedBlocks function) noexcept;
+/// In the order of addresses.
+std::vector<LeasedBlock> leased_blocks(int device);
 
 }  // namespace ember::inline v0::memory

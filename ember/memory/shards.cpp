@@ -74,7 +74,7 @@ bool Shards::put(Block* block) noexcept {
   const MutexLock lock(shard.mutex);
   if (!count_operation(shard)) return false;
   const Segment* segment = block->segment;
-  if (segment == nullptr || block->streams_noted()) return false;
+  if (segment == nullptr || !segment->sharable || block->streams_noted()) return false;
   if (shard.blocks >= kMostBlocks || shard.bytes + block->size > kMostBytes) return false;
   Stack* stack = shard.find({block->size, 0, segment->stream, segment->pool}, /*make=*/true);
   if (stack == nullptr) return false;

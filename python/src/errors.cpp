@@ -25,6 +25,15 @@ void raise_accelerator_error(const AcceleratorError& error) {
     PyErr_SetObject(accelerator_error, made.ptr());
 }
 
+/// With `report`; None where it was not the caching allocator that ran out.
+void raise_out_of_memory(const OutOfMemoryError& error) {
+  const nb::object made = nb::steal(PyObject_CallFunction(out_of_memory, "s", error.what()));
+  if (!made.is_valid()) return;
+  const nb::object report = error.report() != nullptr ? nb::cast(*error.report()) : nb::none();
+  if (PyObject_SetAttrString(made.ptr(), "report", report.ptr()) == 0)
+    PyErr_SetObject(out_of_memory, made.ptr());
+}
+
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     if (raise_interruption()) return;  // whatever became of the call that waited
@@ -32,7 +41,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const AcceleratorError& error) {
     raise_accelerator_error(error);
   } catch (const OutOfMemoryError& error) {
-    PyErr_SetString(out_of_memory, error.what());
+    raise_out_of_memory(error);
   } catch (const DeferredCudaCallError& error) {
     PyErr_SetString(deferred_call_error, error.what());
   } catch (const ValueError& error) {
@@ -56,7 +65,9 @@ void translate(const std::exception_ptr& thrown, void*) {
 
 void bind_errors(nb::module_& m) {
   out_of_memory = new_exception(m, "OutOfMemoryError", PyExc_RuntimeError,
-                                "No memory is left on a device; the text says what holds it.");
+                                "No memory is left on a device; the text says what holds it, and "
+                                "`report` the same as figures.");
+  nb::handle(out_of_memory).attr("report") = nb::none();
   accelerator_error =
       new_exception(m, "AcceleratorError", PyExc_RuntimeError,
                     "An error that a device reported; error_code is CUDA's number of it.");

@@ -240,9 +240,6 @@ void bind_memory(nb::module_& m) {
               "bool = False) -> str"),
       "What memory_stats counts, as a table for people.");
   m.def(
-      "empty_cache", [] { unlocked([] { cuda::empty_cache(); }); },
-      "Gives cached memory that is not in use back to the devices.");
-  m.def(
       "set_per_process_memory_fraction",
       [](nb::handle fraction, const DeviceLike& device) {
         const double checked = checked_fraction(fraction);

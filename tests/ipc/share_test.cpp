@@ -6,6 +6,7 @@
 #include "ember/base/error.h"
 #include "ember/ipc/process.h"
 #include "ember/memory/memory.h"
+#include "ember/memory/out_of_memory_report.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/runtime/runtime.h"
@@ -49,6 +50,45 @@ TEST_P(Share, ArrivesAndIsTheSameMemory) {
   EXPECT_EQ(peer.ask("drop x"), "ok");
   mine = {};
   EXPECT_EQ(await_counts(before), "");
+}
+
+// What only the other process uses is named by who runs out of memory, and is enough once it is
+// given back.
+TEST(ShareMemory, WhatIsLeasedIsNamedWhereMemoryRunsOut) {
+  Peer peer;
+  const Counts before = Counts::warm();
+  cuda::empty_cache();
+  const std::size_t held = cuda::memory_reserved(0);
+  const auto total = static_cast<double>(cuda::get_device_properties(0).total_memory);
+  const std::size_t size = std::size_t{40} << 20;
+  cuda::set_per_process_memory_fraction((static_cast<double>(held + size + size / 2) + 0.5) / total,
+                                        0);
+  const auto failure = [size] {
+    try {
+      (void)cuda::allocate(size, cuda::default_stream(0));
+    } catch (const OutOfMemoryError& error) {
+      return error.report();
+    }
+    return std::shared_ptr<const cuda::OutOfMemoryReport>();
+  };
+  Ref<Storage> mine = test::make_memory(Device("cuda:0"), size, 1);
+  ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  auto report = failure();
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->verdict, cuda::OutOfMemoryVerdict::over_limit) << "this process uses it, too";
+  EXPECT_TRUE(report->leased.empty());
+  mine = {};
+  report = failure();
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->verdict, cuda::OutOfMemoryVerdict::leased);
+  EXPECT_EQ(report->verdict_bytes, size);
+  ASSERT_EQ(report->leased.size(), 1U);
+  EXPECT_EQ(report->leased[0].process, peer.process());
+  EXPECT_EQ(report->leased[0].bytes, size);
+  EXPECT_EQ(peer.ask("drop x"), "ok");
+  EXPECT_EQ(await_counts(before), "");
+  EXPECT_EQ(failure(), nullptr) << "the same call succeeds";
+  cuda::set_per_process_memory_fraction(1, 0);
 }
 
 TEST_P(Share, StaysUntilTheLeaseIsGivenBack) {

@@ -350,7 +350,7 @@ TEST(PoolOfItsOwn, StaysWhileItsSegmentIsGivenBack) {
   BusyDevice device(64 * kMiB, kDevice);
   CachingAllocator allocator(kDevice, device);
   memory::Pool* const pool = allocator.make_pool();
-  const std::uint64_t id = pool->id;
+  const cuda::MemPoolId id = pool->id;
   void* const address = allocator.allocate(kKiB, nullptr, pool).address;
   EXPECT_TRUE(allocator.free(address));
   allocator.release_pool(pool);

@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/memory/pools.h"
 #include "tests/memory/fake_source.h"
 #include "tests/memory/reference_model.h"
 
@@ -34,8 +38,10 @@ class Pair {
       free_one();
     else if (dice < 950)
       record();
-    else if (dice < 992)
+    else if (dice < 980)
       complete(random_() % kStreams);
+    else if (dice < 992)
+      change_pools();
     else if (dice < 995)
       change_limit();
     else if (dice < 997)
@@ -47,6 +53,9 @@ class Pair {
   /// Everything freed, everything given back: nothing is left.
   void finish() {
     while (!live_.empty()) free_one();
+    for (auto& [thread, scopes] : scopes_)
+      while (!scopes.empty()) leave(scopes);
+    for (std::size_t pool = 0; pool < pools_.size(); ++pool) release_pool(pool);
     change_limit();
     empty();
     compare();
@@ -78,7 +87,13 @@ class Pair {
 
   void allocate() { allocate(random_size(), random_() % kStreams); }
   void allocate(std::size_t bytes, std::uintptr_t stream) {
-    const auto expected = model_.allocate(bytes, stream * 64);
+    const auto& scopes = scopes_[std::this_thread::get_id()];
+    std::optional<cuda::CachingAllocatorDisabled> disabled;
+    if (random_() % 32 == 0) disabled.emplace();
+    const std::size_t pool = disabled         ? ReferenceModel::kUncached
+                             : scopes.empty() ? ReferenceModel::kEverybodys
+                                              : model_number(scopes.back().pool);
+    const auto expected = model_.allocate(bytes, stream * 64, pool);
     try {
       const memory::Block* block = allocator_.allocate(bytes, stream_handle(stream).native).block;
       ASSERT_TRUE(expected.has_value()) << "the model is out of memory for " << bytes;
@@ -133,6 +148,60 @@ class Pair {
     device_.complete(stream_handle(stream));
   }
 
+  // ---- Pools: their own list of what the model numbers from 2 on
+
+  struct PoolPair {
+    memory::Pool* made = nullptr;  // null once it was released
+    cuda::MemPoolId id;
+  };
+  /// What a thread is in: the last one counts.
+  struct Scope {
+    std::size_t pool = 0;
+    std::uint64_t route = 0;
+  };
+  static std::size_t model_number(std::size_t pool) { return pool + 2; }
+
+  void change_pools() {
+    auto& scopes = scopes_[std::this_thread::get_id()];
+    const std::size_t any = pools_.empty() ? 0 : random_() % pools_.size();
+    switch (random_() % 8) {
+      case 0: return make_pool();
+      case 1:
+        if (!pools_.empty() && random_() % 4 == 0) release_pool(any);
+        return;
+      case 2: return empty_pool(any);
+      case 3:
+      case 4:
+        if (!scopes.empty()) leave(scopes);
+        return;
+      default:
+        if (pools_.empty() || pools_[any].made == nullptr || scopes.size() > 3) return make_pool();
+        scopes.push_back({any, allocator_.route(pools_[any].made)});
+    }
+  }
+  void make_pool() {
+    if (pools_.size() > 30) return;
+    const memory::Pool::Options options{random_() % 4 == 0, random_() % 4 == 0};
+    memory::Pool* const made = allocator_.make_pool(options);
+    pools_.push_back({made, made->id});
+    model_.pools.push_back({options.use_on_oom, options.no_split});
+  }
+  /// What is in use stays, and so does what a scope leads to.
+  void release_pool(std::size_t pool) {
+    if (pools_[pool].made == nullptr) return;
+    allocator_.release_pool(std::exchange(pools_[pool].made, nullptr));
+    model_.pools[model_number(pool)].users = 0;
+  }
+  void empty_pool(std::size_t pool) {
+    if (pools_.empty()) return;
+    model_.give_back(model_number(pool));
+    ASSERT_TRUE(allocator_.empty_cache(pools_[pool].id).ok());
+  }
+  void leave(std::vector<Scope>& scopes) {
+    allocator_.end_route(scopes.back().route);
+    scopes.pop_back();
+  }
+
   void change_limit() {
     if (model_.limit) {
       model_.limit.reset();
@@ -173,6 +242,8 @@ class Pair {
     auto expected = model_.blocks.begin();
     for (const auto& segment : segments) {
       ASSERT_EQ(segment.size, model_.segments.at(segment.address));
+      const std::size_t pool = model_.blocks.at(segment.address).pool;
+      ASSERT_EQ(segment.pool, pool < 2 ? cuda::MemPoolId() : pools_[pool - 2].id);
       std::uintptr_t next = segment.address;  // blocks tile their segments
       for (const auto& block : segment.blocks) {
         ASSERT_EQ(block.address, next);
@@ -198,6 +269,8 @@ class Pair {
   ReferenceModel model_;
   std::mt19937_64 random_;
   std::vector<std::uintptr_t> live_;
+  std::vector<PoolPair> pools_;
+  std::map<std::thread::id, std::vector<Scope>> scopes_;
   bool only_small_ = false;
   int ooms_ = 0;
 };

@@ -1,4 +1,5 @@
 // Running out of device memory, and what is possible afterwards.
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ class OutOfMemory : public testing::Test {
   const Stream stream_{0};
 };
 
-/// What the observers of the next test were told. They stay attached.
+/// What the observers of the next test were told. They stay attached, also while threads of other
+/// tests run out.
+std::mutex telling;
 std::vector<std::string> told;
 bool throws = false;
 
@@ -45,6 +48,7 @@ TEST_F(OutOfMemory, ObserversAreToldFirst) {
   for (const char* name : {"first", "second"})
     attach_out_of_memory_observer(
         [name](int device, std::size_t requested, std::size_t total, std::size_t free) {
+          const std::lock_guard lock(telling);
           told.push_back(std::string(name) + " " + std::to_string(device) + " " +
                          std::to_string(requested));
           EXPECT_EQ(total, get_device_properties(0).total_memory);

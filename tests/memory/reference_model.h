@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ember/memory/counters.h"
@@ -22,6 +23,7 @@ class ReferenceModel {
     std::size_t size = 0, requested = 0, segment = 0;  // segment: its start
     bool small = false;
     std::uintptr_t stream = 0;
+    std::size_t pool = 0;
     State state = State::free;
     std::set<std::uintptr_t> used_on;
     int events = 0;
@@ -29,21 +31,33 @@ class ReferenceModel {
   std::map<std::uintptr_t, Block> blocks;          // by address
   std::map<std::uintptr_t, std::size_t> segments;  // sizes, by address
   std::optional<std::size_t> limit;
+  struct Pool {
+    bool lends = false, whole = false;  // use_on_oom, no_split
+    int users = 1;
+    bool keeps = true;  // false: without the cache
+  };
+  /// 0: everybody's. 1: of allocations without the cache.
+  std::vector<Pool> pools{{}, {false, true, 0, false}};
+  static constexpr std::size_t kEverybodys = 0, kUncached = 1;
 
   explicit ReferenceModel(std::size_t capacity) : device_(capacity) {}
 
   /// The address, or nothing: out of memory.
-  std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uintptr_t stream) {
-    const std::size_t size = (bytes + 511) / 512 * 512;
-    poll();                                                    // 1
-    auto address = from_free(size, bytes, stream);             // 2
-    if (!address) address = from_device(size, bytes, stream);  // 5
-    if (!address) {                                            // 7
+  std::optional<std::uintptr_t> allocate(std::size_t bytes, std::uintptr_t stream,
+                                         std::size_t pool = kEverybodys) {
+    const std::size_t size = pools[pool].keeps ? (bytes + 511) / 512 * 512 : bytes;
+    poll();                                                          // 1
+    auto address = from_free(size, bytes, stream, pool);             // 2
+    if (!address) address = from_device(size, bytes, stream, pool);  // 5
+    if (!address) {                                                  // 7
       give_back();
       ++counters.num_alloc_retries;
-      address = from_device(size, bytes, stream);
-      if (!address) address = from_free(size, bytes, stream);  // ours: better than failing
-      if (!address) ++counters.num_ooms;                       // 8
+      address = from_device(size, bytes, stream, pool);
+      if (!address) address = from_free(size, bytes, stream, pool);  // ours: better than failing
+      for (std::size_t lender = 0; pools[pool].keeps && lender < pools.size(); ++lender)
+        if (!address && pools[lender].lends && lender != pool)
+          address = from_free(size, bytes, stream, lender);
+      if (!address) ++counters.num_ooms;  // 8
     }
     return address;
   }
@@ -67,24 +81,22 @@ class ReferenceModel {
   }
   void complete(std::uintptr_t stream) { done_[stream] = recorded_[stream]; }
 
-  void give_back() {
+  /// Everybody's and that of pools that nobody needs; or one pool's.
+  void give_back(std::optional<std::size_t> only = {}) {
     for (auto& [stream, number] : recorded_) done_[stream] = number;
     poll();
     ++counters.num_sync_all_streams;
     for (auto it = segments.begin(); it != segments.end();) {
       const auto& [address, size] = *it;
       const Block& block = blocks.at(address);
-      if (block.state != State::free || block.size != size) {
+      const bool meant =
+          only ? block.pool == *only : block.pool == kEverybodys || pools[block.pool].users == 0;
+      if (block.state != State::free || block.size != size || !meant) {
         ++it;
         continue;
       }
-      add(counters.segment, block.small, -1);
-      add(counters.reserved_bytes, block.small, -static_cast<std::int64_t>(size));
-      ++counters.num_device_free;
-      free_[{block.small, block.stream}].erase({size, address});
-      (void)device_.give_back(reinterpret_cast<void*>(address));
-      blocks.erase(address);
-      it = segments.erase(it);
+      free_[key_of(block)].erase({size, address});
+      it = drop_segment(it);
     }
   }
 
@@ -110,6 +122,21 @@ class ReferenceModel {
   cuda::MemoryCounters counters;
 
  private:
+  using Segments = std::map<std::uintptr_t, std::size_t>;
+  Segments::iterator drop_segment(Segments::iterator it) {
+    const auto& [address, size] = *it;
+    const Block& block = blocks.at(address);
+    add(counters.segment, block.small, -1);
+    add(counters.reserved_bytes, block.small, -static_cast<std::int64_t>(size));
+    ++counters.num_device_free;
+    (void)device_.give_back(reinterpret_cast<void*>(address));
+    blocks.erase(address);
+    return segments.erase(it);
+  }
+
+  using Key = std::tuple<std::size_t, bool, std::uintptr_t>;
+  static Key key_of(const Block& block) { return {block.pool, block.small, block.stream}; }
+
   static void add(cuda::PoolCounters& group, bool small, std::int64_t change) {
     for (auto* counter : {&group.all, small ? &group.small_pool : &group.large_pool}) {
       counter->current += change;
@@ -119,9 +146,9 @@ class ReferenceModel {
   }
 
   std::optional<std::uintptr_t> from_free(std::size_t size, std::size_t bytes,
-                                          std::uintptr_t stream) {
+                                          std::uintptr_t stream, std::size_t pool) {
     const bool small = size <= 1048576;
-    const std::pair key(small, stream);
+    const Key key(pool, small, stream);
     const auto best = free_[key].lower_bound({size, 0});  // smallest, then lowest address
     if (best == free_[key].end()) return std::nullopt;
     const std::uintptr_t address = best->second;
@@ -130,9 +157,10 @@ class ReferenceModel {
   }
 
   std::optional<std::uintptr_t> from_device(std::size_t size, std::size_t bytes,
-                                            std::uintptr_t stream) {
+                                            std::uintptr_t stream, std::size_t pool) {
     const bool small = size <= 1048576;
-    const std::size_t segment = small             ? 2097152
+    const std::size_t segment = pools[pool].whole ? size
+                                : small           ? 2097152
                                 : size < 10485760 ? 20971520
                                                   : (size + 2097151) / 2097152 * 2097152;
     const auto reserved = static_cast<std::size_t>(counters.reserved_bytes.all.current);
@@ -141,8 +169,8 @@ class ReferenceModel {
     if (!device_.obtain(segment, pointer).ok()) return std::nullopt;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     segments[address] = segment;
-    blocks[address] = {segment, 0, address, small, stream, State::free, {}, 0};
-    free_[{small, stream}].insert({segment, address});
+    blocks[address] = {segment, 0, address, small, stream, pool, State::free, {}, 0};
+    free_[{pool, small, stream}].insert({segment, address});
     add(counters.segment, small, 1);
     add(counters.reserved_bytes, small, static_cast<std::int64_t>(segment));
     ++counters.num_device_alloc;
@@ -152,14 +180,14 @@ class ReferenceModel {
 
   void take(std::uintptr_t address, std::size_t size, std::size_t bytes) {
     Block& block = blocks.at(address);
-    free_[{block.small, block.stream}].erase({block.size, address});
+    free_[key_of(block)].erase({block.size, address});
     const std::size_t rest = block.size - size;
-    if (block.small ? rest >= 512 : rest > 1048576) {
+    if (!pools[block.pool].whole && (block.small ? rest >= 512 : rest > 1048576)) {
       block.size = size;
       Block remainder = block;
       remainder.size = rest;
       blocks[address + size] = remainder;
-      free_[{block.small, block.stream}].insert({rest, address + size});
+      free_[key_of(block)].insert({rest, address + size});
     }
     block.state = State::in_use;
     block.requested = bytes;
@@ -177,7 +205,11 @@ class ReferenceModel {
     add(counters.requested_bytes, it->second.small,
         -static_cast<std::int64_t>(it->second.requested));
     it->second.state = State::free;
-    auto& free = free_[{it->second.small, it->second.stream}];
+    if (!pools[it->second.pool].keeps) {
+      drop_segment(segments.find(address));
+      return;
+    }
+    auto& free = free_[key_of(it->second)];
     const auto joins = [&](auto a, auto b) {
       return a->second.state == State::free && b->second.state == State::free &&
              a->second.segment == b->second.segment;
@@ -212,7 +244,7 @@ class ReferenceModel {
     std::uint64_t number = 0;
   };
   FakeDevice device_;
-  std::map<std::pair<bool, std::uintptr_t>, std::set<std::pair<std::size_t, std::uintptr_t>>> free_;
+  std::map<Key, std::set<std::pair<std::size_t, std::uintptr_t>>> free_;
   std::map<std::uintptr_t, std::deque<Event>> queues_;
   std::map<std::uintptr_t, std::uint64_t> recorded_, done_;
 };

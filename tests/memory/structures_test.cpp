@@ -167,7 +167,7 @@ class ShardsTest : public testing::Test {
   Request request(std::size_t size) { return {size, size, nullptr, &pool_}; }
 
   CachingBackEnd back_end_;
-  Pool pool_{0, back_end_};
+  Pool pool_{{}, back_end_};
   Segment segment_;
   BlockPool records_;
   std::size_t count_ = 0;

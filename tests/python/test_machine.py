@@ -106,10 +106,14 @@ def test_two_processes_share_a_limit(place):
         assert re.search(rf"is free\. .*Process {first.pid} has 10\d\.\d\d MiB memory in use\. ",
                          error)
         assert "Including non-PyTorch memory, this process has 1.33 MiB memory in use. " in error
+        assert re.search(r" more have to be free of what others hold of the device, which is 10\d\.",
+                         error)
         assert second.hold(100) is None, "it goes on, and gets what there is"
         assert second.hold(200, device=1) is None, "each device has its own memory"
         assert first.ask("kept.clear(), cuda.empty_cache()")
         assert second.free() > 150 * MIB
+        assert second.ask("kept.clear(), cuda.empty_cache()")
+        assert second.hold(160) is None, "as the error said"
         assert records(place) == ["shared.machine"]
     assert records(place) == []
 

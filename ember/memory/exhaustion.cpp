@@ -1,0 +1,195 @@
+// The allocator when the device has no more: pools that lend, callbacks that free, and the error.
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/memory/device_allocator.h"
+
+namespace ember::inline v0::memory {
+
+using Kind = AllocEvent::Kind;
+
+namespace {
+
+const LeasedBlock* find_lease(const std::vector<LeasedBlock>& leased, const Block& block) {
+  if (leased.empty() || block.state() != Block::allocated) return nullptr;
+  const auto found = std::lower_bound(
+      leased.begin(), leased.end(), block.position(),
+      [](const LeasedBlock& one, std::uintptr_t position) { return one.address < position; });
+  return found != leased.end() && found->address == block.position() ? &*found : nullptr;
+}
+
+void add_leased(cuda::OutOfMemoryReport& report, std::int32_t process, std::size_t bytes) {
+  for (auto& of_process : report.leased)
+    if (of_process.process == process) {
+      of_process.bytes += bytes;
+      return;
+    }
+  report.leased.push_back({process, bytes});
+}
+
+}  // namespace
+
+// `waiting`: why nothing could be given back, if that is so.
+BlockUse DeviceAllocator::last_resort(const Request& request, Status waiting) {
+  if (const BlockUse use = borrow(request); use.block != nullptr) return use;
+  for (const Callback& callback : callbacks_to_ask()) {
+    if (!ask(callback, describe(request, !waiting.ok()))) continue;
+    if (const BlockUse use = try_again(request, waiting); use.block != nullptr) return use;
+  }
+  fail(request, waiting);
+}
+
+// A free block of a pool that is meant for this (MemPoolOptions::use_on_oom).
+BlockUse DeviceAllocator::borrow(const Request& request) {
+  const MutexLock lock(ledger_.mutex);
+  for (const auto& pool : pools_) {
+    if (!pool->options.use_on_oom || pool.get() == request.pool ||
+        &pool->back_end != &request.pool->back_end)
+      continue;
+    Request of_pool = request;
+    of_pool.pool = pool.get();
+    if (const BlockUse use = take(of_pool); use.block != nullptr) return use;
+  }
+  return {};
+}
+
+// Steps 1, 2, 5 and 7 once more.
+BlockUse DeviceAllocator::try_again(const Request& request, Status& waiting) {
+  if (!uses_.empty()) check(finish_uses());
+  if (any_pending_.load(std::memory_order_relaxed)) give_back_pending();
+  const auto look = [&] {
+    const MutexLock lock(ledger_.mutex);
+    renew();
+    return take(request);
+  };
+  if (const BlockUse use = look(); use.block != nullptr) return use;
+  BlockUse use;
+  Status status = grow(request, use);
+  if (status.code() == Code::out_of_memory) {
+    waiting = reclaim().waiting;
+    if (waiting.code() == Code::not_permitted) return {};
+    check(waiting);
+    status = grow(request, use);
+    if (status.code() == Code::out_of_memory) return look();
+  }
+  check(status);
+  return use;
+}
+
+// ---- The error
+
+OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wait) {
+  OutOfMemory what;
+  cuda::OutOfMemoryReport& report = what.report;
+  report.device = device_;
+  report.requested = request.requested;
+  report.segment = request.pool->segment_bytes(request.size);
+  report.pool = request.pool->id;
+  report.stream = request.stream;
+  report.could_not_wait = could_not_wait;
+  driver::MemoryInfo info;
+  (void)source_.memory_info(info);  // zeros say that not even this could be found out
+  report.total = info.total;
+  report.free = info.free;
+  what.self = static_cast<std::uint32_t>(getpid());
+  (void)source_.processes(what.processes);
+  const std::vector<LeasedBlock> leased = leased_blocks(device_);
+  {
+    const MutexLock lock(ledger_.mutex);
+    renew();
+    close_shards();
+    back_end_->settle(ledger_);
+    if (caps_.counts && limit_ != kNoLimit) report.limit = limit_;
+    describe_segments(request, leased, what);
+  }
+  judge(what);
+  return what;
+}
+
+void DeviceAllocator::describe_segments(const Request& request,
+                                        const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
+  Pool::Lists& lists = request.pool->lists_of(request.stream);
+  const FreeList& list = is_small(request.size) ? lists.small : lists.large;
+  if (const Block* block = list.largest()) what.report.largest_free_block = block->size;
+  for (const auto& [stream, of_stream] : request.pool->streams)
+    if (const std::size_t bytes = of_stream->small.bytes() + of_stream->large.bytes(); bytes > 0)
+      what.cached.push_back({stream, bytes});
+  const cuda::MemoryCounters now = ledger_.stats.counters();
+  what.report.allocated = static_cast<std::size_t>(now.allocated_bytes.all.current);
+  what.report.reserved = static_cast<std::size_t>(now.reserved_bytes.all.current);
+  for (const auto& pool : pools_)
+    if (pool->users > 0) what.report.pools.push_back({pool->id, 0, 0, 0});
+  for (const auto& [address, segment] : ledger_.segments) {
+    if (!caps_.counts) what.report.reserved += segment.size;
+    describe_segment(segment, request, leased, what);
+  }
+}
+
+// By what each free piece is not given for.
+void DeviceAllocator::describe_segment(const Segment& segment, const Request& request,
+                                       const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
+  cuda::OutOfMemoryReport& report = what.report;
+  const bool may_serve = segment.pool == request.pool && segment.stream == request.stream &&
+                         segment.small == is_small(request.size);
+  std::size_t free = 0, pending = 0, lent = 0;
+  std::size_t run = 0, longest_run = 0, run_with_lent = 0, longest_with_lent = 0;
+  for (const Block* block = segment.first; block != nullptr; block = block->next) {
+    const bool parked = block->state() == Block::parked;
+    if (block->state() == Block::free) free += block->size;
+    if (block->state() == Block::allocated && !caps_.counts) report.allocated += block->size;
+    if (parked) {
+      pending += block->size;
+      ++what.pending_blocks;
+    }
+    const LeasedBlock* const lease = find_lease(leased, *block);
+    if (lease != nullptr) {
+      lent += block->size;
+      add_leased(report, lease->process, block->size);
+    }
+    const bool is_free = block->state() == Block::free;
+    run = parked || is_free ? run + block->size : 0;
+    longest_run = std::max(longest_run, run);
+    run_with_lent = lease != nullptr || is_free ? run_with_lent + block->size : 0;
+    longest_with_lent = std::max(longest_with_lent, run_with_lent);
+  }
+  report.pending += pending;
+  if (pending > 0 && may_serve && longest_run >= request.size) what.pending_fits = true;
+  if (lent > 0 && may_serve && longest_with_lent >= request.size) what.leased_fits = true;
+  const auto of_pool = std::find_if(report.pools.begin(), report.pools.end(),
+                                    [&](const auto& pool) { return pool.id == segment.pool->id; });
+  if (of_pool != report.pools.end()) {
+    report.private_pools += free;
+    of_pool->reserved += segment.size;
+    of_pool->free += free;
+    if (free == segment.size) of_pool->releasable += free;
+    return;
+  }
+  if (free == segment.size)
+    report.cached += free;
+  else
+    report.fragmented += free;
+  if (pending > 0 && free + pending == segment.size) what.pending_releasable += segment.size;
+  if (lent > 0 && free + lent == segment.size) what.leased_releasable += segment.size;
+}
+
+// Step 8.
+void DeviceAllocator::fail(const Request& request, const Status& waiting) {
+  const OutOfMemory what = describe(request, !waiting.ok());
+  {
+    const MutexLock lock(ledger_.mutex);
+    ledger_.emit({.kind = Kind::out_of_memory,
+                  .small = is_small(request.size),
+                  .stream = request.stream,
+                  .bytes = what.report.segment,
+                  .requested = request.requested});
+  }
+  tell_out_of_memory(what);
+  throw OutOfMemoryError(out_of_memory_text(what),
+                         std::make_shared<const cuda::OutOfMemoryReport>(what.report));
+}
+
+}  // namespace ember::inline v0::memory

@@ -1,0 +1,148 @@
+#include "ember/memory/pools.h"
+
+#include <string>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/memory/allocators.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::inline v0::cuda {
+
+using memory::DeviceAllocator;
+
+namespace {
+
+MemoryBlock::State state_of(memory::Block::State state) noexcept {
+  switch (state) {
+    case memory::Block::allocated: return MemoryBlock::State::active_allocated;
+    case memory::Block::parked: return MemoryBlock::State::active_pending_free;
+    default: return MemoryBlock::State::inactive;
+  }
+}
+
+MemorySegment segment_of(int device, const memory::SegmentView& view) {
+  MemorySegment segment;
+  segment.device = device;
+  segment.address = view.address;
+  segment.total_size = view.size;
+  segment.stream = view.stream;
+  segment.small = view.small;
+  segment.segment_pool_id = view.pool;
+  for (const auto& from : view.blocks) {
+    MemoryBlock block{from.address, from.size, 0, state_of(from.state)};
+    if (block.state != MemoryBlock::State::inactive) {
+      block.requested_size = from.requested;
+      segment.active_size += from.size;
+      segment.requested_size += from.requested;
+    }
+    if (block.state == MemoryBlock::State::active_allocated) segment.allocated_size += from.size;
+    segment.blocks.push_back(block);
+  }
+  return segment;
+}
+
+void refuse_ordinary(const MemPoolId& pool, const char* function) {
+  if (pool == MemPoolId())
+    throw ValueError(std::string(function) +
+                     ": pool: expected the id of a private pool, got (0, 0), which is the ordinary "
+                     "one");
+}
+
+}  // namespace
+
+std::vector<MemorySegment> memory_snapshot(const MemPoolId& pool) {
+  std::vector<MemorySegment> segments;
+  for (int device = 0; device < memory::kMaxDevices; ++device)
+    if (DeviceAllocator* made = memory::allocator_if_made(device))
+      for (const memory::SegmentView& view : made->snapshot(pool))
+        segments.push_back(segment_of(device, view));
+  return segments;
+}
+
+void empty_cache(const MemPoolId& pool) {
+  Status failure;
+  for (int device = 0; device < memory::kMaxDevices; ++device)
+    if (DeviceAllocator* made = memory::allocator_if_made(device)) {
+      Status status = made->empty_cache(pool);
+      if (failure.ok()) failure = std::move(status);
+    }
+  check(failure);
+}
+
+// ---- Pools of programs
+
+MemPool::MemPool(const MemPoolOptions& options, DeviceArg device)
+    : options_(options), id_(graph_pool_handle()), device_(device.existing()) {
+  pool_ = memory::allocator_of(device_).retain_pool(id_, {options.use_on_oom, options.no_split});
+}
+
+MemPool::MemPool(MemPool&& other) noexcept
+    : options_(other.options_),
+      id_(other.id_),
+      device_(other.device_),
+      pool_(std::exchange(other.pool_, nullptr)) {}
+
+MemPool& MemPool::operator=(MemPool&& other) noexcept {
+  MemPool moved(std::move(other));
+  std::swap(options_, moved.options_);
+  std::swap(id_, moved.id_);
+  std::swap(device_, moved.device_);
+  std::swap(pool_, moved.pool_);
+  return *this;
+}
+
+MemPool::~MemPool() {
+  if (pool_ == nullptr) return;
+  DeviceAllocator* allocator = memory::allocator_if_made(device_);
+  if (allocator == nullptr) return;  // in a forked child
+  allocator->release_pool(pool_);
+  (void)allocator->empty_cache(id_);
+}
+
+int MemPool::use_count() const {
+  DeviceAllocator* allocator = memory::allocator_if_made(device_);
+  return pool_ != nullptr && allocator != nullptr ? allocator->users_of(*pool_) : 0;
+}
+
+MemPoolGuard::MemPoolGuard(const MemPool& pool, DeviceArg device) : device_(device.existing()) {
+  DeviceAllocator& allocator = memory::allocator_of(device_);
+  if (pool.use_count() == 0)
+    throw ValueError("use_mem_pool: pool: expected a pool, got one that was moved from");
+  pool_ = allocator.retain_pool(pool.id(), {pool.options().use_on_oom, pool.options().no_split});
+  route_ = allocator.route(pool_);
+}
+
+MemPoolGuard::~MemPoolGuard() {
+  DeviceAllocator* allocator = memory::allocator_if_made(device_);
+  if (allocator == nullptr) return;  // in a forked child
+  allocator->end_route(route_);
+  allocator->release_pool(pool_);
+}
+
+// ---- For captures of graphs
+
+MemPoolId graph_pool_handle() noexcept { return {0, memory::new_pool_number()}; }
+
+void begin_allocate_to_pool(const MemPoolId& pool, StreamFilter filter, DeviceArg device) {
+  refuse_ordinary(pool, "begin_allocate_to_pool");
+  if (!filter) throw ValueError("begin_allocate_to_pool: filter: expected a function, got none");
+  DeviceAllocator& allocator = memory::allocator_of(device.existing());
+  memory::Pool* const made = allocator.retain_pool(pool, {});
+  if (allocator.route(made, std::move(filter)) != 0) return;
+  allocator.release_pool(made);
+  throw Error("beginAllocateToPool: already recording to mempool_id");
+}
+
+void end_allocate_to_pool(const MemPoolId& pool, DeviceArg device) {
+  if (!memory::allocator_of(device.existing()).end_route(pool))
+    throw Error("endAllocatePool: not currently recording to mempool_id");
+}
+
+void release_pool(const MemPoolId& pool, DeviceArg device) {
+  if (!memory::allocator_of(device.existing()).release_pool(pool))
+    throw Error("release_pool: nobody needs a pool (" + std::to_string(pool.first) + ", " +
+                std::to_string(pool.second) + ") of device " + std::to_string(device.existing()));
+}
+
+}  // namespace ember::inline v0::cuda

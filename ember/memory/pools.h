@@ -1,0 +1,163 @@
+// Private pools of device memory, and allocations without the cache. Chapters 7 to 9 of the
+// documents; what is not there (MemPool, use_mem_pool) is as in today's PyTorch.
+//
+// Memory of a private pool serves no allocation of another pool, and no other pool's memory serves
+// its own. An allocation goes to the pool that the innermost guard of the thread names for its
+// device; without a guard, to the ordinary one. Blocks in use stay valid whatever becomes of their
+// pool. All functions are thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ember/base/export.h"
+#include "ember/memory/pool_id.h"
+#include "ember/runtime/device.h"
+
+namespace ember::inline v0::memory {
+struct Pool;
+}  // namespace ember::inline v0::memory
+
+namespace ember::inline v0::cuda {
+
+/// A part of a segment.
+struct MemoryBlock {
+  enum class State : std::uint8_t {
+    inactive,             ///< free
+    active_allocated,     ///< in use
+    active_pending_free,  ///< freed, but other streams may still use it
+  };
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+  std::size_t requested_size = 0;  ///< as asked for; 0 if it is free
+  State state = State::inactive;
+};
+
+/// Memory that a device gave, and the blocks that it is cut into.
+struct MemorySegment {
+  int device = 0;
+  std::uintptr_t address = 0;
+  std::size_t total_size = 0;
+  std::size_t allocated_size = 0;  ///< of blocks in use
+  std::size_t active_size = 0;     ///< ... and of those that wait for other streams
+  std::size_t requested_size = 0;  ///< of all of these, before rounding
+  const void* stream = nullptr;    ///< whose work may use it: native handle
+  bool small = false;
+  MemPoolId segment_pool_id;
+  std::vector<MemoryBlock> blocks;  ///< in the order of addresses
+};
+
+/// The segments of a pool, of all devices, in the order of devices and addresses. Nothing before
+/// initialisation, and for a pool that there is not. Does not block.
+EMBER_API std::vector<MemorySegment> memory_snapshot(const MemPoolId& pool);
+
+/// How a pool serves.
+struct MemPoolOptions {
+  /// When an allocation of another pool would fail, and all else was tried, a free block of this
+  /// one that was used on the same stream serves it.
+  bool use_on_oom = false;
+  /// Blocks are not split: each is a segment of its own, as large as what was asked for first.
+  bool no_split = false;
+};
+
+/// A private pool of a device. Once it is gone, its free memory goes back to the device, and what
+/// is in use when it is free and the cache is emptied. Movable, not copyable.
+/// Members may be called from any thread, but not while another thread moves or destroys it.
+class EMBER_API MemPool {
+ public:
+  /// Initialises. Without a device: of the current one.
+  explicit MemPool(const MemPoolOptions& options = {}, DeviceArg device = {});
+  MemPool(MemPool&& other) noexcept;
+  MemPool& operator=(MemPool&& other) noexcept;
+  /// Gives free memory back, so it may wait for work of the device as empty_cache() does. What
+  /// cannot be given back now goes back later.
+  ~MemPool();
+
+  const MemPoolId& id() const noexcept { return id_; }
+  Device device() const noexcept { return {Device::Type::cuda, device_}; }
+  const MemPoolOptions& options() const noexcept { return options_; }
+  /// How many there are that need it: this object, guards, and beginnings of
+  /// begin_allocate_to_pool. 0 if it was moved from.
+  int use_count() const;
+  /// memory_snapshot(id()).
+  std::vector<MemorySegment> snapshot() const { return memory_snapshot(id_); }
+
+ private:
+  MemPoolOptions options_;
+  MemPoolId id_;
+  int device_ = 0;
+  memory::Pool* pool_ = nullptr;
+};
+
+/// While it lives, what its thread allocates on a device comes from the pool. Guards nest: the
+/// innermost one of a device counts. On a device that is not the pool's own, the pool of the same
+/// id there, which lives as long as the guard and what is allocated. Several threads may use a
+/// pool at once.
+class [[nodiscard]] EMBER_API MemPoolGuard {
+ public:
+  /// Without a device: for the current one. ValueError if the pool was moved from.
+  explicit MemPoolGuard(const MemPool& pool, DeviceArg device = {});
+  ~MemPoolGuard();
+  MemPoolGuard(const MemPoolGuard&) = delete;
+  MemPoolGuard& operator=(const MemPoolGuard&) = delete;
+
+ private:
+  int device_;
+  memory::Pool* pool_;
+  std::uint64_t route_;
+};
+inline MemPoolGuard use_mem_pool(const MemPool& pool, DeviceArg device = {}) {
+  return MemPoolGuard(pool, device);
+}
+
+/// Gives all memory of a pool that is not in use back to the devices, as empty_cache() does with
+/// the ordinary pool's and with that of pools that nobody needs any longer. Nothing before
+/// initialisation, and for a pool that there is not. Waits and fails as empty_cache().
+EMBER_API void empty_cache(const MemPoolId& pool);
+inline void empty_cache(const MemPool& pool) { empty_cache(pool.id()); }
+
+// ---- For captures of graphs
+
+/// A new id for a pool. The pool is made by whoever allocates to it first.
+EMBER_API MemPoolId graph_pool_handle() noexcept;
+
+/// Whether an allocation for work on that stream (native handle) is meant. Called under a lock of
+/// the allocator's: it may ask the driver about the stream, and must neither allocate, free nor
+/// throw.
+using StreamFilter = std::function<bool(const void* stream)>;
+
+/// From now on, allocations of all threads on the device for streams that the filter accepts come
+/// from the pool, except those of threads with a guard. The pool is made if there is none, and is
+/// needed until release_pool(). Error `beginAllocateToPool: already recording to mempool_id` until
+/// end_allocate_to_pool(); ValueError for (0, 0) or an empty filter.
+EMBER_API void begin_allocate_to_pool(const MemPoolId& pool, StreamFilter filter,
+                                      DeviceArg device = {});
+/// No longer. Error `endAllocatePool: not currently recording to mempool_id` unless it was begun.
+EMBER_API void end_allocate_to_pool(const MemPoolId& pool, DeviceArg device = {});
+/// One who needed the pool does not any more. Once for each beginning; Error if nobody needs it.
+EMBER_API void release_pool(const MemPoolId& pool, DeviceArg device = {});
+
+// ---- Without the cache
+
+/// False: from now on each allocation of the process is one of the device's own, of exactly the
+/// size asked for, and goes back to the device when it is freed, which waits for the device's work.
+/// True is the default. What is in use and what is cached stays as it is. Statistics count all of
+/// it. Does not block or initialise.
+EMBER_API void caching_allocator_enable(bool value = true) noexcept;
+/// Whether caching is on for the calling thread: enabled, and without a guard.
+EMBER_API bool caching_allocator_enabled() noexcept;
+
+/// While it lives, its thread allocates without the cache, also where a guard names a pool. Nests.
+/// Ends on the thread on which it began.
+class [[nodiscard]] EMBER_API CachingAllocatorDisabled {
+ public:
+  CachingAllocatorDisabled() noexcept;
+  ~CachingAllocatorDisabled();
+  CachingAllocatorDisabled(const CachingAllocatorDisabled&) = delete;
+  CachingAllocatorDisabled& operator=(const CachingAllocatorDisabled&) = delete;
+};
+
+}  // namespace ember::inline v0::cuda

@@ -1,0 +1,283 @@
+// ember.cuda: private pools of memory, allocations without the cache, running out of memory.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "define.h"
+
+namespace ember::python {
+namespace {
+
+using cuda::MemPool;
+using cuda::MemPoolGuard;
+using cuda::MemPoolId;
+using cuda::OutOfMemoryReport;
+
+/// `with ember.cuda.use_mem_pool(pool):`. Keeps the pool.
+struct MemPoolContext {
+  MemPoolContext(nb::object of, cuda::DeviceArg on) : pool(std::move(of)), device(on) {}
+  MemPoolContext(MemPoolContext&&) = default;
+  ~MemPoolContext() = default;
+  nb::object pool;
+  cuda::DeviceArg device;
+  std::vector<std::unique_ptr<MemPoolGuard>> guards;
+
+  void enter() {
+    const auto& of = nb::cast<const MemPool&>(pool);
+    guards.push_back(unlocked([&] { return std::make_unique<MemPoolGuard>(of, device); }));
+  }
+  void exit() {
+    if (guards.empty()) return;
+    std::unique_ptr<MemPoolGuard> last = std::move(guards.back());
+    guards.pop_back();
+    unlocked([&] { last.reset(); });
+  }
+};
+
+/// `with ember.cuda.caching_allocator_disabled():`.
+struct DisabledContext {
+  DisabledContext() = default;
+  DisabledContext(DisabledContext&&) = default;
+  ~DisabledContext() = default;
+  std::vector<std::unique_ptr<cuda::CachingAllocatorDisabled>> guards;
+};
+
+/// A pool, or its id.
+MemPoolId id_of(nb::handle pool) {
+  if (nb::isinstance<MemPool>(pool)) return nb::cast<const MemPool&>(pool).id();
+  MemPoolId id;
+  if (!nb::try_cast(pool, id))
+    throw TypeError("pool: expected a MemPool or the id of one, a pair of int, got " +
+                    std::string(Py_TYPE(pool.ptr())->tp_name));
+  return id;
+}
+
+const char* name_of(cuda::MemoryBlock::State state) {
+  switch (state) {
+    case cuda::MemoryBlock::State::active_allocated: return "active_allocated";
+    case cuda::MemoryBlock::State::active_pending_free: return "active_pending_free";
+    case cuda::MemoryBlock::State::inactive: break;
+  }
+  return "inactive";
+}
+
+nb::dict as_dict(const cuda::MemorySegment& segment) {
+  nb::list blocks;
+  for (const cuda::MemoryBlock& from : segment.blocks) {
+    nb::dict block;
+    block["address"] = from.address;
+    block["size"] = from.size;
+    block["requested_size"] = from.requested_size;
+    block["state"] = name_of(from.state);
+    block["frames"] = nb::list();
+    blocks.append(block);
+  }
+  nb::dict made;
+  made["device"] = segment.device;
+  made["address"] = segment.address;
+  made["total_size"] = segment.total_size;
+  made["allocated_size"] = segment.allocated_size;
+  made["active_size"] = segment.active_size;
+  made["requested_size"] = segment.requested_size;
+  made["stream"] = reinterpret_cast<std::uintptr_t>(segment.stream);
+  made["segment_type"] = segment.small ? "small" : "large";
+  made["segment_pool_id"] = segment.segment_pool_id;
+  made["is_expandable"] = false;
+  made["frames"] = nb::list();
+  made["blocks"] = blocks;
+  return made;
+}
+
+nb::list snapshot_of(const MemPool& pool, bool /*include_traces*/) {
+  nb::list segments;
+  for (const auto& segment : unlocked([&] { return pool.snapshot(); }))
+    segments.append(as_dict(segment));
+  return segments;
+}
+
+void bind_pool(nb::module_& m) {
+  nb::class_<MemPool>(m, "MemPool",
+                      "A private pool of the current device's memory: it serves only what is "
+                      "allocated inside use_mem_pool, and nothing else serves that.")
+      .def(
+          "__init__",
+          [](MemPool* self, nb::handle allocator, bool use_on_oom, bool no_split) {
+            if (!allocator.is_none())
+              throw ValueError(
+                  "MemPool: allocator: expected None, since there are no other "
+                  "allocators yet, got " +
+                  std::string(Py_TYPE(allocator.ptr())->tp_name));
+            new (self) MemPool(unlocked(
+                [&] { return MemPool({.use_on_oom = use_on_oom, .no_split = no_split}); }));
+          },
+          nb::arg("allocator") = nb::none(), nb::arg("use_on_oom") = false,
+          nb::arg("no_split") = false,
+          nb::sig("def __init__(self, allocator: None = None, use_on_oom: bool = False, no_split: "
+                  "bool = False) -> None"),
+          "use_on_oom: free blocks serve allocations of other pools that would fail. no_split: "
+          "each "
+          "block is a segment of its own.")
+      .def_prop_ro("id", [](const MemPool& self) { return self.id(); })
+      .def_prop_ro(
+          "allocator", [](const MemPool&) { return nb::none(); },
+          nb::sig("def allocator(self) -> None"))
+      .def(
+          "use_count",
+          [](const MemPool& self) { return unlocked([&] { return self.use_count(); }); },
+          "How many need the pool: this object, and those who use it now.")
+      .def(
+          "snapshot", &snapshot_of, nb::arg("include_traces") = true,
+          nb::sig("def snapshot(self, include_traces: bool = True) -> list[dict[str, typing.Any]]"),
+          "Its segments, as memory_snapshot has them.");
+  nb::class_<MemPoolContext> context(m, "_MemPoolContext", "What use_mem_pool returns.");
+  context.def("__enter__", &MemPoolContext::enter);
+  define_exit(context, [](MemPoolContext& self) { self.exit(); });
+  m.def(
+      "use_mem_pool",
+      [](nb::object pool, const DeviceLike& device) {
+        if (!nb::isinstance<MemPool>(pool))
+          throw TypeError("pool: expected a MemPool, got " +
+                          std::string(Py_TYPE(pool.ptr())->tp_name));
+        return MemPoolContext(std::move(pool), device.arg());
+      },
+      nb::arg("pool"), nb::arg("device") = nb::none(),
+      nb::sig("def use_mem_pool(pool: MemPool, device: ember._C.device | int | str | None = None) "
+              "-> _MemPoolContext"),
+      "In a with block, what the thread allocates on the device comes from the pool. Nests.");
+  m.def("graph_pool_handle", &cuda::graph_pool_handle, "A new id for a pool.");
+  m.def(
+      "empty_cache",
+      [](nb::handle pool) {
+        if (pool.is_none()) return unlocked([] { cuda::empty_cache(); });
+        const MemPoolId id = id_of(pool);
+        unlocked([&] { cuda::empty_cache(id); });
+      },
+      nb::arg("pool") = nb::none(),
+      nb::sig("def empty_cache(pool: MemPool | tuple[int, int] | None = None) -> None"),
+      "Gives cached memory that is not in use back to the devices; with a pool, that one's.");
+}
+
+void bind_disabling(nb::module_& m) {
+  m.def("caching_allocator_enable", &cuda::caching_allocator_enable, nb::arg("value") = true,
+        "False: from now on each allocation is one of the device's own.");
+  m.def("caching_allocator_enabled", &cuda::caching_allocator_enabled,
+        "Whether caching is on for this thread.");
+  nb::class_<DisabledContext> context(m, "caching_allocator_disabled",
+                                      "In a with block, the thread allocates without the cache.");
+  context.def(nb::init<>()).def("__enter__", [](DisabledContext& self) {
+    self.guards.push_back(std::make_unique<cuda::CachingAllocatorDisabled>());
+  });
+  define_exit(context, [](DisabledContext& self) {
+    if (!self.guards.empty()) self.guards.pop_back();
+  });
+}
+
+void bind_report(nb::module_& m) {
+  using PoolBytes = OutOfMemoryReport::PoolBytes;
+  nb::class_<OutOfMemoryReport>(
+      m, "OutOfMemoryReport",
+      "Why an allocation failed, in bytes: OutOfMemoryError.report. docs/memory.md.")
+      .def_ro("device", &OutOfMemoryReport::device)
+      .def_ro("requested", &OutOfMemoryReport::requested)
+      .def_ro("segment", &OutOfMemoryReport::segment)
+      .def_ro("pool", &OutOfMemoryReport::pool)
+      .def_prop_ro("stream",
+                   [](const OutOfMemoryReport& self) {
+                     return reinterpret_cast<std::uintptr_t>(self.stream);
+                   })
+      .def_ro("total", &OutOfMemoryReport::total)
+      .def_ro("free", &OutOfMemoryReport::free)
+      .def_ro("limit", &OutOfMemoryReport::limit)
+      .def_ro("allocated", &OutOfMemoryReport::allocated)
+      .def_ro("reserved", &OutOfMemoryReport::reserved)
+      .def_ro("missing", &OutOfMemoryReport::missing)
+      .def_ro("largest_free_block", &OutOfMemoryReport::largest_free_block)
+      .def_ro("fragmented", &OutOfMemoryReport::fragmented)
+      .def_ro("private_pools", &OutOfMemoryReport::private_pools)
+      .def_ro("pending", &OutOfMemoryReport::pending)
+      .def_ro("cached", &OutOfMemoryReport::cached)
+      .def_prop_ro(
+          "pools",
+          [](const OutOfMemoryReport& self) {
+            nb::list pools;
+            for (const PoolBytes& from : self.pools) {
+              nb::dict pool;
+              pool["id"] = from.id;
+              pool["reserved"] = from.reserved;
+              pool["free"] = from.free;
+              pool["releasable"] = from.releasable;
+              pools.append(pool);
+            }
+            return pools;
+          },
+          nb::sig("def pools(self) -> list[dict[str, typing.Any]]"))
+      .def_prop_ro(
+          "leased",
+          [](const OutOfMemoryReport& self) {
+            nb::list leased;
+            for (const auto& from : self.leased)
+              leased.append(nb::make_tuple(from.process, from.bytes));
+            return leased;
+          },
+          nb::sig("def leased(self) -> list[tuple[int, int]]"))
+      .def_ro("elsewhere", &OutOfMemoryReport::elsewhere)
+      .def_ro("context", &OutOfMemoryReport::context)
+      .def_ro("could_not_wait", &OutOfMemoryReport::could_not_wait)
+      .def_prop_ro(
+          "verdict",
+          [](const OutOfMemoryReport& self) { return std::string(cuda::to_string(self.verdict)); })
+      .def_ro("verdict_bytes", &OutOfMemoryReport::verdict_bytes)
+      .def_ro("verdict_pool", &OutOfMemoryReport::verdict_pool);
+}
+
+/// Python's lock is needed to let a function go, too.
+std::shared_ptr<nb::object> kept(nb::object function) {
+  return {new nb::object(std::move(function)), [](nb::object* held) {
+            const LockFromAnywhere lock;
+            if (lock) delete held;
+          }};
+}
+
+void bind_callbacks(nb::module_& m) {
+  m.def(
+      "add_out_of_memory_callback",
+      [](nb::object callback) {
+        if (PyCallable_Check(callback.ptr()) == 0)
+          throw TypeError("callback: expected a function, got " +
+                          std::string(Py_TYPE(callback.ptr())->tp_name));
+        return cuda::add_out_of_memory_callback(
+            [function = kept(std::move(callback))](const OutOfMemoryReport& report) {
+              const LockFromAnywhere lock;
+              if (!lock) return false;
+              const nb::object answer = (*function)(report);
+              const int helped = PyObject_IsTrue(answer.ptr());
+              if (helped < 0) throw nb::python_error();
+              return helped == 1;
+            });
+      },
+      nb::arg("callback").none(),
+      nb::sig("def add_out_of_memory_callback(callback: "
+              "collections.abc.Callable[[OutOfMemoryReport], object]) -> int"),
+      "From now on callback(report) is called when all else was tried and before OutOfMemoryError "
+      "is raised. True: it freed something, so the allocation is tried again. What it raises is "
+      "raised instead. Returns a number to remove it by.");
+  m.def(
+      "remove_out_of_memory_callback",
+      [](std::uint64_t number) {
+        return unlocked([&] { return cuda::remove_out_of_memory_callback(number); });
+      },
+      nb::arg("number"), "False if there is none by that number.");
+}
+
+}  // namespace
+
+void bind_pools(nb::module_& m) {
+  bind_report(m);
+  bind_pool(m);
+  bind_disabling(m);
+  bind_callbacks(m);
+}
+
+}  // namespace ember::python

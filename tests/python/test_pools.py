@@ -1,0 +1,183 @@
+"""ember.cuda: private pools, allocations without the cache, and running out of memory."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import ember as torch
+from ember import cuda
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def clean(caching):
+    cuda.synchronize()
+    cuda.empty_cache()
+    yield
+    cuda.set_per_process_memory_fraction(1.0)
+    cuda.empty_cache()
+
+
+def on_device(size):
+    return torch.empty(size, dtype=torch.uint8, device="cuda")
+
+
+def allow(size):
+    cuda.set_per_process_memory_fraction((size + 0.5) / cuda.mem_get_info()[1])
+
+
+def addresses(segments):
+    return [block["address"] for segment in segments for block in segment["blocks"]
+            if block["state"] == "active_allocated"]
+
+
+def test_pool():
+    """What is allocated inside use_mem_pool is in the pool, and nothing else."""
+    pool = cuda.MemPool()
+    assert pool.id[0] == 0 and pool.id[1] > 0 and pool.allocator is None
+    assert cuda.graphs.graph_pool_handle()[1] > pool.id[1]
+    assert pool.use_count() == 1 and pool.snapshot() == []
+    with cuda.use_mem_pool(pool):
+        assert pool.use_count() == 2
+        ours = on_device(3 * MIB)
+        others = []
+        thread = threading.Thread(target=lambda: others.append(on_device(1000)))
+        thread.start()
+        thread.join()
+    assert pool.use_count() == 1
+    ordinary = on_device(3 * MIB)
+    segments = pool.snapshot(include_traces=False)
+    assert addresses(segments) == [ours.data_ptr()]
+    assert segments[0]["segment_pool_id"] == pool.id and segments[0]["device"] == 0
+    assert segments[0]["total_size"] == 20 * MIB and segments[0]["segment_type"] == "large"
+    assert segments[0]["blocks"][0]["requested_size"] == 3 * MIB
+    del ours, ordinary, others
+    cuda.empty_cache()
+    assert cuda.memory_reserved() == 20 * MIB
+    cuda.empty_cache(pool)
+    assert cuda.memory_reserved() == 0
+
+
+def test_pools_nest_and_end_with_their_blocks():
+    outer, inner = cuda.MemPool(), cuda.MemPool(no_split=True)
+    with cuda.use_mem_pool(outer), pytest.raises(KeyError):
+        with cuda.use_mem_pool(inner, device="cuda:0"):
+            small = on_device(1000)
+            raise KeyError
+    with cuda.use_mem_pool(outer):
+        large = on_device(2 * MIB)
+    assert addresses(outer.snapshot()) == [large.data_ptr()]
+    assert [segment["total_size"] for segment in inner.snapshot()] == [1024]
+    small.fill_(7)
+    del inner
+    assert small.sum().item() == 7000
+    del small
+    cuda.empty_cache()
+    assert cuda.memory_reserved() == 20 * MIB
+
+
+def test_wrong_pools():
+    with pytest.raises(ValueError, match="MemPool: allocator: expected None"):
+        cuda.MemPool(allocator=3)
+    with pytest.raises(TypeError, match="pool: expected a MemPool, got int"):
+        cuda.use_mem_pool(3)
+    with pytest.raises(TypeError, match="pool: expected a MemPool or the id of one"):
+        cuda.empty_cache("pool")
+    cuda.empty_cache(cuda.graphs.graph_pool_handle())
+
+
+def test_without_the_cache():
+    """Each allocation is one of the device's own, counted exactly."""
+    with cuda.memory.caching_allocator_disabled():
+        assert not cuda.memory.caching_allocator_enabled()
+        x = on_device(1000)
+        assert cuda.memory_allocated() == cuda.memory_reserved() == 1000
+        del x
+    assert cuda.memory_reserved() == 0
+    cuda.memory.caching_allocator_enable(False)
+    try:
+        x = on_device(1000)
+    finally:
+        cuda.memory.caching_allocator_enable()
+    assert cuda.memory_reserved() == 1000 and cuda.memory.caching_allocator_enabled()
+    del x
+    assert cuda.memory_reserved() == 0
+
+
+def test_report():
+    """The error says as figures what would help, and that helps."""
+    assert torch.OutOfMemoryError("made by hand").report is None
+    allow(256 * MIB)
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        on_device(200 * MIB)
+    with pytest.raises(torch.OutOfMemoryError, match="held by private pools") as caught:
+        on_device(100 * MIB)
+    report = caught.value.report
+    assert report.verdict == "private_pool" and report.verdict_pool == pool.id
+    assert report.verdict_bytes == report.private_pools == 200 * MIB
+    assert report.requested == report.segment == 100 * MIB and report.pool == (0, 0)
+    assert report.device == 0 and report.total == cuda.mem_get_info()[1]
+    assert report.limit == 256 * MIB and report.reserved == 200 * MIB and report.missing == 44 * MIB
+    assert report.allocated == report.pending == report.fragmented == report.cached == 0
+    assert report.pools == [{"id": pool.id, "reserved": 200 * MIB, "free": 200 * MIB,
+                             "releasable": 200 * MIB}]
+    assert report.leased == [] and report.largest_free_block == 0 and not report.could_not_wait
+    cuda.empty_cache(report.verdict_pool)
+    on_device(100 * MIB)
+
+
+def test_a_pool_that_lends():
+    allow(256 * MIB)
+    pool = cuda.MemPool(use_on_oom=True)
+    with cuda.use_mem_pool(pool):
+        on_device(200 * MIB)
+    x = on_device(100 * MIB)
+    assert addresses(pool.snapshot()) == [x.data_ptr()]
+
+
+def test_callbacks():
+    """They are asked before the error, and what one raises is raised."""
+    class Holder:
+        pass
+
+    allow(256 * MIB)
+    holder = Holder()
+    holder.x = on_device(200 * MIB)
+    reports = []
+
+    def free(report, holder=holder):
+        reports.append(report)
+        holder.x = None
+        return True
+
+    number = cuda.memory.add_out_of_memory_callback(free)
+    y = on_device(100 * MIB)
+    assert [report.verdict for report in reports] == ["over_limit"]
+    with pytest.raises(torch.OutOfMemoryError):
+        on_device(300 * MIB)
+    assert len(reports) == 2
+    assert cuda.memory.remove_out_of_memory_callback(number)
+    assert not cuda.memory.remove_out_of_memory_callback(number)
+    kept = weakref.ref(holder)
+    del free, holder
+    gc.collect()
+    assert kept() is None, "a callback that was removed is let go"
+
+    def fails(report):
+        raise KeyError(report.requested)
+
+    number = cuda.memory.add_out_of_memory_callback(fails)
+    try:
+        with pytest.raises(KeyError, match=str(200 * MIB)):
+            on_device(200 * MIB)
+        del y
+        assert cuda.memory_allocated() == 0
+        on_device(200 * MIB)
+    finally:
+        cuda.memory.remove_out_of_memory_callback(number)
+    with pytest.raises(TypeError, match="callback: expected a function, got int"):
+        cuda.memory.add_out_of_memory_callback(3)

@@ -26,6 +26,7 @@ struct SegmentView {
     std::size_t size = 0;
     std::size_t requested = 0;
     Block::State state = Block::free;
+    Block::Origin origin;  ///< nothing unless it was tracked
   };
   std::uintptr_t address = 0;
   std::size_t size = 0;
@@ -33,6 +34,7 @@ struct SegmentView {
   void* stream = nullptr;
   std::uint64_t pool = 0;
   std::vector<BlockView> blocks;  // in the order of addresses
+  std::uint32_t stack = 0;        // where it was asked for, if that was tracked
 };
 
 /// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
@@ -112,6 +114,10 @@ class DeviceAllocator {
   void reset_peaks();
   /// All segments in the order of addresses.
   std::vector<SegmentView> snapshot();
+  /// The same, and the history of that moment, whose last entry is the snapshot: added to `events`.
+  std::vector<SegmentView> snapshot(std::vector<cuda::MemoryEvent>& events);
+  /// What the history keeps from now on.
+  void apply(const HistoryWish& wish);
 
  private:
   class Lock;
@@ -128,6 +134,7 @@ class DeviceAllocator {
   void renew() noexcept EMBER_REQUIRES(ledger_.mutex);
   std::int64_t level(std::int64_t (Stats::*read)() const noexcept);
   void drop_unused_pools() EMBER_REQUIRES(ledger_.mutex);
+  std::vector<SegmentView> look() EMBER_REQUIRES(ledger_.mutex);
 
   // growth.cpp: memory from the device and back.
   struct Reclaimed {

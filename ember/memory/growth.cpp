@@ -40,6 +40,7 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   segment.stream = request.stream;
   segment.small = is_small(request.size);
   segment.oversize = request.pool->back_end.oversize(bytes);
+  segment.stack = caller().stack;
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   request.pool->back_end.fit(ledger_, block, request);
@@ -213,7 +214,9 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
                   .small = is_small(request.size),
                   .stream = request.stream,
                   .bytes = what.segment,
-                  .requested = request.requested});
+                  .requested = request.requested,
+                  .pool = request.pool->id,
+                  .device_free = what.info.free});
   }
   tell_out_of_memory(what);
   throw OutOfMemoryError(out_of_memory_text(what));

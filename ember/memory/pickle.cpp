@@ -64,6 +64,8 @@ std::string opcode_name(unsigned char code) {
   return text;
 }
 
+}  // namespace
+
 bool is_utf8(std::string_view text) noexcept {
   for (std::size_t i = 0; i < text.size();) {
     const auto first = static_cast<unsigned char>(text[i]);
@@ -83,6 +85,24 @@ bool is_utf8(std::string_view text) noexcept {
   }
   return true;
 }
+
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.append({'\\', c});
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+namespace {
 
 /// The machine that a pickle is a program for: a stack of values, and a memo.
 class Machine {
@@ -340,7 +360,7 @@ class Json {
                                    : std::to_string(value.whole);
         break;
       case Kind::number: number(value.number); break;
-      case Kind::text: quote(value.text); break;
+      case Kind::text: append_json_text(text_, value.text); break;
       case Kind::list:
       case Kind::tuple: return items(value, '[', ']', depth);
       case Kind::dict: return items(value, '{', '}', depth);
@@ -358,21 +378,6 @@ class Json {
     char text[40];
     const auto end = std::to_chars(text, text + sizeof text, number).ptr;
     text_.append(text, end);
-  }
-  void quote(std::string_view text) {
-    text_ += '"';
-    for (const char c : text) {
-      if (c == '"' || c == '\\') {
-        text_.append({'\\', c});
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        char code[8];
-        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-        text_ += code;
-      } else {
-        text_ += c;
-      }
-    }
-    text_ += '"';
   }
   Status items(const Value& value, char open, char close, int depth) {
     text_ += open;

@@ -4,7 +4,7 @@ import argparse as _argparse
 import sys as _sys
 import typing as _typing
 
-from ember._C.cuda import _snapshot_json
+from ember._C.cuda import _compare_snapshots, _snapshot_json
 
 
 def _add_commands(commands: _typing.Any) -> None:
@@ -14,6 +14,12 @@ def _add_commands(commands: _typing.Any) -> None:
     json = of_memory.add_parser("json", help="a snapshot as JSON")
     json.add_argument("snapshot", help="a file of _dump_snapshot, also of PyTorch's")
     json.set_defaults(run=_print_json)
+    compare = of_memory.add_parser("compare", help="what grew between two snapshots")
+    compare.add_argument("before", help="a file of _dump_snapshot, also of PyTorch's")
+    compare.add_argument("after", help="a later one")
+    compare.add_argument("--most", type=int, default=10, metavar="N",
+                         help="how many places are shown that grew, and that shrank (10)")
+    compare.set_defaults(run=_print_comparison)
 
 
 def _print_json(chosen: _argparse.Namespace) -> int:
@@ -23,4 +29,17 @@ def _print_json(chosen: _argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory json: {chosen.snapshot}: {error}")
     _sys.stdout.write(text + "\n")
+    return 0
+
+
+def _print_comparison(chosen: _argparse.Namespace) -> int:
+    contents = []
+    try:
+        for name in (chosen.before, chosen.after):
+            with open(name, "rb") as file:
+                contents.append(file.read())
+        text = _compare_snapshots(*contents, max(chosen.most, 0))
+    except (OSError, ValueError) as error:
+        _sys.exit(f"ember memory compare: {error}")
+    _sys.stdout.write(text)
     return 0

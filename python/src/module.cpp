@@ -49,6 +49,7 @@ NB_MODULE(_C, m) {
   bind_runtime(cuda);
   bind_streams(cuda);
   bind_memory(cuda);
+  bind_history(cuda);
   bind_tensor(m);
   bind_cuda_random(cuda);
   bind_comm(cuda);

@@ -51,6 +51,7 @@ void bind_cuda_random(nb::module_& cuda);
 void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);
+void bind_history(nb::module_& cuda);
 void bind_nvtx(nb::module_& cuda);
 void bind_telemetry(nb::module_& cuda);
 void bind_top(nb::module_& cuda);

@@ -8,9 +8,9 @@
 extern "C" {
 /// Allocates through callers_middle and callers_inner, without inlining but with whatever else the
 /// compiler does.
-ember::cuda::DeviceBuffer* callers_outer(std::size_t bytes);
-ember::cuda::DeviceBuffer* callers_middle(std::size_t bytes);
-ember::cuda::DeviceBuffer* callers_inner(std::size_t bytes);
+EMBER_API ember::cuda::DeviceBuffer* callers_outer(std::size_t bytes);
+EMBER_API ember::cuda::DeviceBuffer* callers_middle(std::size_t bytes);
+EMBER_API ember::cuda::DeviceBuffer* callers_inner(std::size_t bytes);
 /// Frees.
-void callers_free(ember::cuda::DeviceBuffer* buffer);
+EMBER_API void callers_free(ember::cuda::DeviceBuffer* buffer);
 }

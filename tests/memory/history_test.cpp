@@ -206,7 +206,9 @@ TEST_F(MemoryHistory, StacksAreTakenOfWhatIsWanted) {
     EXPECT_EQ(stacks.at(Action::segment_alloc), each.alloc ? block : 0);
     const std::string of_free = names_of(stacks.at(Action::free_requested));
     EXPECT_EQ(of_free.find("callers_free") != std::string::npos, each.own_free) << of_free;
-    if (!each.own_free) EXPECT_EQ(stacks.at(Action::free_requested), each.alloc ? block : 0);
+    if (!each.own_free) {
+      EXPECT_EQ(stacks.at(Action::free_requested), each.alloc ? block : 0);
+    }
   }
 }
 
@@ -269,7 +271,9 @@ TEST_F(MemoryHistory, ASnapshotAddsUp) {
     for (const MemorySnapshot::Block& block : segment.blocks) {
       EXPECT_EQ(block.address, next);
       next += block.size;
-      if (block.state == State::inactive) EXPECT_EQ(block.requested_size, 0U);
+      if (block.state == State::inactive) {
+        EXPECT_EQ(block.requested_size, 0U);
+      }
     }
     EXPECT_EQ(next, last_end);
   }
@@ -320,8 +324,11 @@ TEST_F(MemoryHistory, IsOfOneMomentWhateverThreadsDo) {
     std::uint64_t number = snapshot.device_traces[0].front().sequence;
     for (const MemoryEvent& event : snapshot.device_traces[0]) {
       ASSERT_EQ(event.sequence, number++);
-      if (event.action() == Action::alloc) ASSERT_TRUE(expected.insert(event.address).second);
-      if (event.action() == Action::free_completed) ASSERT_EQ(expected.erase(event.address), 1U);
+      if (event.action() == Action::alloc) {
+        ASSERT_TRUE(expected.insert(event.address).second);
+      } else if (event.action() == Action::free_completed) {
+        ASSERT_EQ(expected.erase(event.address), 1U);
+      }
     }
     std::set<std::uint64_t> in_use;
     for (const MemorySnapshot::Segment& segment : snapshot.segments)
@@ -333,7 +340,7 @@ TEST_F(MemoryHistory, IsOfOneMomentWhateverThreadsDo) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(MemoryHistory, NothingInitialises) {
+TEST(MemoryHistoryProcess, NothingInitialises) {
   IN_CHILD({
     record_memory_history();
     {
@@ -472,7 +479,7 @@ TEST_F(MemoryHistory, ComparingShowsWhatGrew) {
   EXPECT_ERROR((void)compare_snapshots(before, "\x80\x04]."), ValueError,
                "the second snapshot: not a snapshot of memory: expected a dict with 'segments'");
   EXPECT_ERROR((void)compare_snapshots("", after), ValueError,
-               "the first snapshot: expected a pickle");
+               "the first snapshot: not a snapshot that can be read: expected a pickle");
   for (DeviceBuffer* buffer : more) callers_free(buffer);
 }
 

@@ -27,6 +27,12 @@ constexpr std::array<const char*, 9> kActions = {
 constinit Mutex changing;  // tracking is written under it
 constinit HistoryWish wished EMBER_GUARDED_BY(changing);
 
+std::uint64_t time_now_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 }  // namespace
 
 void track_scopes() noexcept {
@@ -45,6 +51,7 @@ Caller take_caller(bool allocates) noexcept {
   if (allocates && now.scopes) made.tag = Scopes::current_tag();
   const auto least = allocates ? Tracking::Context::state : Tracking::Context::all;
   if (now.history && now.context >= least) made.stack = capture_stack_id(now.native);
+  if (now.entries) made.time_us = time_now_us();
   return made;
 }
 
@@ -56,10 +63,8 @@ HistoryWish history_wish() {
 void History::add(Action action, cuda::MemoryEvent event) noexcept {
   const auto number = static_cast<std::uint32_t>(action);
   if ((skipped_ >> number & 1) != 0) return;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  event.time_us = static_cast<std::uint64_t>(
-                      std::chrono::duration_cast<std::chrono::microseconds>(now).count()) &
-                  ((std::uint64_t{1} << 56) - 1);
+  const std::uint64_t began = caller().time_us;  // none: entries were asked for since
+  event.time_us = (began != 0 ? began : time_now_us()) & ((std::uint64_t{1} << 56) - 1);
   event.kind = static_cast<std::uint8_t>(number);
   ring_.add(event);
 }

@@ -48,6 +48,7 @@ void track_scopes() noexcept;
 struct Caller {
   std::uint32_t stack = 0;
   std::uint16_t tag = 0;
+  std::uint64_t time_us = 0;  ///< when it began; 0: that was not asked for
 };
 Caller& caller() noexcept;
 /// What caller() is to be in an operation that begins, before its locks: takes the stack if one is
@@ -70,7 +71,7 @@ class History {
     ring_.keep(wish.most);
     skipped_ = wish.skipped;
   }
-  /// With the time of now.
+  /// At the time of the calling thread's operation: the clock is not read under the lock.
   void add(cuda::MemoryEvent::Action action, cuda::MemoryEvent event) noexcept;
   const EventRing& ring() const noexcept { return ring_; }
 

@@ -3,6 +3,8 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
@@ -18,11 +20,33 @@ using Totals = SnapshotComparison::Totals;
 using Usage = SnapshotComparison::Usage;
 using Holder = SnapshotComparison::Holder;
 
-/// A tag and frames, each as file, line and name.
-using Place = std::pair<std::string, std::vector<std::tuple<std::string, std::int64_t, std::string>>>;
-using ByPlace = std::map<Place, std::pair<Usage, Usage>>;
+/// File, line and name of each.
+using Frames = std::vector<std::tuple<std::string, std::int64_t, std::string>>;
 
-/// One of the two: `which` names it in errors.
+/// What both snapshots name, once, and by its number from then on.
+template <class T>
+class Numbered {
+ public:
+  std::size_t number(T value) {
+    const auto [at, is_new] = numbers_.try_emplace(std::move(value), all_.size());
+    if (is_new) all_.push_back(&at->first);
+    return at->second;
+  }
+  const T& at(std::size_t number) const { return *all_[number]; }
+
+ private:
+  std::map<T, std::size_t> numbers_;
+  std::vector<const T*> all_;
+};
+
+struct Places {
+  Numbered<std::string> tags;
+  Numbered<Frames> stacks;
+  std::map<std::pair<std::size_t, std::size_t>, std::pair<Usage, Usage>> usage;
+};
+
+/// One of the two: `which` names it in errors. A pickle may name a value again and again: here each
+/// is read once, so that it takes time in proportion to the file.
 class Reader {
  public:
   Reader(std::string_view bytes, const char* which) : which_(which) {
@@ -30,17 +54,21 @@ class Reader {
     if (!status.ok()) throw ValueError(std::string(which) + ": " + status.detail());
   }
 
-  Totals read(ByPlace& places, Usage std::pair<Usage, Usage>::*side) {
+  Totals read(Places& places, Usage std::pair<Usage, Usage>::*side) {
     Totals totals;
+    tag_of_.emplace(kNone, places.tags.number({}));
+    stack_of_.emplace(kNone, places.stacks.number({}));
     for (const Pickled::Index at : list(member(pickled_.root, "segments"), "segments")) {
+      once(at, "a segment");
       ++totals.segments;
       totals.reserved += bytes(at, "total_size");
-      for (const Pickled::Index block : list(member(at, "blocks"), "blocks")) {
+      for (const Pickled::Index block : blocks_of(at)) {
+        once(block, "a block");
         const std::optional<Pickled::Index> state = member(block, "state");
         if (!state || pickled_.at(*state).kind != Kind::text) refuse("a block without a state");
         if (!pickled_.at(*state).text.starts_with("active")) continue;
         const std::uint64_t size = bytes(block, "size");
-        Usage& usage = places[place_of(block)].*side;
+        Usage& usage = places.usage[place_of(block, places)].*side;
         for (Usage* counted : {&usage, &totals.active}) {
           counted->bytes += size;
           ++counted->blocks;
@@ -80,31 +108,45 @@ class Reader {
                                                      : std::string();
   }
 
-  Place place_of(Pickled::Index block) {
-    Place place;
-    place.first = text(member(block, "tag"));
-    if (const auto frames = member(block, "frames")) {
-      const auto [at, is_new] = stacks_.try_emplace(*frames);
-      if (is_new) at->second = frames_of(*frames);
-      place.second = at->second;
-    }
-    return place;
+  void once(Pickled::Index at, const char* what) {
+    if (!seen_.insert(at).second) refuse(std::string(what) + " that is there twice");
   }
-  decltype(Place::second) frames_of(Pickled::Index at) const {
-    decltype(Place::second) frames;
+  const std::vector<Pickled::Index>& blocks_of(Pickled::Index segment) {
+    const std::optional<Pickled::Index> at = member(segment, "blocks");
+    const std::vector<Pickled::Index>& blocks = list(at, "blocks");
+    once(*at, "a list of blocks");
+    return blocks;
+  }
+
+  std::pair<std::size_t, std::size_t> place_of(Pickled::Index block, Places& places) {
+    const auto tag = tag_of_.try_emplace(member(block, "tag").value_or(kNone), 0);
+    if (tag.second) tag.first->second = places.tags.number(text(tag.first->first));
+    const auto stack = stack_of_.try_emplace(member(block, "frames").value_or(kNone), 0);
+    if (stack.second) stack.first->second = places.stacks.number(frames_of(stack.first->first));
+    return {tag.first->second, stack.first->second};
+  }
+  Frames frames_of(Pickled::Index at) {
+    Frames frames;
     for (const Pickled::Index frame : list(at, "frames")) {
-      const std::optional<Pickled::Index> line = member(frame, "line");
-      frames.emplace_back(
-          text(member(frame, "filename")),
-          line && pickled_.at(*line).kind == Kind::integer ? pickled_.at(*line).whole : 0,
-          text(member(frame, "name")));
+      const auto [known, is_new] = frame_of_.try_emplace(frame);
+      if (is_new) {
+        const std::optional<Pickled::Index> line = member(frame, "line");
+        known->second = {
+            text(member(frame, "filename")),
+            line && pickled_.at(*line).kind == Kind::integer ? pickled_.at(*line).whole : 0,
+            text(member(frame, "name"))};
+      }
+      frames.push_back(known->second);
     }
     return frames;
   }
 
+  static constexpr Pickled::Index kNone = ~Pickled::Index{0};
   const char* const which_;
   Pickled pickled_;
-  std::unordered_map<Pickled::Index, decltype(Place::second)> stacks_;  // each is there once
+  std::unordered_set<Pickled::Index> seen_;
+  std::unordered_map<Pickled::Index, std::size_t> tag_of_, stack_of_;
+  std::unordered_map<Pickled::Index, Frames::value_type> frame_of_;
 };
 
 std::int64_t growth(const Holder& holder) {
@@ -145,15 +187,15 @@ std::string text_of(const Holder& holder) {
 }  // namespace
 
 SnapshotComparison compare_snapshots(std::string_view before, std::string_view after) {
-  ByPlace places;
+  Places places;
   SnapshotComparison made;
   made.before = Reader(before, "the first snapshot").read(places, &std::pair<Usage, Usage>::first);
   made.after = Reader(after, "the second snapshot").read(places, &std::pair<Usage, Usage>::second);
-  for (const auto& [place, usage] : places) {
+  for (const auto& [place, usage] : places.usage) {
     if (usage.first == usage.second) continue;
     Holder& holder = made.changed.emplace_back();
-    holder.tag = place.first;
-    for (const auto& [file, line, name] : place.second)
+    holder.tag = places.tags.at(place.first);
+    for (const auto& [file, line, name] : places.stacks.at(place.second))
       holder.frames.push_back({file, static_cast<int>(line), name});
     holder.before = usage.first;
     holder.after = usage.second;

@@ -132,8 +132,7 @@ void history(Program& program, int threads) {
   row.name = rows::mix(threads) + ", history on, 16 frames further in";
   row.unit = "us";
   row.ours = mix_median(
-      work,
-      [&](std::size_t bytes) { return deeper(16, [&] { return alone.allocate(bytes); }); },
+      work, [&](std::size_t bytes) { return deeper(16, [&] { return alone.allocate(bytes); }); },
       [&](void* pointer) {
         (void)deeper(16, [&] {
           alone.free(pointer);
@@ -186,8 +185,7 @@ int run(int count, char** arguments) {
   for (const int threads : {1, 2, 4, 8})
     program.measure("random sizes", [&] { mixes(program, threads); });
   program.measure("snapshots", [&] { snapshots(program); });
-  for (const int threads : {1, 8})
-    program.measure("history", [&] { history(program, threads); });
+  for (const int threads : {1, 8}) program.measure("history", [&] { history(program, threads); });
   // Last: from the first scope on, a process looks for tags.
   program.measure("scopes", [&] { tagged(program); });
   return program.finish();

@@ -60,6 +60,11 @@ std::vector<StackFrame> embedded_frames(std::uint64_t number) noexcept {
                                                           : std::vector<StackFrame>();
 }
 
+const void* embedded_interpreter() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->interpreter != nullptr ? of->interpreter() : nullptr;
+}
+
 bool interrupted() noexcept {
   const Embedding* of = language.load(std::memory_order_acquire);
   return of != nullptr && of->interrupted != nullptr && of->interrupted();

@@ -40,6 +40,9 @@ struct Embedding {
   std::string (*stack_of_number)(std::uint64_t number) noexcept = nullptr;
   /// The same as frames, innermost call first.
   std::vector<StackFrame> (*frames_of_number)(std::uint64_t number) noexcept = nullptr;
+  /// Any address of the interpreter's code: in stacks of both kinds of code the native calls end
+  /// where those of the interpreter begin.
+  const void* (*interpreter)() noexcept = nullptr;
 };
 
 /// From now on. `embedding` must live for ever.
@@ -55,6 +58,8 @@ EMBER_API std::string call_stack() noexcept;
 std::uint64_t embedded_stack_number() noexcept;
 std::string embedded_stack(std::uint64_t number) noexcept;
 std::vector<StackFrame> embedded_frames(std::uint64_t number) noexcept;
+/// See Embedding::interpreter; null without it.
+const void* embedded_interpreter() noexcept;
 
 /// See Embedding::interrupted; false without it.
 EMBER_API bool interrupted() noexcept;

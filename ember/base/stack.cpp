@@ -49,8 +49,8 @@ struct Frames {
   std::array<std::uintptr_t, kFrames> place{};  // where each stands on the stack; 0: unknown
 };
 
-/// A stack is its innermost frame and the stack around it: what stacks have in common is there once.
-/// A frame is a return address, or kEmbedded and the number of a whole stack of the language.
+/// A stack is its innermost frame and the stack around it: what stacks have in common is there
+/// once. A frame is a return address, or kEmbedded and the number of a whole stack of the language.
 struct Node {
   std::uint32_t outer = 0;  ///< 0: none
   std::uint64_t frame = 0;
@@ -193,8 +193,8 @@ KeptStacks* kept_stacks() {
 }
 
 struct Place {
-  std::string file;    ///< of the program or library; empty if it is unknown
-  std::string symbol;  ///< readable; empty if it has none
+  std::string file;           ///< of the program or library; empty if it is unknown
+  std::string symbol;         ///< readable; empty if it has none
   std::uintptr_t offset = 0;  ///< from the symbol, else of the call in the file: addr2line takes it
 };
 
@@ -228,6 +228,12 @@ void append_frame(std::string& text, std::uintptr_t code) {
   const std::string& named = place.symbol.empty() ? place.file : place.symbol;
   text.append("  ").append(named);
   text.append(named.empty() ? hex(code) : " + " + hex(place.offset)).append("\n");
+}
+
+/// Where the program or library begins that the code belongs to; null if that is unknown.
+const void* file_of(const void* code) {
+  Dl_info info{};
+  return code != nullptr && dladdr(code, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
 StackFrame frame_of(std::uintptr_t code) {
@@ -273,15 +279,22 @@ std::uint32_t capture_stack_id(bool native) noexcept {
 }
 
 std::vector<StackFrame> stack_frames(std::uint32_t id) {
-  std::vector<StackFrame> native, embedded;
-  for (const std::uint64_t frame : frames_of(id))
-    if ((frame & kEmbedded) != 0)
+  // The language's frames are the innermost of them, as one node.
+  std::vector<StackFrame> made, embedded;
+  const void* stop = nullptr;
+  for (const std::uint64_t frame : frames_of(id)) {
+    if ((frame & kEmbedded) != 0) {
       embedded = embedded_frames(frame & ~kEmbedded);
-    else
-      native.push_back(frame_of(frame));
-  native.insert(native.end(), std::make_move_iterator(embedded.begin()),
-                std::make_move_iterator(embedded.end()));
-  return native;
+      stop = file_of(embedded_interpreter());
+    } else if (stop != nullptr && file_of(reinterpret_cast<const void*>(frame - 1)) == stop) {
+      break;
+    } else {
+      made.push_back(frame_of(frame));
+    }
+  }
+  made.insert(made.end(), std::make_move_iterator(embedded.begin()),
+              std::make_move_iterator(embedded.end()));
+  return made;
 }
 
 namespace {

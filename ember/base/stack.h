@@ -22,12 +22,13 @@ EMBER_API std::uint64_t capture_stack() noexcept;
 EMBER_API std::string stack_text(std::uint64_t number);
 
 /// A number of 32 bits for where the calling thread stands, for the histories that keep many. As
-/// capture_stack(); with `native`, the native code's frames come before those of the language, where
-/// it stands in both. Equal stacks have equal numbers, but they are not those of capture_stack(). 0
-/// if it is unknown. Waits for nothing.
+/// capture_stack(); with `native`, the native code's frames come before those of the language,
+/// where it stands in both. Equal stacks have equal numbers, but they are not those of
+/// capture_stack(). 0 if it is unknown. Waits for nothing.
 EMBER_API std::uint32_t capture_stack_id(bool native) noexcept;
-/// The frames of such a number, innermost call first; none for 0. Looks names up: takes
-/// microseconds for each frame of native code. Thread-safe; may wait for the language's lock.
+/// The frames of such a number, innermost call first; none for 0. Where there are frames of the
+/// language, native code's are those of the calls that were made from it last. Looks names up:
+/// takes microseconds for each frame of native code. Thread-safe; may wait for the language's lock.
 EMBER_API std::vector<StackFrame> stack_frames(std::uint32_t id);
 
 /// Stands for a stack in the detail of a Status, which may be made where no text can be (a worker

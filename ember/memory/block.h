@@ -70,8 +70,8 @@ struct alignas(64) Block {
   Block* next = nullptr;
   std::uint64_t freed_at = 0;  ///< how many searches there had been, while garbage is collected
   bool oversize = false;       ///< counted among the allocations that are too large to be split
-  /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and of
-  /// no other. The ledger's lock guards it.
+  /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
+  /// of no other. The ledger's lock guards it.
   struct Origin {
     std::uint16_t tag = 0;
     std::uint32_t stack = 0;

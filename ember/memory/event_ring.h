@@ -13,8 +13,8 @@
 namespace ember::inline v0::memory {
 
 /// Entries lie in chunks, which are used again once all of their entries are too old: so the memory
-/// is that of the most entries that are kept, and a chunk, however many there were. Not thread-safe:
-/// it belongs to the ledger's lock.
+/// is that of the most entries that are kept, and a chunk, however many there were. Not
+/// thread-safe: it belongs to the ledger's lock.
 class EventRing {
  public:
   static constexpr std::size_t kChunk = 1024;

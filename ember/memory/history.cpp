@@ -21,8 +21,9 @@ constinit std::atomic<std::uint32_t> tracking{0};
 namespace {
 
 constexpr std::array<const char*, 9> kActions = {
-    "alloc",       "free_requested", "free_completed", "segment_alloc", "segment_free",
-    "segment_map", "segment_unmap",  "snapshot",       "oom"};
+    "alloc",         "free_requested", "free_completed",
+    "segment_alloc", "segment_free",   "segment_map",
+    "segment_unmap", "snapshot",       "oom"};
 
 constinit Mutex changing;  // tracking is written under it
 constinit HistoryWish wished EMBER_GUARDED_BY(changing);

@@ -27,15 +27,15 @@ struct MemoryEvent {
     snapshot,        ///< memory was looked at; `size`: bytes in use, or waiting for streams
     oom,             ///< an allocation failed; `address`: the device's free bytes
   };
-  std::uint64_t sequence = 0;     ///< counts a device's entries, also those that are not kept
+  std::uint64_t sequence = 0;  ///< counts a device's entries, also those that are not kept
   std::uint64_t address = 0;
-  std::uint64_t size = 0;         ///< bytes
-  std::uint64_t stream = 0;       ///< native handle
+  std::uint64_t size = 0;          ///< bytes
+  std::uint64_t stream = 0;        ///< native handle
   std::uint64_t time_us : 56 = 0;  ///< microseconds since 1970
   std::uint64_t kind : 8 = 0;      ///< an Action
-  std::uint32_t stack = 0;  ///< see MemorySnapshot::frames; 0: none was recorded
-  std::uint16_t tag = 0;    ///< of the MemoryScope of the allocation; 0: none
-  std::uint16_t pool = 0;   ///< 0: that of requests that name none
+  std::uint32_t stack = 0;         ///< see MemorySnapshot::frames; 0: none was recorded
+  std::uint16_t tag = 0;           ///< of the MemoryScope of the allocation; 0: none
+  std::uint16_t pool = 0;          ///< 0: that of requests that name none
 
   Action action() const noexcept { return static_cast<Action>(kind); }
 };

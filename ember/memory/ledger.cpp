@@ -84,8 +84,7 @@ void Ledger::track(Kind kind, Block& block) {
   const Block::Origin origin = block.origin_of_use();
   if (kind == Kind::allocated || in_use_before) {
     const auto bytes = static_cast<std::int64_t>(block.size);
-    if (origin.tag != 0)
-      Scopes::get().change(device_, origin.tag, in_use_before ? -bytes : bytes);
+    if (origin.tag != 0) Scopes::get().change(device_, origin.tag, in_use_before ? -bytes : bytes);
   }
   if (!now.entries) return;
   cuda::MemoryEvent event;

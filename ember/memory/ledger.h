@@ -46,8 +46,7 @@ class Ledger {
   }
   /// What happened to a block is counted and reported. In place: with a kind that is known, little
   /// is left of it.
-  [[gnu::always_inline]] void emit(AllocEvent::Kind kind, Block& block)
-      EMBER_REQUIRES(mutex) {
+  [[gnu::always_inline]] void emit(AllocEvent::Kind kind, Block& block) EMBER_REQUIRES(mutex) {
     if (counts_) [[likely]] {
       const Usage usage{1, static_cast<std::int64_t>(block.size),
                         static_cast<std::int64_t>(block.requested_bytes())};

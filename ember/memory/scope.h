@@ -23,11 +23,11 @@ namespace ember::inline v0::cuda {
 /// process costs some 50 ns more.
 class [[nodiscard]] EMBER_API MemoryScope {
  public:
-  /// ValueError for an empty name, and for the 65,536th tag of the process: names are kept for ever.
-  /// Does not block or initialise.
+  /// ValueError for an empty name, and for the 65,536th tag of the process: names are kept for
+  /// ever. Does not block or initialise.
   explicit MemoryScope(std::string_view name);
-  /// Scopes of a thread end in any order; what is allocated then has the tag of the last one that is
-  /// still open.
+  /// Scopes of a thread end in any order; what is allocated then has the tag of the last one that
+  /// is still open.
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;

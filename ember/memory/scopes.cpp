@@ -65,7 +65,7 @@ ScopeRecord* Scopes::open(std::string_view name) {
       std::string path;
       if (outer != 0) path = nodes_[outer - 1U].name + "/";
       path += name;
-      nodes_.push_back({outer, std::move(path), {}, {}});
+      nodes_.push_back({.outer = outer, .name = std::move(path), .held = {}, .open = {}});
       record->tag = static_cast<std::uint16_t>(nodes_.size());
       tags_.emplace(std::move(key), record->tag);
     }
@@ -94,34 +94,30 @@ void Scopes::release(ScopeRecord* record) noexcept {
 
 void Scopes::change(int device, std::uint16_t tag, std::int64_t bytes) noexcept {
   if (tag == 0) return;
+  const auto index = static_cast<std::size_t>(device);
   const MutexLock lock(mutex_);
   while (tag != 0) {
     Node& node = nodes_[tag - 1U];
-    std::size_t& held = at(node.held, device);
+    std::size_t& held = node.held[index];
     held += static_cast<std::size_t>(bytes);
-    for (ScopeRecord* open : node.open) {
-      std::size_t& peak = at(open->peaks, device);
-      peak = std::max(peak, held);
-    }
+    for (ScopeRecord* open : node.open) open->peaks[index] = std::max(open->peaks[index], held);
     tag = node.outer;
   }
 }
 
 void Scopes::forget(int device) noexcept {
   const MutexLock lock(mutex_);
-  for (Node& node : nodes_)
-    if (node.held.size() > static_cast<std::size_t>(device)) at(node.held, device) = 0;
+  for (Node& node : nodes_) node.held[static_cast<std::size_t>(device)] = 0;
 }
 
 std::size_t Scopes::held(std::uint16_t tag, int device) {
   const MutexLock lock(mutex_);
-  return at(nodes_[tag - 1U].held, device);
+  return nodes_[tag - 1U].held[static_cast<std::size_t>(device)];
 }
 
 std::size_t Scopes::peak(const ScopeRecord& record, int device) {
   const MutexLock lock(mutex_);
-  const auto index = static_cast<std::size_t>(device);
-  return index < record.peaks.size() ? record.peaks[index] : 0;
+  return record.peaks[static_cast<std::size_t>(device)];
 }
 
 std::string Scopes::name(std::uint16_t tag) {

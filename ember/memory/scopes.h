@@ -1,6 +1,7 @@
 // The tags of this process, what each of them holds, and the scopes that are open.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,20 +13,20 @@
 #include <vector>
 
 #include "ember/base/mutex.h"
+#include "ember/memory/allocators.h"
 #include "ember/memory/scope.h"
 
 namespace ember::inline v0::memory {
 
-/// By device.
-using BytesByDevice = std::vector<std::size_t>;
+using BytesByDevice = std::array<std::size_t, kMaxDevices>;
 
 /// One scope. Belongs to the MemoryScope and to the list of its thread; the last one deletes it.
 struct ScopeRecord {
   std::uint16_t tag = 0;
-  ScopeRecord* outer = nullptr;   ///< in the list of the thread; its own
+  ScopeRecord* outer = nullptr;  ///< in the list of the thread; its own
   std::atomic<int> owners{2};
   std::atomic<bool> open{true};
-  BytesByDevice peaks;            ///< Scopes::mutex_ guards it
+  BytesByDevice peaks{};  ///< Scopes::mutex_ guards it
 };
 
 /// Thread-safe. Its lock comes after a ledger's, and under it nothing is called.
@@ -55,15 +56,9 @@ class Scopes {
   struct Node {
     std::uint16_t outer = 0;
     std::string name;
-    BytesByDevice held;
+    BytesByDevice held{};
     std::vector<ScopeRecord*> open;
   };
-  static std::size_t& at(BytesByDevice& bytes, int device) {
-    const auto index = static_cast<std::size_t>(device);
-    if (bytes.size() <= index) bytes.resize(index + 1);
-    return bytes[index];
-  }
-
   Mutex mutex_;
   std::deque<Node> nodes_ EMBER_GUARDED_BY(mutex_);  // tag n is at n - 1
   std::map<std::pair<std::uint16_t, std::string>, std::uint16_t> tags_ EMBER_GUARDED_BY(mutex_);

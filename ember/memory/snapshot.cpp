@@ -41,8 +41,8 @@ MemorySnapshot::Segment segment_of(int device, const memory::SegmentView& view) 
   segment.blocks.reserve(view.blocks.size());
   for (const memory::SegmentView::BlockView& block : view.blocks) {
     const MemorySnapshot::State state = state_of(block.state);
-    segment.blocks.push_back({block.address, block.size, block.requested, state, block.origin.tag,
-                              block.origin.stack});
+    segment.blocks.push_back(
+        {block.address, block.size, block.requested, state, block.origin.tag, block.origin.stack});
     if (state == MemorySnapshot::State::inactive) continue;
     if (state == MemorySnapshot::State::active_allocated) segment.allocated_size += block.size;
     segment.active_size += block.size;
@@ -108,8 +108,7 @@ void dump_memory_snapshot(const std::string& file) {
   if (good && ::rename(part.c_str(), file.c_str()) != 0) good = false, why = errno;
   if (good) return;
   (void)::unlink(part.c_str());
-  throw Error("a snapshot of memory could not be written to '" + file + "': " +
-              std::strerror(why));
+  throw Error("a snapshot of memory could not be written to '" + file + "': " + std::strerror(why));
 }
 
 std::vector<MemoryHolder> memory_holders(DeviceArg device, std::size_t most) {
@@ -129,14 +128,13 @@ std::vector<MemoryHolder> memory_holders(DeviceArg device, std::size_t most) {
     }
   std::vector<std::pair<std::pair<std::uint16_t, std::uint32_t>, Held>> places(by_place.begin(),
                                                                                by_place.end());
-  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
-    return a.second.bytes > b.second.bytes;
-  });
+  std::stable_sort(places.begin(), places.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
   if (places.size() > most) places.resize(most);
   std::vector<MemoryHolder> holders;
   for (const auto& [place, held] : places)
-    holders.push_back({memory_tag_name(place.first), memory_frames(place.second), held.bytes,
-                       held.blocks});
+    holders.push_back(
+        {memory_tag_name(place.first), memory_frames(place.second), held.bytes, held.blocks});
   return holders;
 }
 

@@ -138,8 +138,8 @@ void PickleWriter::whole(std::uint64_t bits, bool negative) {
     if (!negative && bits >> 63 != 0)
       bytes = 9;
     else
-      while (bytes > 5 && static_cast<std::int64_t>(bits << (72 - 8 * bytes)) >>
-                                  (72 - 8 * bytes) == value)
+      while (bytes > 5 &&
+             static_cast<std::int64_t>(bits << (72 - 8 * bytes)) >> (72 - 8 * bytes) == value)
         --bytes;
     put(kLong1);
     put(static_cast<unsigned char>(bytes));

@@ -1,5 +1,6 @@
 // What is recorded of allocations beyond counters, and by whom they were made: the history, and the
-// tags of scopes. The ledger calls this; nothing of it costs more than a load while nobody wants it.
+// tags of scopes. The ledger calls this; nothing of it costs more than a load while nobody wants
+// it.
 #pragma once
 
 #include <atomic>
@@ -35,9 +36,7 @@ namespace detail {
 extern constinit std::atomic<std::uint32_t> tracking;
 }
 /// Whether allocations are to be looked at one by one.
-inline bool tracked() noexcept {
-  return detail::tracking.load(std::memory_order_relaxed) != 0;
-}
+inline bool tracked() noexcept { return detail::tracking.load(std::memory_order_relaxed) != 0; }
 inline Tracking tracking() noexcept {
   return Tracking::of(detail::tracking.load(std::memory_order_relaxed));
 }
@@ -57,9 +56,9 @@ Caller take_caller(bool allocates) noexcept;
 
 /// What a ledger's history is to keep, as it was asked for last.
 struct HistoryWish {
-  bool clear = false;          ///< forget what there is
-  std::size_t most = 0;        ///< entries
-  std::uint32_t skipped = 0;   ///< a bit for each action
+  bool clear = false;         ///< forget what there is
+  std::size_t most = 0;       ///< entries
+  std::uint32_t skipped = 0;  ///< a bit for each action
 };
 HistoryWish history_wish();
 

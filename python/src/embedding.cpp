@@ -205,9 +205,11 @@ std::vector<StackFrame> frames_of_number(std::uint64_t number) noexcept {
   return made;
 }
 
-constexpr Embedding kPython{&warn_in_python,   &stack_of_python, &give_lock_back, &take_lock_again,
-                            &raised_by_signal, &stack_number,    &stack_of_number,
-                            &frames_of_number};
+const void* interpreter() noexcept { return reinterpret_cast<const void*>(&PyEval_GetFrame); }
+
+constexpr Embedding kPython{&warn_in_python,  &stack_of_python,  &give_lock_back,
+                            &take_lock_again, &raised_by_signal, &stack_number,
+                            &stack_of_number, &frames_of_number, &interpreter};
 
 }  // namespace
 

@@ -32,9 +32,10 @@ void record(Text enabled, Text context, std::string stacks, std::size_t max_entr
 
 void record_legacy(bool enabled, bool record_context, std::size_t max_entries, bool trace_context,
                    bool native, bool clear_history) {
-  record(enabled ? Text("all") : Text(), trace_context ? Text("alloc")
-                                         : record_context ? Text("state")
-                                                          : Text(),
+  record(enabled ? Text("all") : Text(),
+         trace_context    ? Text("alloc")
+         : record_context ? Text("state")
+                          : Text(),
          native ? "all" : "python", max_entries, clear_history, {});
 }
 
@@ -155,9 +156,7 @@ void bind_history(nb::module_& m) {
         "All segments and their blocks as they are now, or those of one pool.");
   m.def(
       "_dump_snapshot",
-      [](const std::string& filename) {
-        unlocked([&] { cuda::dump_memory_snapshot(filename); });
-      },
+      [](const std::string& filename) { unlocked([&] { cuda::dump_memory_snapshot(filename); }); },
       nb::arg("filename") = "dump_snapshot.pickle", "Writes a snapshot to a file.");
   m.def("_holders", &holders, nb::arg("device") = nb::none(), nb::arg("most") = 10,
         nb::sig("def _holders(device: ember._C.device | int | str | None = None, most: int = 10) "

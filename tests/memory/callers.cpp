@@ -8,8 +8,8 @@ std::size_t calls = 0;
 extern "C" {
 
 [[gnu::noinline]] ember::cuda::DeviceBuffer* callers_inner(std::size_t bytes) {
-  auto* const made = new ember::cuda::DeviceBuffer(
-      ember::cuda::allocate(bytes, ember::cuda::default_stream(0)));
+  auto* const made =
+      new ember::cuda::DeviceBuffer(ember::cuda::allocate(bytes, ember::cuda::default_stream(0)));
   ++calls;
   return made;
 }

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -107,9 +109,9 @@ TEST_F(MemoryHistory, AFreeIsCompletedWhenOtherStreamsAreDone) {
   }
   synchronize(0);
   empty_cache();
-  EXPECT_EQ(actions(), (std::vector<std::string>{"segment_alloc", "alloc", "free_requested",
-                                                 "snapshot", "free_completed", "segment_free",
-                                                 "snapshot"}));
+  EXPECT_EQ(actions(),
+            (std::vector<std::string>{"segment_alloc", "alloc", "free_requested", "snapshot",
+                                      "free_completed", "segment_free", "snapshot"}));
 }
 
 TEST_F(MemoryHistory, KeepsTheLastEntries) {
@@ -410,6 +412,66 @@ TEST_F(MemoryHistory, ScopesMayEndInAnyOrder) {
   ASSERT_EQ(holders.size(), 1U);
   EXPECT_EQ(holders[0].tag, "");
   EXPECT_ERROR(MemoryScope(""), ValueError, "expected a name");
+}
+
+TEST_F(MemoryHistory, ScopesHoldWhatASimpleModelSays) {
+  std::mt19937 random(1);
+  const std::string names[] = {"a", "b", "c"};
+  std::vector<std::unique_ptr<MemoryScope>> open;
+  std::vector<std::string> tags;  // of those that are open
+  std::map<std::string, std::size_t> held;
+  std::vector<std::size_t> peaks;
+  std::map<std::size_t, std::pair<DeviceBuffer, std::string>> kept;
+  const auto change = [&](const std::string& tag, std::ptrdiff_t bytes) {
+    for (std::size_t end = tag.size(); !tag.empty();) {
+      std::size_t& now = held[tag.substr(0, end)];
+      now = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(now) + bytes);
+      for (std::size_t i = 0; i < tags.size(); ++i)
+        if (tags[i] == tag.substr(0, end)) peaks[i] = std::max(peaks[i], now);
+      if (end == 1) break;
+      end -= 2;  // names have one letter
+    }
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    switch (random() % 6) {
+      case 0:
+        if (open.size() == 4) break;
+        open.push_back(std::make_unique<MemoryScope>(names[random() % 3]));
+        tags.push_back((tags.empty() ? "" : tags.back() + "/") + open.back()->tag().back());
+        peaks.push_back(held[tags.back()]);
+        ASSERT_EQ(open.back()->tag(), tags.back());
+        break;
+      case 1:
+        if (open.empty()) break;
+        ASSERT_EQ(open.back()->held(0), held[tags.back()]);
+        ASSERT_EQ(open.back()->peak(0), peaks.back());
+        open.pop_back(), tags.pop_back(), peaks.pop_back();
+        break;
+      default: {
+        auto& [buffer, tag] = kept[random() % 50];
+        if (buffer.size() != 0) {
+          const auto bytes = static_cast<std::ptrdiff_t>(buffer.size());
+          buffer.reset();
+          change(tag, -bytes);
+        } else {
+          tag = tags.empty() ? "" : tags.back();
+          buffer = allocate(512 * (1 + random() % 9), stream());
+          change(tag, static_cast<std::ptrdiff_t>(buffer.size()));
+        }
+      }
+    }
+    for (std::size_t i = 0; i < open.size(); ++i) ASSERT_EQ(open[i]->held(0), held[tags[i]]);
+  }
+}
+
+TEST(MemoryHistoryProcess, ThereIsAnEndToNames) {
+  IN_CHILD({
+    for (int i = 0; i < 65'535; ++i) MemoryScope(std::to_string(i)).end();
+    EXPECT_ERROR(MemoryScope("more"), ValueError, "there are 65535 different tags, and 'more'");
+    const MemoryScope known("7");
+    const DeviceBuffer buffer = allocate(1, default_stream(0));
+    EXPECT_EQ(known.held(0), 512U);
+  });
 }
 
 TEST_F(MemoryHistory, HoldersAreNamed) {

@@ -121,6 +121,7 @@ def test_native_frames():
     assert at > 2 and names[at + 1] == "outer"
     assert any("ember::" in name for name in names[:at])
     assert "libember" in frames[0]["filename"] and kept is not None
+    assert not any("PyEval" in name or name == "Py_RunMain" for name in names)
 
 
 @pytest.mark.parametrize("context, of_block, of_alloc, of_free", [

@@ -54,6 +54,17 @@ std::string embedded_stack(std::uint64_t number) noexcept {
                                                          : std::string();
 }
 
+std::vector<StackFrame> embedded_frames(std::uint64_t number) noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->frames_of_number != nullptr ? of->frames_of_number(number)
+                                                          : std::vector<StackFrame>();
+}
+
+const void* embedded_interpreter() noexcept {
+  const Embedding* of = language.load(std::memory_order_acquire);
+  return of != nullptr && of->interpreter != nullptr ? of->interpreter() : nullptr;
+}
+
 bool interrupted() noexcept {
   const Embedding* of = language.load(std::memory_order_acquire);
   return of != nullptr && of->interrupted != nullptr && of->interrupted();

@@ -4,12 +4,21 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ember/base/export.h"
 
 namespace ember::inline v0 {
 
 enum class Warning : unsigned char { user, future };
+
+/// One call of a stack.
+struct StackFrame {
+  std::string file;  ///< of the source; of the program or library for native code
+  int line = 0;      ///< 0 if it is unknown
+  std::string name;  ///< the function's
+  friend bool operator==(const StackFrame&, const StackFrame&) = default;
+};
 
 /// What a language puts in. Each may be null; none may throw.
 struct Embedding {
@@ -29,6 +38,11 @@ struct Embedding {
   /// for, for ever; 0 if that is unknown, or could only be found out by waiting for a lock.
   std::uint64_t (*stack_number)() noexcept = nullptr;
   std::string (*stack_of_number)(std::uint64_t number) noexcept = nullptr;
+  /// The same as frames, innermost call first.
+  std::vector<StackFrame> (*frames_of_number)(std::uint64_t number) noexcept = nullptr;
+  /// Any address of the interpreter's code: in stacks of both kinds of code the native calls end
+  /// where those of the interpreter begin.
+  const void* (*interpreter)() noexcept = nullptr;
 };
 
 /// From now on. `embedding` must live for ever.
@@ -43,6 +57,9 @@ EMBER_API std::string call_stack() noexcept;
 /// See Embedding::stack_number; 0 and empty without it.
 std::uint64_t embedded_stack_number() noexcept;
 std::string embedded_stack(std::uint64_t number) noexcept;
+std::vector<StackFrame> embedded_frames(std::uint64_t number) noexcept;
+/// See Embedding::interpreter; null without it.
+const void* embedded_interpreter() noexcept;
 
 /// See Embedding::interrupted; false without it.
 EMBER_API bool interrupted() noexcept;

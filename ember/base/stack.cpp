@@ -9,10 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <map>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ namespace {
 // elsewhere every stack is unwound.
 
 constexpr std::size_t kFrames = 24;
-/// Of this file: capture_stack() and what it calls.
+/// Of this file: capture_stack() or capture_stack_id(), and what they call.
 constexpr std::size_t kOwnFrames = 2;
 constexpr std::uint64_t kEmbedded = std::uint64_t{1} << 63;
 
@@ -48,10 +49,32 @@ struct Frames {
   std::array<std::uintptr_t, kFrames> place{};  // where each stands on the stack; 0: unknown
 };
 
+/// A stack is its innermost frame and the stack around it: what stacks have in common is there
+/// once. A frame is a return address, or kEmbedded and the number of a whole stack of the language.
+struct Node {
+  std::uint32_t outer = 0;  ///< 0: none
+  std::uint64_t frame = 0;
+  friend bool operator==(const Node&, const Node&) = default;
+};
+struct HashOfNode {
+  std::size_t operator()(const Node& node) const noexcept {
+    std::uint64_t mixed = (node.frame ^ std::uint64_t{node.outer} << 40) * 0x9E3779B97F4A7C15u;
+    mixed ^= mixed >> 29;
+    return static_cast<std::size_t>(mixed * 0xBF58476D1CE4E5B9u);
+  }
+};
 struct Table {
   Mutex mutex;
-  std::map<std::vector<std::uintptr_t>, std::uint64_t> numbers EMBER_GUARDED_BY(mutex);
-  std::deque<const std::vector<std::uintptr_t>*> stacks EMBER_GUARDED_BY(mutex);
+  std::unordered_map<Node, std::uint32_t, HashOfNode> numbers EMBER_GUARDED_BY(mutex);
+  std::deque<Node> nodes EMBER_GUARDED_BY(mutex);  // number n is at n - 1
+
+  std::uint32_t number_of(const Node& node) EMBER_REQUIRES(mutex) {
+    if (nodes.size() == 0xFFFF'FFFF) return 0;
+    const auto [at, is_new] =
+        numbers.try_emplace(node, static_cast<std::uint32_t>(nodes.size() + 1));
+    if (is_new) nodes.push_back(node);
+    return at->second;
+  }
 };
 
 Table& table() {
@@ -91,14 +114,26 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-std::uint64_t number_of(const Frames& frames) {
-  const std::vector<std::uintptr_t> code(frames.code.begin(),
-                                         frames.code.begin() + static_cast<long>(frames.count));
+std::uint32_t number_of(const Frames& frames) {
   Table& all = table();
   const MutexLock lock(all.mutex);
-  const auto [at, is_new] = all.numbers.try_emplace(code, all.stacks.size() + 1);
-  if (is_new) all.stacks.push_back(&at->first);
-  return at->second;
+  std::uint32_t number = 0;
+  for (std::size_t i = frames.count; i-- > 0;) number = all.number_of({number, frames.code[i]});
+  return number;
+}
+
+/// The frames of a number, innermost first.
+std::vector<std::uint64_t> frames_of(std::uint64_t number) {
+  std::vector<std::uint64_t> frames;
+  Table& all = table();
+  const MutexLock lock(all.mutex);
+  if (number > all.nodes.size()) return frames;
+  while (number != 0) {
+    const Node& node = all.nodes[number - 1];
+    frames.push_back(node.frame);
+    number = node.outer;
+  }
+  return frames;
 }
 
 /// Whether the return addresses stand where they stood.
@@ -110,7 +145,7 @@ bool still_there(const Frames& frames) noexcept {
 
 struct Kept {
   Frames frames;
-  std::uint64_t number = 0;
+  std::uint32_t number = 0;
 };
 
 /// The stacks that were taken last at calls of one depth.
@@ -134,7 +169,8 @@ KeptStacks* kept_stacks() {
   return kept;
 }
 
-std::uint64_t native_stack(std::uintptr_t depth) {
+// Not in line, so that there are as many frames of this file.
+[[gnu::noinline]] std::uint32_t native_stack(std::uintptr_t depth) {
   KeptStacks* const all = kept_stacks();
   OfDepth* const at = all != nullptr ? &(*all)[(depth >> 4) * 0x9E3779B97F4A7C15 >> 60] : nullptr;
   if (at != nullptr) {
@@ -148,7 +184,7 @@ std::uint64_t native_stack(std::uintptr_t depth) {
   Frames frames;
   Taking taking{frames, kOwnFrames};
   _Unwind_Backtrace(&take_frame, &taking);
-  const std::uint64_t number = number_of(frames);
+  const std::uint32_t number = number_of(frames);
   if (at == nullptr) return number;
   for (std::size_t i = 0; i < frames.count; ++i)
     if (frames.place[i] == 0) return number;  // cannot be known again
@@ -156,27 +192,54 @@ std::uint64_t native_stack(std::uintptr_t depth) {
   return number;
 }
 
-void append_frame(std::string& text, std::uintptr_t code) {
+struct Place {
+  std::string file;           ///< of the program or library; empty if it is unknown
+  std::string symbol;         ///< readable; empty if it has none
+  std::uintptr_t offset = 0;  ///< from the symbol, else of the call in the file: addr2line takes it
+};
+
+Place place_of(std::uintptr_t code) {
   Dl_info info{};
-  char place[64];
+  Place place;
   // The call, not what comes after it.
   const auto* const call = reinterpret_cast<const void*>(code - 1);
-  if (dladdr(call, &info) != 0 && info.dli_sname != nullptr) {
-    int failed = 0;
-    char* const readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &failed);
-    text.append("  ").append(failed == 0 ? readable : info.dli_sname);
-    std::free(readable);
-    std::snprintf(place, sizeof place, " + 0x%zx",
-                  code - reinterpret_cast<std::uintptr_t>(info.dli_saddr));
-  } else if (info.dli_fname != nullptr) {
-    text.append("  ").append(info.dli_fname);
-    // addr2line takes this one.
-    std::snprintf(place, sizeof place, " + 0x%zx",
-                  code - 1 - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
-  } else {
-    std::snprintf(place, sizeof place, "  0x%zx", code);
+  if (dladdr(call, &info) == 0) return place;
+  if (info.dli_fname != nullptr) place.file = info.dli_fname;
+  if (info.dli_sname == nullptr) {
+    place.offset = code - 1 - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    return place;
   }
-  text.append(place).append("\n");
+  int failed = 0;
+  char* const readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &failed);
+  place.symbol = failed == 0 ? readable : info.dli_sname;
+  std::free(readable);
+  place.offset = code - reinterpret_cast<std::uintptr_t>(info.dli_saddr);
+  return place;
+}
+
+std::string hex(std::uintptr_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%zx", number);
+  return text;
+}
+
+void append_frame(std::string& text, std::uintptr_t code) {
+  const Place place = place_of(code);
+  const std::string& named = place.symbol.empty() ? place.file : place.symbol;
+  text.append("  ").append(named);
+  text.append(named.empty() ? hex(code) : " + " + hex(place.offset)).append("\n");
+}
+
+/// Where the program or library begins that the code belongs to; null if that is unknown.
+const void* file_of(const void* code) {
+  Dl_info info{};
+  return code != nullptr && dladdr(code, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+StackFrame frame_of(std::uintptr_t code) {
+  Place place = place_of(code);
+  if (place.symbol.empty()) place.symbol = hex(place.file.empty() ? code : place.offset);
+  return {std::move(place.file), 0, std::move(place.symbol)};
 }
 
 }  // namespace
@@ -194,16 +257,44 @@ std::uint64_t capture_stack() noexcept {
 std::string stack_text(std::uint64_t number) {
   if (number == 0) return {};
   if ((number & kEmbedded) != 0) return embedded_stack(number & ~kEmbedded);
-  std::vector<std::uintptr_t> code;
-  {
+  std::string text;
+  for (const std::uint64_t at : frames_of(number)) append_frame(text, at);
+  return text;
+}
+
+std::uint32_t capture_stack_id(bool native) noexcept {
+  try {
+    const std::uint64_t embedded = embedded_stack_number();
+    const std::uint32_t frames =
+        native || embedded == 0
+            ? native_stack(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))
+            : 0;
+    if (embedded == 0) return frames;
     Table& all = table();
     const MutexLock lock(all.mutex);
-    if (number > all.stacks.size()) return {};
-    code = *all.stacks[number - 1];
+    return all.number_of({frames, embedded | kEmbedded});
+  } catch (...) {  // never worth failing for
+    return 0;
   }
-  std::string text;
-  for (const std::uintptr_t at : code) append_frame(text, at);
-  return text;
+}
+
+std::vector<StackFrame> stack_frames(std::uint32_t id) {
+  // The language's frames are the innermost of them, as one node.
+  std::vector<StackFrame> made, embedded;
+  const void* stop = nullptr;
+  for (const std::uint64_t frame : frames_of(id)) {
+    if ((frame & kEmbedded) != 0) {
+      embedded = embedded_frames(frame & ~kEmbedded);
+      stop = file_of(embedded_interpreter());
+    } else if (stop != nullptr && file_of(reinterpret_cast<const void*>(frame - 1)) == stop) {
+      break;
+    } else {
+      made.push_back(frame_of(frame));
+    }
+  }
+  made.insert(made.end(), std::make_move_iterator(embedded.begin()),
+              std::make_move_iterator(embedded.end()));
+  return made;
 }
 
 namespace {

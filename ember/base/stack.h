@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "ember/base/embedding.h"
 #include "ember/base/export.h"
 
 namespace ember::inline v0 {
@@ -18,6 +20,16 @@ EMBER_API std::uint64_t capture_stack() noexcept;
 /// What a number stands for, one or more lines, innermost call first for native code and last for
 /// Python, as is usual there; empty for 0. Thread-safe.
 EMBER_API std::string stack_text(std::uint64_t number);
+
+/// A number of 32 bits for where the calling thread stands, for the histories that keep many. As
+/// capture_stack(); with `native`, the native code's frames come before those of the language,
+/// where it stands in both. Equal stacks have equal numbers, but they are not those of
+/// capture_stack(). 0 if it is unknown. Waits for nothing.
+EMBER_API std::uint32_t capture_stack_id(bool native) noexcept;
+/// The frames of such a number, innermost call first; none for 0. Where there are frames of the
+/// language, native code's are those of the calls that were made from it last. Looks names up:
+/// takes microseconds for each frame of native code. Thread-safe; may wait for the language's lock.
+EMBER_API std::vector<StackFrame> stack_frames(std::uint32_t id);
 
 /// Stands for a stack in the detail of a Status, which may be made where no text can be (a worker
 /// may not wait for Python's lock). The error that is raised from it has the text there.

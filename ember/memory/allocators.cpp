@@ -96,6 +96,8 @@ DeviceAllocator& make(int device) {
     if (now.per_process_memory_fraction < 1)
       allocator->set_fraction(now.per_process_memory_fraction, total);
     by_device[device].store(allocator, std::memory_order_release);
+    // Once it can be found, so that no change of what is wanted passes it by.
+    allocator->apply(history_wish());
   }
   return *allocator;
 }

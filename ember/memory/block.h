@@ -27,6 +27,7 @@ struct Segment {
   bool sharable = true;      ///< its free blocks may wait in a shard: it is everybody's
   FreeList* list = nullptr;  ///< where its blocks go when they are free; null if they never wait
   Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
+  std::uint32_t stack = 0;   ///< where it was asked for, while that is tracked
 };
 
 /// One use of a block, as it began. A reset of the device ends it at any moment, and then the
@@ -70,6 +71,13 @@ struct alignas(64) Block {
   Block* next = nullptr;
   std::uint64_t freed_at = 0;  ///< how many searches there had been, while garbage is collected
   bool oversize = false;       ///< counted among the allocations that are too large to be split
+  /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
+  /// of no other. The ledger's lock guards it.
+  struct Origin {
+    std::uint16_t tag = 0;
+    std::uint32_t stack = 0;
+    std::uint64_t serial = 0;
+  } origin;
 
   std::uintptr_t position() const noexcept {
     return tag.load(std::memory_order_relaxed) & ~std::uintptr_t{kMinBlock - 1};
@@ -90,6 +98,9 @@ struct alignas(64) Block {
     const std::uintptr_t at = position();
     tag.store(in_use(at, number), std::memory_order_release);
     return {this, reinterpret_cast<void*>(at), number};
+  }
+  Origin origin_of_use() const noexcept {
+    return origin.serial == serial.load(std::memory_order_relaxed) ? origin : Origin();
   }
   std::size_t requested_bytes() const noexcept { return requested.load(std::memory_order_relaxed); }
   bool is_split() const noexcept { return previous != nullptr || next != nullptr; }

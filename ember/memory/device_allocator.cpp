@@ -4,6 +4,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/spin.h"
+#include "ember/memory/scopes.h"
 
 namespace ember::inline v0::memory {
 
@@ -20,7 +21,7 @@ class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
     if (mutex_.try_lock()) [[likely]]
       return;
     if (!spin_briefly([this] { return mutex_.try_lock(); })) mutex_.lock();
-    if (allocator.caps_.keeps && !cuda::observed()) allocator.ledger_.shards.contended();
+    if (allocator.caps_.keeps && !watched()) allocator.ledger_.shards.contended();
   }
   ~Lock() EMBER_THREAD_NOTE(release_capability()) { mutex_.unlock(); }
   Lock(const Lock&) = delete;
@@ -64,10 +65,10 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
   }
   const Request request{pool->back_end.block_bytes(bytes), bytes, stream, pool};
   const bool reset = passed();
-  if (ledger_.shards.open() && !cuda::observed() && !reset) {
+  if (ledger_.shards.open() && !watched() && !reset) {
     if (Block* block = ledger_.shards.take(request)) return block->begin_use(bytes);
   }
-  const Tell tell;
+  const Tell tell(Tell::Operation::allocation);
   if (!uses_.empty()) check(finish_uses());  // 1
   if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
     give_back_pending();
@@ -109,7 +110,7 @@ BlockUse DeviceAllocator::take(const Request& request) {
   Block* block = nullptr;
   const bool in_shards = shards.open() && !request.pool->is_private();
   if (in_shards) [[unlikely]] {
-    if (shards.expired() || cuda::observed())
+    if (shards.expired() || watched())
       close_shards();
     else
       block = shards.find(request, Shards::Where::mine);
@@ -160,7 +161,7 @@ bool DeviceAllocator::free(Block* block, void* address, std::uint64_t serial) no
 
 // For a block that was claimed from its user.
 void DeviceAllocator::release(Block* block) noexcept {
-  if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
+  if (ledger_.shards.open() && !watched() && ledger_.shards.put(block)) return;
   const Tell tell;
   StreamUse* use = nullptr;
   {
@@ -265,6 +266,7 @@ void DeviceAllocator::renew() noexcept {
   for (const auto& pool : pools_) pool->clear();
   drop_unused_pools();
   ledger_.stats.clear_current();
+  if (tracking().scopes) Scopes::get().forget(device_);
   epoch_.store(now, std::memory_order_relaxed);
 }
 
@@ -362,6 +364,33 @@ void DeviceAllocator::reset_peaks() {
 
 std::vector<SegmentView> DeviceAllocator::snapshot(const std::optional<cuda::MemPoolId>& pool) {
   const Lock lock(*this);
+  return look(pool);
+}
+
+std::vector<SegmentView> DeviceAllocator::snapshot(std::vector<cuda::MemoryEvent>& events) {
+  const Tell tell;
+  const Lock lock(*this);
+  std::vector<SegmentView> views = look({});
+  if (tracking().entries) {
+    cuda::MemoryEvent event;
+    event.stack = caller().stack;
+    event.size = 0;
+    for (const SegmentView& view : views)
+      for (const SegmentView::BlockView& block : view.blocks)
+        if (block.state != Block::free) event.size += block.size;
+    ledger_.history.add(cuda::MemoryEvent::Action::snapshot, event);
+  }
+  ledger_.history.ring().copy_to(events);
+  return views;
+}
+
+void DeviceAllocator::apply(const HistoryWish& wish) {
+  const Lock lock(*this);
+  close_shards();
+  ledger_.history.apply(wish);
+}
+
+std::vector<SegmentView> DeviceAllocator::look(const std::optional<cuda::MemPoolId>& pool) {
   renew();
   close_shards();
   back_end_->settle(ledger_);
@@ -370,12 +399,23 @@ std::vector<SegmentView> DeviceAllocator::snapshot(const std::optional<cuda::Mem
   for (const auto& [address, segment] : ledger_.segments) {
     if (pool && segment.pool->id != *pool) continue;
     SegmentView view{address, segment.size, segment.small, segment.stream, segment.pool->id, {}};
-    for (const Block* block = segment.first; block != nullptr; block = block->next)
-      view.blocks.push_back({block->position(), block->size,
-                             block->state() == Block::free ? 0 : block->requested_bytes(),
-                             block->state()});
+    view.stack = segment.stack;
+    for (const Block* block = segment.first; block != nullptr; block = block->next) {
+      SegmentView::BlockView& seen = view.blocks.emplace_back();
+      seen.address = block->position();
+      seen.size = block->size;
+      seen.state = block->state();
+      if (seen.state == Block::free) continue;
+      seen.requested = block->requested_bytes();
+      seen.origin = block->origin_of_use();
+    }
     views.push_back(std::move(view));
   }
+  for (const Block* block : pending_)  // free, and on their way back
+    if (block->segment != nullptr)
+      for (SegmentView& view : views)
+        if (view.address == block->position() && !view.blocks.empty())
+          view.blocks[0] = {view.address, block->size, 0, Block::free, {}};
   return views;
 }
 

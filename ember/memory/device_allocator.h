@@ -31,6 +31,7 @@ struct SegmentView {
     std::size_t size = 0;
     std::size_t requested = 0;
     Block::State state = Block::free;
+    Block::Origin origin;  ///< nothing unless it was tracked
   };
   std::uintptr_t address = 0;
   std::size_t size = 0;
@@ -38,6 +39,7 @@ struct SegmentView {
   void* stream = nullptr;
   cuda::MemPoolId pool;
   std::vector<BlockView> blocks;  // in the order of addresses
+  std::uint32_t stack = 0;        // where it was asked for, if that was tracked
 };
 
 /// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
@@ -137,6 +139,10 @@ class DeviceAllocator {
   void reset_peaks();
   /// All segments in the order of addresses; or those of one pool.
   std::vector<SegmentView> snapshot(const std::optional<cuda::MemPoolId>& pool = {});
+  /// The same, and the history of that moment, whose last entry is the snapshot: added to `events`.
+  std::vector<SegmentView> snapshot(std::vector<cuda::MemoryEvent>& events);
+  /// What the history keeps from now on.
+  void apply(const HistoryWish& wish);
 
  private:
   class Lock;
@@ -168,6 +174,8 @@ class DeviceAllocator {
   std::int64_t level(std::int64_t (Stats::*read)() const noexcept);
   Pool* find_pool(const cuda::MemPoolId& id) EMBER_REQUIRES(ledger_.mutex);
   void drop_unused_pools() EMBER_REQUIRES(ledger_.mutex);
+  std::vector<SegmentView> look(const std::optional<cuda::MemPoolId>& pool)
+      EMBER_REQUIRES(ledger_.mutex);
 
   // growth.cpp: memory from the device and back.
   struct Reclaimed {

@@ -185,7 +185,9 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
                   .small = is_small(request.size),
                   .stream = request.stream,
                   .bytes = what.report.segment,
-                  .requested = request.requested});
+                  .requested = request.requested,
+                  .pool = request.pool->id.second,
+                  .device_free = what.report.free});
   }
   tell_out_of_memory(what);
   throw OutOfMemoryError(out_of_memory_text(what),

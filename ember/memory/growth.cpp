@@ -39,6 +39,7 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   segment.small = is_small(request.size);
   segment.oversize = request.pool->back_end.oversize(bytes);
   segment.sharable = !request.pool->is_private() && caps_.keeps && request.pool != &uncached_pool_;
+  segment.stack = caller().stack;
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   request.pool->back_end.fit(ledger_, block, request);

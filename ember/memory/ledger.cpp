@@ -1,6 +1,9 @@
 #include "ember/memory/ledger.h"
 
+#include <algorithm>
+
 #include "ember/memory/back_end.h"
+#include "ember/memory/scopes.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
@@ -55,6 +58,70 @@ Segment Ledger::remove_segment(Block* whole) {
   map.erase(whole);
   segments.erase(segment.address);
   return segment;
+}
+
+std::uint64_t Ledger::pool_of(const Segment& segment) noexcept { return segment.pool->id.second; }
+
+namespace {
+
+using Action = cuda::MemoryEvent::Action;
+
+std::uint16_t short_pool(std::uint64_t pool) noexcept {
+  return static_cast<std::uint16_t>(std::min<std::uint64_t>(pool, 0xFFFF));
+}
+
+std::uint64_t number(const void* pointer) noexcept {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+}  // namespace
+
+void Ledger::track(Kind kind, Block& block) {
+  const bool in_use_before = kind == Kind::freed || kind == Kind::free_requested;
+  const Tracking now = tracking();
+  if (kind == Kind::allocated)
+    block.origin = {caller().tag, caller().stack, block.serial.load(std::memory_order_relaxed)};
+  const Block::Origin origin = block.origin_of_use();
+  if (kind == Kind::allocated || in_use_before) {
+    const auto bytes = static_cast<std::int64_t>(block.size);
+    if (origin.tag != 0) Scopes::get().change(device_, origin.tag, in_use_before ? -bytes : bytes);
+  }
+  if (!now.entries) return;
+  cuda::MemoryEvent event;
+  event.address = block.position();
+  event.size = block.requested_bytes();
+  event.stream = number(block.segment->stream);
+  event.pool = short_pool(pool_of(*block.segment));
+  event.tag = origin.tag;
+  if (now.context >= Tracking::Context::alloc) event.stack = origin.stack;
+  if (kind == Kind::allocated) return history.add(Action::alloc, event);
+  if (in_use_before) {
+    // A stack of the free itself is there only if it is wanted, and this is a free.
+    if (now.context == Tracking::Context::all && caller().stack != 0) event.stack = caller().stack;
+    history.add(Action::free_requested, event);
+  }
+  if (kind != Kind::free_requested) history.add(Action::free_completed, event);
+}
+
+void Ledger::track(const AllocEvent& from) {
+  const Tracking now = tracking();
+  if (!now.entries) return;
+  cuda::MemoryEvent event;
+  event.address = number(from.address);
+  event.size = from.bytes;
+  event.stream = number(from.stream);
+  event.pool = short_pool(from.pool);
+  if (now.context >= Tracking::Context::alloc)
+    event.stack = caller().stack != 0 ? caller().stack : from.stack;
+  switch (from.kind) {
+    case Kind::segment_allocated: return history.add(Action::segment_alloc, event);
+    case Kind::segment_freed: return history.add(Action::segment_free, event);
+    case Kind::out_of_memory:
+      event.address = from.device_free;
+      event.tag = caller().tag;
+      return history.add(Action::oom, event);
+    default: return;
+  }
 }
 
 void Ledger::report(const AllocEvent& event) {

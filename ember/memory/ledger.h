@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/block.h"
 #include "ember/memory/block_map.h"
 #include "ember/memory/shards.h"
 #include "ember/memory/stats.h"
+#include "ember/memory/tracking.h"
 #include "ember/runtime/observer.h"
 
 namespace ember::inline v0::memory {
@@ -24,6 +26,7 @@ class Ledger {
   BlockMap map;   // written under the lock, read without
   Stats stats;    // the same
   Shards shards;  // has locks of its own, after this one
+  History history EMBER_GUARDED_BY(mutex);
   BlockPool records EMBER_GUARDED_BY(mutex);
   std::map<std::uintptr_t, Segment> segments EMBER_GUARDED_BY(mutex);
 
@@ -43,8 +46,7 @@ class Ledger {
   }
   /// What happened to a block is counted and reported. In place: with a kind that is known, little
   /// is left of it.
-  [[gnu::always_inline]] void emit(AllocEvent::Kind kind, const Block& block)
-      EMBER_REQUIRES(mutex) {
+  [[gnu::always_inline]] void emit(AllocEvent::Kind kind, Block& block) EMBER_REQUIRES(mutex) {
     if (counts_) [[likely]] {
       const Usage usage{1, static_cast<std::int64_t>(block.size),
                         static_cast<std::int64_t>(block.requested_bytes())};
@@ -53,12 +55,16 @@ class Ledger {
         shards.make_room(stats, small, usage);
       stats.apply(kind, small, usage);
     }
+    if (tracked()) [[unlikely]]
+      track(kind, block);
     if (cuda::observed()) [[unlikely]]
       report(event_of(kind, block, *block.segment));
   }
   /// The same for everything else.
   void emit(const AllocEvent& event) EMBER_REQUIRES(mutex) {
     if (counts_) stats.apply(event);
+    if (tracked()) [[unlikely]]
+      track(event);
     if (cuda::observed()) [[unlikely]]
       report(event);
   }
@@ -69,25 +75,40 @@ class Ledger {
             .address = block.address(),
             .bytes = block.size,
             .requested = block.requested_bytes(),
-            .oversize = segment.oversize};
+            .oversize = segment.oversize,
+            .pool = pool_of(segment),
+            .stack = segment.stack};
   }
 
  private:
+  static std::uint64_t pool_of(const Segment& segment) noexcept;
+  void track(AllocEvent::Kind kind, Block& block) EMBER_REQUIRES(mutex);
+  void track(const AllocEvent& event) EMBER_REQUIRES(mutex);
   void report(const AllocEvent& event) EMBER_REQUIRES(mutex);
 
   const int device_;
   const bool counts_;
 };
 
+/// Whether every change of state is to be looked at, by observers or for the history: then all of
+/// them pass through the ledger.
+inline bool watched() noexcept { return cuda::observed() || tracked(); }
+
 /// Every operation begins with this, before its locks. What happens under them is recorded for the
-/// observers, and told once they are free.
+/// observers, and told once they are free. On whose behalf it is, is found out before, too.
 class Tell {
  public:
-  Tell() noexcept : watched_(cuda::observed()) {
+  enum class Operation : std::uint8_t { allocation, other };
+  explicit Tell(Operation operation = Operation::other) noexcept
+      : watched_(cuda::observed()), tracked_(tracked()) {
     if (watched_) [[unlikely]]
       cuda::detail::note_place();
+    if (tracked_) [[unlikely]]
+      outer_ = std::exchange(caller(), take_caller(operation == Operation::allocation));
   }
   ~Tell() {
+    if (tracked_) [[unlikely]]
+      caller() = outer_;
     if (!watched_) [[likely]]
       return;
     cuda::detail::release_place();
@@ -97,7 +118,8 @@ class Tell {
   Tell& operator=(const Tell&) = delete;
 
  private:
-  const bool watched_;
+  const bool watched_, tracked_;
+  Caller outer_;  // of the operation within which this one is: observers may free memory
 };
 
 }  // namespace ember::inline v0::memory

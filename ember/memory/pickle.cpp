@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 
-#include "ember/memory/json_text.h"
 
 namespace ember::inline v0::memory {
 namespace {
@@ -66,6 +65,8 @@ std::string opcode_name(unsigned char code) {
   return text;
 }
 
+}  // namespace
+
 bool is_utf8(std::string_view text) noexcept {
   for (std::size_t i = 0; i < text.size();) {
     const auto first = static_cast<unsigned char>(text[i]);
@@ -85,6 +86,24 @@ bool is_utf8(std::string_view text) noexcept {
   }
   return true;
 }
+
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.append({'\\', c});
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+namespace {
 
 /// The machine that a pickle is a program for: a stack of values, and a memo.
 class Machine {
@@ -342,7 +361,7 @@ class Json {
                                    : std::to_string(value.whole);
         break;
       case Kind::number: number(value.number); break;
-      case Kind::text: append_json(text_, value.text); break;
+      case Kind::text: append_json_text(text_, value.text); break;
       case Kind::list:
       case Kind::tuple: return items(value, '[', ']', depth);
       case Kind::dict: return items(value, '{', '}', depth);

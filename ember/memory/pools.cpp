@@ -13,35 +13,6 @@ using memory::DeviceAllocator;
 
 namespace {
 
-MemoryBlock::State state_of(memory::Block::State state) noexcept {
-  switch (state) {
-    case memory::Block::allocated: return MemoryBlock::State::active_allocated;
-    case memory::Block::parked: return MemoryBlock::State::active_pending_free;
-    default: return MemoryBlock::State::inactive;
-  }
-}
-
-MemorySegment segment_of(int device, const memory::SegmentView& view) {
-  MemorySegment segment;
-  segment.device = device;
-  segment.address = view.address;
-  segment.total_size = view.size;
-  segment.stream = view.stream;
-  segment.small = view.small;
-  segment.segment_pool_id = view.pool;
-  for (const auto& from : view.blocks) {
-    MemoryBlock block{from.address, from.size, 0, state_of(from.state)};
-    if (block.state != MemoryBlock::State::inactive) {
-      block.requested_size = from.requested;
-      segment.active_size += from.size;
-      segment.requested_size += from.requested;
-    }
-    if (block.state == MemoryBlock::State::active_allocated) segment.allocated_size += from.size;
-    segment.blocks.push_back(block);
-  }
-  return segment;
-}
-
 void refuse_ordinary(const MemPoolId& pool, const char* function) {
   if (pool == MemPoolId())
     throw ValueError(std::string(function) +
@@ -50,15 +21,6 @@ void refuse_ordinary(const MemPoolId& pool, const char* function) {
 }
 
 }  // namespace
-
-std::vector<MemorySegment> memory_snapshot(const MemPoolId& pool) {
-  std::vector<MemorySegment> segments;
-  for (int device = 0; device < memory::kMaxDevices; ++device)
-    if (DeviceAllocator* made = memory::allocator_if_made(device))
-      for (const memory::SegmentView& view : made->snapshot(pool))
-        segments.push_back(segment_of(device, view));
-  return segments;
-}
 
 void empty_cache(const MemPoolId& pool) {
   Status failure;
@@ -75,6 +37,10 @@ void empty_cache(const MemPoolId& pool) {
 MemPool::MemPool(const MemPoolOptions& options, DeviceArg device)
     : options_(options), id_(graph_pool_handle()), device_(device.existing()) {
   pool_ = memory::allocator_of(device_).retain_pool(id_, {options.use_on_oom, options.no_split});
+}
+
+std::vector<MemorySnapshot::Segment> MemPool::snapshot() const {
+  return memory_snapshot(id_).segments;
 }
 
 MemPool::MemPool(MemPool&& other) noexcept

@@ -15,6 +15,7 @@
 
 #include "ember/base/export.h"
 #include "ember/memory/pool_id.h"
+#include "ember/memory/snapshot.h"
 #include "ember/runtime/device.h"
 
 namespace ember::inline v0::memory {
@@ -22,37 +23,6 @@ struct Pool;
 }  // namespace ember::inline v0::memory
 
 namespace ember::inline v0::cuda {
-
-/// A part of a segment.
-struct MemoryBlock {
-  enum class State : std::uint8_t {
-    inactive,             ///< free
-    active_allocated,     ///< in use
-    active_pending_free,  ///< freed, but other streams may still use it
-  };
-  std::uintptr_t address = 0;
-  std::size_t size = 0;
-  std::size_t requested_size = 0;  ///< as asked for; 0 if it is free
-  State state = State::inactive;
-};
-
-/// Memory that a device gave, and the blocks that it is cut into.
-struct MemorySegment {
-  int device = 0;
-  std::uintptr_t address = 0;
-  std::size_t total_size = 0;
-  std::size_t allocated_size = 0;  ///< of blocks in use
-  std::size_t active_size = 0;     ///< ... and of those that wait for other streams
-  std::size_t requested_size = 0;  ///< of all of these, before rounding
-  const void* stream = nullptr;    ///< whose work may use it: native handle
-  bool small = false;
-  MemPoolId segment_pool_id;
-  std::vector<MemoryBlock> blocks;  ///< in the order of addresses
-};
-
-/// The segments of a pool, of all devices, in the order of devices and addresses. Nothing before
-/// initialisation, and for a pool that there is not. Does not block.
-EMBER_API std::vector<MemorySegment> memory_snapshot(const MemPoolId& pool);
 
 /// How a pool serves.
 struct MemPoolOptions {
@@ -82,8 +52,8 @@ class EMBER_API MemPool {
   /// How many there are that need it: this object, guards, and beginnings of
   /// begin_allocate_to_pool. 0 if it was moved from.
   int use_count() const;
-  /// memory_snapshot(id()).
-  std::vector<MemorySegment> snapshot() const { return memory_snapshot(id_); }
+  /// Its segments, as memory_snapshot(id()) has them.
+  std::vector<MemorySnapshot::Segment> snapshot() const;
 
  private:
   MemPoolOptions options_;

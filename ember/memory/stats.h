@@ -40,6 +40,9 @@ struct AllocEvent {
   std::size_t requested = 0;
   int stream_device = -1;  ///< of a stream that was noted
   bool oversize = false;   ///< a segment that is too large to be split
+  std::uint64_t pool = 0;
+  std::uint32_t stack = 0;      ///< where a segment was asked for, while that is tracked
+  std::size_t device_free = 0;  ///< out_of_memory: bytes
 };
 
 /// What one block, or several together, add to the counters while in use.

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "ember/base/error.h"
-#include "ember/memory/json_text.h"
 #include "ember/memory/pickle.h"
 
 namespace ember::inline v0::cuda {
 namespace {
 
-using memory::append_json;
+using memory::append_json_text;
 using memory::Pickled;
 using Value = Pickled::Value;
 using Kind = Pickled::Kind;
@@ -54,7 +53,7 @@ class Stacks {
 
   void write(std::string& to) const {
     to += "\"frames\":[";
-    write_in_order(to, frames_, [&](const std::string& frame) { append_json(to, frame); });
+    write_in_order(to, frames_, [&](const std::string& frame) { append_json_text(to, frame); });
     to += "],\"stacks\":[";
     write_in_order(to, numbers_, [&](const std::vector<std::size_t>& stack) {
       to += '[';
@@ -151,7 +150,7 @@ class Columns {
     if (pool != nullptr)
       for (const Pickled::Index part : pickled_.at(*pool).items)
         text += (text.empty() ? "" : ".") + std::to_string(pickled_.at(part).whole);
-    append_json(to_, text);
+    append_json_text(to_, text);
     to_ += ',';
   }
   /// Numbers and texts; null for what is not there or is of another kind.
@@ -160,7 +159,7 @@ class Columns {
     const Value none;
     const Value& value = at == nullptr ? none : pickled_.at(*at);
     if (value.kind == Kind::text) {
-      append_json(to_, value.text);
+      append_json_text(to_, value.text);
     } else if (value.kind == Kind::integer) {
       to_ += value.is_unsigned ? std::to_string(static_cast<std::uint64_t>(value.whole))
                                : std::to_string(value.whole);
@@ -183,7 +182,7 @@ void append_snapshot(std::string& to, std::string_view pickle, std::string_view 
   Stacks stacks(pickled);
   Columns columns(pickled, stacks, to);
   to += "{\"name\":";
-  append_json(to, name);
+  append_json_text(to, name);
   const Pickled::Index* segments = find(pickled, root, "segments");
   const Pickled::Index* traces = find(pickled, root, "device_traces");
   if (segments == nullptr) refuse("it has no 'segments'");

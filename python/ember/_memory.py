@@ -5,7 +5,7 @@ import os as _os
 import sys as _sys
 import typing as _typing
 
-from ember._C.cuda import _snapshot_json, _snapshot_page
+from ember._C.cuda import _compare_snapshots, _snapshot_json, _snapshot_page
 
 
 def _add_commands(commands: _typing.Any) -> None:
@@ -20,6 +20,12 @@ def _add_commands(commands: _typing.Any) -> None:
     view.add_argument("--before", metavar="SNAPSHOT", help="an earlier one: what grew since")
     view.add_argument("--out", metavar="FILE", help="the page (the snapshot's name with .html)")
     view.set_defaults(run=_write_page)
+    compare = of_memory.add_parser("compare", help="what grew between two snapshots")
+    compare.add_argument("before", help="a file of _dump_snapshot, also of PyTorch's")
+    compare.add_argument("after", help="a later one")
+    compare.add_argument("--most", type=int, default=10, metavar="N",
+                         help="how many places are shown that grew, and that shrank (10)")
+    compare.set_defaults(run=_print_comparison)
 
 
 def _print_json(chosen: _argparse.Namespace) -> int:
@@ -51,4 +57,17 @@ def _write_page(chosen: _argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory view: {error}")
     print(out)
+    return 0
+
+
+def _print_comparison(chosen: _argparse.Namespace) -> int:
+    contents = []
+    try:
+        for name in (chosen.before, chosen.after):
+            with open(name, "rb") as file:
+                contents.append(file.read())
+        text = _compare_snapshots(*contents, max(chosen.most, 0))
+    except (OSError, ValueError) as error:
+        _sys.exit(f"ember memory compare: {error}")
+    _sys.stdout.write(text)
     return 0

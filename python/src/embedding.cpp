@@ -188,8 +188,28 @@ std::string stack_of_number(std::uint64_t number) noexcept {
   return {};
 }
 
-constexpr Embedding kPython{&warn_in_python,   &stack_of_python, &give_lock_back, &take_lock_again,
-                            &raised_by_signal, &stack_number,    &stack_of_number};
+std::vector<StackFrame> frames_of_number(std::uint64_t number) noexcept {
+  const LockFromAnywhere lock;
+  std::vector<StackFrame> made;
+  if (!lock || number == 0 || number > stacks().frames.size()) return made;
+  try {
+    for (const auto& [owned, place] : *stacks().frames[number - 1]) {
+      const nb::handle code(owned);
+      made.push_back({nb::cast<std::string>(code.attr("co_filename")), line_of(owned, place),
+                      nb::cast<std::string>(code.attr("co_name"))});
+    }
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("ember: a stack in a report");
+  } catch (...) {
+  }
+  return made;
+}
+
+const void* interpreter() noexcept { return reinterpret_cast<const void*>(&PyEval_GetFrame); }
+
+constexpr Embedding kPython{&warn_in_python,  &stack_of_python,  &give_lock_back,
+                            &take_lock_again, &raised_by_signal, &stack_number,
+                            &stack_of_number, &frames_of_number, &interpreter};
 
 }  // namespace
 

@@ -54,49 +54,6 @@ MemPoolId id_of(nb::handle pool) {
   return id;
 }
 
-const char* name_of(cuda::MemoryBlock::State state) {
-  switch (state) {
-    case cuda::MemoryBlock::State::active_allocated: return "active_allocated";
-    case cuda::MemoryBlock::State::active_pending_free: return "active_pending_free";
-    case cuda::MemoryBlock::State::inactive: break;
-  }
-  return "inactive";
-}
-
-nb::dict as_dict(const cuda::MemorySegment& segment) {
-  nb::list blocks;
-  for (const cuda::MemoryBlock& from : segment.blocks) {
-    nb::dict block;
-    block["address"] = from.address;
-    block["size"] = from.size;
-    block["requested_size"] = from.requested_size;
-    block["state"] = name_of(from.state);
-    block["frames"] = nb::list();
-    blocks.append(block);
-  }
-  nb::dict made;
-  made["device"] = segment.device;
-  made["address"] = segment.address;
-  made["total_size"] = segment.total_size;
-  made["allocated_size"] = segment.allocated_size;
-  made["active_size"] = segment.active_size;
-  made["requested_size"] = segment.requested_size;
-  made["stream"] = reinterpret_cast<std::uintptr_t>(segment.stream);
-  made["segment_type"] = segment.small ? "small" : "large";
-  made["segment_pool_id"] = segment.segment_pool_id;
-  made["is_expandable"] = false;
-  made["frames"] = nb::list();
-  made["blocks"] = blocks;
-  return made;
-}
-
-nb::list snapshot_of(const MemPool& pool, bool /*include_traces*/) {
-  nb::list segments;
-  for (const auto& segment : unlocked([&] { return pool.snapshot(); }))
-    segments.append(as_dict(segment));
-  return segments;
-}
-
 void bind_pool(nb::module_& m) {
   nb::class_<MemPool>(m, "MemPool",
                       "A private pool of the current device's memory: it serves only what is "
@@ -128,7 +85,9 @@ void bind_pool(nb::module_& m) {
           [](const MemPool& self) { return unlocked([&] { return self.use_count(); }); },
           "How many need the pool: this object, and those who use it now.")
       .def(
-          "snapshot", &snapshot_of, nb::arg("include_traces") = true,
+          "snapshot",
+          [](const MemPool& self, bool /*include_traces*/) { return segments_of(self.id()); },
+          nb::arg("include_traces") = true,
           nb::sig("def snapshot(self, include_traces: bool = True) -> list[dict[str, typing.Any]]"),
           "Its segments, as memory_snapshot has them.");
   nb::class_<MemPoolContext> context(m, "_MemPoolContext", "What use_mem_pool returns.");

@@ -52,6 +52,7 @@ void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);
 void bind_pools(nb::module_& cuda);
+void bind_history(nb::module_& cuda);
 void bind_nvtx(nb::module_& cuda);
 void bind_telemetry(nb::module_& cuda);
 void bind_top(nb::module_& cuda);
@@ -65,6 +66,9 @@ void bind_precision(nb::module_& m, nb::module_& cuda);
 void bind_fft_plans(nb::module_& cuda);
 void bind_ops(nb::module_& m);
 void bind_visible(nb::module_& cuda);
+
+/// The segments of a pool of memory, as `memory_snapshot` has them.
+nb::object segments_of(const cuda::MemPoolId& pool);
 
 /// Has the calling thread's stack of Python known to observers that want stacks while the lock is
 /// released, when it can't be taken. Costs a load where nobody wants any.

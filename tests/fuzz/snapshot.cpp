@@ -1,8 +1,10 @@
-// Snapshots of memory: read_pickle, and what it made as JSON.
+// Snapshots of memory: read_pickle, what it made as JSON, and compare_snapshots.
 
 #include <string>
 
+#include "ember/base/error.h"
 #include "ember/memory/pickle.h"
+#include "ember/memory/snapshot_file.h"
 #include "fuzz.h"
 
 namespace {
@@ -22,6 +24,12 @@ constexpr std::string_view kExamples[] = {
     "\x80\x03}q\x00X\x01\x00\x00\x00aq\x01]r\x02\x00\x00\x00j\x00\x00\x00\x00as."sv,
     "\x80\x04(K\x01K\x02t1)0(lp0\n."sv,
     "\x80\x04\x8c\x02os\x94\x8c\x06system\x94\x93\x94\x8c\x02ls\x85R."sv,
+    // A segment with a block.
+    "\x80\x04}(\x8c\x08segments](}(\x8c\x0atotal_sizeK\x09\x8c\x06"
+    "blocks](}(\x8c\x04sizeK\x09"
+    "\x8c\x05state\x8c\x06"
+    "active\x8c\x06"
+    "frames](}(\x8c\x04nameNueueueu."sv,
     "\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
     "x."sv};
 
@@ -52,5 +60,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string text = "before";
   const ember::Status written = write_json(pickled, 10000, text);
   fuzz::expect(written.ok() || text == "before", "a failure leaves no text behind");
+  try {
+    const auto same = ember::cuda::compare_snapshots(bytes, bytes);
+    fuzz::expect(same.changed.empty(), "nothing has changed between a snapshot and itself");
+  } catch (const ember::ValueError&) {
+  }
   return 0;
 }

@@ -28,7 +28,7 @@ class MemPools : public testing::Test {
   }
   static bool is_in(const DeviceBuffer& buffer, const MemPoolId& pool) {
     const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
-    for (const MemorySegment& segment : memory_snapshot(pool))
+    for (const MemorySnapshot::Segment& segment : memory_snapshot(pool).segments)
       if (address - segment.address < segment.total_size) return true;
     return false;
   }
@@ -115,25 +115,25 @@ TEST_F(MemPools, TheSnapshotSaysWhatIsThere) {
   const MemPoolGuard guard(pool);
   const DeviceBuffer used = allocate(1000, stream_);
   allocate(5000, stream_).reset();
-  const std::vector<MemorySegment> segments = pool.snapshot();
+  const std::vector<MemorySnapshot::Segment> segments = pool.snapshot();
   ASSERT_EQ(segments.size(), 1U);
-  const MemorySegment& segment = segments[0];
+  const MemorySnapshot::Segment& segment = segments[0];
   EXPECT_EQ(segment.device, 0);
   EXPECT_EQ(segment.total_size, 2 * kMiB);
   EXPECT_EQ(segment.allocated_size, 1024U);
   EXPECT_EQ(segment.active_size, 1024U);
   EXPECT_EQ(segment.requested_size, 1000U);
-  EXPECT_EQ(segment.stream, stream_.native());
+  EXPECT_EQ(segment.stream, reinterpret_cast<std::uintptr_t>(stream_.native()));
   EXPECT_TRUE(segment.small);
-  EXPECT_EQ(segment.segment_pool_id, pool.id());
+  EXPECT_EQ(segment.pool, pool.id());
   ASSERT_EQ(segment.blocks.size(), 2U);
   EXPECT_EQ(segment.blocks[0].address, reinterpret_cast<std::uintptr_t>(used.data()));
   EXPECT_EQ(segment.blocks[0].size, 1024U);
   EXPECT_EQ(segment.blocks[0].requested_size, 1000U);
-  EXPECT_EQ(segment.blocks[0].state, MemoryBlock::State::active_allocated);
+  EXPECT_EQ(segment.blocks[0].state, MemorySnapshot::State::active_allocated);
   EXPECT_EQ(segment.blocks[1].size, 2 * kMiB - 1024);
   EXPECT_EQ(segment.blocks[1].requested_size, 0U);
-  EXPECT_EQ(segment.blocks[1].state, MemoryBlock::State::inactive);
+  EXPECT_EQ(segment.blocks[1].state, MemorySnapshot::State::inactive);
 }
 
 TEST_F(MemPools, MemoryStaysWithThePoolUntilItIsEmptied) {
@@ -169,7 +169,7 @@ TEST_F(MemPools, BlocksOutliveTheirPool) {
   EXPECT_EQ(memory_reserved(0), 20 * kMiB);
   empty_cache();
   EXPECT_EQ(memory_reserved(0), 0U);
-  EXPECT_TRUE(memory_snapshot(id).empty());
+  EXPECT_TRUE(memory_snapshot(id).segments.empty());
 }
 
 TEST_F(MemPools, MovingAPool) {
@@ -190,7 +190,8 @@ TEST_F(MemPools, WithoutSplittingEachBlockIsASegment) {
   const MemPoolGuard guard(pool);
   DeviceBuffer first = allocate(3 * kMiB + 1, stream_);
   const DeviceBuffer second = allocate(1000, stream_);
-  for (const MemorySegment& segment : pool.snapshot()) EXPECT_EQ(segment.blocks.size(), 1U);
+  for (const MemorySnapshot::Segment& segment : pool.snapshot())
+    EXPECT_EQ(segment.blocks.size(), 1U);
   EXPECT_EQ(pool.snapshot().size(), 2U);
   EXPECT_EQ(memory_allocated(0), 3 * kMiB + 512 + 1024);
   void* const address = first.data();
@@ -253,11 +254,11 @@ TEST_F(MemPools, RoutesOfStreams) {
   routed.reset();
   of_thread.reset();
   empty_cache();
-  EXPECT_FALSE(memory_snapshot(id).empty()) << "a graph that needs the pool keeps it";
+  EXPECT_FALSE(memory_snapshot(id).segments.empty()) << "a graph that needs the pool keeps it";
   release_pool(id, 0);
   EXPECT_ERROR(release_pool(id, 0), Error, "nobody needs a pool (0, " + std::to_string(id.second));
   empty_cache();
-  EXPECT_TRUE(memory_snapshot(id).empty());
+  EXPECT_TRUE(memory_snapshot(id).segments.empty());
 }
 
 TEST_F(MemPools, BadRoutes) {

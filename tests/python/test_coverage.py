@@ -41,7 +41,8 @@ BESIDE = ["cuda._gpu_trace.register_callback_for_" + kind for kind in TRACED.spl
 BESIDE += ["cuda." + name for name in """_is_in_bad_fork _sleep _parse_visible_devices
 _transform_uuid_to_ordinals _raw_device_count_nvml _raw_device_uuid_nvml _device_count_nvml
 _get_nvml_device_index _get_pynvml_handler _get_rng_state_offset _set_rng_state_offset
-_utils._get_device_index streams memory memory._set_allocator_settings graphs
+_utils._get_device_index streams memory memory._set_allocator_settings
+memory._record_memory_history memory._snapshot memory._dump_snapshot graphs
 MemPool use_mem_pool caching_allocator_enable""".split()]
 BESIDE += ["_C." + name for name in """_activate_gpu_trace _cuda_hasPrimaryContext
 _cuda_attach_out_of_memory_observer _cuda_clearCublasWorkspaces""".split()]

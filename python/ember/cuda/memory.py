@@ -1,9 +1,13 @@
 """What devices hold, and how much they may."""
 
+import sys as _sys
+import typing as _typing
+
 from ember._C import _refuse_name
 from ember._C.cuda import (
-    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport,
-    _set_allocator_settings as _set_allocator_settings,
+    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport, _dump_snapshot as _dump_snapshot,
+    _holders as holders, _MemoryScope as scope, _record_history, _record_history_legacy,
+    _set_allocator_settings as _set_allocator_settings, _snapshot as _snapshot,
     add_out_of_memory_callback as add_out_of_memory_callback, caching_allocator_alloc as caching_allocator_alloc,
     caching_allocator_delete as caching_allocator_delete,
     caching_allocator_disabled as caching_allocator_disabled,
@@ -15,13 +19,47 @@ from ember._C.cuda import (
     max_memory_cached as max_memory_cached, max_memory_reserved as max_memory_reserved,
     mem_get_info as mem_get_info, memory_allocated as memory_allocated,
     memory_cached as memory_cached, memory_reserved as memory_reserved,
-    memory_stats as memory_stats, memory_stats_as_nested_dict as memory_stats_as_nested_dict,
+    memory_snapshot as memory_snapshot, memory_stats as memory_stats, memory_stats_as_nested_dict as memory_stats_as_nested_dict,
     memory_summary as memory_summary,
     remove_out_of_memory_callback as remove_out_of_memory_callback, reset_max_memory_allocated as reset_max_memory_allocated,
     reset_max_memory_cached as reset_max_memory_cached,
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_per_process_memory_fraction as set_per_process_memory_fraction,
     use_mem_pool as use_mem_pool)
+
+
+def _record_memory_history(enabled: "str | bool | None" = "all", *args: _typing.Any,
+                           **kwargs: _typing.Any) -> None:
+    """Records which memory comes and goes, and where the program stands, or stops and forgets it
+    (None). The options are those of `_record_history_options`; with a bool first, those of
+    `_record_history_options_legacy`."""
+    if isinstance(enabled, bool):
+        _record_history_options_legacy(enabled, *args, **kwargs)
+    else:
+        _record_history_options(enabled, *args, **kwargs)
+
+
+def _record_history_options(
+        enabled: "str | None" = "all", context: "str | None" = "all", stacks: str = "all",
+        max_entries: int = _sys.maxsize, device: _typing.Any = None, clear_history: bool = False,
+        compile_context: bool = False, global_record_annotations: bool = False,
+        skip_actions: _typing.Sequence[str] = ()) -> None:
+    """`enabled`: "all" (entries and the stacks of memory in use), "state" (these only) or None.
+    `context`: None, "state", "alloc" or "all". `stacks`: "python" or "all", with native code's.
+    Concerns all devices whatever `device` is, as in torch; nothing is compiled, so what concerns
+    compilers has no effect."""
+    _record_history(enabled, context, stacks, max_entries, clear_history, list(skip_actions))
+
+
+def _record_history_options_legacy(
+        enabled: bool, record_context: bool = True, trace_alloc_max_entries: int = 1,
+        trace_alloc_record_context: bool = False, device: _typing.Any = None,
+        record_context_cpp: bool = False, clear_history: bool = False,
+        compile_context: bool = False, global_record_annotations: bool = False) -> None:
+    """The options of older programs."""
+    _record_history_legacy(enabled, record_context, trace_alloc_max_entries,
+                           trace_alloc_record_context, record_context_cpp, clear_history)
+
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember.cuda.memory", name)

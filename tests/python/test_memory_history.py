@@ -1,0 +1,350 @@
+"""The history of device memory, snapshots and scopes: chapter 10 of the documents."""
+
+import gc
+import inspect
+import json
+import os
+import pickle
+import pickletools
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import ember as torch
+from ember._C.cuda import _snapshot_json as snapshot_json
+
+memory = torch.cuda.memory
+MIB = 2**20
+pytestmark = pytest.mark.skipif("PYTORCH_NO_CUDA_MEMORY_CACHING" in os.environ,
+                                reason="is about caching")
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    """Nothing is recorded or cached before or after a test."""
+    def forget():
+        memory._record_memory_history(None)
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+    forget()
+    yield
+    forget()
+
+
+def inner(size):
+    """Where it is allocated."""
+    return torch.empty(size, dtype=torch.uint8, device="cuda:0")
+
+
+def outer(size):
+    """Who calls that."""
+    return inner(size)
+
+
+def line_in(function, text):
+    """The number of the line of a function that contains a text."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def entries(snapshot=None):
+    """Of device 0."""
+    return (snapshot or memory._snapshot())["device_traces"][0]
+
+
+def blocks(snapshot):
+    """That are in use on device 0."""
+    return [block for segment in snapshot["segments"] if segment["device"] == 0
+            for block in segment["blocks"] if block["state"] == "active_allocated"]
+
+
+def test_structure():
+    """The keys of chapter 10."""
+    memory._record_memory_history()
+    kept = outer(1000)
+    snapshot = memory._snapshot()
+    assert set(snapshot) == {"segments", "device_traces", "allocator_settings"}
+    segment, = [each for each in snapshot["segments"] if each["device"] == 0]
+    assert set(segment) == {
+        "device", "address", "total_size", "allocated_size", "active_size", "requested_size",
+        "stream", "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks"}
+    assert segment["total_size"] == 2 * MIB and segment["allocated_size"] == 1024
+    assert segment["active_size"] == 1024 and segment["requested_size"] == 1000
+    assert segment["segment_type"] == "small" and segment["segment_pool_id"] == (0, 0)
+    assert segment["is_expandable"] is False
+    assert [block["state"] for block in segment["blocks"]] == ["active_allocated", "inactive"]
+    used, free = segment["blocks"]
+    assert set(used) == set(free) == {"address", "size", "requested_size", "state", "frames"}
+    assert used["address"] == segment["address"] == kept.data_ptr()
+    assert free["frames"] == [] and free["size"] == 2 * MIB - 1024
+    assert len(snapshot["device_traces"]) == torch.cuda.device_count()
+    seen = entries(snapshot)
+    assert [each["action"] for each in seen] == ["segment_alloc", "alloc", "snapshot"]
+    for each in seen:
+        assert {"action", "addr", "size", "stream", "time_us"} <= set(each)
+    assert seen[1]["addr"] == kept.data_ptr() and seen[1]["size"] == 1000
+    assert seen[2]["size"] == 1024
+    settings = snapshot["allocator_settings"]
+    assert settings["max_split_size"] == -1 and settings["expandable_segments"] is False
+    assert settings["roundup_power2_divisions"] == {str(2**i): 0 for i in range(16)}
+    assert torch.cuda.memory_snapshot()[0]["blocks"] == segment["blocks"]
+    assert memory.memory_snapshot(mempool_id=(0, 7)) == []
+    assert len(memory.memory_snapshot(mempool_id=(0, 0), include_traces=False)) == 1
+
+
+def test_python_frames():
+    """Innermost first, with file, line and function."""
+    memory._record_memory_history(stacks="python")
+    kept = outer(1000)
+    frames = blocks(memory._snapshot())[0]["frames"]
+    assert frames[0] == {"filename": __file__, "line": line_in(inner, "torch.empty"),
+                         "name": "inner"}
+    assert frames[1] == {"filename": __file__, "line": line_in(outer, "inner(size)"),
+                         "name": "outer"}
+    assert frames[2]["name"] == "test_python_frames"
+    del kept
+    freed = entries()[-2]
+    assert freed["action"] == "free_completed"
+    assert freed["frames"][0]["name"] == "test_python_frames"
+
+
+def test_native_frames():
+    """With stacks="all" those of C++ come first."""
+    memory._record_memory_history()
+    kept = outer(1000)
+    frames = blocks(memory._snapshot())[0]["frames"]
+    names = [frame["name"] for frame in frames]
+    at = names.index("inner")
+    assert at > 2 and names[at + 1] == "outer"
+    assert any("ember::" in name for name in names[:at])
+    assert "libember" in frames[0]["filename"] and kept is not None
+    assert not any("PyEval" in name or name == "Py_RunMain" for name in names)
+
+
+@pytest.mark.parametrize("context, of_block, of_alloc, of_free", [
+    (None, None, None, None), ("state", "inner", None, None), ("alloc", "inner", "inner", "inner"),
+    ("all", "inner", "inner", "let_go")])
+def test_context(context, of_block, of_alloc, of_free):
+    """Whose frames are there."""
+    def let_go(kept):
+        kept.clear()
+
+    def first(of):
+        return of["frames"][0]["name"] if of.get("frames") else None
+
+    memory._record_memory_history("all", context, "python", 100)
+    kept = [outer(10)]
+    assert first(blocks(memory._snapshot())[0]) == of_block
+    let_go(kept)
+    by_action = {each["action"]: each for each in entries()}
+    assert first(by_action["alloc"]) == of_alloc
+    assert first(by_action["free_requested"]) == of_free
+
+
+def test_state_and_entries():
+    """What is kept, forgotten and left out."""
+    memory._record_memory_history("state", stacks="python")
+    kept = outer(10)
+    snapshot = memory._snapshot()
+    assert entries(snapshot) == [] and blocks(snapshot)[0]["frames"][0]["name"] == "inner"
+    memory._record_memory_history(max_entries=3, skip_actions=["segment_alloc", "free_requested"])
+    for size in range(1, 20):
+        outer(size)
+    assert [(each["action"], each["size"]) for each in entries()] == [
+        ("alloc", 19), ("free_completed", 19), ("snapshot", 512)]
+    memory._record_memory_history(clear_history=True)
+    assert [each["action"] for each in entries()] == ["snapshot"]
+    memory._record_memory_history(enabled=None)
+    assert entries() == [] and kept is not None
+
+
+def test_legacy_signature():
+    """A bool first."""
+    memory._record_memory_history(True, trace_alloc_max_entries=4, trace_alloc_record_context=True)
+    outer(10)
+    assert [each["action"] for each in entries()] == ["alloc", "free_requested", "free_completed",
+                                                      "snapshot"]
+    assert entries()[0]["frames"][0]["name"] == "inner"
+    memory._record_memory_history(True, True, 10)
+    kept = outer(10)
+    snapshot = memory._snapshot()
+    assert blocks(snapshot)[0]["frames"][0]["name"] == "inner"
+    assert all("frames" not in each for each in entries(snapshot)[-2:])
+    memory._record_memory_history(False)
+    assert entries() == [] and kept is not None
+    with pytest.raises(TypeError):
+        memory._record_memory_history(True, stacks="all")
+
+
+@pytest.mark.parametrize("options, error, words", [
+    ({"enabled": "on"}, RuntimeError, "expected state to be 'state', 'all', or None"),
+    ({"context": "x"}, RuntimeError, "expected context to be 'state', 'alloc', 'all', or None"),
+    ({"stacks": "c"}, RuntimeError, "expected stacks to be 'python', or 'all'"),
+    ({"skip_actions": ["sleep"]}, ValueError, "skip_actions: got 'sleep', expected one of alloc"),
+])
+def test_what_is_refused(options, error, words):
+    """With the documents' text; nothing changes."""
+    with pytest.raises(error, match=words):
+        memory._record_memory_history(**options)
+    assert entries() == []
+
+
+def test_running_out():
+    """An entry that says how much the device had."""
+    memory._record_memory_history()
+    total = torch.cuda.mem_get_info(0)[1]
+    torch.cuda.set_per_process_memory_fraction(64 * MIB / total, 0)
+    try:
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            outer(100 * MIB)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, 0)
+    failed = entries()[0]
+    assert failed["action"] == "oom" and failed["size"] == 100 * MIB and "addr" not in failed
+    assert 0 < failed["device_free"] <= total
+    assert "inner" in [frame["name"] for frame in failed["frames"]]
+
+
+# ---- Files
+
+OPCODES = {"PROTO", "EMPTY_DICT", "EMPTY_LIST", "MARK", "APPENDS", "SETITEMS", "BININT", "BININT1",
+           "BININT2", "LONG1", "SHORT_BINUNICODE", "BINUNICODE", "MEMOIZE", "BINGET",
+           "LONG_BINGET", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINFLOAT", "STOP"}
+
+
+def test_the_file(tmp_path):
+    """Opens in Python, has only the opcodes that viewers read, and each stack once."""
+    memory._record_memory_history(stacks="python")
+    kept = [outer(512 * (1 + i % 5)) for i in range(2500)]
+    path = tmp_path / "snapshot.pickle"
+    memory._dump_snapshot(str(path))
+    data = path.read_bytes()
+    snapshot = pickle.loads(data)
+    assert len(entries(snapshot)) > 2500 and len(blocks(snapshot)) == len(kept)
+    assert json.loads(snapshot_json(data)) == json.loads(json.dumps(snapshot))
+    assert len({id(block["frames"]) for block in blocks(snapshot)}) == 1
+    assert data.count(b"test_the_file") == 1
+    opcodes = [(opcode.name, argument) for opcode, argument, _ in pickletools.genops(data)]
+    assert {name for name, _ in opcodes} <= OPCODES and opcodes[0] == ("PROTO", 4)
+    appended(data)
+    memory._dump_snapshot(str(tmp_path / "snapshot.json"))
+    again = json.loads((tmp_path / "snapshot.json").read_text(encoding="utf-8"))
+    assert again["segments"] == json.loads(json.dumps(snapshot))["segments"]
+    with pytest.raises(RuntimeError, match="could not be written to '/nowhere/x': No such file"):
+        memory._dump_snapshot("/nowhere/x")
+
+
+def appended(data):
+    """At most 1,000 values between a MARK and APPENDS, by a machine that only counts."""
+    marks, depth = [], 0
+    for opcode, _, _ in pickletools.genops(data):
+        if opcode.name == "MARK":
+            marks.append(depth)
+        elif opcode.name in ("APPENDS", "SETITEMS"):
+            if opcode.name == "APPENDS":
+                assert 0 < depth - marks[-1] <= 1000
+            depth = marks.pop()
+        elif opcode.name == "TUPLE2":
+            depth -= 1
+        elif opcode.name not in ("PROTO", "MEMOIZE", "STOP"):
+            depth += 1
+    assert depth == 1 and not marks
+
+
+def test_compare(tmp_path):
+    """ember memory compare BEFORE AFTER."""
+    memory._record_memory_history(stacks="python")
+    memory._dump_snapshot(str(tmp_path / "a"))
+    with memory.scope("leak"):
+        kept = [outer(MIB) for _ in range(3)]
+    memory._dump_snapshot(str(tmp_path / "b"))
+    command = [sys.executable, "-m", "ember", "memory", "compare"]
+    done = subprocess.run([*command, str(tmp_path / "a"), str(tmp_path / "b")], text=True,
+                          capture_output=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "before: 0 bytes in 0 blocks of 0 bytes in 0 segments"
+    assert lines[1].startswith("after:  3.00 MiB in 3 blocks of ")
+    assert lines[2] == "grew"
+    assert lines[3] == "  +3.00 MiB: 0 bytes in 0 blocks -> 3.00 MiB in 3 blocks, tag leak"
+    assert lines[4] == f"      {__file__}:{line_in(inner, 'torch.empty')} inner"
+    done = subprocess.run([*command, str(tmp_path / "b"), str(tmp_path / "none")], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and "No such file" in done.stderr and not done.stdout
+    (tmp_path / "c").write_bytes(pickle.dumps({"segments": [{"total_size": -1}]}, 4))
+    done = subprocess.run([*command, str(tmp_path / "b"), str(tmp_path / "c")], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and "'total_size' is not there, or no number" in done.stderr
+    assert len(kept) == 3
+
+
+# ---- Scopes
+
+def test_scopes():
+    """Nest, know their peaks, and name holders."""
+    outside = outer(4 * MIB)
+    torch.cuda.reset_peak_memory_stats(0)
+    with memory.scope("train") as train:
+        kept = outer(MIB)
+        with memory.scope("optimizer") as optimizer:
+            assert optimizer.tag == "train/optimizer"
+            outer(8 * MIB)
+            state = outer(2 * MIB)
+        assert optimizer.held(0) == 2 * MIB and optimizer.peak(0) == 8 * MIB
+        assert train.held(0) == 3 * MIB and train.peak("cuda:0") == 9 * MIB
+    assert torch.cuda.max_memory_allocated(0) == 13 * MIB
+    assert [(each["tag"], each["bytes"], each["blocks"]) for each in memory.holders(0)] == [
+        ("", 4 * MIB, 1), ("train/optimizer", 2 * MIB, 1), ("train", MIB, 1)]
+    assert len(memory.holders(0, 1)) == 1
+    assert sorted(each.get("tag", "") for each in blocks(memory._snapshot())) == [
+        "", "train", "train/optimizer"]
+    del state
+    assert optimizer.held(0) == 0 and outside is not None and kept is not None
+    with pytest.raises(ValueError, match="expected a name"):
+        memory.scope("").__enter__()
+    with pytest.raises(RuntimeError, match="was entered before"):
+        train.__enter__()
+
+
+def test_scopes_belong_to_threads():
+    """What another thread allocates meanwhile has no tag."""
+    kept = []
+    with memory.scope("mine") as mine:
+        thread = threading.Thread(target=lambda: kept.append(outer(MIB)))
+        thread.start()
+        thread.join()
+        assert mine.peak(0) == 0
+    with memory.scope("mine") as mine:
+        with pytest.raises(KeyError):
+            with memory.scope("failing"):
+                raise KeyError
+        kept.append(outer(MIB))
+        assert mine.held(0) == MIB
+
+
+def test_tags_in_entries():
+    """As `tag`, and where viewers show it."""
+    memory._record_memory_history(context=None)
+    with memory.scope("a"):
+        kept = outer(10)
+    del kept
+    tagged = [(each["action"], each.get("tag"), each.get("user_metadata")) for each in entries()]
+    assert tagged == [("segment_alloc", None, None), ("alloc", "a", "a"),
+                      ("free_requested", "a", "a"), ("free_completed", "a", "a"),
+                      ("snapshot", None, None)]
+
+
+def test_before_initialisation():
+    """Nothing initialises, and what was asked for before holds."""
+    program = """
+import ember as torch
+memory = torch.cuda.memory
+memory._record_memory_history()
+assert memory._snapshot()["segments"] == [] and memory.holders() == []
+assert torch.cuda.memory_snapshot() == [] and not torch.cuda.is_initialized()
+torch.empty(1, device="cuda")
+assert len(memory._snapshot()["device_traces"][0]) == 5
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

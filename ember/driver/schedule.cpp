@@ -11,8 +11,8 @@ namespace {
 Status malformed_schedule(const std::string& text, const std::string& why) {
   return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='" + text + "': " + why +
                                          "; expected 'threads', 'random:SEED', 'pct:SEED:DEPTH' "
-                                         "(such as pct:7:3), 'replay:FILE' or 'steps:LIST' (such "
-                                         "as steps:3:s2.1)");
+                                         "(such as pct:7:3), 'replay:FILE', 'steps:LIST' (such as "
+                                         "steps:3:s2.1), 'model' or 'model:FILE'");
 }
 
 template <class Number>
@@ -46,11 +46,11 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
     } else if (const Status status = parse_steps(std::string(rest), schedule.steps); !status.ok()) {
       return malformed_schedule(*text, status.detail());
     }
-  } else if (kind == "replay") {
-    if (rest.empty()) return malformed_schedule(*text, "no file is named");
+  } else if (kind == "replay" || kind == "model") {
+    if (rest.empty() && *text != "model") return malformed_schedule(*text, "no file is named");
     if (rest.find('\0') != std::string_view::npos)
       return malformed_schedule(*text, "the file's name has a zero in it");
-    schedule.kind = Schedule::Kind::replay;
+    schedule.kind = kind == "model" ? Schedule::Kind::model : Schedule::Kind::replay;
     schedule.file = rest;
   } else if (kind == "random" || kind == "pct") {
     schedule.kind = kind == "random" ? Schedule::Kind::random : Schedule::Kind::pct;
@@ -130,6 +130,7 @@ std::string schedule_text(const Schedule& schedule) {
     case Schedule::Kind::replay: return "replay:" + schedule.file;
     case Schedule::Kind::steps:
       return "steps:" + (schedule.file.empty() ? steps_text(schedule.steps) : "@" + schedule.file);
+    case Schedule::Kind::model: return schedule.file.empty() ? "model" : "model:" + schedule.file;
   }
   return "threads";
 }

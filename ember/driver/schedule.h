@@ -29,6 +29,7 @@ struct Schedule {
     pct,      ///< by priorities from the seed, which change `depth` - 1 times
     replay,   ///< as in `file`, which is the log of an earlier run
     steps,    ///< as late as can be, except for `steps`, or those in `file`
+    model,    ///< by the times of a device model: one that is built in, or `file`
   };
   Kind kind = Kind::threads;
   std::uint64_t seed = 0;
@@ -36,13 +37,13 @@ struct Schedule {
   std::string file;
   std::vector<Step> steps = {};  ///< by point; done in their order
 
-  /// Whether a seed decides, and nothing runs beside anything else.
+  /// Whether a seed or a model decides, and nothing runs beside anything else.
   bool seeded() const noexcept { return kind != Kind::threads; }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH`, `replay:FILE`, `steps:LIST` or `steps:@FILE`;
-/// nothing or an empty text is `threads`. Otherwise Code::invalid_value with a detail that names
+/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH`, `replay:FILE`, `steps:LIST`, `steps:@FILE`,
+/// `model` or `model:NAME_OR_FILE`; nothing or an empty text is `threads`. Otherwise Code::invalid_value with a detail that names
 /// the variable, the value and what was expected, and `out` is untouched. Does not look for the
 /// file.
 EMBER_API Status parse_schedule(const std::optional<std::string>& text, Schedule& out);

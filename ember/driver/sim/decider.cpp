@@ -57,11 +57,18 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   std::size_t chosen = kHost;
   switch (schedule_.kind) {
     case Schedule::Kind::threads:
+    case Schedule::Kind::model:
     case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
     case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
     case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;
     case Schedule::Kind::steps: chosen = pick_step(ready, host); break;
   }
+  keep(decision, ready, chosen);
+  out = chosen;
+  return {};
+}
+
+void Decider::keep(Decision decision, std::span<const Ready> ready, std::size_t chosen) {
   if (chosen != kHost) {
     decision.stream = ready[chosen].stream;
     decision.task = ready[chosen].task;
@@ -71,7 +78,21 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   }
   // Where nothing was ready nothing was decided.
   if (!ready.empty()) log_.push_back(decision);
-  out = chosen;
+}
+
+Status Decider::note_modelled(At at, std::span<const Ready> ready, std::size_t chosen) {
+  ++steps_;
+  const Decision decision{
+      .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
+  if (recording_) {
+    std::size_t expected = kHost;
+    EMBER_TRY(follow(decision, ready, expected));
+    if (expected != chosen)
+      return Status(Code::invalid_value,
+                    "the replay leaves its recording at decision " + std::to_string(followed_) +
+                        ": the device model decides otherwise; is it the same one?");
+  }
+  keep(decision, ready, chosen);
   return {};
 }
 

@@ -53,6 +53,10 @@ class EMBER_TEST_API Decider {
   /// text shows what was expected and what was found.
   Status choose(At at, std::span<const Ready> ready, bool host, std::size_t& out);
 
+  /// A device model has decided: the same, where that is `chosen`. An error where what is replayed
+  /// has another decision.
+  Status note_modelled(At at, std::span<const Ready> ready, std::size_t chosen);
+
   /// The host has come to its next point. What a schedule of kind steps names for this one, or for
   /// earlier ones, runs before the host goes on, as far as it is ready.
   void come_to_point() noexcept { ++points_; }
@@ -79,6 +83,7 @@ class EMBER_TEST_API Decider {
   std::size_t pick_by_priority(std::span<const Ready> ready, bool host);
   std::uint64_t& priority_of(std::uint32_t chain);
   std::size_t pick_step(std::span<const Ready> ready, bool host);
+  void keep(Decision decision, std::span<const Ready> ready, std::size_t chosen);
   Status follow(const Decision& found, std::span<const Ready> ready, std::size_t& out);
   std::string remark() const;
 

@@ -74,8 +74,7 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
   EMBER_TRY(parse_faults(env::get("EMBER_SIM_FAULTS"), run.faults));
   EMBER_TRY(check_devices(run.faults, count_simulated(spec)));
-  EMBER_TRY(sim::open_recording(run.schedule, run.recording));
-  EMBER_TRY(sim::open_steps(run.schedule));
+  EMBER_TRY(sim::open_files(run.schedule, run.files));
   sim::SharedMachine* shared = nullptr;
   if (SimulatedSpec place = spec; !spec.machine.empty())
     EMBER_TRY(sim::join_machine(place, shared));
@@ -185,7 +184,7 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run ru
       process_(getpid()) {
   machine_.faults.set(run.faults);
   if (run.schedule.seeded()) {
-    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.recording),
+    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.files),
                                                  run.patience);
     seeded_ = made.get();
     machine_.executor = std::move(made);
@@ -242,9 +241,8 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
                       schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
                       "': threads and seeds cannot follow each other in a process");
   Schedule next = schedule;
-  std::optional<Recording> recording;
-  EMBER_TRY(open_recording(next, recording));
-  EMBER_TRY(open_steps(next));
+  ScheduleFiles files;
+  EMBER_TRY(open_files(next, files));
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
   print_unnoticed_faults("the run");
   for (int device = 0; device < device_count(); ++device) {
@@ -260,7 +258,7 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   renew(next.seed);
   streams_.renew();
   events_.renew();
-  seeded_->begin_run(next, std::move(recording));
+  seeded_->begin_run(next, std::move(files));
   return {};
 }
 

@@ -23,7 +23,7 @@ class SimDriver final : public Driver {
   struct Run {
     Schedule schedule;
     Faults faults;
-    std::optional<Recording> recording;
+    ScheduleFiles files;
     int patience = 0;
   };
 

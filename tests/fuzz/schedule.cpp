@@ -21,7 +21,8 @@ constexpr std::string_view kExamples[] = {"",          "threads",
                                           "model",     "pct:1:3:4",
                                           "random:1 ", "steps:3:s2.1,5:s1.7",
                                           "steps:@a",  "steps:3:s1.1,2:s1.2",
-                                          "steps:"};
+                                          "steps:",   "model:a",
+                                          "model:"};
 
 }  // namespace
 

@@ -84,6 +84,18 @@ TEST(Processes, ReplayTheLogOfAnother) {
             pct.output.substr(pct.output.find("\nend ")));
 }
 
+TEST(Processes, RunTheSameByAModel) {
+  const std::string file = testing::TempDir() + "ember_order_model.log";
+  const Ended first = probe("EMBER_SIM_SCHEDULE=model EMBER_SIM_LOG=" + file);
+  ASSERT_EQ(first.status, 0) << first.output;
+  const Ended second = probe("EMBER_SIM_SCHEDULE=model EMBER_SIZE_OF_ENVIRONMENT=" +
+                             std::string(50'000, 'x'));
+  EXPECT_EQ(first.output, second.output) << "the log, the results and the times";
+  EXPECT_EQ(probe("EMBER_SIM_SCHEDULE=replay:" + file, "").output, first.output);
+  const Ended other = probe("EMBER_SIM_SCHEDULE=replay:" + file, "other");
+  EXPECT_EQ(other.status, 70) << other.output;
+}
+
 TEST(Processes, StopWhereAReplayLeavesItsRecording) {
   const Ended recorded = probe("EMBER_SIM_SCHEDULE=random:11");
   const std::string file = file_with("ember_order_other.log", log_of(recorded.output));

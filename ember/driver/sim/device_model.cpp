@@ -24,9 +24,12 @@ struct Field {
   std::int64_t most;
 };
 
-#define EMBER_TIME(name) {#name, &DeviceModel::name, 0, kMost}
-#define EMBER_RATE(name) {#name, &DeviceModel::name, 1, kMost}
-#define EMBER_ENGINES(name) {#name, &DeviceModel::name, 1, kMostEngines}
+#define EMBER_TIME(name) \
+  { #name, &DeviceModel::name, 0, kMost }
+#define EMBER_RATE(name) \
+  { #name, &DeviceModel::name, 1, kMost }
+#define EMBER_ENGINES(name) \
+  { #name, &DeviceModel::name, 1, kMostEngines }
 constexpr Field kFields[] = {
     EMBER_TIME(launch_call),
     EMBER_TIME(copy_call),
@@ -123,7 +126,9 @@ like h200
 memory_rate 2950000
 )";
 
-std::string in_quotes(std::string_view text) { return "'" + std::string(text.substr(0, 100)) + "'"; }
+std::string in_quotes(std::string_view text) {
+  return "'" + std::string(text.substr(0, 100)) + "'";
+}
 
 bool read_whole(std::string_view text, std::int64_t& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -158,7 +163,8 @@ class Reader {
         EMBER_TRY(one(line));
       }
     }
-    if (first) return Status(Code::invalid_value, "it is empty, expected " + in_quotes(kModelFirstLine));
+    if (first)
+      return Status(Code::invalid_value, "it is empty, expected " + in_quotes(kModelFirstLine));
     if (made_.name.empty()) return missing("name");
     for (std::size_t i = 0; i < std::size(kFields); ++i)
       if (!has_[i] && !like_) return missing(kFields[i].name);
@@ -168,12 +174,13 @@ class Reader {
 
  private:
   Status wrong(std::string_view line, const std::string& expected) const {
-    return Status(Code::invalid_value, "line " + std::to_string(number_) + " is " + in_quotes(line) +
-                                           ", expected " + expected);
+    return Status(Code::invalid_value, "line " + std::to_string(number_) + " is " +
+                                           in_quotes(line) + ", expected " + expected);
   }
   Status missing(std::string_view name) const {
     return Status(Code::invalid_value, "it ends after line " + std::to_string(number_) +
-                                           " without " + in_quotes(name) + ", expected a value of it");
+                                           " without " + in_quotes(name) +
+                                           ", expected a value of it");
   }
 
   Status one(std::string_view line) {

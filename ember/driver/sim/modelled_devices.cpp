@@ -102,11 +102,11 @@ ModelledDevices::Time ModelledDevices::kernel_time(const Task& task, std::uint64
                               static_cast<double>(product.batch);
     constexpr double kMostOperations = 1e18;
     time.busy = std::max(
-        time.busy, DeviceModel::at_rate(
-                       static_cast<std::uint64_t>(std::min(operations, kMostOperations)),
-                       wide   ? model_.float64_rate
-                       : half ? model_.half_rate
-                              : model_.float32_rate));
+        time.busy,
+        DeviceModel::at_rate(static_cast<std::uint64_t>(std::min(operations, kMostOperations)),
+                             wide   ? model_.float64_rate
+                             : half ? model_.half_rate
+                                    : model_.float32_rate));
   }
   // What EMBER_SIM_FAULTS asks for.
   time.least = std::max(time.busy, time.least) +

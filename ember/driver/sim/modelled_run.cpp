@@ -3,9 +3,10 @@
 // An event is the begin or the end of a task. A task begins, and does its work, once it was
 // enqueued (and the launch's latency is over), the task before it in its stream and what the stream
 // waits for have ended, and its part of the device is free. It ends after what the model says it
-// takes; only then its stream's timeline moves. Events come in the order of their times: ends before
-// begins, then by the streams' priorities, by who was ready first, by the streams' numbers. The host
-// has a clock of its own, and when it enqueues, asks or waits, everything up to there happens.
+// takes; only then its stream's timeline moves. Events come in the order of their times: ends
+// before begins, then by the streams' priorities, by who was ready first, by the streams' numbers.
+// The host has a clock of its own, and when it enqueues, asks or waits, everything up to there
+// happens.
 
 #include <algorithm>
 #include <limits>

@@ -162,8 +162,8 @@ void SeededExecutor::place(Runner& runner, State state) {
   if (before != State::blocked && state == State::blocked) blocked_.push_back(&runner);
   if (state != State::ready) return;
   if (devices_)
-    runner.time = std::max(devices_now_.load(),
-                           runner.enqueued.front() + devices_->model().launch_latency);
+    runner.time =
+        std::max(devices_now_.load(), runner.enqueued.front() + devices_->model().launch_latency);
   const auto at = std::lower_bound(
       ready_.begin(), ready_.end(), runner.number,
       [](const Runner* each, std::uint32_t number) { return each->number < number; });

@@ -28,8 +28,8 @@ class SeededExecutor::Runner final : public Executor::Runner {
   std::uint64_t denied = 0;
   std::uint64_t learned = 0;  // how far `known` is good
 
-  // Where a device model decides: when the tasks from `done` on were enqueued; from when on the next
-  // one is ready, or, of one that runs, its end.
+  // Where a device model decides: when the tasks from `done` on were enqueued; from when on the
+  // next one is ready, or, of one that runs, its end.
   std::deque<std::int64_t> enqueued;
   std::int64_t time = 0;
   bool faulted = false;  // of one that runs

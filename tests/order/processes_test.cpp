@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -88,12 +89,29 @@ TEST(Processes, RunTheSameByAModel) {
   const std::string file = testing::TempDir() + "ember_order_model.log";
   const Ended first = probe("EMBER_SIM_SCHEDULE=model EMBER_SIM_LOG=" + file);
   ASSERT_EQ(first.status, 0) << first.output;
-  const Ended second = probe("EMBER_SIM_SCHEDULE=model EMBER_SIZE_OF_ENVIRONMENT=" +
-                             std::string(50'000, 'x'));
+  const Ended second =
+      probe("EMBER_SIM_SCHEDULE=model EMBER_SIZE_OF_ENVIRONMENT=" + std::string(50'000, 'x'));
   EXPECT_EQ(first.output, second.output) << "the log, the results and the times";
   EXPECT_EQ(probe("EMBER_SIM_SCHEDULE=replay:" + file, "").output, first.output);
   const Ended other = probe("EMBER_SIM_SCHEDULE=replay:" + file, "other");
   EXPECT_EQ(other.status, 70) << other.output;
+}
+
+// The line that a swarm prints is the run that it made.
+TEST(Processes, RunAgainWhatASwarmHasDrawn) {
+  std::set<std::string> kinds;
+  for (int seed = 0; seed < 12; ++seed) {
+    const Ended swarm = probe("EMBER_SIM_SCHEDULE=swarm:" + std::to_string(seed));
+    const std::string said = "ember: the run is ";
+    ASSERT_EQ(swarm.output.rfind(said, 0), 0u) << swarm.output;
+    const std::size_t end = swarm.output.find('\n');
+    const std::string line = swarm.output.substr(said.size(), end - said.size());
+    kinds.insert(line.substr(line.find('=') + 1, 3));
+    const Ended again = probe(line);
+    EXPECT_EQ(again.output, swarm.output.substr(end + 1)) << line;
+    EXPECT_EQ(again.status, swarm.status);
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"mod", "pct", "ran"}));
 }
 
 TEST(Processes, StopWhereAReplayLeavesItsRecording) {

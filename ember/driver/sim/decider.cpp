@@ -58,6 +58,7 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   switch (schedule_.kind) {
     case Schedule::Kind::threads:
     case Schedule::Kind::model:
+    case Schedule::Kind::swarm:
     case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
     case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
     case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;

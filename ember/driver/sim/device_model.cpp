@@ -172,6 +172,25 @@ class Reader {
   }
   DeviceModel& made() noexcept { return made_; }
 
+  /// One value of the model.
+  static Status read_value(std::string_view key, std::string_view value, DeviceModel& model,
+                           std::size_t& field, std::string& expected) {
+    const auto* const found = std::find_if(std::begin(kFields), std::end(kFields),
+                                           [&](const Field& each) { return each.name == key; });
+    std::int64_t number = 0;
+    if (found == std::end(kFields)) {
+      expected = "a value that a model has";
+    } else if (!read_whole(value, number) || number < found->least || number > found->most) {
+      expected = "a whole number from " + std::to_string(found->least) + " to " +
+                 std::to_string(found->most) + " behind " + in_quotes(key);
+    } else {
+      model.*found->member = number;
+      field = static_cast<std::size_t>(found - std::begin(kFields));
+      return {};
+    }
+    return Code::invalid_value;
+  }
+
  private:
   Status wrong(std::string_view line, const std::string& expected) const {
     return Status(Code::invalid_value, "line " + std::to_string(number_) + " is " +
@@ -207,17 +226,11 @@ class Reader {
       like_ = true;
       return {};
     }
-    const auto* const field = std::find_if(std::begin(kFields), std::end(kFields),
-                                           [&](const Field& each) { return each.name == key; });
-    if (field == std::end(kFields)) return wrong(line, "a value that a model has");
-    const auto i = static_cast<std::size_t>(field - std::begin(kFields));
-    if (has_[i]) return wrong(line, in_quotes(key) + " once");
-    std::int64_t found = 0;
-    if (!read_whole(value, found) || found < field->least || found > field->most)
-      return wrong(line, "a whole number from " + std::to_string(field->least) + " to " +
-                             std::to_string(field->most) + " behind " + in_quotes(key));
-    made_.*field->member = found;
-    has_[i] = true;
+    std::size_t field = 0;
+    std::string expected;
+    if (!read_value(key, value, made_, field, expected).ok()) return wrong(line, expected);
+    if (has_[field]) return wrong(line, in_quotes(key) + " once");
+    has_[field] = true;
     return {};
   }
 
@@ -243,6 +256,26 @@ Status parse_device_model(std::string_view text, DeviceModel& out) {
   return {};
 }
 
+Status change_device_model(std::string_view values, DeviceModel& model) {
+  DeviceModel changed = model;
+  while (!values.empty()) {
+    const std::size_t end = values.find(',');
+    const std::string_view item = values.substr(0, end);
+    values.remove_prefix(end == std::string_view::npos ? values.size() : end + 1);
+    const std::size_t equals = item.find('=');
+    std::size_t field = 0;
+    std::string expected = "a value such as memory_rate=4256000";
+    if (equals == std::string_view::npos ||
+        !Reader::read_value(item.substr(0, equals), item.substr(equals + 1), changed, field,
+                            expected)
+             .ok())
+      return Status(Code::invalid_value,
+                    "what differs is " + in_quotes(item) + ", expected " + expected);
+  }
+  model = std::move(changed);
+  return {};
+}
+
 std::string device_model_text(const DeviceModel& model) {
   std::string text(kModelFirstLine);
   text += "\nname " + model.name + '\n';
@@ -262,11 +295,14 @@ Status open_model(const Schedule& schedule, std::optional<DeviceModel>& out) {
     out.reset();
     return {};
   }
-  const std::string name = schedule.file.empty() ? "h200" : schedule.file;
+  const std::size_t comma = schedule.file.find(',');
+  const std::string name = schedule.file.empty() ? "h200" : schedule.file.substr(0, comma);
   std::string text(built_in_model(name));
   Status status = text.empty() ? read_text(name, text) : Status();
   DeviceModel model;
   if (status.ok()) status = parse_device_model(text, model);
+  if (status.ok() && comma != std::string::npos)
+    status = change_device_model(std::string_view(schedule.file).substr(comma + 1), model);
   if (!status.ok())
     return Status(Code::invalid_value,
                   "EMBER_SIM_SCHEDULE='" + schedule_text(schedule) +

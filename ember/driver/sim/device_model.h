@@ -68,8 +68,11 @@ EMBER_TEST_API std::string device_model_text(const DeviceModel& model);
 /// The text of a model that is built in, such as "h200"; empty for a name that is none.
 EMBER_TEST_API std::string_view built_in_model(std::string_view name) noexcept;
 
-/// The model that a schedule of kind model names, h200 if none; nothing for other kinds. The detail
-/// names the file.
+/// Takes values such as "memory_rate=7,peer_engines=2" in place of the model's; the same error.
+EMBER_TEST_API Status change_device_model(std::string_view values, DeviceModel& model);
+
+/// The model that a schedule of kind model names, h200 if none, with the values that stand behind
+/// the name; nothing for other kinds. The detail names the file.
 Status open_model(const Schedule& schedule, std::optional<DeviceModel>& out);
 
 }  // namespace ember::inline v0::driver::sim

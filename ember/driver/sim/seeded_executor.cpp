@@ -95,6 +95,8 @@ SeededExecutor::SeededExecutor(Machine& machine, const Schedule& schedule, Sched
 
 void SeededExecutor::begin_locked(const Schedule& schedule, ScheduleFiles files) {
   decider_.begin(schedule, std::move(files.recording));
+  swarm_ = files.swarm;
+  faults_ = std::move(files.faults);
   devices_.reset();
   if (files.model) devices_.emplace(*files.model, machine_);
   devices_now_ = devices_ ? 0 : -1;
@@ -386,7 +388,7 @@ void SeededExecutor::begin_run(const Schedule& schedule, ScheduleFiles files) {
 
 Schedule SeededExecutor::schedule() {
   const MutexLock lock(mutex_);
-  return decider_.schedule();
+  return swarm_ ? *swarm_ : decider_.schedule();
 }
 
 void SeededExecutor::sort(std::vector<Stream*>& streams) {
@@ -425,6 +427,7 @@ std::string SeededExecutor::replay_line() {
 
 std::string SeededExecutor::replay_line_locked() const {
   return "EMBER_SIM_SCHEDULE=" + schedule_text(decider_.schedule()) +
+         (faults_.empty() ? "" : " EMBER_SIM_FAULTS=" + faults_text(faults_)) +
          (run_ > 1 ? " (run " + std::to_string(run_) + " of the process)" : "");
 }
 

@@ -58,6 +58,7 @@ class SeededExecutor final : public Executor {
 
   /// Begins another run; all streams must be idle.
   void begin_run(const Schedule& schedule, ScheduleFiles files);
+  /// As it was asked for: of kind swarm, if that has drawn the one that decides.
   Schedule schedule();
   std::string log();
   Progress progress();
@@ -149,6 +150,9 @@ class SeededExecutor final : public Executor {
   std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);    // the same, as the decider wants it
   std::vector<Runner*> blocked_ EMBER_GUARDED_BY(mutex_);  // whose next task waits
   std::unordered_map<const Timeline*, Runner*> runners_ EMBER_GUARDED_BY(mutex_);
+
+  std::optional<Schedule> swarm_ EMBER_GUARDED_BY(mutex_);
+  Faults faults_ EMBER_GUARDED_BY(mutex_);  // that the run began with
 
   std::optional<ModelledDevices> devices_ EMBER_GUARDED_BY(mutex_);
   std::vector<Runner*> running_ EMBER_GUARDED_BY(mutex_);  // by number; with a model alone

@@ -103,7 +103,7 @@ Status set_simulated_faults(const Faults& faults) {
   if (stopped_at_exit == nullptr)
     return Status(Code::not_supported, "there are no simulated devices");
   EMBER_TRY(check_devices(faults, stopped_at_exit->device_count()));
-  stopped_at_exit->faults().set(faults);
+  stopped_at_exit->set_faults(faults);
   return {};
 }
 
@@ -182,11 +182,18 @@ SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run ru
                             static_cast<std::size_t>(spec.memory_bytes))),
       spec_(spec),
       process_(getpid()) {
-  machine_.faults.set(run.faults);
+  if (run.files.swarm && run.faults.empty()) {
+    machine_.faults.set(run.files.faults);
+  } else {
+    set_faults(run.faults);
+    run.files.faults = run.faults;
+  }
   if (run.schedule.seeded()) {
+    const bool drawn = run.files.swarm.has_value();
     auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.files),
                                                  run.patience);
     seeded_ = made.get();
+    if (drawn) std::fprintf(stderr, "ember: the run is %s\n", seeded_->replay_line().c_str());
     machine_.executor = std::move(made);
     log_file_ = env::get("EMBER_SIM_LOG").value_or("");
     made_ = machine_.arena.follow_runs(seeded_->schedule().seed);
@@ -243,6 +250,7 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   Schedule next = schedule;
   ScheduleFiles files;
   EMBER_TRY(open_files(next, files));
+  if (faults_asked_) files.faults.clear();
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
   print_unnoticed_faults("the run");
   for (int device = 0; device < device_count(); ++device) {
@@ -258,6 +266,8 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   renew(next.seed);
   streams_.renew();
   events_.renew();
+  // What the last run drew is forgotten, too.
+  if (!faults_asked_) machine_.faults.set(files.faults);
   seeded_->begin_run(next, std::move(files));
   return {};
 }

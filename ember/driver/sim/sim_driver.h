@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,6 +111,11 @@ class SimDriver final : public Driver {
   Status begin_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) noexcept;
   /// Null where no seed decides.
   SeededExecutor* seeded() noexcept { return seeded_; }
+  /// What is to go wrong, in place of what was asked for or drawn before.
+  void set_faults(const Faults& faults) {
+    machine_.faults.set(faults);
+    faults_asked_ = !faults.empty();
+  }
   FaultPlan& faults() noexcept { return machine_.faults; }
 
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
@@ -185,9 +191,10 @@ class SimDriver final : public Driver {
 
   Machine& machine_;
   const SimulatedSpec spec_;
-  SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
-  Status made_;                       // what making() answers
-  std::string log_file_;              // EMBER_SIM_LOG
+  std::atomic<bool> faults_asked_{false};  // by the program or its environment
+  SeededExecutor* seeded_ = nullptr;       // the machine's executor, if it is one
+  Status made_;                            // what making() answers
+  std::string log_file_;                   // EMBER_SIM_LOG
   const pid_t process_;
   std::atomic<bool> timed_{false};  // anybody ever asked for times
   std::vector<std::unique_ptr<DeviceState>> devices_;

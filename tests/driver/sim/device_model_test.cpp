@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+
+#include "ember/driver/faults.h"
+#include "ember/driver/sim/swarm.h"
 
 namespace ember::driver::sim {
 namespace {
@@ -31,6 +35,49 @@ TEST(DeviceModel, IsLikeAnotherButForWhatItSays) {
   EXPECT_EQ(model.name, "mine");
   EXPECT_EQ(model.memory_rate, 7);
   EXPECT_EQ(model.to_device_rate, base.to_device_rate);
+}
+
+TEST(DeviceModel, TakesOtherValuesBehindItsName) {
+  DeviceModel model;
+  ASSERT_TRUE(parse_device_model(built_in_model("h200"), model).ok());
+  ASSERT_TRUE(change_device_model("memory_rate=7,peer_engines=2", model).ok());
+  EXPECT_EQ(model.memory_rate, 7);
+  EXPECT_EQ(model.peer_engines, 2);
+  for (const char* bad : {"memory_rate", "memory_rate=8,colour=3", "memory_rate=0", "=", "a"}) {
+    const Status status = change_device_model(bad, model);
+    EXPECT_EQ(status.code(), Code::invalid_value) << bad;
+    EXPECT_NE(status.detail().find("expected"), std::string::npos) << status.detail();
+    EXPECT_EQ(model.memory_rate, 7);
+  }
+}
+
+TEST(Swarm, DrawsEveryPolicyAndTheSameAgain) {
+  std::map<Schedule::Kind, int> kinds;
+  int faults = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    const Drawn drawn = draw_swarm(seed);
+    ++kinds[drawn.schedule.kind];
+    faults += drawn.faults.empty() ? 0 : 1;
+    EXPECT_EQ(drawn.schedule, draw_swarm(seed).schedule);
+    EXPECT_EQ(drawn.schedule.seed, seed);
+    // What is printed can be read.
+    Schedule read;
+    ASSERT_TRUE(parse_schedule(schedule_text(drawn.schedule), read).ok());
+    EXPECT_EQ(read, drawn.schedule);
+    Faults read_faults;
+    ASSERT_TRUE(parse_faults(faults_text(drawn.faults), read_faults).ok());
+    EXPECT_EQ(read_faults, drawn.faults);
+    if (drawn.schedule.kind != Schedule::Kind::model) continue;
+    DeviceModel model;
+    ASSERT_TRUE(parse_device_model(built_in_model("h200"), model).ok());
+    const std::size_t comma = drawn.schedule.file.find(',');
+    if (comma == std::string::npos) continue;
+    EXPECT_TRUE(change_device_model(drawn.schedule.file.substr(comma + 1), model).ok());
+  }
+  EXPECT_NEAR(kinds[Schedule::Kind::random], 500, 60);
+  EXPECT_NEAR(kinds[Schedule::Kind::pct], 250, 60);
+  EXPECT_NEAR(kinds[Schedule::Kind::model], 250, 60);
+  EXPECT_NEAR(faults, 250, 60);
 }
 
 TEST(DeviceModel, TimesAreRoundedUpAndBounded) {

@@ -150,4 +150,44 @@ TEST(Processes, EndWhereATaskNeverDoes) {
   EXPECT_NE(ended.output.find("EMBER_SIM_SCHEDULE=random:9\n"), std::string::npos) << ended.output;
 }
 
+TEST(Processes, EndInADeadlockThatIsNamed) {
+  std::string line;
+  int ended = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string schedule = "EMBER_SIM_SCHEDULE=random:" + std::to_string(seed);
+    const Ended found = probe(schedule, "deadlock");
+    if (found.status == 0) continue;
+    ++ended;
+    EXPECT_EQ(found.status, 70) << found.output;
+    EXPECT_NE(found.output.find("deadlock: thread 1 waits for thread "), std::string::npos)
+        << found.output;
+    EXPECT_NE(found.output.find("thread 2 waits for a mutex that thread 3 holds; thread 3 waits "
+                                "for a mutex that thread 2 holds"),
+              std::string::npos)
+        << found.output;
+    EXPECT_NE(found.output.find(schedule), std::string::npos) << found.output;
+  }
+  EXPECT_GE(ended, 1);
+  EXPECT_LE(ended, 19);
+}
+
+TEST(Processes, GoOnWithoutTurnsAfterAThreadWasSilent) {
+  int silent = 0;
+  for (int seed = 0; seed < 3 && silent == 0; ++seed) {
+    const Ended ended = probe("EMBER_SIM_SCHEDULE=random:" + std::to_string(seed), "silent");
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_EQ(ended.output.rfind("1 done\n", 0), 0u) << ended.output;
+    if (ended.output.find("\nnote ") != std::string::npos) ++silent;
+  }
+  EXPECT_EQ(silent, 1);
+}
+
+TEST(Processes, CountWithEverySchedule) {
+  for (const char* schedule : {"threads", "random:3", "pct:3:3", "model", "steps:", "swarm:0"}) {
+    const Ended ended = probe(std::string("EMBER_SIM_SCHEDULE=") + schedule, "counts");
+    EXPECT_EQ(ended.status, 0) << schedule << ended.output;
+    EXPECT_NE(ended.output.find("counted 400\n"), std::string::npos) << schedule << ended.output;
+  }
+}
+
 }  // namespace

@@ -14,7 +14,7 @@ namespace ember::inline v0::driver::sim {
 namespace {
 
 constexpr std::string_view kFirstLine = "ember schedule log 1";
-constexpr std::string_view kAts[] = {"submit", "query", "wait", "note"};
+constexpr std::string_view kAts[] = {"submit", "query", "wait", "turn", "note"};
 /// A file that is larger is no log that anybody could work with.
 constexpr std::size_t kMaxFile = std::size_t{1} << 30;
 
@@ -45,7 +45,7 @@ const char* parse_decision(std::string_view line, Decision& out, std::string_vie
   const std::string_view at = next_word(line);
   std::size_t kind = 0;
   while (kind < std::size(kAts) && kAts[kind] != at) ++kind;
-  if (kind == std::size(kAts)) return "'submit', 'query', 'wait', 'note' or 'end'";
+  if (kind == std::size(kAts)) return "'submit', 'query', 'wait', 'turn', 'note' or 'end'";
   out.at = static_cast<At>(kind);
   if (!read(next_word(line), out.ready)) return "how many tasks were ready";
   if (const std::string_view sum = next_word(line); sum.size() != 8 || !read(sum, out.sum, 16))

@@ -21,6 +21,7 @@ enum class At : std::uint8_t {
   submit,  ///< it has submitted a task
   query,   ///< it asks whether something is done
   wait,    ///< it waits
+  turn,    ///< several host threads could go on; streams and tasks are threads and their turns
   note,    ///< not a decision: from here on several host threads had their say
 };
 

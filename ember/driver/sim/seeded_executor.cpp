@@ -118,9 +118,10 @@ void SeededExecutor::enrol(Runner& runner) {
 }
 
 void SeededExecutor::watch_threads() {
+  if (this_host() != nullptr) return;
   const std::thread::id self = std::this_thread::get_id();
   if (host_ == self || several_hosts_) return;
-  if (host_ == std::thread::id()) {
+  if (host_ == std::thread::id() && hosts_.empty()) {
     host_ = self;
     return;
   }
@@ -191,6 +192,7 @@ void SeededExecutor::settle_blocked() {
 
 void SeededExecutor::reach(At at) {
   if (on_worker() || busy_) return;
+  pass_turn_locked();
   watch_threads();
   decider_.come_to_point();
   overtake(at);
@@ -295,6 +297,7 @@ void SeededExecutor::finish(Runner& runner, std::int64_t end, bool faulted) {
 
 Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
   const MutexLock lock(mutex_);
+  if (!busy_) pass_turn_locked();
   // Not if the work is of an earlier run.
   const auto found = runners_.find(point.timeline);
   const bool is_point = !busy_ && found != runners_.end() && found->second->run == run_;
@@ -314,6 +317,7 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
       ++waiting_;
       changed_.wait_until(mutex_, Clock::now() + kNap);
       --waiting_;
+      pass_turn_locked();
     }
     if (!interruptible || Clock::now() < ask) continue;
     mutex_.unlock();  // the interpreter's lock may be held by a thread that submits work here
@@ -341,6 +345,7 @@ bool SeededExecutor::query(const Point& point) {
   if (point.timeline == nullptr) return true;
   const MutexLock lock(mutex_);
   if (on_worker()) return point.reached();
+  if (!busy_) pass_turn_locked();
   watch_threads();
   call(devices_ ? devices_->model().query_call : 0);
   if (devices_) {  // knows when it is done
@@ -373,6 +378,10 @@ void SeededExecutor::epoch_began(Stream&) {
 void SeededExecutor::begin_run(const Schedule& schedule, ScheduleFiles files) {
   const MutexLock lock(mutex_);
   ++run_;
+  hosts_.clear();
+  turn_ = 0;
+  turns_over_ = false;
+  turned_.notify_all();
   numbered_ = 0;
   waits_.clear();
   ran_.clear();

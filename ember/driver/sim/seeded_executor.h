@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <thread>
@@ -71,6 +72,15 @@ class SeededExecutor final : public Executor {
     const MutexLock lock(mutex_);
     return decider_.left();
   }
+  // See driver/simulation.h: host threads that take turns.
+  std::uint32_t start_turns();
+  void enter_turns(std::uint32_t number);
+  void leave_turns(std::uint32_t number);
+  void pass_turn();
+  void await_turn(TurnWait& wait);
+  void change_turns(void (*change)(void*), void* argument);
+  std::uint32_t turn_number();
+
   /// "EMBER_SIM_SCHEDULE=random:7", with what else it takes to see the run again.
   std::string replay_line();
 
@@ -123,6 +133,19 @@ class SeededExecutor final : public Executor {
   /// Numbers the runner in the present run.
   void enrol(Runner& runner) EMBER_REQUIRES(mutex_);
   void watch_threads() EMBER_REQUIRES(mutex_);
+
+  // Host threads that take turns (host_turns.cpp).
+  struct HostThread {
+    TurnWait* wait = nullptr;  // what it waits for, if that is not only for its turn
+    std::uint64_t turns = 0;
+    bool over = false;
+  };
+  /// The calling one, if it takes turns in this run.
+  HostThread* this_host() EMBER_REQUIRES(mutex_);
+  void give_turn() EMBER_REQUIRES(mutex_);
+  void await_own(HostThread& self) EMBER_REQUIRES(mutex_);
+  void pass_turn_locked() EMBER_REQUIRES(mutex_);
+
   /// What is done by now the host may know to be done.
   void learn() EMBER_REQUIRES(mutex_) { ++learned_; }
   std::string replay_line_locked() const EMBER_REQUIRES(mutex_);
@@ -145,6 +168,12 @@ class SeededExecutor final : public Executor {
   bool fault_shown_ EMBER_GUARDED_BY(mutex_) = false;
   std::thread::id host_ EMBER_GUARDED_BY(mutex_);
   bool several_hosts_ EMBER_GUARDED_BY(mutex_) = false;
+
+  std::deque<HostThread> hosts_ EMBER_GUARDED_BY(mutex_);  // by number, from 1
+  std::uint32_t turn_ EMBER_GUARDED_BY(mutex_) = 0;        // whose it is
+  bool turns_over_ EMBER_GUARDED_BY(mutex_) = false;       // one was silent for too long
+  std::uint64_t points_seen_ EMBER_GUARDED_BY(mutex_) = 0;
+  Condition turned_;
 
   std::vector<Runner*> ready_ EMBER_GUARDED_BY(mutex_);    // by number
   std::vector<Ready> options_ EMBER_GUARDED_BY(mutex_);    // the same, as the decider wants it

@@ -95,7 +95,7 @@ Status begin_simulated_run(const Schedule& schedule, void (*renew)(std::uint64_t
 }
 
 Schedule simulated_schedule() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->schedule() : Schedule();
 }
 
@@ -112,22 +112,22 @@ std::uint64_t simulated_faults_happened() {
 }
 
 std::string simulated_log() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->log() : std::string();
 }
 
 std::string simulated_replay_line() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->replay_line() : std::string();
 }
 
 Progress simulated_progress() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->progress() : Progress();
 }
 
 std::uint64_t simulated_points() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->points() : 0;
 }
 
@@ -175,6 +175,10 @@ Status find_simulated(SimulatedSpec& spec) {
 void leave_simulated() { sim::leave_machines(); }
 
 namespace sim {
+
+SeededExecutor* seeded_executor() noexcept {
+  return stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+}
 
 SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run)
     // Never destroyed: workers use it until the process ends.

@@ -202,4 +202,7 @@ class SimDriver final : public Driver {
   HandleTable<Event> events_;
 };
 
+/// The executor of the process's simulated devices, where a seed decides.
+SeededExecutor* seeded_executor() noexcept;
+
 }  // namespace ember::inline v0::driver::sim

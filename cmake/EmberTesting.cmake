@@ -13,8 +13,8 @@
 # without caching, where every access is checked against exactly what was allocated, and those of
 # kernels against what their launches declare.
 #
-# ember_test_seeded(<name>) registers it twice more, as <name>.random and <name>.pct: on simulated
-# devices whose order a seed decides (docs/order.md).
+# ember_test_seeded(<name>) registers it three times more, as <name>.random, <name>.pct and
+# <name>.model: on simulated devices whose order a seed, or a device model, decides (docs/order.md).
 #
 # ember_test_watched(<name>) registers it again, as <name>.watched: on simulated devices under the
 # stream sanitizer (docs/sanitizer.md), which must find nothing, and leave nothing unchecked. For
@@ -105,7 +105,7 @@ function(ember_test_seeded name)
   if(NOT TARGET test_${name})
     return()
   endif()
-  foreach(schedule random:1 pct:1:3)
+  foreach(schedule random:1 pct:1:3 model)
     string(REGEX MATCH "^[a-z]+" kind ${schedule})
     add_test(NAME ${name}.${kind} COMMAND test_${name})
     ember_test_properties(${name}.${kind}

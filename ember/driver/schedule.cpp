@@ -11,8 +11,8 @@ namespace {
 Status malformed_schedule(const std::string& text, const std::string& why) {
   return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='" + text + "': " + why +
                                          "; expected 'threads', 'random:SEED', 'pct:SEED:DEPTH' "
-                                         "(such as pct:7:3), 'replay:FILE' or 'steps:LIST' (such "
-                                         "as steps:3:s2.1)");
+                                         "(such as pct:7:3), 'replay:FILE', 'steps:LIST' (such as "
+                                         "steps:3:s2.1), 'model', 'model:FILE' or 'swarm:SEED'");
 }
 
 template <class Number>
@@ -20,6 +20,8 @@ bool read(std::string_view text, Number& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
+
+constexpr const char* kNoSeed = " is not a seed from 0 to 2^64 - 1";
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -46,14 +48,23 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
     } else if (const Status status = parse_steps(std::string(rest), schedule.steps); !status.ok()) {
       return malformed_schedule(*text, status.detail());
     }
-  } else if (kind == "replay") {
-    if (rest.empty()) return malformed_schedule(*text, "no file is named");
+  } else if (kind == "replay" || kind == "model") {
+    if (rest.empty() && *text != "model") return malformed_schedule(*text, "no file is named");
     if (rest.find('\0') != std::string_view::npos)
       return malformed_schedule(*text, "the file's name has a zero in it");
-    schedule.kind = Schedule::Kind::replay;
+    schedule.kind = kind == "model" ? Schedule::Kind::model : Schedule::Kind::replay;
+    constexpr std::string_view kSeed = ",seed=";
+    if (const std::size_t at = rest.rfind(kSeed); kind == "model" && at != std::string_view::npos) {
+      const std::string_view seed = rest.substr(at + kSeed.size());
+      if (!read(seed, schedule.seed)) return malformed_schedule(*text, quoted(seed) + kNoSeed);
+      rest = rest.substr(0, at);
+      if (rest.empty()) return malformed_schedule(*text, "no file is named");
+    }
     schedule.file = rest;
-  } else if (kind == "random" || kind == "pct") {
-    schedule.kind = kind == "random" ? Schedule::Kind::random : Schedule::Kind::pct;
+  } else if (kind == "random" || kind == "pct" || kind == "swarm") {
+    schedule.kind = kind == "random" ? Schedule::Kind::random
+                    : kind == "pct"  ? Schedule::Kind::pct
+                                     : Schedule::Kind::swarm;
     if (kind == "pct") {
       const std::size_t second = rest.find(':');
       const std::string_view depth =
@@ -64,8 +75,7 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
         return malformed_schedule(*text, quoted(depth) + " is not a depth from 1 to " +
                                              std::to_string(Schedule::kMaxDepth));
     }
-    if (!read(rest, schedule.seed))
-      return malformed_schedule(*text, quoted(rest) + " is not a seed from 0 to 2^64 - 1");
+    if (!read(rest, schedule.seed)) return malformed_schedule(*text, quoted(rest) + kNoSeed);
   } else {
     return malformed_schedule(*text, quoted(kind) + " is no kind of schedule");
   }
@@ -130,6 +140,11 @@ std::string schedule_text(const Schedule& schedule) {
     case Schedule::Kind::replay: return "replay:" + schedule.file;
     case Schedule::Kind::steps:
       return "steps:" + (schedule.file.empty() ? steps_text(schedule.steps) : "@" + schedule.file);
+    case Schedule::Kind::model:
+      if (schedule.seed == 0) return schedule.file.empty() ? "model" : "model:" + schedule.file;
+      return "model:" + (schedule.file.empty() ? "h200" : schedule.file) +
+             ",seed=" + std::to_string(schedule.seed);
+    case Schedule::Kind::swarm: return "swarm:" + std::to_string(schedule.seed);
   }
   return "threads";
 }

@@ -29,6 +29,8 @@ struct Schedule {
     pct,      ///< by priorities from the seed, which change `depth` - 1 times
     replay,   ///< as in `file`, which is the log of an earlier run
     steps,    ///< as late as can be, except for `steps`, or those in `file`
+    model,    ///< by the times of a device model: `file` is its name or file, and what differs
+    swarm,    ///< as one of the kinds random, pct and model, which the seed draws
   };
   Kind kind = Kind::threads;
   std::uint64_t seed = 0;
@@ -36,15 +38,16 @@ struct Schedule {
   std::string file;
   std::vector<Step> steps = {};  ///< by point; done in their order
 
-  /// Whether a seed decides, and nothing runs beside anything else.
+  /// Whether a seed or a model decides, and nothing runs beside anything else.
   bool seeded() const noexcept { return kind != Kind::threads; }
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH`, `replay:FILE`, `steps:LIST` or `steps:@FILE`;
-/// nothing or an empty text is `threads`. Otherwise Code::invalid_value with a detail that names
-/// the variable, the value and what was expected, and `out` is untouched. Does not look for the
-/// file.
+/// Parses `threads`, `random:SEED`, `pct:SEED:DEPTH`, `replay:FILE`, `steps:LIST`, `steps:@FILE`,
+/// `model`, `model:NAME_OR_FILE` with any number of `,KEY=VALUE` behind it, the last of which may
+/// be `seed=SEED`, or `swarm:SEED`; nothing or an empty text is `threads`. Otherwise
+/// Code::invalid_value with a detail that names the variable, the value and what was expected, and
+/// `out` is untouched. Does not look for the file.
 EMBER_API Status parse_schedule(const std::optional<std::string>& text, Schedule& out);
 
 /// Parses steps such as "3:s2.1,5:s1.1": before the host goes on from its third point, task 1 of

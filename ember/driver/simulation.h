@@ -80,6 +80,42 @@ std::uint64_t simulated_faults_happened();
 /// Thread-safe.
 std::string simulated_log();
 
+// ---- Host threads that take turns: sim::thread and what goes with it (runtime/threads.h)
+
+/// What a host thread waits for that another one does. Its methods are called under one lock, which
+/// all of these waits and changes share; they must not call anything of a device's.
+class TurnWait {
+ public:
+  TurnWait() = default;
+  TurnWait(const TurnWait&) = delete;
+  TurnWait& operator=(const TurnWait&) = delete;
+  virtual bool ready() const = 0;
+  /// It was ready, and the thread goes on.
+  virtual void taken() {}
+  /// "waits for a mutex that thread 2 holds".
+  virtual std::string text() const = 0;
+
+ protected:
+  ~TurnWait() = default;
+};
+
+/// The calling thread is about to start another one that takes turns: that one's number in the run,
+/// from 2, or zero where no seed decides.
+EMBER_API std::uint32_t start_turns();
+/// The first thing that it does; blocks until it is its turn.
+EMBER_API void enter_turns(std::uint32_t number);
+/// The last thing that it does, or what is done if it could not be started.
+EMBER_API void leave_turns(std::uint32_t number);
+/// Others may have their turn. Does nothing in a thread that takes none.
+EMBER_API void pass_turn();
+/// Others have their turn until that is ready. If nobody's turn can come, the process ends with
+/// status 70, says what each waits for, and how the run can be seen again. Blocks, in every thread.
+EMBER_API void await_turn(TurnWait& wait);
+/// Under the lock of the waits: `change(argument)`, after which they look again.
+EMBER_API void change_turns(void (*change)(void*), void* argument);
+/// The calling thread's number in the run; 0 if it takes no turns.
+EMBER_API std::uint32_t turn_number();
+
 /// Which settings repeat the present run, as one line without its end; empty where no seed decides.
 /// Thread-safe.
 std::string simulated_replay_line();

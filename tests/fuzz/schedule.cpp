@@ -11,17 +11,31 @@ namespace {
 using ember::Status;
 using ember::driver::Schedule;
 
-constexpr std::string_view kExamples[] = {"",          "threads",
-                                          "random:0",  "random:18446744073709551615",
-                                          "pct:7:3",   "pct:7",
-                                          "pct::1",    "pct:1:65",
-                                          "replay:a",  "steps:3:s2.1,5:s1.7",
-                                          "steps:@a",  "replay:",
-                                          "random:",   "random:-1",
-                                          "model",     "pct:1:3:4",
-                                          "random:1 ", "steps:3:s2.1,5:s1.7",
-                                          "steps:@a",  "steps:3:s1.1,2:s1.2",
-                                          "steps:"};
+constexpr std::string_view kExamples[] = {"",
+                                          "threads",
+                                          "random:0",
+                                          "random:18446744073709551615",
+                                          "pct:7:3",
+                                          "pct:7",
+                                          "pct::1",
+                                          "pct:1:65",
+                                          "replay:a",
+                                          "steps:3:s2.1,5:s1.7",
+                                          "steps:@a",
+                                          "replay:",
+                                          "random:",
+                                          "random:-1",
+                                          "model",
+                                          "pct:1:3:4",
+                                          "random:1 ",
+                                          "steps:3:s2.1,5:s1.7",
+                                          "steps:@a",
+                                          "steps:3:s1.1,2:s1.2",
+                                          "steps:",
+                                          "model:a",
+                                          "model:",
+                                          "swarm:7",
+                                          "model:h200,memory_rate=7,seed=5"};
 
 }  // namespace
 

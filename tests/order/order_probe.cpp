@@ -1,12 +1,15 @@
 // Runs the same program under seeds FIRST to LAST and prints what each run was: its log and its
 // results. In a process of its own for each seed (with EMBER_SIM_SCHEDULE) or for all.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ember/memory/memory.h"
+#include "ember/runtime/threads.h"
 #include "tests/order/program.h"
 
 namespace ember {
@@ -54,6 +57,58 @@ void program() {
   std::printf("event %llu\n", reinterpret_cast<unsigned long long>(end.native()));
 }
 
+/// Two threads that lock two mutexes in different orders. Not every order of turns is a deadlock.
+void deadlock() {
+  cuda::synchronize(0);
+  sim::mutex first, second;
+  const auto both = [](sim::mutex& one, sim::mutex& other) {
+    const std::lock_guard outer(one);
+    const std::lock_guard inner(other);
+  };
+  sim::thread a([&] { both(first, second); });
+  sim::thread b([&] { both(second, first); });
+}
+
+/// A thread that has the turn waits for another one by a mutex that takes no part.
+void silent() {
+  cuda::synchronize(0);
+  std::mutex plain;
+  std::atomic<int> done = 0;
+  plain.lock();
+  sim::thread waits([&] {
+    const std::lock_guard lock(plain);
+    ++done;
+  });
+  for (int i = 0; i < 8; ++i) sim::yield();
+  plain.unlock();
+  waits.join();
+  std::printf("%d done\n%s", done.load(), sim::log().c_str());
+}
+
+/// Four threads that count under a mutex, and tell when they are done.
+void counts() {
+  cuda::synchronize(0);
+  int counted = 0, over = 0;
+  sim::mutex mutex;
+  sim::condition changed;
+  std::vector<sim::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k) {
+        const std::lock_guard lock(mutex);
+        ++counted;
+      }
+      const std::lock_guard lock(mutex);
+      ++over;
+      changed.notify_one();
+    });
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return over == 4; });
+  }
+  std::printf("counted %d\n", counted);
+}
+
 }  // namespace
 }  // namespace ember
 
@@ -70,6 +125,18 @@ int main(int count, char** arguments) {
         },
         stream);
     stream.synchronize();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "deadlock") {
+    ember::deadlock();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "silent") {
+    ember::silent();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "counts") {
+    ember::counts();
     return 0;
   }
   if (count == 2) {  // another program

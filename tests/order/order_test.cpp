@@ -65,6 +65,24 @@ TEST(Replay, RepeatsAWrongResultAHundredTimes) {
   std::remove(file.c_str());
 }
 
+TEST(Swarm, ShowsAWaitThatIsMissing) {
+  const test::Words<std::uint32_t> value(1);
+  const Stream adds;
+  const Stream multiplies;
+  int wrong = 0;
+  for (int seed = 0; seed < 100; ++seed) {
+    sim::begin_run("swarm:" + std::to_string(seed));
+    try {
+      if (add_then_multiply(false, adds, multiplies, value) != kRight) ++wrong;
+    } catch (const Error& error) {  // a fault was drawn
+      EXPECT_NE(sim::replay_line().find("EMBER_SIM_FAULTS="), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GE(wrong, 5);
+  sim::begin_run("random:0");
+  EXPECT_EQ(sim::replay_line().find("EMBER_SIM_FAULTS="), std::string::npos);
+}
+
 TEST(Seed, OfAThousandNineHundredOrdersDiffer) {
   const test::Words<std::uint32_t> log(64);
   const std::vector<Stream> streams = some_streams(3);  // 5 tasks each: 756,756 orders

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -84,6 +85,35 @@ TEST(Processes, ReplayTheLogOfAnother) {
             pct.output.substr(pct.output.find("\nend ")));
 }
 
+TEST(Processes, RunTheSameByAModel) {
+  const std::string file = testing::TempDir() + "ember_order_model.log";
+  const Ended first = probe("EMBER_SIM_SCHEDULE=model EMBER_SIM_LOG=" + file);
+  ASSERT_EQ(first.status, 0) << first.output;
+  const Ended second =
+      probe("EMBER_SIM_SCHEDULE=model EMBER_SIZE_OF_ENVIRONMENT=" + std::string(50'000, 'x'));
+  EXPECT_EQ(first.output, second.output) << "the log, the results and the times";
+  EXPECT_EQ(probe("EMBER_SIM_SCHEDULE=replay:" + file, "").output, first.output);
+  const Ended other = probe("EMBER_SIM_SCHEDULE=replay:" + file, "other");
+  EXPECT_EQ(other.status, 70) << other.output;
+}
+
+// The line that a swarm prints is the run that it made.
+TEST(Processes, RunAgainWhatASwarmHasDrawn) {
+  std::set<std::string> kinds;
+  for (int seed = 0; seed < 12; ++seed) {
+    const Ended swarm = probe("EMBER_SIM_SCHEDULE=swarm:" + std::to_string(seed));
+    const std::string said = "ember: the run is ";
+    ASSERT_EQ(swarm.output.rfind(said, 0), 0u) << swarm.output;
+    const std::size_t end = swarm.output.find('\n');
+    const std::string line = swarm.output.substr(said.size(), end - said.size());
+    kinds.insert(line.substr(line.find('=') + 1, 3));
+    const Ended again = probe(line);
+    EXPECT_EQ(again.output, swarm.output.substr(end + 1)) << line;
+    EXPECT_EQ(again.status, swarm.status);
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"mod", "pct", "ran"}));
+}
+
 TEST(Processes, StopWhereAReplayLeavesItsRecording) {
   const Ended recorded = probe("EMBER_SIM_SCHEDULE=random:11");
   const std::string file = file_with("ember_order_other.log", log_of(recorded.output));
@@ -118,6 +148,46 @@ TEST(Processes, EndWhereATaskNeverDoes) {
   EXPECT_EQ(ended.status, 70) << ended.output;
   EXPECT_NE(ended.output.find("task 'host function'"), std::string::npos) << ended.output;
   EXPECT_NE(ended.output.find("EMBER_SIM_SCHEDULE=random:9\n"), std::string::npos) << ended.output;
+}
+
+TEST(Processes, EndInADeadlockThatIsNamed) {
+  std::string line;
+  int ended = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string schedule = "EMBER_SIM_SCHEDULE=random:" + std::to_string(seed);
+    const Ended found = probe(schedule, "deadlock");
+    if (found.status == 0) continue;
+    ++ended;
+    EXPECT_EQ(found.status, 70) << found.output;
+    EXPECT_NE(found.output.find("deadlock: thread 1 waits for thread "), std::string::npos)
+        << found.output;
+    EXPECT_NE(found.output.find("thread 2 waits for a mutex that thread 3 holds; thread 3 waits "
+                                "for a mutex that thread 2 holds"),
+              std::string::npos)
+        << found.output;
+    EXPECT_NE(found.output.find(schedule), std::string::npos) << found.output;
+  }
+  EXPECT_GE(ended, 1);
+  EXPECT_LE(ended, 19);
+}
+
+TEST(Processes, GoOnWithoutTurnsAfterAThreadWasSilent) {
+  int silent = 0;
+  for (int seed = 0; seed < 3 && silent == 0; ++seed) {
+    const Ended ended = probe("EMBER_SIM_SCHEDULE=random:" + std::to_string(seed), "silent");
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_EQ(ended.output.rfind("1 done\n", 0), 0u) << ended.output;
+    if (ended.output.find("\nnote ") != std::string::npos) ++silent;
+  }
+  EXPECT_EQ(silent, 1);
+}
+
+TEST(Processes, CountWithEverySchedule) {
+  for (const char* schedule : {"threads", "random:3", "pct:3:3", "model", "steps:", "swarm:0"}) {
+    const Ended ended = probe(std::string("EMBER_SIM_SCHEDULE=") + schedule, "counts");
+    EXPECT_EQ(ended.status, 0) << schedule << ended.output;
+    EXPECT_NE(ended.output.find("counted 400\n"), std::string::npos) << schedule << ended.output;
+  }
 }
 
 }  // namespace

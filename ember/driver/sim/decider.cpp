@@ -44,6 +44,7 @@ void Decider::restart() {
   constexpr std::uint64_t kEagerness[] = {0, 1, 2, 4};
   eagerness_ = kEagerness[numbers_.below(std::size(kEagerness))];
   priorities_.clear();
+  turn_priorities_.clear();
   changes_.clear();
   if (schedule_.kind != Schedule::Kind::pct) return;
   for (int i = 1; i < schedule_.depth; ++i) changes_.push_back(1 + numbers_.below(expected_steps_));
@@ -57,11 +58,19 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   std::size_t chosen = kHost;
   switch (schedule_.kind) {
     case Schedule::Kind::threads:
+    case Schedule::Kind::model:
+    case Schedule::Kind::swarm:
     case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
     case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
     case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;
     case Schedule::Kind::steps: chosen = pick_step(ready, host); break;
   }
+  keep(decision, ready, chosen);
+  out = chosen;
+  return {};
+}
+
+void Decider::keep(Decision decision, std::span<const Ready> ready, std::size_t chosen) {
   if (chosen != kHost) {
     decision.stream = ready[chosen].stream;
     decision.task = ready[chosen].task;
@@ -71,7 +80,71 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   }
   // Where nothing was ready nothing was decided.
   if (!ready.empty()) log_.push_back(decision);
-  out = chosen;
+}
+
+Status Decider::choose_turn(std::span<const Ready> ready, std::uint32_t last, std::size_t& out) {
+  out = 0;
+  if (ready.size() == 1) return {};
+  ++steps_;
+  const Decision decision{
+      .at = At::turn, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
+  switch (schedule_.kind) {
+    case Schedule::Kind::random: out = numbers_.below(ready.size()); break;
+    case Schedule::Kind::pct: out = turn_by_priority(ready); break;
+    case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, out)); break;
+    case Schedule::Kind::threads:
+    case Schedule::Kind::steps:
+    case Schedule::Kind::model:
+    case Schedule::Kind::swarm:
+      // The one that goes on already, for as long as it can.
+      for (std::size_t i = 0; i < ready.size(); ++i)
+        if (ready[i].stream == last) out = i;
+      break;
+  }
+  keep(decision, ready, out);
+  return {};
+}
+
+// As of chains of tasks. The change of priorities falls on whoever is highest at that step.
+std::size_t Decider::turn_by_priority(std::span<const Ready> ready) {
+  const auto highest = [&] {
+    std::size_t best = 0;
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      const std::uint32_t thread = ready[i].stream;
+      if (thread >= turn_priorities_.size()) turn_priorities_.resize(thread + 1);
+      std::uint64_t& priority = turn_priorities_[thread];
+      if (priority == 0) priority = numbers_.next() | kNotLowered;
+      if (priority <= most) continue;
+      best = i;
+      most = priority;
+    }
+    return best;
+  };
+  // One that asks and asks for what another thread is to do would keep the turn for ever.
+  if (++in_a_row_ > kMostInARow) return numbers_.below(ready.size());
+  std::size_t chosen = highest();
+  for (std::size_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i] != steps_) continue;
+    turn_priorities_[ready[chosen].stream] = changes_.size() - i;
+    chosen = highest();
+  }
+  return chosen;
+}
+
+Status Decider::note_modelled(At at, std::span<const Ready> ready, std::size_t chosen) {
+  ++steps_;
+  const Decision decision{
+      .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
+  if (recording_) {
+    std::size_t expected = kHost;
+    EMBER_TRY(follow(decision, ready, expected));
+    if (expected != chosen)
+      return Status(Code::invalid_value,
+                    "the replay leaves its recording at decision " + std::to_string(followed_) +
+                        ": the device model decides otherwise; is it the same one?");
+  }
+  keep(decision, ready, chosen);
   return {};
 }
 
@@ -169,7 +242,10 @@ Status Decider::follow(const Decision& found, std::span<const Ready> ready, std:
 
 std::string Decider::remark() const {
   if (schedule_.kind != Schedule::Kind::pct) return "";
-  const std::string n = std::to_string(priorities_.size());
+  // The host is one chain, or as many as it has threads that take turns.
+  const std::size_t threads = turn_priorities_.size() < 2 ? 1 : turn_priorities_.size() - 1;
+  const std::string n =
+      std::to_string(priorities_.empty() ? threads : priorities_.size() - 1 + threads);
   const std::string k = std::to_string(expected_steps_);
   std::string text = "pct: n = " + n + " chains, k = " + k +
                      " steps, d = " + std::to_string(schedule_.depth) + "; ";

@@ -53,6 +53,14 @@ class EMBER_TEST_API Decider {
   /// text shows what was expected and what was found.
   Status choose(At at, std::span<const Ready> ready, bool host, std::size_t& out);
 
+  /// Which of the host threads goes on that could: `ready` has their numbers and turns. `last` is
+  /// the one that did. Not a decision, and not in the log, where there is only one.
+  Status choose_turn(std::span<const Ready> ready, std::uint32_t last, std::size_t& out);
+
+  /// A device model has decided: the same, where that is `chosen`. An error where what is replayed
+  /// has another decision.
+  Status note_modelled(At at, std::span<const Ready> ready, std::size_t chosen);
+
   /// The host has come to its next point. What a schedule of kind steps names for this one, or for
   /// earlier ones, runs before the host goes on, as far as it is ready.
   void come_to_point() noexcept { ++points_; }
@@ -77,8 +85,10 @@ class EMBER_TEST_API Decider {
   void restart();
   std::size_t pick_random(std::size_t ready, bool host);
   std::size_t pick_by_priority(std::span<const Ready> ready, bool host);
+  std::size_t turn_by_priority(std::span<const Ready> ready);
   std::uint64_t& priority_of(std::uint32_t chain);
   std::size_t pick_step(std::span<const Ready> ready, bool host);
+  void keep(Decision decision, std::span<const Ready> ready, std::size_t chosen);
   Status follow(const Decision& found, std::span<const Ready> ready, std::size_t& out);
   std::string remark() const;
 
@@ -89,10 +99,11 @@ class EMBER_TEST_API Decider {
 
   std::uint64_t eagerness_ = 0;  // random: of 8, how often a task runs before the host goes on
 
-  std::vector<std::uint64_t> priorities_;  // pct: by chain, 0 is the host; zero is none yet
-  std::vector<std::uint64_t> changes_;     // pct: steps, ascending
-  std::uint64_t in_a_row_ = 0;             // pct: steps since the host last went on
-  std::uint64_t expected_steps_ = 1000;    // pct: before the first run has shown how many there are
+  std::vector<std::uint64_t> priorities_;       // pct: by chain, 0 is the host; zero is none yet
+  std::vector<std::uint64_t> changes_;          // pct: steps, ascending
+  std::vector<std::uint64_t> turn_priorities_;  // pct: by host thread
+  std::uint64_t in_a_row_ = 0;                  // pct: steps since the host last went on
+  std::uint64_t expected_steps_ = 1000;  // pct: before the first run has shown how many there are
 
   std::uint64_t points_ = 0;    // of the host's
   std::size_t steps_seen_ = 0;  // steps: whose turn has come

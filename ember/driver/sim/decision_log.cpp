@@ -14,7 +14,7 @@ namespace ember::inline v0::driver::sim {
 namespace {
 
 constexpr std::string_view kFirstLine = "ember schedule log 1";
-constexpr std::string_view kAts[] = {"submit", "query", "wait", "note"};
+constexpr std::string_view kAts[] = {"submit", "query", "wait", "turn", "note"};
 /// A file that is larger is no log that anybody could work with.
 constexpr std::size_t kMaxFile = std::size_t{1} << 30;
 
@@ -45,7 +45,7 @@ const char* parse_decision(std::string_view line, Decision& out, std::string_vie
   const std::string_view at = next_word(line);
   std::size_t kind = 0;
   while (kind < std::size(kAts) && kAts[kind] != at) ++kind;
-  if (kind == std::size(kAts)) return "'submit', 'query', 'wait', 'note' or 'end'";
+  if (kind == std::size(kAts)) return "'submit', 'query', 'wait', 'turn', 'note' or 'end'";
   out.at = static_cast<At>(kind);
   if (!read(next_word(line), out.ready)) return "how many tasks were ready";
   if (const std::string_view sum = next_word(line); sum.size() != 8 || !read(sum, out.sum, 16))
@@ -147,9 +147,6 @@ Status parse_log(std::string_view text, Recording& out) {
   return {};
 }
 
-namespace {
-
-/// The whole of a file that a schedule names; the detail says only what is wrong with it.
 Status read_text(const std::string& file, std::string& out) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rbe"),
                                                                &std::fclose);
@@ -161,15 +158,13 @@ Status read_text(const std::string& file, std::string& out) {
   while ((got = std::fread(buffer, 1, sizeof buffer, opened.get())) != 0) {
     text.append(buffer, got);
     if (text.size() > kMaxFile)
-      return Status(Code::invalid_value, "is larger than 1 GiB, expected a schedule log");
+      return Status(Code::invalid_value, "is larger than 1 GiB");
   }
   if (std::ferror(opened.get()) != 0)
     return Status(Code::invalid_value, std::string("cannot be read: ") + std::strerror(errno));
   out = std::move(text);
   return {};
 }
-
-}  // namespace
 
 Status read_log(const std::string& file, Recording& out) {
   const auto failed = [&](const std::string& why) {
@@ -192,14 +187,14 @@ Status open_steps(Schedule& schedule) {
                 "EMBER_SIM_SCHEDULE='steps:@" + schedule.file + "': " + status.detail());
 }
 
-Status open_recording(Schedule& schedule, std::optional<Recording>& out) {
+Status open_recording(Schedule& schedule, std::optional<Recording>& out, Schedule& recorded) {
+  recorded = schedule;
   if (schedule.kind != Schedule::Kind::replay) {
     out.reset();
     return {};
   }
   Recording recording;
   EMBER_TRY(read_log(schedule.file, recording));
-  Schedule recorded;
   if (const Status status = parse_schedule(recording.frame.schedule, recorded); !status.ok())
     return Status(Code::invalid_value, "EMBER_SIM_SCHEDULE='replay:" + schedule.file +
                                            "': is no schedule log: line 2: " + status.detail());

@@ -21,6 +21,7 @@ enum class At : std::uint8_t {
   submit,  ///< it has submitted a task
   query,   ///< it asks whether something is done
   wait,    ///< it waits
+  turn,    ///< several host threads could go on; streams and tasks are threads and their turns
   note,    ///< not a decision: from here on several host threads had their say
 };
 
@@ -60,11 +61,13 @@ EMBER_TEST_API Status parse_log(std::string_view text, Recording& out);
 /// Writes the file anew. Code::invalid_value with a detail that names it when that fails.
 Status write_log(const std::string& file, const std::string& text);
 
+/// The whole of a file that a schedule names; the detail says only what is wrong with it.
+EMBER_TEST_API Status read_text(const std::string& file, std::string& out);
 /// Reads the file, too. The detail names the file.
 Status read_log(const std::string& file, Recording& out);
 /// The same for what a schedule of kind replay names, which gets the seed of the run that was
-/// recorded; nothing for others.
-Status open_recording(Schedule& schedule, std::optional<Recording>& out);
+/// recorded; nothing for others. `recorded`: the schedule of that run, or `schedule` for others.
+Status open_recording(Schedule& schedule, std::optional<Recording>& out, Schedule& recorded);
 /// Reads the steps of a schedule that names a file of them; nothing for others. The detail names
 /// the file.
 Status open_steps(Schedule& schedule);

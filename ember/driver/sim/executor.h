@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "ember/base/sanitizer.h"
@@ -16,6 +17,17 @@
 namespace ember::inline v0::driver::sim {
 
 class Stream;
+
+enum class TaskKind : std::uint8_t {
+  kernel,         ///< run `kernel.host` with `params` and the kernel's context
+  copy,           ///< CopyArgs
+  fill,           ///< FillArgs
+  host_function,  ///< HostFunctionArgs
+  wait,           ///< an array of Points: wait until all are reached
+  stamp,          ///< StampArgs: note the time in an event
+  word_write,     ///< WordArgs: raise the word to the value
+  word_wait,      ///< WordArgs: wait until it is that; the kernel's context is what must stay
+};
 
 class Executor {
  public:
@@ -31,9 +43,9 @@ class Executor {
     /// Before the first task, under the stream's lock for submitting. After a failure no task was
     /// submitted, and it is asked again before the next.
     virtual Status start() = 0;
-    /// A task was published. Called without the lock, by the thread that submitted it, if the
+    /// A task of that kind was published. Called without the lock, by the thread that submitted it, if the
     /// runner is listening after that. Does not wait for the task.
-    virtual void submitted() = 0;
+    virtual void submitted(TaskKind kind) = 0;
     /// Spares those who submit a call of which nothing would come.
     bool listening() const noexcept {
       const Unseen look;  // that a worker is idle tells the caller nothing of what it has done

@@ -99,6 +99,11 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
 void* DeviceLaunch::resolve(void* pointer, const Touch& touch) const noexcept {
   const std::size_t bytes = touch.bytes;
   const Unseen look;
+  if (traffic_ != nullptr) [[unlikely]] {
+    std::size_t touched = touch.sizes.empty() ? bytes : touch.item;
+    for (const std::int64_t size : touch.sizes) touched *= static_cast<std::size_t>(size);
+    traffic_->add(pointer, touched, touch.writes);
+  }
   const int owner = machine_.arena.owner(pointer);
   if (owner < 0) {
     if (bytes == 0 || machine_.pinned.contains(pointer, bytes)) return pointer;

@@ -1,6 +1,7 @@
 // What the streams of a simulated machine share: memory, peers, faults, and the executor.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
@@ -124,16 +125,42 @@ class TaskMemory {
   std::vector<Ref<const Imported>> imported_;       // of other processes
 };
 
+/// How many bytes a kernel asks for: each range once as read and once as written.
+class Traffic {
+ public:
+  void add(const void* pointer, std::size_t bytes, bool writes) {
+    const Range range{pointer, bytes, writes};
+    if (std::find(seen_.begin(), seen_.end(), range) != seen_.end()) return;
+    if (seen_.size() < kMostRanges) seen_.push_back(range);
+    bytes_ += bytes;
+  }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  /// Of a kernel that asks for more, such as one by one, later ones count whenever asked for.
+  static constexpr std::size_t kMostRanges = 64;
+  struct Range {
+    const void* pointer;
+    std::size_t bytes;
+    bool writes;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  std::vector<Range> seen_;
+  std::uint64_t bytes_ = 0;
+};
+
 /// The view that a kernel has from a simulated device.
 class DeviceLaunch final : public HostLaunch {
  public:
+  /// `traffic`: what is added to, or null.
   DeviceLaunch(Machine& machine, int device, PeerMemory peer, const Context* context,
-               WorkerActivity& activity) noexcept
+               WorkerActivity& activity, Traffic* traffic) noexcept
       : HostLaunch(device, context),
         machine_(machine),
         peer_(peer),
         memory_(machine, device),
-        activity_(activity) {}
+        activity_(activity),
+        traffic_(traffic) {}
   Status fault() const override { return fault_; }
 
  private:
@@ -144,6 +171,7 @@ class DeviceLaunch final : public HostLaunch {
   mutable TaskMemory memory_;
   mutable Status fault_;
   WorkerActivity& activity_;
+  Traffic* const traffic_;
 };
 
 }  // namespace ember::inline v0::driver::sim

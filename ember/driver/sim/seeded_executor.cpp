@@ -7,6 +7,7 @@
 
 #include "ember/base/embedding.h"
 #include "ember/driver/kernels.h"
+#include "ember/driver/sim/seeded_runner.h"
 #include "ember/driver/sim/stream.h"
 #include "ember/driver/sim/task_work.h"
 
@@ -18,9 +19,6 @@ namespace {
 constexpr std::chrono::milliseconds kNap{2};
 /// How often the user is asked whether he interrupts a wait.
 constexpr std::chrono::milliseconds kAskEvery{20};
-
-/// What a call costs on the clock of a seeded run, in nanoseconds: as much as on a usual host.
-constexpr std::int64_t kCallTime = 1000;
 
 /// What a task costs: the latency of small ones on hardware, and for bytes their share of 1 TB/s.
 std::int64_t duration(const Task& task) noexcept {
@@ -71,61 +69,37 @@ std::optional<HostCopy> written_to_host(const Machine& machine, const Task& task
 
 }  // namespace
 
-/// A stream as this executor sees it. What is not constant is guarded by the executor's lock.
-class SeededExecutor::Runner final : public Executor::Runner {
- public:
-  Runner(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
-  Status start() override { return {}; }
-  void submitted() override {
-    const MutexLock lock(executor_.mutex_);
-    executor_.clock_ += kCallTime;
-    if (state == State::idle) {
-      executor_.enrol(*this);
-      executor_.settle(*this);
-      executor_.settle_blocked();
-    }
-    Ticket mine = this_ticket();
-    mine.stream = number;
-    if (mine.task != 0) mine.task -= ran_before;
-    mine.point = executor_.decider_.points() + 1;
-    executor_.reach(At::submit);
-    this_ticket() = mine;  // tasks may have submitted others
+void SeededExecutor::Runner::submitted(TaskKind kind) {
+  const MutexLock lock(executor_.mutex_);
+  executor_.call(executor_.devices_ ? executor_.devices_->call_time(kind) : 0);
+  executor_.note_enqueued(*this);
+  if (state == State::idle) {
+    executor_.enrol(*this);
+    executor_.settle(*this);
+    executor_.settle_blocked();
   }
+  Ticket mine = this_ticket();
+  mine.stream = number;
+  if (mine.task != 0) mine.task -= ran_before;
+  mine.point = executor_.decider_.points() + 1;
+  executor_.reach(At::submit);
+  this_ticket() = mine;  // tasks may have submitted others
+}
 
-  Stream& stream;
-  State state = State::idle;
-  std::uint64_t done = 0;        // tasks, ever
-  std::uint64_t run = 0;         // in which it was numbered
-  std::uint32_t number = 0;      // in that run
-  std::uint64_t ran = 0;         // tasks of that run that were chosen
-  std::uint64_t ran_before = 0;  // tasks of earlier runs
-
-  // What the host may know of the progress, and what it was told though it could have known better.
-  std::uint64_t known = 0;
-  std::uint64_t denied = 0;
-  std::uint64_t learned = 0;  // how far `known` is good
-
-  /// Before the progress changes: what was done when the host last learnt something it may know.
-  void recall(std::uint64_t learned_by_now) noexcept {
-    if (learned == learned_by_now) return;
-    learned = learned_by_now;
-    known = stream.timeline().reached();
-  }
-  void advance(std::uint64_t learned_by_now) noexcept {
-    recall(learned_by_now);
-    ++done;
-    stream.timeline().advance();
-  }
-
- private:
-  SeededExecutor& executor_;
-};
-
-SeededExecutor::SeededExecutor(Machine& machine, const Schedule& schedule,
-                               std::optional<Recording> recording, int patience)
+SeededExecutor::SeededExecutor(Machine& machine, const Schedule& schedule, ScheduleFiles files,
+                               int patience)
     : machine_(machine), decider_(schedule), activity_(unmetered_), watchdog_(patience) {
   const MutexLock lock(mutex_);
-  decider_.begin(schedule, std::move(recording));
+  begin_locked(schedule, std::move(files));
+}
+
+void SeededExecutor::begin_locked(const Schedule& schedule, ScheduleFiles files) {
+  decider_.begin(schedule, std::move(files.recording));
+  swarm_ = files.swarm;
+  faults_ = std::move(files.faults);
+  devices_.reset();
+  if (files.model) devices_.emplace(*files.model, machine_);
+  devices_now_ = devices_ ? 0 : -1;
   watchdog_.set_replay_line(replay_line_locked());
 }
 
@@ -144,9 +118,10 @@ void SeededExecutor::enrol(Runner& runner) {
 }
 
 void SeededExecutor::watch_threads() {
+  if (this_host() != nullptr) return;
   const std::thread::id self = std::this_thread::get_id();
   if (host_ == self || several_hosts_) return;
-  if (host_ == std::thread::id()) {
+  if (host_ == std::thread::id() && hosts_.empty()) {
     host_ = self;
     return;
   }
@@ -169,6 +144,7 @@ bool SeededExecutor::passes(Runner& runner) {
 }
 
 void SeededExecutor::settle(Runner& runner) {
+  note_enqueued(runner);
   while (runner.done != runner.stream.published()) {
     if (!passes(runner)) return place(runner, State::blocked);
     const Task& task = runner.stream.front(runner.done);
@@ -188,6 +164,9 @@ void SeededExecutor::place(Runner& runner, State state) {
   if (before == State::blocked && state != State::blocked) std::erase(blocked_, &runner);
   if (before != State::blocked && state == State::blocked) blocked_.push_back(&runner);
   if (state != State::ready) return;
+  if (devices_)
+    runner.time =
+        std::max(devices_now_.load(), runner.enqueued.front() + devices_->model().launch_latency);
   const auto at = std::lower_bound(
       ready_.begin(), ready_.end(), runner.number,
       [](const Runner* each, std::uint32_t number) { return each->number < number; });
@@ -213,6 +192,7 @@ void SeededExecutor::settle_blocked() {
 
 void SeededExecutor::reach(At at) {
   if (on_worker() || busy_) return;
+  pass_turn_locked();
   watch_threads();
   decider_.come_to_point();
   overtake(at);
@@ -227,6 +207,7 @@ void SeededExecutor::overtake(At at) {
 bool SeededExecutor::step(At at, bool host) {
   if (machine_.exit.stopping()) return false;
   if (!blocked_.empty()) settle_blocked();  // a word may have come
+  if (devices_) return step_modelled(at, host);
   if (options_.empty() && !host) return false;
   std::size_t chosen = Decider::kHost;
   if (const Status status = decider_.choose(at, options_, host, chosen); !status.ok())
@@ -237,19 +218,28 @@ bool SeededExecutor::step(At at, bool host) {
 }
 
 void SeededExecutor::run(Runner& runner) {
+  take(runner);
+  const std::int64_t begin = base_ + clock_;
+  const std::int64_t end = begin + duration(runner.stream.front(runner.done));
+  clock_ += end - begin;
+  const bool faulted = perform(runner, begin, nullptr);
+  finish(runner, end, faulted);
+}
+
+void SeededExecutor::take(Runner& runner) {
   const auto at = std::find(ready_.begin(), ready_.end(), &runner);
   options_.erase(options_.begin() + (at - ready_.begin()));
   ready_.erase(at);
   runner.state = State::running;
   ++runner.ran;
-  const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
   ran_.push_back({decider_.points(), runner.number, runner.ran});
+}
+
+bool SeededExecutor::perform(Runner& runner, std::int64_t begin, Traffic* traffic) {
+  const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
   std::optional<HostCopy> copy;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
-  const std::int64_t begin = base_ + clock_;
-  const std::int64_t end = begin + duration(task);
-  clock_ += end - begin;
   if (task.times) [[unlikely]]
     task.times->began(begin);
   const int device = runner.stream.device();
@@ -264,16 +254,12 @@ void SeededExecutor::run(Runner& runner) {
       drop(runner.stream, task);
     } else if (task.kind == Task::Kind::word_wait) {
       pass_word(machine_, runner.stream, task, task.params.as<WordArgs>().word->load());
-    } else if (const Status status = execute(machine_, runner.stream, task, activity_);
+    } else if (const Status status = execute(machine_, runner.stream, task, activity_, traffic);
                !status.ok()) {
       fail(machine_, runner.stream, task, status);
       faulted = true;
     } else if (keeps) {
       copy = written_to_host(machine_, task);
-    }
-    if (task.times) [[unlikely]] {
-      if (task.times->read().state == WorkTimes::State::running) task.times->ended(end, faulted);
-      task.times = {};
     }
     task.kernel.context = {};
     machine_.running.fetch_sub(1);
@@ -287,11 +273,21 @@ void SeededExecutor::run(Runner& runner) {
     copies_.push_back(*copy);
   }
   busy_ = false;
-  runner.advance(learned_);
-  if (task.kind == Task::Kind::host_function) learn();  // it may have told the host
   if (faulted && !std::exchange(fault_shown_, true))
     std::fprintf(stderr, "ember: a fault of cuda:%d; the run is %s\n", device,
                  replay_line_locked().c_str());
+  return faulted;
+}
+
+void SeededExecutor::finish(Runner& runner, std::int64_t end, bool faulted) {
+  Task& task = runner.stream.front(runner.done);
+  if (task.times) [[unlikely]] {
+    if (task.times->read().state == WorkTimes::State::running) task.times->ended(end, faulted);
+    task.times = {};
+  }
+  const TaskKind kind = task.kind;
+  runner.advance(learned_);
+  if (kind == Task::Kind::host_function) learn();  // it may have told the host
   settle(runner);
   settle_blocked();
   if (waiting_ != 0) changed_.notify_all();
@@ -301,6 +297,7 @@ void SeededExecutor::run(Runner& runner) {
 
 Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
   const MutexLock lock(mutex_);
+  if (!busy_) pass_turn_locked();
   // Not if the work is of an earlier run.
   const auto found = runners_.find(point.timeline);
   const bool is_point = !busy_ && found != runners_.end() && found->second->run == run_;
@@ -309,10 +306,10 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
   if (is_point && keeps) {
     waits_.push_back({decider_.points(), found->second->number, point.value});
   }
-  if (!point.reached()) {
-    watch_threads();
-    clock_ += kCallTime;
-  }
+  if (devices_ && is_point) overtake(At::wait);  // what has happened before the call
+  const bool waits = !point.reached();
+  if (waits) watch_threads();
+  if (waits || devices_) call(devices_ ? devices_->model().query_call : 0);
   Clock::time_point ask = Clock::now() + kAskEvery;
   while (!point.reached()) {
     if (machine_.exit.refuses()) return Timeline::Waited::exiting;
@@ -320,6 +317,7 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
       ++waiting_;
       changed_.wait_until(mutex_, Clock::now() + kNap);
       --waiting_;
+      pass_turn_locked();
     }
     if (!interruptible || Clock::now() < ask) continue;
     mutex_.unlock();  // the interpreter's lock may be held by a thread that submits work here
@@ -329,6 +327,11 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
     ask = Clock::now() + kAskEvery;
   }
   learn();
+  if (devices_ && is_point && waits) {
+    // It sees what it has waited for.
+    clock_ = std::max(clock_.load(), devices_now_.load()) + devices_->model().synchronize_call;
+    overtake(At::wait);
+  }
   // What has become ready by then may run before the host does anything.
   if (is_point && keeps && !busy_) overtake(At::wait);
   return Timeline::Waited::reached;
@@ -342,8 +345,13 @@ bool SeededExecutor::query(const Point& point) {
   if (point.timeline == nullptr) return true;
   const MutexLock lock(mutex_);
   if (on_worker()) return point.reached();
+  if (!busy_) pass_turn_locked();
   watch_threads();
-  clock_ += kCallTime;
+  call(devices_ ? devices_->model().query_call : 0);
+  if (devices_) {  // knows when it is done
+    if (!busy_) overtake(At::query);
+    return point.reached();
+  }
   Runner& runner = *runners_.find(point.timeline)->second;
   runner.recall(learned_);
   if (point.value <= runner.known) return true;
@@ -367,10 +375,13 @@ void SeededExecutor::epoch_began(Stream&) {
 
 // ---- Runs
 
-void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording> recording) {
+void SeededExecutor::begin_run(const Schedule& schedule, ScheduleFiles files) {
   const MutexLock lock(mutex_);
-  decider_.begin(schedule, std::move(recording));
   ++run_;
+  hosts_.clear();
+  turn_ = 0;
+  turns_over_ = false;
+  turned_.notify_all();
   numbered_ = 0;
   waits_.clear();
   ran_.clear();
@@ -381,12 +392,12 @@ void SeededExecutor::begin_run(const Schedule& schedule, std::optional<Recording
   fault_shown_ = false;
   several_hosts_ = false;
   host_ = {};
-  watchdog_.set_replay_line(replay_line_locked());
+  begin_locked(schedule, std::move(files));
 }
 
 Schedule SeededExecutor::schedule() {
   const MutexLock lock(mutex_);
-  return decider_.schedule();
+  return swarm_ ? *swarm_ : decider_.schedule();
 }
 
 void SeededExecutor::sort(std::vector<Stream*>& streams) {
@@ -425,6 +436,7 @@ std::string SeededExecutor::replay_line() {
 
 std::string SeededExecutor::replay_line_locked() const {
   return "EMBER_SIM_SCHEDULE=" + schedule_text(decider_.schedule()) +
+         (faults_.empty() ? "" : " EMBER_SIM_FAULTS=" + faults_text(faults_)) +
          (run_ > 1 ? " (run " + std::to_string(run_) + " of the process)" : "");
 }
 

@@ -74,8 +74,7 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   EMBER_TRY(parse_patience(env::get("EMBER_SIM_PATIENCE"), run.patience));
   EMBER_TRY(parse_faults(env::get("EMBER_SIM_FAULTS"), run.faults));
   EMBER_TRY(check_devices(run.faults, count_simulated(spec)));
-  EMBER_TRY(sim::open_recording(run.schedule, run.recording));
-  EMBER_TRY(sim::open_steps(run.schedule));
+  EMBER_TRY(sim::open_files(run.schedule, run.files));
   sim::SharedMachine* shared = nullptr;
   if (SimulatedSpec place = spec; !spec.machine.empty())
     EMBER_TRY(sim::join_machine(place, shared));
@@ -96,7 +95,7 @@ Status begin_simulated_run(const Schedule& schedule, void (*renew)(std::uint64_t
 }
 
 Schedule simulated_schedule() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->schedule() : Schedule();
 }
 
@@ -104,7 +103,7 @@ Status set_simulated_faults(const Faults& faults) {
   if (stopped_at_exit == nullptr)
     return Status(Code::not_supported, "there are no simulated devices");
   EMBER_TRY(check_devices(faults, stopped_at_exit->device_count()));
-  stopped_at_exit->faults().set(faults);
+  stopped_at_exit->set_faults(faults);
   return {};
 }
 
@@ -113,22 +112,22 @@ std::uint64_t simulated_faults_happened() {
 }
 
 std::string simulated_log() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->log() : std::string();
 }
 
 std::string simulated_replay_line() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->replay_line() : std::string();
 }
 
 Progress simulated_progress() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->progress() : Progress();
 }
 
 std::uint64_t simulated_points() {
-  sim::SeededExecutor* seeded = stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  sim::SeededExecutor* seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->points() : 0;
 }
 
@@ -177,17 +176,28 @@ void leave_simulated() { sim::leave_machines(); }
 
 namespace sim {
 
+SeededExecutor* seeded_executor() noexcept {
+  return stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+}
+
 SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run)
     // Never destroyed: workers use it until the process ends.
     : machine_(*new Machine(static_cast<int>(visible.size()),
                             static_cast<std::size_t>(spec.memory_bytes))),
       spec_(spec),
       process_(getpid()) {
-  machine_.faults.set(run.faults);
+  if (run.files.swarm && run.faults.empty()) {
+    machine_.faults.set(run.files.faults);
+  } else {
+    set_faults(run.faults);
+    run.files.faults = run.faults;
+  }
   if (run.schedule.seeded()) {
-    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.recording),
+    const bool drawn = run.files.swarm.has_value();
+    auto made = std::make_unique<SeededExecutor>(machine_, run.schedule, std::move(run.files),
                                                  run.patience);
     seeded_ = made.get();
+    if (drawn) std::fprintf(stderr, "ember: the run is %s\n", seeded_->replay_line().c_str());
     machine_.executor = std::move(made);
     log_file_ = env::get("EMBER_SIM_LOG").value_or("");
     made_ = machine_.arena.follow_runs(seeded_->schedule().seed);
@@ -242,9 +252,9 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
                       schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
                       "': threads and seeds cannot follow each other in a process");
   Schedule next = schedule;
-  std::optional<Recording> recording;
-  EMBER_TRY(open_recording(next, recording));
-  EMBER_TRY(open_steps(next));
+  ScheduleFiles files;
+  EMBER_TRY(open_files(next, files));
+  if (faults_asked_) files.faults.clear();
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
   print_unnoticed_faults("the run");
   for (int device = 0; device < device_count(); ++device) {
@@ -260,7 +270,9 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   renew(next.seed);
   streams_.renew();
   events_.renew();
-  seeded_->begin_run(next, std::move(recording));
+  // What the last run drew is forgotten, too.
+  if (!faults_asked_) machine_.faults.set(files.faults);
+  seeded_->begin_run(next, std::move(files));
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ class SimDriver final : public Driver {
   struct Run {
     Schedule schedule;
     Faults faults;
-    std::optional<Recording> recording;
+    ScheduleFiles files;
     int patience = 0;
   };
 
@@ -110,6 +111,11 @@ class SimDriver final : public Driver {
   Status begin_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) noexcept;
   /// Null where no seed decides.
   SeededExecutor* seeded() noexcept { return seeded_; }
+  /// What is to go wrong, in place of what was asked for or drawn before.
+  void set_faults(const Faults& faults) {
+    machine_.faults.set(faults);
+    faults_asked_ = !faults.empty();
+  }
   FaultPlan& faults() noexcept { return machine_.faults; }
 
   /// Starts no more tasks, and gives running ones a moment: for the end of the process.
@@ -185,14 +191,18 @@ class SimDriver final : public Driver {
 
   Machine& machine_;
   const SimulatedSpec spec_;
-  SeededExecutor* seeded_ = nullptr;  // the machine's executor, if it is one
-  Status made_;                       // what making() answers
-  std::string log_file_;              // EMBER_SIM_LOG
+  std::atomic<bool> faults_asked_{false};  // by the program or its environment
+  SeededExecutor* seeded_ = nullptr;       // the machine's executor, if it is one
+  Status made_;                            // what making() answers
+  std::string log_file_;                   // EMBER_SIM_LOG
   const pid_t process_;
   std::atomic<bool> timed_{false};  // anybody ever asked for times
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;
   HandleTable<Event> events_;
 };
+
+/// The executor of the process's simulated devices, where a seed decides.
+SeededExecutor* seeded_executor() noexcept;
 
 }  // namespace ember::inline v0::driver::sim

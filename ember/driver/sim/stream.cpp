@@ -98,7 +98,7 @@ Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel
     if (kind != Task::Kind::wait) ++runnable_;
     last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};
   }
-  if (runner_->listening()) runner_->submitted();
+  if (runner_->listening()) runner_->submitted(kind);
   return {};
 }
 

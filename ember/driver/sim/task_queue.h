@@ -13,6 +13,7 @@
 #include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/sim/executor.h"
 #include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/timeline.h"
 #include "ember/driver/work_times.h"
@@ -24,16 +25,7 @@ class Event;
 /// One entry of a queue. What a kind needs travels in `params`, like a kernel's arguments, which
 /// lie in the queue.
 struct Task {
-  enum class Kind : std::uint8_t {
-    kernel,         ///< run `kernel.host` with `params` and the kernel's context
-    copy,           ///< CopyArgs
-    fill,           ///< FillArgs
-    host_function,  ///< HostFunctionArgs
-    wait,           ///< an array of Points: wait until all are reached
-    stamp,          ///< StampArgs: note the time in an event
-    word_write,     ///< WordArgs: raise the word to the value
-    word_wait,      ///< WordArgs: wait until it is that; the kernel's context is what must stay
-  };
+  using Kind = TaskKind;
   Kind kind = Kind::kernel;
   std::uint32_t epoch = 0;  ///< of the device, when the task was submitted
   Kernel kernel{};          ///< of other kinds only the name, for messages

@@ -57,11 +57,13 @@ Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
 
 }  // namespace
 
-Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity) {
+Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
+               Traffic* traffic) {
   const int device = stream.device();
   switch (task.kind) {
     case Task::Kind::kernel: {
-      const DeviceLaunch launch(machine, device, task.peer, task.kernel.context.get(), activity);
+      const DeviceLaunch launch(machine, device, task.peer, task.kernel.context.get(), activity,
+                                traffic);
       const Trouble trouble = task.trouble;
       pause(machine, trouble.slow);
       Status status = trouble.fails

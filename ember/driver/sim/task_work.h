@@ -9,8 +9,10 @@
 
 namespace ember::inline v0::driver::sim {
 
-/// Does the task's work, on the calling thread. Not for tasks that wait.
-Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity);
+/// Does the task's work, on the calling thread. Not for tasks that wait. `traffic`: what the memory
+/// that a kernel asks for is added to, or null.
+Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
+               Traffic* traffic = nullptr);
 /// The task's work has failed: a fault of its device, and whoever waits for the task is told.
 void fail(Machine& machine, Stream& stream, const Task& task, const Status& status);
 /// In place of the task's work, where its device is in a fault or has left the task's epoch.

@@ -32,7 +32,7 @@ class ThreadedExecutor::Worker final : public Executor::Runner {
     return {};
   }
 
-  void submitted() override {
+  void submitted(TaskKind) override {
     const Unseen waking;
     // The task is published before listening_ is read, and the worker looks for tasks after it has
     // set that (all seq_cst): one of the two sees the other.

@@ -198,7 +198,7 @@ class DeviceAllocator {
   void describe_segments(const Request& request, const std::vector<LeasedBlock>& leased,
                          OutOfMemory& what) EMBER_REQUIRES(ledger_.mutex);
   void describe_segment(const Segment& segment, const Request& request,
-                        const std::vector<LeasedBlock>& leased, OutOfMemory& what)
+                        const std::vector<LeasedBlock>& leased, OutOfMemory& what) const
       EMBER_REQUIRES(ledger_.mutex);
   [[noreturn]] void fail(const Request& request, const Status& waiting);
 

@@ -131,7 +131,8 @@ void DeviceAllocator::describe_segments(const Request& request,
 
 // By what each free piece is not given for.
 void DeviceAllocator::describe_segment(const Segment& segment, const Request& request,
-                                       const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
+                                       const std::vector<LeasedBlock>& leased,
+                                       OutOfMemory& what) const {
   cuda::OutOfMemoryReport& report = what.report;
   const bool may_serve = segment.pool == request.pool && segment.stream == request.stream &&
                          segment.small == is_small(request.size);

@@ -42,7 +42,7 @@ Pool* DeviceAllocator::hold_routed(const void* stream) {
   };
   if (caching_disabled()) return hold(&uncached_pool_);
   const MutexLock routing(routing_);
-  const auto find = [&](const auto& leads) {
+  const auto find = [&](const auto& leads) EMBER_REQUIRES(routing_) {
     const auto found = std::find_if(routes_.rbegin(), routes_.rend(), leads);
     return found != routes_.rend() ? found->pool : nullptr;
   };

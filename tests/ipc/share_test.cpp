@@ -60,18 +60,18 @@ TEST(ShareMemory, WhatIsLeasedIsNamedWhereMemoryRunsOut) {
   cuda::empty_cache();
   const std::size_t held = cuda::memory_reserved(0);
   const auto total = static_cast<double>(cuda::get_device_properties(0).total_memory);
-  const std::size_t size = std::size_t{40} << 20;
-  cuda::set_per_process_memory_fraction((static_cast<double>(held + size + size / 2) + 0.5) / total,
-                                        0);
-  const auto failure = [size] {
+  constexpr std::size_t kSize = std::size_t{40} << 20;
+  cuda::set_per_process_memory_fraction(
+      (static_cast<double>(held + kSize + kSize / 2) + 0.5) / total, 0);
+  const auto failure = [] {
     try {
-      (void)cuda::allocate(size, cuda::default_stream(0));
+      (void)cuda::allocate(kSize, cuda::default_stream(0));
     } catch (const OutOfMemoryError& error) {
       return error.report();
     }
     return std::shared_ptr<const cuda::OutOfMemoryReport>();
   };
-  Ref<Storage> mine = test::make_memory(Device("cuda:0"), size, 1);
+  Ref<Storage> mine = test::make_memory(Device("cuda:0"), kSize, 1);
   ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
   auto report = failure();
   ASSERT_NE(report, nullptr);
@@ -81,10 +81,10 @@ TEST(ShareMemory, WhatIsLeasedIsNamedWhereMemoryRunsOut) {
   report = failure();
   ASSERT_NE(report, nullptr);
   EXPECT_EQ(report->verdict, cuda::OutOfMemoryVerdict::leased);
-  EXPECT_EQ(report->verdict_bytes, size);
+  EXPECT_EQ(report->verdict_bytes, kSize);
   ASSERT_EQ(report->leased.size(), 1U);
   EXPECT_EQ(report->leased[0].process, peer.process());
-  EXPECT_EQ(report->leased[0].bytes, size);
+  EXPECT_EQ(report->leased[0].bytes, kSize);
   EXPECT_EQ(peer.ask("drop x"), "ok");
   EXPECT_EQ(await_counts(before), "");
   EXPECT_EQ(failure(), nullptr) << "the same call succeeds";

@@ -5,10 +5,42 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/memory/pools.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
 namespace {
+
+/// A private pool, which is emptied, and memory that is not cached.
+int in_pools(CachingAllocator& allocator) {
+  int errors = 0;
+  std::vector<void*> live;
+  const auto allocate = [&](std::size_t bytes) {
+    try {
+      live.push_back(allocator.allocate(bytes, nullptr).address);
+    } catch (const Error&) {
+      ++errors;
+    }
+  };
+  memory::Pool* const pool = allocator.make_pool({.use_on_oom = true, .no_split = true});
+  const cuda::MemPoolId id = pool->id;
+  const std::uint64_t route = allocator.route(pool);
+  allocate(3 * kMiB);
+  {
+    const cuda::CachingAllocatorDisabled disabled;
+    allocate(1000);
+  }
+  allocate(100);
+  allocator.end_route(route);
+  for (void* pointer : live) {
+    allocator.record_stream(pointer, stream_handle(5));
+    EXPECT_TRUE(allocator.free(pointer));
+  }
+  errors += !allocator.empty_cache(id).ok();
+  allocator.release_pool(pool);
+  errors += !allocator.empty_cache().ok();
+  return errors;
+}
 
 /// Growing, reuse, recorded streams, polling, running out and giving back. Errors are swallowed,
 /// memory that was obtained is always freed. Returns how many calls threw.
@@ -37,8 +69,9 @@ int everything(CachingAllocator& allocator, FakeDevice& device) {
   allocate(90 * kMiB, 0);   // waits for all, gives back, grows
   allocate(500 * kMiB, 0);  // fails in any case
   for (void* pointer : live) EXPECT_TRUE(allocator.free(pointer));
+  live.clear();
   errors += !allocator.empty_cache().ok();
-  return errors;
+  return errors + in_pools(allocator);
 }
 
 TEST(FailingSource, EveryCallOfTheDeviceMayFail) {

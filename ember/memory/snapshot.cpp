@@ -146,6 +146,7 @@ std::vector<MemoryHolder> memory_holders(DeviceArg device, std::size_t most) {
                    [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
   if (places.size() > most) places.resize(most);
   std::vector<MemoryHolder> holders;
+  holders.reserve(places.size());
   for (const auto& [place, held] : places)
     holders.push_back(
         {memory_tag_name(place.first), memory_frames(place.second), held.bytes, held.blocks});

@@ -61,12 +61,9 @@ def _write_page(chosen: _argparse.Namespace) -> int:
 
 
 def _print_comparison(chosen: _argparse.Namespace) -> int:
-    contents = []
     try:
-        for name in (chosen.before, chosen.after):
-            with open(name, "rb") as file:
-                contents.append(file.read())
-        text = _compare_snapshots(*contents, max(chosen.most, 0))
+        with open(chosen.before, "rb") as before, open(chosen.after, "rb") as after:
+            text = _compare_snapshots(before.read(), after.read(), max(chosen.most, 0))
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory compare: {error}")
     _sys.stdout.write(text)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -462,6 +463,33 @@ TEST_F(MemoryHistory, ScopesHoldWhatASimpleModelSays) {
     }
     for (std::size_t i = 0; i < open.size(); ++i) ASSERT_EQ(open[i]->held(0), held[tags[i]]);
   }
+}
+
+TEST(MemoryHistoryProcess, WithoutCachingThereIsTheSame) {
+  IN_CHILD({
+    ASSERT_EQ(setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1), 0);
+    record_memory_history();
+    const MemoryScope scope("direct");
+    DeviceBuffer buffer = allocate(1000, default_stream(0));
+    EXPECT_EQ(scope.held(0), 1000U);
+    const MemorySnapshot snapshot = memory_snapshot();
+    ASSERT_EQ(snapshot.segments.size(), 1U);
+    EXPECT_EQ(snapshot.segments[0].total_size, 1000U);
+    EXPECT_EQ(snapshot.segments[0].blocks.at(0).state, State::active_allocated);
+    EXPECT_EQ(memory_tag_name(snapshot.segments[0].blocks[0].tag), "direct");
+    buffer.reset();
+    synchronize(0);
+    empty_cache();
+    EXPECT_EQ(scope.held(0), 0U);
+    EXPECT_EQ(scope.peak(0), 1000U);
+    const MemorySnapshot after = memory_snapshot();
+    EXPECT_TRUE(after.segments.empty());
+    std::vector<std::string> names;
+    for (const MemoryEvent& event : after.device_traces.at(0))
+      if (event.action() != Action::snapshot) names.emplace_back(action_name(event.action()));
+    EXPECT_EQ(names, (std::vector<std::string>{"segment_alloc", "alloc", "free_requested",
+                                               "free_completed", "segment_free"}));
+  });
 }
 
 TEST(MemoryHistoryProcess, ThereIsAnEndToNames) {

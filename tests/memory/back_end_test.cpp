@@ -11,6 +11,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/memory/pools.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
@@ -298,6 +299,20 @@ TEST_F(Pools, DoNotShareMemory) {
   ASSERT_EQ(segments.size(), 2U);
   EXPECT_NE(segments[0].pool, segments[1].pool);
   EXPECT_EQ(allocator_.counters().segment.all.current, 2);
+  allocator_.release_pool(pool);
+}
+
+TEST_F(Pools, OnlyOrdinaryMemoryMayWaitInAShard) {
+  memory::Pool* pool = allocator_.make_pool();
+  const Block* const ours = allocator_.allocate(kKiB, nullptr, pool).block;
+  const Block* const everybodys = allocate(kKiB);
+  EXPECT_FALSE(ours->segment->sharable);
+  EXPECT_TRUE(everybodys->segment->sharable);
+  const cuda::CachingAllocatorDisabled disabled;
+  const Block* const uncached = allocate(kKiB);
+  EXPECT_FALSE(uncached->segment->sharable);
+  for (const Block* block : {ours, everybodys, uncached})
+    EXPECT_TRUE(allocator_.free(block->address()));
   allocator_.release_pool(pool);
 }
 

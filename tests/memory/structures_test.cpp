@@ -181,6 +181,16 @@ TEST_F(ShardsTest, ClosedTheyKeepNothing) {
   EXPECT_EQ(shards_.close(stats_), nullptr);
 }
 
+TEST_F(ShardsTest, WhatIsOfAPrivatePoolIsRefused) {
+  shards_.contended();
+  Block* block = block_in_hand(1024);
+  segment_.sharable = false;
+  EXPECT_FALSE(shards_.put(block));
+  segment_.sharable = true;
+  EXPECT_TRUE(shards_.put(block));
+  EXPECT_NE(shards_.close(stats_), nullptr);
+}
+
 TEST_F(ShardsTest, AShardGivesExactlyWhatWasPutThere) {
   shards_.contended();
   Block* block = block_in_hand(1024);

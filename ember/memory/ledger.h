@@ -16,6 +16,12 @@
 
 namespace ember::inline v0::memory {
 
+/// Whether every change of state is to be looked at, by observers or for the history: then all of
+/// them pass through the ledger. Two loads and one branch, for those that nobody looks at.
+inline bool watched() noexcept {
+  return (static_cast<unsigned>(cuda::observed()) | static_cast<unsigned>(tracked())) != 0;
+}
+
 /// The one lock of a device's memory is here. Under it the driver is asked for nothing but the
 /// device's epoch, and no observer's code runs.
 class Ledger {
@@ -55,18 +61,18 @@ class Ledger {
         shards.make_room(stats, small, usage);
       stats.apply(kind, small, usage);
     }
-    if (tracked()) [[unlikely]]
-      track(kind, block);
-    if (cuda::observed()) [[unlikely]]
-      report(event_of(kind, block, *block.segment));
+    if (watched()) [[unlikely]] {
+      if (tracked()) track(kind, block);
+      if (cuda::observed()) report(event_of(kind, block, *block.segment));
+    }
   }
   /// The same for everything else.
   void emit(const AllocEvent& event) EMBER_REQUIRES(mutex) {
     if (counts_) stats.apply(event);
-    if (tracked()) [[unlikely]]
-      track(event);
-    if (cuda::observed()) [[unlikely]]
-      report(event);
+    if (watched()) [[unlikely]] {
+      if (tracked()) track(event);
+      if (cuda::observed()) report(event);
+    }
   }
   static AllocEvent event_of(AllocEvent::Kind kind, const Block& block, const Segment& segment) {
     return {.kind = kind,
@@ -89,10 +95,6 @@ class Ledger {
   const int device_;
   const bool counts_;
 };
-
-/// Whether every change of state is to be looked at, by observers or for the history: then all of
-/// them pass through the ledger.
-inline bool watched() noexcept { return cuda::observed() || tracked(); }
 
 /// Every operation begins with this, before its locks. What happens under them is recorded for the
 /// observers, and told once they are free. On whose behalf it is, is found out before, too.

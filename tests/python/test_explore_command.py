@@ -53,7 +53,7 @@ def explore(tmp_path):
 def test_differs(explore, tmp_path):
     done = explore(BUG)
     assert done.returncode == race.DIFFERS, done.stdout + done.stderr
-    assert "1 unordered pair\n" in done.stdout
+    assert "5 operations, 5 tasks, 2 unordered pairs\n" in done.stdout
     assert "CSAN detected a possible data race" in done.stdout and "in <module>" in done.stdout
     assert "two orders differ" in done.stdout and "'the sum is " in done.stdout
     orders = re.findall(r"EMBER_DEVICES=(\S+) EMBER_SIM_SCHEDULE=(\S+)", done.stdout)

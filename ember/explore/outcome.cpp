@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <exception>
 #include <numeric>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -181,19 +179,22 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
       std::chrono::duration<double>(std::min(seconds, kMost)));
 }
 
-std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts) {
-  using Place = std::tuple<std::uint64_t, const char*, int, std::int64_t, bool>;
+std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts, Places& known) {
   const auto place_of = [](const cuda::sanitizer::Side& side) {
     const cuda::sanitizer::Operation& operation = side.operation;
-    return Place(operation.stack, operation.name, static_cast<int>(operation.kind),
-                 operation.stack != 0 ? 0 : operation.stream_id, side.writes);
+    return CodePlace(operation.stack, operation.name, static_cast<int>(operation.kind),
+                     operation.stack != 0 ? 0 : operation.stream_id, side.writes);
   };
-  std::set<std::pair<Place, Place>> known;
   std::vector<std::string> made;
   for (const Conflict* conflict : conflicts)
     if (known.emplace(place_of(conflict->now), place_of(conflict->before)).second)
       made.push_back(cuda::sanitizer::report_text(*conflict));
   return made;
+}
+
+std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts) {
+  Places known;
+  return reports(conflicts, known);
 }
 
 std::vector<std::size_t> ranks_of(const Graph& graph) {

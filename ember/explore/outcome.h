@@ -6,7 +6,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ember/driver/simulation.h"
@@ -47,7 +50,13 @@ std::string settle();
 std::string difference(const Outcome& a, const Outcome& b);
 /// At most what fits.
 std::chrono::steady_clock::duration duration_of(double seconds);
-/// What the sanitizer says of each, once for the same two places in the program.
+/// Places in the program, two and two.
+using CodePlace = std::tuple<std::uint64_t, const char*, int, std::int64_t, bool>;
+using Places = std::set<std::pair<CodePlace, CodePlace>>;
+/// What the sanitizer says of each, once for the same two places in the program; `known` are those
+/// of which it has said it.
+std::vector<std::string> reports(const std::vector<const cuda::sanitizer::Conflict*>& conflicts,
+                                 Places& known);
 std::vector<std::string> reports(const std::vector<const cuda::sanitizer::Conflict*>& conflicts);
 /// Events in the order in which they come if nothing else matters: the host first, then streams
 /// by their numbers.

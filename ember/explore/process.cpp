@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ember/base/env.h"
@@ -70,6 +71,10 @@ class Process final : public cuda::Observer {
     // Now there are devices: what is registered here comes before what those do at the end.
     std::call_once(registered_, [] { (void)std::atexit(&Process::at_end); });
     recorder_.notice(activity);
+    // At the end there may be no interpreter any more that knows what stacks are.
+    for (; told_ < recorder_.found(); ++told_)
+      for (std::string& report : reports({&recorder_.conflict(told_)}, places_))
+        races_.push_back(std::move(report));
   }
 
   static std::unique_ptr<Process>& only() {
@@ -112,10 +117,11 @@ class Process final : public cuda::Observer {
       text += "reason " + one_line(reason) + '\n';
     if (!fault.empty()) text += "reason it failed: " + one_line(fault) + '\n';
     if (!recorder_.after_free().empty()) text += "reason (c) memory is used that is free\n";
-    std::vector<const Conflict*> all;
-    for (const Unordered& pair : graph.pairs) all.push_back(&pair.conflict);
-    for (const Conflict& conflict : recorder_.after_free()) all.push_back(&conflict);
-    for (const std::string& report : reports(all)) {
+    std::vector<const Conflict*> freed;
+    for (const Conflict& conflict : recorder_.after_free()) freed.push_back(&conflict);
+    std::vector<std::string> races = reports(freed);
+    if (!graph.pairs.empty()) races.insert(races.begin(), races_.begin(), races_.end());
+    for (const std::string& report : races) {
       text += "race\n| ";
       for (const char c : report) text += c == '\n' ? std::string("\n| ") : std::string(1, c);
       text += '\n';
@@ -142,6 +148,9 @@ class Process final : public cuda::Observer {
   const pid_t process_;
   Recorder recorder_;
   std::once_flag registered_;
+  std::size_t told_ = 0;  // pairs of which `races_` says what is to be said
+  Places places_;
+  std::vector<std::string> races_;
 };
 
 std::once_flag asked;

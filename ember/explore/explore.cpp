@@ -3,14 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "ember/base/env.h"
@@ -19,210 +13,16 @@
 #include "ember/driver/schedule.h"
 #include "ember/driver/simulation.h"
 #include "ember/explore/classes.h"
+#include "ember/explore/outcome.h"
 #include "ember/explore/record.h"
-#include "ember/runtime/device.h"
-#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
-#include "ember/sanitizer/report.h"
-#include "ember/tensor/tensor.h"
 
 namespace ember::inline v0::explore {
 namespace {
 
 using cuda::sanitizer::Conflict;
 using driver::Step;
-
-/// What a program called its results.
-struct Named {
-  std::string name;
-  std::vector<std::uint8_t> bytes;
-  std::optional<Tensor> tensor;  // when all work is done, its elements on the CPU
-};
-
-/// What came of one run.
-struct Outcome {
-  std::vector<Named> results;
-  std::string thrown;  // by the program, or a fault
-  driver::Progress progress;
-  std::uint64_t points = 0;  // when the program ended
-  std::vector<std::uint64_t> fingerprints;
-};
-
-/// The results of the program that is explored by this thread.
-thread_local constinit std::vector<Named>* naming = nullptr;
-
-/// Sees only whether a run does what the first one did.
-class Follower final : public cuda::Observer {
- public:
-  explicit Follower(std::vector<std::uint64_t>& out) : out_(out) { cuda::add_observer(*this); }
-  Follower(const Follower&) = delete;
-  Follower& operator=(const Follower&) = delete;
-  ~Follower() override { cuda::remove_observer(*this); }
-  void notice(const cuda::Activity& activity) noexcept override {
-    if (const std::uint64_t sum = fingerprint(activity); sum != 0) out_.push_back(sum);
-  }
-
- private:
-  std::vector<std::uint64_t>& out_;
-};
-
-std::string schedule_of(const std::vector<Step>& steps) {
-  return "steps:" + driver::steps_text(steps);
-}
-
-/// Waits for all work. The first fault, or nothing; devices in a fault are reset.
-std::string settle() {
-  std::string fault;
-  for (int device = 0; device < cuda::device_count(); ++device) {
-    if (!cuda::active_driver().device_active(device)) continue;
-    const Status status = cuda::HostWait::device(cuda::WaitKind::library, device);
-    if (status.ok()) continue;
-    if (fault.empty()) fault = status.text();
-    cuda::reset_device(device);
-  }
-  return fault;
-}
-
-/// Calls the program, and keeps what it throws and names.
-void call(const std::function<void()>& program, Outcome& out) {
-  struct Naming {
-    explicit Naming(std::vector<Named>& results) { naming = &results; }
-    Naming(const Naming&) = delete;
-    Naming& operator=(const Naming&) = delete;
-    ~Naming() { naming = nullptr; }
-  } const on(out.results);
-  try {
-    program();
-  } catch (const AcceleratorError& error) {
-    if (error.code() == Code::interrupted) throw;  // the user ends all of it
-    out.thrown = error.what();
-  } catch (const std::exception& error) {
-    out.thrown = error.what();
-  } catch (...) {
-    out.thrown = "something that is no std::exception";
-  }
-}
-
-/// Runs the program; `watch()` makes what watches it and goes when the program ends.
-template <class Watch>
-Outcome run(const std::function<void()>& program, const std::vector<Step>& steps,
-            const Watch& watch) {
-  Outcome out;
-  sim::begin_run(schedule_of(steps));
-  {
-    const auto watching = watch(out);
-    call(program, out);
-  }
-  out.points = driver::simulated_points();
-  const std::string fault = settle();
-  if (!fault.empty()) out.thrown += (out.thrown.empty() ? "" : "; ") + fault;
-  out.progress = driver::simulated_progress();
-  for (Named& result : out.results) {
-    if (!result.tensor) continue;
-    if (!fault.empty()) {  // it may have gone with its device
-      result.tensor.reset();
-      continue;
-    }
-    result.tensor = result.tensor->contiguous().cpu();
-    const auto* const first = static_cast<const std::uint8_t*>(result.tensor->data_ptr());
-    result.bytes.assign(first, first + result.tensor->nbytes());
-  }
-  return out;
-}
-
-Outcome run(const std::function<void()>& program, const std::vector<Step>& steps) {
-  return run(program, steps,
-             [](Outcome& out) { return std::make_unique<Follower>(out.fingerprints); });
-}
-
-std::string hex(const std::uint8_t* first, std::size_t count) {
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    char byte[4];
-    std::snprintf(byte, sizeof byte, i == 0 ? "%02x" : " %02x", first[i]);
-    text += byte;
-  }
-  return text;
-}
-
-/// What differs between two outcomes; empty if nothing does.
-std::string difference(const Outcome& a, const Outcome& b) {
-  if (a.thrown != b.thrown) {
-    const auto said = [](const std::string& thrown) {
-      return thrown.empty() ? std::string("nothing") : "'" + thrown + "'";
-    };
-    return "what is thrown: " + said(a.thrown) + " and " + said(b.thrown);
-  }
-  if (a.results.size() != b.results.size())
-    return "how many results are named: " + std::to_string(a.results.size()) + " and " +
-           std::to_string(b.results.size());
-  for (std::size_t i = 0; i < a.results.size(); ++i) {
-    const Named& left = a.results[i];
-    const Named& right = b.results[i];
-    if (left.name != right.name)
-      return "the name of result " + std::to_string(i + 1) + ": '" + left.name + "' and '" +
-             right.name + "'";
-    if (left.bytes.size() != right.bytes.size())
-      return "the size of result '" + left.name + "': " + std::to_string(left.bytes.size()) +
-             " and " + std::to_string(right.bytes.size()) + " bytes";
-    const auto [at, other] =
-        std::mismatch(left.bytes.begin(), left.bytes.end(), right.bytes.begin());
-    if (at == left.bytes.end()) continue;
-    const auto byte = static_cast<std::size_t>(at - left.bytes.begin());
-    if (left.tensor && right.tensor && left.tensor->dtype() == right.tensor->dtype()) {
-      const auto element = static_cast<std::int64_t>(byte / left.tensor->element_size());
-      const auto shown = [&](const Tensor& of) { return of.flatten().select(0, element).str(); };
-      return "result '" + left.name + "', element " + std::to_string(element) + ": " +
-             shown(*left.tensor) + " and " + shown(*right.tensor);
-    }
-    const std::size_t from = byte / 8 * 8;
-    const std::size_t count = std::min<std::size_t>(8, left.bytes.size() - from);
-    return "result '" + left.name + "', from byte " + std::to_string(byte) +
-           " on: " + hex(left.bytes.data() + from, count) + " and " +
-           hex(right.bytes.data() + from, count) +
-           (from == byte ? "" : " from byte " + std::to_string(from) + " on");
-  }
-  const auto& copies = a.progress.copies;
-  const auto& others = b.progress.copies;
-  for (std::size_t i = 0; i < std::min(copies.size(), others.size()); ++i) {
-    const driver::HostCopy& left = copies[i];
-    const driver::HostCopy& right = others[i];
-    if (left.stream == right.stream && left.task == right.task && left.bytes == right.bytes &&
-        left.sum == right.sum)
-      continue;
-    const std::size_t count = std::min<std::size_t>(left.first.size(), left.bytes);
-    return "the copy of " + std::to_string(left.bytes) + " bytes to the host, s" +
-           std::to_string(left.stream) + "." + std::to_string(left.task) + ", which begins with " +
-           hex(left.first.data(), count) + " and " + hex(right.first.data(), count);
-  }
-  if (copies.size() != others.size())
-    return "how many copies reached the host: " + std::to_string(copies.size()) + " and " +
-           std::to_string(others.size());
-  return "";
-}
-
-std::chrono::steady_clock::duration duration_of(double seconds) {
-  constexpr double kMost = 1e9;  // more than anybody waits, and it fits
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::min(seconds, kMost)));
-}
-
-/// What the sanitizer says of each, once for the same two places in the program.
-std::vector<std::string> reports(const std::vector<const Conflict*>& conflicts) {
-  using Place = std::tuple<std::uint64_t, const char*, int, std::int64_t, bool>;
-  const auto place_of = [](const cuda::sanitizer::Side& side) {
-    const cuda::sanitizer::Operation& operation = side.operation;
-    return Place(operation.stack, operation.name, static_cast<int>(operation.kind),
-                 operation.stack != 0 ? 0 : operation.stream_id, side.writes);
-  };
-  std::set<std::pair<Place, Place>> known;
-  std::vector<std::string> made;
-  for (const Conflict* conflict : conflicts)
-    if (known.emplace(place_of(conflict->now), place_of(conflict->before)).second)
-      made.push_back(cuda::sanitizer::report_text(*conflict));
-  return made;
-}
 
 /// One exploration: the state that its steps share.
 class Search {
@@ -236,8 +36,8 @@ class Search {
     record();
     const bool repeated = graph_.pairs.empty() || repeats();
     made_.pairs = graph_.pairs.size();
-    made_.several_orders =
-        graph_.allows_another(Classes(graph_.events(), graph_.order, {}).linearise({}, ranks()));
+    made_.several_orders = graph_.allows_another(
+        Classes(graph_.events(), graph_.order, {}).linearise({}, ranks_of(graph_)));
     if (made_.reasons.empty()) {
       made_.verdict = sim::Verdict::proved;
       made_.classes = 1;
@@ -258,8 +58,8 @@ class Search {
     Recorder recorder;
     base_ = run(program_, {}, [&](Outcome&) {
       cuda::add_observer(recorder);
-      return std::unique_ptr<Recorder, void (*)(Recorder*)>(
-          &recorder, [](Recorder* made) { cuda::remove_observer(*made); });
+      return std::shared_ptr<Recorder>(&recorder,
+                                       [](Recorder* made) { cuda::remove_observer(*made); });
     });
     ++made_.runs;
     graph_ = recorder.graph(base_.points, base_.progress);
@@ -297,28 +97,12 @@ class Search {
     return false;
   }
 
-  /// Events in the order in which they come if nothing else matters: the host first, then streams
-  /// by their numbers.
-  std::vector<std::size_t> ranks() const {
-    std::vector<std::size_t> by_rank(graph_.events()), rank(graph_.events());
-    std::iota(by_rank.begin(), by_rank.end(), 0);
-    const auto key = [&](std::size_t event) {
-      if (event < graph_.segments) return std::pair<std::uint64_t, std::uint64_t>(0, event);
-      const Step& task = graph_.tasks[event - graph_.segments];
-      return std::pair<std::uint64_t, std::uint64_t>(task.stream, task.task);
-    };
-    std::sort(by_rank.begin(), by_rank.end(),
-              [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-    for (std::size_t i = 0; i < by_rank.size(); ++i) rank[by_rank[i]] = i;
-    return rank;
-  }
-
   void try_classes() {
     std::vector<Edge> pairs;
     pairs.reserve(graph_.pairs.size());
     for (const Unordered& pair : graph_.pairs) pairs.push_back(pair.events);
     Classes classes(graph_.events(), graph_.order, pairs);
-    const std::vector<std::size_t> rank = ranks();
+    const std::vector<std::size_t> rank = ranks_of(graph_);
     std::vector<bool> seen_turned(pairs.size());
     std::size_t missed = 0, others = 0;
     // True while there is reason to go on.
@@ -492,13 +276,13 @@ Exploration explore(const std::function<void()>& program, ExploreOptions options
 }
 
 void result(const Tensor& tensor, const std::string& name) {
-  if (explore::naming != nullptr) explore::naming->push_back({name, {}, tensor});
+  if (explore::naming() != nullptr) explore::naming()->push_back({name, {}, tensor});
 }
 
 void result(const std::string& name, const void* host, std::size_t bytes) {
-  if (explore::naming == nullptr) return;
+  if (explore::naming() == nullptr) return;
   const auto* const first = static_cast<const std::uint8_t*>(host);
-  explore::naming->push_back({name, std::vector<std::uint8_t>(first, first + bytes), {}});
+  explore::naming()->push_back({name, std::vector<std::uint8_t>(first, first + bytes), {}});
 }
 
 std::string shrink(const std::string& schedule, const std::function<bool()>& fails,

@@ -51,7 +51,9 @@ std::uint64_t fingerprint(const Activity& activity) noexcept {
   mix(activity.run_point);
   mix(activity.bytes);
   mix(activity.requested);
-  mix(reinterpret_cast<std::uintptr_t>(activity.name));  // the same as long as the process lives
+  // Its text: processes are compared, too.
+  if (activity.name != nullptr)
+    for (const char* c = activity.name; *c != '\0'; ++c) mix(static_cast<unsigned char>(*c));
   for (const Access& access : activity.accesses) mix(access.bytes * 2 + (access.writes ? 1 : 0));
   return sum | 1;
 }

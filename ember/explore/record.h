@@ -63,6 +63,11 @@ class Recorder final : public cuda::Observer {
   bool wants_stacks() const noexcept override { return true; }
   void notice(const cuda::Activity& activity) noexcept override;
 
+  /// How many pairs were found so far, of which some may turn out to be ordered, and what the
+  /// sanitizer says of one.
+  std::size_t found() const noexcept { return pairs_.size(); }
+  const cuda::sanitizer::Conflict& conflict(std::size_t i) const { return pairs_[i].second; }
+
   // After it was removed:
 
   /// `points`: how many there were when the program ended; `progress`: when all work was done.

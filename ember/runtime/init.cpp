@@ -13,6 +13,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/driver/open.h"
 #include "ember/runtime/declared.h"
+#include "ember/runtime/explored.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
@@ -181,6 +182,7 @@ driver::Driver& detail::initialize() {
   refuse_bad_fork();  // before the lock: a thread that did not survive the fork may hold it
   watch_as_asked();   // before there is anything to see, and again until it does not throw
   record_as_asked();
+  explore_as_asked();
   {
     const MutexLock lock(state().mutex);
     if (driver::Driver* made = the_driver.load(std::memory_order_acquire)) return *made;
@@ -216,6 +218,7 @@ void install_driver(std::unique_ptr<driver::Driver> driver) {
   refuse_bad_fork();
   detail::watch_as_asked();
   detail::record_as_asked();
+  detail::explore_as_asked();
   const MutexLock lock(state().mutex);
   if (driver_if_made() != nullptr)
     throw Error("install_driver: devices are in use already; it must come before the first use");

@@ -8,6 +8,8 @@
 //   pct:SEED:DEPTH   by priorities from the seed, for bugs that need DEPTH orderings
 //   replay:FILE      as in the log of an earlier run
 //   steps:LIST       as late as can be, except for single steps; steps:@FILE has them in a file
+//   model            by the times of a device model; model:h100, model:FILE
+//   swarm:SEED       as random, pct or a model, and with faults, as the seed draws
 //
 // With all but `threads`, tasks run one at a time on the threads that use the devices, in calls
 // that enqueue, ask or wait.
@@ -56,7 +58,7 @@ EMBER_API std::string log();
 /// Writes log() to a file, anew. Error if that fails. Blocks on the file.
 EMBER_API void save_log(const std::string& file);
 
-/// The setting that repeats the present run, such as `EMBER_SIM_SCHEDULE=random:7`: for messages of
+/// The settings that repeat the present run, such as `EMBER_SIM_SCHEDULE=random:7`: for messages of
 /// checks that failed. Empty where no seed decides. Thread-safe.
 EMBER_API std::string replay_line();
 

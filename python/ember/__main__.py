@@ -1,14 +1,14 @@
-"""The command ``ember``, or ``python -m ember``: `top`, `race`, `replay` and `memory`."""
+"""The command ``ember``, or ``python -m ember``: `top`, `race`, `replay`, `explore` and `memory`."""
 
 import argparse
 import sys
 
-from ember import _memory, race, top
+from ember import _explore, _memory, race, top
 
 
 def main(arguments: "list[str] | None" = None) -> None:
     """Runs one command, and ends the process with its status. What stands behind ``--`` is the
-    program that `race` and `replay` run."""
+    program that `race`, `replay` and `explore` run."""
     given = sys.argv[1:] if arguments is None else arguments
     own, program = given, None
     if "--" in given:
@@ -18,6 +18,7 @@ def main(arguments: "list[str] | None" = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     top._add_commands(commands)
     race._add_commands(commands)
+    _explore._add_commands(commands)
     _memory._add_commands(commands)
     chosen = parser.parse_args(own)
     chosen.program = program

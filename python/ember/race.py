@@ -19,6 +19,7 @@ DIFFERS = 3  #: What the program prints, or its exit status, depends on the seed
 FAILED = 4  #: The program failed, whatever the seed.
 NOT_WATCHED = 5  #: No work on a device of ember's was seen.
 NOT_CHECKED = 6  #: Nothing was found, but some work does not say what it accesses.
+NOT_PROVED = 7  #: Of `ember explore`: no race, but one run does not prove every order.
 NOT_STARTED = 127  #: There is no such program, or it cannot be run.
 
 _STATUSES = """exit status:
@@ -89,7 +90,7 @@ def _environment(devices: str, **settings: str) -> "dict[str, str]":
     """The present one with these settings, and no others of the kind."""
     kept = {name: value for name, value in _os.environ.items()
             if name not in ("EMBER_SANITIZER", "TORCH_CUDA_SANITIZER", "EMBER_SANITIZER_EXITCODE",
-                            "EMBER_SANITIZER_SUMMARY", "EMBER_SIM_LOG")}
+                            "EMBER_SANITIZER_SUMMARY", "EMBER_SIM_LOG", "EMBER_SIM_EXPLORE")}
     return {**kept, "EMBER_DEVICES": devices, **settings}
 
 
@@ -251,14 +252,14 @@ def _replay(chosen: _argparse.Namespace) -> int:
     program, devices, order = _program(chosen), _devices(chosen), chosen.order
     if order.isascii() and order.isdigit() and int(order) < 2 ** 64:
         schedule = f"random:{order}"
-    elif order.startswith(("random:", "pct:")):
+    elif order.startswith(("random:", "pct:", "swarm:", "steps:")):
         schedule = order
     elif _os.path.isfile(order):
         schedule = "replay:" + _os.path.abspath(order)
     else:
         schedule = ""
         chosen.parser.error(f"SEED_OR_FILE is '{order}', expected a seed, random:SEED, "
-                            "pct:SEED:DEPTH, or the file of a log")
+                            "pct:SEED:DEPTH, swarm:SEED, steps:LIST, or the file of a log")
     environment = {**_os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_SCHEDULE": schedule}
     try:
         _os.execvpe(program[0], program, environment)

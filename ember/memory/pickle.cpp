@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 
-
 namespace ember::inline v0::memory {
 namespace {
 

@@ -1,6 +1,7 @@
 """The command `ember explore`, on programs as they are."""
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -94,3 +95,15 @@ def test_other_ends(explore):
     assert done.returncode == 2 and "expected simulated devices" in done.stderr
     done = explore(BUG, "--runs", "1")
     assert done.returncode == 2 and "--runs is '1', expected a number from 2" in done.stderr
+
+
+def test_the_program_of_the_guide(explore):
+    """docs/order.md, "Proof and exploration"."""
+    guide = (pathlib.Path(__file__).parents[2] / "docs" / "order.md").read_text()
+    part = guide[guide.index("## Proof and exploration"):]
+    program = re.search(r"```python\n(.*?)```", part, re.S).group(1)
+    shown = re.search(r"\$ ember explore -- python batches.py.*?\n(.*?)```", part, re.S).group(1)
+    done = explore(program.replace('torch.sim.result(total, "total")', "print(total[0].item())") + "\nprogram()\n")
+    said = done.stdout.replace(sys.executable, "python").replace("program.py", "batches.py")
+    for line in shown.strip().splitlines():
+        assert line == "..." or line + "\n" in said, (line, said)

@@ -157,8 +157,7 @@ Status read_text(const std::string& file, std::string& out) {
   std::size_t got = 0;
   while ((got = std::fread(buffer, 1, sizeof buffer, opened.get())) != 0) {
     text.append(buffer, got);
-    if (text.size() > kMaxFile)
-      return Status(Code::invalid_value, "is larger than 1 GiB");
+    if (text.size() > kMaxFile) return Status(Code::invalid_value, "is larger than 1 GiB");
   }
   if (std::ferror(opened.get()) != 0)
     return Status(Code::invalid_value, std::string("cannot be read: ") + std::strerror(errno));

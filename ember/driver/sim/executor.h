@@ -43,8 +43,8 @@ class Executor {
     /// Before the first task, under the stream's lock for submitting. After a failure no task was
     /// submitted, and it is asked again before the next.
     virtual Status start() = 0;
-    /// A task of that kind was published. Called without the lock, by the thread that submitted it, if the
-    /// runner is listening after that. Does not wait for the task.
+    /// A task of that kind was published. Called without the lock, by the thread that submitted it,
+    /// if the runner is listening after that. Does not wait for the task.
     virtual void submitted(TaskKind kind) = 0;
     /// Spares those who submit a call of which nothing would come.
     bool listening() const noexcept {

@@ -245,6 +245,7 @@ std::vector<std::pair<const Storage*, Process>> Exports::kept_by_leases() const 
     if (!on_its_way) by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
   }
   std::vector<std::pair<const Storage*, Process>> all;
+  all.reserve(by_slot.size());
   for (const auto& [slot, kept] : by_slot) all.push_back(kept);
   return all;
 }

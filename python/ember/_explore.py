@@ -81,7 +81,7 @@ class _Search:
         self.until = _time.monotonic() + chosen.seconds
 
     def spent(self) -> bool:
-        return self.runs >= self.chosen.runs or _time.monotonic() >= self.until
+        return bool(self.runs >= self.chosen.runs or _time.monotonic() >= self.until)
 
     def run(self, steps: "list[str]") -> _Run:
         self.runs += 1

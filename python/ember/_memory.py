@@ -47,11 +47,12 @@ def _read(path: str) -> bytes:
 
 
 def _write_page(chosen: _argparse.Namespace) -> int:
-    given = [chosen.snapshot] + ([chosen.before] if chosen.before is not None else [])
-    named = [part for path in given for part in (_read(path), _os.path.basename(path))]
+    snapshot = _read(chosen.snapshot)
+    before = _read(chosen.before) if chosen.before is not None else b""
     out = chosen.out if chosen.out is not None else _os.path.splitext(chosen.snapshot)[0] + ".html"
     try:
-        page = _snapshot_page(*named)
+        page = _snapshot_page(snapshot, _os.path.basename(chosen.snapshot), before,
+                              _os.path.basename(chosen.before or ""))
         with open(out, "w", encoding="utf-8") as file:
             file.write(page)
     except (OSError, ValueError) as error:

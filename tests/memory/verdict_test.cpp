@@ -155,7 +155,7 @@ TEST_F(Verdicts, PendingInAHostFunction) {
           report = error.report();
         }
       },
-      stream_);
+      stream_, no_accesses());
   stream_.synchronize();
   ASSERT_NE(report, nullptr);
   EXPECT_NE(text.find("the same request succeeds outside of the host function"), std::string::npos)

@@ -22,6 +22,11 @@ def caching():
         pytest.skip("needs caching, and PYTORCH_NO_CUDA_MEMORY_CACHING is set")
 
 
+def pytest_collection_modifyitems(items):
+    """What counts a device's memory exactly comes before what may leave some."""
+    items.sort(key=lambda item: item.get_closest_marker("counts_memory") is None)
+
+
 def pytest_runtest_setup(item):
     for marker in item.iter_markers("needs_devices"):
         if ember.cuda.device_count() < marker.args[0]:

@@ -10,6 +10,7 @@ import ember as torch
 from ember import cuda
 
 MIB = 1 << 20
+pytestmark = pytest.mark.counts_memory
 
 
 @pytest.fixture(autouse=True)

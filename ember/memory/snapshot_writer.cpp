@@ -305,7 +305,7 @@ void block(SnapshotWriter& to, const MemorySnapshot::Block& block) {
   to.end_dict();
 }
 
-void segment(SnapshotWriter& to, const MemorySnapshot::Segment& segment) {
+void describe_segment(SnapshotWriter& to, const MemorySnapshot::Segment& segment) {
   to.begin_dict();
   to.key("device"), to.integer(segment.device);
   to.key("address"), to.natural(segment.address);
@@ -368,7 +368,7 @@ void settings(SnapshotWriter& to, const Settings& settings) {
 void describe(const MemorySnapshot& snapshot, SnapshotWriter& to) {
   to.begin_dict();
   to.key("segments"), to.begin_list();
-  for (const MemorySnapshot::Segment& each : snapshot.segments) segment(to, each);
+  for (const MemorySnapshot::Segment& each : snapshot.segments) describe_segment(to, each);
   to.end_list();
   to.key("device_traces"), to.begin_list();
   for (const std::vector<MemoryEvent>& trace : snapshot.device_traces) {

@@ -91,7 +91,7 @@ def test_modes():
             cuda.set_sync_debug_mode(0)
 
 
-@pytest.mark.parametrize("name", waiting())
+@pytest.mark.parametrize("name", list(waiting()))
 def test_waits(name):
     call = waiting()[name]
     call()
@@ -107,7 +107,7 @@ def test_waits(name):
         call()
 
 
-@pytest.mark.parametrize("name", others())
+@pytest.mark.parametrize("name", list(others()))
 def test_others(name):
     call = others()[name]
     set_mode("error")

@@ -159,6 +159,7 @@ void DeviceAllocator::give_back_pending() noexcept {
 // For a block that is a whole segment, claimed.
 Status DeviceAllocator::give_back(Block* whole) noexcept {
   Segment segment;
+  AllocEvent event{};  // made while the pool is there for certain
   std::uint32_t epoch = 0;
   {
     const MutexLock lock(ledger_.mutex);
@@ -167,6 +168,8 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
       return {};
     }
     segment = ledger_.remove_segment(whole);
+    event = Ledger::event_of(Kind::segment_freed, *whole, segment);
+    event.requested = 0;
     epoch = epoch_;
   }
   Status status = source_.free(epoch, reinterpret_cast<void*>(segment.address));
@@ -176,8 +179,6 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
   // reset that has been noticed it may be gone.
   if (epoch_ == epoch) --segment.pool->segments;
   if (status.ok() || gone) {
-    AllocEvent event = Ledger::event_of(Kind::segment_freed, *whole, segment);
-    event.requested = 0;
     if (!gone) ledger_.emit(event);
     ledger_.records.give_back(whole);
     drop_unused_pools();

@@ -397,22 +397,6 @@ class Json {
 
 }  // namespace
 
-void append_json(std::string& to, std::string_view text) {
-  to += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      to.append({'\\', c});
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      to += code;
-    } else {
-      to += c;
-    }
-  }
-  to += '"';
-}
-
 Status read_pickle(std::string_view bytes, Pickled& out) {
   Machine machine(bytes);
   EMBER_TRY(machine.run());

@@ -99,12 +99,7 @@ def main():
         browser.value("(() => { const box = document.getElementById('search');"
                       f"box.value = {json.dumps(options.search)}; box.dispatchEvent(new Event('input')); }})()")
         seen["found"] = browser.value("memory.holders.length")
-        browser.call("Runtime.evaluate", expression="0")  # what was said before has come
-        seen["errors"] = [each["params"] for each in browser.events
-                          if each["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
-        seen["requests"] = [each["params"]["request"]["url"] for each in browser.events
-                            if each["method"] == "Network.requestWillBeSent"
-                            and each["params"]["request"]["url"] != address]
+        seen.update(browser.complaints(address))
         print(json.dumps(seen))
     finally:
         browser.close()

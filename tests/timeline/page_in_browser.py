@@ -126,6 +126,15 @@ class Browser:
                 raise SystemExit(f"never true: {expression}")
             time.sleep(0.02)
 
+    def complaints(self, address):
+        """The errors of the page, and what it asked for beside its own address."""
+        self.call("Runtime.evaluate", expression="0")  # what was said before has come
+        return {"errors": [each["params"] for each in self.events
+                           if each["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")],
+                "requests": [each["params"]["request"]["url"] for each in self.events
+                             if each["method"] == "Network.requestWillBeSent"
+                             and each["params"]["request"]["url"] != address]}
+
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
@@ -212,12 +221,7 @@ def main():
                 "p95_ms": round(times[len(times) * 95 // 100], 1),
                 "matches": found["matches"], "at": found["at"],
                 "chosen": browser.value("timeline.chosen")}
-        browser.call("Runtime.evaluate", expression="0")  # what was said before has come
-        seen["errors"] = [each["params"] for each in browser.events
-                          if each["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
-        seen["requests"] = [each["params"]["request"]["url"] for each in browser.events
-                            if each["method"] == "Network.requestWillBeSent"
-                            and each["params"]["request"]["url"] != address]
+        seen.update(browser.complaints(address))
         print(json.dumps(seen))
     finally:
         browser.close()

@@ -34,11 +34,24 @@ EventPool& events() {
   return *made;
 }
 
-// The same for all devices. Under making().
-std::unique_ptr<BackEnd> make_back_end() {
+/// Whether memory is kept for reuse: the same for all of it. Under making().
+bool caches() {
   static const bool direct = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value();
-  if (direct) return std::make_unique<DirectBackEnd>();
+  return !direct;
+}
+
+std::unique_ptr<BackEnd> make_back_end() {
+  if (!caches()) return std::make_unique<DirectBackEnd>();
   return std::make_unique<CachingBackEnd>();
+}
+
+PinnedPolicy pinned_policy(const Settings& settings) {
+  PinnedPolicy policy;
+  policy.caching = caches();
+  policy.max_round_threshold = settings.pinned_max_round_threshold;
+  policy.max_cached = settings.pinned_max_cached_size;
+  policy.reserve = settings.pinned_reserve_segment_size;
+  return policy;
 }
 
 constinit std::atomic<const Settings*> in_force{nullptr};
@@ -119,12 +132,14 @@ DeviceAllocator* allocator_if_made(int device) noexcept {
 PinnedAllocator& pinned_allocator() {
   (void)cuda::active_driver();
   if (PinnedAllocator* made = pinned.load(std::memory_order_acquire)) return *made;
+  (void)settings();  // may throw
   any_used = true;
   watch_runs();
   const MutexLock lock(making());
   PinnedAllocator* allocator = pinned.load(std::memory_order_relaxed);
   if (allocator == nullptr) {
     allocator = new PinnedAllocator(*new DriverPinnedSource, events());
+    allocator->apply(pinned_policy(*in_force.load(std::memory_order_relaxed)));
     pinned.store(allocator, std::memory_order_release);
   }
   return *allocator;
@@ -170,6 +185,7 @@ void change_settings(std::string_view text) {
     const Settings* now = keep(std::move(changed));
     for (int device = 0; device < kMaxDevices; ++device)
       if (DeviceAllocator* made = allocator_if_made(device)) made->apply(*now);
+    if (PinnedAllocator* made = pinned_allocator_if_made()) made->apply(pinned_policy(*now));
     in_force.store(now, std::memory_order_release);
   }
   warn_of(warned);

@@ -49,14 +49,33 @@ struct MemoryCounters {
   friend bool operator==(const MemoryCounters&, const MemoryCounters&) = default;
 };
 
-/// What the pinned host allocator counts. Sizes are those of whole blocks: powers of two.
+/// How long calls took, in microseconds.
+struct Times {
+  std::int64_t count = 0, total = 0, max = 0, min = 0;  ///< no call: zeros
+
+  /// The mean; 0 without a call.
+  std::int64_t avg() const noexcept { return count != 0 ? total / count : 0; }
+  void add(std::int64_t microseconds) noexcept {
+    min = count == 0 || microseconds < min ? microseconds : min;
+    max = microseconds > max ? microseconds : max;
+    total += microseconds;
+    ++count;
+  }
+
+  friend bool operator==(const Times&, const Times&) = default;
+};
+
+/// What the pinned host allocator counts.
 struct PinnedCounters {
-  Counter allocations;      ///< blocks held, in use or not
-  Counter allocated_bytes;  ///< of allocations
-  Counter active_requests;  ///< blocks handed out, or freed and waiting for streams
-  Counter active_bytes;     ///< of active_requests
-  std::int64_t num_host_alloc = 0;
+  Counter allocations;              ///< segments: what was page-locked at once, in use or not
+  Counter allocated_bytes;          ///< of allocations
+  Counter active_requests;          ///< blocks handed out, or freed and waiting for streams
+  Counter active_bytes;             ///< of active_requests; rounded sizes
+  std::int64_t num_host_alloc = 0;  ///< calls of the driver that page-locked memory
   std::int64_t num_host_free = 0;
+  Times host_alloc_time, host_free_time;  ///< of these calls
+
+  friend bool operator==(const PinnedCounters&, const PinnedCounters&) = default;
 };
 
 }  // namespace ember::inline v0::cuda

@@ -1,13 +1,32 @@
 #include "ember/memory/driver_source.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
 #include <utility>
 
+#include "ember/base/bytes.h"
+#include "ember/base/team.h"
+#include "ember/memory/allocators.h"
+#include "ember/memory/pinned_block.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
 namespace {
+
+/// Gives each page a place in memory: that of the thread that comes first.
+void touch(std::byte* data, std::size_t bytes, int threads) noexcept {
+  constexpr std::size_t kPiece = 2 * kMiB;
+  share(static_cast<std::int64_t>((bytes + kPiece - 1) / kPiece), threads, [=](std::int64_t piece) {
+    const std::size_t begin = static_cast<std::size_t>(piece) * kPiece;
+    const std::size_t end = std::min(begin + kPiece, bytes);
+    for (std::size_t at = begin; at < end; at += PinnedPolicy::kPage)
+      const_cast<volatile std::byte&>(data[at]) = std::byte{0};
+  });
+}
 
 // Where there is an allocator there is a driver, so this never makes one, which could throw.
 driver::Driver& made() noexcept { return *cuda::driver_if_made(); }
@@ -84,10 +103,53 @@ Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
   for (int i = 0; i < driver.device_count() && !active; ++i) active = driver.device_active(i);
   // If the device has a fault, the driver may still find another one.
   if (!active) (void)driver.device_activate(cuda::current_device());
-  return driver.pinned_malloc(bytes, out);
+  if (!settings().pinned_use_cuda_host_register) return driver.pinned_malloc(bytes, out);
+  try {
+    return map_and_register(bytes, out);
+  } catch (const std::bad_alloc&) {
+    return Code::out_of_memory;
+  }
 }
+
+Status DriverPinnedSource::map_and_register(std::size_t bytes, void*& out) {
+  void* const data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return Code::out_of_memory;
+  const auto fail = [&](Status status) {
+    (void)munmap(data, bytes);
+    return status;
+  };
+  touch(static_cast<std::byte*>(data), bytes,
+        static_cast<int>(settings().pinned_num_register_threads));
+  {
+    const MutexLock lock(mutex_);
+    mapped_.emplace(data, bytes);
+  }
+  if (Status status = made().host_register(data, bytes); !status.ok()) {
+    const MutexLock lock(mutex_);
+    mapped_.erase(data);
+    return fail(std::move(status));
+  }
+  out = data;
+  return {};
+}
+
 Status DriverPinnedSource::free(void* pointer) noexcept {
-  return cuda::HostWait::pinned_free(pointer);
+  std::size_t bytes = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = mapped_.find(pointer); found != mapped_.end()) bytes = found->second;
+  }
+  if (bytes == 0) return cuda::HostWait::pinned_free(pointer);
+  Status status = cuda::HostWait::host_unregister(pointer);
+  // After a reset it may no longer be page-locked.
+  if (!status.ok() && status.code() != Code::host_memory_not_registered) return status;
+  {
+    const MutexLock lock(mutex_);
+    mapped_.erase(pointer);
+  }
+  (void)munmap(pointer, bytes);
+  return {};
 }
 
 }  // namespace ember::inline v0::memory

@@ -1,6 +1,10 @@
 // Raw memory and events from the process's driver.
 #pragma once
 
+#include <cstddef>
+#include <unordered_map>
+
+#include "ember/base/mutex.h"
 #include "ember/memory/segment_source.h"
 
 namespace ember::inline v0::memory {
@@ -40,8 +44,16 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
 class DriverPinnedSource final : public DriverEvents<PinnedSource> {
  public:
   std::uint32_t epoch() noexcept override;
+  /// From the driver or, with pinned_use_cuda_host_register, from the system: touched page by page
+  /// by several threads, which takes most of the time, and then page-locked.
   Status allocate(std::size_t bytes, void*& out) noexcept override;
   Status free(void* pointer) noexcept override;
+
+ private:
+  Status map_and_register(std::size_t bytes, void*& out);
+
+  Mutex mutex_;
+  std::unordered_map<void*, std::size_t> mapped_ EMBER_GUARDED_BY(mutex_);  // and their bytes
 };
 
 }  // namespace ember::inline v0::memory

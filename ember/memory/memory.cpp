@@ -259,4 +259,14 @@ PinnedCounters pinned_counters() {
   return allocator != nullptr ? allocator->counters() : PinnedCounters();
 }
 
+void reset_peak_pinned_counters() {
+  if (memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made())
+    allocator->reset_peaks();
+}
+
+void reset_accumulated_pinned_counters() {
+  if (memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made())
+    allocator->reset_accumulated();
+}
+
 }  // namespace ember::inline v0::cuda

@@ -214,7 +214,9 @@ class [[nodiscard]] EMBER_API PinnedBuffer {
   const void* context_ = nullptr;
 };
 
-/// Pinned memory, contents undefined. May block. ValueError for 2^60 bytes and more,
+/// Pinned memory, contents undefined, at a multiple of 64 bytes. It takes less than an eighth more
+/// than asked for, or less than 64 bytes more, and shares what is page-locked at once with other
+/// small buffers. May block. ValueError for 2^60 bytes and more,
 /// AcceleratorError when there is none. Initialises.
 EMBER_API PinnedBuffer allocate_pinned(std::size_t bytes);
 
@@ -235,7 +237,15 @@ inline bool pinned_record_event(const PinnedBuffer& buffer, const Stream& stream
 /// Does not wait for such work, unless memory was noted for a stream that was destroyed before the
 /// memory was freed: then for all work of that stream's device.
 EMBER_API void pinned_empty_cache();
-/// Zeros before initialisation.
+/// Zeros before initialisation. Thread-safe, does not wait for work.
+/// (PyTorch: torch.cuda.host_memory_stats)
 EMBER_API PinnedCounters pinned_counters();
+/// Peaks of pinned memory begin at what there is now. Thread-safe, does not block; nothing before
+/// initialisation. (PyTorch: torch.cuda.reset_peak_host_memory_stats)
+EMBER_API void reset_peak_pinned_counters();
+/// `allocated`, `freed`, and what counts and times calls of the driver begin at zero. Thread-safe,
+/// does not block; nothing before initialisation.
+/// (PyTorch: torch.cuda.reset_accumulated_host_memory_stats)
+EMBER_API void reset_accumulated_pinned_counters();
 
 }  // namespace ember::inline v0::cuda

@@ -282,12 +282,7 @@ std::vector<std::string> Settings::without_effect() const {
   const std::pair<const char*, bool> options[] = {
       {"expandable_segments", expandable_segments},
       {"graph_capture_record_stream_reuse", graph_capture_record_stream_reuse},
-      {"pinned_use_cuda_host_register", pinned_use_cuda_host_register},
-      {"pinned_use_background_threads", pinned_use_background_threads},
-      {"pinned_num_register_threads", pinned_num_register_threads != 1},
-      {"pinned_reserve_segment_size_mb", pinned_reserve_segment_size != 0},
-      {"pinned_max_round_threshold_mb", pinned_max_round_threshold != kUnlimited},
-      {"pinned_max_cached_size_mb", pinned_max_cached_size != kUnlimited}};
+      {"pinned_use_background_threads", pinned_use_background_threads}};
   std::vector<std::string> names;
   names.reserve(std::size(options));
   for (const auto& [name, on] : options)

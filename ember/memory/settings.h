@@ -34,9 +34,9 @@ struct Settings {
   bool pinned_use_cuda_host_register = false;
   bool pinned_use_background_threads = false;
   std::uint32_t pinned_num_register_threads = 1;
-  std::size_t pinned_reserve_segment_size = 0;
+  std::size_t pinned_reserve_segment_size = 0;  ///< see PinnedPolicy, as the next two
   std::size_t pinned_max_round_threshold = kUnlimited;
-  std::size_t pinned_max_cached_size = kUnlimited;  ///< what is kept for reuse at most
+  std::size_t pinned_max_cached_size = kUnlimited;
 
   /// Whether any size is rounded to more than a multiple of 512 bytes.
   bool rounds_up() const noexcept;

@@ -125,6 +125,59 @@ nb::dict nested_stats(const DeviceLike& device) {
   return tree;
 }
 
+/// Calls `use(group, metric, value)` for everything that is counted of pinned memory, in order of
+/// the names.
+template <class Use>
+void each_counter(const cuda::PinnedCounters& counters, Use&& use) {
+  const auto metrics = [&](const char* group, const Counter& counter) {
+    use(group, "allocated", counter.allocated);
+    use(group, "current", counter.current);
+    use(group, "freed", counter.freed);
+    use(group, "peak", counter.peak);
+  };
+  const auto times = [&](const char* group, const cuda::Times& of) {
+    use(group, "avg", of.avg());
+    use(group, "count", of.count);
+    use(group, "max", of.max);
+    use(group, "min", of.min);
+    use(group, "total", of.total);
+  };
+  metrics("active_bytes", counters.active_bytes);
+  metrics("active_requests", counters.active_requests);
+  metrics("allocated_bytes", counters.allocated_bytes);
+  metrics("allocations", counters.allocations);
+  times("host_alloc_time", counters.host_alloc_time);
+  times("host_free_time", counters.host_free_time);
+  use("num_host_alloc", "", counters.num_host_alloc);
+  use("num_host_free", "", counters.num_host_free);
+}
+
+nb::object host_memory_stats() {
+  nb::object stats = nb::module_::import_("collections").attr("OrderedDict")();
+  if (!cuda::is_initialized()) return stats;
+  const cuda::PinnedCounters counters = unlocked([] { return cuda::pinned_counters(); });
+  each_counter(counters, [&](const char* group, const char* metric, std::int64_t value) {
+    const std::string dot = *metric != '\0' ? "." : "";
+    stats[nb::str((group + dot + metric).c_str())] = value;
+  });
+  return stats;
+}
+
+nb::dict nested_host_stats() {
+  nb::dict tree;
+  if (!cuda::is_initialized()) return tree;
+  const cuda::PinnedCounters counters = unlocked([] { return cuda::pinned_counters(); });
+  each_counter(counters, [&](const char* group, const char* metric, std::int64_t value) {
+    if (*metric == '\0') {
+      tree[group] = value;
+      return;
+    }
+    if (!tree.contains(group)) tree[group] = nb::dict();
+    nb::cast<nb::dict>(tree[group])[metric] = value;
+  });
+  return tree;
+}
+
 std::uintptr_t alloc(std::size_t size, const DeviceLike& device, nb::handle stream) {
   const cuda::DeviceArg given = device.arg();
   std::optional<cuda::Stream> on;
@@ -229,6 +282,20 @@ void bind_memory(nb::module_& m) {
       nb::sig("def memory_stats_as_nested_dict(device: ember._C.device | int | str | None = None) "
               "-> dict[str, typing.Any]"),
       "The same as memory_stats, as a tree.");
+  m.def("host_memory_stats", &host_memory_stats,
+        nb::sig("def host_memory_stats() -> dict[str, int]"),
+        "What is counted of pinned memory of the host, times in microseconds; empty before "
+        "initialisation.");
+  m.def("host_memory_stats_as_nested_dict", &nested_host_stats,
+        nb::sig("def host_memory_stats_as_nested_dict() -> dict[str, typing.Any]"),
+        "The same as host_memory_stats, as a tree.");
+  m.def(
+      "reset_peak_host_memory_stats", [] { unlocked([] { cuda::reset_peak_pinned_counters(); }); },
+      "Every peak of host_memory_stats becomes the current value.");
+  m.def(
+      "reset_accumulated_host_memory_stats",
+      [] { unlocked([] { cuda::reset_accumulated_pinned_counters(); }); },
+      "`allocated`, `freed` and what counts and times calls of the driver begin at zero.");
   m.def(
       "memory_summary",
       [](const DeviceLike& device, bool abbreviated) {

@@ -201,8 +201,8 @@ TEST(MemoryProcess, AResetTakesTheMemoryThatIsNotCached) {
 
 TEST(MemoryProcess, PinnedMemoryFromBeforeAResetGoesBack) {
   IN_CHILD({
-    PinnedBuffer kept = allocate_pinned(1000);
-    allocate_pinned(5000).reset();
+    PinnedBuffer kept = allocate_pinned(3 << 20);  // each in a segment of its own
+    allocate_pinned(5 << 20).reset();
     EXPECT_EQ(pinned_counters().allocations.current, 2);
     kept.as<char>()[0] = 7;
     reset_device(0);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <random>
 #include <set>
@@ -23,31 +26,185 @@ class PinnedAllocatorTest : public testing::Test {
   PinnedAllocator allocator_{host_};
 };
 
-TEST_F(PinnedAllocatorTest, SizesArePowersOfTwo) {
+TEST_F(PinnedAllocatorTest, SizesWasteLessThanAnEighth) {
   EXPECT_EQ(allocator_.allocate(0), nullptr);
-  EXPECT_EQ(allocator_.allocate(1)->bytes, 1U);
-  EXPECT_EQ(allocator_.allocate(512)->bytes, 512U);
-  EXPECT_EQ(allocator_.allocate(513)->bytes, 1024U);
-  EXPECT_EQ(allocator_.allocate(5 * kMiB)->bytes, 8 * kMiB);
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::size_t bytes = 1 + random() % (std::size_t{1} << (4 + i % 20));
+    PinnedBlock* block = allocator_.allocate(bytes);
+    EXPECT_GE(block->bytes, bytes);
+    EXPECT_LT((block->bytes - bytes) * 8, std::max<std::size_t>(bytes, 8 * 64)) << bytes;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->data) % 64, 0U);
+    EXPECT_TRUE(allocator_.free(block->data));
+  }
+  EXPECT_EQ(allocator_.allocate(5 * kMiB)->bytes, 5 * kMiB);
   EXPECT_THROW((void)allocator_.allocate(std::size_t{1} << 60), ValueError);
   EXPECT_THROW((void)allocator_.allocate(static_cast<std::size_t>(-1)), ValueError);
 }
 
-TEST_F(PinnedAllocatorTest, AFreedBlockOfTheClassIsHandedOutAgain) {
+TEST_F(PinnedAllocatorTest, SmallBlocksShareASegment) {
   PinnedBlock* block = allocator_.allocate(1000);
-  void* const data = block->data;
+  std::byte* const data = block->data;
+  PinnedBlock* other = allocator_.allocate(500);
+  EXPECT_EQ(other->data, data + 1024);
   EXPECT_TRUE(allocator_.free(data));
-  EXPECT_NE(allocator_.allocate(500), block);  // never split, never a larger class
-  PinnedBlock* again = allocator_.allocate(600);
+  PinnedBlock* again = allocator_.allocate(1001);
   EXPECT_EQ(again, block);       // the same context ...
   EXPECT_EQ(again->data, data);  // ... and the same pointer
+  EXPECT_EQ(allocator_.allocate(100)->data, data + 1024 + 512);
   const auto counters = allocator_.counters();
-  EXPECT_EQ(counters.num_host_alloc, 2);
-  EXPECT_EQ(counters.active_requests.current, 2);
-  EXPECT_EQ(counters.active_bytes.current, 512 + 1024);
-  EXPECT_EQ(counters.allocated_bytes.current, 512 + 1024);
-  EXPECT_EQ(counters.active_requests.allocated, 3);
+  EXPECT_EQ(counters.num_host_alloc, 1);
+  EXPECT_EQ(counters.host_alloc_time.count, 1);
+  EXPECT_EQ(counters.allocations.current, 1);
+  EXPECT_EQ(counters.allocated_bytes.current, static_cast<std::int64_t>(2 * kMiB));
+  EXPECT_EQ(counters.active_requests.current, 3);
+  EXPECT_EQ(counters.active_bytes.current, 1024 + 512 + 128);
+  EXPECT_EQ(counters.active_requests.allocated, 4);
   EXPECT_EQ(counters.active_requests.freed, 1);
+}
+
+TEST_F(PinnedAllocatorTest, FreedNeighboursBecomeOne) {
+  std::vector<PinnedBlock*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(allocator_.allocate(256 * 1024));
+  EXPECT_EQ(allocator_.counters().num_host_alloc, 1);
+  for (const int i : {1, 3, 5, 2, 4}) EXPECT_TRUE(allocator_.free(blocks[i]->data));
+  EXPECT_EQ(allocator_.allocate(5 * 256 * 1024 - 100)->data, blocks[0]->data + 256 * 1024);
+  EXPECT_EQ(allocator_.counters().num_host_alloc, 1);
+}
+
+TEST_F(PinnedAllocatorTest, ResetsOfCounters) {
+  PinnedBlock* block = allocator_.allocate(1024);
+  EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(allocator_.counters().host_free_time.count, 1);
+  EXPECT_NE(allocator_.allocate(64), nullptr);
+  allocator_.reset_peaks();
+  auto counters = allocator_.counters();
+  EXPECT_EQ(counters.active_bytes.peak, 64);
+  EXPECT_EQ(counters.active_bytes.allocated, 1024 + 64);
+  EXPECT_EQ(counters.allocations.allocated, 2);
+  allocator_.reset_accumulated();
+  counters = allocator_.counters();
+  EXPECT_EQ(counters.active_bytes.current, 64);
+  EXPECT_EQ(counters.active_bytes.allocated, 0);
+  EXPECT_EQ(counters.allocations.allocated, 0);
+  EXPECT_EQ(counters.num_host_alloc, 0);
+  EXPECT_EQ(counters.host_alloc_time, cuda::Times());
+}
+
+TEST_F(PinnedAllocatorTest, KeepsNoMoreThanItMay) {
+  allocator_.apply({.max_cached = 10 * kMiB});
+  std::vector<PinnedBlock*> blocks;
+  for (const std::size_t size : {6, 3, 2}) blocks.push_back(allocator_.allocate(size * kMiB));
+  EXPECT_TRUE(allocator_.free(blocks[0]->data));
+  EXPECT_TRUE(allocator_.free(blocks[1]->data));
+  EXPECT_EQ(host_.segments(), 3U);
+  EXPECT_TRUE(allocator_.free(blocks[2]->data));  // would be 11 MiB
+  EXPECT_EQ(host_.segments(), 2U);
+  EXPECT_EQ(allocator_.counters().allocated_bytes.current, static_cast<std::int64_t>(9 * kMiB));
+}
+
+TEST_F(PinnedAllocatorTest, AReservedSegmentStays) {
+  allocator_.apply({.reserve = 16 * kMiB});
+  PinnedBlock* small = allocator_.allocate(100);
+  PinnedBlock* large = allocator_.allocate(12 * kMiB);
+  EXPECT_EQ(host_.segments(), 1U);
+  EXPECT_NE(allocator_.allocate(8 * kMiB), nullptr);  // no room in it
+  EXPECT_EQ(host_.segments(), 2U);
+  for (PinnedBlock* block : {small, large}) EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(host_.segments(), 2U);
+  host_.reset(0);
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(host_.segments(), 1U);  // it may no longer be page-locked
+}
+
+TEST_F(PinnedAllocatorTest, LargeSizesNeedNotBeRounded) {
+  allocator_.apply({.max_round_threshold = kMiB});
+  EXPECT_EQ(allocator_.allocate(kMiB - 100)->bytes, kMiB);
+  EXPECT_EQ(allocator_.allocate(kMiB + 100)->bytes, kMiB + 128);
+}
+
+TEST_F(PinnedAllocatorTest, WithoutCachingEachIsExactAndGoesBack) {
+  allocator_.apply({.caching = false});
+  PinnedBlock* block = allocator_.allocate(1001);
+  EXPECT_EQ(block->bytes, 1001U);
+  EXPECT_NE(allocator_.allocate(1001), nullptr);
+  EXPECT_EQ(host_.segments(), 2U);
+  EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_EQ(host_.segments(), 1U);
+}
+
+TEST_F(PinnedAllocatorTest, TakesLessWhereASegmentIsTooMuch) {
+  PinnedBlock* large = allocator_.allocate(60 * kMiB);
+  PinnedBlock* rest = allocator_.allocate(3 * kMiB);
+  PinnedBlock* small = allocator_.allocate(1000);  // 2 MiB are not there
+  EXPECT_EQ(allocator_.counters().allocated_bytes.current,
+            static_cast<std::int64_t>(63 * kMiB + 1024));
+  for (PinnedBlock* block : {large, rest, small}) EXPECT_TRUE(allocator_.free(block->data));
+}
+
+// Against a model that knows only which bytes are whose.
+TEST_F(PinnedAllocatorTest, RandomOperations) {
+  std::mt19937 random(7);
+  std::map<std::byte*, PinnedBlock*> in_use;
+  std::map<std::byte*, unsigned> pending;  // freed while a stream uses them: which one
+  std::int64_t active = 0;
+  const auto overlaps = [](const auto& held, const PinnedBlock* block, const auto& bytes_of) {
+    const auto next = held.lower_bound(block->data);
+    if (next != held.end() && next->first < block->data + block->bytes) return true;
+    return next != held.begin() &&
+           std::prev(next)->first + bytes_of(*std::prev(next)) > block->data;
+  };
+  std::map<std::byte*, std::size_t> bytes_pending;
+  for (int step = 0; step < 200'000; ++step) {
+    const unsigned what = random() % 16;
+    if (what < 8 && active < static_cast<std::int64_t>(24 * kMiB)) {
+      const std::size_t bytes = 1 + random() % (std::size_t{1} << (3 + random() % 19));
+      PinnedBlock* block = allocator_.allocate(bytes);
+      ASSERT_FALSE(overlaps(in_use, block, [](const auto& held) { return held.second->bytes; }));
+      ASSERT_FALSE(overlaps(bytes_pending, block, [](const auto& held) { return held.second; }));
+      in_use[block->data] = block;
+      active += static_cast<std::int64_t>(block->bytes);
+    } else if (what < 14 && !in_use.empty()) {
+      auto at = in_use.begin();
+      std::advance(at, random() % std::min<std::size_t>(in_use.size(), 20));
+      PinnedBlock* const block = at->second;
+      if (random() % 4 == 0) {
+        const unsigned stream = random() % 3;
+        ASSERT_TRUE(allocator_.record_event(block->data, block, stream_handle(stream)));
+        pending[block->data] = stream;
+        bytes_pending[block->data] = block->bytes;
+      } else {
+        active -= static_cast<std::int64_t>(block->bytes);
+      }
+      std::byte* const data = block->data;
+      in_use.erase(at);
+      ASSERT_TRUE(allocator_.free(data));
+    } else if (what == 14) {
+      const unsigned stream = random() % 3;
+      host_.complete(stream_handle(stream));
+      std::erase_if(pending, [&](const auto& held) {
+        if (held.second != stream) return false;
+        active -= static_cast<std::int64_t>(bytes_pending[held.first]);
+        bytes_pending.erase(held.first);
+        return true;
+      });
+      ASSERT_TRUE(allocator_.empty_cache().ok());  // polls
+      ASSERT_EQ(allocator_.counters().active_bytes.current, active);
+      ASSERT_EQ(allocator_.counters().active_requests.current,
+                static_cast<std::int64_t>(in_use.size() + pending.size()));
+      ASSERT_EQ(allocator_.counters().allocated_bytes.current,
+                static_cast<std::int64_t>(host_.bytes_held()));
+    }
+  }
+  for (unsigned stream = 0; stream < 3; ++stream) host_.complete(stream_handle(stream));
+  for (const auto& [data, block] : in_use) ASSERT_TRUE(allocator_.free(data));
+  ASSERT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(host_.segments(), 0U);
+  const auto counters = allocator_.counters();
+  EXPECT_EQ(counters.active_bytes.current, 0);
+  EXPECT_EQ(counters.allocations.allocated, counters.allocations.freed);
 }
 
 TEST_F(PinnedAllocatorTest, RecordedBlocksWaitForTheirStreams) {
@@ -66,7 +223,7 @@ TEST_F(PinnedAllocatorTest, RecordedBlocksWaitForTheirStreams) {
 
 TEST_F(PinnedAllocatorTest, OnlyMemoryInUseCanBeRecorded) {
   PinnedBlock* block = allocator_.allocate(1024);
-  char* const data = static_cast<char*>(block->data);
+  char* const data = reinterpret_cast<char*>(block->data);
   int local = 0;
   EXPECT_TRUE(allocator_.record_event(data + 512, block, stream_handle(1)));  // a slice
   EXPECT_FALSE(allocator_.record_event(data + 512, nullptr, stream_handle(1)));
@@ -82,7 +239,7 @@ TEST_F(PinnedAllocatorTest, OnlyMemoryInUseCanBeRecorded) {
 
 TEST_F(PinnedAllocatorTest, RefusesPointersThatAreNotBlocksInUse) {
   PinnedBlock* block = allocator_.allocate(1024);
-  char* const data = static_cast<char*>(block->data);
+  char* const data = reinterpret_cast<char*>(block->data);
   int local = 0;
   EXPECT_FALSE(allocator_.free(&local));
   EXPECT_FALSE(allocator_.free(data + 1));
@@ -103,10 +260,10 @@ TEST_F(PinnedAllocatorTest, GivesUnusedBlocksBackBeforeItFails) {
 }
 
 TEST_F(PinnedAllocatorTest, MemoryFromBeforeAResetIsNotHandedOutAgain) {
-  PinnedBlock* cached = allocator_.allocate(1024);
-  PinnedBlock* kept = allocator_.allocate(1024);
-  PinnedBlock* parked = allocator_.allocate(1024);
-  PinnedBlock* pending = allocator_.allocate(1024);
+  PinnedBlock* cached = allocator_.allocate(3 * kMiB);
+  PinnedBlock* kept = allocator_.allocate(3 * kMiB);
+  PinnedBlock* parked = allocator_.allocate(3 * kMiB);
+  PinnedBlock* pending = allocator_.allocate(3 * kMiB);
   EXPECT_TRUE(allocator_.record_event(parked->data, nullptr, stream_handle(1, 0)));
   EXPECT_TRUE(allocator_.record_event(pending->data, nullptr, stream_handle(2, 1)));
   void* const data = kept->data;
@@ -118,12 +275,12 @@ TEST_F(PinnedAllocatorTest, MemoryFromBeforeAResetIsNotHandedOutAgain) {
   EXPECT_TRUE(allocator_.free(data));  // that failed below ...
   EXPECT_EQ(host_.segments(), 2U);
   EXPECT_FALSE(allocator_.free(data));
-  PinnedBlock* fresh = allocator_.allocate(1024);
+  PinnedBlock* fresh = allocator_.allocate(3 * kMiB);
   EXPECT_NE(fresh->data, data);
   EXPECT_TRUE(allocator_.free(fresh->data));  // ... and is made good here
   EXPECT_EQ(host_.segments(), 2U);
   host_.complete(stream_handle(2, 1));
-  EXPECT_EQ(allocator_.allocate(1024), fresh);  // polls
+  EXPECT_EQ(allocator_.allocate(3 * kMiB), fresh);  // polls
   EXPECT_EQ(host_.segments(), 1U);
   EXPECT_EQ(allocator_.counters().allocations.current, 1);
   EXPECT_EQ(allocator_.counters().active_requests.current, 1);
@@ -143,13 +300,13 @@ TEST(PinnedGenerations, NeverGoBack) {
   PinnedAllocator allocator(host);
   host.reset(1);
   host.before = host.FakePinned::epoch();
-  void* const data = allocator.allocate(1024)->data;
+  void* const data = allocator.allocate(3 * kMiB)->data;
   host.reset(0);
   EXPECT_EQ(allocator.counters().active_requests.current, 1);  // another thread notices
   host.late = true;
   EXPECT_TRUE(allocator.free(data));
   EXPECT_EQ(host.segments(), 0U) << "it may no longer be page-locked";
-  EXPECT_NE(allocator.allocate(1024), nullptr);
+  EXPECT_NE(allocator.allocate(3 * kMiB), nullptr);
   EXPECT_EQ(allocator.counters().num_host_alloc, 2);
 }
 
@@ -169,11 +326,11 @@ TEST_F(PinnedAllocatorTest, AnEventFromBeforeAResetStandsForNothing) {
 }
 
 TEST_F(PinnedAllocatorTest, AFaultyDeviceStopsNobody) {
-  PinnedBlock* block = allocator_.allocate(1024);
+  PinnedBlock* block = allocator_.allocate(3 * kMiB);
   EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream_handle(1, 0)));
   EXPECT_TRUE(allocator_.free(block->data));
   host_.fault(0, Code::illegal_address);
-  EXPECT_NE(allocator_.allocate(1024), block);
+  EXPECT_NE(allocator_.allocate(3 * kMiB), block);
   EXPECT_TRUE(allocator_.empty_cache().ok());
   host_.reset(0);
   EXPECT_EQ(allocator_.counters().active_requests.current, 1);

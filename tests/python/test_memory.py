@@ -53,6 +53,31 @@ def test_stats(caching):
     assert cuda.memory_stats(0)["allocation.all.freed"] == stats["allocation.all.freed"] + 1
 
 
+def test_host_stats(caching):
+    """What is pinned is counted, in blocks that are less than an eighth larger than asked for."""
+    torch.empty(1, pin_memory=True)  # initialises
+    cuda.synchronize()
+    cuda.reset_peak_host_memory_stats()
+    cuda.reset_accumulated_host_memory_stats()
+    before = cuda.host_memory_stats()
+    assert list(before) == sorted(before)
+    assert len(before) == 4 * 4 + 2 * 5 + 2
+    assert before["active_bytes.peak"] == before["active_bytes.current"]
+    x = torch.empty(9 * MIB, dtype=torch.uint8, pin_memory=True)
+    stats = cuda.host_memory_stats()
+    assert stats["active_bytes.current"] == before["active_bytes.current"] + 9 * MIB
+    assert stats["active_bytes.allocated"] == 9 * MIB
+    assert stats["active_requests.current"] == before["active_requests.current"] + 1
+    assert stats["num_host_alloc"] == stats["host_alloc_time.count"] <= 1
+    assert stats["host_alloc_time.total"] == stats["host_alloc_time.max"]
+    del x
+    after = cuda.host_memory_stats_as_nested_dict()
+    assert after["active_bytes"]["freed"] == 9 * MIB
+    assert after["active_bytes"]["peak"] == stats["active_bytes.peak"]
+    assert after["num_host_alloc"] == stats["num_host_alloc"]
+    assert set(after["host_free_time"]) == {"avg", "count", "max", "min", "total"}
+
+
 def test_nested_stats(caching):
     """The tree has the same numbers under the parts of their names."""
     cuda.init()

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import ember
 from ember import cuda
 
 PRINT = "import ember, sys; x = ember.zeros(2100, dtype=ember.uint8, device='cuda')\n"
@@ -42,7 +43,7 @@ def test_fraction_of_the_environment():
 def test_changes(caching):
     """Changes hold from then on; three options begin at their defaults each time."""
     change = cuda.memory._set_allocator_settings
-    cuda.init()
+    ember.zeros(1, device="cuda")  # the device's allocator is made at its first use
     change("max_split_size_mb:64")
     try:
         assert cuda.memory_stats()["max_split_size"] == 64 << 20
@@ -54,3 +55,24 @@ def test_changes(caching):
         assert cuda.memory_stats()["max_split_size"] == -1
     finally:
         change("expandable_segments:False")
+
+
+def test_pinned_memory(caching):
+    """The settings of pinned memory do what they say."""
+    settings = ("pinned_max_cached_size_mb:8,pinned_use_cuda_host_register:True,"
+                "pinned_num_register_threads:4")
+    program = """
+import warnings
+warnings.simplefilter("error")  # such as the one of options without effect
+x = ember.empty(9 << 20, dtype=ember.uint8, pin_memory=True)
+assert x.is_pinned()
+assert (x.fill_(3).cuda().cpu() == x).all()
+y = ember.empty(7 << 20, dtype=ember.uint8, pin_memory=True)
+assert y.is_pinned() and ember.cuda.host_memory_stats()["allocations.current"] == 2
+del x, y
+stats = ember.cuda.host_memory_stats()
+assert stats["num_host_alloc"] == 2 and stats["num_host_free"] == 1, stats
+ember.cuda.memory._set_allocator_settings("pinned_use_cuda_host_register:False")
+print("fine")
+"""
+    assert run(program, EMBER_ALLOC_CONF=settings) == "fine"

@@ -5,6 +5,7 @@
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/memory/device_vector.h"
+#include "ember/memory/flame_graph.h"
 #include "ember/memory/history.h"
 #include "ember/memory/host_registration.h"
 #include "ember/memory/memory.h"

@@ -1,27 +1,22 @@
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "ember/base/bytes.h"
-#include "ember/base/error.h"
-#include "ember/memory/pickle.h"
 #include "ember/memory/snapshot_file.h"
+#include "ember/memory/snapshot_reader.h"
 
 namespace ember::inline v0::cuda {
 namespace {
 
 using memory::Pickled;
-using Kind = Pickled::Kind;
+using memory::SnapshotReader;
 using Totals = SnapshotComparison::Totals;
 using Usage = SnapshotComparison::Usage;
 using Holder = SnapshotComparison::Holder;
 
-/// File, line and name of each.
-using Frames = std::vector<std::tuple<std::string, std::int64_t, std::string>>;
+using Frames = SnapshotReader::Frames;
 
 /// What both snapshots name, once, and by its number from then on.
 template <class T>
@@ -45,108 +40,43 @@ struct Places {
   std::map<std::pair<std::size_t, std::size_t>, std::pair<Usage, Usage>> usage;
 };
 
-/// One of the two: `which` names it in errors. A pickle may name a value again and again: here each
-/// is read once, so that it takes time in proportion to the file.
+/// One of the two.
 class Reader {
  public:
-  Reader(std::string_view bytes, const char* which) : which_(which) {
-    const Status status = memory::read_pickle(bytes, pickled_);
-    if (!status.ok()) throw ValueError(std::string(which) + ": " + status.detail());
-  }
+  Reader(std::string_view bytes, const char* which) : snapshot_(bytes, which) {}
 
   Totals read(Places& places, Usage std::pair<Usage, Usage>::*side) {
     Totals totals;
-    tag_of_.emplace(kNone, places.tags.number({}));
-    stack_of_.emplace(kNone, places.stacks.number({}));
-    for (const Pickled::Index at : list(member(pickled_.root, "segments"), "segments")) {
-      once(at, "a segment");
+    tag_of_.emplace(SnapshotReader::kNone, places.tags.number({}));
+    stack_of_.emplace(SnapshotReader::kNone, places.stacks.number({}));
+    snapshot_.each_segment([&](Pickled::Index segment) {
       ++totals.segments;
-      totals.reserved += bytes(at, "total_size");
-      for (const Pickled::Index block : blocks_of(at)) {
-        once(block, "a block");
-        const std::optional<Pickled::Index> state = member(block, "state");
-        if (!state || pickled_.at(*state).kind != Kind::text) refuse("a block without a state");
-        if (!pickled_.at(*state).text.starts_with("active")) continue;
-        const std::uint64_t size = bytes(block, "size");
+      totals.reserved += snapshot_.bytes(segment, "total_size");
+      snapshot_.each_block(segment, [&](Pickled::Index block) {
+        if (!snapshot_.state(block).starts_with("active")) return;
+        const std::uint64_t size = snapshot_.bytes(block, "size");
         Usage& usage = places.usage[place_of(block, places)].*side;
         for (Usage* counted : {&usage, &totals.active}) {
           counted->bytes += size;
           ++counted->blocks;
         }
-      }
-    }
+      });
+    });
     return totals;
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw ValueError(std::string(which_) + ": not a snapshot of memory: " + what);
-  }
-  std::optional<Pickled::Index> member(Pickled::Index of, std::string_view name) const {
-    const Pickled::Value& dict = pickled_.at(of);
-    if (dict.kind != Kind::dict) refuse("expected a dict with '" + std::string(name) + "'");
-    // The last one of equal keys counts, as in Python.
-    for (std::size_t i = dict.items.size(); i >= 2; i -= 2)
-      if (pickled_.at(dict.items[i - 2]).text == name) return dict.items[i - 1];
-    return {};
-  }
-  const std::vector<Pickled::Index>& list(std::optional<Pickled::Index> at,
-                                          const char* name) const {
-    if (!at || pickled_.at(*at).kind != Kind::list)
-      refuse("'" + std::string(name) + "' is not there, or no list");
-    return pickled_.at(*at).items;
-  }
-  std::uint64_t bytes(Pickled::Index of, const char* name) const {
-    const std::optional<Pickled::Index> at = member(of, name);
-    if (!at || pickled_.at(*at).kind != Kind::integer || pickled_.at(*at).is_unsigned ||
-        pickled_.at(*at).whole < 0)
-      refuse("'" + std::string(name) + "' is not there, or no number of bytes");
-    return static_cast<std::uint64_t>(pickled_.at(*at).whole);
-  }
-  std::string text(std::optional<Pickled::Index> at) const {
-    return at && pickled_.at(*at).kind == Kind::text ? std::string(pickled_.at(*at).text)
-                                                     : std::string();
-  }
-
-  void once(Pickled::Index at, const char* what) {
-    if (!seen_.insert(at).second) refuse(std::string(what) + " that is there twice");
-  }
-  const std::vector<Pickled::Index>& blocks_of(Pickled::Index segment) {
-    const std::optional<Pickled::Index> at = member(segment, "blocks");
-    const std::vector<Pickled::Index>& blocks = list(at, "blocks");
-    once(*at, "a list of blocks");
-    return blocks;
-  }
-
   std::pair<std::size_t, std::size_t> place_of(Pickled::Index block, Places& places) {
-    const auto tag = tag_of_.try_emplace(member(block, "tag").value_or(kNone), 0);
-    if (tag.second) tag.first->second = places.tags.number(text(tag.first->first));
-    const auto stack = stack_of_.try_emplace(member(block, "frames").value_or(kNone), 0);
-    if (stack.second) stack.first->second = places.stacks.number(frames_of(stack.first->first));
+    const auto tag = tag_of_.try_emplace(snapshot_.member(block, "tag"), 0);
+    if (tag.second) tag.first->second = places.tags.number(snapshot_.text(tag.first->first));
+    const auto stack = stack_of_.try_emplace(snapshot_.member(block, "frames"), 0);
+    if (stack.second)
+      stack.first->second = places.stacks.number(snapshot_.frames(stack.first->first));
     return {tag.first->second, stack.first->second};
   }
-  Frames frames_of(Pickled::Index at) {
-    Frames frames;
-    for (const Pickled::Index frame : list(at, "frames")) {
-      const auto [known, is_new] = frame_of_.try_emplace(frame);
-      if (is_new) {
-        const std::optional<Pickled::Index> line = member(frame, "line");
-        known->second = {
-            text(member(frame, "filename")),
-            line && pickled_.at(*line).kind == Kind::integer ? pickled_.at(*line).whole : 0,
-            text(member(frame, "name"))};
-      }
-      frames.push_back(known->second);
-    }
-    return frames;
-  }
 
-  static constexpr Pickled::Index kNone = ~Pickled::Index{0};
-  const char* const which_;
-  Pickled pickled_;
-  std::unordered_set<Pickled::Index> seen_;
+  SnapshotReader snapshot_;
   std::unordered_map<Pickled::Index, std::size_t> tag_of_, stack_of_;
-  std::unordered_map<Pickled::Index, Frames::value_type> frame_of_;
 };
 
 std::int64_t growth(const Holder& holder) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "define.h"
+#include "ember/memory/flame_graph.h"
 #include "ember/memory/snapshot_file.h"
 #include "ember/memory/summary.h"
 #include "ember/memory/view.h"
@@ -277,6 +278,31 @@ void bind_memory(nb::module_& m) {
       nb::arg("snapshot"), nb::arg("name"), nb::arg("before") = nb::bytes("", 0),
       nb::arg("name_before") = "",
       "A snapshot's pickle as a page for a browser; with what grew since the one `before`.");
+  const auto bytes_of = [](const nb::bytes& bytes) {
+    return std::string_view(bytes.c_str(), bytes.size());
+  };
+  m.def(
+      "_folded_memory",
+      [=](const nb::bytes& snapshot, bool segments) {
+        const std::string_view bytes = bytes_of(snapshot);
+        const auto by = segments ? cuda::FoldedBy::segment : cuda::FoldedBy::stream;
+        return unlocked([&] { return cuda::folded_memory(bytes, by); });
+      },
+      nb::arg("snapshot"), nb::arg("segments"), "A snapshot's pickle as lines for a flame graph.");
+  m.def(
+      "_folded_changes",
+      [=](const nb::bytes& before, const nb::bytes& after) {
+        const std::string_view first = bytes_of(before), second = bytes_of(after);
+        return unlocked([&] { return cuda::folded_changes(first, second); });
+      },
+      nb::arg("before"), nb::arg("after"),
+      "Segments that only one of two snapshots has, as lines.");
+  m.def(
+      "_flame_graph",
+      [](const std::string& folded, const std::string& title) {
+        return unlocked([&] { return cuda::flame_graph(folded, title); });
+      },
+      nb::arg("folded"), nb::arg("title"), "Lines as a flame graph (SVG).");
   m.def(
       "memory_stats_as_nested_dict", &nested_stats, nb::arg("device") = nb::none(),
       nb::sig("def memory_stats_as_nested_dict(device: ember._C.device | int | str | None = None) "

@@ -43,6 +43,7 @@ _transform_uuid_to_ordinals _raw_device_count_nvml _raw_device_uuid_nvml _device
 _get_nvml_device_index _get_pynvml_handler _get_rng_state_offset _set_rng_state_offset
 _utils._get_device_index streams memory memory._set_allocator_settings
 memory._record_memory_history memory._snapshot memory._dump_snapshot graphs
+memory._save_segment_usage memory._save_memory_usage memory._memory_viz
 MemPool use_mem_pool caching_allocator_enable host_memory_stats host_memory_stats_as_nested_dict
 reset_peak_host_memory_stats reset_accumulated_host_memory_stats""".split()]
 BESIDE += ["_C." + name for name in """_activate_gpu_trace _cuda_hasPrimaryContext

@@ -3,6 +3,7 @@
 import sys as _sys
 import typing as _typing
 
+import ember.cuda._memory_viz
 from ember._C import _refuse_name
 from ember._C.cuda import (
     MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport, _dump_snapshot as _dump_snapshot,
@@ -30,6 +31,7 @@ from ember._C.cuda import (
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_per_process_memory_fraction as set_per_process_memory_fraction,
     use_mem_pool as use_mem_pool)
+from ember.cuda import _memory_viz as _memory_viz
 
 
 def _record_memory_history(enabled: "str | bool | None" = "all", *args: _typing.Any,
@@ -63,6 +65,20 @@ def _record_history_options_legacy(
     """The options of older programs."""
     _record_history_legacy(enabled, record_context, trace_alloc_max_entries,
                            trace_alloc_record_context, record_context_cpp, clear_history)
+
+
+def _save_segment_usage(filename: str = "output.svg",
+                        snapshot: "dict[str, _typing.Any] | None" = None) -> None:
+    """Writes a flame graph (SVG) of who holds how much of which segment; now, or in a snapshot."""
+    with open(filename, "w", encoding="utf-8") as file:
+        file.write(_memory_viz.segments(_snapshot() if snapshot is None else snapshot))
+
+
+def _save_memory_usage(filename: str = "output.svg",
+                       snapshot: "dict[str, _typing.Any] | None" = None) -> None:
+    """Writes a flame graph (SVG) of who holds how much on which stream; now, or in a snapshot."""
+    with open(filename, "w", encoding="utf-8") as file:
+        file.write(_memory_viz.memory(_snapshot() if snapshot is None else snapshot))
 
 
 # Not as a function of this name: type checkers would take every name for one of ours.

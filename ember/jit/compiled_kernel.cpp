@@ -98,8 +98,7 @@ Ref<const CompiledKernel> compile(const std::string& code, const Signature& sign
   if (target == kHostTarget) {
     std::string path;
     const std::string object = for_host(disk, host_source(code, signature, instance), what, path);
-    made->host_entry_ =
-        reinterpret_cast<CompiledKernel::HostEntry>(load_for_host(path, object));
+    made->host_entry_ = reinterpret_cast<CompiledKernel::HostEntry>(load_for_host(path, object));
   } else {
     made->image_ = for_device(disk, device_source(code, signature, instance), what, target);
     made->device_code().image = made->image_.c_str();
@@ -161,8 +160,8 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
   for (std::size_t d = 0; d < dims; ++d) sizes[d] = number(kernel.places.sizes, d);
   for (std::size_t k = 0; k < instance.operands(); ++k) {
     const bool writes = k < instance.outputs;
-    const std::size_t item = item_size(writes ? instance.dtype
-                                              : instance.inputs[k - instance.outputs]);
+    const std::size_t item =
+        item_size(writes ? instance.dtype : instance.inputs[k - instance.outputs]);
     auto* const written = static_cast<std::byte*>(data[k]);
     const std::byte* const read = written;
     const void* place = nullptr;

@@ -39,8 +39,8 @@ std::string key_of(const Instance& instance, int target);
 
 /// The kernel of a text for an instance and a target: from this process, from disk, or compiled.
 /// Each is compiled once, also where several threads ask for it. Blocks while it is compiled.
-/// Error if it does not compile, if there is no compiler, or if the cache on disk is open to others.
-/// Thread-safe.
+/// Error if it does not compile, if there is no compiler, or if the cache on disk is open to
+/// others. Thread-safe.
 Ref<const CompiledKernel> compiled(const std::string& code, const Signature& signature,
                                    const Instance& instance, int target);
 

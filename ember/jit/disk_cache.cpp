@@ -26,7 +26,8 @@ std::string folder_by_environment() {
   if (env::get("USE_PYTORCH_KERNEL_CACHE") == "0") return "";
   const auto set = [](const std::optional<std::string>& value) { return value && !value->empty(); };
   if (const auto own = env::get("EMBER_KERNEL_CACHE_PATH"); set(own)) return *own;
-  if (const auto torch = env::get("PYTORCH_KERNEL_CACHE_PATH"); set(torch)) return *torch + "/ember";
+  if (const auto torch = env::get("PYTORCH_KERNEL_CACHE_PATH"); set(torch))
+    return *torch + "/ember";
   if (const auto cache = env::get("XDG_CACHE_HOME"); set(cache)) return *cache + "/ember/kernels";
   if (const auto home = env::get("HOME"); set(home)) return *home + "/.cache/ember/kernels";
   return "";
@@ -100,8 +101,8 @@ Status DiskCache::find(std::string_view name, std::string& contents, bool& found
     std::snprintf(text, sizeof text,
                   " belongs to user %u with mode %04o, expected user %u's own, which nobody else "
                   "may write",
-                  static_cast<unsigned>(about.st_uid), static_cast<unsigned>(about.st_mode) & 07777U,
-                  static_cast<unsigned>(geteuid()));
+                  static_cast<unsigned>(about.st_uid),
+                  static_cast<unsigned>(about.st_mode) & 07777U, static_cast<unsigned>(geteuid()));
     return Status(Code::not_permitted, "the compiled kernel " + file + text);
   }
   if (about.st_size < static_cast<off_t>(kTrailer) || about.st_size > kLargest) return {};

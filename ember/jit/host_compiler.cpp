@@ -25,11 +25,21 @@ namespace {
 
 // The same bits on every machine: a product and a sum are rounded one after the other. Headers and
 // the C++ library are not used, so that nothing else than is listed can be called.
-constexpr const char* kOptions[] = {
-    "-x",           "c++",      "-std=c++20",        "-O3",
-    "-fPIC",        "-shared",  "-ffp-contract=off", "-fno-math-errno",
-    "-fno-trapping-math", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
-    "-nostdinc",    "-pipe",    "-fdiagnostics-color=never"};
+constexpr const char* kOptions[] = {"-x",
+                                    "c++",
+                                    "-std=c++20",
+                                    "-O3",
+                                    "-fPIC",
+                                    "-shared",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-fvisibility=hidden",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-nostdinc",
+                                    "-pipe",
+                                    "-fdiagnostics-color=never"};
 constexpr const char* kLibraries[] = {"-nostdlib", "-Wl,-z,defs", "-lm", "-lc", "-lgcc"};
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -153,8 +163,8 @@ int run(const std::string& path, std::vector<std::string> words, const std::stri
                                 pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
-    throw Error("jiterator: the C++ compiler " + path + " cannot be started: " +
-                std::strerror(error));
+    throw Error("jiterator: the C++ compiler " + path +
+                " cannot be started: " + std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) break;  // somebody else has waited for it: what it made says how it ended
@@ -176,10 +186,10 @@ HostCompiler find_host_compiler() {
   if (made.words.empty()) made.words = {"c++"};
   made.path = program(made.words.front());
   if (made.path.empty())
-    throw Error("jiterator: kernels for CPU tensors and simulated devices need a C++ compiler, but '" +
-                made.words.front() + "' " +
-                (named ? "(from CXX='" + *named + "') " : "(CXX is not set) ") +
-                "was not found. Install one, or name it in CXX");
+    throw Error(
+        "jiterator: kernels for CPU tensors and simulated devices need a C++ compiler, but '" +
+        made.words.front() + "' " + (named ? "(from CXX='" + *named + "') " : "(CXX is not set) ") +
+        "was not found. Install one, or name it in CXX");
   for (const std::string& word : made.words) {
     made.identity += word + "\n";
     // A launcher such as ccache has the compiler behind it.

@@ -233,7 +233,8 @@ void JitFunction::State::require_parameters(std::size_t inputs) const {
 void JitFunction::State::require_inputs(std::span<const Tensor> inputs) const {
   if (options.strict) {
     if (!devices)
-      throw AssertionError("Jiterator is only supported on CUDA and ROCm GPUs, none are available.");
+      throw AssertionError(
+          "Jiterator is only supported on CUDA and ROCm GPUs, none are available.");
     if (inputs.size() > kStrictInputs)
       throw AssertionError("jiterator only supports up to 8 tensor inputs.");
   }

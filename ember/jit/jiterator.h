@@ -53,8 +53,8 @@ struct JitOptions {
 /// A function made from a text. Copies are the same function. Thread-safe.
 class EMBER_API JitFunction {
  public:
-  /// `defaults`: in this order the kernel's parameters behind the tensors. CodeError for a text that
-  /// is no template function; AssertionError `Return by value only works for single output. `;
+  /// `defaults`: in this order the kernel's parameters behind the tensors. CodeError for a text
+  /// that is no template function; AssertionError `Return by value only works for single output. `;
   /// ValueError for fewer outputs than one, and for a keyword that comes twice. Compiles nothing,
   /// and does not block.
   JitFunction(std::string code, Keywords defaults, const JitOptions& options = {});

@@ -133,7 +133,8 @@ class Writer {
               " stride[" + std::to_string(instance_.operands()) + "][" + dims_ + "];\n";
     text += "};\nstatic_assert(sizeof(Args) == " + std::to_string(places_.end) + ");\n";
     text += "EMBER_HD void element(" + parameters("D* ", "const I") + ") {\n";
-    std::string given = list(inputs, [](std::size_t k) { return "load<D>(*i" + std::to_string(k) + ")"; });
+    std::string given =
+        list(inputs, [](std::size_t k) { return "load<D>(*i" + std::to_string(k) + ")"; });
     for (std::size_t k = 0; k < instance_.numbers.size(); ++k)
       given += (given.empty() ? "" : ", ") + numbered("n", k);
     const std::string entry = "::ember_user::" + signature_.name + "<Computed<D>>(";
@@ -222,8 +223,8 @@ class Writer {
   /// A call's arguments; `place(name, operand)` says where an element lies.
   template <class Place>
   std::string arguments(const Place& place) const {
-    std::string text = list(instance_.outputs,
-                            [&](std::size_t k) { return place(numbered("o", k), k); });
+    std::string text =
+        list(instance_.outputs, [&](std::size_t k) { return place(numbered("o", k), k); });
     for (std::size_t k = 0; k < instance_.inputs.size(); ++k)
       text += ", " + place(numbered("i", k), instance_.outputs + k);
     for (std::size_t k = 0; k < instance_.numbers.size(); ++k) text += ", " + numbered("n", k);
@@ -261,9 +262,10 @@ class Writer {
               std::to_string(k) + " + i);\n";
     for (std::size_t k = 0; k < instance_.outputs; ++k)
       text += "      Pack<D> po" + std::to_string(k) + ";\n";
-    text += "#pragma unroll\n      for (int j = 0; j < " + pack + "; ++j) element(" +
-            arguments([](const std::string& name, std::size_t) { return "&p" + name + ".value[j]"; }) +
-            ");\n";
+    text +=
+        "#pragma unroll\n      for (int j = 0; j < " + pack + "; ++j) element(" +
+        arguments([](const std::string& name, std::size_t) { return "&p" + name + ".value[j]"; }) +
+        ");\n";
     for (std::size_t k = 0; k < instance_.outputs; ++k)
       text += "      *reinterpret_cast<Pack<D>*>(o" + std::to_string(k) + " + i) = po" +
               std::to_string(k) + ";\n";
@@ -271,7 +273,9 @@ class Writer {
         arguments([](const std::string& name, std::size_t) { return name + " + e"; });
     text += "    } else {\n      for (long long e = i; e < a.count; ++e) element(" + one +
             ");\n    }\n    return;\n  }\n"
-            "  for (int j = 0; j < " + pack + "; ++j) {\n"
+            "  for (int j = 0; j < " +
+            pack +
+            "; ++j) {\n"
             "    const long long e = begin + j * " +
             std::to_string(driver::kCompiledThreads) +
             " + threadIdx.x;\n    if (e < a.count) element(" + one + ");\n  }\n";
@@ -280,13 +284,15 @@ class Writer {
 
   std::string strided_device() const {
     const std::string number = instance_.layout == Layout::wide ? "unsigned long long" : "unsigned";
-    std::string text = "  const long long e = begin + threadIdx.x;\n  if (e >= a.count) return;\n  " +
-                       number + " rest = static_cast<" + number + ">(e);\n";
+    std::string text =
+        "  const long long e = begin + threadIdx.x;\n  if (e >= a.count) return;\n  " + number +
+        " rest = static_cast<" + number + ">(e);\n";
     for (std::size_t k = 0; k < instance_.operands(); ++k)
       text += "  long long p" + std::to_string(k) + " = 0;\n";
     text += "#pragma unroll\n  for (int d = 0; d < " + dims_ +
             "; ++d) {\n    if (d >= a.dims) break;\n    const " + number + " size = static_cast<" +
-            number + ">(a.size[d]);\n    const " + number + " left = rest / size;\n"
+            number + ">(a.size[d]);\n    const " + number +
+            " left = rest / size;\n"
             "    const long long at = static_cast<long long>(rest - left * size);\n"
             "    rest = left;\n";
     for (std::size_t k = 0; k < instance_.operands(); ++k)

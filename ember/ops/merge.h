@@ -40,8 +40,7 @@ struct MergedDims {
 /// Merges the dimensions of an operation on elements of `sizes`. `dims` has room for the operands,
 /// and no dimensions yet.
 template <class Rows>
-void merge_into(MergedDims<Rows>& dims, const Shape& sizes,
-                std::span<const PlanOperand> operands) {
+void merge_into(MergedDims<Rows>& dims, const Shape& sizes, std::span<const PlanOperand> operands) {
   // Fastest first: from the last dimension, where contiguous tensors are fastest.
   for (int i = sizes.size() - 1; i >= 0; --i) {
     if (sizes[i] == 1) continue;

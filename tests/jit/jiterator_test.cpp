@@ -22,7 +22,8 @@ TEST(Jiterator, ComputesWhatTheTextSays) {
 TEST(Jiterator, Errors) {
   EXPECT_ERROR(jiterator::create_jit_fn("int f() { return 1; }"), jiterator::CodeError,
                "Couldn't parse code, please check correctness:\nint f() { return 1; }");
-  const auto f = jiterator::create_jit_fn("template <typename T> T f(T x) {\n return nowhere(x); }");
+  const auto f =
+      jiterator::create_jit_fn("template <typename T> T f(T x) {\n return nowhere(x); }");
   EXPECT_ERROR(f({ones({2})}), Error, "code_string:2");
   EXPECT_ERROR(f({ones({2})}, {{"beta", 1}}), jiterator::KeywordError,
                "beta is not declared in function definition");

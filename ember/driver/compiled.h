@@ -45,8 +45,9 @@ class CompiledContext : public Context {
   mutable DeviceCode device_code_;
 };
 
-/// NVRTC as a text that differs when another one would compile: path, size and time of its file,
-/// which is not opened. Code::not_supported, naming the library, if there is none.
+/// NVRTC as a text that differs when another one, or other options, would be used: its file
+/// (base/file_identity.h), which is not loaded. Code::not_supported, naming the library, if there
+/// is none.
 Status cuda_compiler(std::string& identity) noexcept;
 /// Compiles a text by NVRTC, which is opened at the first call, for devices of a capability such as
 /// 90. What it makes is a cubin, or PTX where NVRTC does not know the device. If the text does not

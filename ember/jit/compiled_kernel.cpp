@@ -43,8 +43,8 @@ Entries& entries() {
 /// "kernel 'f' for float32, int64 -> float32"
 std::string describe(const Signature& signature, const Instance& instance) {
   std::string text = "jiterator: kernel '" + signature.name + "' for ";
-  for (const Dtype input : instance.inputs)
-    text += std::string(&input == instance.inputs.data() ? "" : ", ") + dtype_name(input);
+  for (std::size_t k = 0; k < instance.inputs.size(); ++k)
+    text += std::string(k == 0 ? "" : ", ") + dtype_name(instance.inputs[k]);
   return text + " -> " + dtype_name(instance.dtype);
 }
 

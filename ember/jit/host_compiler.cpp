@@ -16,6 +16,7 @@
 #include "ember/base/env.h"
 #include "ember/base/error.h"
 #include "ember/base/file.h"
+#include "ember/base/file_identity.h"
 #include "ember/driver/compiled.h"
 
 extern char** environ;
@@ -25,21 +26,11 @@ namespace {
 
 // The same bits on every machine: a product and a sum are rounded one after the other. Headers and
 // the C++ library are not used, so that nothing else than is listed can be called.
-constexpr const char* kOptions[] = {"-x",
-                                    "c++",
-                                    "-std=c++20",
-                                    "-O3",
-                                    "-fPIC",
-                                    "-shared",
-                                    "-ffp-contract=off",
-                                    "-fno-math-errno",
-                                    "-fno-trapping-math",
-                                    "-fvisibility=hidden",
-                                    "-fno-exceptions",
-                                    "-fno-rtti",
-                                    "-nostdinc",
-                                    "-pipe",
-                                    "-fdiagnostics-color=never"};
+constexpr const char* kOptions[] = {
+    "-x", "c++", "-std=c++20", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno",
+    "-fno-trapping-math", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-nostdinc",
+    // Every function is to be inlined, whether it says so or not.
+    "-Wno-attributes", "-pipe", "-fdiagnostics-color=never"};
 constexpr const char* kLibraries[] = {"-nostdlib", "-Wl,-z,defs", "-lm", "-lc", "-lgcc"};
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -73,15 +64,6 @@ std::string program(const std::string& word) {
     from = end + 1;
   }
   return "";
-}
-
-/// Path, size and time of a file, which is not read.
-std::string identity_of(const std::string& path) {
-  const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &std::free);
-  struct stat about {};
-  if (real == nullptr || stat(real.get(), &about) != 0) return path;
-  return std::string(real.get()) + " " + std::to_string(about.st_size) + " " +
-         std::to_string(about.st_mtim.tv_sec) + "." + std::to_string(about.st_mtim.tv_nsec);
 }
 
 /// A folder that goes with all that is in it.
@@ -194,7 +176,7 @@ HostCompiler find_host_compiler() {
     made.identity += word + "\n";
     // A launcher such as ccache has the compiler behind it.
     if (const std::string found = word.starts_with("-") ? "" : program(word); !found.empty())
-      made.identity += identity_of(found) + "\n";
+      made.identity += file_identity(found) + "\n";
   }
   for (const char* option : kOptions) made.identity += std::string(option) + " ";
   for (const char* library : kLibraries) made.identity += std::string(library) + " ";

@@ -19,8 +19,6 @@
 #include "ember/base/file_identity.h"
 #include "ember/driver/compiled.h"
 
-extern char** environ;
-
 namespace ember::inline v0::jit {
 namespace {
 
@@ -59,7 +57,7 @@ std::string program(const std::string& word) {
   const std::string path = env::get("PATH").value_or("/usr/local/bin:/usr/bin:/bin");
   for (std::size_t from = 0; from <= path.size();) {
     const std::size_t end = std::min(path.find(':', from), path.size());
-    const std::string found = path.substr(from, end - from) + "/" + word;
+    std::string found = path.substr(from, end - from) + "/" + word;
     if (end > from && is_program(found)) return found;
     from = end + 1;
   }
@@ -127,6 +125,7 @@ std::vector<std::string> environment() {
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> made;
+  made.reserve(texts.size() + 1);
   for (std::string& text : texts) made.push_back(text.data());
   made.push_back(nullptr);
   return made;

@@ -297,6 +297,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
 
   std::vector<Operand> given(inputs.begin(), inputs.end());
   std::vector<const Operand*> list;
+  list.reserve(given.size());
   Shape sizes = inputs[0].sizes();
   for (const Operand& operand : given) list.push_back(&operand);
   for (const Tensor& input : inputs.subspan(1)) sizes = broadcast_shapes(sizes, input.sizes());
@@ -318,6 +319,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   if (outputs[0].numel() == 0) return outputs;
 
   std::vector<ops::PlanOperand> operands;
+  operands.reserve(instance.operands());
   for (const Tensor& output : outputs) operands.push_back(ops::memory_of(output));
   for (const Tensor& input : inputs) operands.push_back(ops::memory_of(input));
   const Plan planned = plan(sizes, operands);

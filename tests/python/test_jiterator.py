@@ -321,6 +321,23 @@ def test_a_compiler_that_is_missing():
 # ---- The guide
 
 
+def test_listed_functions():
+    """The page lists the functions that CPU tensors and simulated devices know, and no others."""
+    prelude = (PAGE.parents[1] / "ember/jit/prelude_host_functions.inc").read_text(encoding="utf-8")
+    known = set(re.findall(r"^EMBER_FUNCTION(?:_OF_C)?_[12]\((\w+)\)", prelude, re.M))
+    with_f = known - {"abs"}
+    known |= set(re.findall(r"^EMBER_HD [\w ]+? (\w+)\(", prelude, re.M))
+    listed = PAGE.read_text(encoding="utf-8").split("## Functions")[1].split("There are no headers")[0]
+    names = {name for block in re.findall(r"`([^`]+)`", listed.split("- Of complex")[0])
+             for name in block.split()} - {"float", "double", "f"}
+    assert {name for name in known if not (name.endswith("f") and name[:-1] in known)} <= names
+    assert names <= known | {name + "f" for name in with_f} | {"fmaf"}
+    page = set(re.findall(r"\w+", listed.split("- Of complex")[1]))
+    prelude = (PAGE.parents[1] / "ember/jit/prelude_complex.inc").read_text(encoding="utf-8")
+    of_complex = set(re.findall(r"^EMBER_COMPLEX_1\((\w+)\)", prelude, re.M))
+    assert of_complex and of_complex <= page
+
+
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 

@@ -79,7 +79,7 @@ std::string find_library(const LibraryNames& names) {
   folders.insert(folders.end(), std::begin(kToolkits), std::end(kToolkits));
   for (const char* file : names.files)
     for (const std::string& folder : folders)
-      if (const std::string path = folder + file; access(path.c_str(), R_OK) == 0) return path;
+      if (std::string path = folder + file; access(path.c_str(), R_OK) == 0) return path;
   return "";
 }
 

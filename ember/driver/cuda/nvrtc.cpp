@@ -53,12 +53,14 @@ bool resolve_all(void* library, Nvrtc& out) {
   return complete;
 }
 
+constexpr std::initializer_list<const char*> kFiles = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
 LibraryNames names() {
   return {.what = "kernels from a text need NVRTC",
           .version = "NVRTC 12",
           .variable = "EMBER_NVRTC",
           .named = env::get("EMBER_NVRTC"),
-          .files = {"libnvrtc.so.13", "libnvrtc.so.12"}};
+          .files = kFiles};
 }
 
 LoadedNvrtc load() {

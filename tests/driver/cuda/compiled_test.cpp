@@ -5,7 +5,10 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "ember/base/error.h"
@@ -14,6 +17,7 @@
 #include "ember/runtime/runtime.h"
 #include "fake_libcuda.h"
 #include "tests/ops/support.h"
+#include "tests/support/child.h"
 
 namespace ember::test {
 namespace {
@@ -44,6 +48,7 @@ void note(const void* code, unsigned blocks, unsigned threads, void* stream,
 class CompiledOnFakeCuda : public ::testing::Test {
  protected:
   void SetUp() override {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
     std::string identity;
     if (const Status status = driver::cuda_compiler(identity); !status.ok())
       GTEST_SKIP() << "needs NVRTC: " << status.detail();
@@ -133,6 +138,30 @@ TEST_F(CompiledOnFakeCuda, CodeStaysOverResets) {
   }
   EXPECT_EQ(launches.size(), 3U);
   EXPECT_EQ(fake_->libraries, 1);
+}
+
+bool is_open(const char* library) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(library) != std::string::npos) return true;
+  return false;
+}
+
+TEST_F(CompiledOnFakeCuda, WhatIsOnDiskNeedsNoCompiler) {
+  setenv("USE_PYTORCH_KERNEL_CACHE", "1", 1);
+  const std::string folder = std::getenv("EMBER_KERNEL_CACHE_PATH");
+  if (!in_child()) std::filesystem::remove_all(folder);
+  jit::Instance instance;
+  instance.inputs = {Dtype::float32};
+  argument_bytes = jit::ArgumentPlaces(instance).end;
+  for (const bool first : {true, false})
+    IN_CHILD({
+      const Tensor x = zeros({4}).to("cuda:0");
+      (void)cuda::jiterator::create_jit_fn("template <typename T> T f(T x) { return x + 4; }")({x});
+      EXPECT_EQ(launches.size(), 1U);
+      EXPECT_EQ(is_open("libnvrtc"), first);
+    });
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(CompiledOnFakeCuda, LinesOfNvrtcAreTheUsers) {

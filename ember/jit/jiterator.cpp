@@ -1,19 +1,15 @@
 #include "ember/jit/jiterator.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <limits>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/jit/compiled_kernel.h"
+#include "ember/jit/launcher.h"
 #include "ember/jit/signature.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
-#include "ember/ops/merge.h"
 #include "ember/ops/output_strides.h"
 #include "ember/ops/run.h"
 #include "ember/runtime/device.h"
@@ -21,157 +17,10 @@
 namespace ember::inline v0::cuda::jiterator {
 namespace {
 
-using jit::ArgumentPlaces;
 using jit::CompiledKernel;
 using jit::Instance;
-using jit::Layout;
 
 constexpr std::size_t kStrictInputs = 8;
-constexpr std::int64_t kLargestOffset = std::numeric_limits<std::int32_t>::max();
-
-using Dims = ops::MergedDims<std::vector<ops::DimStrides>>;
-
-/// Dimensions of the elements of one call, and what was decided of them.
-struct Plan {
-  Dims dims;
-  Layout layout = Layout::flat;
-};
-
-Layout layout_of(const Dims& dims) {
-  if (dims.count == 0) return Layout::flat;
-  if (dims.count == 1 && std::all_of(dims.stride.begin(), dims.stride.end(),
-                                     [](const ops::DimStrides& s) { return s[0] == 1; }))
-    return Layout::flat;
-  std::int64_t count = 1;
-  for (int d = 0; d < dims.count; ++d)
-    if (__builtin_mul_overflow(count, dims.size[static_cast<std::size_t>(d)], &count) ||
-        count > kLargestOffset)
-      return Layout::wide;
-  for (const ops::DimStrides& strides : dims.stride) {
-    std::int64_t last = 0;
-    for (int d = 0; d < dims.count; ++d) {
-      const auto i = static_cast<std::size_t>(d);
-      if (strides[i] > kLargestOffset) return Layout::wide;
-      last += (dims.size[i] - 1) * strides[i];
-      if (last > kLargestOffset) return Layout::wide;
-    }
-  }
-  return Layout::narrow;
-}
-
-Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands) {
-  Plan made;
-  made.dims.stride.resize(operands.size());
-  ops::merge_into(made.dims, sizes, operands);
-  made.layout = layout_of(made.dims);
-  return made;
-}
-
-template <class T>
-void put(std::byte* to, const T& value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-void put_number(std::byte* to, const Scalar& number) {
-  switch (number.dtype()) {
-    case Dtype::bool_: return put(to, number.to<bool>());
-    case Dtype::int64: return put(to, number.to<std::int64_t>());
-    case Dtype::float64: return put(to, number.to<double>());
-    default: return put(to, number.to<Complex<double>>());
-  }
-}
-
-/// The launches of one call: several where there are more dimensions than a kernel walks.
-class Launcher {
- public:
-  Launcher(const ops::Site& site, const driver::Kernel& kernel, const CompiledKernel& compiled,
-           std::span<const ops::PlanOperand> operands, std::span<const Scalar> numbers)
-      : site_(site), kernel_(kernel), compiled_(compiled), operands_(operands) {
-    for (std::size_t k = 0; k < operands.size(); ++k) data_.push_back(operands[k].data);
-    for (std::size_t k = 0; k < numbers.size(); ++k)
-      put_number(&arguments_[compiled.places.numbers + k * ArgumentPlaces::kNumberBytes],
-                 numbers[k]);
-  }
-
-  void launch(const Dims& dims, int count) {
-    if (count > ops::kLoopDims) {
-      // The slowest dimension, one index at a time.
-      const auto last = static_cast<std::size_t>(count - 1);
-      const std::vector<void*> before = data_;
-      for (std::int64_t i = 0; i < dims.size[last]; ++i) {
-        for (std::size_t k = 0; k < data_.size(); ++k)
-          data_[k] = static_cast<std::byte*>(before[k]) +
-                     i * dims.stride[k][last] * static_cast<std::int64_t>(operands_[k].item);
-        launch(dims, count - 1);
-      }
-      data_ = before;
-      return;
-    }
-    write_arguments(dims, count);
-    const driver::Params params(arguments_.data(), compiled_.places.end);
-    if (!cuda::accesses_wanted()) [[likely]]
-      return ops::run(site_, kernel_, params);
-    ops::run(site_, kernel_, params, accesses(dims, count));
-  }
-
- private:
-  bool flat() const { return compiled_.instance.layout == Layout::flat; }
-
-  void write_arguments(const Dims& dims, int count) {
-    const ArgumentPlaces& places = compiled_.places;
-    driver::CompiledHeader header;
-    header.count = 1;
-    for (int d = 0; d < count; ++d) header.count *= dims.size[static_cast<std::size_t>(d)];
-    const std::size_t pack = jit::pack_of(compiled_.instance);
-    header.per_block = driver::kCompiledThreads * static_cast<unsigned>(pack);
-    header.dims = flat() ? 0 : count;
-    header.packed = 1;
-    for (std::size_t k = 0; k < data_.size(); ++k)
-      if (reinterpret_cast<std::uintptr_t>(data_[k]) % (operands_[k].item * pack) != 0)
-        header.packed = 0;
-    put(&arguments_[0], header);
-    std::memcpy(&arguments_[places.data], data_.data(), data_.size() * sizeof(void*));
-    if (flat()) return;
-    for (int d = 0; d < count; ++d) {
-      const auto i = static_cast<std::size_t>(d);
-      put_index(places.sizes, i, dims.size[i]);
-      for (std::size_t k = 0; k < data_.size(); ++k)
-        put_index(places.strides, k * ops::kLoopDims + i, dims.stride[k][i]);
-    }
-  }
-  void put_index(std::size_t at, std::size_t i, std::int64_t value) {
-    if (compiled_.instance.layout == Layout::wide)
-      put(&arguments_[at + i * sizeof value], value);
-    else
-      put(&arguments_[at + i * sizeof(std::int32_t)], static_cast<std::int32_t>(value));
-  }
-
-  std::span<const cuda::Access> accesses(const Dims& dims, int count) {
-    accesses_.clear();
-    const auto used = static_cast<std::size_t>(count);
-    for (std::size_t k = 0; k < data_.size(); ++k) {
-      std::int64_t last = 0;
-      for (std::size_t d = 0; d < used; ++d) last += (dims.size[d] - 1) * dims.stride[k][d];
-      cuda::Access access{data_[k], (static_cast<std::size_t>(last) + 1) * operands_[k].item,
-                          k < compiled_.instance.outputs};
-      if (!flat()) {
-        access.item = static_cast<std::uint32_t>(operands_[k].item);
-        access.sizes = std::span(dims.size).first(used);
-        access.strides = std::span(dims.stride[k]).first(used);
-      }
-      accesses_.push_back(access);
-    }
-    return accesses_;
-  }
-
-  ops::Site site_;
-  const driver::Kernel& kernel_;
-  const CompiledKernel& compiled_;
-  std::span<const ops::PlanOperand> operands_;
-  std::vector<void*> data_;
-  std::vector<cuda::Access> accesses_;
-  alignas(16) std::array<std::byte, driver::Params::kCapacity> arguments_{};
-};
 
 std::size_t position_of(const Keywords& keywords, const std::string& name) {
   std::size_t i = 0;
@@ -193,6 +42,7 @@ struct JitFunction::State {
   std::unordered_map<std::string, Ref<const CompiledKernel>> known EMBER_GUARDED_BY(mutex);
 
   std::vector<Scalar> numbers_of(const Keywords& keywords) const;
+  void require_no_recursion() const;
   void require_parameters(std::size_t inputs) const;
   void require_inputs(std::span<const Tensor> inputs) const;
   Ref<const CompiledKernel> kernel(const Instance& instance, Device device);
@@ -212,6 +62,16 @@ std::vector<Scalar> JitFunction::State::numbers_of(const Keywords& keywords) con
       throw ValueError(defaults[i].name + ": expected an integer of 64 bits with a sign, got " +
                        std::to_string(numbers[i].to<std::uint64_t>()));
   return numbers;
+}
+
+/// Asked before compilers are: some of them compile it, and then the stack ends, and with it the
+/// process or the use of the device.
+void JitFunction::State::require_no_recursion() const {
+  if (signature.recursive.empty()) return;
+  const auto end = code.begin() + static_cast<std::ptrdiff_t>(signature.recursive_at);
+  throw Error("jiterator: '" + signature.recursive + "' calls itself (code_string:" +
+              std::to_string(1 + std::count(code.begin(), end, '\n')) +
+              "), expected functions that do not");
 }
 
 /// Asked before compilers are, whose answer names parts of ours.
@@ -256,7 +116,7 @@ Ref<const CompiledKernel> JitFunction::State::kernel(const Instance& instance, D
     const MutexLock lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
-  const ArgumentPlaces places(instance);
+  const jit::ArgumentPlaces places(instance);
   if (places.end > driver::Params::kCapacity)
     throw Error("jiterator: " + std::to_string(instance.inputs.size()) + " inputs, " +
                 std::to_string(instance.outputs) + " outputs and " +
@@ -293,6 +153,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   State& state = *state_;
   const std::vector<Scalar> numbers = state.numbers_of(keywords);
   state.require_inputs(inputs);
+  state.require_no_recursion();
   state.require_parameters(inputs.size());
 
   std::vector<Operand> given(inputs.begin(), inputs.end());
@@ -322,14 +183,14 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   operands.reserve(instance.operands());
   for (const Tensor& output : outputs) operands.push_back(ops::memory_of(output));
   for (const Tensor& input : inputs) operands.push_back(ops::memory_of(input));
-  const Plan planned = plan(sizes, operands);
+  const jit::Plan planned = jit::plan(sizes, operands);
   instance.layout = planned.layout;
   const ops::Site site = ops::at(outputs[0]);
   for (const Tensor& output : outputs) ops::require_same_epoch(site, output);
   for (const Tensor& input : inputs) ops::require_same_epoch(site, input);
   const Ref<const CompiledKernel> compiled = state.kernel(instance, device);
   const driver::Kernel kernel{state.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
-  Launcher(site, kernel, *compiled, operands, numbers).launch(planned.dims, planned.dims.count);
+  jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned.dims);
   return outputs;
 }
 

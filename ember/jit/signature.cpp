@@ -1,152 +1,13 @@
 #include "ember/jit/signature.h"
 
+#include <algorithm>
 #include <optional>
+#include <unordered_map>
+
+#include "ember/jit/tokens.h"
 
 namespace ember::inline v0::jit {
 namespace {
-
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-struct Token {
-  enum class Kind : unsigned char { word, literal, sign };
-  Kind kind = Kind::sign;
-  std::string_view text;
-  std::size_t begin = 0;
-  std::size_t partner = kNone;  ///< of a bracket: the token that closes or opens it
-
-  bool is(std::string_view other) const { return kind != Kind::literal && text == other; }
-};
-
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
-}
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-/// Letters beyond ASCII are words' too: compilers take them, or say that they do not.
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c) ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
-/// Cuts a text into tokens, as the preprocessor does. Comments and directives are none.
-class Scanner {
- public:
-  explicit Scanner(std::string_view code) : code_(code) {}
-
-  bool scan(std::vector<Token>& out) {
-    bool line_begins = true;
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (is_space(c)) {
-        line_begins |= c == '\n';
-        ++at_;
-        continue;
-      }
-      if (c == '\0') return false;
-      if (code_.substr(at_, 2) == "//") {
-        skip_line();
-        continue;
-      }
-      if (code_.substr(at_, 2) == "/*") {
-        const std::size_t end = code_.find("*/", at_ + 2);
-        if (end == kNone) return false;
-        at_ = end + 2;
-        continue;
-      }
-      if (c == '#' && line_begins) {
-        skip_line();
-        continue;
-      }
-      line_begins = false;
-      if (!take(out)) return false;
-    }
-    return pair(out);
-  }
-
- private:
-  /// To the end of the line, and of those that a backslash adds to it.
-  void skip_line() {
-    while (at_ < code_.size() && code_[at_] != '\n') {
-      if (code_[at_] == '\\' && at_ + 1 < code_.size()) ++at_;
-      ++at_;
-    }
-  }
-
-  bool take(std::vector<Token>& out) {
-    const std::size_t begin = at_;
-    const char c = code_[at_];
-    Token::Kind kind = Token::Kind::sign;
-    if (is_digit(c)) {
-      kind = Token::Kind::literal;
-      while (at_ < code_.size() && (is_word(code_[at_]) || code_[at_] == '.' || separates())) ++at_;
-    } else if (is_word(c)) {
-      kind = Token::Kind::word;
-      while (at_ < code_.size() && is_word(code_[at_])) ++at_;
-      if (at_ < code_.size() && code_[at_] == '"' && code_[at_ - 1] == 'R') {
-        kind = Token::Kind::literal;
-        if (!raw_string()) return false;
-      }
-    } else if (c == '"' || c == '\'') {
-      kind = Token::Kind::literal;
-      if (!string(c)) return false;
-    } else {
-      ++at_;
-    }
-    out.push_back({kind, code_.substr(begin, at_ - begin), begin});
-    return true;
-  }
-
-  /// 1'000'000
-  bool separates() const {
-    return code_[at_] == '\'' && at_ + 1 < code_.size() && is_word(code_[at_ + 1]);
-  }
-
-  bool string(char quote) {
-    for (++at_; at_ < code_.size() && code_[at_] != '\n'; ++at_) {
-      if (code_[at_] == quote) {
-        ++at_;
-        return true;
-      }
-      if (code_[at_] == '\\' && at_ + 1 < code_.size()) ++at_;
-    }
-    return false;
-  }
-
-  /// R"mark(...)mark"
-  bool raw_string() {
-    const std::size_t open = code_.find('(', at_);
-    if (open == kNone || open - at_ > 17) return false;
-    std::string close = ")";
-    close += code_.substr(at_ + 1, open - at_ - 1);
-    close += '"';
-    const std::size_t end = code_.find(close, open);
-    if (end == kNone) return false;
-    at_ = end + close.size();
-    return true;
-  }
-
-  static bool pair(std::vector<Token>& tokens) {
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      Token& token = tokens[i];
-      if (token.kind != Token::Kind::sign) continue;
-      if (token.is("(") || token.is("[") || token.is("{")) open.push_back(i);
-      if (!token.is(")") && !token.is("]") && !token.is("}")) continue;
-      if (open.empty()) return false;
-      Token& first = tokens[open.back()];
-      const char wanted = first.is("(") ? ')' : first.is("[") ? ']' : '}';
-      if (token.text[0] != wanted) return false;
-      first.partner = i;
-      token.partner = open.back();
-      open.pop_back();
-    }
-    return open.empty();
-  }
-
-  std::string_view code_;
-  std::size_t at_ = 0;
-};
-
-using Tokens = std::vector<Token>;
 
 /// The token behind `<...>`, of which `first` is the opening one; nothing if it does not end, or is
 /// empty.
@@ -203,13 +64,67 @@ void read_parameters(const Tokens& tokens, std::size_t open, Signature& out) {
   add_parameter(tokens, first, close, out);
 }
 
+/// A function with its body, as tokens.
+struct Function {
+  std::size_t name = 0;
+  std::size_t body = 0;  ///< the bracket that opens it
+};
+
+/// Whether a function of the text may be called there: neither a member, nor one with a scope, as
+/// CUDA's own functions of the same name have.
+bool is_call(const Tokens& tokens, std::size_t i) {
+  if (tokens[i].kind != Token::Kind::word) return false;
+  if (!tokens[i + 1].is("(") && !tokens[i + 1].is("<")) return false;
+  const bool scoped = tokens[i - 1].is(":") && tokens[i - 2].is(":");
+  const bool member = tokens[i - 1].is(".") || (tokens[i - 1].is(">") && tokens[i - 2].is("-"));
+  return !scoped && !member;
+}
+
+/// Finds functions that call themselves, also through others. Names with several functions are left
+/// out: which one a call means is the compiler's to know.
+void find_recursion(const Tokens& tokens, const std::vector<Function>& functions, Signature& out) {
+  std::unordered_map<std::string_view, std::size_t> known;
+  for (std::size_t k = 0; k < functions.size(); ++k)
+    if (const auto [at, made] = known.emplace(tokens[functions[k].name].text, k); !made)
+      at->second = kNone;
+  std::vector<std::vector<std::size_t>> callers(functions.size()), callees(functions.size());
+  std::vector<std::size_t> calls(functions.size());
+  for (std::size_t k = 0; k < functions.size(); ++k)
+    for (std::size_t i = functions[k].body + 1; i < tokens[functions[k].body].partner; ++i) {
+      if (!is_call(tokens, i)) continue;
+      const auto called = known.find(tokens[i].text);
+      if (called == known.end() || called->second == kNone) continue;
+      callers[called->second].push_back(k);
+      callees[k].push_back(called->second);
+      ++calls[k];
+    }
+  // Functions that call no others go, until only those are left that lead to one that calls itself.
+  std::vector<std::size_t> gone;
+  for (std::size_t k = 0; k < functions.size(); ++k)
+    if (calls[k] == 0) gone.push_back(k);
+  for (std::size_t i = 0; i < gone.size(); ++i)
+    for (const std::size_t caller : callers[gone[i]])
+      if (--calls[caller] == 0) gone.push_back(caller);
+  if (gone.size() == functions.size()) return;
+  std::size_t k = 0;
+  while (calls[k] == 0) ++k;
+  for (std::vector<bool> seen(functions.size()); !seen[k];) {
+    seen[k] = true;
+    k = *std::find_if(callees[k].begin(), callees[k].end(),
+                      [&](std::size_t callee) { return calls[callee] > 0; });
+  }
+  out.recursive = std::string(tokens[functions[k].name].text);
+  out.recursive_at = tokens[functions[k].name].begin;
+}
+
 bool is_type_of_types(const Token& token) {
   return token.is("struct") || token.is("class") || token.is("union") || token.is("enum") ||
          token.is("namespace") || token.is("extern");
 }
 
 /// A declaration with a body: the tokens from `first` to before `brace`, which opens the body.
-void read_definition(const Tokens& tokens, std::size_t first, std::size_t brace, Signature& out) {
+void read_definition(const Tokens& tokens, std::size_t first, std::size_t brace,
+                     std::vector<Function>& functions, Signature& out) {
   std::size_t type = first;
   const bool is_template = tokens[first].is("template");
   if (is_template) {
@@ -222,6 +137,7 @@ void read_definition(const Tokens& tokens, std::size_t first, std::size_t brace,
   const std::size_t open = tokens[brace - 1].partner;
   if (open <= type || tokens[open - 1].kind != Token::Kind::word) return;
   out.functions.push_back(tokens[type].begin);
+  functions.push_back({open - 1, brace});
   if (!is_template || open != type + 2 || tokens[type].kind != Token::Kind::word) return;
   out.return_type = std::string(tokens[type].text);
   out.name = std::string(tokens[type + 1].text);
@@ -232,8 +148,9 @@ void read_definition(const Tokens& tokens, std::size_t first, std::size_t brace,
 
 bool parse_signature(std::string_view code, Signature& out) {
   Tokens tokens;
+  std::vector<Function> functions;
   out = {};
-  if (!Scanner(code).scan(tokens)) return false;
+  if (!scan(code, tokens)) return false;
   if (tokens.empty() || !tokens.front().is("template")) return false;
   // Nothing before it, neither comments nor directives.
   for (std::size_t i = 0; i < tokens.front().begin; ++i)
@@ -244,12 +161,14 @@ bool parse_signature(std::string_view code, Signature& out) {
     if (token.is(";")) first = i + 1;
     if (token.partner == kNone) continue;
     if (token.is("{")) {
-      if (i > first) read_definition(tokens, first, i, out);
+      if (i > first) read_definition(tokens, first, i, functions, out);
       first = token.partner + 1;
     }
     i = token.partner;
   }
-  return !out.name.empty();
+  if (out.name.empty()) return false;
+  find_recursion(tokens, functions, out);
+  return true;
 }
 
 }  // namespace ember::inline v0::jit

@@ -22,6 +22,9 @@ struct Signature {
   bool countable = true;
   /// Where the functions of the text begin, behind `template <...>`; in ascending order.
   std::vector<std::size_t> functions;
+  /// A function that leads to itself, by name and where that stands; empty if there is none.
+  std::string recursive;
+  std::size_t recursive_at = 0;
 };
 
 /// Reads `template <...> type name(...) { ... }`, as chapter 19 wants it: the text begins with

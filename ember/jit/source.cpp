@@ -105,8 +105,8 @@ std::size_t pack_of(const Instance& instance) noexcept {
 std::string host_source(std::string_view code, const Signature& signature,
                         const Instance& instance) {
   std::string text = host_prelude() + "namespace ember_user {" + line(kUserFile);
-  // Functions that call themselves cannot be inlined, which is an error then: they would run until
-  // the stack of a worker, and with it the process, ends.
+  // What calls itself in a way that parse_signature does not see cannot be inlined, which g++
+  // refuses.
   std::size_t from = 0;
   for (const std::size_t at : signature.functions) {
     text += code.substr(from, at - from);

@@ -62,7 +62,7 @@ nb::object call(const JitFunction& self, const nb::args& tensors, const nb::kwar
 
 void bind_jiterator(nb::module_& cuda) {
   nb::module_ m = cuda.def_submodule("jiterator", "Element-wise kernels from a text.");
-  nb::class_<JitFunction>(m, "_JittedCodeString",
+  nb::class_<JitFunction>(m, "_JittedFunction",
                           "A function made from a text of CUDA C++. Its first call for dtypes, a "
                           "kind of layout and a kind of device compiles.")
       .def("__call__", &call, nb::arg("tensors"), nb::arg("kwargs"),
@@ -81,7 +81,7 @@ void bind_jiterator(nb::module_& cuda) {
       },
       nb::arg("code_string"), nb::kw_only(), nb::arg("strict") = false, nb::arg("kwargs"),
       nb::sig("def _create_jit_fn(code_string: str, *, strict: bool = False, **kwargs: bool | int "
-              "| float | complex) -> _JittedCodeString"),
+              "| float | complex) -> _JittedFunction"),
       "A function of tensors from the text of a template function of C++, which computes one "
       "element. Keywords are numbers that the function gets behind the tensors, in this order. "
       "With strict, torch's limits: CUDA tensors, and at most 8. Exception for a text that is no "
@@ -96,7 +96,7 @@ void bind_jiterator(nb::module_& cuda) {
       nb::arg("code_string"), nb::arg("num_outputs"), nb::kw_only(), nb::arg("strict") = false,
       nb::arg("kwargs"),
       nb::sig("def _create_multi_output_jit_fn(code_string: str, num_outputs: int, *, strict: bool "
-              "= False, **kwargs: bool | int | float | complex) -> _JittedCodeString"),
+              "= False, **kwargs: bool | int | float | complex) -> _JittedFunction"),
       "The same for a function that returns void, and has its outputs as last parameters, by "
       "reference.");
 }

@@ -22,6 +22,8 @@ constexpr std::string_view kExamples[] = {
     "template <typename T> T f(T x) { return R\"mark( } )\" )mark\"[0] + 1'000'000; }",
     "template <typename... T> int f(T... x) { return sizeof...(x); } struct S { int g() { } };",
     "template <typename T> T \xc3\xa4(T x) { return x; } int one() { return 1; }",
+    "template <typename T> T g(T x) { return f(x); } template <typename T> T f(T x) { return g(x); "
+    "}",
     "template <typename T> struct S { T x; }; extern \"C\" { int h() { return 1; } }",
     "template <<<>>> ((([[[{{{}}}]]]))) \"'\"'\" /* // */ # \\\n"};
 
@@ -54,6 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect(!found.name.empty() && !found.return_type.empty(), "an entry has name and type");
   fuzz::expect(code.find(found.name) != std::string::npos, "the name stands in the text");
   fuzz::expect(!found.functions.empty(), "the entry is one of the functions");
+  fuzz::expect(code.compare(found.recursive_at, found.recursive.size(), found.recursive) == 0,
+               "a function that calls itself stands where it is said to");
   std::size_t before = 0;
   for (const std::size_t at : found.functions) {
     fuzz::expect(at > before && at < code.size(), "functions come one after the other");

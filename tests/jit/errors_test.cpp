@@ -149,14 +149,37 @@ TEST(JiteratorErrors, LogsAreShortened) {
   EXPECT_LT(text.size(), 10000U);
 }
 
-/// It would run until the stack ends, and with it the process.
+/// They would run until the stack ends, and with it the process, or the use of the device.
 TEST(JiteratorErrors, Recursion) {
-  for (const std::string code :
-       {"template <typename T> T f(T x) {\n  return f(x - 1) + x;\n}",
-        "template <typename T> T g(T x, int n) {\n  return n == 0 ? x : x * g(x, n - 1) + 1;\n}\n"
-        "template <typename T> T f(T x) { return g(x, static_cast<int>(x)); }"})
-    expect_parts(error_of(jiterator::create_jit_fn(code), {ones({2})}),
-                 {"does not compile", "code_string:"});
+  const std::pair<std::string, std::string> rows[] = {
+      {"template <typename T> T f(T x) {\n  return f(x - 1) + x;\n}",
+       "jiterator: 'f' calls itself (code_string:1), expected functions that do not"},
+      {"template <typename T> T first(T x) { return x; }\n"
+       "template <typename T>\nT g(T x, int n) {\n  return n == 0 ? x : g<T>(x, n - 1);\n}\n"
+       "template <typename T> T f(T x) { return g(x, static_cast<int>(first(x))); }",
+       "jiterator: 'g' calls itself (code_string:3)"},
+      {"template <typename T> T f(T x);\ntemplate <typename T> T g(T x) { return f(x - 1); }\n"
+       "template <typename T> T f(T x) { return x < 0 ? x : g(x); }",
+       " calls itself (code_string:"}};
+  for (const auto& [code, text] : rows) {
+    const auto f = jiterator::create_jit_fn(code);
+    for (const Tensor& x : places(ones({2}))) EXPECT_ERROR(f({x}), Error, text);
+  }
+}
+
+/// Functions of the same name, CUDA's own among them, and members are others.
+TEST(JiteratorErrors, NoRecursion) {
+  for (const std::string code : {"template <typename T> T exp(T x) { return ::exp(x) * 0; }\n"
+                                 "template <typename T> T f(T x) { return exp(x) + 2; }",
+                                 "template <typename T> T g(T x, T y) { return x + y; }\n"
+                                 "template <typename T> T g(T x) { return g(x, x); }\n"
+                                 "template <typename T> T f(T x) { return g(x); }",
+                                 "template <typename T> struct S { T f(T x) { return x + 1; } };\n"
+                                 "template <typename T> T f(T x) { S<T> s; S<T>* p = &s; return "
+                                 "s.f(x) * p->f(x) - p->f(x); }"}) {
+    EXPECT_EQ(values<float>(jiterator::create_jit_fn(code)({ones({2})})[0]),
+              std::vector<float>(2, 2));
+  }
 }
 
 TEST(JiteratorErrors, TextsWithQuotesAndOtherAlphabets) {

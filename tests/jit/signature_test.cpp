@@ -73,6 +73,20 @@ TEST(Signature, FindsTheFunctions) {
   EXPECT_EQ(code.substr(found.functions[2], 3), "T f");
 }
 
+TEST(Signature, FindsRecursion) {
+  std::string code = "template <typename T> T f(T x) { return x; }\n";
+  for (int i = 0; i < 20000; ++i) {
+    const std::string n = std::to_string(i);
+    code += "int h" + n + "() { return h" + std::to_string(i + 1) + "(); }\n";
+  }
+  Signature found;
+  ASSERT_TRUE(parse_signature(code + "int h20000() { return 1; }", found));
+  EXPECT_EQ(found.recursive, "");
+  ASSERT_TRUE(parse_signature(code + "int h20000() { return h19999(); }", found));
+  EXPECT_TRUE(found.recursive == "h19999" || found.recursive == "h20000") << found.recursive;
+  EXPECT_EQ((code + "int h20000").substr(found.recursive_at, 6), found.recursive);
+}
+
 /// The examples of FIPS 180-4's companion, one and two blocks long, and nothing.
 TEST(Digest, OfExamples) {
   EXPECT_EQ(digest(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

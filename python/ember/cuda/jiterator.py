@@ -2,4 +2,4 @@
 
 from ember._C.cuda.jiterator import (_create_jit_fn as _create_jit_fn,
                                      _create_multi_output_jit_fn as _create_multi_output_jit_fn,
-                                     _JittedCodeString as _JittedCodeString)
+                                     _JittedFunction as _JittedFunction)

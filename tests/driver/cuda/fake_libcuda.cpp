@@ -430,6 +430,9 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
 
 // ---- Work
 
+CUresult cuGetExportTable(const void**, const CUuuid*) {
+  return CUDA_ERROR_NOT_FOUND;  // NVRTC asks for one, and does without
+}
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
                            CUlibraryOption*, void**, unsigned) {
   ++fake_cuda.libraries;

@@ -51,7 +51,7 @@ measure() {  # NAME COMMAND...
 }
 
 results=()
-for name in runtime copies ops order; do
+for name in runtime copies ops jit order; do
   [[ -x $bin/bench_$name ]] || continue
   rm -f "$work/$name.jsonl"
   measure "bench_$name" "$bin/bench_$name" --json "$work/$name.jsonl" "${quick[@]}"

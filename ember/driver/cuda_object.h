@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ember/driver/compiled.h"
 #include "ember/driver/driver.h"
 #include "ember/driver/kernels.h"
 #include "ember/driver/layout.h"
@@ -40,6 +41,10 @@ struct CudaObject {
   /// The UUIDs of all devices of the machine, without initialising CUDA; null where NVML cannot
   /// tell. May be null itself.
   const std::vector<std::string>* (*uuids_without_cuda)() noexcept = nullptr;
+  /// driver::cuda_compiler and driver::cuda_compile (compiled.h).
+  Status (*compiler)(std::string& identity) noexcept = nullptr;
+  Status (*compile)(const std::string& source, int capability, std::string& image,
+                    std::string& log) noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };
@@ -51,7 +56,9 @@ constexpr std::uint64_t layout_stamp() noexcept {
                EMBER_FIELD(count_without_cuda), EMBER_FIELD(devices_are_known), EMBER_FIELD(open),
                EMBER_FIELD(implementation), EMBER_FIELD(sensor_without_cuda),
                EMBER_FIELD(processes_without_cuda), EMBER_FIELD(uuids_without_cuda),
-               EMBER_FIELD(architectures))
+               EMBER_FIELD(compiler), EMBER_FIELD(compile), EMBER_FIELD(architectures))
+  hash.add(layout_of(static_cast<const DeviceCode*>(nullptr)));
+  layout::add_opaque<CompiledContext>(hash, "CompiledContext");
   return hash.value();
 }
 

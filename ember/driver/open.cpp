@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ember/base/env.h"
+#include "ember/driver/compiled.h"
 #include "ember/driver/cuda_object.h"
 #include "ember/driver/kernels.h"
 
@@ -225,6 +226,30 @@ bool counting_leaves_ember(const Choice& choice) noexcept {
 
 bool cuda_object_is_known() noexcept {
   return first_attempt.load(std::memory_order_acquire) != nullptr;
+}
+
+namespace {
+Status without_object(const LoadedObject& loaded) {
+  return Status(Code::not_supported,
+                "NVRTC is opened by ember's CUDA object: " + loaded.status.detail());
+}
+}  // namespace
+
+Status cuda_compiler(std::string& identity) noexcept {
+  const LoadedObject& loaded = cuda_object();
+  if (loaded.object == nullptr) return without_object(loaded);
+  if (loaded.object->compiler == nullptr)
+    return Status(Code::not_supported, "kernels from a text are not built for real devices yet");
+  return loaded.object->compiler(identity);
+}
+
+Status cuda_compile(const std::string& source, int capability, std::string& image,
+                    std::string& log) noexcept {
+  const LoadedObject& loaded = cuda_object();
+  if (loaded.object == nullptr) return without_object(loaded);
+  if (loaded.object->compile == nullptr)
+    return Status(Code::not_supported, "kernels from a text are not built for real devices yet");
+  return loaded.object->compile(source, capability, image, log);
 }
 
 std::string compiled_architectures() {

@@ -148,48 +148,7 @@ class Cutter {
 
 Dims merge_dims(const Shape& sizes, std::span<const PlanOperand> operands) {
   Dims dims;
-  // Fastest first: from the last dimension, where contiguous tensors are fastest.
-  for (int i = sizes.size() - 1; i >= 0; --i) {
-    if (sizes[i] == 1) continue;
-    const auto d = static_cast<std::size_t>(dims.count++);
-    dims.size[d] = sizes[i];
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      const PlanOperand& operand = operands[k];
-      const int own = operand.sizes == nullptr ? -1 : i - (sizes.size() - operand.sizes->size());
-      dims.stride[k][d] = own < 0 || (*operand.sizes)[own] == 1 ? 0 : (*operand.strides)[own];
-    }
-  }
-  // In the order of the output's strides; the inputs decide where it has none (a sort by insertion:
-  // it is stable, and nearly always there is nothing to do).
-  const auto slower = [&](std::size_t a, std::size_t b) {
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      if (dims.stride[k][a] == 0 || dims.stride[k][b] == 0) continue;
-      if (dims.stride[k][a] != dims.stride[k][b]) return dims.stride[k][a] > dims.stride[k][b];
-    }
-    return false;
-  };
-  const auto exchange = [&](std::size_t a, std::size_t b) {
-    std::swap(dims.size[a], dims.size[b]);
-    for (std::size_t k = 0; k < operands.size(); ++k)
-      std::swap(dims.stride[k][a], dims.stride[k][b]);
-  };
-  const auto count = static_cast<std::size_t>(dims.count);
-  for (std::size_t i = 1; i < count; ++i)
-    for (std::size_t j = i; j > 0 && slower(j - 1, j); --j) exchange(j - 1, j);
-  // A dimension continues the one before where every operand's steps do.
-  std::size_t kept = 0;
-  for (std::size_t d = 1; d < count; ++d) {
-    bool continues = true;
-    for (std::size_t k = 0; k < operands.size(); ++k)
-      continues &= dims.stride[k][d] == dims.stride[k][kept] * dims.size[kept];
-    if (continues) {
-      dims.size[kept] *= dims.size[d];
-    } else if (++kept != d) {
-      dims.size[kept] = dims.size[d];
-      for (std::size_t k = 0; k < operands.size(); ++k) dims.stride[k][kept] = dims.stride[k][d];
-    }
-  }
-  if (count > 0) dims.count = static_cast<int>(kept) + 1;
+  merge_into(dims, sizes, operands);
   return dims;
 }
 

@@ -66,5 +66,6 @@ NB_MODULE(_C, m) {
   bind_recent_launches(cuda);
   bind_precision(m, cuda);
   bind_fft_plans(cuda);
+  bind_jiterator(cuda);
   bind_ops(m);
 }

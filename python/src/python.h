@@ -66,6 +66,7 @@ void bind_precision(nb::module_& m, nb::module_& cuda);
 void bind_fft_plans(nb::module_& cuda);
 void bind_ops(nb::module_& m);
 void bind_visible(nb::module_& cuda);
+void bind_jiterator(nb::module_& cuda);
 
 /// The segments of a pool of memory, as `memory_snapshot` has them.
 nb::object segments_of(const cuda::MemPoolId& pool);

@@ -1,6 +1,7 @@
 """What the tests share: the devices that there are."""
 
 import os
+import tempfile
 
 import pytest
 
@@ -8,6 +9,11 @@ import ember
 
 # Programs of tests that are run by tests must not write their results over those of a suite.
 os.environ.pop("GTEST_OUTPUT", None)
+
+# Kernels that tests compile are of no use to others, and those of other runs would hide what compiles.
+kernels = tempfile.TemporaryDirectory(prefix="ember-kernels-")
+os.environ["EMBER_KERNEL_CACHE_PATH"] = kernels.name
+os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 
 
 def pytest_generate_tests(metafunc):

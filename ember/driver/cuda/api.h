@@ -53,6 +53,8 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuEventSynchronize)           \
   CALL(cuEventElapsedTime)           \
   CALL(cuKernelGetFunction)          \
+  CALL(cuLibraryLoadData)            \
+  CALL(cuLibraryGetKernel)           \
   CALL(cuLaunchKernel)               \
   CALL(cuLaunchHostFunc)             \
   CALL(cuMemcpyAsync)                \

@@ -1,21 +1,43 @@
 #include "ember/driver/cuda/library.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "ember/base/env.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
 
+constexpr const char* kToolkits[] = {"/usr/local/cuda/lib64/",
+                                     "/usr/local/cuda/targets/x86_64-linux/lib/",
+                                     EMBER_CUDA_LIBRARY_DIR "/"};
+constexpr const char* kSystem[] = {"/usr/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/"};
+
+bool is_named(const LibraryNames& names) { return names.named && !names.named->empty(); }
+
 std::vector<std::string> places_of(const LibraryNames& names) {
-  if (names.named && !names.named->empty()) return {*names.named};
+  if (is_named(names)) return {*names.named};
   std::vector<std::string> places;
-  for (const char* file : names.files)
-    for (const char* folder :
-         {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
-          EMBER_CUDA_LIBRARY_DIR "/"})
-      places.push_back(std::string(folder) + file);
+  for (const char* file : names.files) {
+    places.emplace_back(file);
+    for (const char* folder : kToolkits) places.push_back(std::string(folder) + file);
+  }
   return places;
+}
+
+/// The folders in LD_LIBRARY_PATH, each with a "/" behind it.
+std::vector<std::string> folders_of_the_loader() {
+  const std::string all = env::get("LD_LIBRARY_PATH").value_or("");
+  std::vector<std::string> folders;
+  for (std::size_t from = 0; from < all.size();) {
+    const std::size_t end = std::min(all.find_first_of(":;", from), all.size());
+    if (end > from) folders.push_back(all.substr(from, end - from) + "/");
+    from = end + 1;
+  }
+  return folders;
 }
 
 /// "libcublasLt.so.13 or .12"
@@ -48,6 +70,17 @@ Library open_library(const LibraryNames& names, bool (*complete)(void* handle)) 
                               "), which could not be opened: " + tried +
                               ". Install it, add its folder to LD_LIBRARY_PATH, or name it in " +
                               names.variable)};
+}
+
+std::string find_library(const LibraryNames& names) {
+  if (is_named(names)) return names.named->find('/') != std::string::npos ? *names.named : "";
+  std::vector<std::string> folders = folders_of_the_loader();
+  folders.insert(folders.end(), std::begin(kSystem), std::end(kSystem));
+  folders.insert(folders.end(), std::begin(kToolkits), std::end(kToolkits));
+  for (const char* file : names.files)
+    for (const std::string& folder : folders)
+      if (std::string path = folder + file; access(path.c_str(), R_OK) == 0) return path;
+  return "";
 }
 
 }  // namespace ember::inline v0::driver::cuda

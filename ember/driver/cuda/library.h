@@ -28,4 +28,9 @@ struct LibraryNames {
 /// Blocks for up to a second. Code::not_supported if there is none.
 Library open_library(const LibraryNames& names, bool (*complete)(void* handle));
 
+/// The file of the library, which is not opened: the named one if that is a path, or else the first
+/// that is in LD_LIBRARY_PATH, in the system's folders or where toolkits are installed. Empty if it
+/// is in none of them; the loader may know others.
+std::string find_library(const LibraryNames& names);
+
 }  // namespace ember::inline v0::driver::cuda

@@ -3,6 +3,7 @@
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/nvml.h"
+#include "ember/driver/cuda/nvrtc.h"
 #include "ember/driver/cuda_object.h"
 
 namespace ember::inline v0::driver::cuda {
@@ -24,6 +25,8 @@ constexpr CudaObject kObject{
     .sensor_without_cuda = &sensor_without_cuda,
     .processes_without_cuda = &processes_without_cuda,
     .uuids_without_cuda = &uuids_without_cuda,
+    .compiler = &nvrtc_identity,
+    .compile = &nvrtc_compile,
     .architectures = EMBER_CUDA_ARCHITECTURES,
 };
 

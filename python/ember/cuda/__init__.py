@@ -26,13 +26,14 @@ import ember.cuda._sanitizer
 import ember.cuda._utils
 import ember.cuda.comm
 import ember.cuda.graphs
+import ember.cuda.jiterator
 import ember.cuda.memory
 import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
 from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
-                        comm as comm, graphs as graphs, memory as memory, nvtx as nvtx,
-                        random as random, streams as streams)
+                        comm as comm, graphs as graphs, jiterator as jiterator, memory as memory,
+                        nvtx as nvtx, random as random, streams as streams)
 
 
 def ipc_collect() -> None:

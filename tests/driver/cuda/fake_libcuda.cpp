@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -429,12 +430,32 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
 
 // ---- Work
 
-CUresult cuKernelGetFunction(CUfunction*, CUkernel) {
-  return CUDA_ERROR_NOT_SUPPORTED;  // no kernel is known here
+CUresult cuGetExportTable(const void**, const CUuuid*) {
+  return CUDA_ERROR_NOT_FOUND;  // NVRTC asks for one, and does without
 }
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                        unsigned, CUstream, void**, void**) {
-  return CUDA_ERROR_NOT_SUPPORTED;  // there is nothing here that could run a kernel
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
+                           CUlibraryOption*, void**, unsigned) {
+  ++fake_cuda.libraries;
+  *library = static_cast<CUlibrary>(const_cast<void*>(code));  // known by its code
+  return CUDA_SUCCESS;
+}
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  if (fake_cuda.kernel == nullptr || std::string_view(name) != fake_cuda.kernel)
+    return CUDA_ERROR_NOT_FOUND;
+  *kernel = reinterpret_cast<CUkernel>(library);
+  return CUDA_SUCCESS;
+}
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  if (fake_cuda.kernel == nullptr) return CUDA_ERROR_NOT_SUPPORTED;  // no kernel is known here
+  *function = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned, unsigned, unsigned threads,
+                        unsigned, unsigned, unsigned, CUstream stream, void** arguments, void**) {
+  // There is nothing here that could run a kernel, unless the test does.
+  if (fake_cuda.run == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  fake_cuda.run(function, x, threads, stream, arguments[0]);
+  return CUDA_SUCCESS;
 }
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* argument) {
   if (const CUresult result = enqueue(stream); result != CUDA_SUCCESS) return result;

@@ -35,6 +35,13 @@ struct FakeCuda {
   void* copied_on = nullptr;
   /// How often a context was made.
   int contexts_made[kDevices] = {};
+  /// The one kernel that there is in every library that is loaded; null: none can be launched.
+  const char* kernel = nullptr;
+  /// How often a library was loaded.
+  int libraries = 0;
+  /// Called in place of a kernel. `code` is what its library was loaded from.
+  void (*run)(const void* code, unsigned blocks, unsigned threads, void* stream,
+              const void* arguments) = nullptr;
   /// Contexts in use: retained and not released.
   int retained[kDevices] = {};
 };

@@ -1,0 +1,190 @@
+#include "ember/jit/compiled_kernel.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/driver/kernels.h"
+#include "ember/jit/digest.h"
+#include "ember/jit/disk_cache.h"
+#include "ember/jit/host_compiler.h"
+
+namespace ember::inline v0::jit {
+namespace {
+
+/// Its CUDA implementation is bound when the CUDA object is opened.
+constinit driver::Kernel compiled_by_name{"compiled", &run_on_host, nullptr};
+const driver::kernels::Table table({&compiled_by_name, 1},
+                                   driver::arguments<driver::CompiledHeader>());
+
+/// Fewer elements than this are not worth another thread.
+constexpr std::int64_t kLeastPiece = 16384;
+
+/// One kernel of the process. It stays, and its code with it: work in progress may need that.
+struct Entry {
+  Mutex mutex;
+  Ref<const CompiledKernel> kernel EMBER_GUARDED_BY(mutex);
+};
+
+struct Entries {
+  Mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> all EMBER_GUARDED_BY(mutex);
+};
+
+Entries& entries() {
+  static NoDestructor<Entries> made;
+  return *made;
+}
+
+/// "kernel 'f' for float32, int64 -> float32"
+std::string describe(const Signature& signature, const Instance& instance) {
+  std::string text = "jiterator: kernel '" + signature.name + "' for ";
+  for (std::size_t k = 0; k < instance.inputs.size(); ++k)
+    text += std::string(k == 0 ? "" : ", ") + dtype_name(instance.inputs[k]);
+  return text + " -> " + dtype_name(instance.dtype);
+}
+
+void check_folder(const Status& status) {
+  if (!status.ok()) throw Error("jiterator: " + status.detail());
+}
+
+std::string for_host(const DiskCache& disk, const std::string& source, const std::string& what,
+                     std::string& path) {
+  const HostCompiler compiler = find_host_compiler();
+  const std::string entry = digest(compiler.identity + '\0' + source) + ".so";
+  std::string object;
+  bool found = false;
+  check_folder(disk.find(entry, object, found));
+  if (!found) {
+    object = compile_for_host(compiler, source, what);
+    found = disk.keep(entry, object);
+  }
+  if (found) path = disk.path(entry);
+  return object;
+}
+
+std::string for_device(const DiskCache& disk, const std::string& source, const std::string& what,
+                       int capability) {
+  std::string identity;
+  if (const Status status = driver::cuda_compiler(identity); !status.ok())
+    throw Error("jiterator: " + status.detail());
+  const std::string entry =
+      digest(identity + '\0' + std::to_string(capability) + '\0' + source) + ".cubin";
+  std::string image;
+  bool found = false;
+  check_folder(disk.find(entry, image, found));
+  if (found) return image;
+  std::string log;
+  if (const Status status = driver::cuda_compile(source, capability, image, log); !status.ok()) {
+    if (log.empty()) throw Error(what + " does not compile: " + status.detail());
+    throw Error(what + " does not compile (NVRTC):\n" + shortened(log));
+  }
+  (void)disk.keep(entry, image);
+  return image;
+}
+
+}  // namespace
+
+Ref<const CompiledKernel> compile(const std::string& code, const Signature& signature,
+                                  const Instance& instance, int target) {
+  DiskCache disk;
+  check_folder(DiskCache::open(disk));
+  const std::string what = describe(signature, instance);
+  const Ref<CompiledKernel> made = make_ref<CompiledKernel>(instance);
+  if (target == kHostTarget) {
+    std::string path;
+    const std::string object = for_host(disk, host_source(code, signature, instance), what, path);
+    made->host_entry_ = reinterpret_cast<CompiledKernel::HostEntry>(load_for_host(path, object));
+  } else {
+    made->image_ = for_device(disk, device_source(code, signature, instance), what, target);
+    made->device_code().image = made->image_.c_str();
+    made->device_code().bytes = made->image_.size();
+  }
+  return made;
+}
+
+std::string key_of(const Instance& instance, int target) {
+  std::string key(4 + sizeof target + sizeof instance.outputs, '\0');
+  key[0] = static_cast<char>(instance.dtype);
+  key[1] = static_cast<char>(instance.layout);
+  key[2] = static_cast<char>(instance.by_reference);
+  std::memcpy(&key[4], &target, sizeof target);
+  std::memcpy(&key[4 + sizeof target], &instance.outputs, sizeof instance.outputs);
+  for (const Dtype input : instance.inputs) key += static_cast<char>('0' + static_cast<int>(input));
+  key += '/';
+  for (const Dtype number : instance.numbers)
+    key += static_cast<char>('0' + static_cast<int>(number));
+  return key;
+}
+
+Ref<const CompiledKernel> compiled(const std::string& code, const Signature& signature,
+                                   const Instance& instance, int target) {
+  std::shared_ptr<Entry> entry;
+  {
+    Entries& all = entries();
+    const MutexLock lock(all.mutex);
+    std::shared_ptr<Entry>& found = all.all[key_of(instance, target) + '\0' + code];
+    if (found == nullptr) found = std::make_shared<Entry>();
+    entry = found;
+  }
+  // Others wait for whoever compiles it; after a failure the next one tries again.
+  const MutexLock lock(entry->mutex);
+  if (!entry->kernel) entry->kernel = compile(code, signature, instance, target);
+  return entry->kernel;
+}
+
+Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) noexcept {
+  const auto& kernel = on.context<CompiledKernel>();
+  const Instance& instance = kernel.instance;
+  const auto* bytes = static_cast<const std::byte*>(params.data());
+  const auto& header = params.as<driver::CompiledHeader>();
+  std::array<void*, driver::Params::kCapacity / sizeof(void*)> data;
+  std::memcpy(data.data(), bytes + kernel.places.data, instance.operands() * sizeof(void*));
+  const auto dims = static_cast<std::size_t>(header.dims);
+  std::array<std::int64_t, ops::kLoopDims> sizes{};
+  std::array<std::int64_t, ops::kLoopDims> strides{};
+  const auto number = [&](std::size_t at, std::size_t i) -> std::int64_t {
+    if (instance.layout == Layout::wide) {
+      std::int64_t value = 0;
+      std::memcpy(&value, bytes + at + i * sizeof value, sizeof value);
+      return value;
+    }
+    std::int32_t value = 0;
+    std::memcpy(&value, bytes + at + i * sizeof value, sizeof value);
+    return value;
+  };
+  for (std::size_t d = 0; d < dims; ++d) sizes[d] = number(kernel.places.sizes, d);
+  for (std::size_t k = 0; k < instance.operands(); ++k) {
+    const bool writes = k < instance.outputs;
+    const std::size_t item =
+        item_size(writes ? instance.dtype : instance.inputs[k - instance.outputs]);
+    auto* const written = static_cast<std::byte*>(data[k]);
+    const std::byte* const read = written;
+    const void* place = nullptr;
+    if (instance.layout == Layout::flat) {
+      const std::size_t size = static_cast<std::size_t>(header.count) * item;
+      place = writes ? on.at(written, size) : on.at(read, size);
+    } else {
+      for (std::size_t d = 0; d < dims; ++d)
+        strides[d] = number(kernel.places.strides, k * ops::kLoopDims + d);
+      const std::span<const std::int64_t> shape = std::span(sizes).first(dims);
+      const std::span<const std::int64_t> steps = std::span(strides).first(dims);
+      place = writes ? on.at_strided(written, shape, steps, item)
+                     : on.at_strided(read, shape, steps, item);
+    }
+    if (place == nullptr) return on.fault();
+    data[k] = const_cast<void*>(place);
+  }
+  on.in_pieces(header.count, kLeastPiece, [&](std::int64_t first, std::int64_t last) {
+    kernel.host_entry_(bytes, data.data(), first, last);
+  });
+  return {};
+}
+
+driver::CudaImplementation run_on_device() noexcept { return compiled_by_name.cuda; }
+
+}  // namespace ember::inline v0::jit

@@ -1,0 +1,136 @@
+#include "ember/jit/launcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace ember::inline v0::jit {
+namespace {
+
+constexpr std::int64_t kLargestOffset = std::numeric_limits<std::int32_t>::max();
+
+Layout layout_of(const Dims& dims) {
+  if (dims.count == 0) return Layout::flat;
+  if (dims.count == 1 && std::all_of(dims.stride.begin(), dims.stride.end(),
+                                     [](const ops::DimStrides& s) { return s[0] == 1; }))
+    return Layout::flat;
+  std::int64_t count = 1;
+  for (int d = 0; d < dims.count; ++d)
+    if (__builtin_mul_overflow(count, dims.size[static_cast<std::size_t>(d)], &count) ||
+        count > kLargestOffset)
+      return Layout::wide;
+  for (const ops::DimStrides& strides : dims.stride) {
+    std::int64_t last = 0;
+    for (int d = 0; d < dims.count; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      if (strides[i] > kLargestOffset) return Layout::wide;
+      last += (dims.size[i] - 1) * strides[i];
+      if (last > kLargestOffset) return Layout::wide;
+    }
+  }
+  return Layout::narrow;
+}
+
+template <class T>
+void put(std::byte* to, const T& value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+void put_number(std::byte* to, const Scalar& number) {
+  switch (number.dtype()) {
+    case Dtype::bool_: return put(to, number.to<bool>());
+    case Dtype::int64: return put(to, number.to<std::int64_t>());
+    case Dtype::float64: return put(to, number.to<double>());
+    default: return put(to, number.to<Complex<double>>());
+  }
+}
+
+}  // namespace
+
+Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands) {
+  Plan made;
+  made.dims.stride.resize(operands.size());
+  ops::merge_into(made.dims, sizes, operands);
+  made.layout = layout_of(made.dims);
+  return made;
+}
+
+Launcher::Launcher(const ops::Site& site, const driver::Kernel& kernel,
+                   const CompiledKernel& compiled, std::span<const ops::PlanOperand> operands,
+                   std::span<const Scalar> numbers)
+    : site_(site), kernel_(kernel), compiled_(compiled), operands_(operands) {
+  for (std::size_t k = 0; k < operands.size(); ++k) data_.push_back(operands[k].data);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    put_number(&arguments_[compiled.places.numbers + k * ArgumentPlaces::kNumberBytes], numbers[k]);
+}
+
+void Launcher::launch(const Dims& dims, int count) {
+  if (count > ops::kLoopDims) {
+    // The slowest dimension, one index at a time.
+    const auto last = static_cast<std::size_t>(count - 1);
+    const std::vector<void*> before = data_;
+    for (std::int64_t i = 0; i < dims.size[last]; ++i) {
+      for (std::size_t k = 0; k < data_.size(); ++k)
+        data_[k] = static_cast<std::byte*>(before[k]) +
+                   i * dims.stride[k][last] * static_cast<std::int64_t>(operands_[k].item);
+      launch(dims, count - 1);
+    }
+    data_ = before;
+    return;
+  }
+  write_arguments(dims, count);
+  const driver::Params params(arguments_.data(), compiled_.places.end);
+  if (!cuda::accesses_wanted()) [[likely]]
+    return ops::run(site_, kernel_, params);
+  ops::run(site_, kernel_, params, accesses(dims, count));
+}
+
+void Launcher::write_arguments(const Dims& dims, int count) {
+  const ArgumentPlaces& places = compiled_.places;
+  driver::CompiledHeader header;
+  header.count = 1;
+  for (int d = 0; d < count; ++d) header.count *= dims.size[static_cast<std::size_t>(d)];
+  const std::size_t pack = pack_of(compiled_.instance);
+  header.per_block = driver::kCompiledThreads * static_cast<unsigned>(pack);
+  header.dims = flat() ? 0 : count;
+  header.packed = 1;
+  for (std::size_t k = 0; k < data_.size(); ++k)
+    if (reinterpret_cast<std::uintptr_t>(data_[k]) % (operands_[k].item * pack) != 0)
+      header.packed = 0;
+  put(&arguments_[0], header);
+  std::memcpy(&arguments_[places.data], data_.data(), data_.size() * sizeof(void*));
+  if (flat()) return;
+  for (int d = 0; d < count; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    put_index(places.sizes, i, dims.size[i]);
+    for (std::size_t k = 0; k < data_.size(); ++k)
+      put_index(places.strides, k * ops::kLoopDims + i, dims.stride[k][i]);
+  }
+}
+
+void Launcher::put_index(std::size_t at, std::size_t i, std::int64_t value) {
+  if (compiled_.instance.layout == Layout::wide)
+    put(&arguments_[at + i * sizeof value], value);
+  else
+    put(&arguments_[at + i * sizeof(std::int32_t)], static_cast<std::int32_t>(value));
+}
+
+std::span<const cuda::Access> Launcher::accesses(const Dims& dims, int count) {
+  accesses_.clear();
+  const auto used = static_cast<std::size_t>(count);
+  for (std::size_t k = 0; k < data_.size(); ++k) {
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < used; ++d) last += (dims.size[d] - 1) * dims.stride[k][d];
+    cuda::Access access{data_[k], (static_cast<std::size_t>(last) + 1) * operands_[k].item,
+                        k < compiled_.instance.outputs};
+    if (!flat()) {
+      access.item = static_cast<std::uint32_t>(operands_[k].item);
+      access.sizes = std::span(dims.size).first(used);
+      access.strides = std::span(dims.stride[k]).first(used);
+    }
+    accesses_.push_back(access);
+  }
+  return accesses_;
+}
+
+}  // namespace ember::inline v0::jit

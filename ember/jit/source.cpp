@@ -1,0 +1,129 @@
+#include "ember/jit/source.h"
+
+#include <algorithm>
+
+#include "ember/base/no_destructor.h"
+#include "ember/driver/compiled.h"
+#include "ember/jit/writer.h"
+
+namespace ember::inline v0::jit {
+namespace {
+
+// Files of the library, as texts.
+constexpr std::string_view kTypes =
+#include "ember/jit/prelude_types_text.inc"
+    ;
+constexpr std::string_view kHost =
+#include "ember/jit/prelude_host_text.inc"
+    ;
+constexpr std::string_view kHostFunctions =
+#include "ember/jit/prelude_host_functions_text.inc"
+    ;
+constexpr std::string_view kDevice =
+#include "ember/jit/prelude_device_text.inc"
+    ;
+constexpr std::string_view kComplex =
+#include "ember/jit/prelude_complex_text.inc"
+    ;
+constexpr std::string_view kScalarComplex =
+#include "ember/jit/scalar_complex_text.inc"
+    ;
+constexpr std::string_view kScalarHalf =
+#include "ember/jit/scalar_half_text.inc"
+    ;
+constexpr std::string_view kScalarTypes =
+#include "ember/jit/scalar_types_text.inc"
+    ;
+constexpr std::string_view kScalarFloatMath =
+#include "ember/jit/scalar_float_math_text.inc"
+    ;
+constexpr std::string_view kScalarFloatAngles =
+#include "ember/jit/scalar_float_angles_text.inc"
+    ;
+constexpr std::string_view kScalarRealMath =
+#include "ember/jit/scalar_real_math_text.inc"
+    ;
+constexpr std::string_view kScalarComplexMath =
+#include "ember/jit/scalar_complex_math_text.inc"
+    ;
+
+/// Files one behind the other. They include each other in that order, so that is left out, as are
+/// comments of whole lines.
+std::string joined(std::initializer_list<std::string_view> files) {
+  std::string text;
+  for (std::string_view file : files)
+    while (!file.empty()) {
+      const std::size_t end = std::min(file.find('\n'), file.size() - 1) + 1;
+      const std::string_view line = file.substr(0, end);
+      file.remove_prefix(end);
+      const std::string_view said = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+      if (!said.starts_with("//") && !said.starts_with("#include") &&
+          !said.starts_with("#pragma once"))
+        text += line;
+    }
+  return text;
+}
+
+const std::string& host_prelude() {
+  static NoDestructor<std::string> text(
+      joined({kTypes, kHost, kScalarComplex, kScalarHalf, kScalarTypes, kScalarFloatMath,
+              kScalarFloatAngles, kScalarRealMath, kScalarComplexMath, kHostFunctions, kComplex}));
+  return *text;
+}
+const std::string& device_prelude() {
+  // The functions are CUDA's own, by the same names.
+  static NoDestructor<std::string> text(
+      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, kScalarTypes, kScalarRealMath,
+              kScalarComplexMath, kComplex}));
+  return *text;
+}
+
+std::string line(const char* file) { return std::string("\n#line 1 \"") + file + "\"\n"; }
+
+}  // namespace
+
+ArgumentPlaces::ArgumentPlaces(const Instance& instance) noexcept {
+  const auto up = [](std::size_t bytes) { return (bytes + 15) / 16 * 16; };
+  data = sizeof(driver::CompiledHeader);
+  numbers = up(data + instance.operands() * sizeof(void*));
+  sizes = numbers + instance.numbers.size() * kNumberBytes;
+  const std::size_t item = instance.layout == Layout::flat     ? 0
+                           : instance.layout == Layout::narrow ? sizeof(std::int32_t)
+                                                               : sizeof(std::int64_t);
+  strides = sizes + ops::kLoopDims * item;
+  end = up(strides + instance.operands() * ops::kLoopDims * item);
+}
+
+std::size_t pack_of(const Instance& instance) noexcept {
+  // More operands would not fit into registers.
+  if (instance.layout != Layout::flat || instance.operands() > 8) return 1;
+  std::size_t widest = item_size(instance.dtype);
+  for (const Dtype input : instance.inputs) widest = std::max(widest, item_size(input));
+  return std::min<std::size_t>(16 / widest, 8);
+}
+
+std::string host_source(std::string_view code, const Signature& signature,
+                        const Instance& instance) {
+  std::string text = host_prelude() + "namespace ember_user {" + line(kUserFile);
+  // What calls itself in a way that parse_signature does not see cannot be inlined, which g++
+  // refuses.
+  std::size_t from = 0;
+  for (const std::size_t at : signature.functions) {
+    text += code.substr(from, at - from);
+    text += "__attribute__((always_inline)) ";
+    from = at;
+  }
+  text += code.substr(from);
+  const Writer writer(signature, instance);
+  return text + "\n}" + line("ember") + writer.element() + writer.host_entry();
+}
+
+std::string device_source(std::string_view code, const Signature& signature,
+                          const Instance& instance) {
+  std::string text = device_prelude() + "namespace ember_user {" + line(kUserFile);
+  text += code;
+  const Writer writer(signature, instance);
+  return text + "\n}" + line("ember") + writer.element() + writer.device_entry();
+}
+
+}  // namespace ember::inline v0::jit

@@ -1,0 +1,57 @@
+// The source of a kernel: what every kernel begins with, the user's text, and the loop around its
+// entry. One form for the machine's compiler, and one for NVRTC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ember/jit/signature.h"
+#include "ember/ops/loop.h"
+#include "ember/tensor/dtype.h"
+
+namespace ember::inline v0::jit {
+
+/// How the operands of a launch lie.
+enum class Layout : std::uint8_t {
+  flat,    ///< the elements of all of them in one row
+  narrow,  ///< in up to ops::kLoopDims dimensions, with offsets of 31 bits
+  wide,    ///< the same with offsets of 63 bits
+};
+
+/// What a kernel is compiled for: one for each of these.
+struct Instance {
+  Dtype dtype = Dtype::float32;  ///< of the outputs, and what is computed in
+  Layout layout = Layout::flat;
+  bool by_reference = false;  ///< outputs are the entry's last parameters, else it returns one
+  std::size_t outputs = 1;
+  std::vector<Dtype> inputs;   ///< as stored
+  std::vector<Dtype> numbers;  ///< bool_, int64, float64 or complex128
+
+  std::size_t operands() const noexcept { return outputs + inputs.size(); }
+};
+
+/// Where what lies in the arguments of a kernel: behind a driver::CompiledHeader the addresses, of
+/// outputs first, 16 bytes for each number, and, unless it is flat, sizes and strides.
+struct ArgumentPlaces {
+  static constexpr std::size_t kNumberBytes = 16;
+  std::size_t data = 0, numbers = 0, sizes = 0, strides = 0, end = 0;
+
+  explicit ArgumentPlaces(const Instance& instance) noexcept;
+};
+
+/// How many elements a thread of a real device does, side by side.
+std::size_t pack_of(const Instance& instance) noexcept;
+
+/// The file that compilers name in what they say of the user's text.
+inline constexpr const char* kUserFile = "code_string";
+
+/// What is compiled. `code` has the signature, and no NUL.
+std::string host_source(std::string_view code, const Signature& signature,
+                        const Instance& instance);
+std::string device_source(std::string_view code, const Signature& signature,
+                          const Instance& instance);
+
+}  // namespace ember::inline v0::jit

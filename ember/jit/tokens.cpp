@@ -1,0 +1,142 @@
+#include "ember/jit/tokens.h"
+
+#include <string>
+
+namespace ember::inline v0::jit {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+/// Letters beyond ASCII are words' too: compilers take them, or say that they do not.
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c) ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// Cuts a text into tokens, as the preprocessor does. Comments and directives are none.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view code) : code_(code) {}
+
+  bool scan(Tokens& out) {
+    bool line_begins = true;
+    while (at_ < code_.size()) {
+      const char c = code_[at_];
+      if (is_space(c)) {
+        line_begins |= c == '\n';
+        ++at_;
+        continue;
+      }
+      if (c == '\0') return false;
+      if (code_.substr(at_, 2) == "//") {
+        skip_line();
+        continue;
+      }
+      if (code_.substr(at_, 2) == "/*") {
+        const std::size_t end = code_.find("*/", at_ + 2);
+        if (end == kNone) return false;
+        at_ = end + 2;
+        continue;
+      }
+      if (c == '#' && line_begins) {
+        skip_line();
+        continue;
+      }
+      line_begins = false;
+      if (!take(out)) return false;
+    }
+    return pair(out);
+  }
+
+ private:
+  /// To the end of the line, and of those that a backslash adds to it.
+  void skip_line() {
+    while (at_ < code_.size() && code_[at_] != '\n') {
+      if (code_[at_] == '\\' && at_ + 1 < code_.size()) ++at_;
+      ++at_;
+    }
+  }
+
+  bool take(Tokens& out) {
+    const std::size_t begin = at_;
+    const char c = code_[at_];
+    Token::Kind kind = Token::Kind::sign;
+    if (is_digit(c)) {
+      kind = Token::Kind::literal;
+      while (at_ < code_.size() && (is_word(code_[at_]) || code_[at_] == '.' || separates())) ++at_;
+    } else if (is_word(c)) {
+      kind = Token::Kind::word;
+      while (at_ < code_.size() && is_word(code_[at_])) ++at_;
+      if (at_ < code_.size() && code_[at_] == '"' && code_[at_ - 1] == 'R') {
+        kind = Token::Kind::literal;
+        if (!raw_string()) return false;
+      }
+    } else if (c == '"' || c == '\'') {
+      kind = Token::Kind::literal;
+      if (!string(c)) return false;
+    } else {
+      ++at_;
+    }
+    out.push_back({kind, code_.substr(begin, at_ - begin), begin});
+    return true;
+  }
+
+  /// 1'000'000
+  bool separates() const {
+    return code_[at_] == '\'' && at_ + 1 < code_.size() && is_word(code_[at_ + 1]);
+  }
+
+  bool string(char quote) {
+    for (++at_; at_ < code_.size() && code_[at_] != '\n'; ++at_) {
+      if (code_[at_] == quote) {
+        ++at_;
+        return true;
+      }
+      if (code_[at_] == '\\' && at_ + 1 < code_.size()) ++at_;
+    }
+    return false;
+  }
+
+  /// R"mark(...)mark"
+  bool raw_string() {
+    const std::size_t open = code_.find('(', at_);
+    if (open == kNone || open - at_ > 17) return false;
+    std::string close = ")";
+    close += code_.substr(at_ + 1, open - at_ - 1);
+    close += '"';
+    const std::size_t end = code_.find(close, open);
+    if (end == kNone) return false;
+    at_ = end + close.size();
+    return true;
+  }
+
+  static bool pair(Tokens& tokens) {
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      Token& token = tokens[i];
+      if (token.kind != Token::Kind::sign) continue;
+      if (token.is("(") || token.is("[") || token.is("{")) open.push_back(i);
+      if (!token.is(")") && !token.is("]") && !token.is("}")) continue;
+      if (open.empty()) return false;
+      Token& first = tokens[open.back()];
+      const char wanted = first.is("(") ? ')' : first.is("[") ? ']' : '}';
+      if (token.text[0] != wanted) return false;
+      first.partner = i;
+      token.partner = open.back();
+      open.pop_back();
+    }
+    return open.empty();
+  }
+
+  std::string_view code_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
+
+bool scan(std::string_view code, Tokens& out) { return Scanner(code).scan(out); }
+
+}  // namespace ember::inline v0::jit

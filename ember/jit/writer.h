@@ -1,0 +1,42 @@
+// Writes what the source of a kernel has behind the user's text: the function that computes one
+// element of all operands, and the entries that call it.
+#pragma once
+
+#include <string>
+
+#include "ember/jit/signature.h"
+#include "ember/jit/source.h"
+
+namespace ember::inline v0::jit {
+
+class Writer {
+ public:
+  /// Both have to outlive it.
+  Writer(const Signature& signature, const Instance& instance);
+
+  /// The types, the arguments, and a function that computes one element of everything.
+  std::string element() const;
+  /// driver::kCompiledEntry, which does a range of elements on a host.
+  std::string host_entry() const;
+  /// The same as a kernel, in which each block does its part.
+  std::string device_entry() const;
+
+ private:
+  bool flat() const { return instance_.layout == Layout::flat; }
+  const char* index() const { return instance_.layout == Layout::wide ? "long long" : "int"; }
+  std::string parameters() const;
+  template <class Place>
+  std::string arguments(const Place& place) const;
+  std::string pointers(const char* from) const;
+  std::string numbers() const;
+  std::string host_rows() const;
+  std::string flat_device() const;
+  std::string strided_device() const;
+
+  const Signature& signature_;
+  const Instance& instance_;
+  const ArgumentPlaces places_;
+  const std::string operands_, dims_, threads_, pack_;  // as texts
+};
+
+}  // namespace ember::inline v0::jit

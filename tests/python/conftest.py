@@ -9,10 +9,21 @@ import ember
 # Programs of tests that are run by tests must not write their results over those of a suite.
 os.environ.pop("GTEST_OUTPUT", None)
 
+WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
+
 
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
         metafunc.parametrize("device", ["cpu", "cuda:0"])
+
+
+def pytest_sessionfinish(session):
+    """Where the sanitizer watches the suite (python.watched), everything in it has to be checked."""
+    if WATCHED:
+        summary = ember.cuda._sanitizer.summary()
+        print(f"\nsanitizer: {summary}")
+        if "; 0 unchecked launches" not in summary:
+            session.exitstatus = 1
 
 
 @pytest.fixture
@@ -28,6 +39,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_setup(item):
+    if WATCHED and item.get_closest_marker("not_watched"):
+        pytest.skip("not for the stream sanitizer (EMBER_SANITIZER)")
     for marker in item.iter_markers("needs_devices"):
         if ember.cuda.device_count() < marker.args[0]:
             pytest.skip(f"needs {marker.args[0]} devices")

@@ -197,7 +197,46 @@ def test_schedule_in_full_is_replayed(run):
     ended = run(BUG, "--ember-replay", "pct:3:2")
     assert sum(ended.counts.values()) == 1
     for line in replay_lines(ended):
-        assert line.endswith("'test_it.py::test_product[pct]' --ember-replay pct:3:2")
+        assert line.endswith("'test_it.py::test_product[pct3]' --ember-replay pct:3:2")
+    for schedule, name in (("swarm:2", "swarm2"), ("model", "model"), ("model:h100,seed=7", "model7"),
+                           ("steps:", "steps"), ("random:4", "random4")):
+        fixed = run(FIXED, "--ember-replay", schedule, "-v")
+        assert fixed.counts == {"passed": 1} and f"test_product[{name}]" in fixed.output, fixed.output
+
+
+SHOWS = """
+    import ember as torch
+    import pytest
+
+    @pytest.mark.ember(seeds=4{more})
+    def test_it(ember_seed):
+        torch.ones(4, device="cuda")
+        print("the run", ember_seed, torch.sim.replay_line())
+"""
+
+
+@pytest.mark.parametrize("kind, first, name", [
+    ("random", "random:1", "random1"), ("pct", "pct:1:3", "pct1"), ("pct:5", "pct:1:5", "pct1"),
+    ("model", "model:h200,seed=1", "model1"), ("model:h100", "model:h100,seed=1", "model1")])
+def test_seeds_decide_in_the_way_that_was_asked_for(run, kind, first, name):
+    for ended in (run(SHOWS.format(more=f', schedule="{kind}"'), "-s", "-v"),
+                  run(SHOWS.format(more=', schedule="swarm"'), "--ember-schedule", kind, "-s", "-v")):
+        assert ended.counts == {"passed": 4}
+        assert f"the run {first} EMBER_SIM_SCHEDULE={first}" in ended.output and f"[{name}]" in ended.output
+
+
+def test_swarm_draws_what_decides(run):
+    source = SHOWS.format(more=', schedule="swarm"').replace("seeds=4", "seeds=16")
+    ended = run(source, "-s", "-v")
+    lines = re.findall(r"the run (swarm:[0-9]+) EMBER_SIM_SCHEDULE=([a-z]+):", ended.output)
+    assert [line[0] for line in lines] == [f"swarm:{seed}" for seed in range(16)], ended.output
+    assert {line[1] for line in lines} == {"random", "pct", "model"}
+    failing = run(BUG.replace("seeds=10", 'seeds=20, schedule="swarm"'))
+    assert failing.failed and all("[swarm" in name for name in failing.failed)
+    line = replay_lines(failing)[0]
+    _, *arguments = shlex.split(line)
+    assert re.search(r"--ember-replay swarm:[0-9]+$", line)
+    assert run(BUG, command=[sys.executable, *arguments, "-ra"]).failed == failing.failed[:1]
 
 
 @pytest.mark.parametrize("arguments, text", [

@@ -48,10 +48,12 @@ class ReplayLine : public testing::EmptyTestEventListener {
 
 }  // namespace
 
-/// Whether the leak check at the end of the process is left out (an interface of LeakSanitizer's): in
-/// forked children. It takes the allocator's locks, which the fork may have copied while another
+/// Whether the leak check at the end of the process is left out (an interface of LeakSanitizer's):
+/// in forked children. It takes the allocator's locks, which the fork may have copied while another
 /// thread held one; what is theirs alone is little, and their parent has its own check.
-extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { return getpid() != g_started ? 1 : 0; }
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
+  return getpid() != g_started ? 1 : 0;
+}
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

@@ -144,7 +144,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                          "schedule, or one test as in the log of a run")
 
 
-def _schedules(config: pytest.Config, needs: _Needs) -> "list[int] | list[int | str]":
+def _schedules(config: pytest.Config, needs: _Needs) -> "typing.Sequence[int | str]":
     """Those that a test runs with; none if no seed is to decide."""
     replay, seeds = config.getoption("--ember-replay"), config.getoption("--ember-seeds")
     kind = config.getoption("--ember-schedule")
@@ -154,7 +154,9 @@ def _schedules(config: pytest.Config, needs: _Needs) -> "list[int] | list[int | 
         return [_replayed(replay)]
     kind = kind or needs.schedule
     numbers = range(needs.seeds if seeds is None else _count(seeds))
-    return [_with_seed(kind, seed) for seed in numbers] if kind else list(numbers)
+    if not kind:
+        return list(numbers)
+    return [_with_seed(kind, seed) for seed in numbers]
 
 
 def pytest_configure(config: pytest.Config) -> None:

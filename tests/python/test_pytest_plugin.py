@@ -243,8 +243,11 @@ def test_swarm_draws_what_decides(run):
     ("seeds=-1", "seeds is -1, expected a number from 0"), ("seeds='5'", "seeds is '5', expected a number from 0"),
     ("seeds=True", "seeds is True, expected a number from 0"), ("devices=0", "devices is 0, expected a number from 1"),
     ("devices=65", "devices is 65, expected at most 64"), ("sanitizer=1", "sanitizer is 1, expected True or False"),
-    ("seed=3", "seed is not an argument, expected devices=, seeds= or sanitizer="),
-    ("3", "got 3, expected arguments with names: devices=, seeds=, sanitizer=")])
+    ("schedule='sorted'", "schedule is 'sorted', expected random, pct, pct:DEPTH, swarm, model"),
+    ("schedule='pct:65'", "schedule is 'pct:65', expected random"), ("schedule=3", "schedule is 3, expected random"),
+    ("schedule='swarm:3'", "schedule is 'swarm:3', expected random"),
+    ("seed=3", "seed is not an argument, expected devices=, seeds=, schedule= or sanitizer="),
+    ("3", "got 3, expected arguments with names: devices=, seeds=, schedule=, sanitizer=")])
 def test_wrong_markers(run, arguments, text):
     ended = run(f"""
         import pytest
@@ -274,6 +277,8 @@ def test_seeds_of_unittest(run):
     ("--ember-seeds", "0", "--ember-seeds is '0', expected a positive number"),
     ("--ember-seeds", "-1", "--ember-seeds is '-1', expected a positive number"),
     ("--ember-seeds", "1.5", "--ember-seeds is '1.5', expected a positive number"),
+    ("--ember-schedule", "threads", "--ember-schedule is 'threads', expected random, pct"),
+    ("--ember-schedule", "model:h200,seed=1", "--ember-schedule is 'model:h200,seed=1', expected random"),
     ("--ember-replay", "nowhere.log", "--ember-replay is 'nowhere.log', expected a seed, the file of a log"),
     ("--ember-replay", str(2 ** 64), "--ember-replay is '18446744073709551616', expected a seed")])
 def test_wrong_options(run, option, value, text):

@@ -76,6 +76,12 @@ Status set_simulated_faults(const Faults& faults);
 /// How many of these faults have happened since. Thread-safe.
 std::uint64_t simulated_faults_happened();
 
+/// From now on, accesses of the host to pinned memory that a copy in flight uses are reported on
+/// stderr (EMBER_SANITIZER=guard). Before the devices are made, or later. Thread-safe.
+void guard_host_memory();
+/// How many were. Thread-safe.
+std::uint64_t guarded_accesses() noexcept;
+
 /// The log of the present run, as docs/order.md describes it; empty where no seed decides.
 /// Thread-safe.
 std::string simulated_log();

@@ -211,8 +211,12 @@ void Recorder::access(const Access& access, int argument) {
   const std::size_t operation = operations_.size() - 1;
   const bool of_the_host = operations_[operation].first.kind == Kind::copied && !access.writes &&
                            access.memory == Access::Memory::ordinary;
-  Past now{cuda::sanitizer::bytes_of(access), of_the_host ? placed.source : placed.epoch,
-           access.writes, argument, operation};
+  Past now{cuda::sanitizer::bytes_of(access),
+           of_the_host ? placed.source : placed.epoch,
+           access.writes,
+           argument,
+           access.argument,
+           operation};
   std::uintptr_t first = 0;
   Allocation& allocation = allocation_at(now.bytes.first, first);
   for (const Past& past : allocation.past) {
@@ -224,9 +228,12 @@ void Recorder::access(const Access& access, int argument) {
     Conflict conflict;
     if (shared == Overlap::possible) conflict.certainty = Conflict::Certainty::possible;
     const auto side = [&](const Past& of) {
-      return cuda::sanitizer::Side{operations_[of.operation].first, of.writes,
+      return cuda::sanitizer::Side{operations_[of.operation].first,
+                                   of.writes,
                                    reinterpret_cast<const void*>(of.bytes.first),
-                                   of.bytes.last - of.bytes.first, of.argument};
+                                   of.bytes.last - of.bytes.first,
+                                   of.argument,
+                                   of.argument_name};
     };
     conflict.now = side(now);
     conflict.before = side(past);

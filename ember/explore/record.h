@@ -97,6 +97,7 @@ class Recorder final : public cuda::Observer {
     cuda::sanitizer::Epoch epoch;
     bool writes = false;
     int argument = 0;
+    const char* argument_name = nullptr;
     std::size_t operation = 0;
   };
   struct Allocation {

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "ember/base/team.h"
+#include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/fft/host/transform.h"
 #include "ember/scalar/types.h"
@@ -16,26 +17,26 @@ using driver::FftKind;
 using driver::FftMirrorArgs;
 using driver::FftPlanArgs;
 
-/// How many elements one side spans.
-std::size_t span(const FftGeometry& g, bool input) {
+/// The elements of one side.
+driver::Extent extent(const FftGeometry& g, bool input) {
   const std::int64_t* strides = input ? g.in_strides : g.out_strides;
   const std::int64_t* batch_strides = input ? g.in_batch_strides : g.out_batch_strides;
   const bool is_half = g.kind == (input ? FftKind::c2r : FftKind::r2c);
-  std::int64_t last = 0;
-  for (int d = 0; d < g.batch_dims; ++d) last += (g.batch_sizes[d] - 1) * batch_strides[d];
+  driver::Extent made;
+  made.add(g.batch_dims, g.batch_sizes, batch_strides);
   for (int d = 0; d < g.dims; ++d) {
     const bool halved = is_half && d == g.dims - 1;
-    last += (halved ? g.sizes[d] / 2 : g.sizes[d] - 1) * strides[d];
+    made.add(halved ? g.sizes[d] / 2 + 1 : g.sizes[d], strides[d]);
   }
-  return static_cast<std::size_t>(last + 1);
+  return made;
 }
 
 template <class In, class Out>
 Status run_transform(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<FftArgs>();
-  const In* in = on.at(static_cast<const In*>(args.in), span(args.geometry, true));
+  const In* in = extent(args.geometry, true).place(on, static_cast<const In*>(args.in));
   if (in == nullptr) return on.fault();
-  Out* out = on.at(static_cast<Out*>(args.out), span(args.geometry, false));
+  Out* out = extent(args.geometry, false).place(on, static_cast<Out*>(args.out));
   if (out == nullptr) return on.fault();
   const int threads = on.has_pieces(2, 1) ? get_num_threads() : 1;
   return host::transform<Real<In>>(args.geometry, in, out, args.scale, threads);
@@ -47,13 +48,12 @@ Status transform_needs(const driver::Params&, driver::KernelNeeds&) { return hos
 template <class T>
 Status run_mirror(const driver::Params& params, const driver::HostLaunch& on) {
   const auto& args = params.as<FftMirrorArgs>();
-  std::int64_t last = (args.size - 1) * args.stride;
   std::int64_t signals = 1;
-  for (int d = 0; d < args.batch_dims; ++d) {
-    last += (args.batch_sizes[d] - 1) * args.batch_strides[d];
-    signals *= args.batch_sizes[d];
-  }
-  T* const data = on.at(static_cast<T*>(args.data), static_cast<std::size_t>(last + 1));
+  for (int d = 0; d < args.batch_dims; ++d) signals *= args.batch_sizes[d];
+  T* const data = driver::Extent()
+                      .add(args.size, args.stride)
+                      .add(args.batch_dims, args.batch_sizes, args.batch_strides)
+                      .place(on, static_cast<T*>(args.data));
   if (data == nullptr) return on.fault();
   constexpr std::int64_t kLeast = 1 << 15;  // elements for a thread
   on.in_pieces(signals, kLeast / args.size + 1, [&](std::int64_t begin, std::int64_t end) {

@@ -185,7 +185,7 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   if (!cuda::accesses_wanted()) [[likely]] {
     ops::run(site, with_plan, args);
   } else {
-    std::array<cuda::Access, 3> accesses{ops::writes(out), ops::reads(in), {}};
+    std::array<cuda::Access, 3> accesses{ops::writes_output(out), ops::reads(in, "self"), {}};
     // What is read from may be overwritten on the way.
     if (geometry.kind == FftKind::c2r) accesses[1].writes = true;
     if (work.defined()) accesses[2] = ops::writes(work);

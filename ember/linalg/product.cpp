@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/linalg/host/blas.h"
 #include "ember/linalg/host/gemm.h"
@@ -20,10 +21,10 @@ using driver::GemmArgs;
 
 // ---- The host implementation
 
-/// How many elements the products of one operand span, column-major.
-std::size_t span(std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t stride,
-                 std::int64_t batch) {
-  return static_cast<std::size_t>((batch - 1) * stride + (columns - 1) * ld + rows);
+/// The elements of one operand of all products, column-major.
+driver::Extent extent(std::int64_t rows, std::int64_t columns, std::int64_t ld, std::int64_t stride,
+                      std::int64_t batch) {
+  return driver::Extent().add(rows, 1).add(columns, ld).add(batch, stride);
 }
 
 template <class T>
@@ -32,9 +33,10 @@ Status host_implementation(const driver::Params& params, const driver::HostLaunc
   const auto place = [&](const void* data, bool transposed, std::int64_t rows, std::int64_t columns,
                          std::int64_t ld, std::int64_t stride) {
     if (transposed) std::swap(rows, columns);
-    return on.at(static_cast<const T*>(data), span(rows, columns, ld, stride, args.batch));
+    return extent(rows, columns, ld, stride, args.batch).place(on, static_cast<const T*>(data));
   };
-  T* c = on.at(static_cast<T*>(args.c), span(args.m, args.n, args.ldc, args.stride_c, args.batch));
+  T* c = extent(args.m, args.n, args.ldc, args.stride_c, args.batch)
+             .place(on, static_cast<T*>(args.c));
   if (c == nullptr) return on.fault();
   const T* a = place(args.a, args.transpose_a, args.m, args.k, args.lda, args.stride_a);
   if (a == nullptr) return on.fault();
@@ -211,7 +213,8 @@ class Call {
       ops::run(site, kernel, args_);
       return;
     }
-    const std::array<cuda::Access, 3> accesses{ops::writes(out_), ops::reads(a_), ops::reads(b_)};
+    const std::array<cuda::Access, 3> accesses{ops::writes_output(out_), ops::reads(a_),
+                                               ops::reads(b_)};
     ops::run(site, kernel, args_, accesses);
   }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "ember/base/error.h"
+#include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/ops/cat_args.h"
 #include "ember/ops/checks.h"
@@ -25,15 +26,21 @@ Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   const auto size = [](std::int64_t units) { return static_cast<std::size_t>(units * unit); };
   const CatPart* parts = args.inputs(on);
   const std::int64_t end = parts[args.count - 1].end;
-  auto* out = on.at(static_cast<std::byte*>(args.out), size((args.rows - 1) * args.pitch + end));
+  auto* out = driver::Extent()
+                  .add(args.rows, args.pitch)
+                  .add(end - args.begin, 1)
+                  .place(on, static_cast<std::byte*>(args.out) + size(args.begin), unit);
   if (out == nullptr) return on.fault();
+  out -= size(args.begin);
   std::int64_t begin = args.begin;
   for (std::int64_t i = 0; i < args.count; ++i) {
     const CatPart& part = parts[i];
     const std::int64_t length = part.end - begin;
     const std::int64_t own_rows = args.rows * length / part.columns;
-    const auto* in = on.at(static_cast<const std::byte*>(part.data),
-                           size((own_rows - 1) * part.pitch + part.columns));
+    const auto* in = driver::Extent()
+                         .add(own_rows, part.pitch)
+                         .add(part.columns, 1)
+                         .place(on, static_cast<const std::byte*>(part.data), unit);
     if (in == nullptr) return on.fault();
     std::int64_t column = 0;
     for (std::int64_t row = 0; row < args.rows; ++row)
@@ -147,8 +154,8 @@ class Batch {
       run(site, kernel, args);
       return;
     }
-    std::vector<cuda::Access> accesses{writes(out_)};
-    for (const Tensor* input : inputs_) accesses.push_back(reads(*input));
+    std::vector<cuda::Access> accesses{writes_output(out_)};
+    for (const Tensor* input : inputs_) accesses.push_back(reads(*input, "tensors"));
     run(site, kernel, args, accesses);
   }
 

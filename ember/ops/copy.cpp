@@ -34,7 +34,8 @@ namespace {
 
 /// One kernel on the device that both live on.
 void copy_here(const Tensor& target, const Tensor& source) {
-  const std::array<ops::PlanOperand, 2> operands{ops::memory_of(target), ops::memory_of(source)};
+  const std::array<ops::PlanOperand, 2> operands{ops::memory_of(target, "self"),
+                                                 ops::memory_of(source, "src")};
   ops::Loop loop;
   ops::run_loop(target.device(), ops::cast_kernel(source.dtype(), target.dtype()), target.sizes(),
                 operands, loop);
@@ -231,7 +232,7 @@ Tensor& Tensor::fill_(const Scalar& value) const {
   for (int i = 0; !is_contiguous() && i < dim(); ++i)
     if (strides()[i] == 0) written[i] = std::min<std::int64_t>(written[i], 1);
   const std::array<ops::PlanOperand, 2> operands{{
-      {data_ptr(), &written, &strides(), element_size(), storage()->epoch()},
+      {data_ptr(), &written, &strides(), element_size(), storage()->epoch(), "self"},
       {},
   }};
   ops::Loop loop;

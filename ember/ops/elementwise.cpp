@@ -265,6 +265,24 @@ class NormalisedOperands {
   std::array<Tensor, kMaxInputs> converted_;
 };
 
+/// What schemas call the inputs.
+const char* argument_name(OpId op, std::size_t input) noexcept {
+  static constexpr const char* kNames[] = {"self", "other"};
+  static constexpr const char* kLerp[] = {"self", "end", "weight"};
+  static constexpr const char* kProduct[] = {"self", "tensor1", "tensor2"};
+  static constexpr const char* kWhere[] = {"condition", "self", "other"};
+  if (op == OpId::lerp) return kLerp[input];
+  if (op == OpId::addcmul || op == OpId::addcdiv) return kProduct[input];
+  if (op == OpId::where) return kWhere[input];
+  return input < std::size(kNames) ? kNames[input] : nullptr;
+}
+/// What they call what is written: in place it is an input.
+const char* written_name(OpId op, Inputs inputs, const Tensor& out) noexcept {
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (inputs[k]->tensor() != nullptr && inputs[k]->tensor()->is(out)) return argument_name(op, k);
+  return cuda::kOutputArgument;
+}
+
 /// The fast path: the loop goes over all elements, one after the other.
 void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs inputs,
               const Tensor& out) {
@@ -289,10 +307,12 @@ void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs input
     ops::run(site, kernel, loop);
     return;
   }
-  std::array<cuda::Access, ops::kLoopOperands> accesses{ops::writes(out)};
+  std::array<cuda::Access, ops::kLoopOperands> accesses{
+      ops::writes(out, written_name(op, inputs, out))};
   std::size_t count = 1;
-  for (const Operand* input : inputs)
-    if (input->tensor() != nullptr) accesses[count++] = ops::reads(*input->tensor());
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (const Tensor* tensor = inputs[k]->tensor())
+      accesses[count++] = ops::reads(*tensor, argument_name(op, k));
   ops::run(site, kernel, loop, std::span(accesses).first(count));
 }
 
@@ -318,12 +338,13 @@ void finish(Tensor& out, const Tensor& made) {
   normalised.convert_to(op, computed, place.device, may_mix);
   const Inputs inputs = normalised.inputs();
   ops::Loop loop;
-  std::array<ops::PlanOperand, ops::kLoopOperands> operands{ops::memory_of(made)};
+  std::array<ops::PlanOperand, ops::kLoopOperands> operands{
+      ops::memory_of(made, written_name(op, given, made))};
   int numbers = 0;
   bool mixed = false;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     if (const Tensor* tensor = inputs[k]->tensor()) {
-      operands[k + 1] = ops::memory_of(*tensor);
+      operands[k + 1] = ops::memory_of(*tensor, argument_name(op, k));
       loop.stored[k + 1] = tensor->dtype();
       mixed |= may_mix && tensor->dtype() != computed;
     } else {

@@ -121,7 +121,7 @@ void copy_flipped(const Tensor& out, const Tensor& in, const DimSet& dims) {
   if (out.numel() == 0) return;
   Flip flip = prepare(out, in, dims);
   widen(flip);
-  const std::array<cuda::Access, 2> accesses{writes(out), reads(in)};
+  const std::array<cuda::Access, 2> accesses{writes_output(out), reads(in, "self")};
   cut(at(out, in), flip, accesses);
 }
 

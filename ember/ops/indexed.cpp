@@ -35,11 +35,35 @@ constexpr std::array kCombinations = {
 #undef EMBER_KERNEL
 };
 
+/// What schemas call a move's target and source.
+struct Names {
+  const char* target;
+  const char* source;
+};
+constexpr Names names_of(Reads) { return {cuda::kOutputArgument, "self"}; }
+constexpr Names names_of(Writes op) {
+  switch (op) {
+    case Writes::index_fill: return {"self", "value"};
+    case Writes::scatter: return {"self", "src"};
+    case Writes::index_put: return {"self", "values"};
+    default: return {"self", "source"};
+  }
+}
+constexpr Names names_of(Combines op) {
+  switch (op) {
+    case Combines::scatter_add:
+    case Combines::scatter_multiply: return {"self", "src"};
+    case Combines::index_put: return {"self", "values"};
+    default: return {"self", "source"};
+  }
+}
+
 /// A move in the form of its merged dimensions, and how it is launched.
 class Launcher {
  public:
   template <class Op>
-  Launcher(Op op, const IndexedMove& move) : move_(move), index_error_(raises_index_error(op)) {}
+  Launcher(Op op, const IndexedMove& move)
+      : move_(move), names_(names_of(op)), index_error_(raises_index_error(op)) {}
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
     const Site site = at(move_.target, move_.source, move_.index);
@@ -47,8 +71,9 @@ class Launcher {
       check_and_run(site, kernel, args, {});
       return;
     }
-    const std::array<cuda::Access, 3> accesses{writes(move_.target), reads(move_.source),
-                                               reads(move_.index)};
+    const std::array<cuda::Access, 3> accesses{writes(move_.target, names_.target),
+                                               reads(move_.source, names_.source),
+                                               reads(move_.index, "index")};
     check_and_run(site, kernel, args, accesses);
   }
 
@@ -91,6 +116,7 @@ class Launcher {
   }
 
   const IndexedMove& move_;
+  const Names names_;
   const bool index_error_;
 };
 
@@ -219,7 +245,7 @@ Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step,
                         limit,
                         step,
                         dim};
-  const std::array<cuda::Access, 2> accesses{writes(out), reads(index)};
+  const std::array<cuda::Access, 2> accesses{writes(out), reads(index, "index")};
   run_checked<IndexError>(at(index), offsets_kernel(), args, accesses);
   return out;
 }

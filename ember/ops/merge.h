@@ -18,12 +18,13 @@ struct PlanOperand {
   const Shape* strides = nullptr;  ///< in elements
   std::size_t item = 0;            ///< bytes of an element
   std::uint32_t epoch = driver::kAnyEpoch;  ///< of memory on the device where the kernel runs
+  const char* argument = nullptr;           ///< of the operation, as in cuda::Access
 };
 
 /// The elements of a tensor, which has to outlive the operand.
-inline PlanOperand memory_of(const Tensor& tensor) {
-  return {tensor.data_ptr(), &tensor.sizes(), &tensor.strides(), tensor.element_size(),
-          tensor.storage()->epoch()};
+inline PlanOperand memory_of(const Tensor& tensor, const char* argument = nullptr) {
+  return {tensor.data_ptr(),     &tensor.sizes(),           &tensor.strides(),
+          tensor.element_size(), tensor.storage()->epoch(), argument};
 }
 
 /// The steps of one operand, in elements, by dimension.

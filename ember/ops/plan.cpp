@@ -129,6 +129,7 @@ class Cutter {
       cuda::Access& access = accesses[count++];
       const auto item = static_cast<std::uint32_t>(operands_[k].item);
       access = {loop_.data[k], loop_.span(static_cast<int>(k)) * item, k == 0};
+      access.argument = operands_[k].argument;
       if (loop_.flat()) continue;
       std::copy_n(loop_.stride[k], dims, strides[k].begin());
       access.item = item;

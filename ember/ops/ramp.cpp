@@ -37,7 +37,7 @@ void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   if (out.numel() == 0) return;
   const RampArgs args{out.data_ptr(),          out.numel(),        start.to<std::int64_t>(),
                       step.to<std::int64_t>(), start.to<double>(), step.to<double>()};
-  const cuda::Access access = writes(out);
+  const cuda::Access access = writes_output(out);
   run(at(out), kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
 }
 

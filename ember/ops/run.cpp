@@ -23,7 +23,7 @@ class CpuLaunch final : public driver::HostLaunch {
   }
 };
 
-cuda::Access access(const Tensor& tensor, bool writes) {
+cuda::Access access(const Tensor& tensor, bool writes, const char* argument) {
   if (tensor.numel() == 0) return {nullptr, 0, writes};
   const Shape& sizes = tensor.sizes();
   const Shape& strides = tensor.strides();
@@ -31,6 +31,7 @@ cuda::Access access(const Tensor& tensor, bool writes) {
   for (int i = 0; i < tensor.dim(); ++i) last += (sizes[i] - 1) * strides[i];
   cuda::Access made{tensor.data_ptr(), static_cast<std::size_t>(last + 1) * tensor.element_size(),
                     writes};
+  made.argument = argument;
   // Without gaps every byte counts.
   if (last + 1 == tensor.numel()) return made;
   made.item = static_cast<std::uint32_t>(tensor.element_size());
@@ -127,7 +128,11 @@ void host_reads(const char* name, const Tensor& tensor) {
   tell_host_access(name, {&read, 1});
 }
 
-cuda::Access reads(const Tensor& tensor) { return access(tensor, false); }
-cuda::Access writes(const Tensor& tensor) { return access(tensor, true); }
+cuda::Access reads(const Tensor& tensor, const char* argument) {
+  return access(tensor, false, argument);
+}
+cuda::Access writes(const Tensor& tensor, const char* argument) {
+  return access(tensor, true, argument);
+}
 
 }  // namespace ember::inline v0::ops

@@ -117,8 +117,13 @@ requires(!std::is_same_v<Args, driver::Params>) Tensor
 /// Tells observers that the host reads a tensor on the CPU. `name` is a literal.
 void host_reads(const char* name, const Tensor& tensor);
 
-/// The elements of a tensor, as an access that is good as long as the tensor is.
-cuda::Access reads(const Tensor& tensor);
-cuda::Access writes(const Tensor& tensor);
+/// The elements of a tensor, as an access that is good as long as the tensor is. `argument` is a
+/// literal: the name that the operation's schema has for it, or cuda::kOutputArgument.
+cuda::Access reads(const Tensor& tensor, const char* argument = nullptr);
+cuda::Access writes(const Tensor& tensor, const char* argument = nullptr);
+/// A result.
+inline cuda::Access writes_output(const Tensor& tensor) {
+  return writes(tensor, cuda::kOutputArgument);
+}
 
 }  // namespace ember::inline v0::ops

@@ -23,7 +23,7 @@ void scan(ScanOp op, const Tensor& out, const Tensor& in, int along) {
   const ops::Site site = ops::at(in, out);
   const Tensor scratch = ops::scratch_for(site, kernel, args);
   if (scratch.defined()) args.scratch = scratch.data_ptr();
-  const std::array<cuda::Access, 2> accesses{ops::reads(in), ops::writes(out)};
+  const std::array<cuda::Access, 2> accesses{ops::reads(in, "self"), ops::writes_output(out)};
   ops::run(site, kernel, args, accesses);
 }
 

@@ -173,7 +173,7 @@ Chosen count_chosen(const Tensor& mask) {
   Chosen made;
   made.before = empty({tiles + 1}, {Dtype::int64, mask.device()});
   const ops::CountArgs args{mask.data<bool>(), mask.numel(), made.before.data<std::int64_t>()};
-  const std::array<cuda::Access, 2> accesses{ops::reads(mask), ops::writes(made.before)};
+  const std::array<cuda::Access, 2> accesses{ops::reads(mask, "mask"), ops::writes(made.before)};
   ops::run(ops::at(mask, made.before), kernels[0], args, accesses);
   made.count = made.before.select(0, tiles).item<std::int64_t>();
   return made;
@@ -215,8 +215,8 @@ Tensor nonzero_into(Tensor* out, const Tensor& x) {
                        x.dim(),
                        {}};
   std::copy(x.sizes().begin(), x.sizes().end(), args.sizes);
-  const std::array<cuda::Access, 3> accesses{ops::reads(mask), ops::reads(chosen.before),
-                                             ops::writes(place)};
+  const std::array<cuda::Access, 3> accesses{ops::reads(mask, "self"), ops::reads(chosen.before),
+                                             ops::writes_output(place)};
   ops::run(ops::at(mask, chosen.before, place), kernels[2], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;
@@ -247,8 +247,8 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
                              static_cast<int>(x.element_size()),
                              1,
                              {}};
-  const std::array<cuda::Access, 4> accesses{ops::reads(where), ops::reads(chosen.before),
-                                             ops::reads(in), ops::writes(place)};
+  const std::array<cuda::Access, 4> accesses{ops::reads(where, "mask"), ops::reads(chosen.before),
+                                             ops::reads(in, "self"), ops::writes_output(place)};
   ops::run(ops::at(where, chosen.before, in, place), kernels[1], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;

@@ -38,7 +38,7 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
     const ops::Site site = ops::at(x, made);
     const Tensor scratch = ops::scratch_for(site, kernel, args);
     if (scratch.defined()) args.scratch = scratch.data_ptr();
-    const std::array<cuda::Access, 2> accesses{ops::reads(x), ops::writes(made)};
+    const std::array<cuda::Access, 2> accesses{ops::reads(x, "self"), ops::writes_output(made)};
     ops::run(site, kernel, args, accesses);
   }
   if (out == nullptr) return made;

@@ -87,8 +87,8 @@ void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
                      n,
                      ops::key_order(in.dtype(), width, descending)};
   const driver::Kernel& kernel = *ops::sort_kernel(in.dtype());
-  const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
-                                             ops::writes(indices)};
+  const std::array<cuda::Access, 3> accesses{ops::reads(in, "self"), ops::writes_output(values),
+                                             ops::writes_output(indices)};
   // As many rows at once as one launch takes.
   const std::int64_t at_once = std::clamp<std::int64_t>(ops::kMaxSorted / n, 1, rows);
   args.rows = at_once;
@@ -128,8 +128,8 @@ void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
   const ops::Site site = ops::at(in, values, indices);
   const Tensor scratch = ops::scratch_for(site, kernel, args);
   if (scratch.defined()) args.scratch = scratch.data_ptr();
-  const std::array<cuda::Access, 3> accesses{ops::reads(in), ops::writes(values),
-                                             ops::writes(indices)};
+  const std::array<cuda::Access, 3> accesses{ops::reads(in, "self"), ops::writes_output(values),
+                                             ops::writes_output(indices)};
   ops::run(site, kernel, args, accesses);
 }
 

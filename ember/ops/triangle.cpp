@@ -107,7 +107,7 @@ void copy_triangle(const Tensor& out, const Tensor& in, std::int64_t diagonal, b
   args.lower = lower;
   // Beyond the matrix all diagonals are alike; so nothing overflows.
   args.edge = std::clamp(diagonal, -args.rows - 1, args.columns) + (lower ? 1 : 0);
-  const std::array<cuda::Access, 2> accesses{writes(out), reads(in)};
+  const std::array<cuda::Access, 2> accesses{writes_output(out), reads(in, "self")};
   const std::size_t touched = args.out == args.in ? 1 : 2;
   Cutter(at(out, in), out.element_size(), std::span(accesses).first(touched)).cut(args);
 }

@@ -33,7 +33,8 @@ void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tenso
   args.state = generator.draw(
       random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
   const std::array<cuda::Access, 2> accesses{
-      ops::writes(out), probabilities != nullptr ? ops::reads(*probabilities) : cuda::Access{}};
+      ops::writes(out, "self"),
+      probabilities != nullptr ? ops::reads(*probabilities) : cuda::Access{}};
   const ops::Site site = ops::at(out);
   if (probabilities != nullptr) ops::require_same_epoch(site, *probabilities);
   ops::run(site, *random::draw_kernel(draw, self.dtype()), args,

@@ -140,7 +140,7 @@ Tensor randperm(std::int64_t n, const Options& options, const GeneratorArg& give
   const Generator generator = random::generator_for(made.device(), given);
   if (n == 0) return made;
   const random::PermutationArgs args{made.data_ptr(), n, generator.draw(4)};
-  const cuda::Access access = ops::writes(made);
+  const cuda::Access access = ops::writes_output(made);
   ops::run(ops::at(made), random::kernels[kernel], args, std::span(&access, 1));
   return made;
 }

@@ -47,15 +47,6 @@ struct ReduceArgs {
   std::int8_t reduced_dims;
   std::uint8_t out_item;  ///< bytes of an element of `out`
   ReduceMode mode;
-
-  /// How many elements of the input lie between the first and the last, both included.
-  std::size_t span() const noexcept {
-    if (outputs == 0 || reduced == 0) return 0;
-    std::int64_t last = 0;
-    for (int d = 0; d < kept_dims; ++d) last += (kept_size[d] - 1) * kept_stride[d];
-    for (int d = 0; d < reduced_dims; ++d) last += (size[d] - 1) * stride[d];
-    return static_cast<std::size_t>(last) + 1;
-  }
 };
 EMBER_ARGUMENTS(ReduceArgs, EMBER_FIELD(in), EMBER_FIELD(out), EMBER_FIELD(indices),
                 EMBER_FIELD(scratch), EMBER_FIELD(outputs), EMBER_FIELD(reduced),

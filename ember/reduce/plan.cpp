@@ -166,9 +166,9 @@ void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reducti
   std::array<cuda::Access, 4> accesses;
   std::size_t count = 0;
   if (cuda::accesses_wanted()) {
-    accesses[count++] = ops::reads(in);
+    accesses[count++] = ops::reads(in, "self");
     for (const Tensor* written : {reduction.out, reduction.indices})
-      if (written != nullptr) accesses[count++] = ops::writes(*written);
+      if (written != nullptr) accesses[count++] = ops::writes_output(*written);
     if (scratch.defined()) accesses[count++] = ops::writes(scratch);
   }
   ops::run(site, chosen, args, std::span(accesses).first(count));

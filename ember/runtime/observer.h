@@ -38,17 +38,25 @@ struct Access {
   /// Without `sizes` every byte counts. Valid during the notification.
   std::uint32_t item = 0;
   std::span<const std::int64_t> sizes = {}, strides = {};
+  /// Which argument of the operation this is, for reports: "self", or kOutputArgument for what it
+  /// returns. Lives as long as the program; null where nobody said.
+  const char* argument = nullptr;
 };
+inline constexpr const char* kOutputArgument = "output";
 
 /// `count` elements that work reads, or writes: what launch() of functions of your own, and
-/// host_function(), are told for observers.
+/// host_function(), are told for observers. `argument` is a literal: the name that reports give it.
 template <class T>
-Access reads(const T* first, std::size_t count) noexcept {
-  return {first, count * sizeof(T), false};
+Access reads(const T* first, std::size_t count, const char* argument = nullptr) noexcept {
+  Access made{first, count * sizeof(T), false};
+  made.argument = argument;
+  return made;
 }
 template <class T>
-Access writes(T* first, std::size_t count) noexcept {
-  return {first, count * sizeof(T), true};
+Access writes(T* first, std::size_t count, const char* argument = nullptr) noexcept {
+  Access made{first, count * sizeof(T), true};
+  made.argument = argument;
+  return made;
 }
 /// Work that is known to touch no memory that others see; an empty list says that nobody knows.
 EMBER_API std::span<const Access> no_accesses() noexcept;

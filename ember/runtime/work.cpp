@@ -34,8 +34,11 @@ Access::Memory memory_of(driver::Driver& machine, const void* address) noexcept 
 /// The accesses of a copy: its target and its source.
 std::array<Access, 2> accesses_of_copy(driver::Driver& machine, const void* target,
                                        const void* source, std::size_t bytes) noexcept {
-  return {Access{target, bytes, true, memory_of(machine, target)},
-          Access{source, bytes, false, memory_of(machine, source)}};
+  std::array<Access, 2> made{Access{target, bytes, true, memory_of(machine, target)},
+                             Access{source, bytes, false, memory_of(machine, source)}};
+  made[0].argument = "target";
+  made[1].argument = "source";
+  return made;
 }
 
 void record_launch(Enqueueing& call, const Stream& stream, const Kernel& kernel,
@@ -180,7 +183,8 @@ void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Strea
   call.time(machine, stream.handle());
   check(machine.fill(stream.handle(), target, value, 1, bytes));
   if (call.watched()) [[unlikely]] {
-    const Access access{target, bytes, true, Access::Memory::device};
+    Access access{target, bytes, true, Access::Memory::device};
+    access.argument = "target";
     call.record(stream, {.kind = Kind::filled,
                          .address = target,
                          .bytes = bytes,

@@ -30,7 +30,8 @@ struct Side {
   bool writes = false;
   const void* address = nullptr;
   std::size_t bytes = 0;
-  int argument = 0;  ///< which of the operation's accesses
+  int argument = 0;                     ///< which of the operation's accesses
+  const char* argument_name = nullptr;  ///< as in cuda::Access
 };
 
 struct Conflict {

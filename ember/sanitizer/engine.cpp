@@ -10,8 +10,12 @@ using Kind = Activity::Kind;
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 Side side_of(const Entry& entry) {
-  return {entry.operation, entry.writes, reinterpret_cast<const void*>(entry.bytes.first),
-          entry.bytes.last - entry.bytes.first, entry.argument};
+  return {entry.operation,
+          entry.writes,
+          reinterpret_cast<const void*>(entry.bytes.first),
+          entry.bytes.last - entry.bytes.first,
+          entry.argument,
+          entry.argument_name};
 }
 
 /// What a query says to be over.
@@ -139,7 +143,7 @@ void Engine::check_written(const Activity& activity, const Operation& operation,
     if (missing.empty()) continue;
     Conflict& made = out.emplace_back();
     made.kind = Conflict::Kind::never_written;
-    made.now = {operation, false, each.address, each.bytes, static_cast<int>(i)};
+    made.now = {operation, false, each.address, each.bytes, static_cast<int>(i), each.argument};
     made.missing = reinterpret_cast<const void*>(missing.first);
     made.missing_bytes = missing.last - missing.first;
     tell_allocation(allocation, made);
@@ -154,7 +158,7 @@ void Engine::check_written(const Activity& activity, const Operation& operation,
 void Engine::access(const Access& access, int argument, const Operation& operation,
                     const Known& known, const Operation& as, std::vector<Conflict>& out) {
   if (access.bytes == 0) return;
-  Entry entry{bytes_of(access), access.writes, false, argument, as};
+  Entry entry{bytes_of(access), access.writes, false, argument, access.argument, as};
   Allocation* const allocation = shadow_.find(entry.bytes.first);
   const auto conflict = [&](Conflict::Kind kind, Conflict::Certainty certainty,
                             const Side& before) {

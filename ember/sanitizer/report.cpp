@@ -2,6 +2,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <string_view>
 
 #include "ember/base/stack.h"
 
@@ -41,6 +42,10 @@ std::string stack_lines(std::uint64_t stack) {
   return text.empty() ? "  (not recorded)\n" : text;
 }
 
+bool is_output(const Side& side) {
+  return side.argument_name != nullptr && std::string_view(side.argument_name) == kOutputArgument;
+}
+
 void append_side(std::string& text, const char* which, const Side& side) {
   const Operation& operation = side.operation;
   text.append(which);
@@ -50,7 +55,11 @@ void append_side(std::string& text, const char* which, const Side& side) {
     text.append(" by stream ").append(stream_number(operation)).append(" during kernel:\n");
   text.append(what(operation)).append("\n");
   text.append(side.writes ? "writing to" : "reading from");
-  text.append(" argument(s) ").append(std::to_string(side.argument));
+  if (is_output(side))
+    text.append(" the output");
+  else
+    text.append(" argument(s) ")
+        .append(side.argument_name != nullptr ? side.argument_name : std::to_string(side.argument));
   text.append("\nWith stack trace:\n").append(stack_lines(operation.stack)).append("\n");
 }
 
@@ -98,6 +107,7 @@ void append_json(std::string& json, const char* name, const Side& side) {
   field(json, "address", hex(side.address));
   field(json, "bytes", side.bytes);
   field(json, "argument", static_cast<std::uint64_t>(side.argument));
+  if (side.argument_name != nullptr) field(json, "argument_name", std::string(side.argument_name));
   field(json, "stack", stack_text(operation.stack));
   json += '}';
 }

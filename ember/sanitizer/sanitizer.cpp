@@ -12,6 +12,7 @@
 
 #include "ember/base/env.h"
 #include "ember/base/mutex.h"
+#include "ember/driver/simulation.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/sanitizer/at_end.h"
@@ -129,7 +130,9 @@ class Sanitizer::Watcher final : public Observer {
 
   SanitizerSummary summary() const {
     const MutexLock lock(mutex_);
-    return summary_;
+    SanitizerSummary made = summary_;
+    made.races += driver::guarded_accesses() - guarded_before_;
+    return made;
   }
   std::vector<Conflict> conflicts() const {
     const MutexLock lock(mutex_);
@@ -197,6 +200,7 @@ class Sanitizer::Watcher final : public Observer {
   using Place = std::tuple<std::uint64_t, const char*, int, const void*, bool>;
 
   const SanitizerOptions options_;
+  const std::uint64_t guarded_before_ = driver::guarded_accesses();
   std::unique_ptr<std::FILE, CloseFile> json_;
   bool asked_driver_ = false;  // notice()'s
   sanitizer::Engine engine_;   // used by notice() alone, as this is
@@ -241,14 +245,15 @@ void detail::watch_as_asked() {
   sanitizer::AtEnd at_end = sanitizer::at_end_as_asked();
   const std::string own = env::get("EMBER_SANITIZER").value_or("");
   const bool asked = !own.empty() && own != "0";
-  if (asked && own != "1" && own != "continue")
-    throw ValueError("EMBER_SANITIZER is '" + own + "', expected 0, 1 or continue");
+  if (asked && own != "1" && own != "continue" && own != "guard")
+    throw ValueError("EMBER_SANITIZER is '" + own + "', expected 0, 1, continue or guard");
   if (!asked && !env::flag("TORCH_CUDA_SANITIZER")) return;
   SanitizerOptions options;
   options.raise = own != "continue";
   options.json_path = env::get("EMBER_SANITIZER_JSON").value_or("");
   options.suppressed = split(env::get("EMBER_SANITIZER_SUPPRESS").value_or(""));
   enable_sanitizer(std::move(options));
+  if (own == "guard") driver::guard_host_memory();
   sanitizer::end_watched(std::move(at_end));
 }
 

@@ -20,6 +20,7 @@ struct Entry {
   bool writes = false;
   bool stale = false;  ///< of the memory's earlier life
   int argument = 0;
+  const char* argument_name = nullptr;
   Operation operation;
 };
 

@@ -35,16 +35,25 @@ struct SeedOptions {
   int devices = 1;
   /// Each run is watched by the stream sanitizer (sanitizer/sanitizer.h), and a race is a failure.
   bool sanitizer = true;
+  /// By what the seeds decide (docs/order.md): "random", "pct" (of depth 3), "pct:DEPTH", "swarm",
+  /// or a device model, "model", "model:NAME" or "model:FILE". Anything else fails the test.
+  std::string schedule = "random";
 };
 
 namespace detail {
 
 struct TestRuns {
   int count = 0;
-  std::string schedule;  ///< of all; empty: random, by the seeds from 0
+  std::string schedule;  ///< of all; empty: of the kind, by the seeds from 0
+  std::string kind = "random";
 
   std::string operator[](int run) const {
-    return schedule.empty() ? "random:" + std::to_string(run) : schedule;
+    if (!schedule.empty()) return schedule;
+    const std::string seed = std::to_string(run);
+    if (kind == "pct") return "pct:" + seed + ":3";
+    if (kind.starts_with("pct:")) return "pct:" + seed + kind.substr(3);
+    if (kind == "model") return "model:h200,seed=" + seed;
+    return kind.starts_with("model:") ? kind + ",seed=" + seed : kind + ":" + seed;
   }
 };
 
@@ -52,8 +61,9 @@ struct TestRuns {
 inline TestRuns test_runs(int seeds) {
   const char* const asked = std::getenv("EMBER_TEST_SEEDS");
   const std::string own = asked != nullptr ? asked : "";
-  if (own.starts_with("random:") || own.starts_with("pct:") || own.starts_with("replay:"))
-    return {1, own};
+  if (own == "model") return {1, own};
+  for (const char* const kind : {"random:", "pct:", "swarm:", "model:", "steps:", "replay:"})
+    if (own.starts_with(kind)) return {1, own};
   if (own.empty()) {
     if (seeds >= 1) return {seeds, {}};
     ADD_FAILURE() << "for_each_seed: seeds is " << seeds << ", expected a positive number";
@@ -63,7 +73,8 @@ inline TestRuns test_runs(int seeds) {
   const auto [rest, error] = std::from_chars(own.data(), end, seeds);
   if (error == std::errc() && rest == end && seeds >= 1) return {seeds, {}};
   ADD_FAILURE() << "EMBER_TEST_SEEDS is '" << own
-                << "', expected a positive number, random:SEED, pct:SEED:DEPTH or replay:FILE";
+                << "', expected a positive number, or a schedule: random:SEED, pct:SEED:DEPTH, "
+                   "swarm:SEED, model, model:NAME, model:FILE, steps:LIST or replay:FILE";
   return {};
 }
 
@@ -116,14 +127,15 @@ inline void run_watched(const std::function<void()>& body, bool sanitizer) {
 /// Calls `body` once for each of the seeds 0 to `seeds` - 1, each in a run of its own (begin_run),
 /// until one fails; then says which, and the command that runs it again. To be called in a test.
 ///
-/// EMBER_TEST_SEEDS=N takes so many seeds instead, EMBER_TEST_SEEDS=random:SEED (pct:SEED:DEPTH,
-/// replay:FILE) one order. Skips the test where there are fewer devices than it needs, and on real
-/// ones, whose order nobody decides. Fails if devices were in use before without a seed: then set
-/// EMBER_SIM_SCHEDULE=random:0, or call this first. Throws nothing. Blocks, between runs until all
-/// work is done.
+/// EMBER_TEST_SEEDS=N takes so many seeds instead, EMBER_TEST_SEEDS=random:SEED, or any other
+/// schedule in full, one order. Skips the test where there are fewer devices than it needs, and on
+/// real ones, whose order nobody decides. Fails if devices were in use before without a seed: then
+/// set EMBER_SIM_SCHEDULE=random:0, or call this first. Throws nothing. Blocks, between runs until
+/// all work is done.
 inline void for_each_seed(int seeds, const std::function<void()>& body,
                           const SeedOptions& options = {}) {
-  const detail::TestRuns runs = detail::test_runs(seeds);
+  detail::TestRuns runs = detail::test_runs(seeds);
+  runs.kind = options.schedule;
   try {
     detail::prepare_devices(options.devices);
     if (const int there_are = cuda::device_count(); there_are < options.devices)

@@ -2,7 +2,9 @@
 
 ``@pytest.mark.ember(devices=3, seeds=50, sanitizer=True)`` runs a test on three simulated devices,
 once for each of the seeds 0 to 49, which decide the order of what streams do, and fails it if two
-streams race. ``--ember-seeds N`` takes other seeds, ``--ember-replay SEED`` one.
+streams race. ``schedule="swarm"`` has the seeds decide in another way, as do ``"pct:4"`` and a
+device model, ``"model"``. ``--ember-seeds N`` and ``--ember-schedule KIND`` take others,
+``--ember-replay SEED`` one.
 docs/first-stream-bug.md begins with a bug.
 """
 
@@ -19,9 +21,10 @@ import ember
 from ember._C.cuda import _devices_chosen
 from ember.cuda import _sanitizer
 
-_MARKER = ("ember(devices=1, seeds=0, sanitizer=True): needs so many devices, simulated ones if "
-           "none are chosen; runs once for each of so many seeds, which decide the order of "
-           "streams; fails if they race")
+_MARKER = ("ember(devices=1, seeds=0, schedule=None, sanitizer=True): needs so many devices, "
+           "simulated ones if none are chosen; runs once for each of so many seeds, which decide "
+           "the order of streams, in the way that the schedule says; fails if they race")
+_KINDS = "random, pct, pct:DEPTH, swarm, model, model:NAME or model:FILE"
 # A line of a stack in pytest itself, with its source.
 _RUNNER_FRAME = re.compile(r'^  File "[^"\n]*/(?:_pytest|pluggy)/[^"\n]*", line .*\n(?:    .*\n)?',
                            re.MULTILINE)
@@ -39,6 +42,7 @@ class _Needs:
 
     devices: int = 1
     seeds: int = 0
+    schedule: "str | None" = None
     sanitizer: bool = True
 
 
@@ -62,10 +66,15 @@ def _needs(node: typing.Any) -> "_Needs | None":
 
     if marker.args:
         raise wrong(f"got {marker.args[0]!r}, expected arguments with names: devices=, seeds=, "
-                    "sanitizer=")
+                    "schedule=, sanitizer=")
     for name, value in marker.kwargs.items():
-        if name not in ("devices", "seeds", "sanitizer"):
-            raise wrong(f"{name} is not an argument, expected devices=, seeds= or sanitizer=")
+        if name not in ("devices", "seeds", "schedule", "sanitizer"):
+            raise wrong(f"{name} is not an argument, expected devices=, seeds=, schedule= or "
+                        "sanitizer=")
+        if name == "schedule":
+            if value is not None and not (isinstance(value, str) and _is_kind(value)):
+                raise wrong(f"schedule is {value!r}, expected {_KINDS}")
+            continue
         if name == "sanitizer":
             if not isinstance(value, bool):
                 raise wrong(f"sanitizer is {value!r}, expected True or False")
@@ -77,6 +86,32 @@ def _needs(node: typing.Any) -> "_Needs | None":
     if needs.devices > 64:
         raise wrong(f"devices is {needs.devices}, expected at most 64")
     return needs
+
+
+def _is_kind(text: str) -> bool:
+    """Whether a seed can be put into it (_with_seed)."""
+    kind, colon, rest = text.partition(":")
+    if kind == "model":
+        return not colon or bool(rest) and ",seed=" not in rest
+    if kind == "pct" and colon:
+        return rest.isascii() and rest.isdigit() and 1 <= int(rest) <= 64
+    return text in ("random", "pct", "swarm")
+
+
+def _with_seed(kind: str, seed: int) -> str:
+    """The schedule of this kind with a seed; pct has the depth 3 where none is named."""
+    name, _, rest = kind.partition(":")
+    if name == "model":
+        return f"model:{rest or 'h200'},seed={seed}"
+    return f"pct:{seed}:{rest or 3}" if name == "pct" else f"{name}:{seed}"
+
+
+def _id_of(schedule: "int | str") -> str:
+    """In the name of a test: seed3, swarm3, pct3, model3, replay."""
+    if isinstance(schedule, int):
+        return f"seed{schedule}"
+    seed = re.match(r"(?:random|pct|swarm):([0-9]+)", schedule) or re.search(r",seed=([0-9]+)$", schedule)
+    return schedule.partition(":")[0] + (seed[1] if seed else "")
 
 
 def _count(text: str) -> int:
@@ -91,27 +126,37 @@ def _replayed(text: str) -> "int | str":
         return int(text)
     if os.path.isfile(text):
         return "replay:" + os.path.abspath(text)
-    if text.startswith(("random:", "pct:")):
+    if text.startswith(("random:", "pct:", "swarm:", "steps:", "model:")) or text == "model":
         return text
-    raise pytest.UsageError(f"--ember-replay is '{text}', expected a seed, the file of a log, "
-                            "random:SEED or pct:SEED:DEPTH")
+    raise pytest.UsageError(f"--ember-replay is '{text}', expected a seed, the file of a log, or a "
+                            "schedule: random:SEED, pct:SEED:DEPTH, swarm:SEED, model, model:NAME, "
+                            "model:FILE or steps:LIST")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ember", "simulated devices, and the order of their streams")
     group.addoption("--ember-seeds", metavar="N",
                     help="run each test that is marked ember with the seeds 0 to N - 1")
+    group.addoption("--ember-schedule", metavar="KIND",
+                    help="what the seeds decide by, in each test that is marked ember: " + _KINDS)
     group.addoption("--ember-replay", metavar="SEED_OR_FILE",
-                    help="run each test that is marked ember in the order of this seed, or one "
-                         "test as in the log of a run")
+                    help="run each test that is marked ember in the order of this seed or "
+                         "schedule, or one test as in the log of a run")
 
 
-def _schedules(config: pytest.Config, needs: _Needs) -> "list[int] | list[int | str]":
+def _schedules(config: pytest.Config, needs: _Needs) -> "typing.Sequence[int | str]":
     """Those that a test runs with; none if no seed is to decide."""
     replay, seeds = config.getoption("--ember-replay"), config.getoption("--ember-seeds")
+    kind = config.getoption("--ember-schedule")
+    if kind is not None and not _is_kind(kind):
+        raise pytest.UsageError(f"--ember-schedule is '{kind}', expected {_KINDS}")
     if replay is not None:
         return [_replayed(replay)]
-    return list(range(needs.seeds if seeds is None else _count(seeds)))
+    kind = kind or needs.schedule
+    numbers = range(needs.seeds if seeds is None else _count(seeds))
+    if not kind:
+        return list(numbers)
+    return [_with_seed(kind, seed) for seed in numbers]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -135,8 +180,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     if "ember_seed" not in metafunc.fixturenames:
         metafunc.fixturenames.append("ember_seed")
-    names = [f"seed{one}" if isinstance(one, int) else one.partition(":")[0] for one in schedules]
-    metafunc.parametrize("ember_seed", schedules, indirect=True, ids=names)
+    metafunc.parametrize("ember_seed", schedules, indirect=True, ids=map(_id_of, schedules))
 
 
 def _schedule_of(item: pytest.Item) -> "int | str | None":

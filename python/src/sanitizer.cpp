@@ -115,7 +115,9 @@ nb::tuple as_tuple(const cuda::sanitizer::Side& side) {
                             : (operation.kind == Kind::copied   ? "copy"
                                : operation.kind == Kind::filled ? "fill"
                                                                 : "host function"),
-                        side.argument, stack_text(operation.stack));
+                        side.argument_name != nullptr ? std::string(side.argument_name)
+                                                      : std::to_string(side.argument),
+                        stack_text(operation.stack));
 }
 
 /// A Sanitizer for as long as Python wants, without Python's lock: those that are being told

@@ -55,7 +55,7 @@ TEST(Observer, SeesStreamsEventsAndWork) {
   fill_async(data.get(), 0, 64, other);
   std::uint32_t host[16];
   copy_async(host, data.get(), 64, other);
-  host_function([] {}, other);
+  host_function([] {}, other, no_accesses());
   other.synchronize();
   synchronize();
   event = Event();
@@ -184,7 +184,8 @@ TEST(Observer, SeesTheOrderOfTheQueue) {
   const auto enqueue = [&](driver::Name name, std::uint32_t tag) {
     driver::Kernel kernel = test::log_kernel;
     kernel.name = name;
-    for (std::uint32_t i = 0; i < kEach; ++i) launch(stream, kernel, test::LogArgs{log.get(), tag});
+    for (std::uint32_t i = 0; i < kEach; ++i)
+      launch(stream, kernel, test::LogArgs{log.get(), tag, 2 * kEach});
   };
   std::thread other([&] { enqueue("second", 2); });
   enqueue("first", 1);

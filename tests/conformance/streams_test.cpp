@@ -285,10 +285,10 @@ TEST(StreamPriority, IsInEffect) {
       low.emplace_back(0, 0);
       go.wait(low.back());
       for (std::uint32_t k = 0; k < kPerStream; ++k)
-        launch(low.back(), test::busy_kernel, test::BusyArgs{log.get(), k, 1000});
+        launch(low.back(), test::busy_kernel, test::BusyArgs{log.get(), k, 1000, 255});
     }
     go.wait(urgent);
-    launch(urgent, test::busy_kernel, test::BusyArgs{log.get(), kUrgent, 1000});
+    launch(urgent, test::busy_kernel, test::BusyArgs{log.get(), kUrgent, 1000, 255});
   }
   const std::vector<std::uint32_t> entries = log.read();
   ASSERT_EQ(entries[0], kStreams * kPerStream + 1);

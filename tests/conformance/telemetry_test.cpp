@@ -82,7 +82,7 @@ double load(double duty, bool touch) {
       busy = 0;
       since = Clock::now();
     }
-    launch(stream, "load", [=](const HostLaunch& on) {
+    launch(stream, "load", {writes(words, 16)}, [=](const HostLaunch& on) {
       const auto start = Clock::now();
       if (touch && on.at(words, 16) == nullptr) return on.fault();
       while (Clock::now() - start < duty * std::chrono::milliseconds(20)) {
@@ -153,7 +153,7 @@ TEST(Telemetry, WaitingIsNotWorking) {
       [&] {
         while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
-      held);
+      held, no_accesses());
   waiting.wait_stream(held);
   launch(waiting, test::nop_kernel, test::NopArgs{});
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));

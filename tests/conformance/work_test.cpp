@@ -57,7 +57,7 @@ TEST(Launch, OfOneStreamIsInOrder) {
   Words<std::uint32_t> log(kCount + 1);
   const Stream stream;
   for (std::uint32_t i = 0; i < kCount; ++i)
-    launch(stream, test::log_kernel, test::LogArgs{log.get(), i});
+    launch(stream, test::log_kernel, test::LogArgs{log.get(), i, kCount});
   const std::vector<std::uint32_t> entries = log.read();
   ASSERT_EQ(entries[0], kCount);
   for (std::uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(entries[i + 1], i);
@@ -119,7 +119,7 @@ TEST(Launch, OfALambdaRunsOnItsKindOfDevice) {
   Words<std::uint32_t> data(1);
   std::uint32_t* word = data.get();
   launch(
-      stream, "lambda",
+      stream, "lambda", {writes(word, 1)},
       [=](const HostLaunch& on) {
         std::uint32_t* value = on.at(word, 1);
         if (value == nullptr) return on.fault();
@@ -295,7 +295,7 @@ TEST(HostFunction, IsCalledInOrderAndOnce) {
         value_at_call = seen[0];
         ++calls;
       },
-      stream);
+      stream, {reads(seen.get(), 1)});
   EXPECT_EQ(calls, 0);
   gate.open();
   stream.synchronize();
@@ -306,7 +306,7 @@ TEST(HostFunction, IsCalledInOrderAndOnce) {
 TEST(HostFunction, GivesBackWhatItCaptured) {
   const auto token = std::make_shared<int>(1);
   const Stream stream;
-  host_function([token] {}, stream);
+  host_function([token] {}, stream, no_accesses());
   stream.synchronize();
   // The call returned; what it captured is destroyed on the same thread right after it.
   while (token.use_count() > 1) std::this_thread::yield();
@@ -329,7 +329,7 @@ TEST(HostFunction, MustNotWaitForItself) {
         refuses([&] { stream.synchronize(); });
         refuses([&] { synchronize(stream.device_index()); });
       },
-      stream);
+      stream, no_accesses());
   stream.synchronize();
   EXPECT_EQ(refused, 2);
 }
@@ -344,7 +344,7 @@ TEST(HostFunction, HoldsBackLaterWork) {
         while (!go) std::this_thread::yield();
         waited = true;
       },
-      stream);
+      stream, no_accesses());
   Event after;
   after.record(stream);
   EXPECT_FALSE(after.query());

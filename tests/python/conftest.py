@@ -14,11 +14,21 @@ os.environ.pop("GTEST_OUTPUT", None)
 kernels = tempfile.TemporaryDirectory(prefix="ember-kernels-")
 os.environ["EMBER_KERNEL_CACHE_PATH"] = kernels.name
 os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
+WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 
 
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
         metafunc.parametrize("device", ["cpu", "cuda:0"])
+
+
+def pytest_sessionfinish(session):
+    """Where the sanitizer watches the suite (python.watched), everything in it has to be checked."""
+    if WATCHED:
+        summary = ember.cuda._sanitizer.summary()
+        print(f"\nsanitizer: {summary}")
+        if "; 0 unchecked launches" not in summary:
+            session.exitstatus = 1
 
 
 @pytest.fixture
@@ -34,6 +44,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_setup(item):
+    if WATCHED and item.get_closest_marker("not_watched"):
+        pytest.skip("not for the stream sanitizer (EMBER_SANITIZER)")
     for marker in item.iter_markers("needs_devices"):
         if ember.cuda.device_count() < marker.args[0]:
             pytest.skip(f"needs {marker.args[0]} devices")

@@ -197,15 +197,57 @@ def test_schedule_in_full_is_replayed(run):
     ended = run(BUG, "--ember-replay", "pct:3:2")
     assert sum(ended.counts.values()) == 1
     for line in replay_lines(ended):
-        assert line.endswith("'test_it.py::test_product[pct]' --ember-replay pct:3:2")
+        assert line.endswith("'test_it.py::test_product[pct3]' --ember-replay pct:3:2")
+    for schedule, name in (("swarm:2", "swarm2"), ("model", "model"), ("model:h100,seed=7", "model7"),
+                           ("steps:", "steps"), ("random:4", "random4")):
+        fixed = run(FIXED, "--ember-replay", schedule, "-v")
+        assert fixed.counts == {"passed": 1} and f"test_product[{name}]" in fixed.output, fixed.output
+
+
+SHOWS = """
+    import ember as torch
+    import pytest
+
+    @pytest.mark.ember(seeds=4{more})
+    def test_it(ember_seed):
+        torch.ones(4, device="cuda")
+        print("the run", ember_seed, torch.sim.replay_line())
+"""
+
+
+@pytest.mark.parametrize("kind, first, name", [
+    ("random", "random:1", "random1"), ("pct", "pct:1:3", "pct1"), ("pct:5", "pct:1:5", "pct1"),
+    ("model", "model:h200,seed=1", "model1"), ("model:h100", "model:h100,seed=1", "model1")])
+def test_seeds_decide_in_the_way_that_was_asked_for(run, kind, first, name):
+    for ended in (run(SHOWS.format(more=f', schedule="{kind}"'), "-s", "-v"),
+                  run(SHOWS.format(more=', schedule="swarm"'), "--ember-schedule", kind, "-s", "-v")):
+        assert ended.counts == {"passed": 4}
+        assert f"the run {first} EMBER_SIM_SCHEDULE={first}" in ended.output and f"[{name}]" in ended.output
+
+
+def test_swarm_draws_what_decides(run):
+    source = SHOWS.format(more=', schedule="swarm"').replace("seeds=4", "seeds=16")
+    ended = run(source, "-s", "-v")
+    lines = re.findall(r"the run (swarm:[0-9]+) EMBER_SIM_SCHEDULE=([a-z]+):", ended.output)
+    assert [line[0] for line in lines] == [f"swarm:{seed}" for seed in range(16)], ended.output
+    assert {line[1] for line in lines} == {"random", "pct", "model"}
+    failing = run(BUG.replace("seeds=10", 'seeds=20, schedule="swarm"'))
+    assert failing.failed and all("[swarm" in name for name in failing.failed)
+    line = replay_lines(failing)[0]
+    _, *arguments = shlex.split(line)
+    assert re.search(r"--ember-replay swarm:[0-9]+$", line)
+    assert run(BUG, command=[sys.executable, *arguments, "-ra"]).failed == failing.failed[:1]
 
 
 @pytest.mark.parametrize("arguments, text", [
     ("seeds=-1", "seeds is -1, expected a number from 0"), ("seeds='5'", "seeds is '5', expected a number from 0"),
     ("seeds=True", "seeds is True, expected a number from 0"), ("devices=0", "devices is 0, expected a number from 1"),
     ("devices=65", "devices is 65, expected at most 64"), ("sanitizer=1", "sanitizer is 1, expected True or False"),
-    ("seed=3", "seed is not an argument, expected devices=, seeds= or sanitizer="),
-    ("3", "got 3, expected arguments with names: devices=, seeds=, sanitizer=")])
+    ("schedule='sorted'", "schedule is 'sorted', expected random, pct, pct:DEPTH, swarm, model"),
+    ("schedule='pct:65'", "schedule is 'pct:65', expected random"), ("schedule=3", "schedule is 3, expected random"),
+    ("schedule='swarm:3'", "schedule is 'swarm:3', expected random"),
+    ("seed=3", "seed is not an argument, expected devices=, seeds=, schedule= or sanitizer="),
+    ("3", "got 3, expected arguments with names: devices=, seeds=, schedule=, sanitizer=")])
 def test_wrong_markers(run, arguments, text):
     ended = run(f"""
         import pytest
@@ -235,6 +277,8 @@ def test_seeds_of_unittest(run):
     ("--ember-seeds", "0", "--ember-seeds is '0', expected a positive number"),
     ("--ember-seeds", "-1", "--ember-seeds is '-1', expected a positive number"),
     ("--ember-seeds", "1.5", "--ember-seeds is '1.5', expected a positive number"),
+    ("--ember-schedule", "threads", "--ember-schedule is 'threads', expected random, pct"),
+    ("--ember-schedule", "model:h200,seed=1", "--ember-schedule is 'model:h200,seed=1', expected random"),
     ("--ember-replay", "nowhere.log", "--ember-replay is 'nowhere.log', expected a seed, the file of a log"),
     ("--ember-replay", str(2 ** 64), "--ember-replay is '18446744073709551616', expected a seed")])
 def test_wrong_options(run, option, value, text):

@@ -50,6 +50,7 @@ def test_enabled():
     assert error.current_access.type is _sanitizer.AccessType.READ
     assert error.previous_access.type is _sanitizer.AccessType.WRITE
     assert error.current_access.operator == "add.float32"
+    assert error.current_access.aliases == ["self"] and not error.current_access.is_output
     assert error.current_access.stream == side.cuda_stream
     assert "in consume" in str(error) and "in produce" in str(error)
     side.wait_stream(torch.cuda.current_stream())
@@ -79,10 +80,11 @@ def test_environment_continues_and_writes_json(tmp_path):
     race, = map(json.loads, path.read_text().splitlines())
     assert race["kind"] == "race" and race["certainty"] == "certain"
     assert race["previous"]["access"] == "write" and "in produce" in race["previous"]["stack"]
+    assert race["access"]["argument_name"] == "self" and race["previous"]["argument_name"] == "self"
     said = run(RACE, "consume(x)", EMBER_SANITIZER="1", EMBER_SANITIZER_SUPPRESS="mul*,add.*")
     assert said.returncode == 0 and not said.stderr
     said = run(RACE, EMBER_SANITIZER="yes")
-    assert "EMBER_SANITIZER is 'yes', expected 0, 1 or continue" in said.stderr
+    assert "EMBER_SANITIZER is 'yes', expected 0, 1, continue or guard" in said.stderr
 
 
 # ---- The objects that tools build

@@ -74,6 +74,60 @@ TEST(ExitCode, IsANumberOfAProcess) {
   EXPECT_EQ(probe("EMBER_SANITIZER=1 EMBER_SANITIZER_EXITCODE=", "fixed").status, 0) << "unset";
 }
 
+/// A program beside whose copies the host uses pinned memory; nothing runs before it is waited for.
+Ended guarded(const std::string& what, const std::string& settings = "EMBER_SANITIZER=guard") {
+  return probe("EMBER_SIM_SCHEDULE=steps: EMBER_SANITIZER_EXITCODE=23 " + settings, what);
+}
+
+TEST(Guard, NamesTheCopyThatAnAccessOfTheHostMeets) {
+  const Ended source = guarded("source");
+  EXPECT_EQ(source.status, 23) << source.output;
+  EXPECT_TRUE(says(source.output, "ember: EMBER_SANITIZER=guard: the host writes 0x"));
+  EXPECT_TRUE(says(source.output, ", which a copy from 0x")) << source.output;
+  EXPECT_TRUE(says(source.output, " (5000 bytes) on stream 0x")) << source.output;
+  EXPECT_TRUE(says(source.output, " of cuda:0 has not read yet; wait for it first\n"));
+  EXPECT_EQ(source.output.find("the host writes"), source.output.rfind("the host writes"))
+      << "once";
+  EXPECT_TRUE(says(source.output, "the device has 7, the host 7\n")) << "it went on";
+  const Ended target = guarded("target");
+  EXPECT_EQ(target.status, 23) << target.output;
+  EXPECT_TRUE(says(target.output, "the host ")) << target.output;
+  EXPECT_TRUE(says(target.output, ", which a copy to 0x")) << target.output;
+  EXPECT_TRUE(says(target.output, " (100 bytes) on stream 0x")) << target.output;
+  EXPECT_TRUE(says(target.output, " has not written yet; wait for it first\n")) << target.output;
+}
+
+TEST(Guard, SaysNothingOfWhatIsRight) {
+  for (const char* right : {"waits", "beside", "reads", "function"}) {
+    const Ended ended = guarded(right);
+    EXPECT_EQ(ended.status, 0) << right << ": " << ended.output;
+    EXPECT_FALSE(says(ended.output, "guard")) << right << ": " << ended.output;
+    EXPECT_TRUE(says(ended.output, "the device has ")) << right << ": " << ended.output;
+  }
+  EXPECT_EQ(guarded("fixed").status, 0);
+  EXPECT_TRUE(says(guarded("bug").output, "CSAN detected a possible data race"))
+      << "it is EMBER_SANITIZER=1 besides";
+  // Threads that work beside the host are not taken for it.
+  for (const char* right : {"waits", "beside", "reads", "function"}) {
+    const Ended ended = guarded(right, "EMBER_SANITIZER=guard EMBER_SIM_SCHEDULE=threads");
+    EXPECT_EQ(ended.status, 0) << right << ": " << ended.output;
+    EXPECT_FALSE(says(ended.output, "guard")) << right << ": " << ended.output;
+  }
+}
+
+TEST(Guard, IsThereWhenItIsAskedFor) {
+  const Ended ended = guarded("source", "EMBER_SANITIZER=continue");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  EXPECT_FALSE(says(ended.output, "guard")) << ended.output;
+}
+
+TEST(Guard, PassesOnWhatIsNotItsOwn) {
+  const Ended ended = guarded("crash");
+  EXPECT_NE(ended.status, 0);
+  EXPECT_NE(ended.status, 23) << ended.output;
+  EXPECT_FALSE(says(ended.output, "the device has ")) << ended.output;
+}
+
 TEST(Summary, IsOneLineForEachProcess) {
   const std::string file = testing::TempDir() + "ember_sanitizer_summary.jsonl";
   std::remove(file.c_str());

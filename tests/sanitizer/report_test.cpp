@@ -39,6 +39,31 @@ TEST(Report, HasTheLinesOfTheDocuments) {
   EXPECT_NE(text.find("Trace for tensor allocation not found."), std::string::npos) << text;
 }
 
+/// The same with a name.
+cuda::Access named(cuda::Access access, const char* argument) {
+  access.argument = argument;
+  return access;
+}
+
+TEST(Report, NamesArguments) {
+  Program p;
+  p.allocate(4096, 512, 1);
+  p.launch(1, {named(write(4096, 512), cuda::kOutputArgument)}, "add.float32");
+  p.launch(2, {named(write(8192, 512), "output"), named(read(4096, 512), "other")}, "sub.float32");
+  ASSERT_EQ(p.conflicts(), 1U);
+  const std::string text = report_text(p.last[0]);
+  EXPECT_NE(text.find("sub.float32\nreading from argument(s) other\nWith stack trace:\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("add.float32\nwriting to the output\nWith stack trace:\n"), std::string::npos)
+      << text;
+  const std::string json = report_json(p.last[0]);
+  EXPECT_NE(json.find("\"argument\": 1, \"argument_name\": \"other\", "), std::string::npos)
+      << json;
+  EXPECT_NE(json.find("\"argument\": 0, \"argument_name\": \"output\", "), std::string::npos)
+      << json;
+}
+
 TEST(Report, OfWhatWasNeverWrittenHasOneSide) {
   Program p;
   p.engine.expect_writes();

@@ -7,9 +7,18 @@
 //   lambda    work that does not say what it touches
 //   nothing   no work at all, but devices
 //   host      no devices either
+//   source    the host writes pinned memory that a copy in flight is to read
+//   target    the host reads pinned memory that a copy in flight is to write
+//   waits     the same two once the host has waited
+//   beside    the host writes what lies on a page with both, and belongs to neither
+//   reads     the host reads what a copy in flight reads, too
+//   function  a host function writes what a later copy of its stream reads
+//   crash     a fault that is the program's own, beside a copy in flight
 //
 // `bug` and `fixed` print the result, which is 420 in order. A static object says when it is
 // destroyed: nothing may be lost of what a program does at its end.
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -81,6 +90,44 @@ void lambda() {
   stream.synchronize();
 }
 
+/// Pinned memory beside a copy in flight. Where nothing runs before it is waited for
+/// (EMBER_SIM_SCHEDULE=steps:), it is in flight until then.
+void pinned(const std::string& what) {
+  const Stream stream(0);
+  const PinnedBuffer host = allocate_pinned(3 * 4096);
+  const DeviceBuffer device = allocate(2 * 4096, stream);
+  auto* const bytes = static_cast<volatile char*>(host.data());
+  fill_async(device.data(), 1, device.size(), stream);
+  stream.synchronize();
+  bytes[0] = 7;
+  if (what == "function")
+    host_function([=] { bytes[0] = 8; }, stream, {writes(static_cast<char*>(host.data()), 1)});
+  if (what == "target" || what == "beside")
+    copy_async(static_cast<char*>(host.data()) + 4096, device.data(), 100, stream);
+  if (what != "target") copy_async(device.data(), host.data(), 5000, stream);
+  if (what == "waits") {
+    stream.synchronize();
+    bytes[4999] = 1;
+  }
+  if (what == "source") {  // of one copy, so once
+    bytes[4999] = 1;
+    bytes[1] = 1;
+  }
+  if (what == "target") (void)bytes[4096 + 99];
+  if (what == "beside") {
+    bytes[5000] = 1;
+    bytes[3 * 4096 - 1] = 1;
+  }
+  if (what == "reads" && bytes[0] != 7) std::printf("lost\n");
+  if (what == "crash")  // of the same kind, on a page that is no copy's
+    *static_cast<volatile char*>(
+        mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) = 1;
+  stream.synchronize();
+  char seen = 0;
+  copy(&seen, device.data(), 1, stream);
+  std::printf("the device has %d, the host %d\n", seen, bytes[0]);
+}
+
 bool run(const std::string& what) {
   if (what == "bug" || what == "fixed") {
     add_and_multiply(what == "fixed");
@@ -90,6 +137,8 @@ bool run(const std::string& what) {
     lambda();
   } else if (what == "nothing") {
     synchronize(0);
+  } else if (what != "host") {
+    pinned(what);
   } else {
     return what == "host";
   }

@@ -14,6 +14,7 @@
 #include "ember/runtime/simulation.h"
 #include "ember/runtime/work.h"
 #include "tests/support/gate.h"
+#include "tests/support/launch.h"
 
 /// Skips the test, with the reason, when the machine has fewer devices.
 #define NEEDS_DEVICES(n)                                                             \

@@ -28,10 +28,12 @@ struct AffineArgs {
 };
 extern const driver::Kernel affine_kernel;
 
-/// Appends `tag` to a log in device memory: log[0] counts, entries follow.
+/// Appends `tag` to a log in device memory: log[0] counts, entries follow. There is room for
+/// `entries` of them.
 struct LogArgs {
   std::uint32_t* log;
   std::uint32_t tag;
+  std::uint32_t entries = 7;
 };
 extern const driver::Kernel log_kernel;
 
@@ -40,6 +42,7 @@ struct BusyArgs {
   std::uint32_t* log;
   std::uint32_t tag;
   std::uint32_t microseconds;
+  std::uint32_t entries = 7;
 };
 extern const driver::Kernel busy_kernel;
 

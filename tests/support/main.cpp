@@ -25,6 +25,16 @@ bool all_checked() {
   return summary.unchecked == 0;
 }
 
+/// Leaves out the tests that the suite is registered without (EMBER_TEST_EXCEPT: patterns of a
+/// filter), beside what the user leaves out.
+void leave_out() {
+  const char* const except = std::getenv("EMBER_TEST_EXCEPT");
+  if (except == nullptr || *except == '\0') return;
+  std::string filter = testing::GTEST_FLAG(filter);
+  filter += filter.find('-') == std::string::npos ? "-" : ":";
+  testing::GTEST_FLAG(filter) = filter + except;
+}
+
 /// The process that was started, of which forked children are copies.
 const pid_t g_started = getpid();
 
@@ -47,6 +57,7 @@ extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  leave_out();
   testing::UnitTest::GetInstance()->listeners().Append(new ReplayLine);
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   // A kernel that is loaded at its first launch may wait for kernels that are running, and those

@@ -47,6 +47,22 @@ TEST(Probe, Fixed) {
 TEST(Probe, Bug) {
   for_each_seed(20, [] { EXPECT_EQ(product(false), 420U); }, {.sanitizer = false});
 }
+/// Shows in which orders a test runs.
+void show(const char* kind) {
+  for_each_seed(16, [] { std::printf("%s\n", ember::sim::replay_line().c_str()); },
+                {.schedule = kind});
+}
+TEST(Probe, Pct) { show("pct"); }
+TEST(Probe, DeepPct) { show("pct:5"); }
+TEST(Probe, Swarm) { show("swarm"); }
+TEST(Probe, Model) { show("model"); }
+TEST(Probe, H100) { show("model:h100"); }
+TEST(Probe, Sorted) { show("sorted"); }
+TEST(Probe, Threads) { show("threads"); }
+TEST(Probe, BugBySwarm) {
+  for_each_seed(40, [] { EXPECT_EQ(product(false), 420U); },
+                {.sanitizer = false, .schedule = "swarm"});
+}
 TEST(Probe, Race) {
   for_each_seed(20, [] { (void)product(false); });
 }

@@ -63,6 +63,43 @@ TEST(ForEachSeed, SaysHowToSeeAFailureAgain) {
   EXPECT_TRUE(probe("Bug", "EMBER_DEVICES=sim:2").says("EMBER_DEVICES=sim:2 EMBER_TEST_SEEDS="));
 }
 
+TEST(ForEachSeed, DecidesAsAskedFor) {
+  struct Kind {
+    const char* test;
+    const char* first;
+    const char* last;
+  };
+  for (const Kind& kind :
+       {Kind{"Pct", "pct:0:3", "pct:15:3"}, Kind{"DeepPct", "pct:0:5", "pct:15:5"},
+        Kind{"Model", "model:h200 ", "model:h200,seed=15"},
+        Kind{"H100", "model:h100 ", "model:h100,seed=15"}}) {
+    const Ended ended = probe(kind.test);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    for (const char* schedule : {kind.first, kind.last})
+      EXPECT_TRUE(ended.says(std::string("EMBER_SIM_SCHEDULE=") + schedule)) << ended.output;
+  }
+  const Ended swarm = probe("Swarm");
+  EXPECT_EQ(swarm.status, 0) << swarm.output;
+  for (const char* drawn : {"random:", "pct:", "model:"})
+    EXPECT_TRUE(swarm.says(std::string("EMBER_SIM_SCHEDULE=") + drawn)) << swarm.output;
+  for (const char* wrong : {"Sorted", "Threads"}) {
+    EXPECT_EQ(probe(wrong).status, 1);
+    EXPECT_TRUE(probe(wrong).says("for_each_seed: ")) << probe(wrong).output;
+  }
+}
+
+TEST(ForEachSeed, OfASwarmIsSeenAgain) {
+  const Ended ended = probe("BugBySwarm");
+  EXPECT_EQ(ended.status, 1) << ended.output;
+  const std::size_t at = ended.output.find("EMBER_TEST_SEEDS=swarm:");
+  ASSERT_NE(at, std::string::npos) << ended.output;
+  const std::string line = ended.output.substr(at, ended.output.find('\n', at) - at);
+  EXPECT_TRUE(run_command("env -u EMBER_DEVICES -u EMBER_SIM_SCHEDULE " + line).says(line));
+  for (const char* schedule : {"swarm:2", "model", "model:h100", "steps:"})
+    EXPECT_TRUE(probe("Fixed", std::string("EMBER_TEST_SEEDS=") + schedule).says("\n1 runs\n"))
+        << schedule;
+}
+
 TEST(ForEachSeed, FailsForARace) {
   const Ended ended = probe("Race");
   EXPECT_EQ(ended.status, 1);

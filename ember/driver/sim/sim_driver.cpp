@@ -15,6 +15,7 @@
 
 #include "ember/base/env.h"
 #include "ember/driver/open.h"
+#include "ember/driver/sim/host_guard.h"
 #include "ember/driver/sim/threaded_executor.h"
 #include "ember/driver/simulation.h"
 
@@ -110,6 +111,9 @@ Status set_simulated_faults(const Faults& faults) {
 std::uint64_t simulated_faults_happened() {
   return stopped_at_exit != nullptr ? stopped_at_exit->faults().happened() : 0;
 }
+
+void guard_host_memory() { sim::host_guard::enable(); }
+std::uint64_t guarded_accesses() noexcept { return sim::host_guard::reported(); }
 
 std::string simulated_log() {
   sim::SeededExecutor* seeded = sim::seeded_executor();

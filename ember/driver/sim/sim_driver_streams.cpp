@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "ember/driver/sim/host_guard.h"
 #include "ember/driver/sim/sim_driver.h"
 
 namespace ember::inline v0::driver::sim {
@@ -362,10 +363,15 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
     const Point tail = stream->tail();
     EMBER_TRY(await(tail, handle.device, epoch == kAnyEpoch ? tail.epoch : epoch));
   }
+  const CopyArgs args{target, source, bytes, to.epoch, from.epoch};
+  if (!waits)
+    host_guard::begin(args, to.kind == PointerInfo::Kind::pinned,
+                      from.kind == PointerInfo::Kind::pinned, *stream, handle.native);
   Point done;
-  EMBER_TRY(stream->submit(epoch, Task::Kind::copy, {"copy"},
-                           Params(CopyArgs{target, source, bytes, to.epoch, from.epoch}), done, {},
-                           times));
+  const Status submitted =
+      stream->submit(epoch, Task::Kind::copy, {"copy"}, Params(args), done, {}, times);
+  if (!submitted.ok()) host_guard::end(args, *stream);
+  EMBER_TRY(submitted);
   if (!waits) return {};
   if (machine_.executor->wait(done) != Timeline::Waited::reached) return Code::shutting_down;
   if (done.timeline->was_dropped(done.value, done.epoch)) return outcome(handle.device, done.epoch);

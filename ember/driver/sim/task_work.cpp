@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "ember/driver/sim/host_guard.h"
 #include "ember/driver/words.h"
 
 namespace ember::inline v0::driver::sim {
@@ -72,7 +73,9 @@ Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivit
       pause(machine, trouble.late);
       return status;
     }
-    case Task::Kind::copy: return copy_bytes(machine, device, task.params.as<CopyArgs>());
+    case Task::Kind::copy:
+      host_guard::end(task.params.as<CopyArgs>(), stream);
+      return copy_bytes(machine, device, task.params.as<CopyArgs>());
     case Task::Kind::fill: {
       const auto& fill = task.params.as<FillArgs>();
       TaskMemory memory(machine, device);
@@ -121,6 +124,7 @@ void drop(Stream& stream, const Task& task) {
   stream.timeline().drop_next(task.epoch);
   if (task.times) [[unlikely]]
     task.times->dropped();
+  if (task.kind == Task::Kind::copy) host_guard::end(task.params.as<CopyArgs>(), stream);
   if (task.kind == Task::Kind::word_write) raise_word(*task.params.as<WordArgs>().word, kWordLost);
   if (task.kind != Task::Kind::host_function) return;
   const auto& call = task.params.as<HostFunctionArgs>();

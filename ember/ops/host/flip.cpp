@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/ops/flip_kernels.h"
 #include "ember/ops/host/indexed_loop.h"
@@ -11,26 +12,6 @@ namespace ember::inline v0::ops {
 namespace {
 
 using driver::HostLaunch;
-
-/// How far the positions reach below and above the first one, in units.
-struct Reach {
-  std::int64_t below = 0;
-  std::int64_t above = 0;
-
-  Reach(const FlipArgs& args, const std::int64_t* stride) {
-    for (int d = 0; d < args.dims; ++d) {
-      const std::int64_t last = (args.size[d] - 1) * stride[d];
-      (last < 0 ? below : above) += last;
-    }
-  }
-  /// Where the kernel finds the element of the first position; null if it may not touch all of
-  /// them.
-  template <class T>
-  T* resolve(const HostLaunch& on, T* first) const {
-    T* lowest = on.at(first + below, static_cast<std::size_t>(above - below + 1));
-    return lowest == nullptr ? nullptr : lowest - below;
-  }
-};
 
 template <class T>
 EMBER_VECTOR_CODE void reverse_line(T* out, const T* in, std::int64_t count) {
@@ -72,9 +53,13 @@ template <int unit>
 Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   using T = host::Unit<unit>;
   const auto& args = params.as<FlipArgs>();
-  const T* in = Reach(args, args.in_stride).resolve(on, static_cast<const T*>(args.in));
+  const T* in = driver::Extent()
+                    .add(args.dims, args.size, args.in_stride)
+                    .place(on, static_cast<const T*>(args.in));
   if (in == nullptr) return on.fault();
-  T* out = Reach(args, args.out_stride).resolve(on, static_cast<T*>(args.out));
+  T* out = driver::Extent()
+               .add(args.dims, args.size, args.out_stride)
+               .place(on, static_cast<T*>(args.out));
   if (out == nullptr) return on.fault();
   const int along = host::longest_dim(args.size, args.dims);
   std::int64_t count = 1;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "ember/driver/extent.h"
 #include "ember/driver/kernel.h"
 #include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
@@ -72,16 +73,26 @@ void each_row(const IndexedArgs& args, const Row& row) {
   }
 }
 
-inline std::size_t span(const IndexedArgs& args, const std::int64_t* stride) {
-  std::int64_t last = 0;
-  for (int d = 0; d < args.dims; ++d) last += (args.size[d] - 1) * stride[d];
-  return static_cast<std::size_t>(last + 1);
+/// Where this kernel finds a target or source, `indexed` for the one that the index decides about.
+template <class T>
+T* elements_of(const IndexedArgs& args, const HostLaunch& on, T* first, const std::int64_t* strides,
+               bool indexed) {
+  // Several indices that became one count elements from the first, whatever lies between.
+  if (indexed && args.step == 1 && !args.wrap) {
+    std::int64_t last = args.limit - 1;
+    for (int d = 0; d < args.dims; ++d) last += (args.size[d] - 1) * strides[d];
+    return on.at(first, static_cast<std::size_t>(last + 1));
+  }
+  driver::Extent extent;
+  extent.add(args.dims, args.size, strides);
+  if (indexed) extent.add(args.limit, args.step);
+  return extent.place(on, first);
 }
 
 /// The index where this kernel may read it, all of it within bounds.
 inline Status checked_index(const IndexedArgs& args, const HostLaunch& on,
                             const std::int64_t*& out) {
-  out = on.at(args.index, span(args, args.index_stride));
+  out = driver::Extent().add(args.dims, args.size, args.index_stride).place(on, args.index);
   if (out == nullptr) return on.fault();
   // Each number once, however many positions share it.
   IndexedArgs grid = args;
@@ -145,12 +156,10 @@ Status each_pair(const driver::Params& params, const HostLaunch& on, const Move&
   const auto& args = params.as<IndexedArgs>();
   const std::int64_t* index = nullptr;
   EMBER_TRY(checked_index(args, on, index));
-  const auto reach = static_cast<std::size_t>((args.limit - 1) * args.step);
-  T* target = on.at(static_cast<T*>(args.target),
-                    span(args, args.target_stride) + (reads ? std::size_t{0} : reach));
+  T* target = elements_of(args, on, static_cast<T*>(args.target), args.target_stride, !reads);
   if (target == nullptr) return on.fault();
-  const T* source = on.at(static_cast<const T*>(args.source),
-                          span(args, args.source_stride) + (reads ? reach : std::size_t{0}));
+  const T* source =
+      elements_of(args, on, static_cast<const T*>(args.source), args.source_stride, reads);
   if (source == nullptr) return on.fault();
   // In order where several may meet in a place: that is along the dimensions in which only the
   // index says where the target is. No two elements of a target share memory.

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/ops/host/parts.h"
 #include "ember/ops/triangle_kernels.h"
@@ -83,9 +84,11 @@ Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   };
   const std::byte* in = nullptr;
   if (args.in != args.out) {
-    std::int64_t end = (args.rows - 1) * args.row_stride + args.columns;
-    for (int d = 0; d < args.dims; ++d) end += (args.size[d] - 1) * args.stride[d];
-    in = on.at(static_cast<const std::byte*>(args.in), bytes(end));
+    in = driver::Extent()
+             .add(args.columns, 1)
+             .add(args.rows, args.row_stride)
+             .add(args.dims, args.size, args.stride)
+             .place(on, static_cast<const std::byte*>(args.in), item);
     if (in == nullptr) return on.fault();
   }
   std::byte* out = on.at(static_cast<std::byte*>(args.out), bytes(count));

@@ -2,6 +2,7 @@
 // once (columns.h); in parts.h on several threads.
 #pragma once
 
+#include "ember/driver/extent.h"
 #include "ember/reduce/host/columns.h"
 #include "ember/reduce/host/extreme_rows.h"
 #include "ember/reduce/host/parts.h"
@@ -58,8 +59,11 @@ Status reduce_implementation(const driver::Params& params, const HostLaunch& on)
   using In = typename F::In;
   ReduceArgs args = params.as<ReduceArgs>();
   // Nothing to read is no reason to write nothing.
-  if (const std::size_t span = args.span(); span > 0) {
-    args.in = on.at(static_cast<const In*>(args.in), span);
+  if (args.outputs > 0 && args.reduced > 0) {
+    args.in = driver::Extent()
+                  .add(args.kept_dims, args.kept_size, args.kept_stride)
+                  .add(args.reduced_dims, args.size, args.stride)
+                  .place(on, static_cast<const In*>(args.in));
     if (args.in == nullptr) return on.fault();
   } else {
     args.in = nullptr;

@@ -34,10 +34,14 @@ EventPool& events() {
   return *made;
 }
 
+/// Of the program's (cuda::change_current_allocator); null: of the devices. Written under making().
+constinit std::atomic<MemorySource*> of_program{nullptr};
+
 // The same for all devices. Under making().
 std::unique_ptr<BackEnd> make_back_end() {
-  static const bool direct = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value();
-  if (direct) return std::make_unique<DirectBackEnd>();
+  static const bool uncounted = env::get("PYTORCH_NO_CUDA_MEMORY_CACHING").has_value();
+  if (uncounted) return std::make_unique<DirectBackEnd>(/*counts=*/false);
+  if (of_program != nullptr) return std::make_unique<DirectBackEnd>(/*counts=*/true);
   return std::make_unique<CachingBackEnd>();
 }
 
@@ -90,8 +94,8 @@ DeviceAllocator& make(int device) {
   DeviceAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {
     const Settings& now = *in_force.load(std::memory_order_relaxed);
-    allocator =
-        new DeviceAllocator(device, *new DriverSegmentSource(device), events(), make_back_end());
+    allocator = new DeviceAllocator(device, *new DriverSegmentSource(device), events(),
+                                    make_back_end(), of_program.load(std::memory_order_relaxed));
     allocator->apply(now);
     if (now.per_process_memory_fraction < 1)
       allocator->set_fraction(now.per_process_memory_fraction, total);
@@ -174,6 +178,16 @@ void change_settings(std::string_view text) {
   }
   warn_of(warned);
 }
+
+bool change_memory(MemorySource& memory) {
+  const MutexLock lock(making());
+  for (const std::atomic<DeviceAllocator*>& made : by_device)
+    if (made.load(std::memory_order_relaxed) != nullptr) return false;
+  of_program.store(&memory, std::memory_order_relaxed);
+  return true;
+}
+
+bool memory_changed() noexcept { return of_program.load(std::memory_order_relaxed) != nullptr; }
 
 bool in_forked_child() noexcept { return any_used && cuda::driver_if_made() == nullptr; }
 

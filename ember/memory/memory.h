@@ -146,7 +146,7 @@ EMBER_API void set_allocator_settings(std::string_view settings);
 /// PYTORCH_CUDA_ALLOC_CONF, the first one that is set. ValueError if that is no setting.
 EMBER_API std::string get_allocator_settings();
 
-/// "native".
+/// "native"; "pluggable" after change_current_allocator() (pluggable.h).
 EMBER_API const char* get_allocator_backend() noexcept;
 
 /// Told of a device that has no memory left, before OutOfMemoryError is thrown: what was asked for,

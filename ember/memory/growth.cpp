@@ -146,6 +146,8 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
     Status status = give_back(block);
     if (result.releasing.ok()) result.releasing = std::move(status);
   }
+  Status trimmed = memory_.trim(device_, epoch());
+  if (result.releasing.ok()) result.releasing = std::move(trimmed);
   return result;
 }
 

@@ -163,8 +163,9 @@ void set_allocator_settings(std::string_view settings) { memory::change_settings
 
 std::string get_allocator_settings() { return memory::settings().text; }
 
-const char* get_allocator_backend() noexcept {
-  return memory::memory_changed() ? "pluggable" : "native";
+const char* get_allocator_backend() {
+  if (memory::memory_changed()) return "pluggable";
+  return memory::settings().ordered ? "cudaMallocAsync" : "native";
 }
 
 // ---- Counters

@@ -67,8 +67,9 @@ struct RawMemory {
   void* address = nullptr;
 };
 
-/// Where the segments of a pool come from, and go back to: the device (DeviceMemory) or functions
-/// of the program's (user_memory.h). Lives as long as allocators do. Called without the ledger's
+/// Where the segments of a pool come from, and go back to: the device (DeviceMemory) the
+/// device's pool in the order of streams (OrderedDeviceMemory), or functions of the program's
+/// (user_memory.h). Lives as long as allocators do. Called without the ledger's
 /// lock.
 class MemorySource {
  public:
@@ -78,6 +79,8 @@ class MemorySource {
   virtual Status allocate(RawMemory& memory) noexcept = 0;
   /// Gives back what allocate returned. May block until the device no longer uses it.
   virtual Status free(const RawMemory& memory) noexcept = 0;
+  /// Gives back to the device what it keeps for itself. May block.
+  virtual Status trim(int /*device*/, std::uint32_t /*epoch*/) noexcept { return {}; }
   /// Throws what its failure means to who asked for memory.
   [[noreturn]] virtual void fail(const Status& status) const { throw AcceleratorError(status); }
   /// Why there is no memory left, for the error's text, if it is not the device that has none.

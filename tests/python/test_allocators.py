@@ -13,8 +13,8 @@ from ember import cuda
 
 PLUGIN = os.environ.get("EMBER_TEST_ALLOCATOR_PLUGIN")
 MIB = 1 << 20
-pytestmark = [pytest.mark.counts_memory,
-              pytest.mark.skipif(not PLUGIN, reason="needs EMBER_TEST_ALLOCATOR_PLUGIN")]
+pytestmark = pytest.mark.counts_memory
+needs_plugin = pytest.mark.skipif(not PLUGIN, reason="needs EMBER_TEST_ALLOCATOR_PLUGIN")
 
 
 class Seen(ctypes.Structure):
@@ -34,7 +34,7 @@ def plugged(alloc_fn="counting_malloc", free_fn="counting_free"):
     return cuda.CUDAPluggableAllocator(PLUGIN, alloc_fn, free_fn)
 
 
-def in_a_process(program):
+def in_a_process(program, settings=""):
     """Of its own: the allocator of a process can be changed once."""
     begin = """
         import ember as torch
@@ -44,11 +44,13 @@ def in_a_process(program):
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(
         [os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]))
     environment.pop("PYTORCH_NO_CUDA_MEMORY_CACHING", None)
+    environment["PYTORCH_CUDA_ALLOC_CONF"] = settings
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(program)],
                           env=environment, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
 
 
+@needs_plugin
 def test_change_current_allocator():
     in_a_process("""
         assert cuda.get_allocator_backend() == "native"
@@ -68,6 +70,7 @@ def test_change_current_allocator():
     """)
 
 
+@needs_plugin
 def test_everything_is_told_of_it():
     """Statistics, history, snapshots, limits, scopes and pools, where torch raises."""
     in_a_process("""
@@ -100,6 +103,7 @@ def test_everything_is_told_of_it():
     """)
 
 
+@needs_plugin
 def test_functions_that_fail():
     in_a_process("""
         cuda.change_current_allocator(plugged("null_malloc"))
@@ -121,6 +125,7 @@ def test_functions_that_fail():
     """)
 
 
+@needs_plugin
 def test_mem_pool(caching):
     """As in torch: the pool caches segments that the allocator gave."""
     allocator = plugged()
@@ -141,6 +146,7 @@ def test_mem_pool(caching):
     assert seen().held == held
 
 
+@needs_plugin
 def test_bad_arguments():
     with pytest.raises(OSError, match="/nowhere/plugin.so"):
         cuda.CUDAPluggableAllocator("/nowhere/plugin.so", "a", "b")
@@ -152,3 +158,33 @@ def test_bad_arguments():
         cuda.MemPool(plugged())
     with pytest.raises(TypeError, match="expected a CUDAPluggableAllocator, got int"):
         cuda.change_current_allocator(3)
+
+
+def test_memory_in_the_order_of_streams():
+    """backend:cudaMallocAsync: everything is counted, where torch counts bytes alone."""
+    in_a_process("""
+        import warnings
+        assert cuda.get_allocator_backend() == "cudaMallocAsync" and not cuda.is_initialized()
+        x = torch.arange(1000, device="cuda")
+        stats = cuda.memory_stats()
+        assert stats["allocated_bytes.all.current"] == 8000 == stats["reserved_bytes.all.current"]
+        assert stats["segment.small_pool.current"] == 1 == stats["num_device_alloc"]
+        segment, = cuda.memory_snapshot()
+        assert segment["total_size"] == 8000 and len(segment["blocks"]) == 1
+        assert x.sum().item() == 499500
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            cuda.memory._set_allocator_settings("backend:cudaMallocAsync,max_split_size_mb:40")
+        assert str(shown[0].message) == (
+            "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and "
+            "garbage_collect_threshold.")
+        try:
+            cuda.memory._set_allocator_settings("backend:native")
+            raise AssertionError
+        except ValueError as error:
+            assert str(error).startswith(
+                "Allocator backend parsed at runtime != allocator backend parsed at load time")
+        del x
+        cuda.empty_cache()
+        assert cuda.memory_reserved() == 0
+    """, settings="backend:cudaMallocAsync")

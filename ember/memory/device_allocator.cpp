@@ -50,7 +50,7 @@ DeviceAllocator::~DeviceAllocator() {
   for (const auto& [address, segment] : ledger_.segments) {
     for (Block* block = segment.first; block != nullptr; block = block->next)
       if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
-    (void)segment.pool->memory.free(raw_memory_of(segment, device_, epoch()));
+    (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
   }
 }
 

@@ -84,7 +84,7 @@ Status OrderedDeviceMemory::allocate(RawMemory& memory) noexcept {
   return made().malloc_async(stream_of(memory), memory.bytes, memory.address);
 }
 
-Status OrderedDeviceMemory::free(const RawMemory& memory) noexcept {
+Status OrderedDeviceMemory::give_back(const RawMemory& memory) noexcept {
   Status status = made().free_async(stream_of(memory), memory.address);
   if (status.code() != Code::invalid_handle) return status;
   (void)cuda::HostWait::device(cuda::WaitKind::memory, memory.device);  // a fault ends work, too

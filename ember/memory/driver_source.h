@@ -41,7 +41,7 @@ class OrderedDeviceMemory final : public MemorySource {
  public:
   Status allocate(RawMemory& memory) noexcept override;
   /// In the order of the stream, without a wait. If that is no more, waits for the device.
-  Status free(const RawMemory& memory) noexcept override;
+  Status give_back(const RawMemory& memory) noexcept override;
   /// Waits for the device, so that all that was freed is free.
   Status trim(int device, std::uint32_t epoch) noexcept override;
 };

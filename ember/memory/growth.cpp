@@ -182,7 +182,7 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
     memory = &segment.pool->memory;
     epoch = epoch_;
   }
-  Status status = memory->free(raw_memory_of(segment, device_, epoch));
+  Status status = memory->give_back(raw_memory_of(segment, device_, epoch));
   const MutexLock lock(ledger_.mutex);
   const bool gone = epoch_ != epoch || status.code() == Code::context_is_destroyed;
   // Until here the pool counted the segment, so that it is still there to have it back. With a

@@ -77,8 +77,8 @@ class MemorySource {
   /// Fills in the address, which is a multiple of kMinBlock. out_of_memory is an ordinary answer,
   /// and so is context_is_destroyed: the epoch has passed. May block.
   virtual Status allocate(RawMemory& memory) noexcept = 0;
-  /// Gives back what allocate returned. May block until the device no longer uses it.
-  virtual Status free(const RawMemory& memory) noexcept = 0;
+  /// What allocate returned. May block until the device no longer uses it.
+  virtual Status give_back(const RawMemory& memory) noexcept = 0;
   /// Gives back to the device what it keeps for itself. May block.
   virtual Status trim(int /*device*/, std::uint32_t /*epoch*/) noexcept { return {}; }
   /// Throws what its failure means to who asked for memory.
@@ -94,7 +94,7 @@ class DeviceMemory final : public MemorySource {
   Status allocate(RawMemory& memory) noexcept override {
     return source_.allocate(memory.epoch, memory.bytes, memory.address);
   }
-  Status free(const RawMemory& memory) noexcept override {
+  Status give_back(const RawMemory& memory) noexcept override {
     return source_.free(memory.epoch, memory.address);
   }
 

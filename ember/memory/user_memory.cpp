@@ -90,7 +90,7 @@ Status UserMemory::allocate(RawMemory& memory) noexcept {
     return Status(Code::context_is_destroyed,
                   "cuda:" + std::to_string(memory.device) + " was reset during an allocation");
   if (std::string why = why_unusable(made); !why.empty()) {
-    Status given_back = free(made);
+    Status given_back = give_back(made);
     if (!given_back.ok()) why += "; and " + given_back.detail();
     return Status(Code::unknown, std::move(why));
   }
@@ -116,7 +116,7 @@ std::string UserMemory::why_unusable(const RawMemory& memory) const {
   return {};
 }
 
-Status UserMemory::free(const RawMemory& memory) noexcept {
+Status UserMemory::give_back(const RawMemory& memory) noexcept {
   if (cuda::driver_if_made()->device_epoch(memory.device) != memory.epoch)
     return Code::context_is_destroyed;
   Status status = call(memory, free_name_,

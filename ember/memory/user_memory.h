@@ -26,7 +26,7 @@ class UserMemory final : public MemorySource {
   Status allocate(RawMemory& memory) noexcept override;
   /// `unknown` if the function has thrown. Memory of a device that was reset is gone: the function
   /// is not called for it.
-  Status free(const RawMemory& memory) noexcept override;
+  Status give_back(const RawMemory& memory) noexcept override;
   /// What a function did wrong is an Error that says so.
   [[noreturn]] void fail(const Status& status) const override;
   std::string refusal() const override;

@@ -64,6 +64,13 @@ PluggableAllocator::PluggableAllocator(const std::string& path_to_so_file,
                  quoted(free_fn_name, path_to_so_file));
 }
 
+void PluggableAllocator::set_init_fn(std::function<void(int device_count)> init_fn) {
+  memory_->set_init(std::move(init_fn));
+}
+void PluggableAllocator::set_reset_fn(std::function<void()> reset_fn) {
+  memory_->set_reset(std::move(reset_fn));
+}
+
 const std::string& PluggableAllocator::alloc_fn_name() const noexcept {
   return memory_->allocate_name();
 }

@@ -58,6 +58,14 @@ class EMBER_API PluggableAllocator {
   PluggableAllocator(const std::string& path_to_so_file, const std::string& alloc_fn_name,
                      const std::string& free_fn_name);
 
+  /// Optional, and to be set before the allocator is used: called once, with the number of devices,
+  /// before alloc_fn is. What it throws ends that allocation; the next one calls it again.
+  void set_init_fn(std::function<void(int device_count)> init_fn);
+  /// Optional: of the allocator of the process, called by empty_cache() for each device, and where
+  /// memory is short, after all free memory was given to free_fn: it gives the device what it
+  /// keeps. empty_cache() throws what it throws.
+  void set_reset_fn(std::function<void()> reset_fn);
+
   /// What its functions are called in errors.
   const std::string& alloc_fn_name() const noexcept;
   const std::string& free_fn_name() const noexcept;

@@ -82,6 +82,7 @@ Status UserMemory::allocate(RawMemory& memory) noexcept {
     return Status(Code::unknown, "memory was asked for of the allocator that " + allocate_name_ +
                                      " serves, from within it; cuda::device_malloc asks the "
                                      "device itself");
+  if (!initialised_.load(std::memory_order_acquire)) EMBER_TRY(initialise(memory));
   RawMemory made = memory;
   EMBER_TRY(call(memory, allocate_name_,
                  [&] { made.address = allocate_(memory.bytes, memory.device, memory.stream); }));
@@ -96,6 +97,42 @@ Status UserMemory::allocate(RawMemory& memory) noexcept {
   }
   memory.address = made.address;
   return {};
+}
+
+void UserMemory::set_init(std::function<void(int)> init) {
+  const MutexLock lock(options_);
+  init_ = std::move(init);
+  initialised_.store(!init_, std::memory_order_release);
+}
+
+void UserMemory::set_reset(std::function<void()> reset) {
+  const MutexLock lock(options_);
+  reset_ = std::move(reset);
+}
+
+// Others that want memory meanwhile wait for it.
+Status UserMemory::initialise(const RawMemory& memory) noexcept {
+  const MutexLock turn(initialising_);
+  if (initialised_.load(std::memory_order_relaxed)) return {};
+  std::function<void(int)> init;
+  {
+    const MutexLock lock(options_);
+    init = init_;
+  }
+  EMBER_TRY(call(memory, "init_fn beside " + allocate_name_,
+                 [&] { init(cuda::driver_if_made()->device_count()); }));
+  initialised_.store(true, std::memory_order_release);
+  return {};
+}
+
+Status UserMemory::trim(int device, std::uint32_t epoch) noexcept {
+  std::function<void()> reset;
+  {
+    const MutexLock lock(options_);
+    reset = reset_;
+  }
+  if (!reset) return {};
+  return call({device, epoch, nullptr, 0, nullptr}, "reset_fn beside " + free_name_, reset);
 }
 
 std::string UserMemory::why_unusable(const RawMemory& memory) const {

@@ -1,11 +1,13 @@
 // Segments that come from functions of the program's: cuda::PluggableAllocator.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "ember/base/mutex.h"
 #include "ember/memory/segment_source.h"
 
 namespace ember::inline v0::memory {
@@ -30,6 +32,13 @@ class UserMemory final : public MemorySource {
   /// What a function did wrong is an Error that says so.
   [[noreturn]] void fail(const Status& status) const override;
   std::string refusal() const override;
+  /// `reset` throwing is `unknown`.
+  Status trim(int device, std::uint32_t epoch) noexcept override;
+
+  /// Called before the first allocation, with the number of devices; again if it throws.
+  void set_init(std::function<void(int)> init);
+  /// Called by trim().
+  void set_reset(std::function<void()> reset);
 
   const std::string& allocate_name() const noexcept { return allocate_name_; }
   const std::string& free_name() const noexcept { return free_name_; }
@@ -39,9 +48,16 @@ class UserMemory final : public MemorySource {
   template <class Function>
   Status call(const RawMemory& memory, const std::string& name, const Function& function) noexcept;
 
+  Status initialise(const RawMemory& memory) noexcept;
+
   const Allocate allocate_;
   const Free free_;
   const std::string allocate_name_, free_name_;
+  std::atomic<bool> initialised_{true};  // nothing is left to do
+  Mutex initialising_;                   // held while init runs; before options_
+  Mutex options_;
+  std::function<void(int)> init_ EMBER_GUARDED_BY(options_);
+  std::function<void()> reset_ EMBER_GUARDED_BY(options_);
 };
 
 /// The epoch for which a function of a program's on this thread is asked about memory of the

@@ -62,6 +62,18 @@ void bind_allocators(nb::module_& m) {
       .def(nb::init<const std::string&, const std::string&, const std::string&>(),
            nb::arg("path_to_so_file"), nb::arg("alloc_fn_name"), nb::arg("free_fn_name"))
       .def(
+          "set_init_fn",
+          [](PluggableAllocator& self, std::uintptr_t address) {
+            self.set_init_fn(reinterpret_cast<void (*)(int)>(address));  // NOLINT
+          },
+          nb::arg("fn_ptr"), "void init(int device_count), called before the first allocation.")
+      .def(
+          "set_reset_fn",
+          [](PluggableAllocator& self, std::uintptr_t address) {
+            self.set_reset_fn(reinterpret_cast<void (*)()>(address));  // NOLINT
+          },
+          nb::arg("fn_ptr"), "void reset(), called by empty_cache, and where memory is short.")
+      .def(
           "__eq__",
           [](const PluggableAllocator& self, nb::handle other) {
             return nb::isinstance<PluggableAllocator>(other) &&

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -288,6 +289,40 @@ TEST(PluggedProcess, Null) {
     EXPECT_ERROR((void)allocate(1000, default_stream(0)), OutOfMemoryError,
                  "It was null_malloc of " EMBER_TEST_PLUGIN " that had no memory left");
     EXPECT_EQ(memory_reserved(0), 0U);
+  });
+}
+
+TEST(PluggedProcess, InitAndReset) {
+  IN_CHILD({
+    PluggableAllocator allocator = plugged();
+    std::vector<std::string> calls;
+    bool throws = true;
+    allocator.set_init_fn([&](int devices) {
+      calls.push_back("init " + std::to_string(devices - device_count()));
+      if (throws) throw std::runtime_error("not yet");
+    });
+    allocator.set_reset_fn([&] {
+      calls.push_back("reset");
+      if (throws) throw std::runtime_error("not now");
+    });
+    change_current_allocator(allocator);
+    EXPECT_TRUE(calls.empty());
+    EXPECT_ERROR((void)allocate(1000, default_stream(0)), Error,
+                 "init_fn beside counting_malloc of " EMBER_TEST_PLUGIN " threw");
+    EXPECT_ERROR(empty_cache(), AcceleratorError,
+                 "reset_fn beside counting_free of " EMBER_TEST_PLUGIN " threw");
+    EXPECT_EQ(seen().mallocs, 0);
+    throws = false;
+    calls.clear();
+    (void)allocate(1000, default_stream(0));
+    (void)allocate(1000, default_stream(0));
+    EXPECT_EQ(calls, std::vector<std::string>{"init 0"});
+    calls.clear();
+    empty_cache();
+    EXPECT_EQ(calls.size(), static_cast<std::size_t>(device_count()));
+    calls.clear();
+    EXPECT_THROW((void)allocate(2 * mem_get_info(0).second, default_stream(0)), OutOfMemoryError);
+    EXPECT_EQ(calls, std::vector<std::string>{"reset"}) << "before it is called again";
   });
 }
 

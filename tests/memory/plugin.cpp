@@ -42,6 +42,16 @@ EMBER_API void plugin_seen(ember::test::PluginSeen* out) {
   *out = seen;
 }
 
+EMBER_API void counting_init(int /*device_count*/) {
+  const std::lock_guard lock(mutex);
+  ++seen.inits;
+}
+
+EMBER_API void counting_reset() {
+  const std::lock_guard lock(mutex);
+  ++seen.resets;
+}
+
 EMBER_API void* null_malloc(std::size_t, int, void*) { return nullptr; }
 
 EMBER_API void* throwing_malloc(std::size_t, int, void*) {

@@ -7,6 +7,7 @@ namespace ember::test {
 
 struct PluginSeen {
   int mallocs = 0, frees = 0;
+  int inits = 0, resets = 0;
   int held = 0;           ///< allocations that were not freed yet
   std::size_t bytes = 0;  ///< ... and their sizes, together
   struct Call {

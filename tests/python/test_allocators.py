@@ -19,8 +19,8 @@ needs_plugin = pytest.mark.skipif(not PLUGIN, reason="needs EMBER_TEST_ALLOCATOR
 
 class Seen(ctypes.Structure):
     """PluginSeen of tests/memory/plugin.h."""
-    _fields_ = [("mallocs", ctypes.c_int), ("frees", ctypes.c_int), ("held", ctypes.c_int),
-                ("bytes", ctypes.c_size_t), ("pointer", ctypes.c_void_p), ("size", ctypes.c_size_t),
+    _fields_ = [("mallocs", ctypes.c_int), ("frees", ctypes.c_int), ("inits", ctypes.c_int),
+                ("resets", ctypes.c_int), ("held", ctypes.c_int), ("bytes", ctypes.c_size_t), ("pointer", ctypes.c_void_p), ("size", ctypes.c_size_t),
                 ("device", ctypes.c_int), ("stream", ctypes.c_void_p)]
 
 
@@ -122,6 +122,27 @@ def test_functions_that_fail():
         except RuntimeError as error:
             assert str(error) == (f"throwing_malloc of {PLUGIN} threw, when it was called for 1000 "
                                   "bytes of cuda:0: out of paper")
+    """)
+
+
+@needs_plugin
+def test_init_and_reset():
+    """The hooks of the chapter that ember has a use for, by the addresses of functions."""
+    in_a_process("""
+        import ctypes
+        functions = ctypes.CDLL(PLUGIN)
+        address = lambda name: ctypes.cast(getattr(functions, name), ctypes.c_void_p).value
+        allocator = plugged()
+        allocator.allocator().set_init_fn(address("counting_init"))
+        allocator.allocator().set_reset_fn(address("counting_reset"))
+        cuda.change_current_allocator(allocator)
+        assert seen().inits == 0 == seen().resets
+        torch.empty(1000, device="cuda")
+        torch.empty(1000, device="cuda")
+        assert seen().inits == 1
+        before = seen().resets
+        cuda.empty_cache()
+        assert seen().resets > before and seen().inits == 1
     """)
 
 

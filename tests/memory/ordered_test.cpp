@@ -194,6 +194,38 @@ TEST(OrderedProcess, TheBackEndIsFixedByTheFirstAllocation) {
   });
 }
 
+/// What a run does with memory of two streams: where it lies, and the log.
+std::vector<std::string> ordered_run() {
+  sim::begin_run("random:3");
+  std::vector<std::string> seen;
+  {
+    const Stream first(0), second(0);
+    for (std::size_t i = 0; i < 40; ++i) {
+      const Stream& stream = i % 3 == 0 ? first : second;
+      const DeviceBuffer buffer = allocate(kMiB * (i % 2 + 1), stream);
+      fill_async(buffer.data(), 7, 512, stream);
+      seen.push_back(std::to_string(reinterpret_cast<std::uintptr_t>(buffer.data())));
+    }
+    synchronize(0);
+  }
+  seen.push_back(sim::log());
+  return seen;
+}
+
+// Nothing of a run is left in the pool for the next one.
+TEST(OrderedProcess, RunsOfOneSeedAreTheSame) {
+  if (!test::in_child() && !is_simulated()) GTEST_SKIP() << "needs simulated devices";
+  IN_CHILD({
+    setenv("EMBER_SIM_SCHEDULE", "random:3", 1);
+    const std::vector<std::string> run = ordered_run();
+    EXPECT_GT(run.back().size(), 40U);
+    EXPECT_EQ(ordered_run(), run);
+    const std::size_t free = mem_get_info(0).first;
+    EXPECT_EQ(ordered_run(), run);
+    EXPECT_EQ(mem_get_info(0).first, free);
+  });
+}
+
 TEST(OrderedProcess, AnAllocatorOfTheProgramsComesFirst) {
   IN_CHILD({
     int calls = 0;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,12 +26,13 @@ class OrderedMemory {
     Point freed;  ///< on the stream that it was freed on
   };
 
-  /// False if it is here already.
+  /// False if it is here already. One of an earlier epoch may come after begin_epoch(): it is never
+  /// taken, and in nobody's way.
   bool put(const Piece& piece);
   /// Takes the first one of exactly these bytes that work may use which is enqueued on `stream`
   /// from now on. Null if there is none.
   void* take(int device, std::uint32_t epoch, std::size_t bytes, const Timeline& stream);
-  bool has(const void* pointer) const;
+  bool has(const void* pointer, std::uint32_t epoch) const;
   /// Takes what no work uses any longer.
   std::vector<Piece> take_unused(int device);
   /// Forgets what went with a reset of the device.
@@ -45,7 +45,7 @@ class OrderedMemory {
   mutable Mutex mutex_;
   std::map<std::pair<int, std::size_t>, std::deque<Piece>> pieces_
       EMBER_GUARDED_BY(mutex_);  // by device and size, in the order in which they were freed
-  std::set<const void*> pointers_ EMBER_GUARDED_BY(mutex_);
+  std::map<const void*, std::uint32_t> pointers_ EMBER_GUARDED_BY(mutex_);  // their epochs
 };
 
 }  // namespace ember::inline v0::driver::sim

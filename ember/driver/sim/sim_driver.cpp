@@ -457,7 +457,7 @@ Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, voi
 Status SimDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(machine_.arena.check_free(device, epoch, pointer));
-  if (ordered_.has(pointer))
+  if (ordered_.has(pointer, epoch))
     return Status(Code::invalid_value, "the memory was freed on a stream already");
   EMBER_TRY(refuse_on_worker("freeing device memory"));
   (void)drain(device);  // when exiting, nothing runs any more

@@ -10,6 +10,7 @@
 #include "ember/memory/host_registration.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/out_of_memory_report.h"
+#include "ember/memory/pluggable.h"
 #include "ember/memory/pools.h"
 #include "ember/memory/resource.h"
 #include "ember/memory/scope.h"

@@ -1,6 +1,8 @@
 #include "ember/base/number_text.h"
 
 #include <charconv>
+#include <cstddef>
+#include <cstdio>
 
 namespace ember::inline v0 {
 namespace {
@@ -26,6 +28,12 @@ std::string fixed_text(double number, int places) {
 
 std::string scientific_text(double number, int places) {
   return text_of(number, std::chars_format::scientific, places);
+}
+
+std::string address_text(const void* address) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%zx", reinterpret_cast<std::size_t>(address));
+  return text;
 }
 
 }  // namespace ember::inline v0

@@ -1,6 +1,6 @@
-// Floating-point numbers as text: the one place for it. No locale decides what they look like, and
-// no stream is involved: streams rest on objects that a program has once per C++ runtime, and a
-// library whose runtime is linked statically meets those of another one.
+// Floating-point numbers and addresses as text: the one place for it. No locale decides what they
+// look like, and no stream is involved: streams rest on objects that a program has once per C++
+// runtime, and a library whose runtime is linked statically meets those of another one.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ std::string fixed_text(double number, int places);
 
 /// As printf's %.<places>e: one digit before the point, `places` behind it, and an exponent.
 std::string scientific_text(double number, int places);
+
+/// An address: "0x7f0012340000".
+std::string address_text(const void* address);
 
 }  // namespace ember::inline v0

@@ -87,5 +87,14 @@ Status Driver::record_launches(int, StackNumber) noexcept {
 Status Driver::recent_launches(int, std::vector<RecentLaunch>&) noexcept {
   return unavailable(*this, "recent launches");
 }
+Status Driver::malloc_async(StreamHandle, std::size_t, void*&) noexcept {
+  return unavailable(*this, "memory in the order of streams");
+}
+Status Driver::free_async(StreamHandle, void*) noexcept {
+  return unavailable(*this, "memory in the order of streams");
+}
+Status Driver::memory_trim(int, std::uint32_t) noexcept {
+  return unavailable(*this, "memory in the order of streams");
+}
 
 }  // namespace ember::inline v0::driver

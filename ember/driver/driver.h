@@ -318,6 +318,20 @@ class EMBER_TEST_API Driver {
   /// What is kept of a device's streams, each stream's oldest first, and how far they came. Works
   /// in a fault.
   virtual Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept;
+
+  // ---- Memory in the order of streams (optional): cudaMallocAsync
+  // ------------------------------------------------------------
+
+  /// Memory as malloc gives it, from a pool of the device's, for work that is enqueued on the
+  /// stream from now on; and for other work that comes after such. Code::out_of_memory is an
+  /// ordinary answer, also where memory_trim would help.
+  virtual Status malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept;
+  /// Gives back to the pool what malloc_async returned, once all work is done that was enqueued on
+  /// the stream so far, which may be another stream of the device. Code::invalid_value for any
+  /// other pointer. free() takes such memory as well, once no work uses it any longer.
+  virtual Status free_async(StreamHandle stream, void* pointer) noexcept;
+  /// Gives back to the device what the pool keeps and no work uses any longer.
+  virtual Status memory_trim(int device, std::uint32_t epoch) noexcept;
 };
 
 }  // namespace ember::inline v0::driver

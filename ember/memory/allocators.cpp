@@ -1,7 +1,9 @@
 #include "ember/memory/allocators.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "ember/base/embedding.h"
@@ -40,11 +42,6 @@ bool caches() {
   return !direct;
 }
 
-std::unique_ptr<BackEnd> make_back_end() {
-  if (!caches()) return std::make_unique<DirectBackEnd>();
-  return std::make_unique<CachingBackEnd>();
-}
-
 PinnedPolicy pinned_policy(const Settings& settings) {
   PinnedPolicy policy;
   policy.caching = caches();
@@ -54,7 +51,31 @@ PinnedPolicy pinned_policy(const Settings& settings) {
   return policy;
 }
 
+/// Under making().
+bool any_made() {
+  return std::any_of(std::begin(by_device), std::end(by_device), [](const auto& made) {
+    return made.load(std::memory_order_relaxed) != nullptr;
+  });
+}
+
+/// Of the program's (cuda::change_current_allocator); null: of the devices. Written under making().
+constinit std::atomic<MemorySource*> of_program{nullptr};
+
 constinit std::atomic<const Settings*> in_force{nullptr};
+
+/// Where all memory comes from; null: of the devices, and it is cached. Under making().
+MemorySource* source() {
+  static OrderedDeviceMemory ordered;
+  if (MemorySource* const found = of_program.load(std::memory_order_relaxed)) return found;
+  return in_force.load(std::memory_order_relaxed)->ordered ? &ordered : nullptr;
+}
+
+// The same for all devices. Under making().
+std::unique_ptr<BackEnd> make_back_end() {
+  if (!caches()) return std::make_unique<DirectBackEnd>(/*counts=*/false);
+  if (source() != nullptr) return std::make_unique<DirectBackEnd>(/*counts=*/true);
+  return std::make_unique<CachingBackEnd>();
+}
 
 /// Settings are kept for ever: any thread may be reading them. Under making().
 const Settings* keep(Settings settings) {
@@ -69,6 +90,10 @@ void check_settings(const Status& status, const char* where) {
 
 /// Shown without a lock.
 void warn_of(const Settings& settings) {
+  if (settings.ordered && settings.any_native())
+    warn(Warning::user,
+         "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and "
+         "garbage_collect_threshold.");
   std::string names;
   for (const std::string& name : settings.without_effect())
     names += (names.empty() ? "" : ", ") + name;
@@ -103,8 +128,8 @@ DeviceAllocator& make(int device) {
   DeviceAllocator* allocator = by_device[device].load(std::memory_order_relaxed);
   if (allocator == nullptr) {
     const Settings& now = *in_force.load(std::memory_order_relaxed);
-    allocator =
-        new DeviceAllocator(device, *new DriverSegmentSource(device), events(), make_back_end());
+    allocator = new DeviceAllocator(device, *new DriverSegmentSource(device), events(),
+                                    make_back_end(), source());
     allocator->apply(now);
     if (now.per_process_memory_fraction < 1)
       allocator->set_fraction(now.per_process_memory_fraction, total);
@@ -181,7 +206,13 @@ void change_settings(std::string_view text) {
     changed.max_split_size = defaults.max_split_size;
     changed.roundup_divisions = defaults.roundup_divisions;
     changed.garbage_collection_threshold = defaults.garbage_collection_threshold;
+    const bool ordered = changed.ordered;
     check_settings(parse_settings(text, changed), nullptr);
+    if (changed.ordered != ordered && any_made())
+      throw ValueError(
+          "Allocator backend parsed at runtime != allocator backend parsed at load time: memory of "
+          "a device was asked for before, with backend:" +
+          std::string(ordered ? "cudaMallocAsync" : "native"));
     const Settings* now = keep(std::move(changed));
     for (int device = 0; device < kMaxDevices; ++device)
       if (DeviceAllocator* made = allocator_if_made(device)) made->apply(*now);
@@ -190,6 +221,15 @@ void change_settings(std::string_view text) {
   }
   warn_of(warned);
 }
+
+bool change_memory(MemorySource& memory) {
+  const MutexLock lock(making());
+  if (any_made()) return false;
+  of_program.store(&memory, std::memory_order_relaxed);
+  return true;
+}
+
+bool memory_changed() noexcept { return of_program.load(std::memory_order_relaxed) != nullptr; }
 
 bool in_forked_child() noexcept { return any_used && cuda::driver_if_made() == nullptr; }
 

@@ -28,6 +28,12 @@ const Settings& settings();
 /// See cuda::set_allocator_settings.
 void change_settings(std::string_view text);
 
+/// From now on memory of all devices comes from there, and nothing is cached. False if an allocator
+/// was made already: then nothing has changed. `memory` lives for ever.
+bool change_memory(MemorySource& memory);
+/// Whether it was.
+bool memory_changed() noexcept;
+
 /// Whether this is a forked child of a process that had memory from here.
 bool in_forked_child() noexcept;
 

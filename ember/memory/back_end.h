@@ -1,5 +1,12 @@
-// What becomes of free memory: a back end keeps it for later (caching.h) or gives it back at once
-// (direct.h). Everything else is the same for all memory, and lies in front (device_allocator.h).
+// The small part behind each pool: what becomes of free memory, and where memory comes from.
+//
+//   BackEnd       keeps free memory for later (caching.h), or gives it back at once (direct.h)
+//   MemorySource  allocates segments and takes them back: the device (segment_source.h), its pool in
+//                 the order of streams (driver_source.h), a program's functions (user_memory.h)
+//
+// Any of the first goes with any of the second. Everything else is the same for all memory, and
+// lies in front (device_allocator.h): the block table and its serials, other streams' uses,
+// statistics, limits, history, resets.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +19,7 @@
 #include "ember/memory/free_list.h"
 #include "ember/memory/ledger.h"
 #include "ember/memory/pool_id.h"
+#include "ember/memory/segment_source.h"
 
 namespace ember::inline v0::memory {
 
@@ -31,8 +39,9 @@ struct Pool {
   };
 
   using Options = PoolOptions;
-  Pool(const cuda::MemPoolId& id_, BackEnd& back_end_, const Options& options_ = {})
-      : id(id_), back_end(back_end_), options(options_) {}
+  Pool(const cuda::MemPoolId& id_, BackEnd& back_end_, MemorySource& memory_,
+       const Options& options_ = {})
+      : id(id_), back_end(back_end_), memory(memory_), options(options_) {}
   /// Those of one stream, made at first use.
   Lists& lists_of(void* stream) {
     if (last_ == nullptr || last_stream_ != stream) {
@@ -55,6 +64,7 @@ struct Pool {
 
   const cuda::MemPoolId id;  ///< (0, 0): of requests that name none
   BackEnd& back_end;
+  MemorySource& memory;
   Options options;
   int users = 1;             ///< none: its memory goes back as soon as it is free
   int holds = 0;             ///< allocations that are in progress

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "ember/memory/segment_source.h"
 #include "ember/memory/size_policy.h"
 
 namespace ember::inline v0::memory {
@@ -29,6 +30,10 @@ struct Segment {
   Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
   std::uint32_t stack = 0;   ///< where it was asked for, while that is tracked
 };
+
+inline RawMemory raw_memory_of(const Segment& segment, int device, std::uint32_t epoch) noexcept {
+  return {device, epoch, segment.stream, segment.size, reinterpret_cast<void*>(segment.address)};
+}
 
 /// One use of a block, as it began. A reset of the device ends it at any moment, and then the
 /// record may already describe another's memory: so a thread that allocates keeps these, and reads

@@ -32,23 +32,25 @@ class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
 };
 
 DeviceAllocator::DeviceAllocator(int device, SegmentSource& source, EventPool& events,
-                                 std::unique_ptr<BackEnd> back_end)
+                                 std::unique_ptr<BackEnd> back_end, MemorySource* memory)
     : device_(device),
       source_(source),
+      device_memory_(source),
+      memory_(memory != nullptr ? *memory : device_memory_),
       back_end_(std::move(back_end)),
       caps_(back_end_->caps()),
       uses_(events, device),
       ledger_(device, caps_.counts),
       epoch_(source.epoch()),
-      default_pool_({}, *back_end_),
-      uncached_pool_({}, direct_) {}
+      default_pool_({}, *back_end_, memory_),
+      uncached_pool_({}, direct_, memory_) {}
 
 DeviceAllocator::~DeviceAllocator() {
   const MutexLock lock(ledger_.mutex);
   for (const auto& [address, segment] : ledger_.segments) {
     for (Block* block = segment.first; block != nullptr; block = block->next)
       if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
-    (void)source_.free(epoch(), reinterpret_cast<void*>(address));
+    (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
   }
 }
 
@@ -101,7 +103,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
     }
   }
   if (status.code() == Code::out_of_memory) return last_resort(request, {});
-  check(status);
+  if (!status.ok()) request.pool->memory.fail(status);
   return use;
 }
 
@@ -282,13 +284,15 @@ Pool* DeviceAllocator::find_pool(const cuda::MemPoolId& id) {
   return nullptr;
 }
 
-Pool* DeviceAllocator::retain_pool(const cuda::MemPoolId& id, const Pool::Options& options) {
+Pool* DeviceAllocator::retain_pool(const cuda::MemPoolId& id, const Pool::Options& options,
+                                   MemorySource* memory) {
   const Lock lock(*this);
   if (Pool* found = find_pool(id)) {
     ++found->users;
     return found;
   }
-  return pools_.emplace_back(std::make_unique<Pool>(id, *back_end_, options)).get();
+  MemorySource& from = memory != nullptr ? *memory : memory_;
+  return pools_.emplace_back(std::make_unique<Pool>(id, *back_end_, from, options)).get();
 }
 
 void DeviceAllocator::release_pool(Pool* pool) {
@@ -325,6 +329,12 @@ void DeviceAllocator::set_limit(std::size_t bytes) {
 void DeviceAllocator::set_fraction(double fraction, std::size_t total) {
   set_limit(static_cast<std::size_t>(fraction * static_cast<double>(total)));
   fraction_.store(fraction, std::memory_order_relaxed);
+}
+
+bool DeviceAllocator::holds(const void* address) {
+  const Lock lock(*this);
+  renew();
+  return ledger_.overlapping(reinterpret_cast<std::uintptr_t>(address), 1) != nullptr;
 }
 
 // While shards are open, the levels hold what has been granted to them and was not used: that is

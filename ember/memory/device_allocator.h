@@ -55,9 +55,10 @@ struct SegmentView {
 /// drop when they look again.
 class DeviceAllocator {
  public:
-  /// `source` and `events` must outlive the allocator.
+  /// `source` and `events` must outlive the allocator, and so must `memory`: where segments come
+  /// from, null for the device itself.
   DeviceAllocator(int device, SegmentSource& source, EventPool& events,
-                  std::unique_ptr<BackEnd> back_end);
+                  std::unique_ptr<BackEnd> back_end, MemorySource* memory = nullptr);
   /// Gives every segment back, whether in use or not. No other call may be in progress.
   ~DeviceAllocator();
   DeviceAllocator(const DeviceAllocator&) = delete;
@@ -66,8 +67,8 @@ class DeviceAllocator {
   /// A block of at least `bytes` for work on `stream`; none for zero bytes. Without a pool, from
   /// the one that route() has for the thread or the stream, else everybody's. May block while the
   /// device is asked for memory, and for work that uses freed memory when there is none left.
-  /// Throws OutOfMemoryError, also where it would have to wait and must not; and AcceleratorError
-  /// when the device reports anything else.
+  /// Throws OutOfMemoryError, also where it would have to wait and must not; AcceleratorError when
+  /// the device reports anything else; and what MemorySource::fail does.
   BlockUse allocate(std::size_t bytes, void* stream, Pool* pool = nullptr);
 
   /// Frees the block in use that begins at `address`; false if there is none. Never fails
@@ -94,7 +95,9 @@ class DeviceAllocator {
   Pool* make_pool(const Pool::Options& options = {});
   /// The pool of that id, which is made if there is none. It stays until a release_pool() for each
   /// of these.
-  Pool* retain_pool(const cuda::MemPoolId& id, const Pool::Options& options);
+  /// `memory`: where its segments come from, null for where the others' do.
+  Pool* retain_pool(const cuda::MemPoolId& id, const Pool::Options& options,
+                    MemorySource* memory = nullptr);
   /// What is free in the pool goes back with the next empty_cache(), what is in use after it. The
   /// pool must not be named again.
   void release_pool(Pool* pool);
@@ -125,6 +128,9 @@ class DeviceAllocator {
 
   /// Whether the lock was contended lately: threads keep free blocks apart (shards.h).
   bool contended() const noexcept { return ledger_.shards.open(); }
+
+  /// Whether a segment contains the address.
+  bool holds(const void* address);
 
   /// How often the device was reset. Memory that was allocated before the last time is gone.
   std::uint32_t device_epoch() const noexcept { return source_.epoch(); }
@@ -204,6 +210,8 @@ class DeviceAllocator {
 
   const int device_;
   SegmentSource& source_;
+  DeviceMemory device_memory_;
+  MemorySource& memory_;
   const std::unique_ptr<BackEnd> back_end_;
   const BackEnd::Caps caps_;
   StreamUses uses_;  // has its own locks

@@ -91,6 +91,31 @@ Status DriverSegmentSource::processes(std::vector<driver::GpuProcess>& out) noex
   return {};
 }
 
+namespace {
+
+driver::StreamHandle stream_of(const RawMemory& memory) noexcept {
+  return {memory.stream, memory.device, memory.epoch};
+}
+
+}  // namespace
+
+Status OrderedDeviceMemory::allocate(RawMemory& memory) noexcept {
+  return made().malloc_async(stream_of(memory), memory.bytes, memory.address);
+}
+
+Status OrderedDeviceMemory::give_back(const RawMemory& memory) noexcept {
+  Status status = made().free_async(stream_of(memory), memory.address);
+  if (status.code() != Code::invalid_handle) return status;
+  (void)cuda::HostWait::device(cuda::WaitKind::memory, memory.device);  // a fault ends work, too
+  return cuda::HostWait::free(memory.device, memory.epoch, memory.address);
+}
+
+Status OrderedDeviceMemory::trim(int device, std::uint32_t epoch) noexcept {
+  (void)cuda::HostWait::device(cuda::WaitKind::memory, device);
+  Status status = made().memory_trim(device, epoch);
+  return status.code() == Code::context_is_destroyed ? Status() : status;
+}
+
 std::uint32_t DriverPinnedSource::epoch() noexcept {
   driver::Driver& driver = made();
   std::uint32_t resets = 0;

@@ -39,6 +39,17 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
   int device_;
 };
 
+/// cudaMallocAsync: memory that comes and goes in the order of its stream, from a pool of the
+/// device's, which keeps it.
+class OrderedDeviceMemory final : public MemorySource {
+ public:
+  Status allocate(RawMemory& memory) noexcept override;
+  /// In the order of the stream, without a wait. If that is no more, waits for the device.
+  Status give_back(const RawMemory& memory) noexcept override;
+  /// Waits for the device, so that all that was freed is free.
+  Status trim(int device, std::uint32_t epoch) noexcept override;
+};
+
 /// Page-locking needs some device. Where none has been used yet, that is the calling thread's
 /// current one: a program that keeps to its device never wakes device 0.
 class DriverPinnedSource final : public DriverEvents<PinnedSource> {

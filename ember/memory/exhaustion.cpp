@@ -76,7 +76,7 @@ BlockUse DeviceAllocator::try_again(const Request& request, Status& waiting) {
     status = grow(request, use);
     if (status.code() == Code::out_of_memory) return look();
   }
-  check(status);
+  if (!status.ok()) request.pool->memory.fail(status);
   return use;
 }
 
@@ -91,6 +91,7 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   report.pool = request.pool->id;
   report.stream = request.stream;
   report.could_not_wait = could_not_wait;
+  what.refusal = request.pool->memory.refusal();
   driver::MemoryInfo info;
   (void)source_.memory_info(info);  // zeros say that not even this could be found out
   report.total = info.total;

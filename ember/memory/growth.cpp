@@ -4,6 +4,7 @@
 
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
+#include "ember/base/number_text.h"
 #include "ember/memory/device_allocator.h"
 
 namespace ember::inline v0::memory {
@@ -23,8 +24,8 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
     growing_ += bytes;
     epoch = epoch_;
   }
-  void* address = nullptr;
-  Status status = source_.allocate(epoch, bytes, address);
+  RawMemory memory{device_, epoch, request.stream, bytes, nullptr};
+  Status status = request.pool->memory.allocate(memory);
   const MutexLock lock(ledger_.mutex);
   growing_ -= bytes;
   if (!status.ok()) return status;
@@ -32,8 +33,13 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
     return Status(Code::context_is_destroyed,
                   "device " + std::to_string(device_) + " was reset during an allocation");
   Segment segment;
-  segment.address = reinterpret_cast<std::uintptr_t>(address);
+  segment.address = reinterpret_cast<std::uintptr_t>(memory.address);
   segment.size = bytes;
+  // What is somebody's already must not go back with an error: it is left alone.
+  if (ledger_.overlapping(segment.address, bytes) != nullptr)
+    return Status(Code::invalid_value,
+                  "memory at " + address_text(memory.address) + " was given for an allocation of " +
+                      std::to_string(bytes) + " bytes, and is in use by another one, or cached");
   segment.pool = request.pool;
   segment.stream = request.stream;
   segment.small = is_small(request.size);
@@ -140,6 +146,8 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
     Status status = give_back(block);
     if (result.releasing.ok()) result.releasing = std::move(status);
   }
+  Status trimmed = memory_.trim(device_, epoch());
+  if (result.releasing.ok()) result.releasing = std::move(trimmed);
   return result;
 }
 
@@ -159,7 +167,8 @@ void DeviceAllocator::give_back_pending() noexcept {
 // For a block that is a whole segment, claimed.
 Status DeviceAllocator::give_back(Block* whole) noexcept {
   Segment segment;
-  AllocEvent event{};  // made while the pool is there for certain
+  MemorySource* memory = nullptr;  // found out while the pool is there for certain, as is
+  AllocEvent event{};
   std::uint32_t epoch = 0;
   {
     const MutexLock lock(ledger_.mutex);
@@ -170,9 +179,10 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
     segment = ledger_.remove_segment(whole);
     event = Ledger::event_of(Kind::segment_freed, *whole, segment);
     event.requested = 0;
+    memory = &segment.pool->memory;
     epoch = epoch_;
   }
-  Status status = source_.free(epoch, reinterpret_cast<void*>(segment.address));
+  Status status = memory->give_back(raw_memory_of(segment, device_, epoch));
   const MutexLock lock(ledger_.mutex);
   const bool gone = epoch_ != epoch || status.code() == Code::context_is_destroyed;
   // Until here the pool counted the segment, so that it is still there to have it back. With a

@@ -1,6 +1,7 @@
 #include "ember/memory/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ember/memory/back_end.h"
 #include "ember/memory/scopes.h"
@@ -36,6 +37,13 @@ Block* Ledger::containing(const void* inside) {
   Block* block = segment.first;
   while (block->next != nullptr && block->next->position() <= position) block = block->next;
   return block;
+}
+
+const Segment* Ledger::overlapping(std::uintptr_t address, std::size_t bytes) const {
+  const auto after = segments.lower_bound(address + bytes);
+  if (after == segments.begin()) return nullptr;
+  const Segment& last = std::prev(after)->second;
+  return last.address + last.size > address ? &last : nullptr;
 }
 
 Block* Ledger::add_segment(const Segment& segment) {

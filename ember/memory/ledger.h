@@ -38,7 +38,9 @@ class Ledger {
 
   /// The block that contains an address, or null.
   Block* containing(const void* inside) EMBER_REQUIRES(mutex);
-  /// Enters a new segment; its one block is claimed.
+  /// A segment that has some of these bytes, or null.
+  const Segment* overlapping(std::uintptr_t address, std::size_t bytes) const EMBER_REQUIRES(mutex);
+  /// Enters a new segment, which overlaps none; its one block is claimed.
   Block* add_segment(const Segment& segment) EMBER_REQUIRES(mutex);
   /// Takes a whole segment out of the table, because it is about to be given back: from then on its
   /// address may belong to another allocation. It still counts as reserved, and for its pool, until

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <string>
 
 #include "ember/base/error.h"
@@ -16,12 +15,6 @@ namespace ember::inline v0::cuda {
 using memory::DeviceAllocator;
 
 namespace {
-
-std::string hex(const void* pointer) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%zx", reinterpret_cast<std::size_t>(pointer));
-  return text;
-}
 
 /// Calls `function(allocator)` for every device's allocator, the current device's first, until one
 /// answers true.
@@ -113,7 +106,7 @@ void caching_allocator_delete(void* pointer) {
   };
   if (driver_if_made() != nullptr)
     if (any_allocator(free)) return;
-  throw Error("invalid device pointer: " + hex(pointer) +
+  throw Error("invalid device pointer: " + address_text(pointer) +
               ". Expected the start of device memory that was allocated here and not yet freed.");
 }
 
@@ -170,7 +163,10 @@ void set_allocator_settings(std::string_view settings) { memory::change_settings
 
 std::string get_allocator_settings() { return memory::settings().text; }
 
-const char* get_allocator_backend() noexcept { return "native"; }
+const char* get_allocator_backend() {
+  if (memory::memory_changed()) return "pluggable";
+  return memory::settings().ordered ? "cudaMallocAsync" : "native";
+}
 
 // ---- Counters
 
@@ -240,7 +236,7 @@ void pinned_delete(void* pointer) {
   memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
   if (allocator != nullptr && allocator->free(pointer)) return;
   // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free
-  throw Error("invalid pinned pointer: " + hex(pointer) +
+  throw Error("invalid pinned pointer: " + address_text(pointer) +
               ". Expected the start of pinned memory that was allocated here and not yet freed.");
 }
 

@@ -138,7 +138,8 @@ EMBER_API double get_per_process_memory_fraction(DeviceArg device = {});
 /// Settings of the caching allocators, `option:value,option:value`: chapter 11 of the documents.
 /// What is not named stays as it is, except max_split_size_mb, roundup_power2_divisions and
 /// garbage_collection_threshold, which begin at their defaults. Holds for what is allocated from
-/// now on; per_process_memory_fraction for devices of which no memory was asked yet. Warns of
+/// now on; per_process_memory_fraction for devices of which no memory was asked yet, and backend
+/// until any was, with a ValueError for another one after that. Warns of
 /// options that have no effect here. ValueError for anything that is no setting: nothing has
 /// changed then. Thread-safe; does not block or initialise.
 EMBER_API void set_allocator_settings(std::string_view settings);
@@ -146,8 +147,9 @@ EMBER_API void set_allocator_settings(std::string_view settings);
 /// PYTORCH_CUDA_ALLOC_CONF, the first one that is set. ValueError if that is no setting.
 EMBER_API std::string get_allocator_settings();
 
-/// "native".
-EMBER_API const char* get_allocator_backend() noexcept;
+/// "native", or "cudaMallocAsync" with that setting; "pluggable" after change_current_allocator()
+/// (pluggable.h). ValueError if the settings are none.
+EMBER_API const char* get_allocator_backend();
 
 /// Told of a device that has no memory left, before OutOfMemoryError is thrown: what was asked for,
 /// and how much the device has, in all and free, in bytes.

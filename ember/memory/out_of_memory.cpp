@@ -88,6 +88,9 @@ std::size_t releasable_bytes(const OutOfMemoryReport& report) {
 std::string verdict_text(const OutOfMemory& what) {
   const OutOfMemoryReport& report = what.report;
   const std::string bytes = format_bytes(report.verdict_bytes);
+  // A limit is looked at first, so that nobody else has been asked then.
+  if (!what.refusal.empty() && report.verdict != OutOfMemoryVerdict::over_limit)
+    return what.refusal;
   switch (report.verdict) {
     case OutOfMemoryVerdict::larger_than_device:
       return "The device is too small: it would not have " + bytes + " if nothing else were on it.";

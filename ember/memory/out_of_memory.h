@@ -17,6 +17,7 @@ struct OutOfMemory {
   cuda::OutOfMemoryReport report;
   std::uint32_t self = 0;                     ///< this process
   std::vector<driver::GpuProcess> processes;  ///< who holds memory of the device, if known
+  std::string refusal;                        ///< who has none left, if it is not the device
 
   struct Cached {
     const void* stream = nullptr;

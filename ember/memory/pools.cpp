@@ -5,6 +5,7 @@
 
 #include "ember/base/error.h"
 #include "ember/memory/allocators.h"
+#include "ember/memory/user_memory.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -34,9 +35,24 @@ void empty_cache(const MemPoolId& pool) {
 
 // ---- Pools of programs
 
+MemPool::MemPool(const std::optional<PluggableAllocator>& allocator, const MemPoolOptions& options,
+                 DeviceArg device)
+    : allocator_(allocator),
+      options_(options),
+      id_(graph_pool_handle()),
+      device_(device.existing()),
+      pool_(retain(device_)) {}
+
 MemPool::MemPool(const MemPoolOptions& options, DeviceArg device)
-    : options_(options), id_(graph_pool_handle()), device_(device.existing()) {
-  pool_ = memory::allocator_of(device_).retain_pool(id_, {options.use_on_oom, options.no_split});
+    : MemPool(std::nullopt, options, device) {}
+
+MemPool::MemPool(const PluggableAllocator& allocator, const MemPoolOptions& options,
+                 DeviceArg device)
+    : MemPool(std::optional(allocator), options, device) {}
+
+memory::Pool* MemPool::retain(int device) const {
+  return memory::allocator_of(device).retain_pool(id_, {options_.use_on_oom, options_.no_split},
+                                                  allocator_ ? allocator_->memory_ : nullptr);
 }
 
 std::vector<MemorySnapshot::Segment> MemPool::snapshot() const {
@@ -44,13 +60,15 @@ std::vector<MemorySnapshot::Segment> MemPool::snapshot() const {
 }
 
 MemPool::MemPool(MemPool&& other) noexcept
-    : options_(other.options_),
+    : allocator_(other.allocator_),
+      options_(other.options_),
       id_(other.id_),
       device_(other.device_),
       pool_(std::exchange(other.pool_, nullptr)) {}
 
 MemPool& MemPool::operator=(MemPool&& other) noexcept {
   MemPool moved(std::move(other));
+  std::swap(allocator_, moved.allocator_);
   std::swap(options_, moved.options_);
   std::swap(id_, moved.id_);
   std::swap(device_, moved.device_);
@@ -75,7 +93,7 @@ MemPoolGuard::MemPoolGuard(const MemPool& pool, DeviceArg device) : device_(devi
   DeviceAllocator& allocator = memory::allocator_of(device_);
   if (pool.use_count() == 0)
     throw ValueError("use_mem_pool: pool: expected a pool, got one that was moved from");
-  pool_ = allocator.retain_pool(pool.id(), {pool.options().use_on_oom, pool.options().no_split});
+  pool_ = pool.retain(device_);
   route_ = allocator.route(pool_);
 }
 

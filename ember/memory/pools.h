@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ember/base/export.h"
+#include "ember/memory/pluggable.h"
 #include "ember/memory/pool_id.h"
 #include "ember/memory/snapshot.h"
 #include "ember/runtime/device.h"
@@ -40,6 +42,11 @@ class EMBER_API MemPool {
  public:
   /// Initialises. Without a device: of the current one.
   explicit MemPool(const MemPoolOptions& options = {}, DeviceArg device = {});
+  /// Its segments come from the allocator. They are cached, and given back as other pools' are,
+  /// unless the allocator of the whole process was changed, or caching is off: then each allocation
+  /// is a segment.
+  explicit MemPool(const PluggableAllocator& allocator, const MemPoolOptions& options = {},
+                   DeviceArg device = {});
   MemPool(MemPool&& other) noexcept;
   MemPool& operator=(MemPool&& other) noexcept;
   /// Gives free memory back, so it may wait for work of the device as empty_cache() does. What
@@ -49,6 +56,8 @@ class EMBER_API MemPool {
   const MemPoolId& id() const noexcept { return id_; }
   Device device() const noexcept { return {Device::Type::cuda, device_}; }
   const MemPoolOptions& options() const noexcept { return options_; }
+  /// Nothing if its memory comes from where other pools' does.
+  const std::optional<PluggableAllocator>& allocator() const noexcept { return allocator_; }
   /// How many there are that need it: this object, guards, and beginnings of
   /// begin_allocate_to_pool. 0 if it was moved from.
   int use_count() const;
@@ -56,6 +65,12 @@ class EMBER_API MemPool {
   std::vector<MemorySnapshot::Segment> snapshot() const;
 
  private:
+  friend class MemPoolGuard;
+  MemPool(const std::optional<PluggableAllocator>& allocator, const MemPoolOptions& options,
+          DeviceArg device);
+  memory::Pool* retain(int device) const;
+
+  std::optional<PluggableAllocator> allocator_;
   MemPoolOptions options_;
   MemPoolId id_;
   int device_ = 0;

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "ember/base/error.h"
 #include "ember/base/status.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/telemetry.h"
@@ -54,6 +56,50 @@ class SegmentSource : public EventSource {
   virtual Status processes(std::vector<driver::GpuProcess>& /*out*/) noexcept {
     return Code::not_supported;
   }
+};
+
+/// Memory of one device, as it is asked for and given back.
+struct RawMemory {
+  int device = 0;
+  std::uint32_t epoch = 0;  ///< of the device
+  void* stream = nullptr;   ///< whose work it is for: native handle
+  std::size_t bytes = 0;
+  void* address = nullptr;
+};
+
+/// Where the segments of a pool come from, and go back to: the device (DeviceMemory) the
+/// device's pool in the order of streams (OrderedDeviceMemory), or functions of the program's
+/// (user_memory.h). Lives as long as allocators do. Called without the ledger's
+/// lock.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  /// Fills in the address, which is a multiple of kMinBlock. out_of_memory is an ordinary answer,
+  /// and so is context_is_destroyed: the epoch has passed. May block.
+  virtual Status allocate(RawMemory& memory) noexcept = 0;
+  /// What allocate returned. May block until the device no longer uses it.
+  virtual Status give_back(const RawMemory& memory) noexcept = 0;
+  /// Gives back to the device what it keeps for itself. May block.
+  virtual Status trim(int /*device*/, std::uint32_t /*epoch*/) noexcept { return {}; }
+  /// Throws what its failure means to who asked for memory.
+  [[noreturn]] virtual void fail(const Status& status) const { throw AcceleratorError(status); }
+  /// Why there is no memory left, for the error's text, if it is not the device that has none.
+  virtual std::string refusal() const { return {}; }
+};
+
+/// The device's own.
+class DeviceMemory final : public MemorySource {
+ public:
+  explicit DeviceMemory(SegmentSource& source) noexcept : source_(source) {}
+  Status allocate(RawMemory& memory) noexcept override {
+    return source_.allocate(memory.epoch, memory.bytes, memory.address);
+  }
+  Status give_back(const RawMemory& memory) noexcept override {
+    return source_.free(memory.epoch, memory.address);
+  }
+
+ private:
+  SegmentSource& source_;
 };
 
 /// Raw page-locked host memory.

@@ -93,13 +93,10 @@ Status read_switch(Words& words, std::string_view option, bool& out) {
   return {};
 }
 
-Status read_backend(Words& words) {
+Status read_backend(Words& words, Settings& out) {
   const std::string_view word = words.next();
-  if (word == "native") return {};
-  if (word == "cudaMallocAsync")
-    return invalid(
-        "The allocator backend cudaMallocAsync is not available here: expected native, the "
-        "default");
+  out.ordered = word == "cudaMallocAsync";
+  if (out.ordered || word == "native") return {};
   return invalid("Unknown allocator backend, options are native and cudaMallocAsync, but got " +
                  in_quotes(word));
 }
@@ -190,7 +187,7 @@ Status read_divisions(Words& words, Settings::Divisions& out) {
 }
 
 Status read_option(Words& words, std::string_view option, Settings& out) {
-  if (option == "backend") return read_backend(words);
+  if (option == "backend") return read_backend(words, out);
   if (option == "max_split_size_mb") return read_max_split_size(words, out);
   if (option == "max_non_split_rounding_mb")
     return read_megabytes(words, option, out.max_non_split_rounding);

@@ -21,6 +21,7 @@ struct Settings {
   using Divisions = std::array<std::uint32_t, kIntervals>;
 
   std::string text;                                ///< as it was given
+  bool ordered = false;                            ///< backend: cudaMallocAsync
   std::size_t max_split_size = kUnlimited;         ///< blocks of this size and more are never split
   std::size_t max_non_split_rounding = 20 * kMiB;  ///< what a block that is not split may waste
   std::size_t large_segment = kLargeSegment;
@@ -50,6 +51,8 @@ struct Settings {
   bool plain() const noexcept {
     return max_split_size == kUnlimited && garbage_collection_threshold == 0;
   }
+  /// Whether any of the options is set that only backend:native heeds.
+  bool any_native() const noexcept { return !plain() || rounds_up(); }
   /// Options that were switched on and change nothing here.
   std::vector<std::string> without_effect() const;
 

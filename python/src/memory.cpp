@@ -360,7 +360,8 @@ void bind_memory(nb::module_& m) {
   m.def(
       "_set_allocator_settings", [](const std::string& env) { cuda::set_allocator_settings(env); },
       nb::arg("env"), "Settings of the allocator, as in PYTORCH_ALLOC_CONF.");
-  m.def("get_allocator_backend", &cuda::get_allocator_backend, "'native'.");
+  m.def("get_allocator_backend", &cuda::get_allocator_backend,
+        "'native' or 'cudaMallocAsync', or 'pluggable' after change_current_allocator.");
 }
 
 }  // namespace ember::python

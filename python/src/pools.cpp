@@ -1,4 +1,5 @@
 // ember.cuda: private pools of memory, allocations without the cache, running out of memory.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@ using cuda::MemPool;
 using cuda::MemPoolGuard;
 using cuda::MemPoolId;
 using cuda::OutOfMemoryReport;
+using cuda::PluggableAllocator;
 
 /// `with ember.cuda.use_mem_pool(pool):`. Keeps the pool.
 struct MemPoolContext {
@@ -54,6 +56,36 @@ MemPoolId id_of(nb::handle pool) {
   return id;
 }
 
+void bind_allocators(nb::module_& m) {
+  nb::class_<PluggableAllocator>(m, "_PluggableAllocator",
+                                 "What CUDAPluggableAllocator.allocator() gives.")
+      .def(nb::init<const std::string&, const std::string&, const std::string&>(),
+           nb::arg("path_to_so_file"), nb::arg("alloc_fn_name"), nb::arg("free_fn_name"))
+      .def(
+          "set_init_fn",
+          [](PluggableAllocator& self, std::uintptr_t address) {
+            self.set_init_fn(reinterpret_cast<void (*)(int)>(address));  // NOLINT
+          },
+          nb::arg("fn_ptr"), "void init(int device_count), called before the first allocation.")
+      .def(
+          "set_reset_fn",
+          [](PluggableAllocator& self, std::uintptr_t address) {
+            self.set_reset_fn(reinterpret_cast<void (*)()>(address));  // NOLINT
+          },
+          nb::arg("fn_ptr"), "void reset(), called by empty_cache, and where memory is short.")
+      .def(
+          "__eq__",
+          [](const PluggableAllocator& self, nb::handle other) {
+            return nb::isinstance<PluggableAllocator>(other) &&
+                   self == nb::cast<const PluggableAllocator&>(other);
+          },
+          nb::arg("other").none())
+      .def("__hash__", [](const PluggableAllocator& self) {
+        return std::hash<const std::string*>()(&self.alloc_fn_name());  // one of each allocator
+      });
+  m.def("_change_current_allocator", &cuda::change_current_allocator, nb::arg("allocator"));
+}
+
 void bind_pool(nb::module_& m) {
   nb::class_<MemPool>(m, "MemPool",
                       "A private pool of the current device's memory: it serves only what is "
@@ -61,25 +93,30 @@ void bind_pool(nb::module_& m) {
       .def(
           "__init__",
           [](MemPool* self, nb::handle allocator, bool use_on_oom, bool no_split) {
-            if (!allocator.is_none())
-              throw ValueError(
-                  "MemPool: allocator: expected None, since there are no other "
-                  "allocators yet, got " +
+            const cuda::MemPoolOptions options{.use_on_oom = use_on_oom, .no_split = no_split};
+            if (allocator.is_none()) {
+              new (self) MemPool(unlocked([&] { return MemPool(options); }));
+              return;
+            }
+            if (!nb::isinstance<PluggableAllocator>(allocator))
+              throw TypeError(
+                  "MemPool: allocator: expected what CUDAPluggableAllocator.allocator() gives, or "
+                  "None, got " +
                   std::string(Py_TYPE(allocator.ptr())->tp_name));
-            new (self) MemPool(unlocked(
-                [&] { return MemPool({.use_on_oom = use_on_oom, .no_split = no_split}); }));
+            const auto& of = nb::cast<const PluggableAllocator&>(allocator);
+            new (self) MemPool(unlocked([&] { return MemPool(of, options); }));
           },
           nb::arg("allocator") = nb::none(), nb::arg("use_on_oom") = false,
           nb::arg("no_split") = false,
-          nb::sig("def __init__(self, allocator: None = None, use_on_oom: bool = False, no_split: "
-                  "bool = False) -> None"),
-          "use_on_oom: free blocks serve allocations of other pools that would fail. no_split: "
-          "each "
-          "block is a segment of its own.")
+          nb::sig("def __init__(self, allocator: _PluggableAllocator | None = None, use_on_oom: "
+                  "bool = False, no_split: bool = False) -> None"),
+          "allocator: where its segments come from, if not from the device: "
+          "CUDAPluggableAllocator(...).allocator(). use_on_oom: free blocks serve allocations of "
+          "other pools that would fail. no_split: each block is a segment of its own.")
       .def_prop_ro("id", [](const MemPool& self) { return self.id(); })
       .def_prop_ro(
-          "allocator", [](const MemPool&) { return nb::none(); },
-          nb::sig("def allocator(self) -> None"))
+          "allocator", [](const MemPool& self) { return self.allocator(); },
+          nb::sig("def allocator(self) -> _PluggableAllocator | None"))
       .def(
           "use_count",
           [](const MemPool& self) { return unlocked([&] { return self.use_count(); }); },
@@ -234,6 +271,7 @@ void bind_callbacks(nb::module_& m) {
 
 void bind_pools(nb::module_& m) {
   bind_report(m);
+  bind_allocators(m);
   bind_pool(m);
   bind_disabling(m);
   bind_callbacks(m);

@@ -39,7 +39,7 @@ class AnyBackEnd : public testing::Test {
     return allocator_.allocate(bytes, stream_handle(stream).native).block;
   }
 };
-using BackEnds = testing::Types<CachingAllocator, DirectAllocator>;
+using BackEnds = testing::Types<CachingAllocator, DirectAllocator, UsersAllocator>;
 TYPED_TEST_SUITE(AnyBackEnd, BackEnds);
 
 TYPED_TEST(AnyBackEnd, RefusesWhatIsNotInUse) {

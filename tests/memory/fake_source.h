@@ -279,6 +279,20 @@ class AllocatorOf : private OwnEvents, public memory::DeviceAllocator {
 using CachingAllocator = AllocatorOf<memory::CachingBackEnd>;
 using DirectAllocator = AllocatorOf<memory::DirectBackEnd>;
 
+/// As after cuda::change_current_allocator: nothing is kept, and all is counted. Its memory comes
+/// from the same device.
+struct OwnMemory {
+  memory::DeviceMemory memory;
+};
+class UsersAllocator : private OwnEvents, private OwnMemory, public memory::DeviceAllocator {
+ public:
+  UsersAllocator(int device, memory::SegmentSource& source)
+      : OwnEvents{memory::EventPool(source)},
+        OwnMemory{memory::DeviceMemory(source)},
+        DeviceAllocator(device, source, events, std::make_unique<memory::DirectBackEnd>(true),
+                        &memory) {}
+};
+
 class PinnedAllocator : private OwnEvents, public memory::PinnedAllocator {
  public:
   explicit PinnedAllocator(memory::PinnedSource& source)

@@ -115,7 +115,7 @@ class Resets : public testing::Test {
   std::mutex mutex_;
   std::set<std::pair<std::uint32_t, void*>> in_use_;  // what surely is of that epoch
 };
-using BackEnds = testing::Types<CachingAllocator, DirectAllocator>;
+using BackEnds = testing::Types<CachingAllocator, DirectAllocator, UsersAllocator>;
 TYPED_TEST_SUITE(Resets, BackEnds);
 
 template <class Allocator>

@@ -8,11 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ember/base/bytes.h"
 #include "ember/memory/block.h"
 #include "ember/memory/block_map.h"
 #include "ember/memory/caching.h"
 #include "ember/memory/free_list.h"
 #include "ember/memory/shards.h"
+#include "tests/memory/fake_source.h"
 
 namespace ember::memory {
 namespace {
@@ -167,7 +169,9 @@ class ShardsTest : public testing::Test {
   Request request(std::size_t size) { return {size, size, nullptr, &pool_}; }
 
   CachingBackEnd back_end_;
-  Pool pool_{{}, back_end_};
+  test::FakeDevice device_{kMiB};
+  DeviceMemory memory_{device_};
+  Pool pool_{{}, back_end_, memory_};
   Segment segment_;
   BlockPool records_;
   std::size_t count_ = 0;

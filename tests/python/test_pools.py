@@ -81,7 +81,7 @@ def test_pools_nest_and_end_with_their_blocks():
 
 
 def test_wrong_pools():
-    with pytest.raises(ValueError, match="MemPool: allocator: expected None"):
+    with pytest.raises(TypeError, match="MemPool: allocator: expected what CUDAPluggableAllocator"):
         cuda.MemPool(allocator=3)
     with pytest.raises(TypeError, match="pool: expected a MemPool, got int"):
         cuda.use_mem_pool(3)

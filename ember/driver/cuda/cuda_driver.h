@@ -15,6 +15,7 @@
 
 #include "ember/driver/cuda/allocations.h"
 #include "ember/driver/cuda/device.h"
+#include "ember/driver/cuda/memory_pools.h"
 #include "ember/driver/driver.h"
 
 namespace ember::inline v0::driver::cuda {
@@ -93,6 +94,9 @@ class CudaDriver final : public Driver {
                    Ref<const Context> keep) noexcept override;
   Status record_launches(int count, StackNumber stack) noexcept override;
   Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
+  Status malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept override;
+  Status free_async(StreamHandle stream, void* pointer) noexcept override;
+  Status memory_trim(int device, std::uint32_t epoch) noexcept override;
 
  private:
   /// The device with this number. `argument` is the name under which the caller knows it.
@@ -132,6 +136,8 @@ class CudaDriver final : public Driver {
   static bool is_of(StreamHandle stream, std::uint32_t epoch) noexcept {
     return stream.epoch == epoch || (stream.native == nullptr && stream.epoch == kAnyEpoch);
   }
+  /// The pool of a device, whose context is current, for memory in the order of streams.
+  static Status pool_of(ContextGuard& on, const PoolCalls& calls, CUmemoryPool& out) noexcept;
   /// Why something is refused, though its device admitted the call or not.
   Status refuse(int number, bool admitted) const noexcept;
   Status refuse(StreamHandle stream, bool admitted) const noexcept;

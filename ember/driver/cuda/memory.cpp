@@ -53,6 +53,70 @@ Status CudaDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept
   return status;
 }
 
+// The device's default pool keeps what it has until memory_trim: else CUDA would give it back with
+// every wait of the host.
+Status CudaDriver::pool_of(ContextGuard& on, const PoolCalls& calls, CUmemoryPool& out) noexcept {
+  const auto of_device = [&] { return "asking for the pool of " + device_text(on->index()); };
+  EMBER_TRY(on->outcome(calls.cuDeviceGetDefaultMemPool(&out, on->id()), of_device));
+  cuuint64_t kept = ~cuuint64_t{0};
+  return on->outcome(calls.cuMemPoolSetAttribute(out, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept),
+                     of_device);
+}
+
+Status CudaDriver::malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept {
+  ContextGuard on;
+  EMBER_TRY(enter(stream, on));
+  if (bytes == 0) return refuse_zero_bytes();
+  const PoolCalls* calls = nullptr;
+  EMBER_TRY(find_pool_calls(calls));
+  CUmemoryPool pool = nullptr;
+  EMBER_TRY(pool_of(on, *calls, pool));
+  CUdeviceptr made = 0;
+  std::size_t total = 0;
+  CUresult result = api.cuDeviceTotalMem_v2(&total, on->id());
+  if (result == CUDA_SUCCESS)
+    result = bytes <= total
+                 ? calls->cuMemAllocAsync(&made, bytes, static_cast<CUstream>(stream.native))
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+  EMBER_TRY(on->outcome(result, [&] {
+    return "allocating " + bytes_text(bytes) + " of the pool of " + device_text(stream.device);
+  }));
+  allocations_.add(from_cuda(made), {Kind::device, stream.device, bytes});
+  out = from_cuda(made);
+  return {};
+}
+
+Status CudaDriver::free_async(StreamHandle stream, void* pointer) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(stream, on));
+  const PoolCalls* calls = nullptr;
+  EMBER_TRY(find_pool_calls(calls));
+  const auto entry = allocations_.take(pointer, Kind::device, stream.device);
+  if (!entry)
+    return Status(Code::invalid_value, "pointer is " + address_text(pointer) +
+                                           ", expected the start of an allocation of " +
+                                           device_text(stream.device) + " that was not freed yet");
+  Status status = on->release(
+      on,
+      [&] { return calls->cuMemFreeAsync(to_cuda(pointer), static_cast<CUstream>(stream.native)); },
+      [&] { return "freeing " + address_text(pointer) + " on a stream"; });
+  if (!status.ok()) allocations_.add(pointer, *entry);
+  return status;
+}
+
+Status CudaDriver::memory_trim(int device, std::uint32_t epoch) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "epoch of the memory");
+  EMBER_TRY(on->enter(on));
+  const PoolCalls* calls = nullptr;
+  EMBER_TRY(find_pool_calls(calls));
+  CUmemoryPool pool = nullptr;
+  EMBER_TRY(pool_of(on, *calls, pool));
+  return on->outcome(calls->cuMemPoolTrimTo(pool, 0),
+                     [&] { return "trimming the pool of " + device_text(device); });
+}
+
 Status CudaDriver::memory_info(int device, MemoryInfo& out) noexcept {
   ContextGuard on;
   EMBER_TRY(enter(device, on));

@@ -270,6 +270,7 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
     for (Machine::Peers& peers : machine_.peers)
       for (std::atomic<bool>& allowed : peers.allowed) allowed = false;
   }
+  for (int device = 0; device < device_count(); ++device) trim_ordered(device);
   machine_.arena.begin_run(next.seed);
   renew(next.seed);
   streams_.renew();
@@ -427,6 +428,7 @@ Status SimDriver::device_reset(int device) noexcept {
     machine_.arena.end_context(device);
   }
   machine_.arena.begin_epoch(device, epoch);
+  ordered_.begin_epoch(device, epoch);
   // Work of the new epoch may be queued behind these tails already. What waits for other streams
   // gives up.
   std::vector<Point> tails;
@@ -459,9 +461,54 @@ Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, voi
 Status SimDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(machine_.arena.check_free(device, epoch, pointer));
+  if (ordered_.has(pointer, epoch))
+    return Status(Code::invalid_value, "the memory was freed on a stream already");
   EMBER_TRY(refuse_on_worker("freeing device memory"));
   (void)drain(device);  // when exiting, nothing runs any more
   return machine_.arena.free(device, epoch, pointer);
+}
+
+Status SimDriver::malloc_async(StreamHandle handle, std::size_t bytes, void*& out) noexcept {
+  Stream* stream = nullptr;
+  EMBER_TRY(enter(handle, stream));
+  if (bytes == 0)
+    return Status(Code::invalid_value, "malloc_async of 0 bytes, expected a positive size");
+  EMBER_TRY(machine_.faults.next(Fault::What::alloc));
+  const std::uint32_t epoch =
+      handle.epoch != kAnyEpoch ? handle.epoch : device_epoch(handle.device);
+  if (void* const pointer = ordered_.take(handle.device, epoch, bytes, stream->timeline())) {
+    out = pointer;
+    return {};
+  }
+  Status status = machine_.arena.allocate(handle.device, epoch, bytes, out);
+  if (status.code() != Code::out_of_memory) return status;
+  trim_ordered(handle.device);
+  return machine_.arena.allocate(handle.device, epoch, bytes, out);
+}
+
+Status SimDriver::free_async(StreamHandle handle, void* pointer) noexcept {
+  Stream* stream = nullptr;
+  EMBER_TRY(find(handle, stream));
+  const Point tail = stream->tail();
+  const std::uint32_t epoch = handle.epoch != kAnyEpoch ? handle.epoch : tail.epoch;
+  EMBER_TRY(machine_.arena.check_free(handle.device, epoch, pointer));
+  PointerInfo info;
+  (void)machine_.arena.find(pointer, info);
+  if (ordered_.put({handle.device, epoch, info.bytes, pointer, tail})) return {};
+  return Status(Code::invalid_value, "the memory was freed on a stream already");
+}
+
+Status SimDriver::memory_trim(int device, std::uint32_t epoch) noexcept {
+  EMBER_TRY(check_device(device));
+  if (epoch != device_epoch(device)) return Code::context_is_destroyed;
+  trim_ordered(device);
+  return {};
+}
+
+// What a reset takes meanwhile is found to be gone.
+void SimDriver::trim_ordered(int device) noexcept {
+  for (const OrderedMemory::Piece& piece : ordered_.take_unused(device))
+    (void)machine_.arena.free(device, piece.epoch, piece.pointer);
 }
 
 Status SimDriver::memory_info(int device, MemoryInfo& out) noexcept {

@@ -13,6 +13,7 @@
 #include "ember/driver/sim/event.h"
 #include "ember/driver/sim/handle_table.h"
 #include "ember/driver/sim/machine.h"
+#include "ember/driver/sim/ordered_memory.h"
 #include "ember/driver/sim/seeded_executor.h"
 #include "ember/driver/sim/stream.h"
 
@@ -96,6 +97,9 @@ class SimDriver final : public Driver {
                    Ref<const Context> keep) noexcept override;
   Status record_launches(int count, StackNumber stack) noexcept override;
   Status recent_launches(int device, std::vector<RecentLaunch>& out) noexcept override;
+  Status malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept override;
+  Status free_async(StreamHandle stream, void* pointer) noexcept override;
+  Status memory_trim(int device, std::uint32_t epoch) noexcept override;
 
   /// Whether making it went well; it must not be used otherwise.
   const Status& made() const noexcept { return made_; }
@@ -165,6 +169,8 @@ class SimDriver final : public Driver {
   }
   /// What time_next() was given by the calling thread, once.
   WorkTimes* take_times() noexcept;
+  /// Gives back to the arena what was freed in the order of streams and no work uses any longer.
+  void trim_ordered(int device) noexcept;
   void print_unnoticed_faults(const char* what_ends) noexcept;
   std::vector<Stream*> streams_of(int device);
   template <class Handle>
@@ -190,6 +196,7 @@ class SimDriver final : public Driver {
   static std::uint32_t epoch_for(const StreamHandle& handle, const Place& a, const Place& b);
 
   Machine& machine_;
+  OrderedMemory ordered_;
   const SimulatedSpec spec_;
   std::atomic<bool> faults_asked_{false};  // by the program or its environment
   SeededExecutor* seeded_ = nullptr;       // the machine's executor, if it is one

@@ -34,6 +34,8 @@ import ember.cuda.streams
 from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
                         comm as comm, graphs as graphs, jiterator as jiterator, memory as memory,
                         nvtx as nvtx, random as random, streams as streams)
+from ember.cuda.memory import (CUDAPluggableAllocator as CUDAPluggableAllocator,
+                               change_current_allocator as change_current_allocator)
 
 
 def ipc_collect() -> None:

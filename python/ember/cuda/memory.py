@@ -1,12 +1,15 @@
 """What devices hold, and how much they may."""
 
+import ctypes as _ctypes
+import os as _os
 import sys as _sys
 import typing as _typing
 
 import ember.cuda._memory_viz
 from ember._C import _refuse_name
 from ember._C.cuda import (
-    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport, _dump_snapshot as _dump_snapshot,
+    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport, _PluggableAllocator,
+    _change_current_allocator, _dump_snapshot as _dump_snapshot,
     _holders as holders, _MemoryScope as scope, _record_history, _record_history_legacy,
     _set_allocator_settings as _set_allocator_settings, _snapshot as _snapshot,
     add_out_of_memory_callback as add_out_of_memory_callback, caching_allocator_alloc as caching_allocator_alloc,
@@ -32,6 +35,44 @@ from ember._C.cuda import (
     set_per_process_memory_fraction as set_per_process_memory_fraction,
     use_mem_pool as use_mem_pool)
 from ember.cuda import _memory_viz as _memory_viz
+
+
+class _CUDAAllocator:
+    """An allocator of the program's own."""
+
+    def __init__(self, allocator: _PluggableAllocator) -> None:
+        self._allocator = allocator
+
+    def allocator(self) -> _PluggableAllocator:
+        """What MemPool takes."""
+        return self._allocator
+
+
+class CUDAPluggableAllocator(_CUDAAllocator):
+    """Two functions of a shared object, which bring device memory and take it back:
+
+        void* alloc_fn(size_t size, int device, cudaStream_t stream);
+        void free_fn(void* ptr, size_t size, int device, cudaStream_t stream);
+
+    docs/memory.md says what is demanded of them. OSError if there is no such object, AttributeError
+    if it has no such symbol."""
+
+    def __init__(self, path_to_so_file: "str | _os.PathLike[str]", alloc_fn_name: str,
+                 free_fn_name: str) -> None:
+        path = _os.fspath(path_to_so_file)
+        library = _ctypes.CDLL(path)
+        for name in (alloc_fn_name, free_fn_name):
+            getattr(library, name)
+        super().__init__(_PluggableAllocator(path, alloc_fn_name, free_fn_name))
+
+
+def change_current_allocator(allocator: _CUDAAllocator) -> None:
+    """From now on device memory comes from the allocator. Only before any was asked for:
+    RuntimeError after that."""
+    if not isinstance(allocator, _CUDAAllocator):
+        raise TypeError("allocator: expected a CUDAPluggableAllocator, got "
+                        + type(allocator).__name__)
+    _change_current_allocator(allocator.allocator())
 
 
 def _record_memory_history(enabled: "str | bool | None" = "all", *args: _typing.Any,

@@ -118,6 +118,27 @@ TEST_F(OnFakeCuda, FreesOnlyWhatItAllocated) {
   expect(cuda().malloc(0, 11, memory), Code::out_of_memory, "allocating 11 bytes on cuda:0");
 }
 
+TEST_F(OnFakeCuda, GivesMemoryInTheOrderOfStreams) {
+  const StreamHandle stream = stream_on(0);
+  void* memory = nullptr;
+  ASSERT_TRUE(cuda().malloc_async(stream, 1000, memory).ok());
+  PointerInfo info;
+  EXPECT_TRUE(cuda().pointer_info(memory, info).ok());
+  EXPECT_EQ(info.device, 0);
+  EXPECT_EQ(info.bytes, 1000U);
+  EXPECT_TRUE(cuda().free_async(stream, memory).ok());
+  expect(cuda().free_async(stream, memory), Code::invalid_value,
+         "pointer is " + hex(memory) +
+             ", expected the start of an allocation of cuda:0 that was not freed yet");
+  expect(cuda().malloc_async(stream, 0, memory), Code::invalid_value,
+         "bytes is 0, expected a positive number");
+  fake().largest_allocation = 10;
+  expect(cuda().malloc_async(stream, 11, memory), Code::out_of_memory,
+         "allocating 11 bytes of the pool of cuda:0");
+  EXPECT_TRUE(cuda().memory_trim(0, cuda().device_epoch(0)).ok());
+  EXPECT_EQ(cuda().memory_trim(0, cuda().device_epoch(0) + 1).code(), Code::context_is_destroyed);
+}
+
 TEST_F(OnFakeCuda, IsNotAskedForMoreThanThereIs) {
   const std::size_t calls = fake().allocations;
   void* memory = nullptr;

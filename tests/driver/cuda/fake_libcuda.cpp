@@ -277,6 +277,21 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void*>(pointer));
   return CUDA_SUCCESS;
 }
+// The order of streams needs nothing here: work is done when it is enqueued.
+CUresult cuMemAllocAsync(CUdeviceptr* out, std::size_t bytes, CUstream) {
+  return cuMemAlloc_v2(out, bytes);
+}
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) { return cuMemFree_v2(pointer); }
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice) {
+  *out = reinterpret_cast<CUmemoryPool>(&fake_cuda);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute attribute, void* value) {
+  return attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && value != nullptr
+             ? look()
+             : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemPoolTrimTo(CUmemoryPool, std::size_t) { return look(); }
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   *free = 1000;
   *total = 2000;

@@ -18,10 +18,10 @@ venv      | python3-venv     | .venv/ (the Python package is built for python3 i
 script_needs='
 python3   | python3          | -
 '
-# For the thread sanitizer: code of clang's runs in half of the time, and clang's warnings, lock
-# annotations among them, come with it.
+# For the sanitizers: clang compiles for them, and what it makes runs, in half of the time, and clang's
+# warnings, lock annotations among them, come with it.
 sanitizer_needs='
-clang++-14      | clang-14           | the thread sanitizer of clang (that of g++ takes twice as long)
+clang++-14      | clang-14           | the sanitizers of clang (those of g++ take twice as long)
 clang-rt-14     | libclang-rt-14-dev | the same
 '
 # What pip installs into .venv/: module | requirement | what is left out without it

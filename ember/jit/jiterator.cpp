@@ -30,7 +30,7 @@ std::size_t position_of(const Keywords& keywords, const std::string& name) {
 
 }  // namespace
 
-struct JitFunction::State {
+struct Definition {
   std::string code;
   jit::Signature signature;
   driver::Name kernel_name;
@@ -48,7 +48,7 @@ struct JitFunction::State {
   Ref<const CompiledKernel> kernel(const Instance& instance, Device device);
 };
 
-std::vector<Scalar> JitFunction::State::numbers_of(const Keywords& keywords) const {
+std::vector<Scalar> Definition::numbers_of(const Keywords& keywords) const {
   std::vector<Scalar> numbers;
   for (const Keyword& keyword : defaults) numbers.push_back(keyword.value);
   for (const Keyword& keyword : keywords) {
@@ -66,7 +66,7 @@ std::vector<Scalar> JitFunction::State::numbers_of(const Keywords& keywords) con
 
 /// Asked before compilers are: some of them compile it, and then the stack ends, and with it the
 /// process or the use of the device.
-void JitFunction::State::require_no_recursion() const {
+void Definition::require_no_recursion() const {
   if (signature.recursive.empty()) return;
   const auto end = code.begin() + static_cast<std::ptrdiff_t>(signature.recursive_at);
   throw Error("jiterator: '" + signature.recursive + "' calls itself (code_string:" +
@@ -75,7 +75,7 @@ void JitFunction::State::require_no_recursion() const {
 }
 
 /// Asked before compilers are, whose answer names parts of ours.
-void JitFunction::State::require_parameters(std::size_t inputs) const {
+void Definition::require_parameters(std::size_t inputs) const {
   if (!signature.countable) return;
   const std::size_t outputs =
       options.return_by_reference ? static_cast<std::size_t>(options.num_outputs) : 0;
@@ -90,7 +90,7 @@ void JitFunction::State::require_parameters(std::size_t inputs) const {
               std::to_string(outputs) + " outputs");
 }
 
-void JitFunction::State::require_inputs(std::span<const Tensor> inputs) const {
+void Definition::require_inputs(std::span<const Tensor> inputs) const {
   if (options.strict) {
     if (!devices)
       throw AssertionError(
@@ -105,7 +105,7 @@ void JitFunction::State::require_inputs(std::span<const Tensor> inputs) const {
                 inputs[0].device().str());
 }
 
-Ref<const CompiledKernel> JitFunction::State::kernel(const Instance& instance, Device device) {
+Ref<const CompiledKernel> Definition::kernel(const Instance& instance, Device device) {
   int target = jit::kHostTarget;
   if (device.is_cuda() && !detail::runs_host_implementation()) {
     const auto [major, minor] = get_device_capability(device.index());
@@ -130,31 +130,31 @@ Ref<const CompiledKernel> JitFunction::State::kernel(const Instance& instance, D
 }
 
 JitFunction::JitFunction(std::string code, Keywords defaults, const JitOptions& options)
-    : state_(std::make_shared<State>()) {
+    : definition_(std::make_shared<Definition>()) {
   if (options.num_outputs < 1)
     throw ValueError("num_outputs: expected at least 1, got " +
                      std::to_string(options.num_outputs));
   if (!options.return_by_reference && options.num_outputs != 1)
     throw AssertionError("Return by value only works for single output. ");
-  if (!jit::parse_signature(code, state_->signature))
+  if (!jit::parse_signature(code, definition_->signature))
     throw CodeError("Couldn't parse code, please check correctness:\n" + code);
   for (std::size_t i = 0; i < defaults.size(); ++i)
     if (position_of(defaults, defaults[i].name) != i)
       throw ValueError("the keyword argument '" + defaults[i].name + "' comes twice");
-  state_->kernel_name = driver::Name::intern(state_->signature.name);
-  state_->code = std::move(code);
-  state_->defaults = std::move(defaults);
-  state_->options = options;
-  state_->devices = options.strict && is_available();
+  definition_->kernel_name = driver::Name::intern(definition_->signature.name);
+  definition_->code = std::move(code);
+  definition_->defaults = std::move(defaults);
+  definition_->options = options;
+  definition_->devices = options.strict && is_available();
 }
 
 std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
                                             const Keywords& keywords) const {
-  State& state = *state_;
-  const std::vector<Scalar> numbers = state.numbers_of(keywords);
-  state.require_inputs(inputs);
-  state.require_no_recursion();
-  state.require_parameters(inputs.size());
+  Definition& self = *definition_;
+  const std::vector<Scalar> numbers = self.numbers_of(keywords);
+  self.require_inputs(inputs);
+  self.require_no_recursion();
+  self.require_parameters(inputs.size());
 
   std::vector<Operand> given(inputs.begin(), inputs.end());
   std::vector<const Operand*> list;
@@ -166,10 +166,10 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   for (const Tensor& input : inputs) instance.inputs.push_back(input.dtype());
   for (const Dtype input : instance.inputs)
     if (contains(dtypes::unsigned_wide, input))
-      ops::throw_not_implemented(state.signature.name.c_str(), input);
+      ops::throw_not_implemented(self.signature.name.c_str(), input);
   instance.dtype = result_type(list);
-  instance.by_reference = state.options.return_by_reference;
-  instance.outputs = static_cast<std::size_t>(state.options.num_outputs);
+  instance.by_reference = self.options.return_by_reference;
+  instance.outputs = static_cast<std::size_t>(self.options.num_outputs);
   for (const Scalar& number : numbers) instance.numbers.push_back(number.dtype());
 
   const Device device = inputs[0].device();
@@ -188,15 +188,15 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   const ops::Site site = ops::at(outputs[0]);
   for (const Tensor& output : outputs) ops::require_same_epoch(site, output);
   for (const Tensor& input : inputs) ops::require_same_epoch(site, input);
-  const Ref<const CompiledKernel> compiled = state.kernel(instance, device);
-  const driver::Kernel kernel{state.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
+  const Ref<const CompiledKernel> compiled = self.kernel(instance, device);
+  const driver::Kernel kernel{self.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
   jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned.dims);
   return outputs;
 }
 
-const std::string& JitFunction::name() const noexcept { return state_->signature.name; }
-const std::string& JitFunction::code() const noexcept { return state_->code; }
-int JitFunction::num_outputs() const noexcept { return state_->options.num_outputs; }
+const std::string& JitFunction::name() const noexcept { return definition_->signature.name; }
+const std::string& JitFunction::code() const noexcept { return definition_->code; }
+int JitFunction::num_outputs() const noexcept { return definition_->options.num_outputs; }
 
 JitFunction create_jit_fn(std::string code, Keywords defaults, bool strict) {
   return JitFunction(std::move(code), std::move(defaults), {.strict = strict});

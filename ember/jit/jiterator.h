@@ -50,6 +50,8 @@ struct JitOptions {
   bool strict = false;
 };
 
+struct Definition;
+
 /// A function made from a text. Copies are the same function. Thread-safe.
 class EMBER_API JitFunction {
  public:
@@ -86,8 +88,7 @@ class EMBER_API JitFunction {
   int num_outputs() const noexcept;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<Definition> definition_;
 };
 
 /// A function whose entry returns its output.

@@ -46,6 +46,7 @@ class OrderedDeviceMemory final : public MemorySource {
   Status allocate(RawMemory& memory) noexcept override;
   /// In the order of the stream, without a wait. If that is no more, waits for the device.
   Status give_back(const RawMemory& memory) noexcept override;
+  bool is_ordered() const noexcept override { return true; }
   /// Waits for the device, so that all that was freed is free.
   Status trim(int device, std::uint32_t epoch) noexcept override;
 };

@@ -92,6 +92,7 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   report.stream = request.stream;
   report.could_not_wait = could_not_wait;
   what.refusal = request.pool->memory.refusal();
+  what.ordered = request.pool->memory.is_ordered();
   driver::MemoryInfo info;
   (void)source_.memory_info(info);  // zeros say that not even this could be found out
   report.total = info.total;

@@ -106,7 +106,9 @@ void caching_allocator_delete(void* pointer) {
   };
   if (driver_if_made() != nullptr)
     if (any_allocator(free)) return;
-  throw Error("invalid device pointer: " + address_text(pointer) +
+  throw Error((memory::memory_changed() ? "Trying to free a pointer not allocated here: "
+                                        : "invalid device pointer: ") +
+              address_text(pointer) +
               ". Expected the start of device memory that was allocated here and not yet freed.");
 }
 

@@ -101,7 +101,8 @@ EMBER_API void* caching_allocator_alloc(std::size_t bytes, DeviceArg device = {}
                                         const std::optional<Stream>& stream = {});
 
 /// Frees what caching_allocator_alloc (or a buffer) has at exactly this address; null is ignored.
-/// Error `invalid device pointer: 0x...` for anything else, and nothing is changed. Does nothing in
+/// Error `invalid device pointer: 0x...` for anything else (`Trying to free a pointer not allocated
+/// here: 0x...` after change_current_allocator), and nothing is changed. Does nothing in
 /// a forked child, whose parent's memory it cannot free.
 EMBER_API void caching_allocator_delete(void* pointer);
 

@@ -66,6 +66,20 @@ std::string documented_text(const OutOfMemory& what) {
          " is reserved by PyTorch but unallocated.";
 }
 
+/// Of cudaMallocAsync.
+std::string ordered_text(const OutOfMemoryReport& report) {
+  std::string text = "Allocation on device " + std::to_string(report.device) +
+                     " would exceed allowed memory. (out of memory)";
+  text += "\nCurrently allocated     : " + format_bytes(report.allocated);
+  text += "\nRequested               : " + format_bytes(report.requested);
+  text += "\nDevice limit            : " + format_bytes(report.total);
+  text += "\nFree (according to CUDA): " + format_bytes(report.free);
+  if (report.limit)
+    text += "\nPyTorch limit (set by user-supplied memory fraction)\n                        : " +
+            format_bytes(*report.limit);
+  return text;
+}
+
 std::string stream_text(const void* stream) {
   if (stream == nullptr) return "the default stream";
   char text[40];
@@ -199,6 +213,7 @@ void tell_out_of_memory(const OutOfMemory& what) {
 
 std::string out_of_memory_text(const OutOfMemory& what) {
   const OutOfMemoryReport& report = what.report;
+  if (what.ordered) return ordered_text(report) + "\n" + verdict_text(what);
   std::string text = documented_text(what);
   // The documents advise a setting of PYTORCH_CUDA_ALLOC_CONF here that has no effect. What could
   // be given back has been: the rest are gaps.

@@ -18,6 +18,7 @@ struct OutOfMemory {
   std::uint32_t self = 0;                     ///< this process
   std::vector<driver::GpuProcess> processes;  ///< who holds memory of the device, if known
   std::string refusal;                        ///< who has none left, if it is not the device
+  bool ordered = false;                       ///< asked of cudaMallocAsync
 
   struct Cached {
     const void* stream = nullptr;
@@ -40,8 +41,8 @@ void judge(OutOfMemory& what);
 /// Calls the observers of cuda::attach_out_of_memory_observer. Hold no lock.
 void tell_out_of_memory(const OutOfMemory& what);
 
-/// One line: the documents' text (chapter 12) but for its advice, then what held the memory and
-/// what would help.
+/// The documents' text (chapter 12) but for its advice, then what held the memory and what would
+/// help. One line, but for cudaMallocAsync.
 std::string out_of_memory_text(const OutOfMemory& what);
 
 /// For requests of 2^60 bytes and more: throws OutOfMemoryError. A value with the highest bit set

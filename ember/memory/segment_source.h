@@ -85,6 +85,8 @@ class MemorySource {
   [[noreturn]] virtual void fail(const Status& status) const { throw AcceleratorError(status); }
   /// Why there is no memory left, for the error's text, if it is not the device that has none.
   virtual std::string refusal() const { return {}; }
+  /// Whether it is cudaMallocAsync, of which the documents have another text for that error.
+  virtual bool is_ordered() const noexcept { return false; }
 };
 
 /// The device's own.

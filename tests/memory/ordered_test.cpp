@@ -116,7 +116,14 @@ TEST_F(Ordered, TheDeviceHasItBackWhenTheCacheIsEmptied) {
 TEST_F(Ordered, LimitsPoolsAndRunningOut) {
   const std::size_t total = mem_get_info(0).second;
   set_per_process_memory_fraction(static_cast<double>(20 * kMiB) / static_cast<double>(total), 0);
-  EXPECT_ERROR((void)allocate(30 * kMiB, stream_), OutOfMemoryError, "The limit is too low");
+  EXPECT_ERROR((void)allocate(30 * kMiB, stream_), OutOfMemoryError,
+               "Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+               "Currently allocated     : 0 bytes\n"
+               "Requested               : 30.00 MiB\n"
+               "Device limit            : ");
+  EXPECT_ERROR((void)allocate(30 * kMiB, stream_), OutOfMemoryError,
+               "\nPyTorch limit (set by user-supplied memory fraction)\n"
+               "                        : 20.00 MiB\nThe limit is too low");
   set_per_process_memory_fraction(1, 0);
   EXPECT_ERROR((void)allocate(2 * total, stream_), OutOfMemoryError, "The device is too small");
   MemPool pool;
@@ -148,7 +155,7 @@ TEST_F(Ordered, EveryCallMayFail) {
     EXPECT_EQ(memory_reserved(0), 0U);
   }
   sim::faults("alloc:1+");
-  EXPECT_ERROR((void)allocate(kMiB, stream_), OutOfMemoryError, "CUDA out of memory");
+  EXPECT_ERROR((void)allocate(kMiB, stream_), OutOfMemoryError, "would exceed allowed memory");
   sim::faults("");
   EXPECT_EQ(allocate(kMiB, stream_).size(), kMiB);
 }

@@ -98,7 +98,8 @@ TEST_F(Plugged, ByAddress) {
   EXPECT_EQ(seen().last.pointer, pointer);
   caching_allocator_delete(pointer);
   EXPECT_EQ(seen().held, 0);
-  EXPECT_ERROR(caching_allocator_delete(pointer), Error, "invalid device pointer: 0x");
+  EXPECT_ERROR(caching_allocator_delete(pointer), Error,
+               "Trying to free a pointer not allocated here: 0x");
 }
 
 TEST_F(Plugged, EverythingIsCounted) {

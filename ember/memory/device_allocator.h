@@ -126,6 +126,9 @@ class DeviceAllocator {
   /// Whether the lock was contended lately: threads keep free blocks apart (shards.h).
   bool contended() const noexcept { return ledger_.shards.open(); }
 
+  /// Whether freed memory stays here, to be used again.
+  bool keeps() const noexcept { return caps_.keeps; }
+
   /// How often the device was reset. Memory that was allocated before the last time is gone.
   std::uint32_t device_epoch() const noexcept { return source_.epoch(); }
 

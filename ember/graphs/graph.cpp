@@ -60,11 +60,40 @@ StreamFilter streams_of(std::shared_ptr<const std::atomic<std::uint64_t>> captur
   };
 }
 
+// A capture may come to streams of any device, so its pool is there on each.
+
+/// None in the child of a fork.
+template <class Do>
+void for_each_allocator(const Do& act) noexcept {
+  driver::Driver* const machine = driver_if_made();
+  const int devices = machine != nullptr ? machine->device_count() : 0;
+  for (int device = 0; device < devices; ++device)
+    if (memory::DeviceAllocator* allocator = memory::allocator_if_made(device)) act(*allocator);
+}
+
+/// Of two at once for one pool, the first one succeeds.
+void begin_routes(const MemPoolId& pool,
+                  const std::shared_ptr<const std::atomic<std::uint64_t>>& capture, int devices) {
+  for (int device = 0; device < devices; ++device) {
+    try {
+      begin_allocate_to_pool(pool, streams_of(capture, device), device);
+    } catch (...) {
+      for (int begun = 0; begun < device; ++begun) {
+        end_allocate_to_pool(pool, begun);
+        release_pool(pool, begun);
+      }
+      throw;
+    }
+  }
+}
+
+void end_routes(const MemPoolId& pool) noexcept {
+  for_each_allocator([&](auto& allocator) { (void)allocator.end_route(pool); });
+}
+
 void release(GraphState& state) noexcept {
   if (!state.pool) return;
-  // None in the child of a fork.
-  if (memory::DeviceAllocator* allocator = memory::allocator_if_made(state.device))
-    (void)allocator->release_pool(*state.pool);
+  for_each_allocator([&](auto& allocator) { (void)allocator.release_pool(*state.pool); });
   state.pool.reset();
 }
 
@@ -93,8 +122,7 @@ Status end(GraphState& state) noexcept {
   if (machine == nullptr) return Code::not_initialized;
   Status status = machine->capture_end(state.capturing->handle(), state.graph);
   if (status.code() == Code::stream_capture_wrong_thread) return status;  // it goes on
-  if (memory::DeviceAllocator* allocator = memory::allocator_if_made(state.device))
-    (void)allocator->end_route(*state.pool);
+  end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
   state.log->end();
   state.capturing.reset();
@@ -155,7 +183,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
-  begin_allocate_to_pool(id, streams_of(number, state.device), state.device);
+  begin_routes(id, number, machine.device_count());
   state.pool = id;
   auto log = std::make_shared<CaptureLog>(stream);
   driver::CaptureStatus status{};
@@ -163,7 +191,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   Status begun = machine.capture_begin(stream.handle(), to_driver(mode));
   if (begun.ok()) begun = machine.capture_status(stream.handle(), status, capture);
   if (!begun.ok()) {
-    (void)memory::allocator_of(state.device).end_route(id);
+    end_routes(id);
     release(state);
     check(begun);
   }

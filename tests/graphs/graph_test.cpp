@@ -326,6 +326,35 @@ TEST_F(Graph, OneThatIsDestroyedInACaptureEndsIt) {
   EXPECT_TRUE(stream.query());
 }
 
+TEST_F(Graph, StreamsOfOtherDevicesAreOfTheCapture) {
+  NEEDS_DEVICES(2);
+  const Options there(float32, Device(Device::Type::cuda, 1));
+  const Tensor x = ones({100}, kFloats), y = zeros({100}, there);
+  cuda::synchronize(1);
+  const Stream side(1);
+  CUDAGraph graph;
+  capture(graph, [&] {
+    const Stream main = cuda::current_stream(0);
+    x.add_(1);
+    side.wait_stream(main);
+    {
+      const cuda::StreamGuard on(side);
+      y.add_((y + 1) * 3);  // what is freed here must stay the graph's
+    }
+    main.wait_stream(side);
+  });
+  std::vector<Tensor> others;
+  for (int i = 0; i < 50; ++i) others.push_back(full({100}, -5, there));
+  cuda::synchronize(1);
+  graph.replay();
+  graph.replay();
+  cuda::synchronize(0);
+  cuda::synchronize(1);
+  EXPECT_EQ(read(x)[0], 3);
+  EXPECT_EQ(y.cpu().select(0, 99).item().to<float>(), 15);
+  for (const Tensor& other : others) EXPECT_EQ(other.cpu().sum().item().to<float>(), -500);
+}
+
 TEST_F(Graph, UsesItsPoolWithoutTheCache) {
   const cuda::CachingAllocatorDisabled disabled;
   const Tensor x = ones({100}, kFloats);

@@ -62,6 +62,15 @@ std::string CapturedGraph::dot() const {
   return text + "}\n";
 }
 
+GraphExec::GraphExec(std::shared_ptr<const CapturedGraph> graph, std::vector<StreamHandle> streams)
+    : graph_(std::move(graph)),
+      streams_(std::move(streams)),
+      last_(latest(*graph_, graph_->last, 0)) {
+  waits_.reserve(graph_->nodes.size());
+  for (const CapturedGraph::Node& node : graph_->nodes)
+    waits_.push_back(latest(*graph_, node.after, node.branch));
+}
+
 Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
   const CapturedGraph& graph = *graph_;
   const MutexLock lock(mutex_);
@@ -83,14 +92,14 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const CapturedGraph::Node& node = graph.nodes[i];
     Stream& stream = *on[node.branch];
-    std::vector<Point> before = points_of(latest(graph, node.after, node.branch));
+    std::vector<Point> before = points_of(waits_[i]);
     if (node.after.empty() && node.branch != 0) before.push_back(begin);
     add_wait(together, stream, before);
     const Trouble trouble =
         node.kind == TaskKind::kernel ? machine.faults.next_kernel() : Trouble();
     done[i] = together.add(stream, node.kind, node.kernel, node.params(), node.peer, trouble);
   }
-  add_wait(together, main, points_of(latest(graph, graph.last, 0)));
+  add_wait(together, main, points_of(last_));
   end_ = main.tail();
   return {};
 }

@@ -58,8 +58,7 @@ struct CapturedCall : Context {
 class GraphExec {
  public:
   /// `streams` for the branches from the second on.
-  GraphExec(std::shared_ptr<const CapturedGraph> graph, std::vector<StreamHandle> streams)
-      : graph_(std::move(graph)), streams_(std::move(streams)) {}
+  GraphExec(std::shared_ptr<const CapturedGraph> graph, std::vector<StreamHandle> streams);
 
   const CapturedGraph& graph() const noexcept { return *graph_; }
   const std::vector<StreamHandle>& streams() const noexcept { return streams_; }
@@ -70,8 +69,10 @@ class GraphExec {
  private:
   const std::shared_ptr<const CapturedGraph> graph_;
   const std::vector<StreamHandle> streams_;
-  Mutex mutex_;                         // held while a replay is submitted
-  Point end_ EMBER_GUARDED_BY(mutex_);  // of the last replay
+  std::vector<std::vector<std::size_t>> waits_;  // of each node, for nodes of other branches
+  std::vector<std::size_t> last_;                // what the first branch waits for in the end
+  Mutex mutex_;                                  // held while a replay is submitted
+  Point end_ EMBER_GUARDED_BY(mutex_);           // of the last replay
 };
 
 }  // namespace ember::inline v0::driver::sim

@@ -57,7 +57,7 @@ class Enqueueing {
   /// told, but noted for the graph's replays.
   void record(const Stream& stream, Activity activity) noexcept;
   /// Of a replay: what the graph holds.
-  void record(const Stream& on, CaptureLog& replayed) noexcept {
+  void record(const Stream& on, CaptureLog& replayed) const noexcept {
     if (watched_) replayed.record_replay(on);
   }
   /// Tells it, and throws what an observer has to say of it (fail_operation).

@@ -147,6 +147,14 @@ TEST_F(SeamGraphs, LooksAndWaitsInvalidate) {
   refuses([&] { return machine().event_synchronize(event.handle()); }, Code::captured_event);
 }
 
+TEST_F(SeamGraphs, OrdinaryMemoryIsNotCopied) {
+  std::uint32_t here = 1;
+  begin(stream_);
+  EXPECT_EQ(machine().copy(stream_.handle(), log_.get(), &here, 4).code(),
+            Code::stream_capture_unsupported);
+  EXPECT_EQ(end(stream_), Code::stream_capture_invalidated);
+}
+
 TEST_F(SeamGraphs, OtherThreadsLookAsTheirModeSays) {
   cuda::Event done;
   done.record(side_);

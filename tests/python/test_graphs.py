@@ -100,11 +100,17 @@ def test_pools():
 
 def test_the_stream_that_captures():
     seen = []
-    capture(lambda: seen.append(cuda.current_stream()))
-    capture(lambda: seen.append(cuda.current_stream()))
+    x = torch.ones(4, device="cuda")
+
+    def work():
+        x.add_(1)
+        seen.append(cuda.current_stream())
+
+    capture(work)
+    capture(work)
     assert seen[0] == seen[1] == cuda.graph.default_capture_stream
     mine = cuda.Stream()
-    capture(lambda: seen.append(cuda.current_stream()), stream=mine)
+    capture(work, stream=mine)
     assert seen[2] == mine
     assert cuda.current_stream() == cuda.default_stream()
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "ember/base/ref.h"
+#include "ember/base/status.h"
 #include "ember/driver/cuda/api.h"
 #include "ember/driver/kernel.h"
 
@@ -21,6 +22,10 @@ inline CUgraph captured_graph(CUstream stream) noexcept {
       api.cuStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
   return result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? graph : nullptr;
 }
+
+/// Refuses what cannot be done on a stream whose work is captured by a capture of this driver's,
+/// and makes that invalid.
+Status refuse_captured(CUstream stream, const char* what) noexcept;
 
 /// Makes the graph and what is made ready of it share in owning a thing, which is destroyed after
 /// the last replay, on a thread of CUDA's on which no call is permitted. After a failure it is the

@@ -1,4 +1,5 @@
 // Capture and graphs.
+#include <string>
 #include <utility>
 
 #include "ember/driver/cuda/call_gate.h"
@@ -47,6 +48,17 @@ void CUDA_CB destroy_kept(void* argument) {
 void destroy_context(void* context) { delete static_cast<Ref<const Context>*>(context); }
 
 }  // namespace
+
+Status refuse_captured(CUstream stream, const char* what) noexcept {
+  if (captures_here.load(std::memory_order_relaxed) == 0 || captured_graph(stream) == nullptr)
+      [[likely]]
+    return {};
+  (void)api.cuStreamQuery(stream);  // which nobody may do: that invalidates the capture
+  return Status(Code::stream_capture_unsupported,
+                std::string(what) +
+                    " cannot be done while the stream is part of a capture; the "
+                    "capture is invalid now");
+}
 
 CUresult keep_for_graph(CUgraph graph, void* thing, void (*destroy)(void*)) noexcept {
   auto* const kept = new Kept{thing, destroy};

@@ -25,6 +25,15 @@ int owner(const void* pointer) noexcept {
   return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
+/// Whether an address is in host memory that CUDA knows nothing of.
+bool is_ordinary(const void* pointer) noexcept {
+  unsigned type = 0;
+  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  void* values[] = {&type};
+  return api.cuPointerGetAttributes(1, &attribute, values, to_cuda(pointer)) != CUDA_SUCCESS ||
+         type == 0;
+}
+
 /// Whether an address is in the memory of another device.
 bool is_elsewhere(int device, const void* pointer) noexcept {
   const int owns = owner(pointer);
@@ -85,6 +94,10 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source, s
   EMBER_TRY(enter(stream, on));
   EMBER_TRY(admit_peer(peer, of_peer));
   if (bytes == 0) return {};
+  if (captures_here.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (is_ordinary(target) || is_ordinary(source))
+      EMBER_TRY(
+          refuse_captured(to_cuda(stream), "a copy from or to host memory that is not pinned"));
   // Unified addressing: CUDA sees from the addresses which way to copy.
   EMBER_TRY(on->enqueue(
       {"copy", stream.native, bytes},

@@ -1,6 +1,8 @@
 """ember.cuda.CUDAGraph and ember.cuda.graph. Chapter 7 of the documents."""
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -59,7 +61,9 @@ def test_by_hand():
 
 
 def test_capturing_is_false_before_the_first_use():
-    assert cuda.is_current_stream_capturing() is False
+    code = ("from ember import cuda; assert not cuda.is_current_stream_capturing(); "
+            "assert not cuda.is_initialized()")
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_streams_are_joined_by_events():

@@ -17,6 +17,7 @@ const char* code_text(Code code) noexcept {
     case Code::peer_access_unsupported:
       return "peer access is not supported between these two devices";
     case Code::invalid_handle: return "invalid resource handle";
+    case Code::illegal_state: return "the operation cannot be performed in the present state";
     case Code::not_ready: return "device not ready";
     case Code::illegal_address: return "an illegal memory access was encountered";
     case Code::launch_out_of_resources: return "too many resources requested for launch";
@@ -35,6 +36,17 @@ const char* code_text(Code code) noexcept {
       return "operation not permitted when stream is capturing";
     case Code::stream_capture_invalidated:
       return "operation failed due to a previous error during capture";
+    case Code::stream_capture_merge:
+      return "operation would result in a merge of separate capture sequences";
+    case Code::stream_capture_unmatched:
+      return "capture was not ended in the same stream as it began";
+    case Code::stream_capture_unjoined: return "capturing stream has unjoined work";
+    case Code::stream_capture_isolation:
+      return "dependency created on uncaptured work in another stream";
+    case Code::captured_event:
+      return "operation not permitted on an event last recorded in a capturing stream";
+    case Code::stream_capture_wrong_thread:
+      return "attempt to terminate a thread-local capture sequence from another thread";
     case Code::unknown: return "unknown error";
     case Code::interrupted: return "interrupted";
   }

@@ -24,6 +24,7 @@ enum class Code : int {
   map_failed = 205,
   peer_access_unsupported = 217,
   invalid_handle = 400,
+  illegal_state = 401,
   not_ready = 600,
   illegal_address = 700,
   launch_out_of_resources = 701,
@@ -38,6 +39,12 @@ enum class Code : int {
   not_supported = 801,
   stream_capture_unsupported = 900,
   stream_capture_invalidated = 901,
+  stream_capture_merge = 902,
+  stream_capture_unmatched = 903,
+  stream_capture_unjoined = 904,
+  stream_capture_isolation = 905,
+  captured_event = 907,
+  stream_capture_wrong_thread = 908,
   unknown = 999,
   interrupted = 10004,  ///< by the user, while a simulated device was waited for; not one of CUDA's
 };

@@ -14,6 +14,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::comm {
@@ -37,6 +38,8 @@ SideStreams& side_streams() {
 }  // namespace
 
 Stream side_stream(int device) {
+  // One that may become part of it is nobody else's, and none is looked at.
+  if (any_capture()) return Stream(device);
   const std::uint32_t epoch = device_epoch(device);
   const MutexLock lock(side_streams().mutex);
   auto& all = side_streams().of_device;

@@ -257,23 +257,53 @@ class EMBER_TEST_API Driver {
   // ---- Capture and graphs (optional)
   // -------------------------------------------------------------
 
-  /// From here on work enqueued on the stream, and on streams that wait for it, is noted and not
-  /// done. In a capture, synchronizing, querying and raw allocation invalidate it.
+  // What a capture holds is noted, with all that a launch takes along (driver/kernel.h), and done
+  // by each replay. In a capture
+  //
+  //  - an event that is recorded stands for what its stream was given before; who waits for it is
+  //    of the capture from then on. To wait for an event from outside is
+  //    Code::stream_capture_isolation, or Code::stream_capture_merge if another capture recorded
+  //    it.
+  //  - a stream that is part of it cannot be queried or waited for, nor can events that were
+  //    recorded in it, nor its devices; ordinary host memory cannot be copied from or to, and words
+  //    not be written or waited for: Code::stream_capture_unsupported, or Code::captured_event.
+  //  - memory, streams and events are made, given back and destroyed as ever.
+  //
+  // Whatever is refused invalidates the capture: what follows is Code::stream_capture_invalidated,
+  // until capture_end. The rule for looks and waits on other streams is the calling thread's, see
+  // capture_mode_exchange. A reset of the device ends its captures.
+
+  /// From here on work enqueued on the stream is noted and not done.
+  /// Code::stream_capture_unsupported for a default stream, Code::illegal_state for a stream that
+  /// is part of a capture.
   virtual Status capture_begin(StreamHandle stream, CaptureMode mode) noexcept;
-  /// Ends the capture on the stream it began on. A branch that never joined is an error. A failed
-  /// end leaves no capture and no graph behind.
+  /// Ends the capture on the stream it began on (Code::stream_capture_unmatched otherwise, which
+  /// invalidates it), and, unless it began relaxed, on the thread
+  /// (Code::stream_capture_wrong_thread, which changes nothing). Other failures leave no capture
+  /// and no graph behind: Code::stream_capture_invalidated, Code::stream_capture_unjoined for a
+  /// branch that never joined, Code::illegal_state without a capture.
   virtual Status capture_end(StreamHandle stream, GraphHandle& out) noexcept;
-  /// `id` tells captures apart; it is set only when the status is `active`.
+  /// `id` tells captures apart and is never 0; it is set only when the status is `active`.
   virtual Status capture_status(StreamHandle stream, CaptureStatus& out,
                                 std::uint64_t& id) noexcept;
-  /// Changes the calling thread's mode and returns the previous one through `mode`.
+  /// Changes the calling thread's mode and returns the previous one through `mode`. A thread begins
+  /// as `global`: while it has a capture of its own that is not relaxed, or another thread has one
+  /// that is global, its looks and waits (queries and synchronizing) are refused and invalidate
+  /// those captures. As `thread_local_` only its own count, as `relaxed` none.
   virtual Status capture_mode_exchange(CaptureMode& mode) noexcept;
+  /// Kernels, copies, fills and host functions, and on CUDA what libraries have added.
   virtual Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept;
+  /// The executable owns what it needs of the graph, which may be destroyed.
   virtual Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept;
-  /// Enqueues one replay. Replays of one executable do not overlap.
+  /// Enqueues one replay, on a stream of the device on which the capture began. Its branches run
+  /// beside each other; replays of one executable do not overlap. Code::context_is_destroyed if a
+  /// device whose memory it touches was reset since the capture; a replay that is captured is
+  /// Code::stream_capture_unsupported on simulated devices.
   virtual Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept;
+  /// Writes the graph to a file, as text for Graphviz.
   virtual Status graph_describe(GraphHandle graph, const std::string& path) noexcept;
   virtual Status graph_destroy(GraphHandle graph) noexcept;
+  /// Replays in progress are still done.
   virtual Status graph_exec_destroy(GraphExecHandle graph) noexcept;
 
   // ---- Between processes (optional)

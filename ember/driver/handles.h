@@ -44,11 +44,13 @@ struct PeerMemory {
 /// A captured graph, and a graph made ready to run.
 struct GraphHandle {
   void* native = nullptr;
-  int device = 0;
+  int device = 0;  ///< on which its capture began
+  std::uint32_t epoch = 0;
 };
 struct GraphExecHandle {
   void* native = nullptr;
   int device = 0;
+  std::uint32_t epoch = 0;
 };
 
 struct EventOptions {

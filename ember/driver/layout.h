@@ -47,8 +47,8 @@ constexpr void add_seam(Hash& hash) {
   EMBER_LAYOUT(RecentLaunch, EMBER_FIELD(name), EMBER_FIELD(stream), EMBER_FIELD(number),
                EMBER_FIELD(bytes), EMBER_FIELD(stack), EMBER_FIELD(epoch), EMBER_FIELD(state))
   EMBER_LAYOUT(PeerMemory, EMBER_FIELD(device), EMBER_FIELD(epoch))
-  EMBER_LAYOUT(GraphHandle, EMBER_FIELD(native), EMBER_FIELD(device))
-  EMBER_LAYOUT(GraphExecHandle, EMBER_FIELD(native), EMBER_FIELD(device))
+  EMBER_LAYOUT(GraphHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
+  EMBER_LAYOUT(GraphExecHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(EventOptions, EMBER_FIELD(timing), EMBER_FIELD(blocking), EMBER_FIELD(interprocess))
   EMBER_LAYOUT(PriorityRange, EMBER_FIELD(least), EMBER_FIELD(greatest))
   EMBER_LAYOUT(MemoryInfo, EMBER_FIELD(free), EMBER_FIELD(total))

@@ -139,6 +139,8 @@ void Recorder::look_for_reasons(const Activity& activity) {
       if (!activity.accesses_known)
         because("(b) it is not known what some work reads and writes: " +
                 std::string(activity.name != nullptr ? activity.name : "a host function"));
+      if (activity.run_stream == 0)
+        because("(c) a graph is replayed, of whose operations the tasks are not known");
       break;
     default: break;
   }

@@ -10,6 +10,7 @@
 #include "ember/fft/kernels.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/scalar/types.h"
@@ -95,6 +96,11 @@ void retire(int device, Plans&& gone, bool now) {
     plans.retired.erase(first, plans.retired.end());
   }
   if (idle.empty()) return;
+  if (cuda::any_capture()) {  // which a wait for the device would invalidate
+    const MutexLock lock(plans.mutex);
+    std::move(idle.begin(), idle.end(), std::back_inserter(plans.retired));
+    return;
+  }
   const Status waited = machine.may_wait() ? cuda::HostWait::device(cuda::WaitKind::library, device)
                                            : Status(Code::not_permitted);
   if (!waited.ok() && !is_sticky(waited.code())) {
@@ -120,6 +126,8 @@ PlanCache& plan_cache_of(int device) {
 }
 
 PlanLease plan_for(int device, std::uint32_t epoch, const driver::FftGeometry& geometry) {
+  // A plan that leaves the cache is destroyed when its work is done, and a graph's never is.
+  cuda::refuse_captured(device, "a Fourier transform");
   PlanCache& cache = plans_of(device).cache;
   if (PlanLease found = cache.find(geometry, epoch)) [[likely]]
     return found;

@@ -12,6 +12,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/linalg/linalg.h"
 #include "ember/memory/memory.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::linalg {
@@ -21,6 +22,7 @@ struct Entry {
   int device;
   std::uint32_t epoch;
   const void* stream;
+  std::uint64_t capture;  // in which it was made; 0: in none
   cuda::DeviceBuffer buffer;
 };
 
@@ -33,6 +35,16 @@ Workspaces& workspaces() {
   // Work may be enqueued until the process ends.
   static NoDestructor<Workspaces> made;
   return *made;
+}
+
+/// The number of the capture that the stream is part of, or 0.
+std::uint64_t capture_of(void* stream, int device) noexcept {
+  std::uint64_t id = 0;
+  driver::CaptureStatus status{};
+  if (cuda::any_capture() && stream != nullptr)
+    (void)cuda::active_driver().capture_status({stream, device, cuda::device_epoch(device)}, status,
+                                               id);
+  return id;
 }
 
 std::size_t wanted_bytes(int device) {
@@ -75,6 +87,7 @@ std::size_t parse_workspace_config(const char* text) noexcept {
 Workspace workspace(Device device) {
   const int index = device.index();
   void* const stream = cuda::current_native_stream(index);
+  const std::uint64_t capture = capture_of(stream, index);
   std::vector<Entry> gone;  // freed after the lock is: an observer may be told, and may compute
   Workspaces& all = workspaces();
   const auto find = [&]() EMBER_REQUIRES(all.mutex) -> const Entry* {
@@ -86,7 +99,8 @@ Workspace workspace(Device device) {
     std::move(passed, all.entries.end(), std::back_inserter(gone));
     all.entries.erase(passed, all.entries.end());
     for (const Entry& entry : all.entries)
-      if (entry.device == index && entry.stream == stream) return &entry;
+      if (entry.device == index && entry.stream == stream && entry.capture == capture)
+        return &entry;
     return nullptr;
   };
   const auto of = [](const Entry& entry) -> Workspace {
@@ -96,7 +110,7 @@ Workspace workspace(Device device) {
     const MutexLock lock(all.mutex);
     if (const Entry* entry = find()) return of(*entry);
   }
-  Entry made{index, cuda::device_epoch(index), stream, {}};
+  Entry made{index, cuda::device_epoch(index), stream, capture, {}};
   try {
     // By its handle: an owner would keep the stream from being handed out again.
     made.buffer = cuda::allocate(wanted_bytes(index), cuda::ExternalStream(stream, index));
@@ -110,6 +124,16 @@ Workspace workspace(Device device) {
     return of(*entry);
   }
   return of(all.entries.emplace_back(std::move(made)));
+}
+
+void drop_workspaces(std::uint64_t capture) {
+  std::vector<Entry> gone;  // as above
+  Workspaces& all = workspaces();
+  const MutexLock lock(all.mutex);
+  const auto others = std::partition(all.entries.begin(), all.entries.end(),
+                                     [&](const Entry& entry) { return entry.capture != capture; });
+  std::move(others, all.entries.end(), std::back_inserter(gone));
+  all.entries.erase(others, all.entries.end());
 }
 
 }  // namespace ember::inline v0::linalg

@@ -5,6 +5,7 @@
 #include "ember/base/error.h"
 #include "ember/base/spin.h"
 #include "ember/memory/scopes.h"
+#include "ember/runtime/capture.h"
 
 namespace ember::inline v0::memory {
 
@@ -71,7 +72,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
     if (Block* block = ledger_.shards.take(request)) return block->begin_use(bytes);
   }
   const Tell tell(Tell::Operation::allocation);
-  if (!uses_.empty()) check(finish_uses());  // 1
+  if (!uses_.empty() && !cuda::any_capture()) check(finish_uses());  // 1
   if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
     give_back_pending();
   {
@@ -86,7 +87,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
   Status status = grow(request, use);                                     // 5
   if (status.code() == Code::out_of_memory && release_oversize(request))  // 6
     status = grow(request, use);
-  if (status.code() == Code::out_of_memory) {  // 7
+  if (status.code() == Code::out_of_memory && !cuda::any_capture()) {  // 7
     Status waiting = reclaim().waiting;
     if (waiting.code() == Code::not_permitted) return last_resort(request, std::move(waiting));
     // What cannot be given back does not matter if there is enough all the same.

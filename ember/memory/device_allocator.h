@@ -131,6 +131,8 @@ class DeviceAllocator {
 
   /// Whether a segment contains the address.
   bool holds(const void* address);
+  /// Whether freed memory stays here, to be used again.
+  bool keeps() const noexcept { return caps_.keeps; }
 
   /// How often the device was reset. Memory that was allocated before the last time is gone.
   std::uint32_t device_epoch() const noexcept { return source_.epoch(); }

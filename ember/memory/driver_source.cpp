@@ -10,6 +10,7 @@
 #include "ember/base/team.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/pinned_block.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
@@ -31,31 +32,40 @@ void touch(std::byte* data, std::size_t bytes, int threads) noexcept {
 // Where there is an allocator there is a driver, so this never makes one, which could throw.
 driver::Driver& made() noexcept { return *cuda::driver_if_made(); }
 
+// What the allocators ask of the driver must not disturb what others capture meanwhile.
+using cuda::RelaxedCapture;
+
 }  // namespace
 
 template <class Source>
 Status DriverEvents<Source>::event_create(int device, driver::EventHandle& out) noexcept {
+  const RelaxedCapture relaxed;
   return made().event_create(device, {}, out);
 }
 template <class Source>
 Status DriverEvents<Source>::event_destroy(driver::EventHandle event) noexcept {
+  const RelaxedCapture relaxed;
   return made().event_destroy(event);
 }
 template <class Source>
 Status DriverEvents<Source>::event_record(driver::EventHandle event,
                                           driver::StreamHandle stream) noexcept {
+  const RelaxedCapture relaxed;
   return made().event_record(event, stream);
 }
 template <class Source>
 Status DriverEvents<Source>::event_query(driver::EventHandle event) noexcept {
+  const RelaxedCapture relaxed;
   return made().event_query(event);
 }
 template <class Source>
 Status DriverEvents<Source>::event_synchronize(driver::EventHandle event) noexcept {
+  const RelaxedCapture relaxed;
   return cuda::HostWait::event(cuda::WaitKind::memory, event);
 }
 template <class Source>
 Status DriverEvents<Source>::device_synchronize(int device) noexcept {
+  const RelaxedCapture relaxed;
   return cuda::HostWait::device(cuda::WaitKind::memory, device);
 }
 template <class Source>
@@ -75,12 +85,15 @@ template class DriverEvents<SegmentSource>;
 template class DriverEvents<PinnedSource>;
 
 Status DriverSegmentSource::allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept {
+  const RelaxedCapture relaxed;
   return made().malloc(device_, epoch, bytes, out);
 }
 Status DriverSegmentSource::free(std::uint32_t epoch, void* pointer) noexcept {
+  const RelaxedCapture relaxed;
   return cuda::HostWait::free(device_, epoch, pointer);
 }
 Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
+  const RelaxedCapture relaxed;
   return made().memory_info(device_, out);
 }
 
@@ -123,6 +136,7 @@ std::uint32_t DriverPinnedSource::epoch() noexcept {
   return resets;
 }
 Status DriverPinnedSource::allocate(std::size_t bytes, void*& out) noexcept {
+  const RelaxedCapture relaxed;
   driver::Driver& driver = made();
   bool active = false;
   for (int i = 0; i < driver.device_count() && !active; ++i) active = driver.device_active(i);
@@ -160,6 +174,7 @@ Status DriverPinnedSource::map_and_register(std::size_t bytes, void*& out) {
 }
 
 Status DriverPinnedSource::free(void* pointer) noexcept {
+  const RelaxedCapture relaxed;
   std::size_t bytes = 0;
   {
     const MutexLock lock(mutex_);

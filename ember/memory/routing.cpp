@@ -40,17 +40,21 @@ Pool* DeviceAllocator::hold_routed(const void* stream) {
     ++pool->holds;
     return pool;
   };
-  if (caching_disabled()) return hold(&uncached_pool_);
   const MutexLock routing(routing_);
   const auto find = [&](const auto& leads) EMBER_REQUIRES(routing_) {
     const auto found = std::find_if(routes_.rbegin(), routes_.rend(), leads);
     return found != routes_.rend() ? found->pool : nullptr;
   };
+  const bool caching = !caching_disabled();
   const std::thread::id self = std::this_thread::get_id();
-  Pool* pool = find([&](const Route& route) { return !route.filter && route.thread == self; });
+  Pool* pool = nullptr;
+  if (caching)
+    pool = find([&](const Route& route) { return !route.filter && route.thread == self; });
+  // Also without caching: what a capture has freed is still used by the graph's replays.
   if (pool == nullptr)
     pool = find([&](const Route& route) { return route.filter && route.filter(stream); });
-  return hold(pool != nullptr ? pool : &default_pool_);
+  if (pool == nullptr) pool = caching ? &default_pool_ : &uncached_pool_;
+  return hold(pool);
 }
 
 void DeviceAllocator::let_go(Pool* pool) noexcept {

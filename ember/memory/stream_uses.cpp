@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "ember/runtime/capture.h"
+
 namespace ember::inline v0::memory {
 
 void StreamUse::note(const driver::StreamHandle& stream) {
@@ -29,6 +31,12 @@ void StreamUses::park(StreamUse* use) noexcept {
 }
 
 void StreamUses::publish(StreamUse* use) noexcept {
+  if (cuda::any_capture()) [[unlikely]] {
+    // An event might be recorded in a capture, and never be reached.
+    const MutexLock lock(state_);
+    owed_.push_back(use);
+    return;
+  }
   std::vector<std::pair<driver::StreamHandle, driver::EventHandle>> recorded;
   std::vector<driver::StreamHandle> owed, lost;
   for (const driver::StreamHandle& stream : use->streams) {
@@ -134,6 +142,7 @@ bool StreamUses::is_gone(const driver::EventHandle& event, const Status& status,
 
 Status StreamUses::collect(Effort effort) noexcept {
   Status failure;
+  if (cuda::any_capture()) return failure;  // events are looked at when it is over
   retry_owed();
   drop_reset();
   if (effort != Effort::look) settle_lost(failure);

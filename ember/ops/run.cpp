@@ -2,6 +2,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/factories.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
@@ -93,6 +94,7 @@ void note(std::span<const Use> uses) noexcept {
 }
 
 void copy_out(void* target, const Tensor& source) {
+  cuda::refuse_captured(source.device().index(), "copying a number to the host (item)");
   const cuda::HostWait wait(cuda::WaitKind::copy, "copying a number to the host");
   const cuda::Stream stream = cuda::current_stream(source.device());
   cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.data_ptr(),

@@ -8,6 +8,7 @@
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
+#include "ember/runtime/capture.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -52,6 +53,9 @@ Device Generator::device() const { return object_->device; }
 std::recursive_mutex& Generator::mutex() const { return object_->mutex; }
 
 PhiloxState Generator::draw(std::uint64_t increment) const {
+  // Its numbers would be the same in every replay.
+  if (increment != 0 && device().is_cuda())
+    cuda::refuse_captured(device().index(), "drawing random numbers");
   const std::lock_guard hold(object_->mutex);
   GeneratorState& shared = *object_->state;
   const MutexLock lock(shared.mutex);

@@ -49,6 +49,9 @@ void Enqueueing::begin_timing(driver::Driver& machine,
 }
 
 void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
+  if (any_capture() && CaptureLog::note(stream, activity)) [[unlikely]]
+    return;
+  if (!watched_) return;
   activity.device = stream.device_index();
   activity.stream = stream.native();
   activity.stream_id = stream.stream_id();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ember/driver/handles.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
@@ -43,15 +44,22 @@ class Enqueueing {
   Enqueueing(const Enqueueing&) = delete;
   Enqueueing& operator=(const Enqueueing&) = delete;
 
-  bool watched() const noexcept { return watched_; }
+  /// Whether anybody wants a record: observers now, or those of a graph's replays later.
+  bool watched() const noexcept { return watched_ || any_capture(); }
   /// Before a call that enqueues work: what record() tells then says when the work runs, if an
   /// observer wants to know.
   void time(driver::Driver& machine, const driver::StreamHandle& stream) noexcept {
-    if (watched_ && detail::timed_observers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (watched_ && detail::timed_observers.load(std::memory_order_relaxed) != 0 &&
+        !is_captured(stream)) [[unlikely]]
       begin_timing(machine, stream);
   }
-  /// What was enqueued on `stream`; fills in the fields that name it.
+  /// What was enqueued on `stream`; fills in the fields that name it. Work that was captured is not
+  /// told, but noted for the graph's replays.
   void record(const Stream& stream, Activity activity) noexcept;
+  /// Of a replay: what the graph holds.
+  void record(const Stream& on, CaptureLog& replayed) const noexcept {
+    if (watched_) replayed.record_replay(on);
+  }
   /// Tells it, and throws what an observer has to say of it (fail_operation).
   void done() {
     if (watched_) [[unlikely]]

@@ -43,7 +43,7 @@ class EMBER_API Event {
  public:
   /// `enable_timing`: can be used with elapsed_time. `blocking`: synchronize() sleeps instead of
   /// spinning. `interprocess`: can be shared; ValueError together with timing. `external`: for
-  /// graphs, which there are none of yet: AcceleratorError `operation not supported`.
+  /// graphs, which have none of these yet: AcceleratorError `operation not supported`.
   explicit Event(bool enable_timing = false, bool blocking = false, bool interprocess = false,
                  bool external = false);
   Event(Event&& other) noexcept;

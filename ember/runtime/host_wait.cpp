@@ -176,15 +176,25 @@ void WaitBudget::check() const {
   throw Error(budget_->text());
 }
 
-HostWait::HostWait(WaitKind kind, const char* what) : admitted_(kind, what) {}
+HostWait::HostWait(WaitKind kind, const char* what) : what_(what), admitted_(kind, what) {}
+
+void HostWait::check_captured(const Status& status) const {
+  if (status.code() != Code::stream_capture_unsupported && status.code() != Code::captured_event)
+    return check(status);
+  throw AcceleratorError(Status(
+      status.code(), std::string(what_) + " waits for work, which cannot be captured into a graph" +
+                         (status.detail().empty() ? "" : ": " + status.detail())));
+}
 
 void HostWait::stream(const driver::StreamHandle& stream) const {
-  check(active_driver().stream_synchronize(stream));
+  check_captured(active_driver().stream_synchronize(stream));
 }
 void HostWait::event(const driver::EventHandle& event) const {
-  check(active_driver().event_synchronize(event));
+  check_captured(active_driver().event_synchronize(event));
 }
-void HostWait::device(int device) const { check(active_driver().device_synchronize(device)); }
+void HostWait::device(int device) const {
+  check_captured(active_driver().device_synchronize(device));
+}
 void HostWait::reset(int device) const { check(active_driver().device_reset(device)); }
 
 // Where there is something to give back there is a driver.

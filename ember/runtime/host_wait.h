@@ -52,6 +52,10 @@ class HostWait {
     Admitted(const Admitted&) = delete;
     Admitted& operator=(const Admitted&) = delete;
   };
+  /// Throws what the driver answered; says which call it was that a capture does not allow.
+  void check_captured(const Status& status) const;
+
+  const char* const what_;
   const Admitted admitted_;
   const UnexpectedWait unlocked_;  // after all that may fail
 };

@@ -9,6 +9,7 @@
 #include "ember/base/embedding.h"
 #include "ember/base/mutex.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
@@ -130,6 +131,7 @@ Status try_way(driver::Driver& machine, const driver::StreamHandle& stream, driv
 /// memory left or in a fault.
 Arrives try_both_ways(driver::Driver& machine, int device, std::uint32_t epoch, int peer,
                       std::uint32_t peer_epoch) EMBER_REQUIRES(trial.mutex) {
+  const RelaxedCapture relaxed;  // of other threads
   void* here = nullptr;
   void* there = nullptr;
   if (!scratch_on(machine, device, epoch, here).ok() ||

@@ -63,8 +63,9 @@ class [[nodiscard]] EMBER_API Stream {
   /// Blocks until all work enqueued so far is done. Throws AcceleratorError if some of it faulted,
   /// and `operation not permitted` in a host function or a kernel's host implementation.
   void synchronize() const;
-  /// Whether its work is being captured into a graph. There are no graphs yet: false.
-  bool is_capturing() const noexcept { return false; }
+  /// Whether it is part of a capture, also of one that is invalid (graphs/graph.h), or that another
+  /// library began.
+  bool is_capturing() const noexcept;
   /// Later work of this stream waits for all work that `other`, of any device, holds now. Returns
   /// at once.
   void wait_stream(const Stream& other) const;
@@ -135,6 +136,10 @@ class EMBER_API ExternalStream : public Stream {
 /// The calling thread's current stream on a device (nothing or negative: the current device). A new
 /// thread starts on the default streams. Initialises.
 EMBER_API Stream current_stream(DeviceArg device = {});
+
+/// Whether the current stream of the current device is part of a capture, also of one that is
+/// invalid (graphs/graph.h). Does not initialise: false before.
+EMBER_API bool is_current_stream_capturing();
 
 /// The default stream of a device. Initialises.
 EMBER_API Stream default_stream(DeviceArg device = {});

@@ -10,6 +10,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 
@@ -42,6 +43,7 @@ class DeviceTimer {
  public:
   /// Records the first of two events; null if it cannot.
   std::unique_ptr<TimedPair> begin(driver::Driver& machine, const driver::StreamHandle& stream) {
+    const RelaxedCapture relaxed;
     const MutexLock lock(mutex_);
     if (!ready(machine, stream.device)) return nullptr;
     look(machine, kLookAt);
@@ -56,6 +58,7 @@ class DeviceTimer {
   }
   void end(driver::Driver& machine, const driver::StreamHandle& stream,
            std::unique_ptr<TimedPair> pair) {
+    const RelaxedCapture relaxed;
     const MutexLock lock(mutex_);
     if (pair->end.epoch != epoch_ || !machine.event_record(pair->end, stream).ok()) {
       pair->times->dropped();
@@ -68,6 +71,7 @@ class DeviceTimer {
     give_back(machine, *pair);
   }
   void collect(driver::Driver& machine) {
+    const RelaxedCapture relaxed;
     const MutexLock lock(mutex_);
     look(machine, static_cast<int>(kMostPairs));
   }

@@ -8,6 +8,7 @@
 
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/declared.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
@@ -60,7 +61,7 @@ void enqueue(driver::Driver& machine, const driver::StreamHandle& stream, const 
 /// After enqueueing: with CUDA_LAUNCH_BLOCKING the fault of an operation is reported by its own
 /// call.
 void settle(const driver::StreamHandle& stream) {
-  if (detail::launch_blocking()) [[unlikely]]
+  if (detail::launch_blocking() && !is_captured(stream)) [[unlikely]]
     HostWait(WaitKind::launch, "CUDA_LAUNCH_BLOCKING").stream(stream);
 }
 
@@ -141,13 +142,17 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
                    const void* source, std::size_t bytes) {
   driver::Driver& machine = active_driver();
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
-  if (!observed()) [[likely]] {
+  if (!observed() && !any_capture()) [[likely]] {
     check(machine.copy(handle, target, source, bytes, peer));
     return settle(handle);
   }
   const std::array<Access, 2> accesses = accesses_of_copy(machine, target, source, bytes);
   const bool may_wait = accesses[0].memory == Access::Memory::ordinary ||
                         accesses[1].memory == Access::Memory::ordinary;
+  if (may_wait && is_captured(handle)) [[unlikely]]
+    refuse_captured(handle,
+                    "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the "
+                    "CPU tensor is pinned: a copy of ordinary host memory");
   std::optional<Enqueueing> call;
   if (may_wait)
     call.emplace(Enqueueing::MayWait());

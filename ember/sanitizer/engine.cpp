@@ -2,12 +2,21 @@
 
 #include <algorithm>
 
+#include "ember/runtime/capture.h"
+#include "ember/runtime/runtime.h"
+
 namespace ember::inline v0::cuda::sanitizer {
 namespace {
 
 using Kind = Activity::Kind;
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+/// Whether an allocation that is told of now is for a stream that is captured.
+bool is_for_capture(const Activity& activity) {
+  return any_capture() && is_captured({const_cast<void*>(activity.stream), activity.device,
+                                       device_epoch(activity.device)});
+}
 
 Side side_of(const Entry& entry) {
   return {entry.operation,
@@ -170,7 +179,7 @@ void Engine::access(const Access& access, int argument, const Operation& operati
     made.before = before;
     tell_allocation(allocation, made);
   };
-  if (allocation != nullptr && allocation->freed)
+  if (allocation != nullptr && allocation->freed && !allocation->of_graph)
     conflict(Conflict::Kind::use_after_free, Conflict::Certainty::certain,
              {allocation->free, true, reinterpret_cast<const void*>(allocation->first),
               allocation->bytes, 0});
@@ -334,6 +343,7 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
       made.device = activity.device;
       made.stack = activity.stack;
       made.born = serial_;
+      made.of_graph = is_for_capture(activity);
       if (!expects_writes_) made.written.add_all();
       return;
     }

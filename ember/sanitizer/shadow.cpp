@@ -95,6 +95,7 @@ Allocation& Shadow::begin(std::uintptr_t address, std::size_t span) {
       left.stack = old.stack;
       left.free_stack = old.free_stack;
       left.freed = old.freed;
+      left.of_graph = old.of_graph;
       left.free = old.free;
       left.recorded = old.recorded;
       left.done = old.done;

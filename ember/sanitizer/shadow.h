@@ -54,6 +54,7 @@ struct Allocation {
   int device = -1;        ///< -1: pinned memory of the host
   std::uint64_t stack = 0, free_stack = 0;
   bool freed = false;
+  bool of_graph = false;  ///< made in a capture: its graph's replays use it when it is freed, too
   Operation free;
   Accesses accesses;
   std::vector<Actor> recorded;  ///< streams that record_stream() named

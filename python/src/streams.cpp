@@ -95,8 +95,7 @@ void bind_stream(nb::module_& m) {
       .def(
           "synchronize", [](const Stream& self) { unlocked([&] { self.synchronize(); }); },
           "Waits until all work enqueued so far is done.")
-      .def("is_capturing", &Stream::is_capturing,
-           "Whether its work is being captured into a graph. There are no graphs yet: False.")
+      .def("is_capturing", &Stream::is_capturing, "Whether it is part of a capture of a graph.")
       .def(
           "wait_stream",
           [](const Stream& self, const Stream& other) {

@@ -97,6 +97,8 @@ Status load_api() {
   if (!resolve(library, #name, api.name)) return lacks(#name);
   EMBER_CUDA_CALLS(EMBER_CUDA_RESOLVE)
 #undef EMBER_CUDA_RESOLVE
+  if (!resolve(library, "cuStreamGetCaptureInfo_v2", api.cuStreamGetCaptureInfo_v2))
+    return lacks("cuStreamGetCaptureInfo_v2");
   return initialise();
 }
 

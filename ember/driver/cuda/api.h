@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <string>
 
 #include "ember/base/status.h"
@@ -12,67 +13,83 @@ namespace ember::inline v0::driver::cuda {
 
 // The names under which libcuda exports what cuda.h declares. They are written out with their
 // suffix, because cuda.h hides a suffix behind a macro whose meaning changes with the toolkit.
-#define EMBER_CUDA_CALLS(CALL)       \
-  CALL(cuInit)                       \
-  CALL(cuGetErrorName)               \
-  CALL(cuGetErrorString)             \
-  CALL(cuDeviceGet)                  \
-  CALL(cuDeviceGetCount)             \
-  CALL(cuDeviceGetName)              \
-  CALL(cuDeviceGetUuid_v2)           \
-  CALL(cuDeviceGetAttribute)         \
-  CALL(cuDeviceTotalMem_v2)          \
-  CALL(cuDeviceCanAccessPeer)        \
-  CALL(cuDevicePrimaryCtxGetState)   \
-  CALL(cuDevicePrimaryCtxRetain)     \
-  CALL(cuDevicePrimaryCtxRelease_v2) \
-  CALL(cuDevicePrimaryCtxReset_v2)   \
-  CALL(cuCtxGetCurrent)              \
-  CALL(cuCtxGetDevice)               \
-  CALL(cuCtxSetCurrent)              \
-  CALL(cuCtxSynchronize)             \
-  CALL(cuCtxGetStreamPriorityRange)  \
-  CALL(cuCtxEnablePeerAccess)        \
-  CALL(cuCtxDisablePeerAccess)       \
-  CALL(cuMemAlloc_v2)                \
-  CALL(cuMemFree_v2)                 \
-  CALL(cuMemGetInfo_v2)              \
-  CALL(cuMemHostRegister_v2)         \
-  CALL(cuMemHostUnregister)          \
-  CALL(cuMemHostGetDevicePointer_v2) \
-  CALL(cuPointerGetAttributes)       \
-  CALL(cuStreamCreateWithPriority)   \
-  CALL(cuStreamDestroy_v2)           \
-  CALL(cuStreamQuery)                \
-  CALL(cuStreamSynchronize)          \
-  CALL(cuStreamWaitEvent)            \
-  CALL(cuEventCreate)                \
-  CALL(cuEventDestroy_v2)            \
-  CALL(cuEventRecordWithFlags)       \
-  CALL(cuEventQuery)                 \
-  CALL(cuEventSynchronize)           \
-  CALL(cuEventElapsedTime)           \
-  CALL(cuKernelGetFunction)          \
-  CALL(cuLibraryLoadData)            \
-  CALL(cuLibraryGetKernel)           \
-  CALL(cuLaunchKernel)               \
-  CALL(cuLaunchHostFunc)             \
-  CALL(cuMemcpyAsync)                \
-  CALL(cuMemsetD8Async)              \
-  CALL(cuMemsetD16Async)             \
-  CALL(cuMemsetD32Async)             \
-  CALL(cuStreamWriteValue64_v2)      \
-  CALL(cuStreamWaitValue64_v2)       \
-  CALL(cuIpcGetMemHandle)            \
-  CALL(cuIpcOpenMemHandle_v2)        \
-  CALL(cuIpcCloseMemHandle)          \
-  CALL(cuIpcGetEventHandle)          \
+#define EMBER_CUDA_CALLS(CALL)            \
+  CALL(cuInit)                            \
+  CALL(cuGetErrorName)                    \
+  CALL(cuGetErrorString)                  \
+  CALL(cuDeviceGet)                       \
+  CALL(cuDeviceGetCount)                  \
+  CALL(cuDeviceGetName)                   \
+  CALL(cuDeviceGetUuid_v2)                \
+  CALL(cuDeviceGetAttribute)              \
+  CALL(cuDeviceTotalMem_v2)               \
+  CALL(cuDeviceCanAccessPeer)             \
+  CALL(cuDevicePrimaryCtxGetState)        \
+  CALL(cuDevicePrimaryCtxRetain)          \
+  CALL(cuDevicePrimaryCtxRelease_v2)      \
+  CALL(cuDevicePrimaryCtxReset_v2)        \
+  CALL(cuCtxGetCurrent)                   \
+  CALL(cuCtxGetDevice)                    \
+  CALL(cuCtxSetCurrent)                   \
+  CALL(cuCtxSynchronize)                  \
+  CALL(cuCtxGetStreamPriorityRange)       \
+  CALL(cuCtxEnablePeerAccess)             \
+  CALL(cuCtxDisablePeerAccess)            \
+  CALL(cuMemAlloc_v2)                     \
+  CALL(cuMemFree_v2)                      \
+  CALL(cuMemGetInfo_v2)                   \
+  CALL(cuMemHostRegister_v2)              \
+  CALL(cuMemHostUnregister)               \
+  CALL(cuMemHostGetDevicePointer_v2)      \
+  CALL(cuPointerGetAttributes)            \
+  CALL(cuStreamCreateWithPriority)        \
+  CALL(cuStreamDestroy_v2)                \
+  CALL(cuStreamQuery)                     \
+  CALL(cuStreamSynchronize)               \
+  CALL(cuStreamWaitEvent)                 \
+  CALL(cuEventCreate)                     \
+  CALL(cuEventDestroy_v2)                 \
+  CALL(cuEventRecordWithFlags)            \
+  CALL(cuEventQuery)                      \
+  CALL(cuEventSynchronize)                \
+  CALL(cuEventElapsedTime)                \
+  CALL(cuKernelGetFunction)               \
+  CALL(cuLibraryLoadData)                 \
+  CALL(cuLibraryGetKernel)                \
+  CALL(cuLaunchKernel)                    \
+  CALL(cuLaunchHostFunc)                  \
+  CALL(cuMemcpyAsync)                     \
+  CALL(cuMemsetD8Async)                   \
+  CALL(cuMemsetD16Async)                  \
+  CALL(cuMemsetD32Async)                  \
+  CALL(cuStreamBeginCapture_v2)           \
+  CALL(cuStreamEndCapture)                \
+  CALL(cuStreamIsCapturing)               \
+  CALL(cuThreadExchangeStreamCaptureMode) \
+  CALL(cuGraphGetNodes)                   \
+  CALL(cuGraphInstantiateWithFlags)       \
+  CALL(cuGraphLaunch)                     \
+  CALL(cuGraphDebugDotPrint)              \
+  CALL(cuGraphDestroy)                    \
+  CALL(cuGraphExecDestroy)                \
+  CALL(cuGraphRetainUserObject)           \
+  CALL(cuUserObjectCreate)                \
+  CALL(cuUserObjectRelease)               \
+  CALL(cuStreamWriteValue64_v2)           \
+  CALL(cuStreamWaitValue64_v2)            \
+  CALL(cuIpcGetMemHandle)                 \
+  CALL(cuIpcOpenMemHandle_v2)             \
+  CALL(cuIpcCloseMemHandle)               \
+  CALL(cuIpcGetEventHandle)               \
   CALL(cuIpcOpenEventHandle)
 
 struct Api {
 #define EMBER_CUDA_POINTER(name) decltype(&::name) name = nullptr;
   EMBER_CUDA_CALLS(EMBER_CUDA_POINTER)
 #undef EMBER_CUDA_POINTER
+  // cuda.h of toolkits from 13 on declares later versions only.
+  CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
+                                        const CUgraphNode**, std::size_t*) = nullptr;
 };
 
 /// Constant once load_api() has succeeded; every pointer is null before.

@@ -13,6 +13,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/base/thread_exit.h"
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/library.h"
 #include "ember/driver/gemm.h"
 
@@ -129,6 +130,7 @@ Status failure(cublasStatus_t status, const char* call) {
 Status find(const Device& device, cublasHandle_t& out) {
   Handle& own = PerThread<OwnHandles>::get().by_device[device.index()];
   if (own.native == nullptr || own.epoch != device.epoch()) {
+    const RelaxedMode relaxed;
     cublasHandle_t taken = take_idle(device.index(), device.epoch());
     if (taken == nullptr)
       if (const cublasStatus_t status = cublas().calls.cublasCreate_v2(&taken);

@@ -81,6 +81,18 @@ class CudaDriver final : public Driver {
   Status blas_handle(StreamHandle stream, std::uint8_t math, void* workspace, std::size_t bytes,
                      void*& out) noexcept override;
 
+  Status capture_begin(StreamHandle stream, CaptureMode mode) noexcept override;
+  Status capture_end(StreamHandle stream, GraphHandle& out) noexcept override;
+  Status capture_status(StreamHandle stream, CaptureStatus& out,
+                        std::uint64_t& id) noexcept override;
+  Status capture_mode_exchange(CaptureMode& mode) noexcept override;
+  Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept override;
+  Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept override;
+  Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept override;
+  Status graph_describe(GraphHandle graph, const std::string& path) noexcept override;
+  Status graph_destroy(GraphHandle graph) noexcept override;
+  Status graph_exec_destroy(GraphExecHandle graph) noexcept override;
+
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
@@ -111,6 +123,9 @@ class CudaDriver final : public Driver {
     return static_cast<std::size_t>(device) < devices_.size();
   }
   Status refuse_number(int device, const char* argument) const noexcept;
+  /// Admits a call for a graph that is of the device's present epoch.
+  template <class Graph>
+  Status admit_graph(const Graph& graph, ContextGuard& on) noexcept;
   /// What other libraries know a device by.
   Status find_by_uuid(int device, std::array<std::uint8_t, 16>& out) noexcept;
 

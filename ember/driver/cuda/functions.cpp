@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ember/base/mutex.h"
+#include "ember/driver/cuda/capture.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
@@ -19,6 +20,7 @@ constinit List list;
 }  // namespace
 
 Status Functions::find(const void* symbol, std::size_t device, CUfunction& out) noexcept {
+  const RelaxedMode relaxed;  // it may load code
   cudaKernel_t kernel = nullptr;
   if (const cudaError_t error = cudaGetKernel(&kernel, symbol); error != cudaSuccess)
     return Status(static_cast<Code>(error),

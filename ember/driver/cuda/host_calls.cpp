@@ -1,6 +1,7 @@
 #include "ember/driver/cuda/host_calls.h"
 
 #include "ember/driver/cuda/call_gate.h"
+#include "ember/driver/cuda/capture.h"
 
 namespace ember::inline v0::driver::cuda {
 
@@ -43,6 +44,41 @@ void HostCalls::run(void* argument) {
   calls.in_host_function = true;
   call->function(call->argument);
   call->destroy(call->argument);
+  calls.in_host_function = false;
+  const MutexLock lock(owner.mutex_);
+  --owner.running_;
+  owner.idle_.notify_all();
+}
+
+CUresult HostCalls::capture(CUgraph graph, CUstream stream, void (*function)(void*),
+                            void (*destroy)(void*), void* argument) {
+  auto* const made = new Captured{this, function, destroy, argument};
+  const auto end = [](void* call) {
+    auto* const ended = static_cast<Captured*>(call);
+    if (ended->destroy != nullptr) ended->destroy(ended->argument);
+    delete ended;
+  };
+  if (const CUresult result = keep_for_graph(graph, made, end); result != CUDA_SUCCESS) {
+    delete made;
+    return result;
+  }
+  const CUresult result = api.cuLaunchHostFunc(stream, &run_captured, made);
+  if (result != CUDA_SUCCESS) made->destroy = nullptr;  // the graph still has the record
+  return result;
+}
+
+void HostCalls::run_captured(void* argument) {
+  const Captured& call = *static_cast<Captured*>(argument);
+  HostCalls& owner = *call.owner;
+  {
+    const MutexLock lock(owner.mutex_);
+    if (owner.fault_ != CUDA_SUCCESS) return;
+    if (owner.resetting_) return owner.dropping_.store(true, std::memory_order_release);
+    ++owner.running_;
+  }
+  CallsOfThread& calls = CallsOfThread::mine();
+  calls.in_host_function = true;
+  call.function(call.argument);
   calls.in_host_function = false;
   const MutexLock lock(owner.mutex_);
   --owner.running_;

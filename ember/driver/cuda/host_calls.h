@@ -26,6 +26,11 @@ class HostCalls {
   CUresult enqueue(CUstream stream, void (*function)(void*), void (*destroy)(void*),
                    void* argument);
 
+  /// The same for a stream that is captured: the function is called by every replay, and destroyed
+  /// with the graph.
+  CUresult capture(CUgraph graph, CUstream stream, void (*function)(void*), void (*destroy)(void*),
+                   void* argument);
+
   /// From here on a function whose turn comes is dropped; blocks until those that are running have
   /// returned. Calls on the device go on meanwhile: other threads may enqueue, and wait for work
   /// behind a function that was dropped.
@@ -53,6 +58,13 @@ class HostCalls {
     std::list<Call>::iterator self;
   };
   static void CUDA_CB run(void* call);
+  struct Captured {
+    HostCalls* owner;
+    void (*function)(void*);
+    void (*destroy)(void*);
+    void* argument;
+  };
+  static void CUDA_CB run_captured(void* call);
 
   Mutex mutex_;
   Condition idle_;

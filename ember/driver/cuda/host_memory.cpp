@@ -4,6 +4,7 @@
 // registered with CUDA: after a device_reset the host still has its data, though no longer pinned.
 #include <sys/mman.h>
 
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
@@ -47,6 +48,7 @@ Status CudaDriver::enter_any(ContextGuard& out) noexcept {
 
 Status CudaDriver::register_with(Device& device, void* pointer, std::size_t bytes,
                                  Kind kind) noexcept {
+  const RelaxedMode relaxed;
   EMBER_TRY(device.outcome(
       api.cuMemHostRegister_v2(pointer, bytes, CU_MEMHOSTREGISTER_PORTABLE),
       [&] { return "page-locking " + bytes_text(bytes) + " at " + address_text(pointer); }));

@@ -1,6 +1,7 @@
 // Sharing between processes: memory and events by CUDA's handles, order by words of host memory.
 #include <cstring>
 
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
@@ -182,6 +183,7 @@ Status CudaDriver::word_write(StreamHandle stream, Word* word, std::uint64_t val
   ContextGuard on;
   if (!admits(stream, on)) [[unlikely]]
     return refuse(stream, on.admitted());
+  EMBER_TRY(refuse_captured(to_cuda(stream), "recording an event for other processes"));
   return on->on_stream(
       on, to_cuda(stream),
       [&] {
@@ -200,6 +202,7 @@ Status CudaDriver::word_wait(StreamHandle stream, Word* word, std::uint64_t valu
   ContextGuard on;
   if (!admits(stream, on)) [[unlikely]]
     return refuse(stream, on.admitted());
+  EMBER_TRY(refuse_captured(to_cuda(stream), "waiting for another process"));
   return on->on_stream(
       on, to_cuda(stream),
       [&] {

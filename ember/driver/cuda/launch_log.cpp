@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/capture.h"
 
 namespace ember::inline v0::driver::cuda {
 
@@ -43,10 +44,12 @@ void LaunchLog::note(const RecentWork::Operation& operation, std::uint32_t epoch
                    .epoch = epoch},
                   kept);
   if (stream.reached == nullptr || number % kEvery != 0) return;
+  // A replay would write it again, when others have been written.
+  auto* const native = static_cast<CUstream>(const_cast<void*>(operation.stream));
+  if (captured_graph(native) != nullptr) return;
   // Whatever has a number up to this one was enqueued before, so it is done when this is written.
   const CUdeviceptr place =
       place_ + static_cast<std::size_t>(stream.reached - words_) * sizeof(Word);
-  auto* const native = static_cast<CUstream>(const_cast<void*>(operation.stream));
   (void)api.cuStreamWriteValue64_v2(native, place, number, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 

@@ -1,4 +1,5 @@
 // Device memory, and what a pointer points to. Page-locked host memory is in host_memory.cpp.
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
@@ -22,6 +23,7 @@ Status CudaDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, vo
   if (epoch != on->epoch()) return refuse_old(device, "epoch of the memory");
   EMBER_TRY(on->enter(on));
   if (bytes == 0) return refuse_zero_bytes();
+  const RelaxedMode relaxed;
   CUdeviceptr made = 0;
   std::size_t total = 0;
   CUresult result = api.cuDeviceTotalMem_v2(&total, on->id());
@@ -41,6 +43,7 @@ Status CudaDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept
   ContextGuard on;
   EMBER_TRY(admit(device, on));
   if (epoch != on->epoch()) return refuse_old(device, "memory");
+  const RelaxedMode relaxed;
   const auto entry = allocations_.take(pointer, Kind::device, device);
   if (!entry)
     return Status(Code::invalid_value, "pointer is " + address_text(pointer) +

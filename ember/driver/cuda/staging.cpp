@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/copy_team.h"
 
 namespace ember::inline v0::driver::cuda {
@@ -128,6 +129,10 @@ Staging::Outcome Staging::copy(CUdeviceptr target, CUdeviceptr source, std::size
   const bool up = is_device(target) && is_pageable(source, bytes);
   const bool down = !up && is_device(source) && is_pageable(target, bytes);
   if (!up && !down) return Outcome::left_to_cuda;
+  if (captured_graph(stream) != nullptr) {  // the pieces are needed again before any replay
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return Outcome::done;
+  }
   Set* set = take();
   if (set == nullptr) return Outcome::left_to_cuda;
   if (up)

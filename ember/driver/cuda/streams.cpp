@@ -1,4 +1,5 @@
 // Streams and events.
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
@@ -32,6 +33,7 @@ Status CudaDriver::stream_priorities(int device, PriorityRange& out) noexcept {
 Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) noexcept {
   ContextGuard on;
   EMBER_TRY(enter(device, on));
+  const RelaxedMode relaxed;
   CUstream made = nullptr;
   // CUDA clamps the priority to the device's range itself.
   EMBER_TRY(
@@ -92,6 +94,7 @@ Status CudaDriver::event_create(int device, EventOptions options, EventHandle& o
   if (!options.timing) flags |= CU_EVENT_DISABLE_TIMING;
   if (options.blocking) flags |= CU_EVENT_BLOCKING_SYNC;
   if (options.interprocess) flags |= CU_EVENT_INTERPROCESS;
+  const RelaxedMode relaxed;
   CUevent made = nullptr;
   EMBER_TRY(on->outcome(api.cuEventCreate(&made, flags),
                         [&] { return "making an event on " + device_text(device); }));

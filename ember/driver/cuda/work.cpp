@@ -1,4 +1,5 @@
 // Work on streams: kernels, copies, fills, host functions.
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
 
@@ -24,6 +25,15 @@ int owner(const void* pointer) noexcept {
   return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 
+/// Whether an address is in host memory that CUDA knows nothing of.
+bool is_ordinary(const void* pointer) noexcept {
+  unsigned type = 0;
+  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  void* values[] = {&type};
+  return api.cuPointerGetAttributes(1, &attribute, values, to_cuda(pointer)) != CUDA_SUCCESS ||
+         type == 0;
+}
+
 /// Whether an address is in the memory of another device.
 bool is_elsewhere(int device, const void* pointer) noexcept {
   const int owns = owner(pointer);
@@ -45,8 +55,17 @@ Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Param
                   "kernel '" + std::string(kernel.name.c_str()) + "' has no CUDA implementation");
   const RecentWork::Operation operation{kernel.name.c_str(), stream.native, 0, true};
   const RecentWork::Number number = on->recent().add(operation);
-  Status status =
-      kernel.cuda.run(params, CudaLaunch(to_cuda(stream), stream.device, kernel.context.get()));
+  Status status;
+  {
+    // It may load code, or make a handle of a library.
+    const RelaxedMode relaxed(captures_here.load(std::memory_order_relaxed) != 0);
+    status =
+        kernel.cuda.run(params, CudaLaunch(to_cuda(stream), stream.device, kernel.context.get()));
+  }
+  if (status.ok() && kernel.context) [[unlikely]]
+    if (const CUresult kept = keep_for_capture(to_cuda(stream), kernel.context);
+        kept != CUDA_SUCCESS)
+      status = failure(kept, "keeping what it needs for the graph");
   if (!status.ok()) [[unlikely]]
     status = launch_failed(*on, number, kernel, status);
   else
@@ -75,6 +94,10 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source, s
   EMBER_TRY(enter(stream, on));
   EMBER_TRY(admit_peer(peer, of_peer));
   if (bytes == 0) return {};
+  if (captures_here.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    if (is_ordinary(target) || is_ordinary(source))
+      EMBER_TRY(
+          refuse_captured(to_cuda(stream), "a copy from or to host memory that is not pinned"));
   // Unified addressing: CUDA sees from the addresses which way to copy.
   EMBER_TRY(on->enqueue(
       {"copy", stream.native, bytes},
@@ -137,7 +160,12 @@ Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
     return Status(Code::invalid_value, "function is null, expected a function to call");
   return on->enqueue(
       {"host function", stream.native},
-      [&] { return on->host_calls().enqueue(to_cuda(stream), function, destroy, argument); },
+      [&] {
+        HostCalls& calls = on->host_calls();
+        if (const CUgraph graph = captured_graph(to_cuda(stream)); graph != nullptr) [[unlikely]]
+          return calls.capture(graph, to_cuda(stream), function, destroy, argument);
+        return calls.enqueue(to_cuda(stream), function, destroy, argument);
+      },
       [&] { return std::string("enqueuing a host function"); });
 }
 

@@ -1,13 +1,23 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/timeline.h"
 
 namespace ember::inline v0::driver::sim {
+
+/// What an event stands for that was recorded in a capture: nodes of it (capture.h).
+struct CaptureMark {
+  std::uint64_t capture = 0;
+  std::vector<std::size_t> after;
+};
 
 /// An event: a point on the timeline of the stream that recorded it last. Recording again replaces
 /// the point and disturbs nobody, since waits hold points, not events.
@@ -18,7 +28,8 @@ class Event {
   struct Record {
     bool made = false;
     Point point;
-    Clock::time_point stamp;  // of timed events, once the point is reached
+    std::shared_ptr<const CaptureMark> captured;  // in place of the point
+    Clock::time_point stamp;                      // of timed events, once the point is reached
   };
 
   /// Begins a new life; what the last one left behind is forgotten.
@@ -54,6 +65,15 @@ class Event {
     if (!is_life_of(handle)) return false;
     record_.made = true;
     record_.point = point;
+    record_.captured.reset();
+    return true;
+  }
+  bool set(const EventHandle& handle, std::shared_ptr<const CaptureMark> captured) {
+    const MutexLock lock(mutex_);
+    if (!is_life_of(handle)) return false;
+    record_.made = true;
+    record_.point = {};
+    record_.captured = std::move(captured);
     return true;
   }
   /// The number that the stamp of the next record has to bring along.

@@ -261,6 +261,7 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   if (faults_asked_) files.faults.clear();
   for (int device = 0; device < device_count(); ++device) EMBER_TRY(drain(device));
   print_unnoticed_faults("the run");
+  if (captures_.any()) return Status(Code::stream_capture_unsupported, "beginning a run");
   for (int device = 0; device < device_count(); ++device) {
     machine_.health_of(device).begin_run();
     for (Stream* stream : streams_of(device)) stream->timeline().forget_dropped();
@@ -389,6 +390,8 @@ Status SimDriver::await(Point point, int device, std::uint32_t epoch) noexcept {
 Status SimDriver::device_synchronize(int device) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(refuse_on_worker("synchronizing a device"));
+  EMBER_TRY(captures_.refuse(device, "synchronizing a device"));
+  EMBER_TRY(captures_.refuse_unsafe("synchronizing a device"));
   const std::uint32_t epoch = device_epoch(device);
   std::vector<Point> tails;
   for (Stream* stream : streams_of(device)) tails.push_back(stream->tail());
@@ -438,6 +441,7 @@ Status SimDriver::device_reset(int device) noexcept {
   for (const Point& tail : tails)
     if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
   state.oldest.store(epoch, std::memory_order_release);
+  for (Stream* stream : streams_of(device)) captures_.forget(*stream);
   const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;
     table.for_each([&](void* native, auto& object) {

@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ember/driver/driver.h"
+#include "ember/driver/sim/capture.h"
 #include "ember/driver/sim/event.h"
+#include "ember/driver/sim/graph.h"
 #include "ember/driver/sim/handle_table.h"
 #include "ember/driver/sim/machine.h"
 #include "ember/driver/sim/ordered_memory.h"
@@ -88,6 +91,18 @@ class SimDriver final : public Driver {
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;
 
+  Status capture_begin(StreamHandle stream, CaptureMode mode) noexcept override;
+  Status capture_end(StreamHandle stream, GraphHandle& out) noexcept override;
+  Status capture_status(StreamHandle stream, CaptureStatus& out,
+                        std::uint64_t& id) noexcept override;
+  Status capture_mode_exchange(CaptureMode& mode) noexcept override;
+  Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept override;
+  Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept override;
+  Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept override;
+  Status graph_describe(GraphHandle graph, const std::string& path) noexcept override;
+  Status graph_destroy(GraphHandle graph) noexcept override;
+  Status graph_exec_destroy(GraphExecHandle graph) noexcept override;
+
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
@@ -154,6 +169,15 @@ class SimDriver final : public Driver {
   Status enter(StreamHandle handle, Fault::What call, Stream*& out) noexcept;
   Status find(EventHandle handle, Event*& out) noexcept;
   Status enter(EventHandle handle, Event*& out) noexcept;
+  Status find(GraphHandle graph, std::shared_ptr<const CapturedGraph>& out) noexcept;
+  Status find(GraphExecHandle graph, std::shared_ptr<GraphExec>& out) noexcept;
+  /// Refuses a look or a wait of the host for what is, or must not disturb what is, captured.
+  Status refuse_in_capture(const Stream& stream, const char* what);
+  Status refuse_in_capture(const Event::Record& record, const char* what);
+  /// What work becomes on a stream that is part of a capture. A host function is the capture's
+  /// from then on.
+  Status capture_work(Stream& stream, Task::Kind kind, const Kernel& kernel, const Params& params,
+                      PeerMemory peer = {});
   /// Blocks until everything submitted to the device so far is done; Code::shutting_down when that
   /// will not happen any more. For calls that give something back: the user cannot interrupt it.
   Status drain(int device) noexcept;
@@ -207,6 +231,12 @@ class SimDriver final : public Driver {
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;
   HandleTable<Event> events_;
+  Captures captures_;
+  Mutex graphs_mutex_;
+  std::unordered_map<void*, std::shared_ptr<const CapturedGraph>> graphs_
+      EMBER_GUARDED_BY(graphs_mutex_);
+  std::unordered_map<void*, std::shared_ptr<GraphExec>> graph_execs_
+      EMBER_GUARDED_BY(graphs_mutex_);
 };
 
 /// The executor of the process's simulated devices, where a seed decides.

@@ -48,6 +48,8 @@ Status SimDriver::word_write(StreamHandle handle, Word* word, std::uint64_t valu
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(check_word(word));
+  if (stream->capturing())
+    EMBER_TRY(captures_.refuse(*stream, "recording an event for other processes"));
   Point done;
   return stream->submit(handle.epoch, Task::Kind::word_write, {"word write"},
                         Params(WordArgs{word, value}), done);
@@ -58,6 +60,7 @@ Status SimDriver::word_wait(StreamHandle handle, Word* word, std::uint64_t value
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(check_word(word));
+  if (stream->capturing()) EMBER_TRY(captures_.refuse(*stream, "waiting for another process"));
   Kernel kernel{"wait for another process"};
   kernel.context = std::move(keep);
   Point done;

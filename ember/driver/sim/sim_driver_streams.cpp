@@ -139,6 +139,7 @@ Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
                   "the default stream of " + device_name(handle.device) + " cannot be destroyed");
   Stream* stream = nullptr;
   EMBER_TRY(find(handle, stream));
+  captures_.forget(*stream);
   streams_.release(handle.native);
   return {};
 }
@@ -146,6 +147,7 @@ Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
 Status SimDriver::stream_query(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
+  EMBER_TRY(refuse_in_capture(*stream, "querying a stream"));
   const Point tail = stream->tail();
   if (!query(tail)) return Code::not_ready;
   return outcome(handle.device, epoch_waited_for(handle, tail));
@@ -155,6 +157,7 @@ Status SimDriver::stream_synchronize(StreamHandle handle) noexcept {
   Stream* stream = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(refuse_on_worker("synchronizing a stream"));
+  EMBER_TRY(refuse_in_capture(*stream, "synchronizing a stream"));
   const Point tail = stream->tail();
   return await(tail, handle.device, epoch_waited_for(handle, tail));
 }
@@ -190,9 +193,14 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
     return Status(Code::invalid_handle, "an event of " + device_name(handle.device) +
                                             " cannot be recorded on a stream of " +
                                             device_name(on.device));
-  const auto set = [&](Point point) {
-    return event->set(handle, point) ? Status() : from_before_reset("event", handle.device);
+  const auto set = [&](const auto& what) {
+    return event->set(handle, what) ? Status() : from_before_reset("event", handle.device);
   };
+  if (stream->capturing()) [[unlikely]] {
+    std::shared_ptr<const CaptureMark> mark;
+    EMBER_TRY(captures_.mark(*stream, mark));
+    return set(mark);
+  }
   if (!event->options().timing) return set(stream->tail());
   Point done;
   const StampArgs stamp{event, event->next_serial(handle)};
@@ -213,6 +221,10 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   EMBER_TRY(enter(on, event));
   Event::Record record;
   if (!event->read(on, record)) return from_before_reset("event", on.device);
+  if (record.captured && handle.native == nullptr)
+    return captures_.refuse(*record.captured, "letting a default stream wait for an event");
+  if (record.captured || (stream->capturing() && record.made)) [[unlikely]]
+    return captures_.wait(*stream, handle.epoch, record.captured.get());
   const Point point = record.point;
   if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
   // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
@@ -224,11 +236,25 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   return stream->submit(handle.epoch, Task::Kind::wait, {"event wait"}, Params(point), done);
 }
 
+Status SimDriver::refuse_in_capture(const Stream& stream, const char* what) {
+  if (!captures_.any()) [[likely]]
+    return {};
+  if (stream.capturing()) EMBER_TRY(captures_.refuse(stream, what));
+  return captures_.refuse_unsafe(what);
+}
+
+Status SimDriver::refuse_in_capture(const Event::Record& record, const char* what) {
+  if (record.captured) [[unlikely]]
+    return captures_.refuse(*record.captured, what);
+  return captures_.refuse_unsafe(what);
+}
+
 Status SimDriver::event_query(EventHandle handle) noexcept {
   Event* event = nullptr;
   EMBER_TRY(enter(handle, event));
   Event::Record record;
   if (!event->read(handle, record)) return from_before_reset("event", handle.device);
+  EMBER_TRY(refuse_in_capture(record, "querying an event"));
   if (!query(record.point)) return Code::not_ready;
   return outcome(handle.device, handle.epoch);
 }
@@ -239,6 +265,7 @@ Status SimDriver::event_synchronize(EventHandle handle) noexcept {
   EMBER_TRY(refuse_on_worker("synchronizing an event"));
   Event::Record record;
   if (!event->read(handle, record)) return from_before_reset("event", handle.device);
+  EMBER_TRY(refuse_in_capture(record, "synchronizing an event"));
   return await(record.point, handle.device, handle.epoch);
 }
 
@@ -254,6 +281,8 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
   Event::Record last;
   if (!from->read(start, first) || !to->read(end, last))
     return from_before_reset("event", start.device);
+  for (const Event::Record* record : {&first, &last})
+    if (record->captured) return captures_.refuse(*record->captured, "timing an event");
   if (!from->options().timing || !to->options().timing || !first.made || !last.made)
     return Status(Code::invalid_handle, "both events must have timing and must have been recorded");
   if (!first.point.reached() || !last.point.reached()) return Code::not_ready;
@@ -295,6 +324,8 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
     return Status(Code::not_supported,
                   "kernel '" + std::string(kernel.name.c_str()) +
                       "' has no host implementation, which simulated devices run");
+  if (stream->capturing()) [[unlikely]]
+    return capture_work(*stream, Task::Kind::kernel, kernel, params, peer);
   Point done;
   return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times(),
                         machine_.faults.next_kernel());
@@ -356,6 +387,11 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
   // Ordinary memory may be gone or changed once the caller goes on.
   const bool waits =
       to.kind == PointerInfo::Kind::unregistered || from.kind == PointerInfo::Kind::unregistered;
+  const CopyArgs args{target, source, bytes, to.epoch, from.epoch};
+  if (stream->capturing()) [[unlikely]] {
+    if (waits) return captures_.refuse(*stream, "a copy from or to host memory that is not pinned");
+    return capture_work(*stream, Task::Kind::copy, {"copy"}, Params(args));
+  }
   if (waits) {
     EMBER_TRY(refuse_on_worker("a copy from or to memory that is not pinned"));
     // The long part of the wait comes first, since the user may interrupt it; the copy itself is
@@ -363,7 +399,6 @@ Status SimDriver::copy(StreamHandle handle, void* target, const void* source, st
     const Point tail = stream->tail();
     EMBER_TRY(await(tail, handle.device, epoch == kAnyEpoch ? tail.epoch : epoch));
   }
-  const CopyArgs args{target, source, bytes, to.epoch, from.epoch};
   if (!waits)
     host_guard::begin(args, to.kind == PointerInfo::Kind::pinned,
                       from.kind == PointerInfo::Kind::pinned, *stream, handle.native);
@@ -403,10 +438,12 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
                   target);
     return Status(Code::invalid_value, text);
   }
+  const FillArgs args{target, place.epoch, pattern, width, count};
+  if (stream->capturing()) [[unlikely]]
+    return capture_work(*stream, Task::Kind::fill, {"fill"}, Params(args));
   Point done;
-  return stream->submit(epoch_for(handle, place, {}), Task::Kind::fill, {"fill"},
-                        Params(FillArgs{target, place.epoch, pattern, width, count}), done, {},
-                        take_times());
+  return stream->submit(epoch_for(handle, place, {}), Task::Kind::fill, {"fill"}, Params(args),
+                        done, {}, take_times());
 }
 
 Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
@@ -415,10 +452,12 @@ Status SimDriver::host_function(StreamHandle handle, void (*function)(void*),
   EMBER_TRY(enter(handle, Fault::What::host, stream));
   if (function == nullptr || destroy == nullptr)
     return Status(Code::invalid_value, "host_function: null, expected a function");
+  const HostFunctionArgs args{function, destroy, argument};
+  if (stream->capturing()) [[unlikely]]
+    return capture_work(*stream, Task::Kind::host_function, {"host function"}, Params(args));
   Point done;
-  return stream->submit(handle.epoch, Task::Kind::host_function, {"host function"},
-                        Params(HostFunctionArgs{function, destroy, argument}), done, {},
-                        take_times());
+  return stream->submit(handle.epoch, Task::Kind::host_function, {"host function"}, Params(args),
+                        done, {}, take_times());
 }
 
 // ---- Times of work

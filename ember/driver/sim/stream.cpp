@@ -48,6 +48,10 @@ std::string Stream::place_of(std::uint64_t number) {
 
 namespace {
 
+Status refuse_at_exit() {
+  return Status(Code::shutting_down, "the process is exiting, no more work is done");
+}
+
 std::size_t bytes_of(Task::Kind kind, const Params& params) noexcept {
   if (kind == Task::Kind::copy) return params.as<CopyArgs>().bytes;
   if (kind != Task::Kind::fill) return 0;
@@ -57,49 +61,100 @@ std::size_t bytes_of(Task::Kind kind, const Params& params) noexcept {
 
 }  // namespace
 
+std::uint64_t Stream::place() const noexcept {
+  if (machine_.recorded.load(std::memory_order_relaxed) == 0) [[likely]]
+    return 0;
+  const StackNumber number = machine_.stack.load(std::memory_order_relaxed);
+  return number != nullptr ? number() : 0;
+}
+
+Status Stream::prepare(std::uint32_t& epoch) {
+  // Read under the lock: see settled_tail().
+  const std::uint32_t now = machine_.health_of(device_).epoch();
+  if (epoch != now && epoch != kAnyEpoch) [[unlikely]]
+    return Status(Code::context_is_destroyed,
+                  "cuda:" + std::to_string(device_) + " was reset since the work was prepared");
+  epoch = now;
+  if (started_) [[likely]]
+    return {};
+  EMBER_TRY(runner_->start());
+  started_ = true;
+  return {};
+}
+
+Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
+                     const Params& params, PeerMemory peer, WorkTimes* times,
+                     const Trouble& trouble, std::uint64_t stack) {
+  Task& task = queue_.next_slot(params);
+  task.kind = kind;
+  task.epoch = epoch;
+  task.kernel = kernel;
+  task.peer = peer;
+  if (times != nullptr) [[unlikely]]
+    task.times = Ref<WorkTimes>(times);
+  task.trouble = trouble;
+  // Before it can run, and fail.
+  if (const int recorded = machine_.recorded.load(std::memory_order_relaxed); recorded != 0)
+      [[unlikely]]
+    recent_.add({.name = kernel.name.c_str(),
+                 .stream = native_.load(std::memory_order_relaxed),
+                 .number = queue_.published() + 1,
+                 .bytes = bytes_of(kind, params),
+                 .stack = stack,
+                 .epoch = epoch},
+                recorded);
+  const Point done{&timeline_, queue_.publish(), epoch};
+  if (kind != Task::Kind::wait) ++runnable_;
+  last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};
+  return done;
+}
+
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
                       const Params& params, Point& done, PeerMemory peer, WorkTimes* times,
                       const Trouble& trouble) {
   if (machine_.exit.refuses()) [[unlikely]]
-    return Status(Code::shutting_down, "the process is exiting, no more work is done");
-  const int recorded = machine_.recorded.load(std::memory_order_relaxed);
-  std::uint64_t stack = 0;
-  if (recorded != 0) [[unlikely]]
-    if (const StackNumber number = machine_.stack.load(std::memory_order_relaxed)) stack = number();
+    return refuse_at_exit();
+  const std::uint64_t stack = place();
   {
     const MutexLock lock(producers_);
-    // Read under the lock: see settled_tail().
-    const std::uint32_t now = machine_.health_of(device_).epoch();
-    if (epoch != now && epoch != kAnyEpoch) [[unlikely]]
-      return Status(Code::context_is_destroyed,
-                    "cuda:" + std::to_string(device_) + " was reset since the work was prepared");
-    if (!started_) {
-      EMBER_TRY(runner_->start());
-      started_ = true;
-    }
-    Task& task = queue_.next_slot(params);
-    task.kind = kind;
-    task.epoch = now;
-    task.kernel = kernel;
-    task.peer = peer;
-    if (times != nullptr) [[unlikely]]
-      task.times = Ref<WorkTimes>(times);
-    task.trouble = trouble;
-    // Before it can run, and fail.
-    if (recorded != 0) [[unlikely]]
-      recent_.add({.name = kernel.name.c_str(),
-                   .stream = native_.load(std::memory_order_relaxed),
-                   .number = queue_.published() + 1,
-                   .bytes = bytes_of(kind, params),
-                   .stack = stack,
-                   .epoch = now},
-                  recorded);
-    done = {&timeline_, queue_.publish(), now};
-    if (kind != Task::Kind::wait) ++runnable_;
-    last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};
+    EMBER_TRY(prepare(epoch));
+    done = append(epoch, kind, kernel, params, peer, times, trouble, stack);
   }
   if (runner_->listening()) runner_->submitted(kind);
   return {};
+}
+
+// ---- Together
+
+Status Stream::Together::include(Stream& stream, std::uint32_t epoch)
+    EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  if (stream.machine_.exit.refuses()) [[unlikely]]
+    return refuse_at_exit();
+  const std::uint64_t stack = stream.place();
+  stream.producers_.lock();
+  streams_.push_back({&stream, stack, epoch});
+  return stream.prepare(streams_.back().epoch);
+}
+
+Point Stream::Together::add(Stream& stream, Task::Kind kind, const Kernel& kernel,
+                            const Params& params, PeerMemory peer, const Trouble& trouble)
+    EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  for (Included& included : streams_) {
+    if (included.stream != &stream) continue;
+    included.any = true;
+    included.last = kind;
+    return stream.append(included.epoch, kind, kernel, params, peer, nullptr, trouble,
+                         included.stack);
+  }
+  return {};
+}
+
+// The executor may run tasks within the call, which submit others: so all locks go first.
+Stream::Together::~Together() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  for (const Included& included : streams_) included.stream->producers_.unlock();
+  for (const Included& included : streams_)
+    if (included.any && included.stream->runner_->listening())
+      included.stream->runner_->submitted(included.last);
 }
 
 }  // namespace ember::inline v0::driver::sim

@@ -36,6 +36,9 @@ class Stream {
                 Point& done, PeerMemory peer = {}, WorkTimes* times = nullptr,
                 const Trouble& trouble = {});
 
+  /// Several tasks of several streams between which nothing comes; they may run when it ends.
+  class Together;
+
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {
     // The epoch first: it may be too old, which is noticed, and never newer than the work.
@@ -70,14 +73,31 @@ class Stream {
     priority_ = priority;
   }
 
+  /// Whether it is part of a capture (capture.h), which alone changes that.
+  bool capturing() const noexcept { return capturing_.load(std::memory_order_relaxed); }
+  void set_capturing(bool capturing) noexcept {
+    capturing_.store(capturing, std::memory_order_relaxed);
+  }
+
   // For the executor, which is the only one to take tasks; see TaskQueue.
 
   std::uint64_t published() const noexcept { return queue_.published(); }
   Task& front(std::uint64_t done) noexcept { return queue_.front(done); }
 
  private:
+  /// Whether a task of an epoch (or kAnyEpoch) can be appended: what submit() answers otherwise.
+  /// Makes that the present one.
+  Status prepare(std::uint32_t& epoch) EMBER_REQUIRES(producers_);
+  /// After prepare(), for the same epoch: appends it, noting the place `stack`, if those are kept.
+  Point append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
+               PeerMemory peer, WorkTimes* times, const Trouble& trouble, std::uint64_t stack)
+      EMBER_REQUIRES(producers_);
+  /// Where the calling thread stands, if that is kept.
+  std::uint64_t place() const noexcept;
+
   Machine& machine_;
   const int device_;
+  std::atomic<bool> capturing_{false};
   std::atomic<int> priority_{0};
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<const void*> native_{nullptr};
@@ -90,6 +110,32 @@ class Stream {
   LaunchRing recent_ EMBER_GUARDED_BY(producers_);
   bool started_ EMBER_GUARDED_BY(producers_) = false;
   std::uint64_t runnable_ EMBER_GUARDED_BY(producers_) = 0;  // tasks that are no waits
+};
+
+class Stream::Together {
+ public:
+  Together() = default;
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+  /// Lets the executor see what was added.
+  ~Together();
+
+  /// Takes a stream's lock for submitting, for tasks of that epoch. Fails as submit() does; then
+  /// nothing may be added to any.
+  Status include(Stream& stream, std::uint32_t epoch);
+  /// Appends a task to a stream that was included.
+  Point add(Stream& stream, Task::Kind kind, const Kernel& kernel, const Params& params,
+            PeerMemory peer = {}, const Trouble& trouble = {});
+
+ private:
+  struct Included {
+    Stream* stream;
+    std::uint64_t stack;
+    std::uint32_t epoch;
+    bool any = false;
+    Task::Kind last = Task::Kind::wait;
+  };
+  std::vector<Included> streams_;
 };
 
 /// What the calling thread has submitted last. `task` counts all that the stream ever had; where a

@@ -1,0 +1,339 @@
+#include "ember/graphs/graph.h"
+
+#include <atomic>
+#include <utility>
+
+#include "ember/base/embedding.h"
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
+#include "ember/linalg/workspace.h"
+#include "ember/memory/allocators.h"
+#include "ember/memory/memory.h"
+#include "ember/memory/pools.h"
+#include "ember/memory/routing.h"
+#include "ember/runtime/capture.h"
+#include "ember/runtime/enqueueing.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::inline v0::cuda {
+
+struct detail::GraphState {
+  explicit GraphState(bool keep) : keep_graph(keep) {}
+
+  const bool keep_graph;
+  bool debug = false;
+  std::optional<Stream> capturing;  // the stream on which a capture is in progress
+  std::optional<MemPoolId> pool;    // which it needs, from the beginning of a capture on
+  int device = 0;
+  driver::GraphHandle graph;
+  driver::GraphExecHandle exec;
+  std::shared_ptr<CaptureLog> log;
+  std::uint64_t capture = 0;  // the driver's number
+
+  bool has_graph() const noexcept { return graph.native != nullptr; }
+  bool has_exec() const noexcept { return exec.native != nullptr; }
+};
+
+namespace {
+
+using detail::GraphState;
+
+driver::CaptureMode to_driver(CaptureErrorMode mode) noexcept {
+  switch (mode) {
+    case CaptureErrorMode::thread_local_: return driver::CaptureMode::thread_local_;
+    case CaptureErrorMode::relaxed: return driver::CaptureMode::relaxed;
+    default: return driver::CaptureMode::global;
+  }
+}
+
+/// Whether an allocation is for work of a capture, whose number is set once it has begun.
+StreamFilter streams_of(std::shared_ptr<const std::atomic<std::uint64_t>> capture, int device) {
+  const std::uint32_t epoch = device_epoch(device);
+  return [capture = std::move(capture), device, epoch](const void* stream) {
+    if (stream == nullptr) return false;
+    driver::CaptureStatus status{};
+    std::uint64_t id = 0;
+    const driver::StreamHandle handle{const_cast<void*>(stream), device, epoch};
+    return active_driver().capture_status(handle, status, id).ok() &&
+           status == driver::CaptureStatus::active && id == *capture;
+  };
+}
+
+// A capture may come to streams of any device, so its pool is there on each.
+
+/// None in the child of a fork.
+template <class Do>
+void for_each_allocator(const Do& act) noexcept {
+  driver::Driver* const machine = driver_if_made();
+  const int devices = machine != nullptr ? machine->device_count() : 0;
+  for (int device = 0; device < devices; ++device)
+    if (memory::DeviceAllocator* allocator = memory::allocator_if_made(device)) act(*allocator);
+}
+
+/// Of two at once for one pool, the first one succeeds.
+void begin_routes(const MemPoolId& pool,
+                  const std::shared_ptr<const std::atomic<std::uint64_t>>& capture, int devices) {
+  for (int device = 0; device < devices; ++device) {
+    try {
+      begin_allocate_to_pool(pool, streams_of(capture, device), device);
+    } catch (...) {
+      for (int begun = 0; begun < device; ++begun) {
+        end_allocate_to_pool(pool, begun);
+        release_pool(pool, begun);
+      }
+      throw;
+    }
+  }
+}
+
+void end_routes(const MemPoolId& pool) noexcept {
+  for_each_allocator([&](auto& allocator) { (void)allocator.end_route(pool); });
+}
+
+void release(GraphState& state) noexcept {
+  if (!state.pool) return;
+  for_each_allocator([&](auto& allocator) { (void)allocator.release_pool(*state.pool); });
+  state.pool.reset();
+}
+
+void drop_graph(GraphState& state) noexcept {
+  if (!state.has_graph()) return;
+  if (driver::Driver* machine = driver_if_made()) (void)machine->graph_destroy(state.graph);
+  state.graph = {};
+}
+
+void drop_exec(GraphState& state) noexcept {
+  if (!state.has_exec()) return;
+  if (driver::Driver* machine = driver_if_made()) (void)machine->graph_exec_destroy(state.exec);
+  state.exec = {};
+}
+
+void drop(GraphState& state) noexcept {
+  drop_exec(state);
+  drop_graph(state);
+  state.log.reset();
+  release(state);
+}
+
+/// Ends the capture whatever comes of it.
+Status end(GraphState& state) noexcept {
+  driver::Driver* const machine = driver_if_made();
+  if (machine == nullptr) return Code::not_initialized;
+  Status status = machine->capture_end(state.capturing->handle(), state.graph);
+  if (status.code() == Code::stream_capture_wrong_thread) return status;  // it goes on
+  end_routes(*state.pool);
+  linalg::drop_workspaces(state.capture);
+  state.log->end();
+  state.capturing.reset();
+  if (!status.ok()) drop(state);
+  return status;
+}
+
+void make_ready(GraphState& state) {
+  driver::GraphExecHandle made;
+  check(active_driver().graph_instantiate(state.graph, made));
+  drop_exec(state);
+  state.exec = made;
+}
+
+}  // namespace
+
+CaptureErrorMode capture_error_mode(std::string_view text) {
+  if (text == "global") return CaptureErrorMode::global;
+  if (text == "thread_local") return CaptureErrorMode::thread_local_;
+  if (text == "relaxed") return CaptureErrorMode::relaxed;
+  throw Error("Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got " +
+              std::string(text));
+}
+
+CUDAGraph::CUDAGraph(bool keep_graph) : state_(std::make_unique<GraphState>(keep_graph)) {}
+CUDAGraph::CUDAGraph(CUDAGraph&& other) noexcept = default;
+
+CUDAGraph& CUDAGraph::operator=(CUDAGraph&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+CUDAGraph::~CUDAGraph() {
+  if (state_ == nullptr) return;
+  if (state_->capturing) (void)end(*state_);
+  drop(*state_);
+}
+
+void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureErrorMode mode) {
+  GraphState& state = *state_;
+  if (state.capturing)
+    throw Error("capture_begin() called on a CUDAGraph that is capturing already.");
+  if (state.has_graph() || state.has_exec())
+    throw Error(
+        "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a "
+        "new instance.");
+  driver::Driver& machine = active_driver();
+  const Stream stream = current_stream();
+  if (stream.native() == nullptr)
+    throw Error(
+        "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to "
+        "replay them on the default stream.)");
+  state.device = stream.device_index();
+  if (!memory::allocator_of(state.device).keeps())
+    throw Error(
+        "CUDA graphs need the caching allocator, since replays use what the capture has freed, and "
+        "PYTORCH_NO_CUDA_MEMORY_CACHING is set.");
+  const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
+  // Before the capture, so that its first allocation comes from there.
+  const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
+  begin_routes(id, number, machine.device_count());
+  state.pool = id;
+  auto log = std::make_shared<CaptureLog>(stream);
+  driver::CaptureStatus status{};
+  std::uint64_t capture = 0;
+  Status begun = machine.capture_begin(stream.handle(), to_driver(mode));
+  if (begun.ok()) begun = machine.capture_status(stream.handle(), status, capture);
+  if (!begun.ok()) {
+    end_routes(id);
+    release(state);
+    check(begun);
+  }
+  *number = capture;
+  log->begin(capture);
+  state.log = std::move(log);
+  state.capture = capture;
+  state.capturing = stream;
+}
+
+void CUDAGraph::capture_end() {
+  GraphState& state = *state_;
+  if (!state.capturing) throw Error("capture_end() called before capture_begin().");
+  if (current_stream() != *state.capturing)
+    throw Error("Capture must end on the same stream it began on.");
+  check(end(state));
+  std::size_t nodes = 0;
+  check(active_driver().graph_node_count(state.graph, nodes));
+  if (nodes == 0)
+    warn(Warning::user,
+         "The CUDA Graph is empty. This usually means that the graph was attempted to be captured "
+         "on wrong device or stream.");
+  if (state.keep_graph) return;
+  try {
+    make_ready(state);
+  } catch (...) {
+    drop(state);
+    throw;
+  }
+  if (!state.debug) drop_graph(state);
+}
+
+void CUDAGraph::instantiate() {
+  GraphState& state = *state_;
+  if (!state.keep_graph)
+    throw Error("instantiate() is intended to be called by the user only when keep_graph=true");
+  if (!state.has_graph())
+    throw Error("capture_end() must have been called before calling instantiate");
+  make_ready(state);
+}
+
+void CUDAGraph::replay() {
+  GraphState& state = *state_;
+  if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
+  if (!state.has_exec())
+    throw Error("Called CUDAGraph::replay without a preceding successful capture.");
+  driver::Driver& machine = active_driver();
+  const Stream stream = current_stream(state.device);
+  refuse_captured(stream.handle(), "CUDAGraph.replay");
+  Enqueueing call(stream.handle());
+  check(machine.graph_launch(state.exec, stream.handle()));
+  call.record(stream, *state.log);
+  call.done();
+}
+
+void CUDAGraph::reset() {
+  if (state_->capturing) throw Error("reset() called on a CUDAGraph that is capturing.");
+  drop(*state_);
+}
+
+MemPoolId CUDAGraph::pool() const {
+  if (!state_->has_graph() && !state_->has_exec())
+    throw Error("Called CUDAGraph::pool() without a preceding successful capture.");
+  return *state_->pool;
+}
+
+void CUDAGraph::enable_debug_mode() noexcept { state_->debug = true; }
+
+void CUDAGraph::debug_dump(const std::string& path) {
+  GraphState& state = *state_;
+  if (!state.debug && !state.keep_graph)
+    return warn(Warning::user,
+                "CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()");
+  if (!state.has_graph())
+    throw Error("Called CUDAGraph::debug_dump without a preceding successful capture.");
+  check(active_driver().graph_describe(state.graph, path));
+}
+
+void* CUDAGraph::raw_cuda_graph() const {
+  if (!state_->keep_graph)
+    throw Error(
+        "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with "
+        "keep_graph=true");
+  if (!state_->has_graph())
+    throw Error(
+        "You cannot access the raw cudaGraph_t instance until capture_end() has been called");
+  return state_->graph.native;
+}
+
+void* CUDAGraph::raw_cuda_graph_exec() const {
+  if (!state_->has_exec())
+    throw Error(
+        "You cannot access the raw cudaGraphExec_t instance until instantiate() has been called");
+  return state_->exec.native;
+}
+
+// ---- In a scope
+
+namespace {
+
+struct CaptureStream {
+  Mutex mutex;
+  std::optional<Stream> stream EMBER_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
+Stream default_capture_stream() {
+  static NoDestructor<CaptureStream> shared;
+  const MutexLock lock(shared->mutex);
+  std::optional<Stream>& stream = shared->stream;
+  if (!stream || stream->handle().epoch != device_epoch(stream->device_index())) stream = Stream();
+  return *stream;
+}
+
+GraphCapture::GraphCapture(CUDAGraph& graph, const std::optional<MemPoolId>& pool,
+                           const std::optional<Stream>& stream, CaptureErrorMode mode)
+    : graph_(&graph) {
+  const Stream on = stream ? *stream : default_capture_stream();
+  synchronize();
+  empty_cache();
+  pinned_empty_cache();
+  on_.emplace(on);
+  graph.capture_begin(pool, mode);
+}
+
+void GraphCapture::end() {
+  CUDAGraph* const graph = std::exchange(graph_, nullptr);
+  if (graph == nullptr) return;
+  struct Leave {
+    std::optional<StreamGuard>& on;
+    ~Leave() { on.reset(); }
+  } const leave{on_};
+  graph->capture_end();
+}
+
+GraphCapture::~GraphCapture() {
+  try {
+    end();
+  } catch (const std::exception& error) {
+    warn(Warning::user, std::string("a capture failed: ") + error.what());
+  }
+}
+
+}  // namespace ember::inline v0::cuda

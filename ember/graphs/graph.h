@@ -1,0 +1,126 @@
+// Graphs: work that is captured once and replayed often. Chapter 7 of the documents; docs/graphs.md
+// is the guide.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ember/base/export.h"
+#include "ember/memory/pool_id.h"
+#include "ember/runtime/guard.h"
+#include "ember/runtime/stream.h"
+
+namespace ember::inline v0::cuda {
+
+/// Which looks at work and waits for it, elsewhere than on what is captured, invalidate a capture
+/// while it is in progress: those of every thread, those of the thread that captures, or none.
+enum class CaptureErrorMode : std::uint8_t { global, thread_local_, relaxed };
+/// "global", "thread_local" or "relaxed". Error `Unknown capture error mode. Expected ...`.
+EMBER_API CaptureErrorMode capture_error_mode(std::string_view text);
+
+namespace detail {
+struct GraphState;
+}
+
+/// A graph of a device's work. What the streams of a capture are given, the one it began on and
+/// those that were made to wait for its events, is noted with its arguments; replay() does it
+/// again, with whatever lies at the same addresses then.
+///
+/// What the capture allocates comes from a private pool, which stays reserved until the graph is
+/// reset: addresses are the same in every replay, and each overwrites what the last one computed.
+/// Memory from elsewhere has to be kept alive by the program.
+///
+/// What cannot be captured throws AcceleratorError, and makes the capture invalid: waits of the
+/// host, numbers read on the host, copies of host memory that is not pinned.
+///
+/// Members may be called from any thread, but not by two threads at once on one object. Movable,
+/// not copyable.
+class EMBER_API CUDAGraph {
+ public:
+  /// `keep_graph`: capture_end() keeps the graph as it was captured, and makes nothing ready.
+  explicit CUDAGraph(bool keep_graph = false);
+  CUDAGraph(CUDAGraph&& other) noexcept;
+  CUDAGraph& operator=(CUDAGraph&& other) noexcept;
+  /// Ends a capture that is in progress, and does what reset() does.
+  ~CUDAGraph();
+
+  /// Captures what the current stream is given from now on. `pool`: that of graph_pool_handle(), or
+  /// of another graph, whose memory may then be used again, so that the two have to be replayed in
+  /// the order of their captures and not at once; without one, a pool of its own. Error `CUDA
+  /// graphs must be captured on a non-default stream. ...`, `This CUDAGraph instance already owns a
+  /// captured graph. To capture a new graph, create a new instance.`, `beginAllocateToPool: already
+  /// recording to mempool_id`; Error with PYTORCH_NO_CUDA_MEMORY_CACHING. Initialises.
+  void capture_begin(const std::optional<MemPoolId>& pool = {},
+                     CaptureErrorMode mode = CaptureErrorMode::global);
+  /// Ends that, and makes the graph ready. Error `capture_end() called before capture_begin().` and
+  /// `Capture must end on the same stream it began on.`, which change nothing; AcceleratorError if
+  /// the capture became invalid, or a stream was not joined to the one it began on: then there is
+  /// neither a capture nor a graph, and the object may capture anew. Warns of an empty graph.
+  void capture_end();
+  /// Makes a kept graph ready, also once more. Error without keep_graph or a graph.
+  void instantiate();
+  /// Enqueues the work on the current stream of the graph's device. Replays of one graph follow
+  /// each other, also on several streams. Error `Called CUDAGraph::replay without a preceding
+  /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device.
+  /// Does not block.
+  void replay();
+  /// Drops the graph; its memory is given back with the next empty_cache(), but for what is still
+  /// in use. Replays in progress are done. A capture may follow. Error during a capture.
+  void reset();
+  /// The id of its pool. Error `Called CUDAGraph::pool() without a preceding successful capture.`
+  MemPoolId pool() const;
+
+  /// Before capturing: the graph is kept for debug_dump().
+  void enable_debug_mode() noexcept;
+  /// Writes the graph to a file, as text for Graphviz. Warns, and writes nothing, without
+  /// enable_debug_mode() or keep_graph. Error without a graph.
+  void debug_dump(const std::string& path);
+
+  /// The machine's own handles: on real devices a cudaGraph_t (keep_graph only), and a
+  /// cudaGraphExec_t. Error where there is none.
+  void* raw_cuda_graph() const;
+  void* raw_cuda_graph_exec() const;
+
+ private:
+  std::unique_ptr<detail::GraphState> state_;
+};
+
+/// While it lives, its thread's work is captured: waits for the device, empties the caches, makes a
+/// stream current (one for all, unless given) and begins a capture. end(), or else the destructor,
+/// ends the capture, and makes the former stream current again.
+///
+///     cuda::CUDAGraph step;
+///     auto capture = cuda::graph(step);
+///     y.copy_(x * 2);
+///     capture.end();
+///     step.replay();
+class [[nodiscard]] EMBER_API GraphCapture {
+ public:
+  explicit GraphCapture(CUDAGraph& graph, const std::optional<MemPoolId>& pool = {},
+                        const std::optional<Stream>& stream = {},
+                        CaptureErrorMode mode = CaptureErrorMode::global);
+  /// Without an end() before, a failure is a warning only, and there is no graph.
+  ~GraphCapture();
+  GraphCapture(const GraphCapture&) = delete;
+  GraphCapture& operator=(const GraphCapture&) = delete;
+  /// Throws what capture_end() does. Nothing the second time.
+  void end();
+
+ private:
+  CUDAGraph* graph_;
+  std::optional<StreamGuard> on_;
+};
+inline GraphCapture graph(CUDAGraph& graph, const std::optional<MemPoolId>& pool = {},
+                          const std::optional<Stream>& stream = {},
+                          CaptureErrorMode mode = CaptureErrorMode::global) {
+  return GraphCapture(graph, pool, stream, mode);
+}
+
+/// The stream on which graph() captures unless told otherwise: made at the first call, on the
+/// current device, and anew once that was reset.
+EMBER_API Stream default_capture_stream();
+
+}  // namespace ember::inline v0::cuda

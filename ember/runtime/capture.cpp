@@ -1,0 +1,159 @@
+#include "ember/runtime/capture.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
+#include "ember/runtime/runtime.h"
+
+namespace ember::inline v0::cuda {
+namespace {
+
+struct Logs {
+  Mutex mutex;
+  std::vector<CaptureLog*> list EMBER_GUARDED_BY(mutex);
+};
+constinit Logs logs;
+
+constinit std::atomic<std::int64_t> graph_streams{0};
+
+driver::CaptureStatus status_of(const driver::StreamHandle& stream, std::uint64_t& id) noexcept {
+  driver::CaptureStatus status = driver::CaptureStatus::none;
+  driver::Driver* const machine = driver_if_made();
+  if (machine == nullptr || stream.native == nullptr ||
+      !machine->capture_status(stream, status, id).ok())
+    return driver::CaptureStatus::none;
+  return status;
+}
+
+}  // namespace
+
+std::atomic<int> detail::captures{0};
+
+bool detail::is_capturing(const driver::StreamHandle& stream) noexcept {
+  std::uint64_t id = 0;
+  return status_of(stream, id) != driver::CaptureStatus::none;
+}
+
+bool Stream::is_capturing() const noexcept { return detail::is_capturing(handle()); }
+
+bool is_current_stream_capturing() {
+  driver::Driver* const machine = driver_if_made();
+  if (machine == nullptr) return false;
+  return detail::is_capturing(current_stream().handle());
+}
+
+void refuse_captured(const driver::StreamHandle& stream, const char* what) {
+  if (!is_captured(stream)) [[likely]]
+    return;
+  (void)active_driver().stream_query(stream);  // which nobody may do: that invalidates the capture
+  throw AcceleratorError(Status(
+      Code::stream_capture_unsupported,
+      std::string(what) + " cannot be captured into a graph; the capture is invalid from now on"));
+}
+
+void refuse_captured(int device, const char* what) {
+  if (any_capture()) [[unlikely]]
+    refuse_captured(current_stream(device).handle(), what);
+}
+
+void RelaxedCapture::exchange() noexcept {
+  if (driver::Driver* const machine = driver_if_made()) (void)machine->capture_mode_exchange(mode_);
+}
+
+// ---- What observers are told
+
+CaptureLog::CaptureLog(const Stream& origin) : streams_{origin} {
+  const MutexLock lock(logs.mutex);
+  logs.list.push_back(this);
+  ++detail::captures;
+  ++detail::accesses_wanted;
+}
+
+CaptureLog::~CaptureLog() { end(); }
+
+void CaptureLog::begin(std::uint64_t id) noexcept { id_ = id; }
+
+void CaptureLog::end() noexcept {
+  const MutexLock lock(logs.mutex);
+  if (std::erase(logs.list, this) == 0) return;
+  --detail::captures;
+  --detail::accesses_wanted;
+  const std::size_t count = streams_.size();
+  stream_names_ = std::make_unique<char[]>(count);
+  event_names_ = std::make_unique<char[]>(events_.size() + 1);  // and its own
+  first_stream_id_ = graph_streams -= static_cast<std::int64_t>(count);
+  streams_.clear();
+  id_ = 0;
+}
+
+bool CaptureLog::note(const Stream& stream, const Activity& activity) noexcept {
+  std::uint64_t id = 0;
+  const driver::CaptureStatus status = status_of(stream.handle(), id);
+  if (status == driver::CaptureStatus::none) return false;
+  const MutexLock lock(logs.mutex);
+  for (CaptureLog* log : logs.list)
+    if (status == driver::CaptureStatus::active && log->id_ == id) log->add(stream, activity);
+  return true;
+}
+
+std::size_t CaptureLog::number_of(const Stream& stream) {
+  const auto found = std::find(streams_.begin(), streams_.end(), stream);
+  const auto number = static_cast<std::size_t>(found - streams_.begin());
+  if (found == streams_.end()) streams_.push_back(stream);
+  return number;
+}
+
+std::size_t CaptureLog::number_of(const void* event) {
+  if (event == nullptr) return 0;
+  const auto found = std::find(events_.begin(), events_.end(), event);
+  const auto number = static_cast<std::size_t>(found - events_.begin());
+  if (found == events_.end()) events_.push_back(event);
+  return number;
+}
+
+void CaptureLog::add(const Stream& stream, const Activity& activity) {
+  Entry& entry = entries_.emplace_back();
+  entry.activity = activity;
+  entry.activity.device = stream.device_index();
+  entry.activity.times = nullptr;
+  entry.stream = number_of(stream);
+  entry.event = number_of(activity.event);
+  entry.accesses.assign(activity.accesses.begin(), activity.accesses.end());
+  const auto keep = [&](std::span<const std::int64_t>& numbers) {
+    if (numbers.empty()) return;
+    numbers = entry.shapes.emplace_back(numbers.begin(), numbers.end());
+  };
+  for (Access& access : entry.accesses) {
+    keep(access.sizes);
+    keep(access.strides);
+  }
+}
+
+void CaptureLog::record_replay(const Stream& on) noexcept {
+  // Replays follow each other, whatever their streams.
+  const auto record_own = [&](Activity::Kind kind) {
+    detail::record({.kind = kind,
+                    .device = on.device_index(),
+                    .stream = on.native(),
+                    .stream_id = on.stream_id(),
+                    .event = &event_names_[events_.size()]});
+  };
+  if (std::exchange(replayed_, true)) record_own(Activity::Kind::event_waited);
+  for (const Entry& entry : entries_) {
+    Activity activity = entry.activity;
+    activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];
+    activity.stream_id = entry.stream == 0
+                             ? on.stream_id()
+                             : first_stream_id_ + static_cast<std::int64_t>(entry.stream);
+    if (activity.event != nullptr) activity.event = &event_names_[entry.event];
+    activity.accesses = activity.accesses_known && entry.accesses.empty()
+                            ? no_accesses()
+                            : std::span<const Access>(entry.accesses);
+    detail::record(activity);
+  }
+  record_own(Activity::Kind::event_recorded);
+}
+
+}  // namespace ember::inline v0::cuda

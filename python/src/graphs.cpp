@@ -1,0 +1,74 @@
+// ember.cuda: graphs.
+#include <optional>
+#include <string>
+
+#include "define.h"
+
+namespace ember::python {
+namespace {
+
+using cuda::CUDAGraph;
+using cuda::MemPoolId;
+
+std::uintptr_t number_of(void* handle) { return reinterpret_cast<std::uintptr_t>(handle); }
+
+}  // namespace
+
+void bind_graphs(nb::module_& m) {
+  nb::class_<CUDAGraph>(
+      m, "CUDAGraph", "A graph of a device's work: captured once, replayed often. docs/graphs.md.",
+      nb::is_weak_referenceable())
+      .def(nb::init<bool>(), nb::arg("keep_graph") = false)
+      .def(
+          "capture_begin",
+          [](CUDAGraph& self, const std::optional<MemPoolId>& pool, const std::string& mode) {
+            const cuda::CaptureErrorMode parsed = cuda::capture_error_mode(mode);
+            unlocked([&] { self.capture_begin(pool, parsed); });
+          },
+          nb::arg("pool") = nb::none(), nb::arg("capture_error_mode") = "global",
+          "Captures what the current stream is given from now on, instead of doing it. pool: the "
+          "id "
+          "of a pool that graphs share. capture_error_mode: global, thread_local or relaxed.")
+      .def(
+          "capture_end",
+          [](CUDAGraph& self) { unlocked_warning([&] { return self.capture_end(), true; }); },
+          "Ends the capture and, unless keep_graph, makes the graph ready.")
+      .def(
+          "instantiate", [](CUDAGraph& self) { unlocked([&] { self.instantiate(); }); },
+          "Makes a kept graph ready.")
+      .def(
+          "replay", [](CUDAGraph& self) { unlocked([&] { self.replay(); }); },
+          "Enqueues the captured work on the current stream of the graph's device.")
+      .def(
+          "reset", [](CUDAGraph& self) { unlocked([&] { self.reset(); }); },
+          "Drops the graph and gives up its memory.")
+      .def("pool", &CUDAGraph::pool, "The id of the graph's pool, for captures that share it.")
+      .def("enable_debug_mode", &CUDAGraph::enable_debug_mode,
+           "Before capturing: keeps the graph for debug_dump.")
+      .def(
+          "debug_dump",
+          [](CUDAGraph& self, const std::string& path) {
+            unlocked_warning([&] { return self.debug_dump(path), true; });
+          },
+          nb::arg("debug_path"), "Writes the graph to a file, as text for Graphviz.")
+      .def(
+          "raw_cuda_graph", [](const CUDAGraph& self) { return number_of(self.raw_cuda_graph()); },
+          "The machine's own handle of a kept graph.")
+      .def(
+          "raw_cuda_graph_exec",
+          [](const CUDAGraph& self) { return number_of(self.raw_cuda_graph_exec()); },
+          "The machine's own handle of a graph that is ready.");
+  m.def(
+      "is_current_stream_capturing",
+      [] { return unlocked([] { return cuda::is_current_stream_capturing(); }); },
+      "Whether the current stream is part of a capture. Does not initialise.");
+  m.def(
+      "_default_capture_stream",
+      [] { return unlocked([] { return cuda::default_capture_stream(); }); },
+      "The stream on which ember.cuda.graph captures unless told otherwise.");
+  m.def(
+      "_host_empty_cache", [] { unlocked([] { cuda::pinned_empty_cache(); }); },
+      "Gives cached page-locked memory back.");
+}
+
+}  // namespace ember::python

@@ -1,0 +1,261 @@
+"""ember.cuda.CUDAGraph and ember.cuda.graph. Chapter 7 of the documents."""
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+import ember as torch
+from ember import cuda
+
+
+def capture(work, graph=None, **how):
+    graph = graph or cuda.CUDAGraph()
+    with cuda.graph(graph, **how):
+        result = work()
+    return graph, result
+
+
+def test_replays_with_changed_inputs():
+    x = torch.zeros(16, 16, device="cuda")
+
+    def step():
+        y = x * 2 + 1
+        return (y @ x).sin(), y.sum(), y.mean(0)
+
+    graph, captured = capture(step)
+    for value in (1.0, -2.5):
+        x.fill_(value)
+        x[3] = 7.0
+        graph.replay()
+        for ours, eager in zip(captured, step()):
+            assert ours.tolist() == eager.tolist()
+
+
+def test_a_capture_does_nothing():
+    x = torch.ones(4, device="cuda")
+    graph, _ = capture(lambda: x.add_(1))
+    assert x.tolist() == [1] * 4
+    graph.replay()
+    graph.replay()
+    assert x.tolist() == [3] * 4
+
+
+def test_by_hand():
+    x = torch.ones(4, device="cuda")
+    graph = cuda.CUDAGraph()
+    stream = cuda.Stream()
+    cuda.synchronize()
+    with cuda.stream(stream):
+        graph.capture_begin(pool=cuda.graph_pool_handle(), capture_error_mode="thread_local")
+        assert cuda.is_current_stream_capturing()
+        assert stream.is_capturing()
+        y = x * 3
+        graph.capture_end()
+        assert not cuda.is_current_stream_capturing()
+    graph.replay()
+    assert y.tolist() == [3] * 4
+
+
+def test_capturing_is_false_before_the_first_use():
+    code = ("from ember import cuda; assert not cuda.is_current_stream_capturing(); "
+            "assert not cuda.is_initialized()")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_streams_are_joined_by_events():
+    x = torch.full((100,), 2.0, device="cuda")
+    side = cuda.Stream()
+
+    def work():
+        main = cuda.current_stream()
+        event = main.record_event()
+        side.wait_event(event)
+        with cuda.stream(side):
+            right = x * 10
+        left = x + 1
+        main.wait_stream(side)
+        return left + right
+
+    graph, out = capture(work)
+    for value in (2.0, 3.0):
+        x.fill_(value)
+        graph.replay()
+        assert out[99].item() == value * 11 + 1
+
+
+def test_pools():
+    handle = cuda.graph_pool_handle()
+    assert handle[0] == 0 and handle[1] > 0
+    x = torch.ones(10, device="cuda")
+    first, y = capture(lambda: x + 1, pool=handle)
+    assert first.pool() == handle
+    second, z = capture(lambda: y * 2, pool=first.pool())
+    first.replay()
+    second.replay()
+    assert z.tolist() == [4] * 10
+    own, _ = capture(lambda: x + 1)
+    number, zero = own.pool()
+    assert zero == 0 and number > handle[1], "a pool made by a capture is (n, 0)"
+
+
+def test_the_stream_that_captures():
+    seen = []
+    x = torch.ones(4, device="cuda")
+
+    def work():
+        x.add_(1)
+        seen.append(cuda.current_stream())
+
+    capture(work)
+    capture(work)
+    assert seen[0] == seen[1] == cuda.graph.default_capture_stream
+    mine = cuda.Stream()
+    capture(work, stream=mine)
+    assert seen[2] == mine
+    assert cuda.current_stream() == cuda.default_stream()
+
+
+def test_an_empty_graph_warns():
+    with pytest.warns(UserWarning, match="The CUDA Graph is empty. This usually means"):
+        graph, _ = capture(lambda: None)
+    graph.replay()
+    cuda.synchronize()
+
+
+def test_errors():
+    graph = cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="Called CUDAGraph::replay without a preceding successful"):
+        graph.replay()
+    with pytest.raises(RuntimeError, match=r"Called CUDAGraph::pool\(\) without a preceding"):
+        graph.pool()
+    with pytest.raises(RuntimeError, match=r"capture_end\(\) called before capture_begin\(\)."):
+        graph.capture_end()
+    with pytest.raises(RuntimeError, match="must be captured on a non-default stream"):
+        graph.capture_begin()
+    with pytest.raises(RuntimeError, match="Unknown capture error mode. Expected"):
+        graph.capture_begin(capture_error_mode="loose")
+    with pytest.raises(RuntimeError, match="intended to be called by the user only when keep_graph"):
+        graph.instantiate()
+    x = torch.ones(4, device="cuda")
+    capture(lambda: x.add_(1), graph)
+    with pytest.raises(RuntimeError, match="This CUDAGraph instance already owns a captured graph."):
+        capture(lambda: x.add_(1), graph)
+    assert cuda.current_stream() == cuda.default_stream()
+    graph.reset()
+    capture(lambda: x.mul_(3), graph)
+    graph.replay()
+    assert x.tolist() == [3] * 4
+
+
+def test_kept_graphs_and_handles(tmp_path):
+    x = torch.ones(4, device="cuda")
+    graph, _ = capture(lambda: x.add_(1), cuda.CUDAGraph(keep_graph=True))
+    assert graph.raw_cuda_graph() > 0
+    with pytest.raises(RuntimeError, match=r"until instantiate\(\) has been called"):
+        graph.raw_cuda_graph_exec()
+    graph.instantiate()
+    assert graph.raw_cuda_graph_exec() > 0
+    graph.replay()
+    assert x.tolist() == [2] * 4
+    graph.debug_dump(str(tmp_path / "kept.dot"))
+    assert "digraph" in (tmp_path / "kept.dot").read_text()
+
+
+def test_debug_dump(tmp_path):
+    x = torch.ones(4, device="cuda")
+    graph, _ = capture(lambda: x.add_(1))
+    path = tmp_path / "graph.dot"
+    with pytest.warns(UserWarning, match="CUDA Graphs debug not enabled, set with"):
+        graph.debug_dump(str(path))
+    assert not path.exists()
+    graph = cuda.CUDAGraph()
+    graph.enable_debug_mode()
+    capture(lambda: x.add_(1).sum(), graph)
+    graph.debug_dump(str(path))
+    text = path.read_text()
+    assert "digraph" in text and "->" in text
+    graph.replay()
+    assert x.tolist() == [2] * 4
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x: x.sum().item(), "item"),
+    (lambda x: x.cpu(), "Cannot copy between CPU and CUDA tensors during CUDA graph capture"),
+    (lambda x: x.tolist(), "Cannot copy between CPU and CUDA tensors during CUDA graph capture"),
+    (lambda x: x.copy_(torch.ones(4)), "unless the CPU tensor is pinned"),
+    (lambda x: cuda.synchronize(), "synchronize"),
+    (lambda x: cuda.current_stream().synchronize(), "Stream.synchronize"),
+    (lambda x: cuda.current_stream().query(), "query"),
+])
+def test_what_cannot_be_captured(call, text):
+    x = torch.ones(4, device="cuda")
+    graph = cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match=text):
+        capture(lambda: call(x), graph)
+    assert not cuda.is_current_stream_capturing()
+    assert cuda.current_stream() == cuda.default_stream()
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    capture(lambda: x.add_(1), graph)
+    graph.replay()
+    assert x.tolist() == [2] * 4
+
+
+def test_an_exception_out_of_the_block():
+    x = torch.ones(4, device="cuda")
+    graph = cuda.CUDAGraph()
+    with pytest.raises(KeyError):
+        with cuda.graph(graph):
+            x.add_(1)
+            raise KeyError("mine")
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    assert x.tolist() == [1] * 4
+
+
+def test_other_threads_go_on():
+    x = torch.ones(1000, device="cuda")
+    stop = threading.Event()
+    failures = []
+
+    def eager():
+        y = torch.ones(1000, device="cuda")
+        while not stop.is_set():
+            try:
+                y = (y * 2).clamp(0, 100)
+            except RuntimeError as error:
+                failures.append(error)
+                return
+
+    thread = threading.Thread(target=eager)
+    thread.start()
+    graphs = [capture(lambda: x.add_(1))[0] for _ in range(5)]
+    stop.set()
+    thread.join()
+    assert not failures
+    for graph in graphs:
+        graph.replay()
+    assert x[0].item() == 6
+
+
+def test_host_functions():
+    calls = []
+
+    class Call:
+        def __call__(self):
+            calls.append(1)
+
+    call = Call()
+    alive = weakref.ref(call)
+    graph, _ = capture(lambda: cuda._host_function(call))
+    del call
+    gc.collect()
+    assert calls == [] and alive() is not None
+    graph.replay()
+    graph.replay()
+    cuda.synchronize()
+    assert calls == [1, 1]

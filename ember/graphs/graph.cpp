@@ -178,8 +178,8 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   state.device = stream.device_index();
   if (!memory::allocator_of(state.device).keeps())
     throw Error(
-        "CUDA graphs need the caching allocator, since replays use what the capture has freed, and "
-        "PYTORCH_NO_CUDA_MEMORY_CACHING is set.");
+        "CUDA graphs need the caching allocator, since replays use what the capture has freed. "
+        "PYTORCH_NO_CUDA_MEMORY_CACHING is set, or the program chose another allocator.");
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);

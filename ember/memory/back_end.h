@@ -1,8 +1,8 @@
 // The small part behind each pool: what becomes of free memory, and where memory comes from.
 //
-//   BackEnd       keeps free memory for later (caching.h), or gives it back at once (direct.h)
-//   MemorySource  allocates segments and takes them back: the device (segment_source.h), its pool in
-//                 the order of streams (driver_source.h), a program's functions (user_memory.h)
+// A BackEnd keeps free memory for later (caching.h), or gives it back at once (direct.h). A
+// MemorySource allocates segments and takes them back: the device (segment_source.h), its pool in
+// the order of streams (driver_source.h), a program's functions (user_memory.h).
 //
 // Any of the first goes with any of the second. Everything else is the same for all memory, and
 // lies in front (device_allocator.h): the block table and its serials, other streams' uses,

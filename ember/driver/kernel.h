@@ -212,7 +212,7 @@ class EMBER_API HostLaunch {
 };
 
 /// Where the CUDA implementation of a kernel puts its work, and returns without waiting. The device
-/// is current. It is a stream now, and a graph under construction later: kernels of this library
+/// is current. It is a stream, which may be captured into a graph: kernels of this library
 /// reach it through start<>() (driver/cuda/launch.h) alone.
 class CudaLaunch {
  public:

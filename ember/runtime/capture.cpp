@@ -76,6 +76,7 @@ CaptureLog::~CaptureLog() { end(); }
 void CaptureLog::begin(std::uint64_t id) noexcept { id_ = id; }
 
 void CaptureLog::end() noexcept {
+  std::vector<Stream> gone;  // without the lock: observers may be told of their ends
   const MutexLock lock(logs.mutex);
   if (std::erase(logs.list, this) == 0) return;
   --detail::captures;
@@ -84,7 +85,7 @@ void CaptureLog::end() noexcept {
   stream_names_ = std::make_unique<char[]>(count);
   event_names_ = std::make_unique<char[]>(events_.size() + 1);  // and its own
   first_stream_id_ = graph_streams -= static_cast<std::int64_t>(count);
-  streams_.clear();
+  gone.swap(streams_);
   id_ = 0;
 }
 

@@ -25,8 +25,9 @@ Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external
   if (enable_timing && interprocess)
     throw ValueError("Event: interprocess=True excludes enable_timing=True, got both");
   if (external)
-    throw AcceleratorError(Status(
-        Code::not_supported, "Event: external=True is for CUDA graphs, which have no such events yet"));
+    throw AcceleratorError(
+        Status(Code::not_supported,
+               "Event: external=True is for CUDA graphs, which have no such events yet"));
 }
 
 Event::Event(Event&& other) noexcept

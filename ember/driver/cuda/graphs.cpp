@@ -203,7 +203,7 @@ Status CudaDriver::graph_describe(GraphHandle graph, const std::string& path) no
 
 Status CudaDriver::graph_destroy(GraphHandle graph) noexcept {
   ContextGuard on;
-  EMBER_TRY(admit(graph.device, on));
+  EMBER_TRY(admit_graph(graph, on));
   return on->release(
       on, [&] { return api.cuGraphDestroy(to_cuda(graph)); },
       [&] { return std::string("destroying a graph"); });

@@ -8,8 +8,8 @@
 
 #include "ember/base/embedding.h"
 #include "ember/base/mutex.h"
-#include "ember/runtime/device.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"

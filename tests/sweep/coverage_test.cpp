@@ -96,6 +96,8 @@ const std::set<std::string>& others() {
       // Between processes: tests/ipc.
       "send", "receive", "withdraw", "withdraw_all", "unreceived", "allocate_shared", "is_shared",
       "share_memory_", "shared_copy", "leases", "collect", "end_process",
+      // Kernels from a text, over views as well: tests/jit/jiterator_test.cpp.
+      "create_jit_fn", "create_multi_output_jit_fn",
       // Proof and exploration: tests/explore.
       "explore", "result", "shrink",
       // How exact products are: tests/linalg/precision_test.cpp.

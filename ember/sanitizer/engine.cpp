@@ -249,13 +249,12 @@ void Engine::free(const Activity& activity) {
 }
 
 void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& out) {
-  Allocation* const earlier = shadow_.find(number(activity.address));
-  if (earlier != nullptr) {
-    const Clock done = earlier->done;
-    entries_ -= earlier->accesses.count();
-    entries_ += earlier->accesses.forget(
-        [&](const Entry& entry) { return done.covers(entry.operation.epoch); });
-  }
+  // It may lie where several were that are free now.
+  shadow_.each_in(number(activity.address), activity.bytes, [&](Allocation& earlier) {
+    entries_ -= earlier.accesses.count();
+    entries_ += earlier.accesses.forget(
+        [&](const Entry& entry) { return earlier.done.covers(entry.operation.epoch); });
+  });
   Allocation& made = shadow_.begin(number(activity.address), activity.bytes);
   made.bytes = activity.requested;
   made.stack = activity.stack;

@@ -72,15 +72,19 @@ Allocation* Shadow::find(std::uintptr_t address) {
   return last_;
 }
 
+std::map<std::uintptr_t, Allocation>::iterator Shadow::first_in(std::uintptr_t address) {
+  const auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return after;
+  const auto before = std::prev(after);
+  return before->second.first + before->second.span > address ? before : after;
+}
+
 Allocation& Shadow::begin(std::uintptr_t address, std::size_t span) {
   std::vector<Entry> stale;
   std::vector<Allocation> beside;  // what is left of earlier lives on either side
   std::uint64_t free_stack = 0;
   const std::uintptr_t last = address + span;
-  auto at = allocations_.upper_bound(address);
-  if (at != allocations_.begin() &&
-      std::prev(at)->second.first + std::prev(at)->second.span > address)
-    --at;
+  auto at = first_in(address);
   while (at != allocations_.end() && at->first < last) {
     Allocation& old = at->second;
     if (old.free_stack != 0) free_stack = old.free_stack;

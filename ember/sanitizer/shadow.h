@@ -68,6 +68,12 @@ class Shadow {
  public:
   /// The allocation in which an address lies, or null.
   Allocation* find(std::uintptr_t address);
+  /// Calls `visit(allocation)` for each of which some byte is in the range.
+  template <class Visit>
+  void each_in(std::uintptr_t address, std::size_t span, const Visit& visit) {
+    for (auto at = first_in(address); at != allocations_.end() && at->first < address + span; ++at)
+      visit(at->second);
+  }
   Accesses& rest() noexcept { return rest_; }
   /// Memory begins a new life; accesses of earlier ones that may still go on become stale.
   Allocation& begin(std::uintptr_t address, std::size_t span);
@@ -81,6 +87,9 @@ class Shadow {
   std::size_t allocations() const noexcept { return allocations_.size(); }
 
  private:
+  /// The first that ends behind the address.
+  std::map<std::uintptr_t, Allocation>::iterator first_in(std::uintptr_t address);
+
   std::map<std::uintptr_t, Allocation> allocations_;
   Allocation* last_ = nullptr;
   Accesses rest_;

@@ -11,6 +11,8 @@ import pytest
 import ember as torch
 from ember import cuda
 
+pytestmark = pytest.mark.usefixtures("caching")  # without it captures are refused
+
 
 def capture(work, graph=None, **how):
     graph = graph or cuda.CUDAGraph()
@@ -233,9 +235,11 @@ def test_other_threads_go_on():
 
     thread = threading.Thread(target=eager)
     thread.start()
-    graphs = [capture(lambda: x.add_(1))[0] for _ in range(5)]
-    stop.set()
-    thread.join()
+    try:
+        graphs = [capture(lambda: x.add_(1))[0] for _ in range(5)]
+    finally:
+        stop.set()
+        thread.join()
     assert not failures
     for graph in graphs:
         graph.replay()

@@ -233,6 +233,30 @@ TEST(Engine, PinnedMemoryHandedOutUnderACopy) {
   }
 }
 
+// The allocator joins what is free, once what it was recorded for is done.
+TEST(Engine, PinnedMemoryHandedOutWhereTwoBlocksWere) {
+  for (const int recorded : {0, 1, 2}) {
+    Program p;
+    for (const int number : {1, 2}) {
+      const std::uintptr_t address = 8192 + 512 * (number - 1);
+      p.tell({.kind = Kind::pinned_handed_out,
+              .address = at(address),
+              .bytes = 512,
+              .requested = 500});
+      p.launch(number, {read(address, 500)}, "copy");
+      if (number <= recorded)
+        p.tell({.kind = Kind::pinned_stream_recorded,
+                .stream = Program::handle(number),
+                .address = at(address)});
+      p.tell({.kind = Kind::pinned_returned, .address = at(address), .bytes = 512});
+    }
+    EXPECT_EQ(p.conflicts(), 0U);
+    p.tell(
+        {.kind = Kind::pinned_handed_out, .address = at(8192), .bytes = 1024, .requested = 1000});
+    EXPECT_EQ(p.conflicts(), static_cast<std::size_t>(2 - recorded));
+  }
+}
+
 TEST(Engine, ACopyOfOrdinaryMemoryHasReadItWhenItReturns) {
   Program p;
   const Access accesses[] = {{at(4096), 64, true, Access::Memory::device},

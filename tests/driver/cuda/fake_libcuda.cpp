@@ -393,6 +393,34 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   delete stream;
   return result;
 }
+// Nothing is captured here.
+CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuStreamEndCapture(CUstream, CUgraph*) { return CUDA_ERROR_ILLEGAL_STATE; }
+CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, size_t*) {
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  thread_local CUstreamCaptureMode of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::swap(of_thread, *mode);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphDebugDotPrint(CUgraph, const char*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuUserObjectCreate(CUuserObject*, void*, CUhostFn, unsigned, unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuStreamQuery(CUstream stream) {
   if (const int result = fake_cuda.next_query; result != 0) {
     fake_cuda.next_query = 0;

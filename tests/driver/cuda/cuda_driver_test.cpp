@@ -221,10 +221,10 @@ TEST_F(OnFakeCuda, AnswersNotReadyWithABareCode) {
 
 TEST_F(OnFakeCuda, NamesErrorsThatEmberHasNoWordsFor) {
   const StreamHandle stream = stream_on(0);
-  fake().next_query = 401;
+  fake().next_query = 402;
   const Status status = cuda().stream_query(stream);
   expect(
-      status, static_cast<Code>(401),
+      status, static_cast<Code>(402),
       "querying stream " + hex(stream.native) + " of cuda:0: text of the fake (CUDA_ERROR_FAKE)");
 }
 

@@ -338,7 +338,7 @@ TEST(Jiterator, SeveralThreadsCompileOnce) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
   for (int i = 0; i < 8; ++i)
-    threads.emplace_back([&] {
+    threads.emplace_back([&, i] {
       // Copies made of the text share the process's cache with the function.
       const auto other = jiterator::create_jit_fn(f.code());
       right += values<float>((i % 2 == 0 ? f : other)({x})[0]) == std::vector<float>(100, 8);

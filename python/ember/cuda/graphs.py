@@ -4,9 +4,9 @@ import gc as _gc
 from types import TracebackType as _TracebackType
 from typing import Optional as _Optional, Tuple as _Tuple, Type as _Type
 
+import ember._C.cuda as _native
 from ember._C import _refuse_name
-from ember._C.cuda import (CUDAGraph as CUDAGraph, Stream as _Stream,
-                           _default_capture_stream, _host_empty_cache,
+from ember._C.cuda import (CUDAGraph as CUDAGraph, _default_capture_stream, _host_empty_cache,
                            empty_cache as _empty_cache, graph_pool_handle as graph_pool_handle,
                            is_current_stream_capturing as is_current_stream_capturing,
                            stream as _stream, synchronize as _synchronize)
@@ -19,10 +19,10 @@ class graph:
     (``default_capture_stream``). pool and capture_error_mode: as of CUDAGraph.capture_begin. An
     exception out of the block ends the capture, and leaves no graph."""
 
-    default_capture_stream: _Optional[_Stream] = None
+    default_capture_stream: _Optional[_native.Stream] = None
 
     def __init__(self, cuda_graph: CUDAGraph, pool: _Optional[_Tuple[int, int]] = None,
-                 stream: _Optional[_Stream] = None, capture_error_mode: str = "global") -> None:
+                 stream: _Optional[_native.Stream] = None, capture_error_mode: str = "global") -> None:
         if stream is None:
             stream = graph.default_capture_stream = _default_capture_stream()
         self.cuda_graph = cuda_graph

@@ -113,10 +113,12 @@ driver::StreamHandle stream_of(const RawMemory& memory) noexcept {
 }  // namespace
 
 Status OrderedDeviceMemory::allocate(RawMemory& memory) noexcept {
+  const RelaxedCapture relaxed;
   return made().malloc_async(stream_of(memory), memory.bytes, memory.address);
 }
 
 Status OrderedDeviceMemory::give_back(const RawMemory& memory) noexcept {
+  const RelaxedCapture relaxed;
   Status status = made().free_async(stream_of(memory), memory.address);
   if (status.code() != Code::invalid_handle) return status;
   (void)cuda::HostWait::device(cuda::WaitKind::memory, memory.device);  // a fault ends work, too
@@ -124,6 +126,7 @@ Status OrderedDeviceMemory::give_back(const RawMemory& memory) noexcept {
 }
 
 Status OrderedDeviceMemory::trim(int device, std::uint32_t epoch) noexcept {
+  const RelaxedCapture relaxed;
   (void)cuda::HostWait::device(cuda::WaitKind::memory, device);
   Status status = made().memory_trim(device, epoch);
   return status.code() == Code::context_is_destroyed ? Status() : status;
@@ -154,20 +157,22 @@ Status DriverPinnedSource::map_and_register(std::size_t bytes, void*& out) {
   void* const data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return Code::out_of_memory;
-  const auto fail = [&](Status status) {
-    (void)munmap(data, bytes);
-    return status;
-  };
   touch(static_cast<std::byte*>(data), bytes,
         static_cast<int>(settings().pinned_num_register_threads));
-  {
+  try {
     const MutexLock lock(mutex_);
     mapped_.emplace(data, bytes);
+  } catch (...) {
+    (void)munmap(data, bytes);
+    throw;
   }
   if (Status status = made().host_register(data, bytes); !status.ok()) {
-    const MutexLock lock(mutex_);
-    mapped_.erase(data);
-    return fail(std::move(status));
+    {
+      const MutexLock lock(mutex_);
+      mapped_.erase(data);
+    }
+    (void)munmap(data, bytes);
+    return status;
   }
   out = data;
   return {};

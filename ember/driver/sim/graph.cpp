@@ -18,7 +18,7 @@ std::string detail_of(const CapturedGraph::Node& node) {
   if (node.kind == TaskKind::copy)
     return std::to_string(node.params().as<CopyArgs>().bytes) + " bytes";
   if (node.kind != TaskKind::fill) return {};
-  const auto& fill = node.params().as<FillArgs>();
+  const auto fill = node.params().as<FillArgs>();
   return std::to_string(fill.count * fill.width) + " bytes";
 }
 

@@ -279,7 +279,10 @@ std::array<std::uint8_t, 64> Event::ipc_handle() {
   if (!created_) create(current_device());
   if (shared_) return shared_->handle();
   driver::IpcHandle native;
-  check(active_driver().ipc_export_event(handle_, native));
+  if (opened_by_)
+    native = *opened_by_;
+  else
+    check(active_driver().ipc_export_event(handle_, native));
   std::array<std::uint8_t, 64> bytes;
   std::memcpy(bytes.data(), native.bytes, bytes.size());
   return bytes;
@@ -304,6 +307,7 @@ Event Event::from_ipc_handle(Device device, std::span<const std::uint8_t> handle
     status = driver.event_create(index, event.options_, event.handle_);
   }
   check(status);
+  if (!event.shared_) event.opened_by_ = std::make_unique<driver::IpcHandle>(native);
   event.created_ = event.recorded_ = true;
   return event;
 }

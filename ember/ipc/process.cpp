@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "ember/base/error.h"
@@ -21,12 +23,13 @@ namespace {
 
 std::atomic<bool> descriptors_refused{false};
 
-/// As much of a small file as fits, which ends in a zero; false if it cannot be read.
+/// As much of a small file as fits, which ends in a zero; false if it cannot be read: errno says why.
 template <std::size_t size>
 bool read_text(const char* path, char (&out)[size]) noexcept {
   const File file(open(path, O_RDONLY | O_CLOEXEC));
   if (!file) return false;
   const ssize_t count = read(file.get(), out, size - 1);
+  if (count == 0) errno = ESRCH;
   if (count <= 0) return false;
   out[count] = '\0';
   return true;
@@ -51,14 +54,17 @@ int open_descriptor(std::int32_t id) noexcept {
   return static_cast<int>(syscall(SYS_pidfd_open, id, 0));
 }
 
-}  // namespace
-
-std::uint64_t start_of(std::int32_t id) noexcept {
+/// When a process started; 0 if there is none, or it has ended. Nothing if that cannot be told, as
+/// without a descriptor to be had.
+std::optional<std::uint64_t> find_start(std::int32_t id) noexcept {
   if (id <= 0) return 0;
   char path[32];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(id));
   char text[1024];
-  if (!read_text(path, text)) return 0;
+  if (!read_text(path, text)) {
+    if (errno == ENOENT || errno == ESRCH) return 0;
+    return std::nullopt;
+  }
   // The second field is the program's name in parentheses, which may hold anything.
   const char* at = std::strrchr(text, ')');
   if (at == nullptr || at[1] != ' ') return 0;
@@ -73,6 +79,10 @@ std::uint64_t start_of(std::int32_t id) noexcept {
   return std::strtoull(at, nullptr, 10);
 }
 
+}  // namespace
+
+std::uint64_t start_of(std::int32_t id) noexcept { return find_start(id).value_or(0); }
+
 Process this_process() noexcept {
   // The number first: a forked child has another one, and starts later.
   const auto id = static_cast<std::int32_t>(getpid());
@@ -80,7 +90,10 @@ Process this_process() noexcept {
 }
 
 bool exists(const Process& process) noexcept {
-  return process.start != 0 && start_of(process.id) == process.start;
+  if (process.start == 0) return false;
+  const auto start = find_start(process.id);
+  // Of one that may still be there nothing is swept away and no lease is taken back.
+  return start ? *start == process.start : kill(process.id, 0) == 0 || errno != ESRCH;
 }
 
 std::uint64_t this_machine() noexcept {

@@ -97,7 +97,10 @@ Service* Service::of_generation(std::uint64_t asked) noexcept {
   return asked == generation() ? current.load(std::memory_order_acquire) : nullptr;
 }
 
-Service::Service() : self_(this_process()) { memory::set_leased_blocks(&leased_blocks); }
+Service::Service() : self_(this_process()) {
+  if (self_.start == 0) throw Error("sharing needs /proc/self/stat, which cannot be read");
+  memory::set_leased_blocks(&leased_blocks);
+}
 
 // For who runs out of memory.
 std::vector<memory::LeasedBlock> Service::leased_blocks(int device) {

@@ -32,6 +32,7 @@ Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external
 
 Event::Event(Event&& other) noexcept
     : shared_(std::move(other.shared_)),
+      opened_by_(std::move(other.opened_by_)),
       options_(other.options_),
       handle_(std::exchange(other.handle_, {})),
       created_(std::exchange(other.created_, false)),
@@ -41,6 +42,7 @@ Event& Event::operator=(Event&& other) noexcept {
   if (this == &other) return *this;
   destroy();
   shared_ = std::move(other.shared_);
+  opened_by_ = std::move(other.opened_by_);
   options_ = other.options_;
   handle_ = std::exchange(other.handle_, {});
   created_ = std::exchange(other.created_, false);
@@ -52,6 +54,7 @@ Event::~Event() { destroy(); }
 
 void Event::destroy() noexcept {
   shared_.reset();
+  opened_by_.reset();
   if (!created_) return;
   created_ = recorded_ = false;
   driver::Driver* machine = driver_if_made();

@@ -101,6 +101,7 @@ class EMBER_API Event {
   void destroy() noexcept;
 
   std::unique_ptr<detail::SharedEvent> shared_;
+  std::unique_ptr<driver::IpcHandle> opened_by_;  // as good in a third process
   driver::EventOptions options_;
   driver::EventHandle handle_;
   bool created_ = false;

@@ -1,4 +1,5 @@
 // Handles, requests and replies that nobody made: the owner lives on and leases nothing.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "ember/base/error.h"
 #include "ember/ipc/messages.h"
@@ -240,6 +242,29 @@ TEST(Folder, IsSweptOfProcessesThatEnded) {
   test::Counts none = test::Counts::now();
   none.sockets = 0;  // this process's own one goes a while after the tests before
   EXPECT_EQ(test::await_counts(none), "") << killed;
+}
+
+// One descriptor is enough to list the folder, and too little to look whose the sockets are.
+TEST(Folder, KeepsTheSocketsOfTheLivingWithoutDescriptors) {
+  Peer peer;
+  ASSERT_EQ(peer.ask("make x cpu 5000 1"), "ok");
+  const ipc::Process owner = {peer.process(), ipc::start_of(peer.process())};
+  const ipc::Handle handle = test::to_handle(peer.ask("send x"));
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<File> taken;
+  for (int i = 0; i < 3; ++i) taken.emplace_back(dup(0));
+  const rlimit few = {static_cast<rlim_t>(taken.back().get()) + 1, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  for (int more = dup(0); more >= 0; more = dup(0)) taken.emplace_back(more);
+  EXPECT_TRUE(ipc::exists(owner));
+  taken.pop_back();
+  ipc::sweep_sockets();
+  EXPECT_TRUE(ipc::exists(owner));
+  EXPECT_FALSE(ipc::exists({owner.id, owner.start + 1}));
+  taken.clear();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(test::has_bytes(*ipc::receive(handle), 1));
 }
 
 }  // namespace

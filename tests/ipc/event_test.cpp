@@ -100,6 +100,11 @@ TEST(EventBetween, RecordsInBothOneAfterTheOther) {
 TEST(EventBetween, OfOneProcessByItsHandle) {
   cuda::init();
   Event event(false, false, true);
+  if (!cuda::is_simulated()) {
+    EXPECT_ERROR((void)Event::from_ipc_handle(Device("cuda:0"), event.ipc_handle()),
+                 AcceleratorError, "CUDA opens handles in other processes than their own only");
+    return;
+  }
   Event again = Event::from_ipc_handle(Device("cuda:0"), event.ipc_handle());
   Gate gate(cuda::current_stream(0));
   again.record();
@@ -117,7 +122,10 @@ TEST(EventBetween, OpensFromAThirdProcessAndOutlivesTheFirst) {
     ASSERT_EQ(owner.ask("event e"), "ok");
     Event event = Event::from_ipc_handle(Device("cuda:0"), bytes(owner.ask("handle e")));
     ASSERT_EQ(third.ask("event e " + text(event.ipc_handle())), "ok");
-    ASSERT_EQ(owner.ask("close e"), "ok");
+    // On CUDA the others' events are undefined once the first one is destroyed.
+    if (cuda::is_simulated()) {
+      ASSERT_EQ(owner.ask("close e"), "ok");
+    }
     ASSERT_EQ(third.ask("hold"), "ok");
     ASSERT_EQ(third.ask("record e"), "ok");
     EXPECT_FALSE(event.query());

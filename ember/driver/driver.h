@@ -278,9 +278,9 @@ class EMBER_TEST_API Driver {
   /// is part of a capture.
   virtual Status capture_begin(StreamHandle stream, CaptureMode mode) noexcept;
   /// Ends the capture on the stream it began on (Code::stream_capture_unmatched otherwise, which
-  /// invalidates it), and, unless it began relaxed, on the thread
-  /// (Code::stream_capture_wrong_thread, which changes nothing). Other failures leave no capture
-  /// and no graph behind: Code::stream_capture_invalidated, Code::stream_capture_unjoined for a
+  /// invalidates it). Other failures leave no capture and no graph behind:
+  /// Code::stream_capture_wrong_thread on another thread than it began on, unless it began relaxed,
+  /// Code::stream_capture_invalidated, Code::stream_capture_unjoined for a
   /// branch that never joined, Code::illegal_state without a capture.
   virtual Status capture_end(StreamHandle stream, GraphHandle& out) noexcept;
   /// `id` tells captures apart and is never 0; it is set only when the status is `active`.

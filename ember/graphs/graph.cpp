@@ -1,6 +1,8 @@
 #include "ember/graphs/graph.h"
 
 #include <atomic>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "ember/base/embedding.h"
@@ -23,8 +25,9 @@ struct detail::GraphState {
 
   const bool keep_graph;
   bool debug = false;
-  std::optional<Stream> capturing;  // the stream on which a capture is in progress
-  std::optional<MemPoolId> pool;    // which it needs, from the beginning of a capture on
+  std::optional<Stream> capturing;        // the stream on which a capture is in progress
+  std::optional<std::thread::id> thread;  // that has to end it
+  std::optional<MemPoolId> pool;          // which it needs, from the beginning of a capture on
   int device = 0;
   driver::GraphHandle graph;
   driver::GraphExecHandle exec;
@@ -121,7 +124,6 @@ Status end(GraphState& state) noexcept {
   driver::Driver* const machine = driver_if_made();
   if (machine == nullptr) return Code::not_initialized;
   Status status = machine->capture_end(state.capturing->handle(), state.graph);
-  if (status.code() == Code::stream_capture_wrong_thread) return status;  // it goes on
   end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
   state.log->end();
@@ -200,6 +202,8 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   state.log = std::move(log);
   state.capture = capture;
   state.capturing = stream;
+  state.thread.reset();
+  if (mode != CaptureErrorMode::relaxed) state.thread = std::this_thread::get_id();
 }
 
 void CUDAGraph::capture_end() {
@@ -207,6 +211,9 @@ void CUDAGraph::capture_end() {
   if (!state.capturing) throw Error("capture_end() called before capture_begin().");
   if (current_stream() != *state.capturing)
     throw Error("Capture must end on the same stream it began on.");
+  if (state.thread && *state.thread != std::this_thread::get_id())
+    check(Status(Code::stream_capture_wrong_thread,
+                 "a capture has to end on the thread it began on, unless it is a relaxed one"));
   check(end(state));
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));

@@ -56,9 +56,10 @@ class EMBER_API CUDAGraph {
   void capture_begin(const std::optional<MemPoolId>& pool = {},
                      CaptureErrorMode mode = CaptureErrorMode::global);
   /// Ends that, and makes the graph ready. Error `capture_end() called before capture_begin().` and
-  /// `Capture must end on the same stream it began on.`, which change nothing; AcceleratorError if
-  /// the capture became invalid, or a stream was not joined to the one it began on: then there is
-  /// neither a capture nor a graph, and the object may capture anew. Warns of an empty graph.
+  /// `Capture must end on the same stream it began on.`, AcceleratorError on another thread unless
+  /// the capture is relaxed, which change nothing; AcceleratorError if the capture became invalid,
+  /// or a stream was not joined to the one it began on: then there is neither a capture nor a
+  /// graph, and the object may capture anew. Warns of an empty graph.
   void capture_end();
   /// Makes a kept graph ready, also once more. Error without keep_graph or a graph.
   void instantiate();

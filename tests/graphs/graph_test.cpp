@@ -277,6 +277,10 @@ TEST_F(Graph, SaysWhatItWasNotReadyFor) {
       const cuda::StreamGuard elsewhere(other);
       EXPECT_ERROR(graph.capture_end(), Error, "Capture must end on the same stream it began on.");
     }
+    std::thread([&] {
+      const cuda::StreamGuard here(stream);
+      EXPECT_ERROR(graph.capture_end(), AcceleratorError, "on the thread it began on");
+    }).join();
     graph.capture_end();
     EXPECT_ERROR(graph.capture_begin(), Error,
                  "This CUDAGraph instance already owns a captured graph. To capture a new graph, "

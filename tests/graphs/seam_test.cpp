@@ -200,7 +200,8 @@ TEST_F(SeamGraphs, EndsOnItsThreadUnlessRelaxed) {
   Code code{};
   std::thread([&] { code = end(stream_); }).join();
   EXPECT_EQ(code, Code::stream_capture_wrong_thread);
-  EXPECT_EQ(end(stream_), Code::ok);
+  EXPECT_EQ(status(stream_), CaptureStatus::none);
+  EXPECT_EQ(end(stream_), Code::illegal_state) << "it has ended";
   begin(stream_, CaptureMode::relaxed);
   std::thread([&] { code = end(stream_); }).join();
   EXPECT_EQ(code, Code::ok);

@@ -48,9 +48,8 @@ Status CudaDriver::capture_end(StreamHandle stream, GraphHandle& out) noexcept {
   EMBER_TRY(enter(stream, on));
   CUgraph graph = nullptr;
   const CUresult result = api.cuStreamEndCapture(to_cuda(stream), &graph);
-  // These two end nothing.
-  if (result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
-      result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_ILLEGAL_STATE)
+  // These two end nothing. (From the wrong thread it ends, too.)
+  if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_ILLEGAL_STATE)
     --captures_here;
   EMBER_TRY(
       on->outcome(result, [&] { return "ending the capture of " + stream_text(stream.native); }));

@@ -104,12 +104,14 @@ Status Captures::end(Stream& stream, std::unique_ptr<CapturedGraph>& out) {
   Capture* const capture = find(stream, member);
   if (capture == nullptr)
     return Status(Code::illegal_state, "a capture was to end on a stream that is part of none");
-  if (capture->mode != CaptureMode::relaxed && capture->thread != std::this_thread::get_id())
-    return Status(Code::stream_capture_wrong_thread);
   if (member->branch != 0)
     return refused(*capture, Code::stream_capture_unmatched,
                    "the capture was to end on a stream that came in later");
-  Status status = capture->invalid.empty() ? check_joined(*capture) : was_invalidated(*capture);
+  const bool elsewhere =
+      capture->mode != CaptureMode::relaxed && capture->thread != std::this_thread::get_id();
+  Status status = elsewhere                  ? Status(Code::stream_capture_wrong_thread)
+                  : capture->invalid.empty() ? check_joined(*capture)
+                                             : was_invalidated(*capture);
   if (status.ok()) {
     capture->graph.last = std::move(member->after);
     out = std::make_unique<CapturedGraph>(std::move(capture->graph));

@@ -51,7 +51,7 @@ measure() {  # NAME COMMAND...
 }
 
 results=()
-for name in runtime copies ops jit order; do
+for name in runtime copies ops jit; do
   [[ -x $bin/bench_$name ]] || continue
   rm -f "$work/$name.jsonl"
   measure "bench_$name" "$bin/bench_$name" --json "$work/$name.jsonl" "${quick[@]}"
@@ -90,7 +90,7 @@ fi
 # Programs whose tables are of another kind.
 for program in "$bin"/bench_*; do
   name=${program##*/bench_}
-  case $name in runtime | copies | ops | calls) continue ;; esac
+  case $name in runtime | copies | ops | jit | calls) continue ;; esac
   [[ -x $program ]] || continue
   say ''
   say "== bench_$name =="

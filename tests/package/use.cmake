@@ -18,9 +18,6 @@ endfunction()
 
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_CXX_COMPILER=${COMPILER})
-if(CACHE)
-  list(APPEND configure -DCMAKE_CXX_COMPILER_LAUNCHER=${CACHE})
-endif()
 set(prefix ${WORK}/prefix)
 file(REMOVE_RECURSE ${WORK})
 
@@ -116,6 +113,11 @@ if(HOW MATCHES "^(installed|static|static_runtime)$")
   expect_no_build_path()
 endif()
 
+# A project around ember asks for the cache itself.
+if(CACHE)
+  list(APPEND configure
+    "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_COMMAND}\\;-E\\;env\\;CCACHE_BASEDIR=${WORK}/consumer\\;${CACHE}")
+endif()
 run(${configure} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/consumer
   -DHOW=${HOW} -DEMBER=${EMBER} -DCMAKE_PREFIX_PATH=${prefix})
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)

@@ -1,7 +1,6 @@
-# cmake -DEMBER=<sources> -DWORK=<scratch folder> -DPYTHON=<interpreter> -DDUCC0=<headers> [-DCACHE=ccache]
-#       -P wheel.cmake
+# cmake -DEMBER=<sources> -DWORK=<scratch folder> -DPYTHON=<interpreter> -DDUCC0=<headers> -P wheel.cmake
 #
-# Builds a wheel of what a source package would hold, installs it, and uses it.
+# Builds a wheel, installs it, and uses it.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -22,13 +21,9 @@ foreach(module scikit_build_core nanobind pip)
   endif()
 endforeach()
 file(REMOVE_RECURSE ${WORK})
-file(MAKE_DIRECTORY ${WORK}/sources)
-file(GLOB sources ${EMBER}/*)
-list(FILTER sources EXCLUDE REGEX "/build$")
-file(COPY ${sources} DESTINATION ${WORK}/sources)
 
 # Without a registry there is no wheel that lacks a part in silence.
-execute_process(COMMAND ${CMAKE_COMMAND} -E env PIP_NO_INDEX=1 ${CMAKE_COMMAND} -S ${WORK}/sources
+execute_process(COMMAND ${CMAKE_COMMAND} -E env PIP_NO_INDEX=1 ${CMAKE_COMMAND} -S ${EMBER}
   -B ${WORK}/refused -DEMBER_FETCH_HEADERS=ON -DEMBER_CUDA=OFF -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF
   -DEMBER_BENCH=OFF -DPython_EXECUTABLE=${PYTHON}
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -37,10 +32,10 @@ if(result EQUAL 0 OR said LESS 0)
   message(FATAL_ERROR "expected an error that says what is missing, got ${result}:\n${output}")
 endif()
 
-set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} ${CACHE})
 run(${PYTHON} -m pip wheel --no-build-isolation --no-deps --no-index -w ${WORK}/wheels
+  --config-settings=build-dir=${WORK}/build
   --config-settings=cmake.define.EMBER_CUDA=OFF
-  --config-settings=cmake.define.EMBER_DUCC0_INCLUDE_DIR=${DUCC0} ${WORK}/sources)
+  --config-settings=cmake.define.EMBER_DUCC0_INCLUDE_DIR=${DUCC0} ${EMBER})
 file(GLOB wheel ${WORK}/wheels/ember-*.whl)
 run(${PYTHON} -m pip install --no-deps --no-index --no-compile --target ${WORK}/site ${wheel})
 run(${CMAKE_COMMAND} -E chdir ${WORK} ${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/site EMBER_DEVICES=sim:1

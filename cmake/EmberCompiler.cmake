@@ -5,10 +5,10 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
 endif()
 find_program(EMBER_CCACHE ccache)
 if(EMBER_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths in the build folder are taken as seen from it, so that what was compiled in one is found for
-  # another, as for those of the package's tests.
+  # Paths are taken as seen from the build folder, so that what was compiled in one is found for others
+  # as far below the sources, as are those of the package's tests.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_BINARY_DIR} ${EMBER_CCACHE})
+    ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${EMBER_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 if(PROJECT_IS_TOP_LEVEL)

@@ -373,6 +373,13 @@ void DeviceAllocator::reset_peaks() {
   ledger_.stats.reset_peaks();
 }
 
+void DeviceAllocator::reset_accumulated() {
+  const Lock lock(*this);
+  renew();
+  close_shards();
+  ledger_.stats.reset_accumulated();
+}
+
 std::vector<SegmentView> DeviceAllocator::snapshot(const std::optional<cuda::MemPoolId>& pool) {
   const Lock lock(*this);
   return look(pool);

@@ -145,6 +145,7 @@ class DeviceAllocator {
   /// All counters, of one moment.
   cuda::MemoryCounters counters();
   void reset_peaks();
+  void reset_accumulated();
   /// All segments in the order of addresses; or those of one pool.
   std::vector<SegmentView> snapshot(const std::optional<cuda::MemPoolId>& pool = {});
   /// The same, and the history of that moment, whose last entry is the snapshot: added to `events`.

@@ -196,6 +196,10 @@ void reset_peak_memory_stats(DeviceArg device) {
   if (DeviceAllocator* allocator = counted(device, nullptr)) allocator->reset_peaks();
 }
 
+void reset_accumulated_memory_stats(DeviceArg device) {
+  if (DeviceAllocator* allocator = counted(device, nullptr)) allocator->reset_accumulated();
+}
+
 MemoryCounters memory_counters(DeviceArg device) {
   DeviceAllocator* allocator = counted(device, "memory_counters");
   return allocator != nullptr ? allocator->counters() : MemoryCounters();

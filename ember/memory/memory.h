@@ -175,6 +175,8 @@ EMBER_API std::size_t memory_reserved(DeviceArg device = {});
 EMBER_API std::size_t max_memory_reserved(DeviceArg device = {});
 /// Every peak of the device becomes the current value.
 EMBER_API void reset_peak_memory_stats(DeviceArg device = {});
+/// What was allocated and freed so far, and how often things happened, is counted from zero again.
+EMBER_API void reset_accumulated_memory_stats(DeviceArg device = {});
 /// Everything that is counted, of one moment.
 EMBER_API MemoryCounters memory_counters(DeviceArg device = {});
 

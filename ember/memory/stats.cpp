@@ -110,7 +110,34 @@ void Stats::clear_current() noexcept {
   publish_reserved();
 }
 
+// What sums and counts come to is one from the other (see all_counters), so the sums themselves
+// stay.
+void Stats::reset_accumulated() noexcept { before_ = all_counters(); }
+
 cuda::MemoryCounters Stats::counters() const noexcept {
+  using Counters = cuda::MemoryCounters;
+  Counters out = all_counters();
+  const auto subtract = [](cuda::Counter& counter, const cuda::Counter& before) {
+    counter.allocated -= before.allocated;
+    counter.freed -= before.freed;
+  };
+  for (const auto field :
+       {&Counters::allocation, &Counters::segment, &Counters::active, &Counters::inactive_split,
+        &Counters::allocated_bytes, &Counters::reserved_bytes, &Counters::active_bytes,
+        &Counters::inactive_split_bytes, &Counters::requested_bytes})
+    for (const auto pool : {&cuda::PoolCounters::all, &cuda::PoolCounters::small_pool,
+                            &cuda::PoolCounters::large_pool})
+      subtract(out.*field.*pool, before_.*field.*pool);
+  for (const auto field : {&Counters::oversize_allocations, &Counters::oversize_segments})
+    subtract(out.*field, before_.*field);
+  for (const auto field :
+       {&Counters::num_alloc_retries, &Counters::num_ooms, &Counters::num_sync_all_streams,
+        &Counters::num_device_alloc, &Counters::num_device_free})
+    out.*field -= before_.*field;
+  return out;
+}
+
+cuda::MemoryCounters Stats::all_counters() const noexcept {
   // What came and is no longer there must have gone.
   const auto counter = [](std::int64_t current, std::int64_t peak, std::int64_t increased) {
     return cuda::Counter{current, peak, increased, increased - current};

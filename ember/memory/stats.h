@@ -146,6 +146,8 @@ class Stats {
   void add_increases(const UsageByKind& increases) noexcept;
 
   void reset_peaks() noexcept;
+  /// Sums of increases and decreases, and counts of events, begin again at zero.
+  void reset_accumulated() noexcept;
   /// The device was reset: nothing is in use or reserved any longer.
   void clear_current() noexcept;
   cuda::MemoryCounters counters() const noexcept;
@@ -156,6 +158,9 @@ class Stats {
   std::int64_t max_reserved() const noexcept { return max_reserved_.load(kRelaxed); }
 
  private:
+  /// Since the beginning.
+  cuda::MemoryCounters all_counters() const noexcept;
+
   static constexpr auto kRelaxed = std::memory_order_relaxed;
   enum Group { inactive_split, inactive_split_bytes, segment, reserved_bytes, kGroups };
 
@@ -196,6 +201,7 @@ class Stats {
   std::atomic<std::int64_t> max_allocated_{0}, reserved_{0}, max_reserved_{0};
   std::array<std::array<Tally, kGroups>, kKinds> tallies_{};
   Tally oversize_allocations_, oversize_segments_;
+  cuda::MemoryCounters before_;  // of what is accumulated, from before it began again
   std::int64_t retries_ = 0, ooms_ = 0, syncs_ = 0, device_allocs_ = 0, device_frees_ = 0;
 };
 

@@ -227,6 +227,10 @@ void bind_memory(nb::module_& m) {
       m, "reset_peak_memory_stats", [](DeviceArg device) { cuda::reset_peak_memory_stats(device); },
       "Every peak becomes the current value.");
   define_for_device(
+      m, "reset_accumulated_memory_stats",
+      [](DeviceArg device) { cuda::reset_accumulated_memory_stats(device); },
+      "What was allocated and freed, and how often things happened, is counted from zero again.");
+  define_for_device(
       m, "mem_get_info", [](DeviceArg device) { return cuda::mem_get_info(device); },
       "(free, total) bytes of the whole device.");
   define_for_device(

@@ -53,6 +53,27 @@ def test_stats(caching):
     assert cuda.memory_stats(0)["allocation.all.freed"] == stats["allocation.all.freed"] + 1
 
 
+def test_accumulated_stats_begin_again(caching):
+    x = torch.empty(MIB, dtype=torch.uint8, device="cuda")
+    y = torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    del y
+    current = {name: value for name, value in cuda.memory_stats().items()
+               if name.endswith((".current", ".peak"))}
+    cuda.reset_accumulated_memory_stats()
+    stats = cuda.memory_stats()
+    assert {name: stats[name] for name in current} == current
+    assert not any(value for name, value in stats.items()
+                   if name.endswith((".allocated", ".freed")) or name.startswith("num_"))
+    del x
+    z = torch.empty(MIB, dtype=torch.uint8, device="cuda:0")
+    stats = cuda.memory_stats(0)
+    assert (stats["allocated_bytes.all.allocated"], stats["allocated_bytes.all.freed"]) == (MIB, MIB)
+    assert stats["allocation.all.freed"] == 1
+    del z
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        cuda.reset_accumulated_memory_stats(99)
+
+
 def test_host_stats(caching):
     """What is pinned is counted, in blocks that are less than an eighth larger than asked for."""
     torch.empty(1, pin_memory=True)  # initialises

@@ -30,6 +30,7 @@ from ember._C.cuda import (
     remove_out_of_memory_callback as remove_out_of_memory_callback,
     reset_accumulated_host_memory_stats as reset_accumulated_host_memory_stats, reset_max_memory_allocated as reset_max_memory_allocated,
     reset_max_memory_cached as reset_max_memory_cached,
+    reset_accumulated_memory_stats as reset_accumulated_memory_stats,
     reset_peak_host_memory_stats as reset_peak_host_memory_stats,
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_per_process_memory_fraction as set_per_process_memory_fraction,

@@ -185,7 +185,8 @@ int run(int count, char** arguments) {
   for (const int threads : {1, 2, 4, 8})
     program.measure("random sizes", [&] { mixes(program, threads); });
   program.measure("snapshots", [&] { snapshots(program); });
-  for (const int threads : {1, 8}) program.measure("history", [&] { history(program, threads); });
+  for (const int threads : {1, 2, 8})
+    program.measure("history", [&] { history(program, threads); });
   // Last: from the first scope on, a process looks for tags.
   program.measure("scopes", [&] { tagged(program); });
   return program.finish();

@@ -4,13 +4,16 @@
 #include <dlfcn.h>
 #include <unwind.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
@@ -63,17 +66,67 @@ struct HashOfNode {
     return static_cast<std::size_t>(mixed * 0xBF58476D1CE4E5B9u);
   }
 };
-struct Table {
-  Mutex mutex;
-  std::unordered_map<Node, std::uint32_t, HashOfNode> numbers EMBER_GUARDED_BY(mutex);
-  std::deque<Node> nodes EMBER_GUARDED_BY(mutex);  // number n is at n - 1
+/// Nodes by their numbers, from 1. Nothing moves, so they are read without a lock.
+class Nodes {
+ public:
+  /// The number of a new one; 0 when there are no more numbers.
+  std::uint32_t add(const Node& node) {
+    const std::uint64_t index = count_.fetch_add(1, std::memory_order_relaxed);
+    if (index >= kMost) return 0;
+    const Place place(index);
+    std::atomic<Node*>& chunk = chunks_[place.chunk];
+    Node* nodes = chunk.load(std::memory_order_acquire);
+    if (nodes == nullptr) {
+      auto* const made = static_cast<Node*>(::operator new(sizeof(Node) * (kFirst << place.chunk)));
+      if (chunk.compare_exchange_strong(nodes, made, std::memory_order_acq_rel))
+        nodes = made;
+      else
+        ::operator delete(made);  // another thread was faster
+    }
+    new (nodes + place.at) Node(node);
+    return static_cast<std::uint32_t>(index + 1);
+  }
+  /// Null if there is none.
+  const Node* find(std::uint64_t number) const noexcept {
+    if (number == 0 || number > std::min(count_.load(std::memory_order_acquire), kMost))
+      return nullptr;
+    const Place place(number - 1);
+    const Node* const nodes = chunks_[place.chunk].load(std::memory_order_acquire);
+    return nodes != nullptr ? nodes + place.at : nullptr;
+  }
 
-  std::uint32_t number_of(const Node& node) EMBER_REQUIRES(mutex) {
-    if (nodes.size() == 0xFFFF'FFFF) return 0;
-    const auto [at, is_new] =
-        numbers.try_emplace(node, static_cast<std::uint32_t>(nodes.size() + 1));
-    if (is_new) nodes.push_back(node);
-    return at->second;
+ private:
+  // Each chunk has twice as many as the one before.
+  static constexpr std::uint64_t kFirst = 1024, kChunks = 22;
+  static constexpr std::uint64_t kMost = kFirst * ((std::uint64_t{1} << kChunks) - 1);
+  struct Place {
+    explicit Place(std::uint64_t index) noexcept
+        : chunk(static_cast<std::size_t>(std::bit_width((index + kFirst) / kFirst)) - 1),
+          at(index + kFirst - (kFirst << chunk)) {}
+    std::size_t chunk;
+    std::uint64_t at;
+  };
+  std::atomic<std::uint64_t> count_{0};
+  std::array<std::atomic<Node*>, kChunks> chunks_{};
+};
+
+/// In parts, so that threads whose stacks are new need not wait for each other.
+struct Table {
+  struct alignas(64) Part {
+    Mutex mutex;
+    std::unordered_map<Node, std::uint32_t, HashOfNode> numbers EMBER_GUARDED_BY(mutex);
+  };
+  std::array<Part, 64> parts;
+  Nodes nodes;
+
+  std::uint32_t number_of(const Node& node) {
+    Part& part = parts[HashOfNode()(node) >> 58];
+    const MutexLock lock(part.mutex);
+    const auto known = part.numbers.find(node);
+    if (known != part.numbers.end()) return known->second;
+    const std::uint32_t number = nodes.add(node);
+    if (number != 0) part.numbers.emplace(node, number);
+    return number;
   }
 };
 
@@ -116,7 +169,6 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
 
 std::uint32_t number_of(const Frames& frames) {
   Table& all = table();
-  const MutexLock lock(all.mutex);
   std::uint32_t number = 0;
   for (std::size_t i = frames.count; i-- > 0;) number = all.number_of({number, frames.code[i]});
   return number;
@@ -125,13 +177,9 @@ std::uint32_t number_of(const Frames& frames) {
 /// The frames of a number, innermost first.
 std::vector<std::uint64_t> frames_of(std::uint64_t number) {
   std::vector<std::uint64_t> frames;
-  Table& all = table();
-  const MutexLock lock(all.mutex);
-  if (number > all.nodes.size()) return frames;
-  while (number != 0) {
-    const Node& node = all.nodes[number - 1];
-    frames.push_back(node.frame);
-    number = node.outer;
+  for (const Node* node = table().nodes.find(number); node != nullptr;) {
+    frames.push_back(node->frame);
+    node = table().nodes.find(node->outer);
   }
   return frames;
 }
@@ -190,6 +238,18 @@ KeptStacks* kept_stacks() {
     if (frames.place[i] == 0) return number;  // cannot be known again
   at->stacks[at->next++ % at->stacks.size()] = {frames, number};
   return number;
+}
+
+/// The number of a stack of the language within native code; each thread keeps those of late.
+std::uint32_t joined(const Node& node) {
+  struct Known {
+    Node node;
+    std::uint32_t number = 0;
+  };
+  static thread_local constinit std::array<Known, 16> known{};
+  Known& at = known[HashOfNode()(node) >> 60];
+  if (at.number == 0 || at.node != node) at = {node, table().number_of(node)};
+  return at.number;
 }
 
 struct Place {
@@ -270,9 +330,7 @@ std::uint32_t capture_stack_id(bool native) noexcept {
             ? native_stack(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)))
             : 0;
     if (embedded == 0) return frames;
-    Table& all = table();
-    const MutexLock lock(all.mutex);
-    return all.number_of({frames, embedded | kEmbedded});
+    return joined({frames, embedded | kEmbedded});
   } catch (...) {  // never worth failing for
     return 0;
   }

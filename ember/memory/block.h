@@ -74,8 +74,10 @@ struct alignas(64) Block {
   Block** holder = nullptr;   ///< the link of that tree that leads here
   Block* previous = nullptr;  ///< neighbours in the segment
   Block* next = nullptr;
-  std::uint64_t freed_at = 0;  ///< how many searches there had been, while garbage is collected
-  bool oversize = false;       ///< counted among the allocations that are too large to be split
+  /// Of a free block: how many searches there had been when it was freed, while garbage is
+  /// collected. Of one in use: the stamp of its allocation's entry (event_log.h), if it has one.
+  std::uint64_t since = 0;
+  bool oversize = false;  ///< counted among the allocations that are too large to be split
   /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
   /// of no other. The ledger's lock guards it.
   struct Origin {

@@ -149,8 +149,7 @@ void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) c
     remove_free(after, change);
     absorb_next(ledger, block);
   }
-  if (!plain_) [[unlikely]]
-    block->freed_at = searches_;
+  block->since = searches_;
   add_free(block, change);
 }
 
@@ -185,13 +184,13 @@ void CachingBackEnd::collect(Ledger& ledger, Pool& pool, std::size_t bytes,
     lists->large.for_each([&](Block* block) {
       if (block->is_split()) return;
       whole.push_back(block);
-      total += searches_ - block->freed_at;
+      total += searches_ - block->since;
     });
   SplitChange none;
   for (std::size_t taken = 0; taken < bytes && !whole.empty();) {
     const std::uint64_t average = total / whole.size();
     std::erase_if(whole, [&](Block* block) {
-      const std::uint64_t age = searches_ - block->freed_at;
+      const std::uint64_t age = searches_ - block->since;
       if (age < average) return false;
       total -= age;
       taken += block->size;

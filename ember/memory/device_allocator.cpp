@@ -22,7 +22,7 @@ class EMBER_THREAD_NOTE(scoped_lockable) DeviceAllocator::Lock {
     if (mutex_.try_lock()) [[likely]]
       return;
     if (!spin_briefly([this] { return mutex_.try_lock(); })) mutex_.lock();
-    if (allocator.caps_.keeps && !watched()) allocator.ledger_.shards.contended();
+    if (allocator.caps_.keeps && !cuda::observed()) allocator.ledger_.shards.contended();
   }
   ~Lock() EMBER_THREAD_NOTE(release_capability()) { mutex_.unlock(); }
   Lock(const Lock&) = delete;
@@ -68,10 +68,10 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
   }
   const Request request{pool->back_end.block_bytes(bytes), bytes, stream, pool};
   const bool reset = passed();
-  if (ledger_.shards.open() && !watched() && !reset) {
-    if (Block* block = ledger_.shards.take(request)) return block->begin_use(bytes);
-  }
   const Tell tell(Tell::Operation::allocation);
+  if (ledger_.shards.open() && !cuda::observed() && !reset) {
+    if (const BlockUse use = ledger_.shards.take(request); use.block != nullptr) return use;
+  }
   if (!uses_.empty() && !cuda::any_capture()) check(finish_uses());  // 1
   if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
     give_back_pending();
@@ -113,7 +113,7 @@ BlockUse DeviceAllocator::take(const Request& request) {
   Block* block = nullptr;
   const bool in_shards = shards.open() && !request.pool->is_private();
   if (in_shards) [[unlikely]] {
-    if (shards.expired() || watched())
+    if (shards.expired() || cuda::observed())
       close_shards();
     else
       block = shards.find(request, Shards::Where::mine);
@@ -164,8 +164,8 @@ bool DeviceAllocator::free(Block* block, void* address, std::uint64_t serial) no
 
 // For a block that was claimed from its user.
 void DeviceAllocator::release(Block* block) noexcept {
-  if (ledger_.shards.open() && !watched() && ledger_.shards.put(block)) return;
   const Tell tell;
+  if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
   StreamUse* use = nullptr;
   {
     const Lock lock(*this);
@@ -396,16 +396,16 @@ std::vector<SegmentView> DeviceAllocator::snapshot(std::vector<cuda::MemoryEvent
     for (const SegmentView& view : views)
       for (const SegmentView::BlockView& block : view.blocks)
         if (block.state != Block::free) event.size += block.size;
-    ledger_.history.add(cuda::MemoryEvent::Action::snapshot, event);
+    (void)add_entry(ledger_.log, cuda::MemoryEvent::Action::snapshot, event);
   }
-  ledger_.history.ring().copy_to(events);
+  ledger_.history(events);
   return views;
 }
 
 void DeviceAllocator::apply(const HistoryWish& wish) {
   const Lock lock(*this);
   close_shards();
-  ledger_.history.apply(wish);
+  ledger_.keep(wish);
 }
 
 std::vector<SegmentView> DeviceAllocator::look(const std::optional<cuda::MemPoolId>& pool) {

@@ -28,10 +28,10 @@ constexpr std::array<const char*, 9> kActions = {
 constinit Mutex changing;  // tracking is written under it
 constinit HistoryWish wished EMBER_GUARDED_BY(changing);
 
-std::uint64_t time_now_us() {
+std::uint64_t time_now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ Caller take_caller(bool allocates) noexcept {
   if (allocates && now.scopes) made.tag = Scopes::current_tag();
   const auto least = allocates ? Tracking::Context::state : Tracking::Context::all;
   if (now.history && now.context >= least) made.stack = capture_stack_id(now.native);
-  if (now.entries) made.time_us = time_now_us();
+  if (now.entries) made.time_ns = time_now_ns();
   return made;
 }
 
@@ -61,13 +61,10 @@ HistoryWish history_wish() {
   return wished;
 }
 
-void History::add(Action action, cuda::MemoryEvent event) noexcept {
-  const auto number = static_cast<std::uint32_t>(action);
-  if ((skipped_ >> number & 1) != 0) return;
-  const std::uint64_t began = caller().time_us;  // none: entries were asked for since
-  event.time_us = (began != 0 ? began : time_now_us()) & ((std::uint64_t{1} << 56) - 1);
-  event.kind = static_cast<std::uint8_t>(number);
-  ring_.add(event);
+std::uint64_t add_entry(EventLog& log, Action action, const cuda::MemoryEvent& event,
+                        std::uint64_t after) noexcept {
+  const std::uint64_t began = caller().time_ns;  // none: entries were asked for since
+  return log.add(action, event, began != 0 ? began : time_now_ns(), after);
 }
 
 }  // namespace ember::inline v0::memory

@@ -84,7 +84,7 @@ std::uint64_t number(const void* pointer) noexcept {
 
 }  // namespace
 
-void Ledger::track(Kind kind, Block& block) {
+void track_block(int device, Kind kind, Block& block, EventLog& log) noexcept {
   const bool in_use_before = kind == Kind::freed || kind == Kind::free_requested;
   const Tracking now = tracking();
   if (kind == Kind::allocated)
@@ -92,23 +92,27 @@ void Ledger::track(Kind kind, Block& block) {
   const Block::Origin origin = block.origin_of_use();
   if (kind == Kind::allocated || in_use_before) {
     const auto bytes = static_cast<std::int64_t>(block.size);
-    if (origin.tag != 0) Scopes::get().change(device_, origin.tag, in_use_before ? -bytes : bytes);
+    if (origin.tag != 0) Scopes::get().change(device, origin.tag, in_use_before ? -bytes : bytes);
   }
   if (!now.entries) return;
   cuda::MemoryEvent event;
   event.address = block.position();
   event.size = block.requested_bytes();
   event.stream = number(block.segment->stream);
-  event.pool = short_pool(pool_of(*block.segment));
+  event.pool = short_pool(block.segment->pool->id.second);
   event.tag = origin.tag;
   if (now.context >= Tracking::Context::alloc) event.stack = origin.stack;
-  if (kind == Kind::allocated) return history.add(Action::alloc, event);
+  if (kind == Kind::allocated) {
+    if (const std::uint64_t stamp = add_entry(log, Action::alloc, event)) block.since = stamp;
+    return;
+  }
   if (in_use_before) {
     // A stack of the free itself is there only if it is wanted, and this is a free.
     if (now.context == Tracking::Context::all && caller().stack != 0) event.stack = caller().stack;
-    history.add(Action::free_requested, event);
+    (void)add_entry(log, Action::free_requested, event, block.since);
   }
-  if (kind != Kind::free_requested) history.add(Action::free_completed, event);
+  if (kind != Kind::free_requested)
+    (void)add_entry(log, Action::free_completed, event, block.since);
 }
 
 void Ledger::track(const AllocEvent& from) {
@@ -122,14 +126,54 @@ void Ledger::track(const AllocEvent& from) {
   if (now.context >= Tracking::Context::alloc)
     event.stack = caller().stack != 0 ? caller().stack : from.stack;
   switch (from.kind) {
-    case Kind::segment_allocated: return history.add(Action::segment_alloc, event);
-    case Kind::segment_freed: return history.add(Action::segment_free, event);
+    case Kind::segment_allocated: (void)add_entry(log, Action::segment_alloc, event); return;
+    case Kind::segment_freed: (void)add_entry(log, Action::segment_free, event); return;
     case Kind::out_of_memory:
       event.address = from.device_free;
       event.tag = caller().tag;
-      return history.add(Action::oom, event);
+      (void)add_entry(log, Action::oom, event);
+      return;
     default: return;
   }
+}
+
+void Ledger::keep(const HistoryWish& wish) {
+  if (wish.clear || wish.most < store_.most()) {
+    // What goes now does not come back when more is kept later.
+    std::vector<cuda::MemoryEvent> kept;
+    (void)merge(wish.clear ? 0 : wish.most, kept);
+    store_.forget(kept.empty() ? log.last() : kept.front().sequence - 1);
+  }
+  if (wish.clear) {
+    log.forget();
+    shards.each_log([](EventLog& other) { other.forget(); });
+  }
+  store_.keep(wish.most, wish.skipped);
+}
+
+void Ledger::history(std::vector<cuda::MemoryEvent>& out) {
+  const std::size_t before = out.size();
+  const std::uint64_t total = merge(store_.most(), out);
+  for (std::size_t at = before; at < out.size(); ++at) out[at].sequence = total - (out.size() - at);
+}
+
+// The last entries by their stamps; how many there were. Note [Order of entries].
+std::uint64_t Ledger::merge(std::size_t most, std::vector<cuda::MemoryEvent>& out) {
+  std::uint64_t total = log.total(), last = log.last();
+  shards.each_log([&total, &last](const EventLog& other) {
+    total += other.total();
+    last = std::max(last, other.last());
+  });
+  EventStore::Runs runs;
+  store_.collect(runs);
+  log.raise(last);
+  log.collect(runs);
+  shards.each_log([&runs, last](EventLog& other) {
+    other.raise(last);
+    other.collect(runs);
+  });
+  merge_runs(runs, store_.forgotten(), most, out);
+  return total;
 }
 
 void Ledger::report(const AllocEvent& event) {

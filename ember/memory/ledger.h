@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/block.h"
@@ -26,13 +27,15 @@ inline bool watched() noexcept {
 /// device's epoch, and no observer's code runs.
 class Ledger {
  public:
-  Ledger(int device, bool counts) noexcept : device_(device), counts_(counts) {}
+  Ledger(int device, bool counts) : shards(device, store_, log), device_(device), counts_(counts) {
+    log.open(store_, 0);
+  }
 
   Mutex mutex;
   BlockMap map;   // written under the lock, read without
   Stats stats;    // the same
   Shards shards;  // has locks of its own, after this one
-  History history EMBER_GUARDED_BY(mutex);
+  EventLog log EMBER_GUARDED_BY(mutex);
   BlockPool records EMBER_GUARDED_BY(mutex);
   std::map<std::uintptr_t, Segment> segments EMBER_GUARDED_BY(mutex);
 
@@ -64,7 +67,7 @@ class Ledger {
       stats.apply(kind, small, usage);
     }
     if (watched()) [[unlikely]] {
-      if (tracked()) track(kind, block);
+      if (tracked()) track_block(device_, kind, block, log);
       if (cuda::observed()) report(event_of(kind, block, *block.segment));
     }
   }
@@ -76,6 +79,10 @@ class Ledger {
       if (cuda::observed()) report(event);
     }
   }
+  /// What the history keeps from now on. The shards are closed, as for history().
+  void keep(const HistoryWish& wish) EMBER_REQUIRES(mutex);
+  /// The entries, oldest first, with their numbers: added to `out`.
+  void history(std::vector<cuda::MemoryEvent>& out) EMBER_REQUIRES(mutex);
   static AllocEvent event_of(AllocEvent::Kind kind, const Block& block, const Segment& segment) {
     return {.kind = kind,
             .small = segment.small,
@@ -90,12 +97,13 @@ class Ledger {
 
  private:
   static std::uint64_t pool_of(const Segment& segment) noexcept;
-  void track(AllocEvent::Kind kind, Block& block) EMBER_REQUIRES(mutex);
   void track(const AllocEvent& event) EMBER_REQUIRES(mutex);
   void report(const AllocEvent& event) EMBER_REQUIRES(mutex);
+  std::uint64_t merge(std::size_t most, std::vector<cuda::MemoryEvent>& out) EMBER_REQUIRES(mutex);
 
   const int device_;
   const bool counts_;
+  EventStore store_;
 };
 
 /// Every operation begins with this, before its locks. What happens under them is recorded for the

@@ -4,8 +4,17 @@
 #include <utility>
 
 #include "ember/memory/back_end.h"
+#include "ember/memory/tracking.h"
 
 namespace ember::inline v0::memory {
+
+Shards::Shards(int device, EventStore& store, EventLog& ledgers) noexcept
+    : device_(device), ledgers_(ledgers) {
+  for (std::size_t i = 0; i < kShards; ++i) {
+    const MutexLock lock(shards_[i].mutex);
+    shards_[i].log.open(store, i + 1);
+  }
+}
 
 bool Shards::Stack::holds(const Request& request) const noexcept {
   return size == request.size && stream == request.stream && pool == request.pool;
@@ -52,20 +61,24 @@ bool Shards::count_operation(Shard& shard) noexcept {
   return false;
 }
 
-Block* Shards::take(const Request& request) noexcept {
+BlockUse Shards::take(const Request& request) noexcept {
   Shard& shard = mine();
   const MutexLock lock(shard.mutex);
-  if (!count_operation(shard)) return nullptr;
+  if (!count_operation(shard)) return {};
   Stack* stack = shard.find(request, /*make=*/false);
-  if (stack == nullptr || stack->first == nullptr) return nullptr;
+  if (stack == nullptr || stack->first == nullptr) return {};
   const Usage usage{1, static_cast<std::int64_t>(request.size),
                     static_cast<std::int64_t>(request.requested)};
   const Kinds kind = kind_of(stack->first->segment->small);
-  if (!shard.quota[kAll].covers(usage) || !shard.quota[kind].covers(usage)) return nullptr;
+  if (!shard.quota[kAll].covers(usage) || !shard.quota[kind].covers(usage)) return {};
   shard.quota[kAll] -= usage;
   shard.quota[kind] -= usage;
   shard.increases[kind] += usage;
-  return shard.pop(*stack);
+  Block* const block = shard.pop(*stack);
+  const BlockUse use = block->begin_use(request.requested);
+  if (tracked()) [[unlikely]]
+    track_block(device_, AllocEvent::Kind::allocated, *block, shard.log);
+  return use;
 }
 
 bool Shards::put(Block* block) noexcept {
@@ -82,6 +95,8 @@ bool Shards::put(Block* block) noexcept {
                     static_cast<std::int64_t>(block->requested_bytes())};
   shard.quota[kAll] += usage;
   shard.quota[kind_of(segment->small)] += usage;
+  if (tracked()) [[unlikely]]
+    track_block(device_, AllocEvent::Kind::freed, *block, shard.log);
   block->set(Block::sharded);
   block->link = std::exchange(stack->first, block);
   ++shard.blocks;
@@ -95,7 +110,9 @@ Block* Shards::find(const Request& request, Where where) noexcept {
     Shard& shard = shards_[(first + i) % kShards];
     const MutexLock lock(shard.mutex);
     Stack* stack = shard.find(request, /*make=*/false);
-    if (stack != nullptr && stack->first != nullptr) return shard.pop(*stack);
+    if (stack == nullptr || stack->first == nullptr) continue;
+    ledgers_.raise(shard.log.last());
+    return shard.pop(*stack);
   }
   return nullptr;
 }
@@ -108,6 +125,7 @@ Block* Shards::close(Stats& stats) noexcept {
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);  // nobody begins anything there any more
     shard.operations = 0;
+    ledgers_.raise(shard.log.last());
     for (Stack& stack : shard.stacks) {
       while (stack.first != nullptr) {
         Block* block = shard.pop(stack);

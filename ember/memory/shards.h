@@ -34,6 +34,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/memory/block.h"
+#include "ember/memory/event_log.h"
 #include "ember/memory/stats.h"
 
 namespace ember::inline v0::memory {
@@ -42,14 +43,18 @@ struct Request;
 
 class Shards {
  public:
+  /// Of that device. `ledgers` is the ledger's log.
+  Shards(int device, EventStore& store, EventLog& ledgers) noexcept;
+
   bool open() const noexcept { return open_.load(std::memory_order_acquire); }
 
   // Without the ledger's lock:
 
-  /// A block of exactly that size from the calling thread's shard, claimed and counted. Null if
-  /// there is none, or if the quota does not cover it.
-  Block* take(const Request& request) noexcept;
-  /// Keeps a claimed block that nobody uses, and counts it as freed. False: nothing has happened.
+  /// A block of exactly that size from the calling thread's shard, handed out, counted and tracked.
+  /// None if there is none, or if the quota does not cover it.
+  BlockUse take(const Request& request) noexcept;
+  /// Keeps a claimed block that nobody uses, and counts and tracks it as freed. False: nothing has
+  /// happened.
   bool put(Block* block) noexcept;
 
   // With the ledger's lock:
@@ -81,6 +86,14 @@ class Shards {
   bool idle() noexcept {
     return open() && std::exchange(seen_operations_, operations_) == operations_;
   }
+  /// Calls `visit(log)` for that of each shard, under its lock.
+  template <class Visit>
+  void each_log(const Visit& visit) {
+    for (Shard& shard : shards_) {
+      const MutexLock lock(shard.mutex);
+      visit(shard.log);
+    }
+  }
 
  private:
   /// Blocks of one pool, stream and size; `first` leads to the others through Block::link.
@@ -103,8 +116,9 @@ class Shards {
     std::size_t blocks EMBER_GUARDED_BY(mutex) = 0, bytes EMBER_GUARDED_BY(mutex) = 0;
     UsageByKind quota EMBER_GUARDED_BY(mutex), increases EMBER_GUARDED_BY(mutex);
     std::array<Stack, kStacks> stacks EMBER_GUARDED_BY(mutex);
+    EventLog log EMBER_GUARDED_BY(mutex);
   };
-  static constexpr std::size_t kShards = 16;
+  static constexpr std::size_t kShards = EventStore::kLogs - 1;
   // Generous, since everything comes back before the device is asked for more.
   static constexpr std::size_t kMostBlocks = 512, kMostBytes = 256 * kMiB;
   static constexpr std::size_t kLargestBlock = 16 * kMiB;
@@ -114,6 +128,8 @@ class Shards {
   bool count_operation(Shard& shard) noexcept EMBER_REQUIRES(shard.mutex);
   void recall(Stats& stats, const Usage* next, bool small) noexcept;
 
+  const int device_;
+  EventLog& ledgers_;  // under the ledger's lock
   std::atomic<bool> open_{false}, expired_{false};
   std::atomic<int> users_{1};  // shards that were used between the last two recalls
   // Guarded by the ledger's lock: since the shards were opened, up to the last recall and to

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "ember/memory/event_ring.h"
+#include "ember/memory/event_log.h"
 #include "ember/memory/history.h"
+#include "ember/memory/stats.h"
 
 namespace ember::inline v0::memory {
+
+struct Block;
 
 /// What is wanted, in one word.
 struct Tracking {
@@ -47,7 +50,7 @@ void track_scopes() noexcept;
 struct Caller {
   std::uint32_t stack = 0;
   std::uint16_t tag = 0;
-  std::uint64_t time_us = 0;  ///< when it began; 0: that was not asked for
+  std::uint64_t time_ns = 0;  ///< when it began, since 1970; 0: that was not asked for
 };
 Caller& caller() noexcept;
 /// What caller() is to be in an operation that begins, before its locks: takes the stack if one is
@@ -62,21 +65,13 @@ struct HistoryWish {
 };
 HistoryWish history_wish();
 
-/// The entries of one device. Belongs to the ledger's lock.
-class History {
- public:
-  void apply(const HistoryWish& wish) {
-    if (wish.clear) ring_.clear();
-    ring_.keep(wish.most);
-    skipped_ = wish.skipped;
-  }
-  /// At the time of the calling thread's operation: the clock is not read under the lock.
-  void add(cuda::MemoryEvent::Action action, cuda::MemoryEvent event) noexcept;
-  const EventRing& ring() const noexcept { return ring_; }
+/// Adds an entry to the log, whose lock is held, at the time of the calling thread's operation: the
+/// clock is not read under the lock. Later than `after`. Returns its stamp.
+std::uint64_t add_entry(EventLog& log, cuda::MemoryEvent::Action action,
+                        const cuda::MemoryEvent& event, std::uint64_t after = 0) noexcept;
 
- private:
-  EventRing ring_;
-  std::uint32_t skipped_ = 0;
-};
+/// What happened to a block of the device, under the lock of the log: whom it belongs to, what the
+/// tags hold, and the entry.
+void track_block(int device, AllocEvent::Kind kind, Block& block, EventLog& log) noexcept;
 
 }  // namespace ember::inline v0::memory

@@ -62,6 +62,19 @@ TEST(Stack, ThreadsThatStandAtOnePlaceAgree) {
   for (const std::uint64_t stack : stacks) EXPECT_EQ(stack, stacks[0]);
 }
 
+TEST(Stack, ThreadsWhoseStacksAreNewAgree) {
+  std::vector<std::vector<std::uint64_t>> stacks(8);
+  std::vector<std::thread> threads;
+  for (auto& mine : stacks)
+    threads.emplace_back([&mine] {
+      for (int calls = 0; calls < 12; ++calls) mine.push_back(deeper(calls));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : stacks) EXPECT_EQ(mine, stacks[0]);
+  EXPECT_EQ(std::set<std::uint64_t>(stacks[0].begin(), stacks[0].end()).size(), 12U);
+  EXPECT_NE(stack_text(stacks[0][3]), stack_text(stacks[0][4]));
+}
+
 /// Takes a stack when the thread's variables are destroyed: made first, it goes last.
 struct AtTheEnd {
   std::uint64_t* taken = nullptr;

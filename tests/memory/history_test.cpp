@@ -313,14 +313,22 @@ TEST_F(MemoryHistory, BothFormsSayTheSame) {
 TEST_F(MemoryHistory, IsOfOneMomentWhateverThreadsDo) {
   record_memory_history(with_context(nullptr));
   std::atomic<bool> stop{false};
+  // They are faster than the checks, so there is an end to what they do meanwhile.
+  constexpr std::size_t kSteps = 2000;
+  std::atomic<std::size_t> allowed{0}, done{0};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t)
-    threads.emplace_back([&stop, t] {
+    threads.emplace_back([&, t] {
       std::vector<DeviceBuffer> kept(16);
-      for (std::size_t i = t; !stop; ++i)
-        kept[i % kept.size()] = allocate(512 * (1 + i % 7), default_stream(0));
+      for (std::size_t i = 0; !stop; ++i) {
+        while (i >= allowed && !stop) std::this_thread::yield();
+        kept[i % kept.size()] = allocate(512 * (1 + (i + t) % 7), default_stream(0));
+        if (t == 0) done = i;
+      }
     });
   for (int round = 0; round < 20; ++round) {
+    allowed += kSteps;
+    while (done < allowed - kSteps / 2) std::this_thread::yield();
     const MemorySnapshot snapshot = memory_snapshot();
     // What the entries say, one after the other.
     std::set<std::uint64_t> expected;

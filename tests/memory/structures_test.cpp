@@ -176,12 +176,14 @@ class ShardsTest : public testing::Test {
   BlockPool records_;
   std::size_t count_ = 0;
   Stats stats_;
-  Shards shards_;
+  EventStore store_;
+  EventLog log_;
+  Shards shards_{0, store_, log_};
 };
 
 TEST_F(ShardsTest, ClosedTheyKeepNothing) {
   EXPECT_FALSE(shards_.put(block_in_hand(512)));
-  EXPECT_EQ(shards_.take(request(512)), nullptr);
+  EXPECT_EQ(shards_.take(request(512)).block, nullptr);
   EXPECT_EQ(shards_.close(stats_), nullptr);
 }
 
@@ -199,15 +201,15 @@ TEST_F(ShardsTest, AShardGivesExactlyWhatWasPutThere) {
   shards_.contended();
   Block* block = block_in_hand(1024);
   ASSERT_TRUE(shards_.put(block));
-  EXPECT_EQ(shards_.take(request(512)), nullptr);
+  EXPECT_EQ(shards_.take(request(512)).block, nullptr);
   Request other = request(1024);
   other.stream = this;
-  EXPECT_EQ(shards_.take(other), nullptr);
+  EXPECT_EQ(shards_.take(other).block, nullptr);
   other = request(1024);
   other.pool = nullptr;
-  EXPECT_EQ(shards_.take(other), nullptr);
-  EXPECT_EQ(shards_.take(request(1024)), block);
-  EXPECT_EQ(shards_.take(request(1024)), nullptr);
+  EXPECT_EQ(shards_.take(other).block, nullptr);
+  EXPECT_EQ(shards_.take(request(1024)).block, block);
+  EXPECT_EQ(shards_.take(request(1024)).block, nullptr);
   shards_.settle(stats_);
   EXPECT_EQ(stats_.allocated(), 1024);
   EXPECT_EQ(stats_.max_allocated(), 1024);
@@ -236,7 +238,7 @@ TEST_F(ShardsTest, WithoutQuotaABlockIsCountedByTheLedger) {
   ASSERT_TRUE(shards_.put(block));
   shards_.settle(stats_);  // takes the quota back
   EXPECT_EQ(stats_.allocated(), 0);
-  EXPECT_EQ(shards_.take(request(1024)), nullptr);
+  EXPECT_EQ(shards_.take(request(1024)).block, nullptr);
   EXPECT_EQ(shards_.find(request(1024), Shards::Where::mine), block);
   shards_.make_room(stats_, true, {1, 1024, 1024});
   count(1024);
@@ -258,7 +260,7 @@ TEST_F(ShardsTest, AnotherThreadsBlocksAreFoundAndNoShardKeepsTooMuch) {
     std::thread([&] {
       if (shards_.find(request(512), Shards::Where::mine) == nullptr) {
         ++others;
-        EXPECT_EQ(shards_.take(request(512)), nullptr);
+        EXPECT_EQ(shards_.take(request(512)).block, nullptr);
         EXPECT_NE(shards_.find(request(512), Shards::Where::any), nullptr);
       }
       ++taken;
@@ -274,7 +276,7 @@ TEST_F(ShardsTest, AfterManyOperationsItIsTimeToClose) {
   shards_.contended();
   Block* block = block_in_hand(512);
   int operations = 0;
-  for (; shards_.put(block); ++operations) ASSERT_EQ(shards_.take(request(512)), block);
+  for (; shards_.put(block); ++operations) ASSERT_EQ(shards_.take(request(512)).block, block);
   EXPECT_TRUE(shards_.expired());
   EXPECT_GT(operations, 1000);
   (void)shards_.close(stats_);

@@ -7,6 +7,8 @@
 #include <barrier>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -15,6 +17,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/memory/history.h"
 #include "tests/memory/fake_source.h"
 
 namespace ember::test {
@@ -278,6 +281,95 @@ TEST_F(Threads, BlocksMoveBetweenThreads) {
   EXPECT_TRUE(owners_.clean());
   EXPECT_EQ(allocator_.counters().allocation.all.allocated, kRounds * kThreads);
   expect_all_returned();
+}
+
+/// Records the history while it lives.
+struct Recording {
+  explicit Recording(std::size_t most) {
+    cuda::record_memory_history({.context = {}, .max_entries = most});
+  }
+  ~Recording() { cuda::record_memory_history({.enabled = {}}); }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+};
+
+/// What entries say of memory, one after the other: which bytes are in use.
+struct Told {
+  std::map<std::uint64_t, std::uint64_t> in_use;  // size by address
+  std::int64_t allocations = 0;
+
+  void add(const cuda::MemoryEvent& event) {
+    using Action = cuda::MemoryEvent::Action;
+    if (event.action() == Action::alloc) {
+      const auto after = in_use.lower_bound(event.address);
+      ASSERT_TRUE(after == in_use.end() || event.address + event.size <= after->first);
+      if (after != in_use.begin()) {
+        const auto before = std::prev(after);
+        ASSERT_LE(before->first + before->second, event.address);
+      }
+      in_use.emplace_hint(after, event.address, event.size);
+      ++allocations;
+    } else if (event.action() == Action::free_completed) {
+      ASSERT_EQ(in_use.erase(event.address), 1U);
+    }
+  }
+};
+
+// Entries are written by several threads at once, in no lock of all of them.
+TEST_F(Threads, TheHistoryIsExact) {
+  const Recording recording(std::size_t{1} << 40);
+  allocator_.apply(memory::history_wish());
+  std::vector<std::vector<cuda::MemoryEvent>> looks;
+  for (int round = 0; round < 3 || (!contended_ && round < 50); ++round) {
+    run([&](unsigned thread) {
+      random_operations(thread, 10'000);
+      if (thread != 3 || looks.size() >= 8) return;
+      looks.emplace_back();
+      (void)allocator_.snapshot(looks.back());
+    });
+    complete();
+  }
+  EXPECT_TRUE(contended_);
+  expect_all_returned();
+  std::vector<cuda::MemoryEvent> events;
+  (void)allocator_.snapshot(events);
+  Told told;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].sequence, i);
+    ASSERT_NO_FATAL_FAILURE(told.add(events[i])) << i;
+  }
+  EXPECT_TRUE(told.in_use.empty());
+  EXPECT_EQ(told.allocations, allocations_);
+  EXPECT_EQ(allocator_.counters().allocation.all.allocated, allocations_);
+  // What was seen while it went on is the beginning of this.
+  for (const std::vector<cuda::MemoryEvent>& look : looks) {
+    ASSERT_LE(look.size(), events.size());
+    for (std::size_t i = 0; i < look.size(); ++i) {
+      ASSERT_EQ(look[i].sequence, i);
+      ASSERT_EQ(look[i].address, events[i].address) << i;
+      ASSERT_EQ(look[i].kind, events[i].kind) << i;
+    }
+  }
+}
+
+TEST_F(Threads, TheLastEntriesAreKept) {
+  const Recording recording(3000);
+  allocator_.apply(memory::history_wish());
+  std::vector<cuda::MemoryEvent> before, events;
+  run([this](unsigned thread) { random_operations(thread, 20'000); });
+  (void)allocator_.snapshot(before);
+  run([this](unsigned thread) { random_operations(thread, 20); });
+  (void)allocator_.snapshot(events);
+  ASSERT_EQ(before.size(), 3000U);
+  ASSERT_EQ(events.size(), 3000U);
+  const std::uint64_t first = events.front().sequence;
+  ASSERT_GT(first, before.front().sequence);
+  ASSERT_LT(first, before.back().sequence) << "the second look has nothing of the first one";
+  for (std::size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].sequence, first + i);
+  for (std::size_t i = first - before.front().sequence, at = 0; i < before.size(); ++i, ++at) {
+    ASSERT_EQ(before[i].address, events[at].address);
+    ASSERT_EQ(before[i].time_us, events[at].time_us);
+  }
 }
 
 // An address that a thread kept over a reset may be another one's memory, who is freeing it.

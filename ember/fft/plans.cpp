@@ -11,6 +11,7 @@
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/guard.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
 #include "ember/scalar/types.h"
@@ -66,6 +67,16 @@ Ref<Plan> make_plan(int device, std::uint32_t epoch, const driver::FftGeometry& 
   plan->state.table_bytes = estimated_bytes(geometry);
   ask_device(device, plan, false);
   return plan;
+}
+
+/// Owns a plan for a graph, whose replays use it.
+struct KeptPlan final : driver::Context {
+  explicit KeptPlan(const Ref<Plan>& plan) : lease(plan) {}
+  const PlanLease lease;
+};
+
+bool is_captured(int device) {
+  return cuda::any_capture() && cuda::is_captured(cuda::current_stream(device).handle());
 }
 
 /// Moves those that can be destroyed to the end of `plans`.
@@ -126,15 +137,25 @@ PlanCache& plan_cache_of(int device) {
 }
 
 PlanLease plan_for(int device, std::uint32_t epoch, const driver::FftGeometry& geometry) {
-  // A plan that leaves the cache is destroyed when its work is done, and a graph's never is.
-  cuda::refuse_captured(device, "a Fourier transform");
   PlanCache& cache = plans_of(device).cache;
   if (PlanLease found = cache.find(geometry, epoch)) [[likely]]
     return found;
+  Plans gone;
+  if (is_captured(device)) [[unlikely]] {
+    // Plans are made and not captured, and no room is made for them.
+    const cuda::RelaxedCapture relaxed;
+    const cuda::StreamGuard aside{cuda::Stream(device)};
+    Ref<Plan> made = with_room(
+        "The plan of a Fourier transform found no memory, and a capture frees none for it.",
+        [&] { return make_plan(device, epoch, geometry); });
+    PlanLease lease = cache.keep(std::move(made), gone);
+    retire(device, std::move(gone), false);
+    return lease;
+  }
   const auto drop_and_empty = [&](void (PlanCache::*drop)(Plans&)) {
-    Plans gone;
-    (cache.*drop)(gone);
-    retire(device, std::move(gone), true);
+    Plans dropped;
+    (cache.*drop)(dropped);
+    retire(device, std::move(dropped), true);
     cuda::empty_cache();
   };
   Ref<Plan> made = with_room(
@@ -142,10 +163,15 @@ PlanLease plan_for(int device, std::uint32_t epoch, const driver::FftGeometry& g
       "left after all other plans and the cached memory were given back.",
       [&] { return make_plan(device, epoch, geometry); }, [&] { drop_and_empty(&PlanCache::shed); },
       [&] { drop_and_empty(&PlanCache::clear); });
-  Plans gone;
   PlanLease lease = cache.keep(std::move(made), gone);
   if (!gone.empty()) retire(device, std::move(gone), false);
   return lease;
+}
+
+Ref<const driver::Context> context_of(const PlanLease& plan, int device) {
+  if (!is_captured(device)) [[likely]]
+    return plan.plan();
+  return make_ref<KeptPlan>(plan.plan());
 }
 
 }  // namespace ember::inline v0::fft

@@ -12,9 +12,14 @@ namespace ember::inline v0::fft {
 /// The plan of a geometry on an existing device, in the epoch of the tensors that it is for. Made
 /// on the current stream if there is none; where that finds no memory, plans that were least
 /// recently used go, then all of them and what the caching allocator keeps, each followed by
-/// another attempt. OutOfMemoryError if none succeeds; AcceleratorError for other reasons.
-/// Thread-safe; blocks only where plans have to be destroyed.
+/// another attempt. In a capture it is made beside it, and nothing goes. OutOfMemoryError if none
+/// succeeds; AcceleratorError for other reasons. Thread-safe; blocks only where plans have to be
+/// destroyed.
 PlanLease plan_for(int device, std::uint32_t epoch, const driver::FftGeometry& geometry);
+
+/// What a transform on the device's current stream owns: the plan, and in a capture a lease of it,
+/// so that it is destroyed after the graph.
+Ref<const driver::Context> context_of(const PlanLease& plan, int device);
 
 /// The cache of an existing device, without plans of earlier epochs.
 PlanCache& plan_cache_of(int device);

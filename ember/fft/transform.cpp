@@ -181,7 +181,7 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   }
   args.plan = &plan->state;
   driver::Kernel with_plan = kernel;
-  with_plan.context = plan.plan();
+  with_plan.context = context_of(plan, site.device.index());
   if (!cuda::accesses_wanted()) [[likely]] {
     ops::run(site, with_plan, args);
   } else {

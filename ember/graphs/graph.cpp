@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
@@ -14,8 +15,10 @@
 #include "ember/memory/memory.h"
 #include "ember/memory/pools.h"
 #include "ember/memory/routing.h"
+#include "ember/random/captured_draws.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/enqueueing.h"
+#include "ember/runtime/event.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -33,6 +36,12 @@ struct detail::GraphState {
   driver::GraphExecHandle exec;
   std::shared_ptr<CaptureLog> log;
   std::uint64_t capture = 0;  // the driver's number
+
+  std::vector<Generator> registered;  // handles of states, which nobody else switches
+  std::vector<std::shared_ptr<ember::detail::CapturedDraws>> draws;
+  // Behind the last replay of a graph that draws: what that reads must not be written before.
+  std::optional<Event> replayed;
+  const void* replayed_on = nullptr;
 
   bool has_graph() const noexcept { return graph.native != nullptr; }
   bool has_exec() const noexcept { return exec.native != nullptr; }
@@ -112,7 +121,44 @@ void drop_exec(GraphState& state) noexcept {
   state.exec = {};
 }
 
+void end_draws(GraphState& state) noexcept {
+  for (const auto& draws : state.draws) draws->end();
+  std::erase_if(state.draws, [](const auto& draws) { return !draws->any(); });
+}
+
+/// Before the capture begins.
+void note_draws(GraphState& state) {
+  const Device device(Device::Type::cuda, state.device);
+  for (const Generator& each : state.registered)
+    if (each.device() != device)
+      throw Error("a generator for " + each.device().str() +
+                  " was registered with a graph whose capture begins on " + device.str());
+  const auto note = [&](const Generator& generator) {
+    for (const auto& draws : state.draws)
+      if (draws->is_of(generator)) return;
+    state.draws.push_back(ember::detail::CapturedDraws::note(generator));
+  };
+  note(default_generator(device));
+  for (const Generator& each : state.registered) note(each);
+}
+
+/// What a replay on this stream draws.
+void draw(GraphState& state, const Stream& stream) {
+  if (state.draws.empty()) return;
+  if (state.replayed && state.replayed_on != stream.native()) state.replayed->wait(stream);
+  for (const auto& draws : state.draws) draws->replay();
+}
+
+void note_replay(GraphState& state, const Stream& stream) {
+  if (state.draws.empty()) return;
+  if (!state.replayed) state.replayed.emplace();
+  state.replayed->record(stream);
+  state.replayed_on = stream.native();
+}
+
 void drop(GraphState& state) noexcept {
+  state.draws.clear();
+  state.replayed.reset();
   drop_exec(state);
   drop_graph(state);
   state.log.reset();
@@ -126,6 +172,7 @@ Status end(GraphState& state) noexcept {
   Status status = machine->capture_end(state.capturing->handle(), state.graph);
   end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
+  end_draws(state);
   state.log->end();
   state.capturing.reset();
   if (!status.ok()) drop(state);
@@ -163,6 +210,20 @@ CUDAGraph::~CUDAGraph() {
   drop(*state_);
 }
 
+void CUDAGraph::register_generator_state(const Generator& generator) {
+  GraphState& state = *state_;
+  if (state.capturing)
+    throw Error(
+        "Cannot register the state during capturing stage. Generators are registered before the "
+        "capture begins.");
+  if (state.has_graph() || state.has_exec())
+    throw Error("register_generator_state() was called on a CUDAGraph that is captured already.");
+  if (!generator.device().is_cuda())
+    throw Error("register_generator_state() expected a generator for a CUDA device, got one for " +
+                generator.device().str());
+  state.registered.push_back(generator.graphsafe_get_state());
+}
+
 void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureErrorMode mode) {
   GraphState& state = *state_;
   if (state.capturing)
@@ -185,7 +246,13 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
-  begin_routes(id, number, machine.device_count());
+  note_draws(state);
+  try {
+    begin_routes(id, number, machine.device_count());
+  } catch (...) {
+    end_draws(state);
+    throw;
+  }
   state.pool = id;
   auto log = std::make_shared<CaptureLog>(stream);
   driver::CaptureStatus status{};
@@ -193,10 +260,12 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   Status begun = machine.capture_begin(stream.handle(), to_driver(mode));
   if (begun.ok()) begun = machine.capture_status(stream.handle(), status, capture);
   if (!begun.ok()) {
+    end_draws(state);
     end_routes(id);
     release(state);
     check(begun);
   }
+  for (const auto& draws : state.draws) draws->begin(capture);
   *number = capture;
   log->begin(capture);
   state.log = std::move(log);
@@ -248,15 +317,18 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
+  draw(state, stream);
   Enqueueing call(stream.handle());
   check(machine.graph_launch(state.exec, stream.handle()));
   call.record(stream, *state.log);
   call.done();
+  note_replay(state, stream);
 }
 
 void CUDAGraph::reset() {
   if (state_->capturing) throw Error("reset() called on a CUDAGraph that is capturing.");
   drop(*state_);
+  state_->registered.clear();
 }
 
 MemPoolId CUDAGraph::pool() const {

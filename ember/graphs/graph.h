@@ -10,6 +10,7 @@
 
 #include "ember/base/export.h"
 #include "ember/memory/pool_id.h"
+#include "ember/random/generator.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/stream.h"
 
@@ -33,6 +34,10 @@ struct GraphState;
 /// reset: addresses are the same in every replay, and each overwrites what the last one computed.
 /// Memory from elsewhere has to be kept alive by the program.
 ///
+/// What the capture draws from random generators, each replay draws anew, as if the operations were
+/// called then: it takes the generators' seeds and offsets of that moment, and moves the offsets
+/// on.
+///
 /// What cannot be captured throws AcceleratorError, and makes the capture invalid: waits of the
 /// host, numbers read on the host, copies of host memory that is not pinned.
 ///
@@ -47,12 +52,20 @@ class EMBER_API CUDAGraph {
   /// Ends a capture that is in progress, and does what reset() does.
   ~CUDAGraph();
 
+  /// Lets the next capture draw from a generator of the device on which it begins, beside that
+  /// device's default generator, which may be drawn from without it. What counts is the state that
+  /// the generator has now, whichever generators share it. Holds until reset(). Error for a
+  /// generator that is not for a CUDA device, once a graph is there, and `Cannot register the state
+  /// during capturing stage. ...`. Does not block.
+  void register_generator_state(const Generator& generator);
+
   /// Captures what the current stream is given from now on. `pool`: that of graph_pool_handle(), or
   /// of another graph, whose memory may then be used again, so that the two have to be replayed in
   /// the order of their captures and not at once; without one, a pool of its own. Error `CUDA
   /// graphs must be captured on a non-default stream. ...`, `This CUDAGraph instance already owns a
   /// captured graph. To capture a new graph, create a new instance.`, `beginAllocateToPool: already
-  /// recording to mempool_id`; Error with PYTORCH_NO_CUDA_MEMORY_CACHING. Initialises.
+  /// recording to mempool_id`; Error for a registered generator of another device, and with
+  /// PYTORCH_NO_CUDA_MEMORY_CACHING. Initialises.
   void capture_begin(const std::optional<MemPoolId>& pool = {},
                      CaptureErrorMode mode = CaptureErrorMode::global);
   /// Ends that, and makes the graph ready. Error `capture_end() called before capture_begin().` and

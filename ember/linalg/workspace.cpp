@@ -37,16 +37,6 @@ Workspaces& workspaces() {
   return *made;
 }
 
-/// The number of the capture that the stream is part of, or 0.
-std::uint64_t capture_of(void* stream, int device) noexcept {
-  std::uint64_t id = 0;
-  driver::CaptureStatus status{};
-  if (cuda::any_capture() && stream != nullptr)
-    (void)cuda::active_driver().capture_status({stream, device, cuda::device_epoch(device)}, status,
-                                               id);
-  return id;
-}
-
 std::size_t wanted_bytes(int device) {
   static const std::size_t configured = [] {
     const auto text = env::get("CUBLAS_WORKSPACE_CONFIG");
@@ -87,7 +77,7 @@ std::size_t parse_workspace_config(const char* text) noexcept {
 Workspace workspace(Device device) {
   const int index = device.index();
   void* const stream = cuda::current_native_stream(index);
-  const std::uint64_t capture = capture_of(stream, index);
+  const std::uint64_t capture = cuda::capture_of({stream, index, cuda::device_epoch(index)});
   std::vector<Entry> gone;  // freed after the lock is: an observer may be told, and may compute
   Workspaces& all = workspaces();
   const auto find = [&]() EMBER_REQUIRES(all.mutex) -> const Entry* {

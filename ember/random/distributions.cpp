@@ -9,6 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 #include "ember/random/draw_kernels.h"
+#include "ember/random/host_source.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -30,15 +31,15 @@ void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tenso
   args.count = out.numel();
   args.params = params;
   if (probabilities != nullptr) args.probabilities = probabilities->data<float>();
-  args.state = generator.draw(
+  args.source = generator.draw(
       random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
-  const std::array<cuda::Access, 2> accesses{
-      ops::writes(out, "self"),
-      probabilities != nullptr ? ops::reads(*probabilities) : cuda::Access{}};
+  std::array<cuda::Access, 3> accesses{ops::writes(out, "self")};
+  std::size_t known = 1;
+  if (probabilities != nullptr) accesses[known++] = ops::reads(*probabilities);
+  if (args.source.replayed != nullptr) accesses[known++] = random::reads_source(args.source);
   const ops::Site site = ops::at(out);
   if (probabilities != nullptr) ops::require_same_epoch(site, *probabilities);
-  ops::run(site, *random::draw_kernel(draw, self.dtype()), args,
-           std::span(accesses).first(probabilities != nullptr ? 2 : 1));
+  ops::run(site, *random::draw_kernel(draw, self.dtype()), args, std::span(accesses).first(known));
   if (!out.is(self)) Tensor(self).copy_(out);
 }
 

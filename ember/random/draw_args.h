@@ -18,11 +18,11 @@ struct DrawArgs {
   void* out;                   ///< contiguous
   const float* probabilities;  ///< of every element, for draws that have them
   std::int64_t count;
-  PhiloxState state;
+  PhiloxSource source;
   DrawParams params;
 };
 EMBER_ARGUMENTS(DrawArgs, EMBER_FIELD(out), EMBER_FIELD(probabilities), EMBER_FIELD(count),
-                EMBER_FIELD(state), EMBER_FIELD(params))
+                EMBER_FIELD(source), EMBER_FIELD(params))
 
 /// Note [Which numbers an element takes]
 /// The documents let a grid of threads draw, thread i from subsequence i: 256 threads per block, as

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ember/driver/kernels.h"
+#include "ember/random/host_source.h"
 #include "ember/random/host_vectors.h"
 
 namespace ember::inline v0::random {
@@ -34,7 +35,7 @@ EMBER_HD void draw_lanes(const Draw& draw, const DrawArgs& args, std::int64_t th
       }
   const auto first = static_cast<std::uint32_t>(thread);
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    const PhiloxWords words = philox_at(args.state.seed, first + lane, step);
+    const PhiloxWords words = philox_at(args.source.own.seed, first + lane, step);
     T numbers[kNumbers];
     if constexpr (draw::for_each<Draw>) {
       const float own[4] = {p[0][lane], p[1][lane], p[2][lane], p[3][lane]};
@@ -59,7 +60,7 @@ EMBER_HD void draw_all(const DrawArgs& args, const float* probabilities,
                        typename Draw::Element* out) {
   const Draw draw(args.params);
   const std::int64_t threads = blocks_for(args.count) * kThreadsPerBlock;
-  std::uint64_t step = args.state.step();
+  std::uint64_t step = args.source.own.step();
   for (std::int64_t start = 0; start < args.count; start += Draw::kNumbers * threads, ++step)
     for (std::int64_t thread = 0; thread < threads && start + thread < args.count; thread += kLanes)
       draw_lanes(draw, args, threads, step, thread, start + thread, probabilities, out);
@@ -78,7 +79,8 @@ void draw_plain(const DrawArgs& args, const float* probabilities, typename Draw:
 template <class Draw>
 Status host_implementation(const driver::Params& params, const HostLaunch& on) {
   using T = typename Draw::Element;
-  const auto& args = params.as<DrawArgs>();
+  auto args = params.as<DrawArgs>();
+  if (!read_source(on, args.source)) return on.fault();
   const auto count = static_cast<std::size_t>(args.count);
   T* out = on.at(static_cast<T*>(args.out), count);
   if (out == nullptr) return on.fault();

@@ -8,11 +8,14 @@
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
+#include "ember/random/captured_draws.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/runtime.h"
 
 namespace ember::inline v0 {
 namespace {
 
+using detail::CapturedDraws;
 using detail::GeneratorObject;
 using detail::GeneratorState;
 
@@ -34,10 +37,41 @@ void require_offset(std::uint64_t offset) {
   require_multiple_of_4(offset);
 }
 
+bool is_captured(Device device) {
+  return device.is_cuda() && cuda::any_capture() &&
+         cuda::is_captured(cuda::current_stream(device.index()).handle());
+}
+
+/// Seed and offset are not known before a replay. The capture goes on.
+void refuse_in_capture(Device device, const std::string& what) {
+  if (is_captured(device)) [[unlikely]]
+    throw Error(
+        what +
+        " during CUDA graph capture. The numbers that are captured come from the "
+        "generator's state at each replay: do this before the capture, or between replays.");
+}
+
+/// The draws of the capture that the current stream is part of.
+std::shared_ptr<CapturedDraws> draws_of(GeneratorState& state, Device device) {
+  const std::uint64_t capture = cuda::capture_of(cuda::current_stream(device.index()).handle());
+  if (capture == 0)
+    throw AcceleratorError(Status(Code::stream_capture_invalidated, "drawing random numbers"));
+  const MutexLock lock(state.mutex);
+  for (const std::shared_ptr<CapturedDraws>& each : state.captures)
+    if (each->captures(capture) && each->device() == device.index()) return each;
+  throw Error(
+      "Attempt to increase offset for a CUDA generator not in capture mode. A capture draws from "
+      "the default generator of the device on which it began, and from generators of that device "
+      "that were given to CUDAGraph.register_generator_state before; this one is for " +
+      device.str() + ".");
+}
+
 }  // namespace
 
 Generator::Generator(Device device)
-    : Generator(ops::resolve(device), make_state({kDefaultSeed, 0})) {}
+    : Generator(ops::resolve(device), make_state({kDefaultSeed, 0})) {
+  refuse_in_capture(this->device(), "Cannot construct a new CUDAGeneratorImpl");
+}
 
 Generator::Generator(Device device, Ref<GeneratorState> state)
     : object_(new GeneratorObject(device)) {
@@ -52,19 +86,32 @@ Ref<GeneratorState> Generator::state() const {
 Device Generator::device() const { return object_->device; }
 std::recursive_mutex& Generator::mutex() const { return object_->mutex; }
 
-PhiloxState Generator::draw(std::uint64_t increment) const {
-  // Its numbers would be the same in every replay.
-  if (increment != 0 && device().is_cuda())
-    cuda::refuse_captured(device().index(), "drawing random numbers");
+PhiloxSource Generator::draw(std::uint64_t increment) const {
+  increment = (increment + 3) / 4 * 4;
+  const std::lock_guard hold(object_->mutex);
+  GeneratorState& shared = *object_->state;
+  if (is_captured(device())) [[unlikely]]
+    return draws_of(shared, device())->draw(increment);
+  const MutexLock lock(shared.mutex);
+  const PhiloxState before = shared.philox;
+  shared.philox.offset += increment;
+  return {before, nullptr};
+}
+
+PhiloxState Generator::read(const char* call) const {
+  refuse_in_capture(device(), std::string("Cannot call CUDAGeneratorImpl::") + call);
   const std::lock_guard hold(object_->mutex);
   GeneratorState& shared = *object_->state;
   const MutexLock lock(shared.mutex);
-  const PhiloxState before = shared.philox;
-  shared.philox.offset += (increment + 3) / 4 * 4;
-  return before;
+  return shared.philox;
 }
 
-void Generator::restore(const PhiloxState& state) {
+PhiloxState Generator::now() const { return read("current_seed"); }
+
+void Generator::restore(const PhiloxState& state) { write(state, "set_state"); }
+
+void Generator::write(const PhiloxState& state, const char* call) {
+  refuse_in_capture(device(), std::string("Cannot call CUDAGeneratorImpl::") + call);
   require_multiple_of_4(state.offset);
   const std::lock_guard hold(object_->mutex);
   GeneratorState& shared = *object_->state;
@@ -73,30 +120,30 @@ void Generator::restore(const PhiloxState& state) {
 }
 
 Generator& Generator::manual_seed(std::uint64_t seed) {
-  restore({seed, 0});
+  write({seed, 0}, "set_current_seed");
   return *this;
 }
 
 std::uint64_t Generator::seed() {
   const std::uint64_t seed = random::random_seed();
-  manual_seed(seed);
+  write({seed, 0}, "seed");
   return seed;
 }
 
-std::uint64_t Generator::initial_seed() const { return draw(0).seed; }
-std::uint64_t Generator::get_offset() const { return draw(0).offset; }
+std::uint64_t Generator::initial_seed() const { return now().seed; }
+std::uint64_t Generator::get_offset() const { return read("get_offset").offset; }
 
 void Generator::set_offset(std::uint64_t offset) {
   require_offset(offset);
   const std::lock_guard hold(object_->mutex);
-  restore({initial_seed(), offset});
+  write({read("set_offset").seed, offset}, "set_offset");
 }
 
 Tensor Generator::get_state() const {
-  const PhiloxState now = draw(0);
-  Tensor bytes = empty({static_cast<std::int64_t>(sizeof now)}, uint8);
-  static_assert(sizeof now == 16);
-  std::memcpy(bytes.data_ptr(), &now, sizeof now);
+  const PhiloxState state = now();
+  Tensor bytes = empty({static_cast<std::int64_t>(sizeof state)}, uint8);
+  static_assert(sizeof state == 16);
+  std::memcpy(bytes.data_ptr(), &state, sizeof state);
   return bytes;
 }
 
@@ -113,7 +160,7 @@ void Generator::set_state(const Tensor& state) {
   restore(next);
 }
 
-Generator Generator::clone() const { return {device(), make_state(draw(0))}; }
+Generator Generator::clone() const { return {device(), make_state(now())}; }
 
 Generator Generator::graphsafe_get_state() const { return {device(), state()}; }
 

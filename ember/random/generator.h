@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ember/base/export.h"
 #include "ember/base/mutex.h"
@@ -16,10 +18,14 @@ namespace ember::inline v0 {
 
 namespace detail {
 
+class CapturedDraws;
+
 /// What generators share after graphsafe_get_state.
 struct GeneratorState : RefCounted {
   Mutex mutex;
   PhiloxState philox EMBER_GUARDED_BY(mutex);
+  /// Of captures in progress, or about to begin.
+  std::vector<std::shared_ptr<CapturedDraws>> captures EMBER_GUARDED_BY(mutex);
 };
 
 /// What the copies of a Generator share.
@@ -43,6 +49,11 @@ struct GeneratorObject : RefCounted {
 ///
 /// The numbers of an operation depend on the seed, the offset before it, and the element's index,
 /// and not on the machine: the CPU, simulated and real devices give the same bits.
+///
+/// What a capture of a graph draws, every replay draws anew, from the seed and offset of then
+/// (CUDAGraph::register_generator_state). While the calling thread's current stream of the device
+/// is captured, seed and offset are neither told nor changed: Error `Cannot call
+/// CUDAGeneratorImpl::current_seed during CUDA graph capture. ...`, and the capture goes on.
 class EMBER_API Generator {
  public:
   /// A new object starts here, at offset 0.
@@ -90,9 +101,13 @@ class EMBER_API Generator {
   std::recursive_mutex& mutex() const;
 
   /// Takes what one operation draws: the state before, with the offset moved on by `increment`,
-  /// rounded up to a multiple of four. The one place where numbers are used up.
-  PhiloxState draw(std::uint64_t increment) const;
-  /// Goes back to a state that draw() gave.
+  /// rounded up to a multiple of four. The one place where numbers are used up. In a capture
+  /// nothing is: there the answer is where the kernel finds the state when a replay runs it. Error
+  /// `Attempt to increase offset for a CUDA generator not in capture mode.` unless the generator
+  /// was registered with the graph before.
+  PhiloxSource draw(std::uint64_t increment) const;
+  /// Seed and offset, as restore() takes them.
+  PhiloxState now() const;
   void restore(const PhiloxState& state);
 
   /// Whether both are the same object.
@@ -101,7 +116,10 @@ class EMBER_API Generator {
   }
 
  private:
+  friend class detail::CapturedDraws;
   Generator(Device device, Ref<detail::GeneratorState> state);
+  PhiloxState read(const char* call) const;
+  void write(const PhiloxState& state, const char* call);
   Ref<detail::GeneratorState> state() const;
 
   Ref<detail::GeneratorObject> object_;

@@ -1,5 +1,6 @@
 // randperm: Note [Random permutations] in scalar/permutation.h.
 #include <algorithm>
+#include <array>
 
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
@@ -7,6 +8,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 #include "ember/random/distributions.h"
+#include "ember/random/host_source.h"
 #include "ember/random/host_vectors.h"
 #include "ember/random/permutation_args.h"
 
@@ -25,7 +27,7 @@ void order_keys(const PermutationArgs& args, T* out) {
   Entry entries[kRankedPermutation];
   const auto count = static_cast<std::size_t>(args.count);
   for (std::size_t i = 0; i < count; ++i)
-    entries[i] = {shuffle_key(args.state.seed, args.state.step(), i), i};
+    entries[i] = {shuffle_key(args.source.own.seed, args.source.own.step(), i), i};
   std::sort(entries, entries + count,
             [](const Entry& a, const Entry& b) { return comes_before(a.key, a.i, b.key, b.i); });
   for (std::size_t i = 0; i < count; ++i)
@@ -38,7 +40,7 @@ EMBER_HD void permute_all(const PermutationArgs& args, T* out) {
   constexpr int kLanes = 64;
   FeistelKeys keys;
   for (int call = 0; call < FeistelKeys::kCalls; ++call)
-    keys.draw(args.state.seed, args.state.step(), call);
+    keys.draw(args.source.own.seed, args.source.own.step(), call);
   const auto count = static_cast<std::uint64_t>(args.count);
   const Feistel feistel(count);
   // Many at once; those whose result is out of range stay for the next pass, and others join them.
@@ -76,7 +78,8 @@ void permute_plain(const PermutationArgs& args, T* out) {
 
 template <class T>
 Status host_implementation(const driver::Params& params, const HostLaunch& on) {
-  const auto& args = params.as<PermutationArgs>();
+  auto args = params.as<PermutationArgs>();
+  if (!read_source(on, args.source)) return on.fault();
   T* out = on.at(static_cast<T*>(args.out), static_cast<std::size_t>(args.count));
   if (out == nullptr) return on.fault();
   if (args.count <= kRankedPermutation)
@@ -140,8 +143,10 @@ Tensor randperm(std::int64_t n, const Options& options, const GeneratorArg& give
   const Generator generator = random::generator_for(made.device(), given);
   if (n == 0) return made;
   const random::PermutationArgs args{made.data_ptr(), n, generator.draw(4)};
-  const cuda::Access access = ops::writes_output(made);
-  ops::run(ops::at(made), random::kernels[kernel], args, std::span(&access, 1));
+  const std::array<cuda::Access, 2> accesses{ops::writes_output(made),
+                                             random::reads_source(args.source)};
+  ops::run(ops::at(made), random::kernels[kernel], args,
+           std::span(accesses).first(args.source.replayed != nullptr ? 2 : 1));
   return made;
 }
 

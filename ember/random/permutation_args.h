@@ -12,9 +12,9 @@ namespace ember::inline v0::random {
 struct PermutationArgs {
   void* out;  ///< contiguous
   std::int64_t count;
-  PhiloxState state;
+  PhiloxSource source;
 };
-EMBER_ARGUMENTS(PermutationArgs, EMBER_FIELD(out), EMBER_FIELD(count), EMBER_FIELD(state))
+EMBER_ARGUMENTS(PermutationArgs, EMBER_FIELD(out), EMBER_FIELD(count), EMBER_FIELD(source))
 
 // Every element type of permutations: EMBER_KERNEL(dtype, C++ type).
 #define EMBER_FOR_EACH_PERMUTED(EMBER_KERNEL) \

@@ -240,7 +240,7 @@ namespace random {
 ForkRng::ForkRng(const std::optional<std::vector<cuda::DeviceArg>>& devices, bool enabled) {
   if (!enabled) return;
   const auto save = [this](const Generator& generator) {
-    saved_.emplace_back(generator, generator.draw(0));
+    saved_.emplace_back(generator, generator.now());
   };
   save(default_generator());
   if (devices) {

@@ -36,6 +36,11 @@ bool detail::is_capturing(const driver::StreamHandle& stream) noexcept {
   return status_of(stream, id) != driver::CaptureStatus::none;
 }
 
+std::uint64_t capture_of(const driver::StreamHandle& stream) noexcept {
+  std::uint64_t id = 0;
+  return any_capture() && status_of(stream, id) == driver::CaptureStatus::active ? id : 0;
+}
+
 bool Stream::is_capturing() const noexcept { return detail::is_capturing(handle()); }
 
 bool is_current_stream_capturing() {

@@ -28,6 +28,10 @@ inline bool is_captured(const driver::StreamHandle& stream) noexcept {
   return any_capture() && detail::is_capturing(stream);
 }
 
+/// The driver's number of the capture that a stream is part of; 0 if it is part of none, or of one
+/// that is invalid.
+std::uint64_t capture_of(const driver::StreamHandle& stream) noexcept;
+
 /// Throws AcceleratorError `operation not permitted when stream is capturing` that names the call,
 /// if the stream is part of a capture, which is invalid from then on.
 void refuse_captured(const driver::StreamHandle& stream, const char* what);

@@ -8,10 +8,7 @@
 
 namespace ember::inline v0 {
 
-/// The seed and the offset that one operation draws with, as its kernel gets them: by value, so a
-/// launch freezes them, and done again it would draw the same numbers. For a launch that is
-/// captured this is where they are to be read from device memory instead, which every replay moves
-/// on.
+/// A seed, and an offset in its numbers.
 struct PhiloxState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;  ///< a multiple of four
@@ -19,6 +16,20 @@ struct PhiloxState {
   /// The first step of a draw.
   EMBER_HD std::uint64_t step() const { return offset / 4; }
   friend bool operator==(const PhiloxState&, const PhiloxState&) = default;
+};
+
+/// Where an operation's kernel has seed and offset from: by value, or, in a graph, from device
+/// memory that every replay writes before the kernel reads it, with `own.offset` counted from
+/// there.
+struct PhiloxSource {
+  PhiloxState own;
+  const PhiloxState* replayed = nullptr;
+
+  /// For a kernel that may read the memory.
+  EMBER_HD PhiloxState state() const {
+    if (replayed == nullptr) return own;
+    return {replayed->seed, replayed->offset + own.offset};
+  }
 };
 
 /// What one call gives: 128 bits.

@@ -20,6 +20,14 @@ void bind_graphs(nb::module_& m) {
       nb::is_weak_referenceable())
       .def(nb::init<bool>(), nb::arg("keep_graph") = false)
       .def(
+          "register_generator_state",
+          [](CUDAGraph& self, const Generator& generator) {
+            unlocked([&] { self.register_generator_state(generator); });
+          },
+          nb::arg("state"),
+          "Before capturing: lets the capture draw from a generator of its device, beside the "
+          "default one.")
+      .def(
           "capture_begin",
           [](CUDAGraph& self, const std::optional<MemPoolId>& pool, const std::string& mode) {
             const cuda::CaptureErrorMode parsed = cuda::capture_error_mode(mode);

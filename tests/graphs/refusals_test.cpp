@@ -97,11 +97,6 @@ TEST_F(GraphRefusals, CopiesThatWaitEvenIfPinned) {
   refuses([&] { there.copy_(pinned); }, "a copy to a device");
 }
 
-TEST_F(GraphRefusals, WhatIsNotReadyForIt) {
-  const Tensor x = ones({64}, Options(complex64, Device(Device::Type::cuda, 0)));
-  refuses([&] { (void)fft::fft(x); }, "a Fourier transform");
-}
-
 TEST_F(GraphRefusals, ReplaysInACapture) {
   const Tensor x = zeros({8}, kFloats);
   CUDAGraph other;

@@ -263,3 +263,84 @@ def test_host_functions():
     graph.replay()
     cuda.synchronize()
     assert calls == [1, 1]
+
+
+def test_random_numbers_of_the_default_generator():
+    def draws():
+        return [torch.rand(100, device="cuda"), torch.randn(7, device="cuda"),
+                torch.randint(0, 50, (9,), device="cuda"), torch.randperm(20, device="cuda"),
+                torch.multinomial(torch.ones(6, device="cuda"), 8, replacement=True)]
+
+    cuda.manual_seed(3)
+    graph, out = capture(draws)
+    state = cuda.get_rng_state()
+    replayed = []
+    for _ in range(3):
+        graph.replay()
+        replayed.append([x.tolist() for x in out])
+    cuda.set_rng_state(state)
+    assert replayed == [[x.tolist() for x in draws()] for _ in range(3)]
+    cuda.manual_seed(3)
+    graph.replay()
+    assert [x.tolist() for x in out] == replayed[0]
+    assert [x.tolist() for x in draws()] == replayed[1], "eager draws and replays mixed"
+
+
+def test_register_generator_state():
+    generator = torch.Generator(device="cuda").manual_seed(5)
+    x = torch.ones(4, device="cuda")
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        with pytest.raises(RuntimeError, match="Attempt to increase offset for a CUDA generator not"
+                                               " in capture mode."):
+            torch.rand(4, device="cuda", generator=generator)
+        x.add_(1)
+    graph = cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    with cuda.graph(graph):
+        out = torch.rand(4, device="cuda", generator=generator)
+        with pytest.raises(RuntimeError, match="Cannot register the state during capturing stage."):
+            graph.register_generator_state(generator)
+    graph.replay()
+    first = out.tolist()
+    assert generator.get_offset() == 4
+    assert first == torch.rand(4, device="cuda",
+                               generator=torch.Generator(device="cuda").manual_seed(5)).tolist()
+    with pytest.raises(RuntimeError, match="expected a generator for a CUDA device"):
+        cuda.CUDAGraph().register_generator_state(torch.Generator())
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda g, state: g.manual_seed(1), "Cannot call CUDAGeneratorImpl::set_current_seed"),
+    (lambda g, state: g.initial_seed(), "Cannot call CUDAGeneratorImpl::current_seed"),
+    (lambda g, state: g.get_state(), "Cannot call CUDAGeneratorImpl::current_seed"),
+    (lambda g, state: g.set_state(state), "Cannot call CUDAGeneratorImpl::set_state"),
+    (lambda g, state: g.get_offset(), "Cannot call CUDAGeneratorImpl::get_offset"),
+    (lambda g, state: g.set_offset(8), "Cannot call CUDAGeneratorImpl::set_offset"),
+    (lambda g, state: g.seed(), "Cannot call CUDAGeneratorImpl::seed"),
+    (lambda g, state: cuda.manual_seed(1), "Cannot call CUDAGeneratorImpl::set_current_seed"),
+    (lambda g, state: cuda.get_rng_state(), "Cannot call CUDAGeneratorImpl::current_seed"),
+    (lambda g, state: torch.Generator(device="cuda"), "Cannot construct a new CUDAGeneratorImpl"),
+])
+def test_states_are_unknown_in_captures(call, name):
+    generator = torch.Generator(device="cuda").manual_seed(2)
+    state = generator.get_state()
+    graph = cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    with cuda.graph(graph):
+        out = torch.rand(4, device="cuda", generator=generator)
+        with pytest.raises(RuntimeError, match=name + " during CUDA graph capture. "):
+            call(generator, state)
+    graph.replay()  # the capture went on
+    again = torch.Generator(device="cuda").manual_seed(2)
+    assert out.tolist() == torch.rand(4, device="cuda", generator=again).tolist()
+
+
+def test_fourier_transforms():
+    x = torch.zeros(3, 130, device="cuda")
+    graph, (half, back) = capture(lambda: (torch.fft.rfft(x), torch.fft.irfft(torch.fft.rfft(x))))
+    for value in (1.0, 2.0):
+        x.copy_((torch.arange(390, device="cuda") * value).sin().view(3, 130))
+        graph.replay()
+        assert half.tolist() == torch.fft.rfft(x).tolist()
+        assert back.tolist() == torch.fft.irfft(torch.fft.rfft(x)).tolist()

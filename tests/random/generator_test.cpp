@@ -154,10 +154,10 @@ TEST(Generator, RefusesWhatIsNoState) {
 
 TEST(Generator, DrawsRoundUpToFours) {
   Generator generator;
-  EXPECT_EQ(generator.draw(1).offset, 0U);
-  EXPECT_EQ(generator.draw(4).offset, 4U);
-  EXPECT_EQ(generator.draw(5).offset, 8U);
-  EXPECT_EQ(generator.draw(0).offset, 16U);
+  EXPECT_EQ(generator.draw(1).own.offset, 0U);
+  EXPECT_EQ(generator.draw(4).own.offset, 4U);
+  EXPECT_EQ(generator.draw(5).own.offset, 8U);
+  EXPECT_EQ(generator.draw(0).own.offset, 16U);
   EXPECT_EQ(generator.get_offset(), 16U);
 }
 

@@ -1,6 +1,9 @@
 #include "tests/sweep/cases.h"
 
+#include <cstdlib>
 #include <utility>
+
+#include "ember/base/sanitizer.h"
 
 namespace ember::test {
 namespace {
@@ -34,6 +37,12 @@ const std::map<std::string, Cases>& all_cases() {
     return all;
   }();
   return *kAll;
+}
+
+std::size_t every() {
+  if (kThreadSanitizer) return 4;
+  const char* const watched = std::getenv("EMBER_SANITIZER");
+  return watched != nullptr && *watched != '\0' ? 16 : 1;
 }
 
 Input target_for(const std::function<Tensor(Tensors&)>& call, const std::vector<Input>& inputs) {

@@ -57,6 +57,11 @@ using Cases = std::vector<Case>;
 /// All cases, by the name of their operation.
 const std::map<std::string, Cases>& all_cases();
 
+/// Of the cases of an operation, each first one of so many. The thread sanitizer makes all of them
+/// take minutes, and which layout a kernel meets changes nothing for it; and so does the stream
+/// sanitizer, which compares strided accesses run by run, and knows the streams of every graph.
+std::size_t every();
+
 // Each adds the cases of some headers.
 void add_elementwise_cases(Cases& cases);  // elementwise.h, arithmetic.h
 void add_reduction_cases(Cases& cases);    // reduce.h, softmax.h
@@ -69,6 +74,11 @@ void add_random_cases(Cases& cases);       // distributions.h
 void add_product_cases(Cases& cases);      // linalg.h
 void add_fft_cases(Cases& cases);          // fft.h, stft.h
 void add_comm_cases(Cases& cases);         // comm.h
+
+/// What random cases draw from on a device: at the beginning of case_seed()'s numbers, except in a
+/// capture, where each replay decides that.
+Generator case_generator(Device device);
+std::uint64_t& case_seed();
 
 // ---- Inputs
 

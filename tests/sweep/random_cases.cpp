@@ -1,14 +1,12 @@
 // Random draws: the number that an element takes depends on its index, not on strides.
+#include <map>
+
 #include "tests/sweep/cases.h"
 
 namespace ember::test {
 namespace {
 
-Generator seeded(const Tensor& tensor) {
-  Generator made(tensor.device());
-  made.manual_seed(20);
-  return made;
-}
+Generator seeded(const Tensor& tensor) { return case_generator(tensor.device()); }
 
 using Fill = std::function<void(Tensor&, const Generator&)>;
 
@@ -39,6 +37,18 @@ void add_fills(Cases& cases, Dtype dtype, const Shape& sizes) {
 }
 
 }  // namespace
+
+std::uint64_t& case_seed() {
+  static std::uint64_t seed = 20;
+  return seed;
+}
+
+Generator case_generator(Device device) {
+  static std::map<int, Generator> all;
+  Generator& own = all.try_emplace(device.is_cuda() ? device.index() : -1, device).first->second;
+  if (!device.is_cuda() || !cuda::is_current_stream_capturing()) own.manual_seed(case_seed());
+  return own;
+}
 
 void add_random_cases(Cases& cases) {
   for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::float16, Dtype::int64,

@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ember/base/error.h"
-#include "ember/base/sanitizer.h"
 #include "tests/sweep/cases.h"
 
 namespace ember::test {
@@ -222,15 +220,6 @@ std::string EveryView::check_same(const Case& of, const Arrangement& arrangement
   const std::string text =
       difference(there, views, cuda::is_simulated() ? 0 : traits.ulp, traits.floor);
   return text.empty() ? "" : and_where + text;
-}
-
-/// Of the cases of an operation, each first one of so many. The thread sanitizer makes all of them
-/// take minutes, and which layout a kernel meets changes nothing for it; and so does the stream
-/// sanitizer, which compares strided accesses run by run.
-std::size_t every() {
-  if (kThreadSanitizer) return 4;
-  const char* const watched = std::getenv("EMBER_SANITIZER");
-  return watched != nullptr && *watched != '\0' ? 16 : 1;
 }
 
 TEST_P(EveryView, GivesWhatItsCloneGives) {

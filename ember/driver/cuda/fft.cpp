@@ -13,6 +13,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/library.h"
 
 namespace ember::inline v0::driver::cuda {
@@ -231,6 +232,8 @@ Status transform(const FftArgs& args, const CudaLaunch& on) noexcept {
   const int inner = inner_batch(g);
   const std::int64_t count = g.batch_dims > 0 ? g.transforms() / g.batch_sizes[inner] : 1;
 
+  // In a capture too, where the library may load what it launches.
+  const RelaxedMode relaxed(captures_here.load(std::memory_order_relaxed) != 0);
   const MutexLock lock(plan.mutex);
   cufftResult result = calls.cufftSetStream(plan.handle, on.stream());
   if (result == CUFFT_SUCCESS && args.work != nullptr)

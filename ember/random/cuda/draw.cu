@@ -56,8 +56,9 @@ __global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
   if (subsequence >= row) return;
   const std::int64_t stride = row;
   const Draw draw(args.params);
+  const PhiloxState state = args.source.state();
   for (std::uint32_t s = blockIdx.y; s < steps; s += gridDim.y) {
-    const std::uint64_t step = args.state.step() + s;
+    const std::uint64_t step = state.step() + s;
     const std::int64_t first = std::int64_t{s} * kNumbers * row + subsequence;
     const std::int64_t left = args.count - first;
     [[maybe_unused]] Pack<float, kTogether> p[kNumbers];
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kThreadsPerBlock, kBlocksPerProcessor<Draw>)
     Pack<T, kTogether> packs[kNumbers];
 #pragma unroll
     for (int k = 0; k < kTogether; ++k) {
-      const PhiloxWords words = philox_at(args.state.seed, subsequence + k, step);
+      const PhiloxWords words = philox_at(state.seed, subsequence + k, step);
       T numbers[kNumbers];
       if constexpr (draw::for_each<Draw>) {
         float own[kNumbers];

@@ -15,9 +15,10 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
   __shared__ std::uint64_t keys[kRankedPermutation];  // the upper half of each
   const int count = static_cast<int>(args.count);
-  const std::uint64_t step = args.state.step();
+  const PhiloxState state = args.source.state();
+  const std::uint64_t step = state.step();
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
-    keys[i] = shuffle_key(args.state.seed, step, static_cast<std::uint64_t>(i)).high;
+    keys[i] = shuffle_key(state.seed, step, static_cast<std::uint64_t>(i)).high;
   __syncthreads();
   const int own = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
   if (own >= count) return;
@@ -30,8 +31,7 @@ __global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
     if (other == key && i != own) {  // hardly ever
       const auto j = static_cast<std::uint64_t>(i);
       const auto k = static_cast<std::uint64_t>(own);
-      rank += comes_before(shuffle_key(args.state.seed, step, j), j,
-                           shuffle_key(args.state.seed, step, k), k)
+      rank += comes_before(shuffle_key(state.seed, step, j), j, shuffle_key(state.seed, step, k), k)
                   ? 1
                   : 0;
     }
@@ -43,8 +43,10 @@ __global__ void __launch_bounds__(kThreads) rank_kernel(PermutationArgs args) {
 template <class T, class Number>
 __global__ void __launch_bounds__(kThreads) feistel_kernel(PermutationArgs args) {
   __shared__ FeistelKeys keys;
-  if (threadIdx.x < FeistelKeys::kCalls)
-    keys.draw(args.state.seed, args.state.step(), static_cast<int>(threadIdx.x));
+  if (threadIdx.x < FeistelKeys::kCalls) {
+    const PhiloxState state = args.source.state();
+    keys.draw(state.seed, state.step(), static_cast<int>(threadIdx.x));
+  }
   __syncthreads();
   const auto count = static_cast<std::uint64_t>(args.count);
   const Feistel feistel(count);

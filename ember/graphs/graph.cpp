@@ -7,6 +7,7 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/graphs/checks.h"
 #include "ember/linalg/workspace.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
@@ -19,17 +20,20 @@
 namespace ember::inline v0::cuda {
 
 struct detail::GraphState {
-  explicit GraphState(bool keep) : keep_graph(keep) {}
+  GraphState(bool keep, const std::optional<GraphCheck>& check)
+      : keep_graph(keep), validate(check) {}
 
   const bool keep_graph;
+  const std::optional<GraphCheck> validate;
   bool debug = false;
   std::optional<Stream> capturing;  // the stream on which a capture is in progress
   std::optional<MemPoolId> pool;    // which it needs, from the beginning of a capture on
   int device = 0;
   driver::GraphHandle graph;
   driver::GraphExecHandle exec;
-  std::shared_ptr<CaptureLog> log;
-  std::uint64_t capture = 0;  // the driver's number
+  std::unique_ptr<GraphChecks> checks;
+  std::shared_ptr<CaptureLog> log;  // which tells the checks
+  std::uint64_t capture = 0;        // the driver's number
 
   bool has_graph() const noexcept { return graph.native != nullptr; }
   bool has_exec() const noexcept { return exec.native != nullptr; }
@@ -113,6 +117,7 @@ void drop(GraphState& state) noexcept {
   drop_exec(state);
   drop_graph(state);
   state.log.reset();
+  state.checks.reset();
   release(state);
 }
 
@@ -124,7 +129,9 @@ Status end(GraphState& state) noexcept {
   if (status.code() == Code::stream_capture_wrong_thread) return status;  // it goes on
   end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
-  state.log->end();
+  state.log->end(status.ok() && state.checks->watches_on());
+  state.checks->ended();
+  if (!status.ok()) status = detail::explain(status, *state.log);
   state.capturing.reset();
   if (!status.ok()) drop(state);
   return status;
@@ -147,7 +154,8 @@ CaptureErrorMode capture_error_mode(std::string_view text) {
               std::string(text));
 }
 
-CUDAGraph::CUDAGraph(bool keep_graph) : state_(std::make_unique<GraphState>(keep_graph)) {}
+CUDAGraph::CUDAGraph(bool keep_graph, const std::optional<GraphCheck>& validate)
+    : state_(std::make_unique<GraphState>(keep_graph, validate)) {}
 CUDAGraph::CUDAGraph(CUDAGraph&& other) noexcept = default;
 
 CUDAGraph& CUDAGraph::operator=(CUDAGraph&& other) noexcept {
@@ -180,12 +188,14 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
     throw Error(
         "CUDA graphs need the caching allocator, since replays use what the capture has freed. "
         "PYTORCH_NO_CUDA_MEMORY_CACHING is set, or the program chose another allocator.");
+  const detail::CheckLevels levels = detail::check_levels(state.validate);
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
   begin_routes(id, number, machine.device_count());
   state.pool = id;
-  auto log = std::make_shared<CaptureLog>(stream);
+  auto checks = std::make_unique<detail::GraphChecks>(levels, id, pool.has_value());
+  auto log = std::make_shared<CaptureLog>(stream, checks.get());
   driver::CaptureStatus status{};
   std::uint64_t capture = 0;
   Status begun = machine.capture_begin(stream.handle(), to_driver(mode));
@@ -197,6 +207,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   }
   *number = capture;
   log->begin(capture);
+  state.checks = std::move(checks);
   state.log = std::move(log);
   state.capture = capture;
   state.capturing = stream;
@@ -241,6 +252,7 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
+  state.checks->before_replay(*state.log);
   Enqueueing call(stream.handle());
   check(machine.graph_launch(state.exec, stream.handle()));
   call.record(stream, *state.log);

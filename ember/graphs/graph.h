@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "ember/base/error.h"
 #include "ember/base/export.h"
 #include "ember/memory/pool_id.h"
 #include "ember/runtime/guard.h"
@@ -20,6 +21,25 @@ namespace ember::inline v0::cuda {
 enum class CaptureErrorMode : std::uint8_t { global, thread_local_, relaxed };
 /// "global", "thread_local" or "relaxed". Error `Unknown capture error mode. Expected ...`.
 EMBER_API CaptureErrorMode capture_error_mode(std::string_view text);
+
+/// What becomes of mistakes with a graph that would stay silent (docs/graphs.md, "What is
+/// checked"): nothing, a warning, or a GraphCheckError.
+enum class GraphCheck : std::uint8_t { off, warn, error };
+/// "off", "warn" or "error". ValueError otherwise.
+EMBER_API GraphCheck graph_check(std::string_view text);
+
+/// A mistake with a graph, where these are errors. The text says which operation it is about, and
+/// where it was captured.
+class EMBER_API GraphCheckError : public Error {
+ public:
+  /// `mistake` lives as long as the program.
+  GraphCheckError(const char* mistake, const std::string& text) : Error(text), mistake_(mistake) {}
+  /// Its name, such as "stale-memory".
+  const char* mistake() const noexcept { return mistake_; }
+
+ private:
+  const char* mistake_;
+};
 
 namespace detail {
 struct GraphState;
@@ -41,7 +61,9 @@ struct GraphState;
 class EMBER_API CUDAGraph {
  public:
   /// `keep_graph`: capture_end() keeps the graph as it was captured, and makes nothing ready.
-  explicit CUDAGraph(bool keep_graph = false);
+  /// `validate`: what becomes of mistakes with this graph; nothing stands for EMBER_GRAPH_CHECK,
+  /// and without that for a warning of memory that is gone.
+  explicit CUDAGraph(bool keep_graph = false, const std::optional<GraphCheck>& validate = {});
   CUDAGraph(CUDAGraph&& other) noexcept;
   CUDAGraph& operator=(CUDAGraph&& other) noexcept;
   /// Ends a capture that is in progress, and does what reset() does.
@@ -52,7 +74,8 @@ class EMBER_API CUDAGraph {
   /// the order of their captures and not at once; without one, a pool of its own. Error `CUDA
   /// graphs must be captured on a non-default stream. ...`, `This CUDAGraph instance already owns a
   /// captured graph. To capture a new graph, create a new instance.`, `beginAllocateToPool: already
-  /// recording to mempool_id`; Error with PYTORCH_NO_CUDA_MEMORY_CACHING. Initialises.
+  /// recording to mempool_id`; Error with PYTORCH_NO_CUDA_MEMORY_CACHING; ValueError for an
+  /// EMBER_GRAPH_CHECK that is none. Initialises.
   void capture_begin(const std::optional<MemPoolId>& pool = {},
                      CaptureErrorMode mode = CaptureErrorMode::global);
   /// Ends that, and makes the graph ready. Error `capture_end() called before capture_begin().` and
@@ -64,8 +87,8 @@ class EMBER_API CUDAGraph {
   void instantiate();
   /// Enqueues the work on the current stream of the graph's device. Replays of one graph follow
   /// each other, also on several streams. Error `Called CUDAGraph::replay without a preceding
-  /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device.
-  /// Does not block.
+  /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device;
+  /// GraphCheckError, before anything is enqueued, if that was asked for. Does not block.
   void replay();
   /// Drops the graph; its memory is given back with the next empty_cache(), but for what is still
   /// in use. Replays in progress are done. A capture may follow. Error during a capture.

@@ -76,6 +76,7 @@ struct alignas(64) Block {
   Block* next = nullptr;
   std::uint64_t freed_at = 0;  ///< how many searches there had been, while garbage is collected
   bool oversize = false;       ///< counted among the allocations that are too large to be split
+  bool watched = false;  ///< whoever frees it tells (free_watch.h); the ledger's lock guards it
   /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
   /// of no other. The ledger's lock guards it.
   struct Origin {
@@ -173,6 +174,7 @@ class BlockPool {
   void give_back(Block* block) noexcept {
     block->set(0, Block::unused);
     block->oversize = false;
+    block->watched = false;
     block->segment = nullptr;
     block->previous = block->next = nullptr;
     block->link = unused_;

@@ -90,7 +90,8 @@ Status explain(const Status& status, const CaptureLog& log) {
   if (status.code() == Code::stream_capture_invalidated) {
     const SpoiledBy by = log.spoiled_by();
     if (by.what.empty()) return status;
-    return Status(status.code(), "it became invalid by this: " + by.what + place("Called", by.stack));
+    return Status(status.code(),
+                  "it became invalid by this: " + by.what + place("Called", by.stack));
   }
   if (status.code() != Code::stream_capture_unjoined) return status;
   const GraphStructure structure = structure_of(log);
@@ -188,6 +189,17 @@ void GraphChecks::beside(const Stream& stream, const Activity& activity) noexcep
       written_beside_.set(each.address, each.bytes,
                           {work_name(activity), each.argument, capture_stack()});
   }
+}
+
+void GraphChecks::ended(const CaptureLog& log) {
+  capturing_ = false;
+  if (levels_.order == GraphCheck::off) return;
+  std::vector<Access> host;
+  for (const Use& use : uses_)
+    if (use.on_host)
+      host.push_back({reinterpret_cast<const void*>(use.address), use.bytes, use.writes,
+                      Access::Memory::pinned});
+  member_.emplace(pool_, levels_.order, log.end_event(), std::move(host));
 }
 
 // ---- Memory that is gone

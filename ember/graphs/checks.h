@@ -9,6 +9,7 @@
 
 #include "ember/graphs/graph.h"
 #include "ember/graphs/ranges.h"
+#include "ember/graphs/replay_order.h"
 #include "ember/memory/free_watch.h"
 #include "ember/runtime/capture.h"
 
@@ -45,15 +46,20 @@ class GraphChecks final : public WorkWatcher {
   void captured(const Activity& activity) noexcept override;
   void beside(const Stream& stream, const Activity& activity) noexcept override;
 
-  /// The capture ended well.
-  void ended() noexcept { capturing_ = false; }
+  /// The capture ended well, and `log` is of it.
+  void ended(const CaptureLog& log);
   /// Whether work is to be looked at until the first replay, too.
   bool watches_on() const noexcept { return levels_.order != GraphCheck::off; }
+  /// After a replay was enqueued.
+  void after_replay() const {
+    if (member_) ReplayMember::tell_found();
+  }
   /// Before a replay is enqueued: what is wrong is warned of, or thrown. Costs a comparison if
   /// nothing went wrong.
   void before_replay(CaptureLog& log) {
     if (watch_.count() != told_) [[unlikely]]
       tell_gone_memory();
+    if (member_) member_->check_turn();
     if (!replayed_) [[unlikely]] {
       replayed_ = true;
       log.stop_watching();
@@ -81,6 +87,7 @@ class GraphChecks final : public WorkWatcher {
   bool capturing_ = true, replayed_ = false;
   Ranges<char> older_;  // blocks that the pool had in use before the capture
   std::vector<Use> uses_;
+  std::optional<ReplayMember> member_;  // by order
   // By order: the graph's memory that the capture wrote, before any replay; and memory that was
   // written beside the capture.
   Ranges<WorkPlace> written_, written_beside_;

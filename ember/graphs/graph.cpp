@@ -116,7 +116,7 @@ void drop_exec(GraphState& state) noexcept {
 void drop(GraphState& state) noexcept {
   drop_exec(state);
   drop_graph(state);
-  state.log.reset();
+  state.log.reset();  // tells the checks
   state.checks.reset();
   release(state);
 }
@@ -130,7 +130,6 @@ Status end(GraphState& state) noexcept {
   end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
   state.log->end(status.ok() && state.checks->watches_on());
-  state.checks->ended();
   if (!status.ok()) status = detail::explain(status, *state.log);
   state.capturing.reset();
   if (!status.ok()) drop(state);
@@ -219,6 +218,7 @@ void CUDAGraph::capture_end() {
   if (current_stream() != *state.capturing)
     throw Error("Capture must end on the same stream it began on.");
   check(end(state));
+  state.checks->ended(*state.log);
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
   if (nodes == 0)
@@ -257,6 +257,7 @@ void CUDAGraph::replay() {
   check(machine.graph_launch(state.exec, stream.handle()));
   call.record(stream, *state.log);
   call.done();
+  state.checks->after_replay();
 }
 
 void CUDAGraph::reset() {

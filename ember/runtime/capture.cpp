@@ -39,6 +39,7 @@ void note_refusal(const Status& status) noexcept {
 
 std::atomic<int> detail::captures{0};
 std::atomic<int> detail::work_watched{0};
+std::atomic<int> detail::order_observers{0};
 
 bool detail::is_capturing(const driver::StreamHandle& stream) noexcept {
   std::uint64_t id = 0;
@@ -198,6 +199,9 @@ void CaptureLog::record_replay(const Stream& on) noexcept {
                     .event = &event_names_[events_.size()]});
   };
   if (std::exchange(replayed_, true)) record_own(Activity::Kind::event_waited);
+  if (detail::observers.load(std::memory_order_relaxed) <=
+      detail::order_observers.load(std::memory_order_relaxed))
+    return record_own(Activity::Kind::event_recorded);
   for (const Entry& entry : entries_) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];

@@ -20,6 +20,8 @@ namespace detail {
 extern std::atomic<int> captures;
 /// How many captures look at work: those in progress, and those whose watchers go on.
 extern std::atomic<int> work_watched;
+/// How many observers want to know of a replay as a whole, and not of the work that it holds.
+extern std::atomic<int> order_observers;
 /// Does what after_call() left for the calling thread.
 void finish_call();
 bool is_capturing(const driver::StreamHandle& stream) noexcept;

@@ -191,7 +191,7 @@ void GraphChecks::beside(const Stream& stream, const Activity& activity) noexcep
   }
 }
 
-void GraphChecks::ended(const CaptureLog& log) {
+void GraphChecks::ended(const CaptureLog& log, int device) {
   capturing_ = false;
   if (levels_.order == GraphCheck::off) return;
   std::vector<Access> host;
@@ -199,7 +199,7 @@ void GraphChecks::ended(const CaptureLog& log) {
     if (use.on_host)
       host.push_back({reinterpret_cast<const void*>(use.address), use.bytes, use.writes,
                       Access::Memory::pinned});
-  member_.emplace(pool_, levels_.order, log.end_event(), std::move(host));
+  member_.emplace(pool_, device, levels_.order, log.end_event(), std::move(host));
 }
 
 // ---- Memory that is gone

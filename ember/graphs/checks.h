@@ -47,7 +47,7 @@ class GraphChecks final : public WorkWatcher {
   void beside(const Stream& stream, const Activity& activity) noexcept override;
 
   /// The capture ended well, and `log` is of it.
-  void ended(const CaptureLog& log);
+  void ended(const CaptureLog& log, int device);
   /// Whether work is to be looked at until the first replay, too.
   bool watches_on() const noexcept { return levels_.order != GraphCheck::off; }
   /// After a replay was enqueued.

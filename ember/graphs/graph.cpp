@@ -8,6 +8,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/graphs/checks.h"
+#include "ember/graphs/structure.h"
 #include "ember/linalg/workspace.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
@@ -218,7 +219,7 @@ void CUDAGraph::capture_end() {
   if (current_stream() != *state.capturing)
     throw Error("Capture must end on the same stream it began on.");
   check(end(state));
-  state.checks->ended(*state.log);
+  state.checks->ended(*state.log, state.device);
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
   if (nodes == 0)
@@ -281,6 +282,12 @@ void CUDAGraph::debug_dump(const std::string& path) {
   if (!state.has_graph())
     throw Error("Called CUDAGraph::debug_dump without a preceding successful capture.");
   check(active_driver().graph_describe(state.graph, path));
+}
+
+GraphDescription CUDAGraph::describe() const {
+  if (!state_->has_graph() && !state_->has_exec())
+    throw Error("Called CUDAGraph::describe without a preceding successful capture.");
+  return detail::describe(*state_->log);
 }
 
 void* CUDAGraph::raw_cuda_graph() const {

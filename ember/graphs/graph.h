@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ember/base/error.h"
 #include "ember/base/export.h"
@@ -39,6 +40,31 @@ class EMBER_API GraphCheckError : public Error {
 
  private:
   const char* mistake_;
+};
+
+/// What describe() says of a graph. Plain data.
+struct EMBER_API GraphDescription {
+  struct Memory {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;  ///< from the first to the last that may be touched
+    bool writes = false;
+    std::string argument;  ///< "self", "output", "target"; empty where nobody said
+  };
+  struct Node {
+    std::string kind;  ///< "kernel", "copy", "fill" or "host function"
+    std::string name;  ///< the kernel's, such as "add.float32"; else the kind
+    int device = 0;
+    std::size_t branch = 0;          ///< by the streams of the capture; 0: where it began
+    std::size_t bytes = 0;           ///< that a copy or fill moves; else 0
+    bool memory_known = false;       ///< whether `memory` is all that it touches
+    std::vector<Memory> memory;      ///< what the launch declared
+    std::vector<std::size_t> after;  ///< the nodes it waits for, which are earlier ones
+    std::string stack;               ///< where it was captured, in lines
+  };
+  std::vector<Node> nodes;
+  std::size_t branches = 0;
+  /// A line for each node, and one for each piece of memory.
+  std::string str() const;
 };
 
 namespace detail {
@@ -101,6 +127,11 @@ class EMBER_API CUDAGraph {
   /// Writes the graph to a file, as text for Graphviz. Warns, and writes nothing, without
   /// enable_debug_mode() or keep_graph. Error without a graph.
   void debug_dump(const std::string& path);
+
+  /// The captured work: nodes, what they wait for, which bytes at which addresses they read and
+  /// write, and where each was captured. Error without a graph. Does not block; looks up the names
+  /// of stacks, which takes microseconds for each node.
+  GraphDescription describe() const;
 
   /// The machine's own handles: on real devices a cudaGraph_t (keep_graph only), and a
   /// cudaGraphExec_t. Error where there is none.

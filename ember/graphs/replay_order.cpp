@@ -13,6 +13,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/base/stack.h"
 #include "ember/graphs/checks.h"
+#include "ember/memory/allocators.h"
 #include "ember/runtime/capture.h"
 #include "ember/sanitizer/engine.h"
 
@@ -88,7 +89,7 @@ class ReplayWatch final : public Observer {
   bool watching_ EMBER_GUARDED_BY(switching_) = false;
   Mutex mutex_;
   std::map<const void*, Member> members_ EMBER_GUARDED_BY(mutex_);  // by the event
-  std::map<MemPoolId, std::weak_ptr<PoolBook>> books_ EMBER_GUARDED_BY(mutex_);
+  std::map<std::pair<MemPoolId, int>, std::weak_ptr<PoolBook>> books_ EMBER_GUARDED_BY(mutex_);
   std::vector<ReplayFinding> findings_ EMBER_GUARDED_BY(mutex_);
   std::atomic<bool> any_{false};
   std::optional<sanitizer::Engine> engine_ EMBER_GUARDED_BY(mutex_);
@@ -103,7 +104,7 @@ void ReplayWatch::join(ReplayMember& member) {
   const MutexLock switching(switching_);
   {
     const MutexLock lock(mutex_);
-    std::weak_ptr<PoolBook>& known = books_[member.pool_];
+    std::weak_ptr<PoolBook>& known = books_[{member.pool_, member.device_}];
     member.book_ = known.lock();
     if (member.book_ == nullptr) known = member.book_ = std::make_shared<PoolBook>();
     members_[member.end_event_] = {&member, member.book_.get(), {}, 0};
@@ -124,7 +125,7 @@ void ReplayWatch::leave(const ReplayMember& member) noexcept {
     PoolBook& book = *member.book_;
     const MutexLock in_book(book.mutex);
     std::erase(book.members, &member);
-    if (book.members.empty()) books_.erase(member.pool_);
+    if (book.members.empty()) books_.erase({member.pool_, member.device_});
   }
   switch_over();
 }
@@ -278,9 +279,10 @@ void ReplayWatch::tell_found() {
 
 // ---- One graph
 
-ReplayMember::ReplayMember(const MemPoolId& pool, GraphCheck level, const void* end_event,
-                           std::vector<Access> host)
+ReplayMember::ReplayMember(const MemPoolId& pool, int device, GraphCheck level,
+                           const void* end_event, std::vector<Access> host)
     : pool_(pool),
+      device_(device),
       level_(level),
       end_event_(end_event),
       host_(std::move(host)),
@@ -289,6 +291,7 @@ ReplayMember::ReplayMember(const MemPoolId& pool, GraphCheck level, const void* 
 }
 
 ReplayMember::~ReplayMember() {
+  if (memory::in_forked_child()) return;  // where nothing is replayed
   ReplayWatch::get().leave(*this);
   tell_found();
 }

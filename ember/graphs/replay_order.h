@@ -27,7 +27,8 @@ class ReplayMember {
  public:
   /// `end_event`: that replays record last (CaptureLog::end_event). `host`: accesses of page-locked
   /// memory, without shapes. May wait for a thread that is being told something.
-  ReplayMember(const MemPoolId& pool, GraphCheck level, const void* end_event,
+  /// `device`: the graph's. The memory of one pool on two devices has nothing in common.
+  ReplayMember(const MemPoolId& pool, int device, GraphCheck level, const void* end_event,
                std::vector<Access> host);
   ~ReplayMember();
   ReplayMember(const ReplayMember&) = delete;
@@ -42,6 +43,7 @@ class ReplayMember {
   friend class ReplayWatch;
 
   const MemPoolId pool_;
+  const int device_;
   const GraphCheck level_;
   const void* const end_event_;
   const std::vector<Access> host_;

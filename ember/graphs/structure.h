@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ember/graphs/graph.h"
 #include "ember/runtime/capture.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -31,6 +32,9 @@ struct GraphStructure {
 
 /// The log has ended, and lives as long as the structure.
 GraphStructure structure_of(const CaptureLog& log);
+
+/// The same for users.
+GraphDescription describe(const CaptureLog& log);
 
 /// "add.float32", or "copy", "fill", "host function".
 const char* work_name(const Activity& activity) noexcept;

@@ -39,6 +39,7 @@ std::uintptr_t position_of(const void* address) noexcept {
 bool any_free_watched() noexcept { return watched_count.load(std::memory_order_relaxed) != 0; }
 
 FreeWatch::~FreeWatch() {
+  if (in_forked_child()) return;  // where nothing is freed, and a thread may have had the lock
   Registry& all = registry();
   const MutexLock lock(all.mutex);
   std::erase_if(all.ranges, [this](const auto& range) { return range.second.by == this; });

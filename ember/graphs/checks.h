@@ -56,14 +56,15 @@ class GraphChecks final : public WorkWatcher {
   }
   /// Before a replay is enqueued: what is wrong is warned of, or thrown. Costs a comparison if
   /// nothing went wrong.
-  void before_replay(CaptureLog& log) {
+  /// True if observers need not be told of it.
+  bool before_replay(CaptureLog& log, const Stream& on) {
     if (watch_.count() != told_) [[unlikely]]
       tell_gone_memory();
-    if (member_) member_->check_turn();
     if (!replayed_) [[unlikely]] {
       replayed_ = true;
       log.stop_watching();
     }
+    return member_ && member_->begin_replay(on);
   }
 
  private:

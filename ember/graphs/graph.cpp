@@ -253,11 +253,15 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
-  state.checks->before_replay(*state.log);
-  Enqueueing call(stream.handle());
-  check(machine.graph_launch(state.exec, stream.handle()));
-  call.record(stream, *state.log);
-  call.done();
+  if (state.checks->before_replay(*state.log, stream)) {
+    check(machine.graph_launch(state.exec, stream.handle()));
+    detail::throw_failure();
+  } else {
+    Enqueueing call(stream.handle());
+    check(machine.graph_launch(state.exec, stream.handle()));
+    call.record(stream, *state.log);
+    call.done();
+  }
   state.checks->after_replay();
 }
 

@@ -19,13 +19,15 @@
 
 namespace ember::inline v0::cuda::detail {
 
-/// The captures of one pool.
+/// The captures of one pool on one device. Guarded by the watch's lock.
 struct PoolBook {
-  Mutex mutex;
-  std::vector<const ReplayMember*> members EMBER_GUARDED_BY(mutex);  // in the order of captures
-  std::uint64_t captures EMBER_GUARDED_BY(mutex) = 0;
-  std::uint64_t last EMBER_GUARDED_BY(mutex) = 0;        // that was replayed; 0: none
-  std::uint64_t last_stack EMBER_GUARDED_BY(mutex) = 0;  // where that was captured
+  std::vector<const ReplayMember*> members;  // in the order of captures
+  std::uint64_t captures = 0;
+  std::atomic<std::uint64_t> last{0};  // that was replayed; 0: none
+  std::atomic<bool> alone{true};       // one member, whose replays need no lock
+  int device = -1;  // -1: none was replayed yet; else of the stream of all replays
+  const void* stream = nullptr;
+  bool many_streams = false;
 };
 
 /// What is to be said of a replay. The stacks are looked up when it is told.
@@ -44,9 +46,6 @@ struct ReplayFinding {
 };
 
 namespace {
-
-using sanitizer::Conflict;
-using sanitizer::Epoch;
 
 constexpr const char* kReplay = "graph replay";
 
@@ -71,18 +70,31 @@ class ReplayWatch final : public Observer {
 
   void join(ReplayMember& member);
   void leave(const ReplayMember& member) noexcept;
+  bool begin_replay(const ReplayMember& member, const Stream& on);
   void tell_found();
 
  private:
   struct Member {
     const ReplayMember* graph = nullptr;
-    const PoolBook* book = nullptr;
-    Epoch last;  // replay
+    // Its last replay. Without a number: nothing came on that stream since that would stand for it.
+    int device = -1;
+    const void* stream = nullptr;
+    std::int64_t stream_id = 0;
+    sanitizer::Epoch last;
     std::uint64_t stack = 0;
+
+    bool replayed() const noexcept { return device >= 0; }
+    bool is_on(const Activity& activity) const noexcept {
+      return device == activity.device && stream == activity.stream;
+    }
   };
   void switch_over() EMBER_REQUIRES(switching_);
+  sanitizer::Epoch place(int device, const void* stream, std::int64_t id, std::uint32_t thread)
+      EMBER_REQUIRES(mutex_);
+  template <class Which>
+  void stand_for(const Activity& activity, const Which& which) EMBER_REQUIRES(mutex_);
   void replayed(Member& member, const Activity& end) EMBER_REQUIRES(mutex_);
-  void host_found(const Conflict& conflict, const Activity& activity) EMBER_REQUIRES(mutex_);
+  void host_accessed(const Activity& activity) EMBER_REQUIRES(mutex_);
   void add(GraphCheck level, std::uint32_t thread, ReplayFinding finding) EMBER_REQUIRES(mutex_);
 
   Mutex switching_;  // before the other; notice() takes it not
@@ -93,7 +105,7 @@ class ReplayWatch final : public Observer {
   std::vector<ReplayFinding> findings_ EMBER_GUARDED_BY(mutex_);
   std::atomic<bool> any_{false};
   std::optional<sanitizer::Engine> engine_ EMBER_GUARDED_BY(mutex_);
-  std::vector<Conflict> conflicts_ EMBER_GUARDED_BY(mutex_);
+  std::vector<sanitizer::Conflict> conflicts_ EMBER_GUARDED_BY(mutex_);  // none: no accesses
 };
 
 // ---- Who is watched
@@ -107,11 +119,11 @@ void ReplayWatch::join(ReplayMember& member) {
     std::weak_ptr<PoolBook>& known = books_[{member.pool_, member.device_}];
     member.book_ = known.lock();
     if (member.book_ == nullptr) known = member.book_ = std::make_shared<PoolBook>();
-    members_[member.end_event_] = {&member, member.book_.get(), {}, 0};
-    PoolBook& book = *member.book_;
-    const MutexLock in_book(book.mutex);
-    member.number_ = ++book.captures;
-    book.members.push_back(&member);
+    Member& made = members_[member.end_event_] = {};
+    made.graph = &member;
+    member.number_ = ++member.book_->captures;
+    member.book_->members.push_back(&member);
+    member.book_->alone = member.book_->members.size() == 1;
   }
   switch_over();
 }
@@ -122,10 +134,9 @@ void ReplayWatch::leave(const ReplayMember& member) noexcept {
   {
     const MutexLock lock(mutex_);
     members_.erase(member.end_event_);
-    PoolBook& book = *member.book_;
-    const MutexLock in_book(book.mutex);
-    std::erase(book.members, &member);
-    if (book.members.empty()) books_.erase({member.pool_, member.device_});
+    std::erase(member.book_->members, &member);
+    member.book_->alone = member.book_->members.size() == 1;
+    if (member.book_->members.empty()) books_.erase({member.pool_, member.device_});
   }
   switch_over();
 }
@@ -134,10 +145,8 @@ void ReplayWatch::switch_over() {
   bool wanted = false;
   {
     const MutexLock lock(mutex_);
-    for (const auto& [event, member] : members_) {
-      const MutexLock in_book(member.graph->book_->mutex);
-      wanted |= !member.graph->host_.empty() || member.book->members.size() > 1;
-    }
+    for (const auto& [event, member] : members_)
+      wanted |= !member.graph->host_.empty() || member.graph->book_->members.size() > 1;
   }
   // Who is being told something cannot change who is.
   if (wanted == watching_ || inside_notice()) return;
@@ -161,94 +170,145 @@ void ReplayWatch::switch_over() {
 
 void ReplayWatch::notice(const Activity& activity) noexcept {
   using Kind = Activity::Kind;
+  const auto same_stream = [&](const Member& member) { return member.is_on(activity); };
   switch (activity.kind) {
     case Kind::event_recorded: {
       const MutexLock lock(mutex_);
-      if (const auto found = members_.find(activity.event); found != members_.end())
+      const auto found = members_.find(activity.event);
+      if (found != members_.end())
         replayed(found->second, activity);
-      engine_->observe(activity, conflicts_);
-      return;
+      else
+        stand_for(activity, same_stream);
+      return engine_->observe(activity, conflicts_);
+    }
+    case Kind::wait_began: {
+      const MutexLock lock(mutex_);
+      // Without a stream it may be for the device.
+      if (activity.event == nullptr)
+        stand_for(activity, [&](const Member& member) {
+          return same_stream(member) ||
+                 (activity.stream == nullptr && member.device == activity.device);
+        });
+      return engine_->observe(activity, conflicts_);
+    }
+    case Kind::stream_queried: {
+      const MutexLock lock(mutex_);
+      if (activity.done) stand_for(activity, same_stream);
+      return engine_->observe(activity, conflicts_);
     }
     case Kind::host_accessed: {
       const MutexLock lock(mutex_);
-      conflicts_.clear();
-      engine_->observe(activity, conflicts_);
-      for (const Conflict& conflict : conflicts_) host_found(conflict, activity);
-      return;
+      return host_accessed(activity);
     }
     case Kind::event_waited:
     case Kind::event_created:
     case Kind::event_destroyed:
     case Kind::event_queried:
-    case Kind::stream_queried:
-    case Kind::wait_began:
     case Kind::stream_synchronized:
     case Kind::event_synchronized:
     case Kind::device_synchronized:
     case Kind::device_reset: {
       const MutexLock lock(mutex_);
-      engine_->observe(activity, conflicts_);
-      return;
+      return engine_->observe(activity, conflicts_);
     }
     default: return;
   }
 }
 
+/// Something that a stream does now.
+sanitizer::Epoch ReplayWatch::place(int device, const void* stream, std::int64_t id,
+                                    std::uint32_t thread) {
+  Activity work;
+  work.kind = Activity::Kind::kernel_launched;
+  work.name = kReplay;
+  work.device = device;
+  work.stream = stream;
+  work.stream_id = id;
+  work.thread = thread;
+  work.accesses_known = true;
+  engine_->observe(work, conflicts_);
+  return engine_->placed().epoch;
+}
+
+/// Replays that were only noted come before what is done now on their streams.
+template <class Which>
+void ReplayWatch::stand_for(const Activity& activity, const Which& which) {
+  for (auto& [event, member] : members_)
+    if (member.replayed() && member.last.number == 0 && which(member))
+      member.last = place(member.device, member.stream, member.stream_id, activity.thread);
+}
+
 // The whole replay counts as one piece of work, at the record of its end.
 void ReplayWatch::replayed(Member& member, const Activity& end) {
-  Activity whole = end;
-  whole.kind = Activity::Kind::kernel_launched;
-  whole.event = nullptr;
-  whole.name = kReplay;
-  whole.accesses = member.graph->host_;
-  whole.accesses_known = true;
-  conflicts_.clear();
-  engine_->observe(whole, conflicts_);
-  const sanitizer::Engine::Placed& placed = engine_->placed();
+  if (member.replayed() && !member.is_on(end)) {  // which it waits for
+    (void)place(member.device, member.stream, member.stream_id, end.thread);
+    Activity order = end;
+    order.device = member.device;
+    order.stream = member.stream;
+    order.stream_id = member.stream_id;
+    engine_->observe(order, conflicts_);
+    order = end;
+    order.kind = Activity::Kind::event_waited;
+    engine_->observe(order, conflicts_);
+  }
+  const sanitizer::Epoch now = place(end.device, end.stream, end.stream_id, end.thread);
+  const sanitizer::Clock& before = *engine_->placed().before;
   for (auto& [event, other] : members_) {
-    if (other.book != member.book || other.graph == member.graph || other.last.number == 0 ||
-        placed.before->covers(other.last))
+    if (other.graph->book_ != member.graph->book_ || other.graph == member.graph ||
+        !other.replayed() || other.is_on(end) ||
+        (other.last.number != 0 && before.covers(other.last)))
       continue;
     ReplayFinding found{
         "overlapping-replays",
         "the replay of " + capture_text(member.graph->number_) + " of pool " +
             pool_text(member.graph->pool_) + " does not wait for the replay of " +
             capture_text(other.graph->number_) +
-            " on another stream. Both use the pool's memory: let the stream wait for the "
-            "other one before."};
+            " on another stream. Both use the pool's memory: let the stream wait for the other one "
+            "before."};
     found.places[0] = "Replayed";
     found.stacks[0] = end.stack;
-    found.places[1] = "Replayed before";
-    found.stacks[1] = other.stack;
+    found.places[1] = other.stack != 0 ? "Replayed before" : "The other one captured";
+    found.stacks[1] = other.stack != 0 ? other.stack : other.graph->stack_;
     add(member.graph->level_, end.thread, std::move(found));
-    other.last = {};  // said once
+    other.device = -1;  // said once
   }
-  member.last = placed.epoch;
+  member.device = end.device;
+  member.stream = end.stream;
+  member.stream_id = end.stream_id;
+  member.last = now;
   member.stack = end.stack;
 }
 
-void ReplayWatch::host_found(const Conflict& conflict, const Activity& activity) {
-  if (conflict.kind != Conflict::Kind::race || conflict.before.operation.name != kReplay) return;
-  const auto touches = [&](const Access& access) {
-    const auto first = reinterpret_cast<std::uintptr_t>(access.address);
-    const auto other = reinterpret_cast<std::uintptr_t>(conflict.before.address);
-    return first < other + conflict.before.bytes && other < first + access.bytes;
+void ReplayWatch::host_accessed(const Activity& activity) {
+  const auto conflicts = [](const Access& a, const Access& b) {
+    const auto first = reinterpret_cast<std::uintptr_t>(a.address);
+    const auto other = reinterpret_cast<std::uintptr_t>(b.address);
+    return (a.writes || b.writes) && first < other + b.bytes && other < first + a.bytes;
   };
-  GraphCheck level = GraphCheck::off;
-  for (const auto& [event, member] : members_)
-    if (std::any_of(member.graph->host_.begin(), member.graph->host_.end(), touches))
-      level = std::max(level, member.graph->level_);
-  ReplayFinding found{
-      "host-access-during-replay",
-      std::string("the host ") + (conflict.now.writes ? "writes " : "reads ") +
-          std::to_string(conflict.now.bytes) + " bytes of page-locked memory (" +
-          (activity.name != nullptr ? activity.name : "host") + "), which a replay in flight " +
-          (conflict.before.writes ? "writes" : "reads") + ". Wait for the replay before."};
-  found.places[0] = "Accessed";
-  found.stacks[0] = activity.stack;
-  found.places[1] = "Replayed";
-  found.stacks[1] = conflict.before.operation.stack;
-  add(level, activity.thread, std::move(found));
+  for (auto& [event, member] : members_) {
+    if (!member.replayed() || member.graph->host_.empty()) continue;
+    for (const Access& now : activity.accesses) {
+      const auto& used = member.graph->host_;
+      const auto with = std::find_if(used.begin(), used.end(),
+                                     [&](const Access& each) { return conflicts(now, each); });
+      if (with == used.end()) continue;
+      if (member.last.number != 0 && engine_->host_knows(activity.thread).covers(member.last))
+        continue;
+      ReplayFinding found{"host-access-during-replay",
+                          std::string("the host ") + (now.writes ? "writes " : "reads ") +
+                              std::to_string(now.bytes) + " bytes of page-locked memory (" +
+                              (activity.name != nullptr ? activity.name : "host") +
+                              "), which a replay in flight " + (with->writes ? "writes" : "reads") +
+                              ". Wait for the replay before."};
+      found.places[0] = "Accessed";
+      found.stacks[0] = activity.stack;
+      found.places[1] = member.stack != 0 ? "Replayed" : "Captured";
+      found.stacks[1] = member.stack != 0 ? member.stack : member.graph->stack_;
+      add(member.graph->level_, activity.thread, std::move(found));
+      member.device = -1;  // said once
+      break;
+    }
+  }
 }
 
 // Texts of stacks may need the lock of an interpreter, and warnings do: not here.
@@ -277,6 +337,62 @@ void ReplayWatch::tell_found() {
     tell_mistake(GraphCheck::warn, each.mistake, each.whole());
 }
 
+bool ReplayWatch::begin_replay(const ReplayMember& member, const Stream& on) {
+  PoolBook& book = *member.book_;
+  // Nobody else wants to be told.
+  const bool unseen =
+      observers.load(std::memory_order_relaxed) <= order_observers.load(std::memory_order_relaxed);
+  if (member.host_.empty() && book.alone.load(std::memory_order_relaxed)) {
+    book.last.store(member.number_, std::memory_order_relaxed);
+    return unseen;
+  }
+  ReplayFinding found;
+  bool quiet = false;
+  {
+    const MutexLock lock(mutex_);
+    const std::uint64_t first = book.members.front()->number_, last = book.last;
+    if (member.number_ != first && (last == 0 || member.number_ < last)) {
+      found.mistake = "replays-out-of-order";
+      found.text =
+          capture_text(member.number_) + " of pool " + pool_text(member.pool_) + " is replayed " +
+          (last == 0 ? "before " + capture_text(first) + " was"
+                     : "after " + capture_text(last) + ", before " + capture_text(first) +
+                           " was replayed again") +
+          ". Captures that share a pool use each other's memory, so their replays come in the "
+          "order of the captures.";
+      found.places[0] = "Replayed";
+      found.places[1] = "Captured";
+      found.stacks[1] = member.stack_;
+      for (const ReplayMember* const other : book.members)
+        if (other->number_ == (last == 0 ? first : last)) {
+          found.places[2] = "The other one captured";
+          found.stacks[2] = other->stack_;
+        }
+    }
+    if (found.text.empty() || member.level_ != GraphCheck::error) {  // an error is not replayed
+      book.last = member.number_;
+      if (book.device < 0) {
+        book.device = on.device_index();
+        book.stream = on.native();
+      }
+      book.many_streams |= book.device != on.device_index() || book.stream != on.native();
+      quiet = unseen && !book.many_streams;
+      if (quiet && engine_) {
+        Member& noted = members_.find(member.end_event_)->second;
+        noted.device = on.device_index();
+        noted.stream = on.native();
+        noted.stream_id = on.stream_id();
+        noted.last = {};
+        noted.stack = 0;
+      }
+    }
+  }
+  if (found.text.empty()) return quiet;
+  found.stacks[0] = capture_stack();
+  tell_mistake(member.level_, found.mistake, found.whole());
+  return quiet;
+}
+
 // ---- One graph
 
 ReplayMember::ReplayMember(const MemPoolId& pool, int device, GraphCheck level,
@@ -298,38 +414,8 @@ ReplayMember::~ReplayMember() {
 
 void ReplayMember::tell_found() { ReplayWatch::get().tell_found(); }
 
-void ReplayMember::check_turn() {
-  ReplayFinding found;
-  {
-    const MutexLock lock(book_->mutex);
-    if (book_->members.size() == 1) return;
-    const std::uint64_t first = book_->members.front()->number_;
-    const std::uint64_t last = book_->last;
-    const bool in_turn = number_ == first || (last != 0 && number_ >= last);
-    if (in_turn) {
-      book_->last = number_;
-      book_->last_stack = stack_;
-      return;
-    }
-    found.mistake = "replays-out-of-order";
-    found.text = capture_text(number_) + " of pool " + pool_text(pool_) + " is replayed " +
-                 (last == 0 ? "before " + capture_text(first) + " was"
-                            : "after " + capture_text(last) + ", before " + capture_text(first) +
-                                  " was replayed again") +
-                 ". Captures that share a pool use each other's memory, so their replays come in "
-                 "the order of the captures.";
-    found.places[0] = "Replayed";
-    found.stacks[0] = capture_stack();
-    found.places[1] = "Captured";
-    found.stacks[1] = stack_;
-    found.places[2] = "The other one captured";
-    found.stacks[2] = last == 0 ? book_->members.front()->stack_ : book_->last_stack;
-    if (level_ != GraphCheck::error) {  // an error is not replayed
-      book_->last = number_;
-      book_->last_stack = stack_;
-    }
-  }
-  tell_mistake(level_, found.mistake, found.whole());
+bool ReplayMember::begin_replay(const Stream& on) {
+  return ReplayWatch::get().begin_replay(*this, on);
 }
 
 }  // namespace ember::inline v0::cuda::detail

@@ -12,6 +12,7 @@
 namespace ember::inline v0::cuda::detail {
 
 struct PoolBook;
+class ReplayWatch;
 
 /// One graph among those whose replays are looked at, from the end of its capture to its reset.
 ///
@@ -20,9 +21,13 @@ struct PoolBook;
 /// the captures, again and again from the first one on, some left out; and each is ordered after
 /// the one before it by streams, events or waits. The first is a comparison of numbers. For the
 /// second an observer keeps what orders what, as the stream sanitizer does, but of replays as a
-/// whole. It also sees whether the host touches page-locked memory that a replay in flight uses.
-/// It is there only while two graphs share a pool or one uses page-locked memory, and tells of no
-/// work that a replay holds, so that a replay costs nearly the same.
+/// whole: it is told of events and waits, and not of the work that a replay holds. It also sees
+/// whether the host touches page-locked memory that a replay in flight uses. It is there only while
+/// two graphs share a pool, or one uses page-locked memory.
+///
+/// As long as all replays of a pool come on one stream they are in order, so they are not told,
+/// but only noted: that costs a lock. What comes later on their stream, an event or a wait, stands
+/// for them.
 class ReplayMember {
  public:
   /// `end_event`: that replays record last (CaptureLog::end_event). `host`: accesses of page-locked
@@ -34,8 +39,9 @@ class ReplayMember {
   ReplayMember(const ReplayMember&) = delete;
   ReplayMember& operator=(const ReplayMember&) = delete;
 
-  /// Before a replay: whether its turn has come in its pool.
-  void check_turn();
+  /// Before a replay: whether its turn has come in its pool. True if observers need not be told of
+  /// the replay: it was noted here.
+  bool begin_replay(const Stream& on);
   /// Warns of what was found since the last call.
   static void tell_found();
 

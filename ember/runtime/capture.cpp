@@ -81,6 +81,7 @@ CaptureLog::CaptureLog(const Stream& origin, WorkWatcher* watcher)
   ++detail::captures;
   ++detail::work_watched;
   ++detail::accesses_wanted;
+  want_stacks(true);
   on_accelerator_error(&note_refusal);
 }
 
@@ -96,6 +97,7 @@ void CaptureLog::end(bool watch_on) noexcept {
     std::erase(logs.list, this);
     --detail::work_watched;
     --detail::accesses_wanted;
+    want_stacks(false);
   }
   if (event_names_ != nullptr) return;
   --detail::captures;

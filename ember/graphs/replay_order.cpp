@@ -15,6 +15,7 @@
 #include "ember/graphs/checks.h"
 #include "ember/memory/allocators.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/runtime.h"
 #include "ember/sanitizer/engine.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -88,7 +89,7 @@ class ReplayWatch final : public Observer {
       return device == activity.device && stream == activity.stream;
     }
   };
-  void switch_over() EMBER_REQUIRES(switching_);
+  void switch_over();
   sanitizer::Epoch place(int device, const void* stream, std::int64_t id, std::uint32_t thread)
       EMBER_REQUIRES(mutex_);
   template <class Which>
@@ -113,7 +114,6 @@ class ReplayWatch final : public Observer {
 // An observer that is being told something may wait for the lock of an interpreter.
 void ReplayWatch::join(ReplayMember& member) {
   const UnexpectedWait wait;
-  const MutexLock switching(switching_);
   {
     const MutexLock lock(mutex_);
     std::weak_ptr<PoolBook>& known = books_[{member.pool_, member.device_}];
@@ -130,7 +130,6 @@ void ReplayWatch::join(ReplayMember& member) {
 
 void ReplayWatch::leave(const ReplayMember& member) noexcept {
   const UnexpectedWait wait;
-  const MutexLock switching(switching_);
   {
     const MutexLock lock(mutex_);
     members_.erase(member.end_event_);
@@ -141,15 +140,18 @@ void ReplayWatch::leave(const ReplayMember& member) noexcept {
   switch_over();
 }
 
+// The last one of several threads finds what all of them have changed. Who is being told something
+// cannot change who is: then the next one does.
 void ReplayWatch::switch_over() {
+  if (inside_notice()) return;
+  const MutexLock switching(switching_);
   bool wanted = false;
   {
     const MutexLock lock(mutex_);
     for (const auto& [event, member] : members_)
       wanted |= !member.graph->host_.empty() || member.graph->book_->members.size() > 1;
   }
-  // Who is being told something cannot change who is.
-  if (wanted == watching_ || inside_notice()) return;
+  if (wanted == watching_) return;
   watching_ = wanted;
   if (wanted) {
     {

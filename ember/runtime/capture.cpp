@@ -155,6 +155,10 @@ void after_call(std::function<void()> act) { left_for_later.push_back(std::move(
 void detail::finish_call() {
   if (left_for_later.empty()) [[likely]]
     return;
+  // Within another call, whose stream is locked: that one does it.
+  const bool within = mark_enqueueing(true);
+  (void)mark_enqueueing(within);
+  if (within) return;
   for (const auto& act : std::exchange(left_for_later, {})) act();
 }
 

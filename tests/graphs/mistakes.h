@@ -14,8 +14,8 @@ struct Mistake {
   /// What it is called: the name in the error, or text of it where it is an AcceleratorError.
   const char* name;
   bool accelerator_error = false;
-  /// Whether something has to be said at the level of warnings, too.
-  bool warns = true;
+  /// A real device may fault where the mistake is not an error.
+  bool may_fault = false;
   void (*run)(bool fixed, const std::optional<cuda::GraphCheck>& level);
 };
 inline void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }

@@ -81,9 +81,9 @@ void memory_was_unregistered(bool fixed, const Level& level) {
 }
 
 constexpr std::array kMemoryMistakes{
-    Mistake{"stale-memory", false, true, &input_was_freed},
-    Mistake{"stale-memory", false, true, &output_was_freed},
-    Mistake{"stale-host-memory", false, true, &pinned_input_was_freed},
+    Mistake{"stale-memory", false, false, &input_was_freed},
+    Mistake{"stale-memory", false, false, &output_was_freed},
+    Mistake{"stale-host-memory", false, false, &pinned_input_was_freed},
     Mistake{"stale-host-memory", false, true, &memory_was_unregistered},
 };
 

@@ -206,15 +206,15 @@ void the_host_writes_beside_a_replay(bool fixed, const Level& level) {
 }
 
 constexpr std::array kOrderMistakes{
-    Mistake{"(item) cannot be captured", true, true, &a_call_spoils_the_capture},
-    Mistake{"The branch forked where", true, true, &a_branch_is_not_joined},
-    Mistake{"read-before-replay", false, true, &a_result_is_read_before_the_replay},
-    Mistake{"read-before-replay", false, true, &a_result_is_read_during_the_capture},
-    Mistake{"read-from-outside", false, true, &a_captured_read_of_what_was_not_captured},
-    Mistake{"overlapping-replays", false, true, &replays_overlap},
-    Mistake{"overlapping-replays", false, true, &replays_are_ordered_the_long_way},
-    Mistake{"replays-out-of-order", false, true, &replays_are_out_of_order},
-    Mistake{"host-access-during-replay", false, true, &the_host_writes_beside_a_replay},
+    Mistake{"(item) cannot be captured", true, false, &a_call_spoils_the_capture},
+    Mistake{"The branch forked where", true, false, &a_branch_is_not_joined},
+    Mistake{"read-before-replay", false, false, &a_result_is_read_before_the_replay},
+    Mistake{"read-before-replay", false, false, &a_result_is_read_during_the_capture},
+    Mistake{"read-from-outside", false, false, &a_captured_read_of_what_was_not_captured},
+    Mistake{"overlapping-replays", false, false, &replays_overlap},
+    Mistake{"overlapping-replays", false, false, &replays_are_ordered_the_long_way},
+    Mistake{"replays-out-of-order", false, false, &replays_are_out_of_order},
+    Mistake{"host-access-during-replay", false, false, &the_host_writes_beside_a_replay},
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "ember/base/error.h"
 
+#include <atomic>
+
 #include "ember/base/env.h"
+#include "ember/base/error_hook.h"
 #include "ember/base/stack.h"
 
 namespace ember::inline v0 {
@@ -21,7 +24,15 @@ std::string accelerator_text(const Status& status) {
 
 }  // namespace
 
+namespace {
+constinit std::atomic<void (*)(const Status&) noexcept> hook{nullptr};
+}
+
+void on_accelerator_error(void (*tell)(const Status& status) noexcept) noexcept { hook = tell; }
+
 AcceleratorError::AcceleratorError(const Status& status)
-    : Error(accelerator_text(status)), code_(status.code()) {}
+    : Error(accelerator_text(status)), code_(status.code()) {
+  if (const auto tell = hook.load(std::memory_order_relaxed)) tell(status);
+}
 
 }  // namespace ember::inline v0

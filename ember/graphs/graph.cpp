@@ -10,6 +10,8 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/graphs/checks.h"
+#include "ember/graphs/structure.h"
 #include "ember/linalg/workspace.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/memory.h"
@@ -24,9 +26,11 @@
 namespace ember::inline v0::cuda {
 
 struct detail::GraphState {
-  explicit GraphState(bool keep) : keep_graph(keep) {}
+  GraphState(bool keep, const std::optional<GraphCheck>& check)
+      : keep_graph(keep), validate(check) {}
 
   const bool keep_graph;
+  const std::optional<GraphCheck> validate;
   bool debug = false;
   std::optional<Stream> capturing;        // the stream on which a capture is in progress
   std::optional<std::thread::id> thread;  // that has to end it
@@ -34,8 +38,9 @@ struct detail::GraphState {
   int device = 0;
   driver::GraphHandle graph;
   driver::GraphExecHandle exec;
-  std::shared_ptr<CaptureLog> log;
-  std::uint64_t capture = 0;  // the driver's number
+  std::unique_ptr<GraphChecks> checks;
+  std::shared_ptr<CaptureLog> log;  // which tells the checks
+  std::uint64_t capture = 0;        // the driver's number
 
   std::vector<Generator> registered;  // handles of states, which nobody else switches
   std::vector<std::shared_ptr<ember::detail::CapturedDraws>> draws;
@@ -161,7 +166,8 @@ void drop(GraphState& state) noexcept {
   state.replayed.reset();
   drop_exec(state);
   drop_graph(state);
-  state.log.reset();
+  state.log.reset();  // tells the checks
+  state.checks.reset();
   release(state);
 }
 
@@ -173,7 +179,8 @@ Status end(GraphState& state) noexcept {
   end_routes(*state.pool);
   linalg::drop_workspaces(state.capture);
   end_draws(state);
-  state.log->end();
+  state.log->end(status.ok() && state.checks->watches_on());
+  if (!status.ok()) status = detail::explain(status, *state.log);
   state.capturing.reset();
   if (!status.ok()) drop(state);
   return status;
@@ -196,7 +203,8 @@ CaptureErrorMode capture_error_mode(std::string_view text) {
               std::string(text));
 }
 
-CUDAGraph::CUDAGraph(bool keep_graph) : state_(std::make_unique<GraphState>(keep_graph)) {}
+CUDAGraph::CUDAGraph(bool keep_graph, const std::optional<GraphCheck>& validate)
+    : state_(std::make_unique<GraphState>(keep_graph, validate)) {}
 CUDAGraph::CUDAGraph(CUDAGraph&& other) noexcept = default;
 
 CUDAGraph& CUDAGraph::operator=(CUDAGraph&& other) noexcept {
@@ -243,6 +251,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
     throw Error(
         "CUDA graphs need the caching allocator, since replays use what the capture has freed. "
         "PYTORCH_NO_CUDA_MEMORY_CACHING is set, or the program chose another allocator.");
+  const detail::CheckLevels levels = detail::check_levels(state.validate);
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
@@ -254,7 +263,8 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
     throw;
   }
   state.pool = id;
-  auto log = std::make_shared<CaptureLog>(stream);
+  auto checks = std::make_unique<detail::GraphChecks>(levels, id, pool.has_value());
+  auto log = std::make_shared<CaptureLog>(stream, checks.get());
   driver::CaptureStatus status{};
   std::uint64_t capture = 0;
   Status begun = machine.capture_begin(stream.handle(), to_driver(mode));
@@ -268,6 +278,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   for (const auto& draws : state.draws) draws->begin(capture);
   *number = capture;
   log->begin(capture);
+  state.checks = std::move(checks);
   state.log = std::move(log);
   state.capture = capture;
   state.capturing = stream;
@@ -284,6 +295,7 @@ void CUDAGraph::capture_end() {
     check(Status(Code::stream_capture_wrong_thread,
                  "a capture has to end on the thread it began on, unless it is a relaxed one"));
   check(end(state));
+  state.checks->ended(*state.log, state.device);
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
   if (nodes == 0)
@@ -317,12 +329,19 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
+  const bool failed = state.checks->before_replay(*state.log, stream);
   draw(state, stream);
-  Enqueueing call(stream.handle());
-  check(machine.graph_launch(state.exec, stream.handle()));
-  call.record(stream, *state.log);
-  call.done();
+  if (failed) {
+    check(machine.graph_launch(state.exec, stream.handle()));
+    detail::throw_failure();
+  } else {
+    Enqueueing call(stream.handle());
+    check(machine.graph_launch(state.exec, stream.handle()));
+    call.record(stream, *state.log);
+    call.done();
+  }
   note_replay(state, stream);
+  state.checks->after_replay();
 }
 
 void CUDAGraph::reset() {
@@ -347,6 +366,12 @@ void CUDAGraph::debug_dump(const std::string& path) {
   if (!state.has_graph())
     throw Error("Called CUDAGraph::debug_dump without a preceding successful capture.");
   check(active_driver().graph_describe(state.graph, path));
+}
+
+GraphDescription CUDAGraph::describe() const {
+  if (!state_->has_graph() && !state_->has_exec())
+    throw Error("Called CUDAGraph::describe without a preceding successful capture.");
+  return detail::describe(*state_->log);
 }
 
 void* CUDAGraph::raw_cuda_graph() const {

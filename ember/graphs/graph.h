@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "ember/base/error.h"
 #include "ember/base/export.h"
 #include "ember/memory/pool_id.h"
 #include "ember/random/generator.h"
@@ -21,6 +23,50 @@ namespace ember::inline v0::cuda {
 enum class CaptureErrorMode : std::uint8_t { global, thread_local_, relaxed };
 /// "global", "thread_local" or "relaxed". Error `Unknown capture error mode. Expected ...`.
 EMBER_API CaptureErrorMode capture_error_mode(std::string_view text);
+
+/// What becomes of mistakes with a graph that would stay silent (docs/graphs.md, "What is
+/// checked"): nothing, a warning, or a GraphCheckError.
+enum class GraphCheck : std::uint8_t { off, warn, error };
+/// "off", "warn" or "error". ValueError otherwise.
+EMBER_API GraphCheck graph_check(std::string_view text);
+
+/// A mistake with a graph, where these are errors. The text says which operation it is about, and
+/// where it was captured.
+class EMBER_API GraphCheckError : public Error {
+ public:
+  /// `mistake` lives as long as the program.
+  GraphCheckError(const char* mistake, const std::string& text) : Error(text), mistake_(mistake) {}
+  /// Its name, such as "stale-memory".
+  const char* mistake() const noexcept { return mistake_; }
+
+ private:
+  const char* mistake_;
+};
+
+/// What describe() says of a graph. Plain data.
+struct EMBER_API GraphDescription {
+  struct Memory {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;  ///< from the first to the last that may be touched
+    bool writes = false;
+    std::string argument;  ///< "self", "output", "target"; empty where nobody said
+  };
+  struct Node {
+    std::string kind;  ///< "kernel", "copy", "fill" or "host function"
+    std::string name;  ///< the kernel's, such as "add.float32"; else the kind
+    int device = 0;
+    std::size_t branch = 0;          ///< by the streams of the capture; 0: where it began
+    std::size_t bytes = 0;           ///< that a copy or fill moves; else 0
+    bool memory_known = false;       ///< whether `memory` is all that it touches
+    std::vector<Memory> memory;      ///< what the launch declared
+    std::vector<std::size_t> after;  ///< the nodes it waits for, which are earlier ones
+    std::string stack;               ///< where it was captured, in lines
+  };
+  std::vector<Node> nodes;
+  std::size_t branches = 0;
+  /// A line for each node, and one for each piece of memory.
+  std::string str() const;
+};
 
 namespace detail {
 struct GraphState;
@@ -46,7 +92,9 @@ struct GraphState;
 class EMBER_API CUDAGraph {
  public:
   /// `keep_graph`: capture_end() keeps the graph as it was captured, and makes nothing ready.
-  explicit CUDAGraph(bool keep_graph = false);
+  /// `validate`: what becomes of mistakes with this graph; nothing stands for EMBER_GRAPH_CHECK,
+  /// and without that for a warning of memory that is gone.
+  explicit CUDAGraph(bool keep_graph = false, const std::optional<GraphCheck>& validate = {});
   CUDAGraph(CUDAGraph&& other) noexcept;
   CUDAGraph& operator=(CUDAGraph&& other) noexcept;
   /// Ends a capture that is in progress, and does what reset() does.
@@ -65,7 +113,7 @@ class EMBER_API CUDAGraph {
   /// graphs must be captured on a non-default stream. ...`, `This CUDAGraph instance already owns a
   /// captured graph. To capture a new graph, create a new instance.`, `beginAllocateToPool: already
   /// recording to mempool_id`; Error for a registered generator of another device, and with
-  /// PYTORCH_NO_CUDA_MEMORY_CACHING. Initialises.
+  /// PYTORCH_NO_CUDA_MEMORY_CACHING; ValueError for an EMBER_GRAPH_CHECK that is none. Initialises.
   void capture_begin(const std::optional<MemPoolId>& pool = {},
                      CaptureErrorMode mode = CaptureErrorMode::global);
   /// Ends that, and makes the graph ready. Error `capture_end() called before capture_begin().` and
@@ -78,8 +126,8 @@ class EMBER_API CUDAGraph {
   void instantiate();
   /// Enqueues the work on the current stream of the graph's device. Replays of one graph follow
   /// each other, also on several streams. Error `Called CUDAGraph::replay without a preceding
-  /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device.
-  /// Does not block.
+  /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device;
+  /// GraphCheckError, before anything is enqueued, if that was asked for. Does not block.
   void replay();
   /// Drops the graph; its memory is given back with the next empty_cache(), but for what is still
   /// in use. Replays in progress are done. A capture may follow. Error during a capture.
@@ -92,6 +140,11 @@ class EMBER_API CUDAGraph {
   /// Writes the graph to a file, as text for Graphviz. Warns, and writes nothing, without
   /// enable_debug_mode() or keep_graph. Error without a graph.
   void debug_dump(const std::string& path);
+
+  /// The captured work: nodes, what they wait for, which bytes at which addresses they read and
+  /// write, and where each was captured. Error without a graph. Does not block; looks up the names
+  /// of stacks, which takes microseconds for each node.
+  GraphDescription describe() const;
 
   /// The machine's own handles: on real devices a cudaGraph_t (keep_graph only), and a
   /// cudaGraphExec_t. Error where there is none.

@@ -4,6 +4,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/spin.h"
+#include "ember/base/stack.h"
 #include "ember/memory/scopes.h"
 #include "ember/runtime/capture.h"
 
@@ -167,8 +168,13 @@ void DeviceAllocator::release(Block* block) noexcept {
   const Tell tell;
   if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
   StreamUse* use = nullptr;
+  // A watched block is marked as if other streams had used it. The stack is taken without the lock.
+  const std::uint64_t stack =
+      block->streams_noted() && any_free_watched() ? capture_stack() : std::uint64_t{0};
   {
     const Lock lock(*this);
+    if (std::exchange(block->watched, false)) [[unlikely]]
+      tell_gone({block->position(), block->requested_bytes(), "freed", stack});
     if (block->segment == nullptr) {
       delete std::exchange(block->use, nullptr);
       ledger_.records.give_back(block);
@@ -216,6 +222,20 @@ bool DeviceAllocator::record_stream(const void* inside, const driver::StreamHand
   event.stream_device = stream.device;
   ledger_.emit(event);
   return true;
+}
+
+FreeWatch::Found DeviceAllocator::watch_free(const void* inside, const cuda::MemPoolId& except,
+                                             FreeWatch& watch) {
+  const Lock lock(*this);
+  renew();
+  Block* const block = ledger_.containing(inside);
+  if (block == nullptr || block->state() != Block::allocated) return FreeWatch::Found::unknown;
+  if (block->segment->pool->id == except) return FreeWatch::Found::in_pool;
+  // So that it is freed with the lock, and not into a shard.
+  if (!block->note_streams()) return FreeWatch::Found::unknown;
+  watch.add(block->address(), block->requested_bytes());
+  block->watched = true;
+  return FreeWatch::Found::device;
 }
 
 Status DeviceAllocator::finish_uses() {

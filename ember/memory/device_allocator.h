@@ -15,6 +15,7 @@
 #include "ember/memory/back_end.h"
 #include "ember/memory/direct.h"
 #include "ember/memory/events.h"
+#include "ember/memory/free_watch.h"
 #include "ember/memory/ledger.h"
 #include "ember/memory/out_of_memory.h"
 #include "ember/memory/routing.h"
@@ -83,6 +84,10 @@ class DeviceAllocator {
   /// reused until the work that is on that stream at free() is done. False, and nothing else, for
   /// memory that is not in use here.
   bool record_stream(const void* inside, const driver::StreamHandle& stream);
+
+  /// If the block in use that contains `inside` is of another pool than that, its free is told to
+  /// `watch`, which is added to its watchers (free_watch.h).
+  FreeWatch::Found watch_free(const void* inside, const cuda::MemPoolId& except, FreeWatch& watch);
 
   /// Waits for blocks that other streams use, and gives all unsplit free segments back. Failed: the
   /// first error; everything that could be given back has been. not_permitted, without a wait, from

@@ -1,7 +1,9 @@
 #include "ember/memory/host_registration.h"
 
 #include "ember/base/error.h"
+#include "ember/base/stack.h"
 #include "ember/memory/allocators.h"
+#include "ember/memory/free_watch.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
@@ -13,11 +15,14 @@ HostRegistration::HostRegistration(void* pointer, std::size_t bytes) {
   check(driver.device_activate(current_device()));
   check(driver.host_register(pointer, bytes));
   pointer_ = pointer;
+  bytes_ = bytes;
 }
 
 HostRegistration::~HostRegistration() {
   if (pointer_ == nullptr || memory::in_forked_child()) return;
-  (void)HostWait::host_unregister(pointer_);
+  if (!HostWait::host_unregister(pointer_).ok() || !memory::any_free_watched()) return;
+  memory::tell_gone(
+      {reinterpret_cast<std::uintptr_t>(pointer_), bytes_, "unregistered", capture_stack()});
 }
 
 }  // namespace ember::inline v0::cuda

@@ -19,9 +19,10 @@ class [[nodiscard]] EMBER_API HostRegistration {
   HostRegistration() noexcept = default;
   HostRegistration(void* pointer, std::size_t bytes);
   HostRegistration(HostRegistration&& other) noexcept
-      : pointer_(std::exchange(other.pointer_, nullptr)) {}
+      : pointer_(std::exchange(other.pointer_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   HostRegistration& operator=(HostRegistration&& other) noexcept {
     std::swap(pointer_, other.pointer_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~HostRegistration();
@@ -31,6 +32,7 @@ class [[nodiscard]] EMBER_API HostRegistration {
 
  private:
   void* pointer_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace ember::inline v0::cuda

@@ -8,6 +8,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/base/stack.h"
 #include "ember/memory/ledger.h"
 #include "ember/runtime/observer.h"
 
@@ -224,12 +225,15 @@ bool PinnedAllocator::free(void* pointer) noexcept {
   catch_up();
   StreamUse* use = nullptr;
   bool leaving = false;
+  const std::uint64_t stack = any_free_watched() ? capture_stack() : 0;
   {
     MutexLock lock(mutex_);
     const auto found = by_address_.find(pointer);
     if (found == by_address_.end() || !found->second->in_use) return false;
     PinnedBlock* block = found->second;
     block->in_use = false;
+    if (std::exchange(block->watched, false))
+      tell_gone({reinterpret_cast<std::uintptr_t>(block->data), block->bytes, "freed", stack});
     // Before another thread can have it.
     record(Told::pinned_returned, {.address = block->data, .bytes = block->bytes});
     use = block->use;
@@ -311,6 +315,18 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   record(Told::pinned_stream_recorded,
          {.device = stream.device, .stream = stream.native, .address = block->data});
   return true;
+}
+
+bool PinnedAllocator::watch_free(const void* inside, FreeWatch& watch) {
+  const auto* const address = static_cast<const std::byte*>(inside);
+  const MutexLock lock(mutex_);
+  for (const auto& [first, block] : by_address_) {
+    if (!block->in_use || address < block->data || address >= block->data + block->bytes) continue;
+    watch.add(block->data, block->bytes);
+    block->watched = true;
+    return true;
+  }
+  return false;
 }
 
 // ---- Giving back

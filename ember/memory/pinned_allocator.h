@@ -9,6 +9,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/memory/counters.h"
+#include "ember/memory/free_watch.h"
 #include "ember/memory/pinned_block.h"
 #include "ember/memory/segment_source.h"
 #include "ember/memory/stream_uses.h"
@@ -46,6 +47,10 @@ class PinnedAllocator {
   /// Notes that work on the stream uses the block in use that `context` is, or that begins at
   /// `pointer`. False if there is neither; either may be anything.
   bool record_event(const void* pointer, const void* context, const driver::StreamHandle& stream);
+
+  /// The free of the block in use that contains `inside` is told to `watch`, which is added to its
+  /// watchers (free_watch.h); false if there is none. Looks at every block.
+  bool watch_free(const void* inside, FreeWatch& watch);
 
   /// Gives segments that nobody uses back. Waits for devices of streams that were destroyed after
   /// they had been recorded, and for nothing else. Failed: the first error; the rest has been given

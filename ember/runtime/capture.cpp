@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/error_hook.h"
 #include "ember/base/mutex.h"
+#include "ember/base/stack.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -27,9 +29,17 @@ driver::CaptureStatus status_of(const driver::StreamHandle& stream, std::uint64_
   return status;
 }
 
+/// An error is about to be thrown: perhaps it is the one that a capture became invalid by.
+void note_refusal(const Status& status) noexcept {
+  if (any_capture() && status.code() != Code::stream_capture_invalidated)
+    CaptureLog::note_spoiled(status.detail().empty() ? code_text(status.code()) : status.detail());
+}
+
 }  // namespace
 
 std::atomic<int> detail::captures{0};
+std::atomic<int> detail::work_watched{0};
+std::atomic<int> detail::order_observers{0};
 
 bool detail::is_capturing(const driver::StreamHandle& stream) noexcept {
   std::uint64_t id = 0;
@@ -69,24 +79,35 @@ void RelaxedCapture::exchange() noexcept {
 
 // ---- What observers are told
 
-CaptureLog::CaptureLog(const Stream& origin) : streams_{origin} {
+CaptureLog::CaptureLog(const Stream& origin, WorkWatcher* watcher)
+    : watcher_(watcher), streams_{origin} {
   const MutexLock lock(logs.mutex);
   logs.list.push_back(this);
   ++detail::captures;
+  ++detail::work_watched;
   ++detail::accesses_wanted;
+  want_stacks(true);
+  on_accelerator_error(&note_refusal);
 }
 
 CaptureLog::~CaptureLog() { end(); }
 
 void CaptureLog::begin(std::uint64_t id) noexcept { id_ = id; }
 
-void CaptureLog::end() noexcept {
+void CaptureLog::end(bool watch_on) noexcept {
   std::vector<Stream> gone;  // without the lock: observers may be told of their ends
   const MutexLock lock(logs.mutex);
-  if (std::erase(logs.list, this) == 0) return;
+  if (!watch_on && watching_) {
+    watching_ = false;
+    std::erase(logs.list, this);
+    --detail::work_watched;
+    --detail::accesses_wanted;
+    want_stacks(false);
+  }
+  if (event_names_ != nullptr) return;
   --detail::captures;
-  --detail::accesses_wanted;
   const std::size_t count = streams_.size();
+  for (const Stream& stream : streams_) stream_texts_.push_back(stream.str());
   stream_names_ = std::make_unique<char[]>(count);
   event_names_ = std::make_unique<char[]>(events_.size() + 1);  // and its own
   first_stream_id_ = graph_streams -= static_cast<std::int64_t>(count);
@@ -94,14 +115,56 @@ void CaptureLog::end() noexcept {
   id_ = 0;
 }
 
+void CaptureLog::stop_watching() noexcept { end(); }
+
 bool CaptureLog::note(const Stream& stream, const Activity& activity) noexcept {
   std::uint64_t id = 0;
-  const driver::CaptureStatus status = status_of(stream.handle(), id);
-  if (status == driver::CaptureStatus::none) return false;
+  const driver::CaptureStatus status =
+      any_capture() ? status_of(stream.handle(), id) : driver::CaptureStatus::none;
+  Activity placed = activity;
+  if (status == driver::CaptureStatus::active) placed.stack = capture_stack();
   const MutexLock lock(logs.mutex);
-  for (CaptureLog* log : logs.list)
-    if (status == driver::CaptureStatus::active && log->id_ == id) log->add(stream, activity);
-  return true;
+  for (CaptureLog* log : logs.list) {
+    if (status == driver::CaptureStatus::none) {
+      if (log->watcher_ != nullptr) log->watcher_->beside(stream, placed);
+    } else if (status == driver::CaptureStatus::active && log->id_ == id) {
+      log->add(stream, placed);
+      if (log->watcher_ != nullptr) log->watcher_->captured(placed);
+    }
+  }
+  return status != driver::CaptureStatus::none;
+}
+
+void CaptureLog::note_spoiled(const std::string& what) noexcept {
+  const std::uint64_t stack = capture_stack();
+  const MutexLock lock(logs.mutex);
+  for (CaptureLog* log : logs.list) {
+    if (log->id_ == 0 || !log->spoiled_.what.empty()) continue;
+    std::uint64_t id = 0;
+    if (status_of(log->streams_[0].handle(), id) == driver::CaptureStatus::invalidated)
+      log->spoiled_ = {what, stack};
+  }
+}
+
+SpoiledBy CaptureLog::spoiled_by() const {
+  const MutexLock lock(logs.mutex);
+  return spoiled_;
+}
+
+namespace {
+thread_local std::vector<std::function<void()>> left_for_later;
+}
+
+void after_call(std::function<void()> act) { left_for_later.push_back(std::move(act)); }
+
+void detail::finish_call() {
+  if (left_for_later.empty()) [[likely]]
+    return;
+  // Within another call, whose stream is locked: that one does it.
+  const bool within = mark_enqueueing(true);
+  (void)mark_enqueueing(within);
+  if (within) return;
+  for (const auto& act : std::exchange(left_for_later, {})) act();
 }
 
 std::size_t CaptureLog::number_of(const Stream& stream) {
@@ -147,6 +210,9 @@ void CaptureLog::record_replay(const Stream& on) noexcept {
                     .event = &event_names_[events_.size()]});
   };
   if (std::exchange(replayed_, true)) record_own(Activity::Kind::event_waited);
+  if (detail::observers.load(std::memory_order_relaxed) <=
+      detail::order_observers.load(std::memory_order_relaxed))
+    return record_own(Activity::Kind::event_recorded);
   for (const Entry& entry : entries_) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];

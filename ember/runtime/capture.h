@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,12 +18,22 @@ namespace ember::inline v0::cuda {
 namespace detail {
 /// How many captures there are that this library began.
 extern std::atomic<int> captures;
+/// How many captures look at work: those in progress, and those whose watchers go on.
+extern std::atomic<int> work_watched;
+/// How many observers want to know of a replay as a whole, and not of the work that it holds.
+extern std::atomic<int> order_observers;
+/// Does what after_call() left for the calling thread.
+void finish_call();
 bool is_capturing(const driver::StreamHandle& stream) noexcept;
 }  // namespace detail
 
 /// Whether anything is captured: one load. While it is, no event is looked at that work may have
 /// been recorded behind.
 inline bool any_capture() noexcept { return detail::captures.load(std::memory_order_relaxed) != 0; }
+/// Whether work is to be noted, for a capture or for a watcher of one: one load.
+inline bool work_noted() noexcept {
+  return detail::work_watched.load(std::memory_order_relaxed) != 0;
+}
 /// Whether a stream is part of a capture that this library began, valid or not.
 inline bool is_captured(const driver::StreamHandle& stream) noexcept {
   return any_capture() && detail::is_capturing(stream);
@@ -60,13 +71,48 @@ class RelaxedCapture {
   driver::CaptureMode mode_ = driver::CaptureMode::relaxed;
 };
 
+/// Looks at work on behalf of a capture. Called under a lock, by the thread that enqueues: neither
+/// may work be enqueued, nor may captures begin or end. What there is to say of it comes after the
+/// call: after_call().
+class WorkWatcher {
+ public:
+  WorkWatcher() = default;
+  WorkWatcher(const WorkWatcher&) = delete;
+  WorkWatcher& operator=(const WorkWatcher&) = delete;
+  virtual ~WorkWatcher() = default;
+  /// The capture was given this. `activity.stack` says where.
+  virtual void captured(const Activity& activity) noexcept = 0;
+  /// This was enqueued, and is part of no capture; `activity.stack` is not set.
+  virtual void beside(const Stream& stream, const Activity& activity) noexcept = 0;
+};
+
+/// For WorkWatcher: `act` is called once the calling thread's call has enqueued its work, and
+/// holds no lock. It may warn or throw.
+void after_call(std::function<void()> act);
+
+/// What a capture became invalid by, and where that was called.
+struct SpoiledBy {
+  std::string what;
+  std::uint64_t stack = 0;
+};
+
 /// What one capture was given, for observers, who are told of it by each replay: the work of the
 /// capture's own stream as that of the stream it is replayed on, and the other streams and events
 /// of the capture as ones of the graph's own, which nobody else uses.
 class CaptureLog {
  public:
-  /// A capture of `origin` begins: from now on activities of it are noted.
-  explicit CaptureLog(const Stream& origin);
+  /// What the capture was given, in order.
+  struct Entry {
+    Activity activity;       ///< its spans are not valid
+    std::size_t stream = 0;  ///< 0: the one on which the capture began
+    std::size_t event = 0;
+    std::vector<Access> accesses;
+    std::vector<std::vector<std::int64_t>> shapes;  ///< of accesses, which look at them
+  };
+
+  /// A capture of `origin` begins: from now on activities of it are noted. `watcher` outlives the
+  /// log; null for none.
+  explicit CaptureLog(const Stream& origin, WorkWatcher* watcher = nullptr);
   ~CaptureLog();
   CaptureLog(const CaptureLog&) = delete;
   CaptureLog& operator=(const CaptureLog&) = delete;
@@ -74,27 +120,38 @@ class CaptureLog {
   /// The driver's number of the capture.
   void begin(std::uint64_t id) noexcept;
   /// Nothing more is noted. The capture's streams, which were kept from being used for others, go.
-  void end() noexcept;
+  /// The watcher goes on being told of work beside it, if it is to, until stop_watching().
+  void end(bool watch_on = false) noexcept;
+  void stop_watching() noexcept;
+
+  /// Of a capture that has ended.
+  const std::vector<Entry>& entries() const noexcept { return entries_; }
+  /// What the streams were, by number.
+  const std::vector<std::string>& stream_names() const noexcept { return stream_texts_; }
+  /// The event that a replay records last, as observers see it.
+  const void* end_event() const noexcept { return &event_names_[events_.size()]; }
+  /// By which call the capture became invalid, if that is known.
+  SpoiledBy spoiled_by() const;
   /// Puts them in the observers' queue as done on a stream; the caller holds its lock (Enqueueing).
   void record_replay(const Stream& on) noexcept;
 
   /// Notes it if the stream is part of a capture; false if it is none.
+  /// Else watchers are told of it.
   static bool note(const Stream& stream, const Activity& activity) noexcept;
+  /// Notes by what captures became invalid that are so now.
+  static void note_spoiled(const std::string& what) noexcept;
 
  private:
-  struct Entry {
-    Activity activity;
-    std::size_t stream = 0;  // 0: the origin
-    std::size_t event = 0;
-    std::vector<Access> accesses;
-    std::vector<std::vector<std::int64_t>> shapes;  // of accesses, which look at them
-  };
   std::size_t number_of(const Stream& stream);
   std::size_t number_of(const void* event);
   void add(const Stream& stream, const Activity& activity);
 
   std::atomic<std::uint64_t> id_{0};
+  WorkWatcher* const watcher_;
+  bool watching_ = true;
+  SpoiledBy spoiled_;
   std::vector<Stream> streams_;
+  std::vector<std::string> stream_texts_;
   std::vector<const void*> events_;
   std::vector<Entry> entries_;
   /// Their addresses stand for streams and events.

@@ -49,7 +49,7 @@ void Enqueueing::begin_timing(driver::Driver& machine,
 }
 
 void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
-  if (any_capture() && CaptureLog::note(stream, activity)) [[unlikely]]
+  if (noted_ && CaptureLog::note(stream, activity)) [[unlikely]]
     return;
   if (!watched_) return;
   activity.device = stream.device_index();
@@ -80,9 +80,11 @@ void Enqueueing::end() noexcept {
 }
 
 void Enqueueing::tell() {
-  watched_ = false;
-  end();
-  detail::throw_failure();
+  if (std::exchange(watched_, false)) {
+    end();
+    detail::throw_failure();
+  }
+  if (noted_) detail::finish_call();
 }
 
 void detail::renew_enqueueing_locks() noexcept {

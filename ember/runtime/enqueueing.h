@@ -26,14 +26,15 @@ class Timing;
 ///     call.done();
 class Enqueueing {
  public:
-  explicit Enqueueing(const driver::StreamHandle& stream) : watched_(observed()) {
+  explicit Enqueueing(const driver::StreamHandle& stream)
+      : watched_(observed()), noted_(work_noted()) {
     if (watched_) [[unlikely]]
       begin(&stream);
   }
   /// Without a lock, for a call that may wait for work that others enqueue: it comes where it
   /// ended.
   struct MayWait {};
-  explicit Enqueueing(MayWait) : watched_(observed()) {
+  explicit Enqueueing(MayWait) : watched_(observed()), noted_(work_noted()) {
     if (watched_) [[unlikely]]
       begin(nullptr);
   }
@@ -44,8 +45,9 @@ class Enqueueing {
   Enqueueing(const Enqueueing&) = delete;
   Enqueueing& operator=(const Enqueueing&) = delete;
 
-  /// Whether anybody wants a record: observers now, or those of a graph's replays later.
-  bool watched() const noexcept { return watched_ || any_capture(); }
+  /// Whether anybody wants a record: observers now, those of a graph's replays later, or a graph
+  /// that looks for mistakes.
+  bool watched() const noexcept { return watched_ || noted_; }
   /// Before a call that enqueues work: what record() tells then says when the work runs, if an
   /// observer wants to know.
   void time(driver::Driver& machine, const driver::StreamHandle& stream) noexcept {
@@ -60,9 +62,10 @@ class Enqueueing {
   void record(const Stream& on, CaptureLog& replayed) const noexcept {
     if (watched_) replayed.record_replay(on);
   }
-  /// Tells it, and throws what an observer has to say of it (fail_operation).
+  /// Tells it, and throws what an observer has to say of it (fail_operation), or a graph
+  /// (after_call).
   void done() {
-    if (watched_) [[unlikely]]
+    if (watched()) [[unlikely]]
       tell();
   }
 
@@ -74,6 +77,7 @@ class Enqueueing {
   void tell();
 
   bool watched_;
+  bool noted_;
   bool may_wait_ = false;
   int lock_ = -1;
   std::int64_t began_ = 0;  // of a call that may wait, if an observer wants times

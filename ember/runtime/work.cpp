@@ -142,7 +142,7 @@ void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory
                    const void* source, std::size_t bytes) {
   driver::Driver& machine = active_driver();
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
-  if (!observed() && !any_capture()) [[likely]] {
+  if (!observed() && !work_noted()) [[likely]] {
     check(machine.copy(handle, target, source, bytes, peer));
     return settle(handle);
   }

@@ -12,13 +12,52 @@ using cuda::MemPoolId;
 
 std::uintptr_t number_of(void* handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 
+nb::typed<nb::list, nb::dict> nodes_of(const CUDAGraph& self) {
+  const cuda::GraphDescription description = unlocked([&] { return self.describe(); });
+  nb::list nodes;
+  for (const cuda::GraphDescription::Node& from : description.nodes) {
+    nb::dict node;
+    node["kind"] = from.kind;
+    node["name"] = from.name;
+    node["device"] = from.device;
+    node["branch"] = from.branch;
+    node["bytes"] = from.bytes;
+    node["memory_known"] = from.memory_known;
+    nb::list memory;
+    for (const cuda::GraphDescription::Memory& piece : from.memory) {
+      nb::dict each;
+      each["address"] = piece.address;
+      each["bytes"] = piece.bytes;
+      each["writes"] = piece.writes;
+      each["argument"] = piece.argument;
+      memory.append(each);
+    }
+    node["memory"] = memory;
+    nb::list after;
+    for (const std::size_t before : from.after) after.append(before);
+    node["after"] = after;
+    node["stack"] = from.stack;
+    nodes.append(node);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 void bind_graphs(nb::module_& m) {
   nb::class_<CUDAGraph>(
       m, "CUDAGraph", "A graph of a device's work: captured once, replayed often. docs/graphs.md.",
       nb::is_weak_referenceable())
-      .def(nb::init<bool>(), nb::arg("keep_graph") = false)
+      .def(
+          "__init__",
+          [](CUDAGraph* self, bool keep_graph, const std::optional<std::string>& validate) {
+            std::optional<cuda::GraphCheck> level;
+            if (validate) level = cuda::graph_check(*validate);
+            new (self) CUDAGraph(keep_graph, level);
+          },
+          nb::arg("keep_graph") = false, nb::arg("validate") = nb::none(),
+          "validate: what becomes of mistakes with this graph, off, warn or error; without it "
+          "EMBER_GRAPH_CHECK decides.")
       .def(
           "register_generator_state",
           [](CUDAGraph& self, const Generator& generator) {
@@ -45,7 +84,7 @@ void bind_graphs(nb::module_& m) {
           "instantiate", [](CUDAGraph& self) { unlocked([&] { self.instantiate(); }); },
           "Makes a kept graph ready.")
       .def(
-          "replay", [](CUDAGraph& self) { unlocked([&] { self.replay(); }); },
+          "replay", [](CUDAGraph& self) { unlocked_warning([&] { return self.replay(), true; }); },
           "Enqueues the captured work on the current stream of the graph's device.")
       .def(
           "reset", [](CUDAGraph& self) { unlocked([&] { self.reset(); }); },
@@ -59,6 +98,10 @@ void bind_graphs(nb::module_& m) {
             unlocked_warning([&] { return self.debug_dump(path), true; });
           },
           nb::arg("debug_path"), "Writes the graph to a file, as text for Graphviz.")
+      .def("describe", &nodes_of,
+           "The captured work: a dict for each node, with kind, name, device, branch, bytes, "
+           "memory_known, memory (address, bytes, writes, argument), after (the nodes it waits "
+           "for) and stack.")
       .def(
           "raw_cuda_graph", [](const CUDAGraph& self) { return number_of(self.raw_cuda_graph()); },
           "The machine's own handle of a kept graph.")

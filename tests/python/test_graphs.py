@@ -4,6 +4,7 @@ import gc
 import subprocess
 import sys
 import threading
+import warnings
 import weakref
 
 import pytest
@@ -344,3 +345,120 @@ def test_fourier_transforms():
         graph.replay()
         assert half.tolist() == torch.fft.rfft(x).tolist()
         assert back.tolist() == torch.fft.irfft(torch.fft.rfft(x)).tolist()
+
+
+# ---- What is checked
+
+def stale(**how):
+    x = torch.ones(1000, device="cuda")
+    graph, y = capture(lambda: x + 1, cuda.CUDAGraph(**how))
+    del x
+    return graph, y
+
+
+def test_memory_that_is_gone_is_warned_of_where_it_is_replayed():
+    graph, _ = stale()
+    with pytest.warns(UserWarning, match="graph check: stale-memory: captured add.float32 reads") as seen:
+        graph.replay()
+    text = str(seen[0].message)
+    assert "Captured with stack trace:" in text and "Freed with stack trace:" in text
+    assert text.count("test_graphs.py") >= 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.replay()  # once
+    cuda.synchronize()
+
+
+def test_validate_makes_it_an_error_or_nothing():
+    graph, _ = stale(validate="error")
+    with pytest.raises(RuntimeError, match="graph check: stale-memory: "):
+        graph.replay()
+    graph, _ = stale(validate="off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.replay()
+    cuda.synchronize()
+    with pytest.raises(ValueError, match="validate is 'maybe', expected off, warn or error"):
+        cuda.CUDAGraph(validate="maybe")
+
+
+def test_the_environment_decides_of_graphs_that_were_not_told(monkeypatch):
+    monkeypatch.setenv("EMBER_GRAPH_CHECK", "error")
+    graph, _ = stale()
+    with pytest.raises(RuntimeError, match="stale-memory"):
+        graph.replay()
+    monkeypatch.setenv("EMBER_GRAPH_CHECK", "sometimes")
+    with pytest.raises(ValueError, match="EMBER_GRAPH_CHECK is 'sometimes', expected off, warn or error"):
+        capture(lambda: torch.ones(1, device="cuda"))
+
+
+def test_a_warning_that_is_an_error_is_raised_by_the_replay():
+    graph, _ = stale(validate="warn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="stale-memory"):
+            graph.replay()
+
+
+def test_a_result_that_is_read_before_the_replay():
+    x = torch.ones(100, device="cuda")
+    graph, y = capture(lambda: x + 1, cuda.CUDAGraph(validate="error"))
+    with pytest.raises(RuntimeError, match="graph check: read-before-replay: "):
+        y * 2
+    graph.replay()
+    assert (y * 2).tolist() == [4] * 100
+
+
+def test_replays_that_overlap_or_come_out_of_turn():
+    x = torch.ones(100, device="cuda")
+    first, y = capture(lambda: x + 1, cuda.CUDAGraph(validate="error"))
+    second, z = capture(lambda: y * 2, cuda.CUDAGraph(validate="error"), pool=first.pool())
+    with pytest.raises(RuntimeError, match="graph check: replays-out-of-order: .*capture 2 .*before"):
+        second.replay()
+    one, other = cuda.Stream(), cuda.Stream()
+    with cuda.stream(one):
+        first.replay()
+    with cuda.stream(other), pytest.raises(RuntimeError, match="graph check: overlapping-replays"):
+        second.replay()
+    cuda.synchronize()
+    with cuda.stream(one):
+        first.replay()
+    other.wait_stream(one)
+    with cuda.stream(other):
+        second.replay()
+    cuda.synchronize()
+    assert z.tolist() == [4] * 100
+
+
+def test_the_end_of_a_failed_capture_says_what_and_where():
+    x = torch.ones(1, device="cuda")
+    graph = cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match=r"became invalid by this: .*item.*[\s\S]*test_graphs.py"):
+        with cuda.graph(graph):
+            try:
+                x.item()
+            except RuntimeError:
+                pass
+    side = cuda.Stream()
+    with pytest.raises(RuntimeError, match=r"unjoined work[\s\S]*Forked with stack trace:[\s\S]*test_graphs.py"):
+        with cuda.graph(graph):
+            side.wait_stream(cuda.current_stream())
+            with cuda.stream(side):
+                x.add_(1)
+    graph, _ = capture(lambda: x.add_(1), graph)
+    graph.replay()
+    assert x.tolist() == [2]
+
+
+def test_describe_lists_the_captured_work():
+    x = torch.ones(100, device="cuda")
+    graph, y = capture(lambda: (x + 1) * 2)
+    nodes = graph.describe()
+    assert [node["name"] for node in nodes] == ["add.float32", "mul.float32"]
+    assert [node["after"] for node in nodes] == [[], [0]]
+    assert all(node["kind"] == "kernel" and node["memory_known"] for node in nodes)
+    assert {"address": x.data_ptr(), "bytes": 400, "writes": False, "argument": "self"} in nodes[0]["memory"]
+    assert any(each["address"] == y.data_ptr() and each["writes"] for each in nodes[1]["memory"])
+    assert "test_graphs.py" in nodes[0]["stack"]
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        cuda.CUDAGraph().describe()

@@ -1,0 +1,13 @@
+// Looking at errors of devices when they are made.
+#pragma once
+
+#include "ember/base/status.h"
+
+namespace ember::inline v0 {
+
+/// From now on `tell` is called with the status of each AcceleratorError that is made, by the
+/// thread that makes it. It may be any thread, with any lock that an error is thrown under; `tell`
+/// must not throw. Null for nobody.
+void on_accelerator_error(void (*tell)(const Status& status) noexcept) noexcept;
+
+}  // namespace ember::inline v0

@@ -329,9 +329,9 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
-  const bool failed = state.checks->before_replay(*state.log, stream);
+  const bool untold = state.checks->before_replay(*state.log, stream);
   draw(state, stream);
-  if (failed) {
+  if (untold) {
     check(machine.graph_launch(state.exec, stream.handle()));
     detail::throw_failure();
   } else {

@@ -13,6 +13,7 @@
 #include "ember/memory/pools.h"
 #include "ember/memory/routing.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/runtime.h"
 
@@ -169,6 +170,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
     throw Error(
         "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a "
         "new instance.");
+  settle_deferred();
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream();
   if (stream.native() == nullptr)
@@ -207,6 +209,7 @@ void CUDAGraph::capture_end() {
   if (!state.capturing) throw Error("capture_end() called before capture_begin().");
   if (current_stream() != *state.capturing)
     throw Error("Capture must end on the same stream it began on.");
+  settle_deferred();
   check(end(state));
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
@@ -238,6 +241,7 @@ void CUDAGraph::replay() {
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
     throw Error("Called CUDAGraph::replay without a preceding successful capture.");
+  settle_deferred();
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");

@@ -9,7 +9,7 @@ namespace {
 const char* type_name(Dtype dtype) {
   switch (dtype) {
 #define EMBER_DTYPE(enumerator, type, name, legacy) \
-  case Dtype::enumerator: return "::" #type;
+  case Dtype::enumerator: return #type;
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
   }

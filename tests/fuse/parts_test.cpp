@@ -5,10 +5,6 @@
 namespace ember::test {
 namespace {
 
-Tensor numbers(const Shape& sizes) {
-  return (arange(element_count(sizes)).to(Dtype::float32).view(sizes) * 0.37).sin() * 4;
-}
-
 template <class Function>
 void expect_as_eager(const Function& function, const Tensor& start, const std::string& what) {
   const auto fused = fuse(function);
@@ -123,7 +119,7 @@ TEST(FuseParts, StreamsAndEvents) {
   if (cuda::device_count() == 0) GTEST_SKIP() << "needs a device";
   const Tensor x = numbers({1000}).to(kDevice);
   const Tensor expected = ((x * 2 + 1) * 3 + 1).cpu();
-  const auto side = cuda::Stream::make(0);
+  const cuda::Stream side(0);
   const auto fused = fuse([&](const Tensor& y) {
     const Tensor first = y * 2 + 1;
     cuda::Event done;

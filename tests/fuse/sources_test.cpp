@@ -64,7 +64,11 @@ Instance instance_of(const Graph& graph, Layout layout) {
 }
 
 const jit::Signature& name() {
-  static const jit::Signature made{.name = "all", .return_type = {}, .parameters = {}};
+  static const jit::Signature made = [] {
+    jit::Signature signature;
+    signature.name = "all";
+    return signature;
+  }();
   return made;
 }
 

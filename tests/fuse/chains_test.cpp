@@ -63,6 +63,23 @@ std::vector<Tensor> run(const Program& program, std::vector<Tensor> values) {
   return kept;
 }
 
+/// Of the steps that a value is made by, one each line: "v16 = add(v3, 2.5)".
+std::string text(const Program& program, int value, int inputs) {
+  std::string made;
+  if (value < inputs) return made;
+  const Instruction& step = program.instructions[static_cast<std::size_t>(value - inputs)];
+  std::string call = "v" + std::to_string(value) + " = ";
+  call += step.kind == Instruction::Kind::cast ? std::string("to ") + dtype_name(step.dtype)
+                                               : ops::op_info(step.op).name;
+  if (step.kind == Instruction::Kind::in_place) call += "_";
+  for (const Argument& each : step.arguments) {
+    call += each.value >= 0 ? " v" + std::to_string(each.value)
+                            : " " + std::to_string(each.number.to<double>());
+    made += text(program, each.value, inputs);
+  }
+  return made + call + "\n";
+}
+
 class Maker {
  public:
   explicit Maker(unsigned seed) : random_(seed) {}
@@ -128,6 +145,7 @@ class Maker {
           for (int k = 0; k < ops::op_info(next.op).operands; ++k)
             next.arguments.push_back(argument(values, last, k));
         }
+        if (asks_for_the_sign_of_nan(next, values)) continue;
         try {
           step(next, values);
         } catch (const Error&) {
@@ -146,6 +164,15 @@ class Maker {
  private:
   static const Tensor& at(const std::vector<Tensor>& values, int i) {
     return values[static_cast<std::size_t>(i)];
+  }
+  /// NaN has a sign, which depends on the order in which a compiler takes the operands of a sum.
+  static bool asks_for_the_sign_of_nan(const Instruction& next, const std::vector<Tensor>& values) {
+    if (next.kind == Instruction::Kind::cast ||
+        (next.op != OpId::signbit && next.op != OpId::copysign))
+      return false;
+    return std::any_of(next.arguments.begin(), next.arguments.end(), [&](const Argument& each) {
+      return each.value >= 0 && at(values, each.value).isnan().any().item<bool>();
+    });
   }
   Argument argument(const std::vector<Tensor>& values, int last, int k) {
     if (k == 0) return {last, 0};
@@ -175,7 +202,7 @@ std::vector<Tensor> copies(const std::vector<Tensor>& tensors, Device device) {
 TEST(FusedChains, HaveTheBitsOfTheOperationsOneByOne) {
   const int chains = setting("EMBER_TEST_CHAINS", 100);
   const int seed = setting("EMBER_TEST_SEED", 1);
-  for (int first = 0; first < chains; first += kChainsPerFunction) {
+  for (int first = setting("EMBER_TEST_FIRST", 0); first < chains; first += kChainsPerFunction) {
     Maker maker(static_cast<unsigned>(seed * 100003 + first));
     const std::vector<Tensor> inputs = maker.inputs();
     const Program program =
@@ -190,7 +217,9 @@ TEST(FusedChains, HaveTheBitsOfTheOperationsOneByOne) {
       const std::string which = "chains from " + std::to_string(first) + " of seed " +
                                 std::to_string(seed) + " on " + place.device().str();
       for (std::size_t k = 0; k < found.size(); ++k)
-        expect_same_bits(found[k], expected[k], which + ", result " + std::to_string(k));
+        expect_same_bits(found[k], expected[k],
+                         which + ", result " + std::to_string(k) + ":\n" +
+                             text(program, program.kept[k], static_cast<int>(inputs.size())));
       for (std::size_t k = 0; k < inputs.size(); ++k)
         expect_same_bits(at_once[k], one_by_one[k], which + ", input " + std::to_string(k));
       if (HasFailure()) return;

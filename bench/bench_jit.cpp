@@ -1,23 +1,18 @@
 // Kernels from a text: what the first call costs, in a process that has to compile and in one that
 // finds on disk what another has compiled, and what later calls cost beside an operation.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bench/first_call.h"
 #include "bench/program.h"
 #include "ember/ember.h"
 
 namespace ember::bench {
 namespace {
-
-constexpr const char* kOnce = "--once";
 
 std::string text_of(int number) {
   return "template <typename T> T f(T x, T y, T alpha) { return -x + alpha * y; }  // " +
@@ -39,36 +34,13 @@ int once(const char* number, const char* device) {
   return 0;
 }
 
-double in_a_process(int number, const std::string& device) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command =
-      "'" + self + "' " + kOnce + " " + std::to_string(number) + " " + device;
-  FILE* const output = popen(command.c_str(), "r");
-  double time = 0;
-  const bool read = output != nullptr && std::fscanf(output, "%lf", &time) == 1;
-  if (output == nullptr || pclose(output) != 0 || !read)
-    throw std::runtime_error(command + " failed");
-  return time;
-}
-
-/// A folder for what is compiled, which goes with all that is in it.
-struct Cache {
-  Cache() {
-    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("no folder " + path);
-    setenv("EMBER_KERNEL_CACHE_PATH", path.c_str(), 1);
-    unsetenv("USE_PYTORCH_KERNEL_CACHE");
-  }
-  ~Cache() { std::filesystem::remove_all(path); }
-  std::string path = "/tmp/ember-bench-XXXXXX";
-};
-
 void first_calls(Program& program, const std::string& device, const std::string& where) {
   const int times = program.quick() ? 1 : 7;
   std::vector<double> compiled, found;
   static int number = 0;  // simulated devices and the CPU share what is compiled
   for (int i = 0; i < times; ++i) {
-    compiled.push_back(in_a_process(++number, device));
-    found.push_back(in_a_process(number, device));
+    compiled.push_back(in_a_process(std::to_string(++number) + " " + device));
+    found.push_back(in_a_process(std::to_string(number) + " " + device));
   }
   const auto add = [&](const std::string& name, std::vector<double>& all, const char* goal) {
     std::sort(all.begin(), all.end());
@@ -109,7 +81,7 @@ void later_calls(Program& program, const std::string& device, const std::string&
 int run(int count, char** arguments) {
   if (count == 4 && std::string(arguments[1]) == kOnce) return once(arguments[2], arguments[3]);
   Program program(count, arguments);
-  const Cache cache;
+  const KernelCache cache;
   if (program.simulated()) setenv("EMBER_DEVICES", "sim:1", 0);  // for the processes it starts
   for (const std::string device : {"cuda:0", "cpu"}) {
     const std::string where = device == "cpu"       ? ", CPU"

@@ -52,8 +52,9 @@ Status cuda_compiler(std::string& identity) noexcept;
 /// Compiles a text by NVRTC, which is opened at the first call, for devices of a capability such as
 /// 90. What it makes is a cubin, or PTX where NVRTC does not know the device. If the text does not
 /// compile, `log` says why, and the code is Code::invalid_value. Blocks for tenths of a second.
-/// Thread-safe.
-Status cuda_compile(const std::string& source, int capability, std::string& image,
-                    std::string& log) noexcept;
+/// Thread-safe. `contract`: products and sums become one where the library's own kernels have that,
+/// too.
+Status cuda_compile(const std::string& source, int capability, std::string& image, std::string& log,
+                    bool contract = false) noexcept;
 
 }  // namespace ember::inline v0::driver

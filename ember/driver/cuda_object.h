@@ -43,8 +43,8 @@ struct CudaObject {
   const std::vector<std::string>* (*uuids_without_cuda)() noexcept = nullptr;
   /// driver::cuda_compiler and driver::cuda_compile (compiled.h).
   Status (*compiler)(std::string& identity) noexcept = nullptr;
-  Status (*compile)(const std::string& source, int capability, std::string& image,
-                    std::string& log) noexcept = nullptr;
+  Status (*compile)(const std::string& source, int capability, std::string& image, std::string& log,
+                    bool contract) noexcept = nullptr;
   /// The architectures compiled in, such as "sm_90 compute_90".
   const char* architectures = "";
 };

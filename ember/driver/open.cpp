@@ -243,13 +243,13 @@ Status cuda_compiler(std::string& identity) noexcept {
   return loaded.object->compiler(identity);
 }
 
-Status cuda_compile(const std::string& source, int capability, std::string& image,
-                    std::string& log) noexcept {
+Status cuda_compile(const std::string& source, int capability, std::string& image, std::string& log,
+                    bool contract) noexcept {
   const LoadedObject& loaded = cuda_object();
   if (loaded.object == nullptr) return without_object(loaded);
   if (loaded.object->compile == nullptr)
     return Status(Code::not_supported, "kernels from a text are not built for real devices yet");
-  return loaded.object->compile(source, capability, image, log);
+  return loaded.object->compile(source, capability, image, log, contract);
 }
 
 std::string compiled_architectures() {

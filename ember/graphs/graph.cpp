@@ -19,6 +19,7 @@
 #include "ember/memory/routing.h"
 #include "ember/random/captured_draws.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/runtime.h"
@@ -240,6 +241,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
     throw Error(
         "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a "
         "new instance.");
+  settle_deferred();
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream();
   if (stream.native() == nullptr)
@@ -294,6 +296,7 @@ void CUDAGraph::capture_end() {
   if (state.thread && *state.thread != std::this_thread::get_id())
     check(Status(Code::stream_capture_wrong_thread,
                  "a capture has to end on the thread it began on, unless it is a relaxed one"));
+  settle_deferred();
   check(end(state));
   state.checks->ended(*state.log, state.device);
   std::size_t nodes = 0;
@@ -326,6 +329,7 @@ void CUDAGraph::replay() {
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
     throw Error("Called CUDAGraph::replay without a preceding successful capture.");
+  settle_deferred();
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");

@@ -12,6 +12,7 @@
 #include "ember/jit/digest.h"
 #include "ember/jit/disk_cache.h"
 #include "ember/jit/host_compiler.h"
+#include "ember/runtime/work.h"
 
 namespace ember::inline v0::jit {
 namespace {
@@ -42,10 +43,13 @@ Entries& entries() {
 
 /// "kernel 'f' for float32, int64 -> float32"
 std::string describe(const Signature& signature, const Instance& instance) {
-  std::string text = "jiterator: kernel '" + signature.name + "' for ";
+  std::string text = std::string(instance.fused ? "fuse: function '" : "jiterator: kernel '") +
+                     signature.name + "' for ";
   for (std::size_t k = 0; k < instance.inputs.size(); ++k)
     text += std::string(k == 0 ? "" : ", ") + dtype_name(instance.inputs[k]);
-  return text + " -> " + dtype_name(instance.dtype);
+  for (std::size_t k = 0; k < instance.outputs; ++k)
+    text += std::string(k == 0 ? " -> " : ", ") + dtype_name(instance.output(k));
+  return text;
 }
 
 void check_folder(const Status& status) {
@@ -68,18 +72,20 @@ std::string for_host(const DiskCache& disk, const std::string& source, const std
 }
 
 std::string for_device(const DiskCache& disk, const std::string& source, const std::string& what,
-                       int capability) {
+                       int capability, bool contract) {
   std::string identity;
   if (const Status status = driver::cuda_compiler(identity); !status.ok())
     throw Error("jiterator: " + status.detail());
-  const std::string entry =
-      digest(identity + '\0' + std::to_string(capability) + '\0' + source) + ".cubin";
+  const std::string entry = digest(identity + std::string(contract ? "/fmad" : "") + '\0' +
+                                   std::to_string(capability) + '\0' + source) +
+                            ".cubin";
   std::string image;
   bool found = false;
   check_folder(disk.find(entry, image, found));
   if (found) return image;
   std::string log;
-  if (const Status status = driver::cuda_compile(source, capability, image, log); !status.ok()) {
+  if (const Status status = driver::cuda_compile(source, capability, image, log, contract);
+      !status.ok()) {
     if (log.empty()) throw Error(what + " does not compile: " + status.detail());
     throw Error(what + " does not compile (NVRTC):\n" + shortened(log));
   }
@@ -100,11 +106,18 @@ Ref<const CompiledKernel> compile(const std::string& code, const Signature& sign
     const std::string object = for_host(disk, host_source(code, signature, instance), what, path);
     made->host_entry_ = reinterpret_cast<CompiledKernel::HostEntry>(load_for_host(path, object));
   } else {
-    made->image_ = for_device(disk, device_source(code, signature, instance), what, target);
+    made->image_ =
+        for_device(disk, device_source(code, signature, instance), what, target, instance.fused);
     made->device_code().image = made->image_.c_str();
     made->device_code().bytes = made->image_.size();
   }
   return made;
+}
+
+int target_of(Device device) {
+  if (!device.is_cuda() || cuda::detail::runs_host_implementation()) return kHostTarget;
+  const auto [major, minor] = cuda::get_device_capability(device.index());
+  return major * 10 + minor;
 }
 
 std::string key_of(const Instance& instance, int target) {
@@ -115,6 +128,9 @@ std::string key_of(const Instance& instance, int target) {
   std::memcpy(&key[4], &target, sizeof target);
   std::memcpy(&key[4 + sizeof target], &instance.outputs, sizeof instance.outputs);
   for (const Dtype input : instance.inputs) key += static_cast<char>('0' + static_cast<int>(input));
+  if (instance.fused) key += 'f';
+  for (const Dtype output : instance.stored)
+    key += static_cast<char>('0' + static_cast<int>(output));
   key += '/';
   for (const Dtype number : instance.numbers)
     key += static_cast<char>('0' + static_cast<int>(number));
@@ -161,7 +177,7 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
   for (std::size_t k = 0; k < instance.operands(); ++k) {
     const bool writes = k < instance.outputs;
     const std::size_t item =
-        item_size(writes ? instance.dtype : instance.inputs[k - instance.outputs]);
+        item_size(writes ? instance.output(k) : instance.inputs[k - instance.outputs]);
     auto* const written = static_cast<std::byte*>(data[k]);
     const std::byte* const read = written;
     const void* place = nullptr;

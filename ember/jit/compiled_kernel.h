@@ -8,11 +8,15 @@
 #include "ember/driver/compiled.h"
 #include "ember/jit/signature.h"
 #include "ember/jit/source.h"
+#include "ember/runtime/device.h"
 
 namespace ember::inline v0::jit {
 
 /// For which kind of machine: the capability of a real device, such as 90, or the host.
 inline constexpr int kHostTarget = 0;
+
+/// That of work on a device.
+int target_of(Device device);
 
 /// The context of a launch.
 class CompiledKernel final : public driver::CompiledContext {

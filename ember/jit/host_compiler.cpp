@@ -29,6 +29,13 @@ constexpr const char* kOptions[] = {
     "-fno-trapping-math", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-nostdinc",
     // Every function is to be inlined, whether it says so or not.
     "-Wno-attributes", "-pipe", "-fdiagnostics-color=never"};
+// The vector instructions that the library's own loops have, too (ops/host/vector.h).
+#if defined(__x86_64__)
+constexpr const char* kVectors[] = {"-mavx",  "-mavx2",  "-mbmi",   "-mbmi2",
+                                    "-mf16c", "-mlzcnt", "-mpopcnt"};
+constexpr const char* kWideVectors[] = {"-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw",
+                                        "-mprefer-vector-width=512"};
+#endif
 constexpr const char* kLibraries[] = {"-nostdlib", "-Wl,-z,defs", "-lm", "-lc", "-lgcc"};
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -43,6 +50,20 @@ std::vector<std::string> words_of(const std::string& text) {
     }
   }
   return words;
+}
+
+/// What this machine's processor is told of.
+std::vector<std::string> processor_options() {
+  std::vector<std::string> made;
+#if defined(__x86_64__)
+  // What has these two has the others of the list, for which clang has no names.
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return made;
+  made.assign(std::begin(kVectors), std::end(kVectors));
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    made.insert(made.end(), std::begin(kWideVectors), std::end(kWideVectors));
+#endif
+  return made;
 }
 
 bool is_program(const std::string& path) {
@@ -178,6 +199,7 @@ HostCompiler find_host_compiler() {
       made.identity += file_identity(found) + "\n";
   }
   for (const char* option : kOptions) made.identity += std::string(option) + " ";
+  for (const std::string& option : processor_options()) made.identity += option + " ";
   for (const char* library : kLibraries) made.identity += std::string(library) + " ";
   return made;
 }
@@ -191,6 +213,7 @@ std::string compile_for_host(const HostCompiler& compiler, const std::string& so
   write_file(text, source);
   std::vector<std::string> words = compiler.words;
   words.insert(words.end(), std::begin(kOptions), std::end(kOptions));
+  for (std::string& option : processor_options()) words.push_back(std::move(option));
   words.insert(words.end(), {"-o", object, text, "-x", "none"});
   words.insert(words.end(), std::begin(kLibraries), std::end(kLibraries));
   const int status = run(compiler.path, std::move(words), log);

@@ -106,11 +106,7 @@ void Definition::require_inputs(std::span<const Tensor> inputs) const {
 }
 
 Ref<const CompiledKernel> Definition::kernel(const Instance& instance, Device device) {
-  int target = jit::kHostTarget;
-  if (device.is_cuda() && !detail::runs_host_implementation()) {
-    const auto [major, minor] = get_device_capability(device.index());
-    target = major * 10 + minor;
-  }
+  const int target = jit::target_of(device);
   const std::string key = jit::key_of(instance, target);
   {
     const MutexLock lock(mutex);
@@ -190,7 +186,9 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   for (const Tensor& input : inputs) ops::require_same_epoch(site, input);
   const Ref<const CompiledKernel> compiled = self.kernel(instance, device);
   const driver::Kernel kernel{self.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
-  jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned.dims);
+  std::vector<jit::NumberBytes> bytes;
+  for (const Scalar& number : numbers) bytes.push_back(jit::bytes_of(number));
+  jit::Launcher(site, kernel, *compiled, operands, bytes).launch(planned.dims);
   return outputs;
 }
 

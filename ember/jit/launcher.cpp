@@ -47,6 +47,12 @@ void put_number(std::byte* to, const Scalar& number) {
 
 }  // namespace
 
+NumberBytes bytes_of(const Scalar& number) {
+  NumberBytes made;
+  put_number(made.bytes, number);
+  return made;
+}
+
 Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands) {
   Plan made;
   made.dims.stride.resize(operands.size());
@@ -57,11 +63,11 @@ Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands) {
 
 Launcher::Launcher(const ops::Site& site, const driver::Kernel& kernel,
                    const CompiledKernel& compiled, std::span<const ops::PlanOperand> operands,
-                   std::span<const Scalar> numbers)
+                   std::span<const NumberBytes> numbers)
     : site_(site), kernel_(kernel), compiled_(compiled), operands_(operands) {
   for (std::size_t k = 0; k < operands.size(); ++k) data_.push_back(operands[k].data);
   for (std::size_t k = 0; k < numbers.size(); ++k)
-    put_number(&arguments_[compiled.places.numbers + k * ArgumentPlaces::kNumberBytes], numbers[k]);
+    put(&arguments_[compiled.places.numbers + k * ArgumentPlaces::kNumberBytes], numbers[k]);
 }
 
 void Launcher::launch(const Dims& dims, int count) {

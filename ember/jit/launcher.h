@@ -24,12 +24,19 @@ struct Plan {
 /// For operands that are broadcast to `sizes`, none of which is zero.
 Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands);
 
+/// A number as a kernel has it, of the type that its instance says.
+struct NumberBytes {
+  alignas(16) std::byte bytes[ArgumentPlaces::kNumberBytes] = {};
+};
+/// Of bool_, int64, float64 or complex128, as the number itself.
+NumberBytes bytes_of(const Scalar& number);
+
 /// The launches of one call: several where there are more dimensions than a kernel walks.
 class Launcher {
  public:
   /// `numbers` as the instance of the kernel has them. All have to outlive the launcher.
   Launcher(const ops::Site& site, const driver::Kernel& kernel, const CompiledKernel& compiled,
-           std::span<const ops::PlanOperand> operands, std::span<const Scalar> numbers);
+           std::span<const ops::PlanOperand> operands, std::span<const NumberBytes> numbers);
 
   /// Throws what a launch does.
   void launch(const Dims& dims) { launch(dims, dims.count); }

@@ -46,6 +46,21 @@ constexpr std::string_view kScalarRealMath =
 constexpr std::string_view kScalarComplexMath =
 #include "ember/jit/scalar_complex_math_text.inc"
     ;
+constexpr std::string_view kScalarMath =
+#include "ember/jit/scalar_math_text.inc"
+    ;
+constexpr std::string_view kScalarElementwise =
+#include "ember/jit/scalar_elementwise_text.inc"
+    ;
+constexpr std::string_view kOperations =
+#include "ember/jit/operations_text.inc"
+    ;
+constexpr std::string_view kFunctors =
+#include "ember/jit/functors_text.inc"
+    ;
+constexpr std::string_view kFused =
+#include "ember/jit/prelude_fused_text.inc"
+    ;
 
 /// Files one behind the other. They include each other in that order, so that is left out, as are
 /// comments of whole lines.
@@ -78,6 +93,31 @@ const std::string& device_prelude() {
   return *text;
 }
 
+/// The list of operations stands where elementwise.h includes it.
+const std::string& operations() {
+  constexpr std::string_view kInclude = "#include \"ember/scalar/elementwise.inc\"\n";
+  static NoDestructor<std::string> text([&] {
+    const std::size_t at = kScalarElementwise.find(kInclude);
+    return joined({kScalarMath, kScalarElementwise.substr(0, at), kOperations,
+                   kScalarElementwise.substr(at + kInclude.size()), kFunctors, kFused});
+  }());
+  return *text;
+}
+const std::string& fused_host_prelude() {
+  static NoDestructor<std::string> text(
+      joined({kTypes, kHost, kScalarComplex, kScalarHalf, kScalarTypes, kScalarFloatMath,
+              kScalarFloatAngles, kScalarRealMath, kScalarComplexMath}) +
+      operations());
+  return *text;
+}
+const std::string& fused_device_prelude() {
+  static NoDestructor<std::string> text(
+      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, kScalarTypes, kScalarRealMath,
+              kScalarComplexMath}) +
+      operations());
+  return *text;
+}
+
 std::string line(const char* file) { return std::string("\n#line 1 \"") + file + "\"\n"; }
 
 }  // namespace
@@ -97,13 +137,18 @@ ArgumentPlaces::ArgumentPlaces(const Instance& instance) noexcept {
 std::size_t pack_of(const Instance& instance) noexcept {
   // More operands would not fit into registers.
   if (instance.layout != Layout::flat || instance.operands() > 8) return 1;
-  std::size_t widest = item_size(instance.dtype);
+  std::size_t widest = 1;
+  for (std::size_t k = 0; k < instance.outputs; ++k)
+    widest = std::max(widest, item_size(instance.output(k)));
   for (const Dtype input : instance.inputs) widest = std::max(widest, item_size(input));
   return std::min<std::size_t>(16 / widest, 8);
 }
 
 std::string host_source(std::string_view code, const Signature& signature,
                         const Instance& instance) {
+  const Writer writer(signature, instance);
+  if (instance.fused)
+    return fused_host_prelude() + line("ember") + writer.element(code) + writer.host_entry();
   std::string text = host_prelude() + "namespace ember_user {" + line(kUserFile);
   // What calls itself in a way that parse_signature does not see cannot be inlined, which g++
   // refuses.
@@ -114,15 +159,16 @@ std::string host_source(std::string_view code, const Signature& signature,
     from = at;
   }
   text += code.substr(from);
-  const Writer writer(signature, instance);
   return text + "\n}" + line("ember") + writer.element() + writer.host_entry();
 }
 
 std::string device_source(std::string_view code, const Signature& signature,
                           const Instance& instance) {
+  const Writer writer(signature, instance);
+  if (instance.fused)
+    return fused_device_prelude() + line("ember") + writer.element(code) + writer.device_entry();
   std::string text = device_prelude() + "namespace ember_user {" + line(kUserFile);
   text += code;
-  const Writer writer(signature, instance);
   return text + "\n}" + line("ember") + writer.element() + writer.device_entry();
 }
 

@@ -28,8 +28,13 @@ struct Instance {
   bool by_reference = false;  ///< outputs are the entry's last parameters, else it returns one
   std::size_t outputs = 1;
   std::vector<Dtype> inputs;   ///< as stored
-  std::vector<Dtype> numbers;  ///< bool_, int64, float64 or complex128
+  std::vector<Dtype> numbers;  ///< bool_, int64, float64 or complex128; any of a fused function
+  /// A fused function (ember/fuse/): the code is no user's, but statements that compute the outputs
+  /// *o0, ... from the inputs *i0, ... and the numbers n0, ... by the library's own operations.
+  bool fused = false;
+  std::vector<Dtype> stored;  ///< of its outputs, which need not have one dtype
 
+  Dtype output(std::size_t k) const noexcept { return stored.empty() ? dtype : stored[k]; }
   std::size_t operands() const noexcept { return outputs + inputs.size(); }
 };
 

@@ -29,7 +29,9 @@ const char* element_type(Dtype dtype) {
   __builtin_unreachable();
 }
 
-const char* number_type(Dtype dtype) {
+const char* number_type(const Instance& instance, std::size_t k) {
+  const Dtype dtype = instance.numbers[k];
+  if (instance.fused) return element_type(dtype);
   switch (dtype) {
     case Dtype::bool_: return "bool";
     case Dtype::int64: return "long long";
@@ -74,9 +76,11 @@ Writer::Writer(const Signature& signature, const Instance& instance)
 
 // ---- What all operands have
 
-std::string Writer::element() const {
+std::string Writer::element(std::string_view statements) const {
   std::string text =
       filled("namespace ember_jit {\nusing D = $0;\n", {element_type(instance_.dtype)});
+  for (std::size_t k = 0; k < instance_.outputs; ++k)
+    text += filled("using O$0 = $1;\n", {std::to_string(k), element_type(instance_.output(k))});
   for (std::size_t k = 0; k < instance_.inputs.size(); ++k)
     text += filled("using I$0 = $1;\n", {std::to_string(k), element_type(instance_.inputs[k])});
   // As driver::CompiledHeader and ArgumentPlaces have it.
@@ -92,6 +96,10 @@ std::string Writer::element() const {
         filled("  alignas(16) $0 size[$1];\n  $0 stride[$2][$1];\n", {index(), dims_, operands_});
   text += filled("};\nstatic_assert(sizeof(Args) == $0);\nEMBER_HD void element($1) {\n",
                  {std::to_string(places_.end), parameters()});
+  if (instance_.fused) {
+    text += statements;
+    return text + "}\n}  // namespace ember_jit\n";
+  }
   const std::string given =
       joined(list(instance_.inputs.size(), "load<D>(*i$0)"), list(instance_.numbers.size(), "n$0"));
   if (instance_.by_reference)
@@ -107,10 +115,11 @@ std::string Writer::element() const {
 
 /// The parameters of element(): outputs, inputs, numbers.
 std::string Writer::parameters() const {
-  std::string text = joined(list(instance_.outputs, "D* __restrict__ o$0"),
-                            list(instance_.inputs.size(), "const I$0* i$0"));
+  std::string text =
+      joined(list(instance_.outputs, instance_.fused ? "O$0* o$0" : "O$0* __restrict__ o$0"),
+             list(instance_.inputs.size(), "const I$0* i$0"));
   for (std::size_t k = 0; k < instance_.numbers.size(); ++k)
-    text += filled(", const $0& n$1", {number_type(instance_.numbers[k]), std::to_string(k)});
+    text += filled(", const $0& n$1", {number_type(instance_, k), std::to_string(k)});
   return text;
 }
 
@@ -130,12 +139,15 @@ std::string Writer::arguments(const Place& place) const {
 
 /// Where the operands begin, as variables.
 std::string Writer::pointers(const char* from) const {
+  // A fused function may write what it has read.
+  const char* const alone = instance_.fused ? "" : "__restrict__";
   std::string text;
   for (std::size_t k = 0; k < instance_.outputs; ++k)
-    text += filled("  D* __restrict__ o$0 = static_cast<D*>($1[$0]);\n", {std::to_string(k), from});
+    text +=
+        filled("  O$0* $2 o$0 = static_cast<O$0*>($1[$0]);\n", {std::to_string(k), from, alone});
   for (std::size_t k = 0; k < instance_.inputs.size(); ++k)
-    text += filled("  const I$0* __restrict__ i$0 = static_cast<const I$0*>($1[$2]);\n",
-                   {std::to_string(k), from, std::to_string(instance_.outputs + k)});
+    text += filled("  const I$0* $3 i$0 = static_cast<const I$0*>($1[$2]);\n",
+                   {std::to_string(k), from, std::to_string(instance_.outputs + k), alone});
   return text;
 }
 
@@ -143,7 +155,7 @@ std::string Writer::numbers() const {
   std::string text;
   for (std::size_t k = 0; k < instance_.numbers.size(); ++k)
     text += filled("  const $0 n$1 = number<$0>(a.numbers[$1].bytes);\n",
-                   {number_type(instance_.numbers[k]), std::to_string(k)});
+                   {number_type(instance_, k), std::to_string(k)});
   return text;
 }
 
@@ -214,12 +226,12 @@ std::string Writer::flat_device() const {
       {pack_});
   text += repeated(instance_.inputs.size(),
                    "      const Pack<I$0> pi$0 = *reinterpret_cast<const Pack<I$0>*>(i$0 + i);\n");
-  text += repeated(instance_.outputs, "      Pack<D> po$0;\n");
+  text += repeated(instance_.outputs, "      Pack<O$0> po$0;\n");
   text += filled("#pragma unroll\n      for (int j = 0; j < $0; ++j) element($1);\n",
                  {pack_, arguments([](const std::string& name, const std::string&) {
                     return filled("&p$0.value[j]", {name});
                   })});
-  text += repeated(instance_.outputs, "      *reinterpret_cast<Pack<D>*>(o$0 + i) = po$0;\n");
+  text += repeated(instance_.outputs, "      *reinterpret_cast<Pack<O$0>*>(o$0 + i) = po$0;\n");
   return text + filled(
                     "    } else {\n"
                     "      for (long long e = i; e < a.count; ++e) element($0);\n"

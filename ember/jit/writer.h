@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "ember/jit/signature.h"
 #include "ember/jit/source.h"
@@ -15,7 +16,8 @@ class Writer {
   Writer(const Signature& signature, const Instance& instance);
 
   /// The types, the arguments, and a function that computes one element of everything.
-  std::string element() const;
+  /// `statements`: of a fused function.
+  std::string element(std::string_view statements = {}) const;
   /// driver::kCompiledEntry, which does a range of elements on a host.
   std::string host_entry() const;
   /// The same as a kernel, in which each block does its part.

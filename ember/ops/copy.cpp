@@ -8,6 +8,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
+#include "ember/ops/recorder.h"
 #include "ember/ops/run.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/order.h"
@@ -138,6 +139,8 @@ Tensor& Tensor::copy_(const Tensor& source, bool non_blocking) const {
     throw Error("output with shape " + sizes().str() + " doesn't match the broadcast shape " +
                 broadcast_shapes(sizes(), source.sizes()).str());
   ops::require_no_internal_overlap(*this);
+  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && numel() > 0)
+    if (recorder->copy(*this, source)) return self();
   ops::require_no_partial_overlap(*this, source);
   const Tensor from = source.sizes() == sizes() ? source : source.expand(sizes());
   if (numel() == 0) return self();
@@ -175,6 +178,12 @@ Tensor Tensor::to(const Options& options, bool non_blocking, bool copy) const {
   // Only pinned memory can be copied to without waiting.
   const bool pinned = options.pinned || (non_blocking && is_cuda() && !place.is_cuda());
   const bool dense = is_contiguous() || is_dense(sizes(), strides());
+  if (ops::Recorder* const recorder = ops::recorder();
+      recorder != nullptr && place == device() && !pinned && numel() > 0) {
+    Tensor made;
+    const Shape steps = dense ? strides() : dense_strides(sizes(), strides());
+    if (recorder->convert(*this, type, steps, made)) return made;
+  }
   Tensor made = dense ? Tensor::make(place, type, sizes(), &strides(), pinned)
                       : make_without_gaps(*this, place, type, pinned);
   if (numel() == 0) return made;
@@ -195,6 +204,10 @@ Tensor Tensor::clone() const { return to(Options(), false, true); }
 
 Tensor Tensor::contiguous() const {
   if (is_contiguous()) return *this;
+  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && numel() > 0) {
+    Tensor made;
+    if (recorder->convert(*this, dtype(), contiguous_strides(sizes()), made)) return made;
+  }
   Tensor made = empty(sizes(), {dtype(), device()});
   copy_here(made, *this);
   return made;
@@ -210,16 +223,22 @@ Tensor Tensor::pin_memory() const {
 }
 
 Scalar Tensor::item() const {
-  if (numel() != 1)
-    throw Error("a Tensor with " + std::to_string(numel()) +
+  if (ops::Recorder* const recorder = ops::recorder()) [[unlikely]]
+    recorder->refuse_value("item()");
+  return ops::value_of(*this);
+}
+
+Scalar ops::value_of(const Tensor& tensor) {
+  if (tensor.numel() != 1)
+    throw Error("a Tensor with " + std::to_string(tensor.numel()) +
                 " elements cannot be converted to Scalar");
-  return with_type(dtype(), [&]<class T>() -> Scalar {
+  return with_type(tensor.dtype(), [&]<class T>() -> Scalar {
     T value;
-    if (is_cuda())
-      ops::copy_out(&value, *this);
+    if (tensor.is_cuda())
+      copy_out(&value, tensor);
     else {
-      ops::host_reads("item", *this);
-      value = *static_cast<const T*>(data_ptr());
+      host_reads("item", tensor);
+      value = *static_cast<const T*>(tensor.data_ptr());
     }
     return value;
   });

@@ -8,6 +8,7 @@
 #include "ember/ops/output_strides.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/promotion.h"
+#include "ember/ops/recorder.h"
 #include "ember/ops/run.h"
 
 namespace ember::inline v0 {
@@ -236,7 +237,7 @@ class NormalisedOperands {
     for (std::size_t k = 0; k < count_; ++k)
       if (const Tensor* tensor = inputs_[k]->tensor();
           tensor != nullptr && tensor->device() != device)
-        inputs_[k] = &normalised_[k].emplace(tensor->item());
+        inputs_[k] = &normalised_[k].emplace(ops::value_of(*tensor));
   }
   /// `mixed`: the kernel converts what is not complex itself.
   void convert_to(OpId op, Dtype computed, Device device, bool mixed) {
@@ -324,6 +325,35 @@ void finish(Tensor& out, const Tensor& made) {
     out.copy_(made);
 }
 
+/// Whether the thread's recorder takes a call, whose inputs are on one device.
+bool is_recorded(ops::Recorder& recorder, OpId op, const OpInfo& info, const Place& place,
+                 Dtype computed, Inputs inputs, Tensor& out) {
+  std::array<ops::RecordedNumber, kMaxInputs> numbers;
+  std::size_t in_loop = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k]->tensor() != nullptr) continue;
+    const Dtype dtype = input_dtype(op, k, computed);
+    ops::RecordedNumber& number = numbers[k];
+    number.given = inputs[k]->number();
+    number.type = dtype;
+    with_type(dtype, [&]<class T>() {
+      if (in_loop < kLoopNumbers) {
+        put_number(number.bytes, op, info, number.given, dtype);
+        if (op != OpId::where) number.type = dtype_of<Compute<T>>;
+      } else {  // an element, as convert_to() makes of it
+        require_fits(number.given, dtype);
+        const T element = number.given.to<T>();
+        std::memcpy(number.bytes, &element, sizeof element);
+      }
+    });
+    ++in_loop;
+  }
+  const Shape strides = output_strides(op, place.sizes, inputs);
+  return recorder.compute({op, computed, output_dtype(info, computed), place.device, place.sizes,
+                           strides, inputs, std::span(numbers).first(inputs.size())},
+                          out);
+}
+
 /// All other calls. A function of its own, since the fast path needs none of its large frame.
 [[gnu::noinline]] void run_normalised(OpId op, const OpInfo& info, Inputs given, Tensor& out) {
   const Inputs deciding = without_factor(op, given);
@@ -332,6 +362,8 @@ void finish(Tensor& out, const Tensor& made) {
   normalised.move_to(place.device);
   const Dtype computed = computed_dtype(op, info, deciding);
   require_numbers_fit(op, given, computed);
+  if (ops::Recorder* const recorder = ops::recorder())
+    if (is_recorded(*recorder, op, info, place, computed, normalised.inputs(), out)) return;
   const Tensor made =
       target(op, out, place, output_dtype(info, computed), without_factor(op, normalised.inputs()));
   const bool may_mix = computed == Dtype::float32 && op != OpId::where;
@@ -422,8 +454,9 @@ void compute(OpId op, Inputs inputs, Tensor& out) {
   if (is_constant(op, *inputs[0])) return run_constant(op, inputs, out);
   const OpInfo& info = kInfos[static_cast<int>(op)];
   const auto [like, numbers] =
-      op == OpId::where ? FastPath()
-                        : fast_path(info, inputs, out.defined() ? &out.state() : nullptr);
+      op == OpId::where || ops::recorder() != nullptr
+          ? FastPath()
+          : fast_path(info, inputs, out.defined() ? &out.state() : nullptr);
   if (like == nullptr) return run_normalised(op, info, inputs, out);
   if (numbers > 0) require_numbers_fit(op, inputs, like->dtype);
   if (!out.defined())

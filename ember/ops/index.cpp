@@ -9,6 +9,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/indexed.h"
+#include "ember/ops/recorder.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -474,7 +475,7 @@ void fill_masked(Tensor& out, const Tensor& x, const Tensor& mask, const Operand
     return;
   }
   // A number needs no memory.
-  const Scalar number = value.tensor() == nullptr ? value.number() : value.tensor()->item();
+  const Scalar number = value.tensor() == nullptr ? value.number() : ops::value_of(*value.tensor());
   where_out(out, chosen, as_element(number, x.dtype()), x);
 }
 
@@ -490,7 +491,7 @@ Tensor ops::one_value(const Operand& value, const Tensor& like) {
   const Options options{like.dtype(), like.device()};
   const Tensor* tensor = value.tensor();
   if (tensor == nullptr || !tensor->is_cuda()) {
-    const Scalar number = tensor == nullptr ? value.number() : tensor->item();
+    const Scalar number = tensor == nullptr ? value.number() : ops::value_of(*tensor);
     require_fits(number, like.dtype());
     return full({}, number, options);
   }

@@ -9,6 +9,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/indexed.h"
+#include "ember/ops/recorder.h"
 #include "ember/ops/select.h"
 
 namespace ember::inline v0 {
@@ -89,7 +90,7 @@ class Parser {
 
   void apply_tensor(const Tensor& tensor) {
     if (tensor.dim() == 0 && is_integral(tensor.dtype(), false) && !is_mask(tensor)) {
-      const Scalar place = tensor.item();  // wherever it is: a view needs it on the host
+      const Scalar place = ops::value_of(tensor);  // wherever it is: a view needs it on the host
       require_fits(place, Dtype::int64);
       return select(place.to<std::int64_t>());
     }

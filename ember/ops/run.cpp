@@ -3,6 +3,7 @@
 #include "ember/base/error.h"
 #include "ember/ops/factories.h"
 #include "ember/runtime/capture.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/order.h"
 #include "ember/runtime/runtime.h"
@@ -70,6 +71,7 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
     }
     return;
   }
+  cuda::settle_deferred();
   if (accesses.data() != nullptr) [[unlikely]]
     tell_host_access(kernel.name.c_str(), accesses);
   const Status status = run_here(kernel, params);
@@ -124,6 +126,7 @@ Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver:
 }
 
 void host_reads(const char* name, const Tensor& tensor) {
+  cuda::settle_deferred();
   if (!cuda::observed()) [[likely]]
     return;
   const cuda::Access read = reads(tensor);

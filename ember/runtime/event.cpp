@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
@@ -89,6 +90,7 @@ void Event::create(int device) {
 }
 
 void Event::record(const Stream& stream) {
+  settle_deferred();
   driver::Driver& machine = active_driver();
   if (!created_) create(stream.device_index());
   if (handle_.device != stream.device_index())
@@ -110,6 +112,7 @@ void Event::record_once(const Stream& stream) {
 
 void Event::wait(const Stream& stream) const {
   if (!created_) return;
+  settle_deferred();
   Enqueueing call(stream.handle());
   if (shared_)
     shared_->wait(stream);

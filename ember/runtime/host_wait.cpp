@@ -8,6 +8,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/thread_exit.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -176,7 +177,8 @@ void WaitBudget::check() const {
   throw Error(budget_->text());
 }
 
-HostWait::HostWait(WaitKind kind, const char* what) : what_(what), admitted_(kind, what) {}
+HostWait::HostWait(WaitKind kind, const char* what)
+    : what_((settle_deferred(), what)), admitted_(kind, what) {}
 
 void HostWait::check_captured(const Status& status) const {
   if (status.code() != Code::stream_capture_unsupported && status.code() != Code::captured_event)

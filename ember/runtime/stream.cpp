@@ -4,6 +4,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/thread_exit.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
@@ -47,6 +48,7 @@ Stream Stream::from_id(std::int64_t stream_id, int device_index) {
 }
 
 bool Stream::query() const {
+  settle_deferred();
   // Without the stream's lock, as host functions may ask, too: nobody who holds it may wait for
   // one.
   Enqueueing call(Enqueueing::MayWait{});

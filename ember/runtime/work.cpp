@@ -10,6 +10,7 @@
 #include "ember/driver/kernels.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/declared.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
@@ -91,6 +92,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params) {
 
 void launch(const Stream& stream, const Kernel& kernel, const Params& params,
             std::span<const Access> accesses) {
+  settle_deferred();
   if (!kernel.name) [[unlikely]]
     throw ValueError("launch: the kernel has no name");
   driver::Driver& machine = active_driver();
@@ -106,6 +108,7 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
 void launch_on_current(int device, std::uint32_t epoch, driver::PeerMemory peer,
                        const Kernel& kernel, const Params& params,
                        std::span<const Access> accesses) {
+  settle_deferred();
   const auto& streams = detail::thread_state().streams;
   // Only this thread changes what is current for it, so the stream lives as long as this call.
   const detail::StreamState* const current = streams[static_cast<std::size_t>(device)].get();
@@ -140,6 +143,7 @@ void copy_without_wait(const Stream& stream, std::uint32_t epoch, driver::PeerMe
 
 void copy_in_epoch(const Stream& stream, std::uint32_t epoch, driver::PeerMemory peer, void* target,
                    const void* source, std::size_t bytes) {
+  settle_deferred();
   driver::Driver& machine = active_driver();
   const driver::StreamHandle handle = handle_in_epoch(stream.handle(), epoch);
   if (!observed() && !work_noted()) [[likely]] {
@@ -183,6 +187,7 @@ void copy(void* target, const void* source, std::size_t bytes, const Stream& str
 }
 
 void fill_async(void* target, std::uint8_t value, std::size_t bytes, const Stream& stream) {
+  settle_deferred();
   driver::Driver& machine = active_driver();
   Enqueueing call(stream.handle());
   call.time(machine, stream.handle());
@@ -207,6 +212,7 @@ void host_function(std::function<void()> function, const Stream& stream) {
 void host_function(std::function<void()> function, const Stream& stream,
                    std::span<const Access> accesses) {
   if (!function) throw ValueError("host_function: got an empty function, expected a callable one");
+  settle_deferred();
   driver::Driver& machine = active_driver();
   auto owned = std::make_unique<std::function<void()>>(std::move(function));
   Enqueueing call(stream.handle());

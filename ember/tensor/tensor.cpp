@@ -5,6 +5,7 @@
 
 #include "ember/base/error.h"
 #include "ember/base/recycled.h"
+#include "ember/runtime/deferred.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0 {
@@ -47,6 +48,12 @@ Ref<TensorState> make_state(Ref<Storage> storage, Dtype dtype, const Shape& size
   made->sizes = sizes;
   made->strides = strides;
   return made;
+}
+
+/// Elements that are yet to be computed have no memory: views need it.
+void require_memory(const TensorState& state) {
+  if (state.data == nullptr && state.count > 0) [[unlikely]]
+    state.storage->require_alive();
 }
 
 /// Everything but the count of owners.
@@ -141,12 +148,14 @@ void TensorState::dispose(TensorState* state) noexcept {
 
 Ref<TensorState> Tensor::copy_state() const {
   const TensorState& from = state();
+  require_memory(from);
   Ref<TensorState> made = new_state();
   assign(*made, from);
   return made;
 }
 
 Tensor Tensor::make_view(const Shape& sizes, const Shape& strides, std::int64_t offset) const {
+  require_memory(state());
   return Tensor(make_state(state().storage, state().dtype, sizes, strides, offset));
 }
 
@@ -156,7 +165,9 @@ Tensor& Tensor::set_(const Tensor& other) const {
     throw Error(std::string("set_: the source is ") + dtype_name(source.dtype) + " on " +
                 other.device().str() + ", expected " + dtype_name(dtype()) + " on " +
                 device().str() + " as the tensor has");
-  assign(*state_, source);
+  // What was put off is for the memory that both have now.
+  cuda::settle_deferred();
+  assign(*state_, other.state());
   return self();
 }
 
@@ -197,6 +208,7 @@ void Tensor::record_stream(const cuda::Stream& stream) const {
   if (!is_cuda() && !is_pinned())
     throw Error("record_stream: expected a CUDA tensor or one in pinned memory, but got one on " +
                 device().str());
+  require_memory(state());
   storage()->record_stream(stream);
 }
 

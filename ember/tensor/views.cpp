@@ -106,13 +106,20 @@ void check_narrow(std::int64_t start, std::int64_t length, std::int64_t size) {
                      ", " + std::to_string(size) + "], but got " + std::to_string(start) + ")");
 }
 
+/// Of elements that are yet to be computed there is none: asking for the address has it made.
+const Ref<Storage>& memory_to_view(const Tensor& tensor) {
+  if (tensor.state().data == nullptr && tensor.numel() > 0) [[unlikely]]
+    (void)tensor.data_ptr();
+  return tensor.storage();
+}
+
 }  // namespace
 
 Tensor Tensor::alias() const { return Tensor(copy_state()); }
 
 Tensor Tensor::as_strided(const Shape& sizes, const Shape& strides,
                           std::optional<std::int64_t> offset) const {
-  return Tensor(storage(), dtype(), sizes, strides, offset.value_or(storage_offset()));
+  return Tensor(memory_to_view(*this), dtype(), sizes, strides, offset.value_or(storage_offset()));
 }
 
 Tensor Tensor::view(const Shape& sizes) const {
@@ -132,7 +139,7 @@ Tensor Tensor::reinterpreted(Dtype dtype) const {
     return Tensor(std::move(made));
   }
   const Recounted view = recount(*this, dtype);
-  return Tensor(storage(), dtype, view.sizes, view.strides, view.offset);
+  return Tensor(memory_to_view(*this), dtype, view.sizes, view.strides, view.offset);
 }
 
 Tensor Tensor::reshape(const Shape& sizes) const {
@@ -407,7 +414,7 @@ Tensor Tensor::view_as_real() const {
     strides.push_back(m::mul<std::int64_t>(stride, 2));
   sizes.push_back(2);
   strides.push_back(1);
-  return Tensor(storage(), real_dtype(dtype()), sizes, strides, 2 * storage_offset());
+  return Tensor(memory_to_view(*this), real_dtype(dtype()), sizes, strides, 2 * storage_offset());
 }
 
 Tensor Tensor::view_as_complex() const {
@@ -429,7 +436,8 @@ Tensor Tensor::view_as_complex() const {
     strides[i] /= 2;
   }
   if (storage_offset() % 2 != 0) throw Error("Tensor must have a storage_offset divisible by 2");
-  return Tensor(storage(), complex_dtype(dtype()), sizes, strides, storage_offset() / 2);
+  return Tensor(memory_to_view(*this), complex_dtype(dtype()), sizes, strides,
+                storage_offset() / 2);
 }
 
 Tensor Tensor::real() const { return is_complex() ? view_as_real().select(-1, 0) : *this; }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "define.h"
+#include "ember/ops/recorder.h"
 
 namespace ember::python {
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* kTooLargeIndex = "index: overflow, an integer beyond 64 bi
 
 Tensor signed_indices(const Tensor& unsigned_ones) {
   const Tensor made = unsigned_ones.to(Dtype::int64);
-  if (made.lt(0).any().item<bool>()) throw ValueError(kTooLargeIndex);
+  if (ops::value_of(made.lt(0).any()).to<bool>()) throw ValueError(kTooLargeIndex);
   return made;
 }
 

@@ -12,6 +12,8 @@ DECLARED = re.compile(r"(?:\[\[nodiscard\]\] )?(?!return |throw )[A-Za-z][\w:<>,
 INTERNAL = {"make", "self", "state"}
 # Kernels from a text: docs/jiterator.md.
 INTERNAL |= {"create_jit_fn", "create_multi_output_jit_fn"}
+# Functions as one kernel: docs/fuse.md.
+INTERNAL |= {"fuse"}
 
 
 def declared(lines, indent):

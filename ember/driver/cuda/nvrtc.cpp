@@ -86,9 +86,10 @@ const LoadedNvrtc& library() {
 
 // ---- Compiling
 
-// The bits are those of the host's compiler: a product and a sum are rounded one after the other.
-constexpr const char* kOptions[] = {"--std=c++20", "--device-as-default-execution-space",
-                                    "--fmad=false"};
+// The bits are those of the host's compiler: a product and a sum are rounded one after the other,
+// unless the library's kernels are to be matched.
+constexpr const char* kOptions[] = {"--std=c++20", "--device-as-default-execution-space"};
+constexpr const char* kApart = "--fmad=false";
 
 Status failure(nvrtcResult result) {
   return Status(Code::unknown,
@@ -147,11 +148,12 @@ Status nvrtc_identity(std::string& identity) noexcept {
   }
   identity = file_identity(path);
   for (const char* option : kOptions) identity += std::string(" ") + option;
+  identity += std::string(" ") + kApart;
   return {};
 }
 
 Status nvrtc_compile(const std::string& source, int capability, std::string& image,
-                     std::string& log) noexcept {
+                     std::string& log, bool contract) noexcept {
   EMBER_TRY(library().status);
   const Nvrtc& nvrtc = library().nvrtc;
   int architecture = 0;
@@ -165,6 +167,7 @@ Status nvrtc_compile(const std::string& source, int capability, std::string& ima
                              std::to_string(architecture);
   std::vector<const char*> options(std::begin(kOptions), std::end(kOptions));
   options.push_back(target.c_str());
+  if (!contract) options.push_back(kApart);
 
   Program program;
   nvrtcResult result =

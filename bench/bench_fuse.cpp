@@ -1,0 +1,145 @@
+// Fused functions beside their operations one by one, and beside a copy: how many bytes per second
+// of those that have to be read and written at least. And what the first call costs, with a
+// compiler and without.
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/first_call.h"
+#include "bench/program.h"
+#include "ember/ember.h"
+
+namespace ember::bench {
+namespace {
+
+constexpr double kRootOfHalf = 0.70710678118654752;
+
+Tensor gelu(const Tensor& x) { return 0.5 * x * (1.0 + (x * kRootOfHalf).erf()); }
+
+Tensor adam(const Tensor& weights, const Tensor& gradient, const Tensor& mean,
+            const Tensor& square) {
+  constexpr int kStep = 10;
+  mean.mul_(0.9).add_(gradient, 0.1);
+  square.mul_(0.999).add_(gradient * gradient, 0.001);
+  const Tensor size = (square / (1 - std::pow(0.999, kStep))).sqrt() + 1e-8;
+  weights.sub_(mean / (1 - std::pow(0.9, kStep)) / size * 1e-3);
+  return weights;
+}
+
+Tensor black_scholes(const Tensor& spot, const Tensor& strike, const Tensor& years) {
+  constexpr double kRate = 0.02;
+  constexpr double kVolatility = 0.3;
+  const auto cdf = [](const Tensor& x) { return 0.5 * (1.0 + (x * kRootOfHalf).erf()); };
+  const Tensor spread = kVolatility * years.sqrt();
+  const Tensor up =
+      ((spot / strike).log() + (kRate + kVolatility * kVolatility / 2) * years) / spread;
+  return spot * cdf(up) - strike * (-kRate * years).exp() * cdf(up - spread);
+}
+
+/// One function: how many rows of floats it has to read and write, and how it is called.
+struct Example {
+  const char* name;
+  int rows;
+  std::function<Tensor(const std::vector<Tensor>&)> call;
+};
+const Example kExamples[] = {
+    {"gelu", 2, [](const std::vector<Tensor>& x) { return gelu(x[0]); }},
+    {"a step of Adam", 7,
+     [](const std::vector<Tensor>& x) { return adam(x[0], x[1], x[2], x[3]); }},
+    {"Black-Scholes", 4,
+     [](const std::vector<Tensor>& x) { return black_scholes(x[0], x[1], x[2]); }},
+};
+
+std::vector<Tensor> inputs(std::int64_t count, const std::string& device) {
+  std::vector<Tensor> made;
+  for (int i = 0; i < 4; ++i) made.push_back(full({count}, 0.5 + i, {Dtype::float32, device}));
+  return made;
+}
+
+void drain(const Tensor& x) {
+  if (x.is_cuda()) cuda::synchronize(x.get_device());
+}
+
+/// In a process of its own: the time of the first call, in milliseconds.
+int once(int which, const char* device) {
+  const std::vector<Tensor> x = inputs(1024, device);
+  const Tensor y = x[0] + x[1];  // what the device's first use costs is not the question
+  drain(y);
+  const auto fused = fuse(kExamples[which].call);
+  const auto start = Clock::now();
+  const Tensor made = fused(x);
+  drain(made);
+  std::printf("%.6f\n", microseconds(Clock::now() - start) / 1000);
+  return 0;
+}
+
+void first_calls(Program& program, const KernelCache& cache, const std::string& device,
+                 const std::string& where) {
+  const int times = program.quick() ? 1 : 5;
+  for (int which = 0; which < static_cast<int>(std::size(kExamples)); ++which) {
+    std::vector<double> compiled, found;
+    for (int i = 0; i < times; ++i) {
+      cache.clear();
+      compiled.push_back(in_a_process(std::to_string(which) + " " + device));
+      found.push_back(in_a_process(std::to_string(which) + " " + device));
+    }
+    const auto add = [&](const std::string& name, double ours, const char* goal) {
+      program.table().add({.group = "Fused functions, the first call of a process",
+                           .name = kExamples[which].name + name + where,
+                           .unit = "ms",
+                           .ours = ours,
+                           .goal = goal});
+    };
+    add(", compiled", median(compiled), "<= 3000");
+    add(", found on disk", median(found), "<= 5");
+  }
+}
+
+void rates(Program& program, std::int64_t count, const std::string& device,
+           const std::string& where) {
+  const std::vector<Tensor> x = inputs(count, device);
+  const auto gigabytes = [&](int rows, double time) {
+    return static_cast<double>(rows) * static_cast<double>(count) * sizeof(float) / time / 1e3;
+  };
+  const auto add = [&](const std::string& name, double ours) {
+    program.table().add(
+        {.group = "Fused functions, " + std::to_string(count) + " elements of float32",
+         .name = name + where,
+         .unit = "GB/s",
+         .ours = ours,
+         .goal = ""});
+  };
+  const auto wait = [&] { drain(x[0]); };
+  for (const Example& each : kExamples) {
+    const auto fused = fuse(each.call);
+    const auto times = completion_medians(
+        program.bursts(kSlowCalls), wait, [&] { (void)fused(x); }, [&] { (void)each.call(x); },
+        [&] { (void)x[3].copy_(x[1]); });
+    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]));
+    add(std::string(each.name) + ", one by one", gigabytes(each.rows, times[1]));
+    if (&each == &kExamples[0]) add("copy", gigabytes(2, times[2]));
+  }
+}
+
+int run(int count, char** arguments) {
+  if (count == 4 && std::string(arguments[1]) == kOnce)
+    return once(std::atoi(arguments[2]), arguments[3]);
+  Program program(count, arguments);
+  const KernelCache cache;
+  if (program.simulated()) setenv("EMBER_DEVICES", "sim:1", 0);  // for the processes it starts
+  for (const std::string device : {"cuda:0", "cpu"}) {
+    const bool real = device != "cpu" && !program.simulated();
+    const std::string where = device == "cpu" ? ", CPU" : real ? ", device" : ", simulated device";
+    const std::int64_t elements = program.quick() ? 100'000 : real ? 100'000'000 : 10'000'000;
+    program.measure("first calls", [&] { first_calls(program, cache, device, where); });
+    program.measure("rates", [&] { rates(program, elements, device, where); });
+  }
+  return program.finish();
+}
+
+}  // namespace
+}  // namespace ember::bench
+
+int main(int count, char** arguments) { return ember::bench::run(count, arguments); }

@@ -1,0 +1,183 @@
+#include "ember/fuse/graph.h"
+
+#include <algorithm>
+
+namespace ember::inline v0::fusion {
+namespace {
+
+/// C++'s name of an element type.
+const char* type_name(Dtype dtype) {
+  switch (dtype) {
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
+  case Dtype::enumerator: return #type;
+    EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+  }
+  __builtin_unreachable();
+}
+
+/// An operation's name in the list of operations (scalar/elementwise.inc).
+const char* functor_name(ops::OpId op) {
+  switch (op) {
+#define EMBER_UNARY(name, ...) \
+  case ops::OpId::name:        \
+    return #name;
+#define EMBER_BINARY EMBER_UNARY
+#define EMBER_TERNARY EMBER_UNARY
+#include "ember/scalar/elementwise.inc"
+#undef EMBER_BINARY
+#undef EMBER_TERNARY
+    EMBER_UNARY(scaled_addcmul)
+    EMBER_UNARY(scaled_addcdiv)
+#undef EMBER_UNARY
+    case ops::OpId::where: break;
+  }
+  return "where";
+}
+
+bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bfloat16; }
+
+/// A step with the types that its kernel computes it with.
+struct Typed {
+  std::string functor;
+  Dtype computed, result;
+};
+
+Typed typed(const Step& step, bool precise) {
+  Typed made{"", step.computed, step.result};
+  // The number after x is one of x's own type.
+  const bool wide = !precise && is_half(step.computed) && step.kind != Step::Kind::cast &&
+                    step.op != ops::OpId::nextafter;
+  if (wide) {
+    made.computed = Dtype::float32;
+    if (step.result == step.computed) made.result = Dtype::float32;
+  }
+  const std::string type = type_name(made.computed);
+  if (step.kind == Step::Kind::cube)
+    made.functor = "Cube<" + type + ">";
+  else if (step.op == ops::OpId::where)
+    made.functor = "::ember::ops::Where<" + type + ">";
+  else
+    made.functor = std::string("::ember::ops::Apply<::ember::elementwise::") +
+                   functor_name(step.op) + ", " + type + ">";
+  return made;
+}
+
+std::string name_of(const Value& value) {
+  static constexpr char kLetters[] = {'s', 'x', 'n'};
+  return kLetters[static_cast<int>(value.kind)] + std::to_string(value.index);
+}
+
+std::string expression(const Step& step, bool precise) {
+  const std::string first = name_of(step.operands[0]);
+  if (step.kind == Step::Kind::cast)
+    return std::string("settled(::ember::convert<") + type_name(step.result) + ">(" + first + "))";
+  const Typed types = typed(step, precise);
+  std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
+  for (std::size_t k = 0; k < step.count; ++k) {
+    const Value& value = step.operands[k];
+    if (k > 0) text += ", ";
+    text += value.kind == Value::Kind::number ? "given_number<" : "given<";
+    text += types.functor + ", " + std::to_string(k);
+    if (value.kind != Value::Kind::number) {
+      const bool condition =
+          step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
+      text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
+    }
+    text += ">(" + name_of(value) + ")";
+  }
+  return text + ")";
+}
+
+constexpr std::uint8_t kNowhere = 255;
+static_assert(Graph::kMostSteps < kNowhere && Graph::kMostNumbers < kNowhere &&
+              Graph::kMostOperands < kNowhere);
+
+}  // namespace
+
+Graph Graph::needed(std::vector<std::uint8_t>& inputs_of,
+                    std::vector<std::uint8_t>& numbers_of) const {
+  std::vector<bool> wanted(steps.size());
+  for (const std::uint8_t output : outputs) wanted[output] = true;
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    if (!wanted[i]) continue;
+    for (std::size_t k = 0; k < steps[i].count; ++k)
+      if (steps[i].operands[k].kind == Value::Kind::step) wanted[steps[i].operands[k].index] = true;
+  }
+  Graph made;
+  std::vector<std::uint8_t> step_at(steps.size(), kNowhere);
+  std::vector<std::uint8_t> input_at(inputs.size(), kNowhere);
+  std::vector<std::uint8_t> number_at(numbers.size(), kNowhere);
+  const auto moved = [](std::uint8_t index, std::vector<std::uint8_t>& places,
+                        std::vector<std::uint8_t>& from, std::vector<Dtype>& to,
+                        const std::vector<Dtype>& types) {
+    if (places[index] == kNowhere) {
+      places[index] = static_cast<std::uint8_t>(to.size());
+      to.push_back(types[index]);
+      from.push_back(index);
+    }
+    return places[index];
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!wanted[i]) continue;
+    Step step = steps[i];
+    for (std::size_t k = 0; k < step.count; ++k) {
+      Value& value = step.operands[k];
+      switch (value.kind) {
+        case Value::Kind::step: value.index = step_at[value.index]; break;
+        case Value::Kind::input:
+          value.index = moved(value.index, input_at, inputs_of, made.inputs, inputs);
+          break;
+        case Value::Kind::number:
+          value.index = moved(value.index, number_at, numbers_of, made.numbers, numbers);
+          break;
+      }
+    }
+    step_at[i] = static_cast<std::uint8_t>(made.steps.size());
+    made.steps.push_back(step);
+  }
+  for (const std::uint8_t output : outputs) made.outputs.push_back(step_at[output]);
+  return made;
+}
+
+std::string Graph::key() const {
+  std::string text;
+  const auto put = [&](auto value) { text += static_cast<char>(value); };
+  put(steps.size());
+  for (const Step& step : steps) {
+    put(step.kind);
+    put(step.op);
+    put(step.computed);
+    put(step.result);
+    put(step.count);
+    for (std::size_t k = 0; k < step.count; ++k) {
+      put(step.operands[k].kind);
+      put(step.operands[k].index);
+    }
+  }
+  put(outputs.size());
+  for (const std::uint8_t output : outputs) put(output);
+  return text;
+}
+
+std::string Graph::statements(bool precise) const {
+  std::string text;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const std::string number = std::to_string(k);
+    text.append("  const auto x").append(number).append(" = *i").append(number).append(";\n");
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    text.append("  const auto s")
+        .append(std::to_string(i))
+        .append(" = ")
+        .append(expression(steps[i], precise))
+        .append(";\n");
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const std::string number = std::to_string(k);
+    text.append("  *o").append(number).append(" = ::ember::convert<O").append(number);
+    text.append(">(s").append(std::to_string(outputs[k])).append(");\n");
+  }
+  return text;
+}
+
+}  // namespace ember::inline v0::fusion

@@ -1,0 +1,126 @@
+// What is written of a graph compiles, by the machine's compiler and, where NVRTC is, by that:
+// every operation, for every dtype. It needs no device for that.
+#include "ember/driver/compiled.h"
+#include "ember/fuse/graph.h"
+#include "ember/jit/host_compiler.h"
+#include "ember/jit/source.h"
+#include "tests/fuse/support.h"
+
+namespace ember::test {
+namespace {
+
+using fusion::Graph;
+using fusion::Step;
+using fusion::Value;
+using jit::Instance;
+using jit::Layout;
+
+constexpr int kCapability = 90;
+
+/// All operations on elements of one type, each on two inputs and a number.
+Graph every_operation(Dtype dtype) {
+  Graph graph;
+  graph.inputs = {dtype, Dtype::bool_, Dtype::float32};
+  const auto wide = dtype == Dtype::float16 || dtype == Dtype::bfloat16 ? Dtype::float32 : dtype;
+  graph.numbers = {wide, dtype};
+  const auto add = [&](Step step) {
+    graph.outputs.push_back(static_cast<std::uint8_t>(graph.steps.size()));
+    graph.steps.push_back(step);
+  };
+  add({.kind = Step::Kind::cast,
+       .computed = dtype,
+       .result = dtype,
+       .count = 1,
+       .operands = {Value{Value::Kind::input, 2}}});
+  graph.outputs.clear();
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(ops::OpId::scaled_addcdiv); ++i) {
+    const auto op = static_cast<ops::OpId>(i);
+    const OpInfo& info = ops::op_info(op);
+    if (!contains(info.dtypes, dtype)) continue;
+    Step step{.op = op, .computed = dtype, .result = dtype};
+    if (info.result == Result::boolean) step.result = Dtype::bool_;
+    if (info.result == Result::real) step.result = real_dtype(dtype);
+    step.count = static_cast<std::uint8_t>(info.operands);
+    step.operands = {Value{Value::Kind::input, 0}, Value{Value::Kind::step, 0},
+                     Value{Value::Kind::number, 0}, Value{Value::Kind::number, 0}};
+    if (op == ops::OpId::where)
+      step.operands = {Value{Value::Kind::input, 1}, Value{Value::Kind::step, 0},
+                       Value{Value::Kind::number, 1}};
+    add(step);
+  }
+  return graph;
+}
+
+Instance instance_of(const Graph& graph, Layout layout) {
+  Instance made;
+  made.fused = true;
+  made.layout = layout;
+  made.inputs = graph.inputs;
+  made.numbers = graph.numbers;
+  made.outputs = graph.outputs.size();
+  for (const std::uint8_t output : graph.outputs) made.stored.push_back(graph.steps[output].result);
+  made.dtype = made.stored[0];
+  return made;
+}
+
+const jit::Signature& name() {
+  static const jit::Signature made = [] {
+    jit::Signature signature;
+    signature.name = "all";
+    return signature;
+  }();
+  return made;
+}
+
+TEST(FuseSources, EveryOperationOnHosts) {
+  for (const Dtype dtype : {Dtype::float16, Dtype::float32, Dtype::int64, Dtype::complex64}) {
+    const Graph graph = every_operation(dtype);
+    for (const bool precise : {true, false})
+      EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
+                                         jit::host_source(graph.statements(precise), name(),
+                                                          instance_of(graph, Layout::narrow)),
+                                         dtype_name(dtype))
+                       .empty());
+  }
+}
+
+TEST(FuseSources, EveryOperationOnDevices) {
+  std::string identity;
+  if (const Status status = driver::cuda_compiler(identity); !status.ok())
+    GTEST_SKIP() << "needs NVRTC: " << status.detail();
+  for (const Dtype dtype : all_dtypes()) {
+    const Graph graph = every_operation(dtype);
+    const Layout layout = dtype == Dtype::float32 ? Layout::flat : Layout::narrow;
+    const bool precise = dtype != Dtype::float16;
+    std::string image, log;
+    const Status status = driver::cuda_compile(
+        jit::device_source(graph.statements(precise), name(), instance_of(graph, layout)),
+        kCapability, image, log, true);
+    EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
+  }
+}
+
+/// A graph keeps what its outputs need, in the same order.
+TEST(FuseSources, NeedsWhatItsOutputsAreMadeOf) {
+  Graph graph;
+  graph.inputs = {Dtype::float32, Dtype::int32, Dtype::float64};
+  graph.numbers = {Dtype::float32, Dtype::float64};
+  const auto step = [](Value x, Value y) {
+    return Step{.op = ops::OpId::add, .count = 2, .operands = {x, y}};
+  };
+  graph.steps = {step({Value::Kind::input, 0}, {Value::Kind::number, 0}),
+                 step({Value::Kind::input, 2}, {Value::Kind::number, 1}),
+                 step({Value::Kind::step, 0}, {Value::Kind::input, 1}),
+                 step({Value::Kind::step, 1}, {Value::Kind::input, 2})};
+  graph.outputs = {3};
+  std::vector<std::uint8_t> inputs, numbers;
+  const Graph part = graph.needed(inputs, numbers);
+  EXPECT_EQ(part.steps.size(), 2U);
+  EXPECT_EQ(inputs, std::vector<std::uint8_t>{2});
+  EXPECT_EQ(numbers, std::vector<std::uint8_t>{1});
+  EXPECT_EQ(part.outputs, std::vector<std::uint8_t>{1});
+  EXPECT_EQ(part.inputs, std::vector<Dtype>{Dtype::float64});
+}
+
+}  // namespace
+}  // namespace ember::test

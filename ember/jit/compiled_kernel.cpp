@@ -56,35 +56,35 @@ void check_folder(const Status& status) {
   if (!status.ok()) throw Error("jiterator: " + status.detail());
 }
 
-std::string for_host(const DiskCache& disk, const std::string& source, const std::string& what,
+std::string for_host(const DiskCache& disk, const Source& source, const std::string& what,
                      std::string& path) {
   const HostCompiler compiler = find_host_compiler();
-  const std::string entry = digest(compiler.identity + '\0' + source) + ".so";
+  const std::string entry = digest(compiler.identity + '\0' + source.identity()) + ".so";
   std::string object;
   bool found = false;
   check_folder(disk.find(entry, object, found));
   if (!found) {
-    object = compile_for_host(compiler, source, what);
+    object = compile_for_host(compiler, source.text(), what);
     found = disk.keep(entry, object);
   }
   if (found) path = disk.path(entry);
   return object;
 }
 
-std::string for_device(const DiskCache& disk, const std::string& source, const std::string& what,
+std::string for_device(const DiskCache& disk, const Source& source, const std::string& what,
                        int capability, bool contract) {
   std::string identity;
   if (const Status status = driver::cuda_compiler(identity); !status.ok())
     throw Error("jiterator: " + status.detail());
   const std::string entry = digest(identity + std::string(contract ? "/fmad" : "") + '\0' +
-                                   std::to_string(capability) + '\0' + source) +
+                                   std::to_string(capability) + '\0' + source.identity()) +
                             ".cubin";
   std::string image;
   bool found = false;
   check_folder(disk.find(entry, image, found));
   if (found) return image;
   std::string log;
-  if (const Status status = driver::cuda_compile(source, capability, image, log, contract);
+  if (const Status status = driver::cuda_compile(source.text(), capability, image, log, contract);
       !status.ok()) {
     if (log.empty()) throw Error(what + " does not compile: " + status.detail());
     throw Error(what + " does not compile (NVRTC):\n" + shortened(log));

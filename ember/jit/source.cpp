@@ -118,6 +118,11 @@ const std::string& fused_device_prelude() {
   return *text;
 }
 
+/// Of all these files, and of this one.
+constexpr std::string_view kTextsDigest =
+#include "ember/jit/texts_digest.inc"
+    ;
+
 std::string line(const char* file) { return std::string("\n#line 1 \"") + file + "\"\n"; }
 
 }  // namespace
@@ -144,12 +149,19 @@ std::size_t pack_of(const Instance& instance) noexcept {
   return std::min<std::size_t>(16 / widest, 8);
 }
 
-std::string host_source(std::string_view code, const Signature& signature,
-                        const Instance& instance) {
+std::string Source::identity() const {
+  const char* const kind = prelude == &host_prelude         ? "host"
+                           : prelude == &device_prelude     ? "device"
+                           : prelude == &fused_host_prelude ? "fused host"
+                                                            : "fused device";
+  return std::string(kTextsDigest) + kind + '\0' + rest;
+}
+
+Source host_source(std::string_view code, const Signature& signature, const Instance& instance) {
   const Writer writer(signature, instance);
   if (instance.fused)
-    return fused_host_prelude() + line("ember") + writer.element(code) + writer.host_entry();
-  std::string text = host_prelude() + "namespace ember_user {" + line(kUserFile);
+    return {&fused_host_prelude, line("ember") + writer.element(code) + writer.host_entry()};
+  std::string text = "namespace ember_user {" + line(kUserFile);
   // What calls itself in a way that parse_signature does not see cannot be inlined, which g++
   // refuses.
   std::size_t from = 0;
@@ -159,17 +171,16 @@ std::string host_source(std::string_view code, const Signature& signature,
     from = at;
   }
   text += code.substr(from);
-  return text + "\n}" + line("ember") + writer.element() + writer.host_entry();
+  return {&host_prelude, text + "\n}" + line("ember") + writer.element() + writer.host_entry()};
 }
 
-std::string device_source(std::string_view code, const Signature& signature,
-                          const Instance& instance) {
+Source device_source(std::string_view code, const Signature& signature, const Instance& instance) {
   const Writer writer(signature, instance);
   if (instance.fused)
-    return fused_device_prelude() + line("ember") + writer.element(code) + writer.device_entry();
-  std::string text = device_prelude() + "namespace ember_user {" + line(kUserFile);
+    return {&fused_device_prelude, line("ember") + writer.element(code) + writer.device_entry()};
+  std::string text = "namespace ember_user {" + line(kUserFile);
   text += code;
-  return text + "\n}" + line("ember") + writer.element() + writer.device_entry();
+  return {&device_prelude, text + "\n}" + line("ember") + writer.element() + writer.device_entry()};
 }
 
 }  // namespace ember::inline v0::jit

@@ -53,10 +53,19 @@ std::size_t pack_of(const Instance& instance) noexcept;
 /// The file that compilers name in what they say of the user's text.
 inline constexpr const char* kUserFile = "code_string";
 
+/// A text in two parts, of which the first is long, the same for many, and needed by compilers
+/// only.
+struct Source {
+  const std::string& (*prelude)();
+  std::string rest;
+
+  std::string text() const { return prelude() + rest; }
+  /// Tells the text from all others, as shortly as that can be done.
+  std::string identity() const;
+};
+
 /// What is compiled. `code` has the signature, and no NUL.
-std::string host_source(std::string_view code, const Signature& signature,
-                        const Instance& instance);
-std::string device_source(std::string_view code, const Signature& signature,
-                          const Instance& instance);
+Source host_source(std::string_view code, const Signature& signature, const Instance& instance);
+Source device_source(std::string_view code, const Signature& signature, const Instance& instance);
 
 }  // namespace ember::inline v0::jit

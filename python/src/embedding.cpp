@@ -2,6 +2,7 @@
 // to others than the caller.
 #include "ember/base/embedding.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -29,6 +30,9 @@ namespace {
 // that have not begun are never called, as the work that a device still has is not done either; and
 // (2) waits for those that have begun, with the lock given back, as Python waits for its own
 // threads. It does not wait for a device, whose work may take any time. Ctrl-C ends the wait.
+//
+// Daemon threads are Python's own, and nobody waits for them: the exception ends in
+// take_lock_again, and so does the thread's course, as Python has it from 3.14 on.
 
 constexpr std::uint32_t kEnding = std::uint32_t{1} << 31;
 /// How many foreign threads have the lock or will have it; and kEnding.
@@ -78,8 +82,8 @@ void* give_lock_back() noexcept {
   return PyEval_SaveThread();
 }
 
-void take_lock_again(void* thread) noexcept {
-  if (thread != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(thread));
+void take_lock_if_given(void* thread) noexcept {
+  if (thread != nullptr) take_lock_again(static_cast<PyThreadState*>(thread));
 }
 
 /// What a signal handler raised in a wait, until the wait has been left.
@@ -207,11 +211,19 @@ std::vector<StackFrame> frames_of_number(std::uint64_t number) noexcept {
 
 const void* interpreter() noexcept { return reinterpret_cast<const void*>(&PyEval_GetFrame); }
 
-constexpr Embedding kPython{&warn_in_python,  &stack_of_python,  &give_lock_back,
-                            &take_lock_again, &raised_by_signal, &stack_number,
-                            &stack_of_number, &frames_of_number, &interpreter};
+constexpr Embedding kPython{&warn_in_python,     &stack_of_python,  &give_lock_back,
+                            &take_lock_if_given, &raised_by_signal, &stack_number,
+                            &stack_of_number,    &frames_of_number, &interpreter};
 
 }  // namespace
+
+void take_lock_again(PyThreadState* thread) noexcept {
+  try {
+    PyEval_RestoreThread(thread);
+  } catch (const abi::__forced_unwind&) {  // the thread's end
+    for (;;) (void)pause();
+  }
+}
 
 void StackWhileUnlocked::note() {
   if (noted != 0) return;

@@ -94,11 +94,27 @@ class StackWhileUnlocked {
   bool noted_ = false;
 };
 
+/// Takes Python's lock again. A daemon thread that comes when the interpreter has begun to end
+/// stays here until the process does.
+void take_lock_again(PyThreadState* thread) noexcept;
+
+/// Without Python's lock, while it lives.
+class Unlocked {
+ public:
+  Unlocked() noexcept : thread_(PyEval_SaveThread()) {}
+  ~Unlocked() { take_lock_again(thread_); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* const thread_;
+};
+
 /// Calls with Python's lock released.
 template <class Call>
 decltype(auto) unlocked(Call&& call) {
   const StackWhileUnlocked stack;
-  const nb::gil_scoped_release released;
+  const Unlocked released;
   return call();
 }
 

@@ -37,7 +37,7 @@ class Called {
   template <class Use>
   auto without_lock(const Use& use) {
     try {
-      const nb::gil_scoped_release released;
+      const Unlocked released;
       return use();
     } catch (const AcceleratorError&) {
       if (interruption_) throw nb::python_error(*interruption_);

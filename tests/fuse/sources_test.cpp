@@ -78,7 +78,8 @@ TEST(FuseSources, EveryOperationOnHosts) {
     for (const bool precise : {true, false})
       EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
                                          jit::host_source(graph.statements(precise), name(),
-                                                          instance_of(graph, Layout::narrow)),
+                                                          instance_of(graph, Layout::narrow))
+                                             .text(),
                                          dtype_name(dtype))
                        .empty());
   }
@@ -94,7 +95,7 @@ TEST(FuseSources, EveryOperationOnDevices) {
     const bool precise = dtype != Dtype::float16;
     std::string image, log;
     const Status status = driver::cuda_compile(
-        jit::device_source(graph.statements(precise), name(), instance_of(graph, layout)),
+        jit::device_source(graph.statements(precise), name(), instance_of(graph, layout)).text(),
         kCapability, image, log, true);
     EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
   }

@@ -32,7 +32,7 @@ Signature signature_of(const std::string& code) {
 
 void expect_device_code(const std::string& code, const Instance& instance,
                         int capability = kCapability) {
-  const std::string source = jit::device_source(code, signature_of(code), instance);
+  const std::string source = jit::device_source(code, signature_of(code), instance).text();
   std::string image, log;
   const Status status = driver::cuda_compile(source, capability, image, log);
   EXPECT_TRUE(status.ok()) << status.detail() << "\n" << log << "\n" << code;
@@ -41,7 +41,8 @@ void expect_device_code(const std::string& code, const Instance& instance,
 
 void expect_host_code(const std::string& code, const Instance& instance) {
   EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
-                                     jit::host_source(code, signature_of(code), instance), code)
+                                     jit::host_source(code, signature_of(code), instance).text(),
+                                     code)
                    .empty());
 }
 
@@ -171,8 +172,8 @@ TEST(Sources, NvrtcNamesTheUsersLine) {
   Instance instance;
   instance.inputs = {Dtype::float32};
   std::string image, log;
-  const Status status = driver::cuda_compile(jit::device_source(code, signature_of(code), instance),
-                                             kCapability, image, log);
+  const Status status = driver::cuda_compile(
+      jit::device_source(code, signature_of(code), instance).text(), kCapability, image, log);
   EXPECT_EQ(status.code(), Code::invalid_value);
   EXPECT_NE(log.find("code_string(3)"), std::string::npos) << log;
   EXPECT_NE(log.find("nowhere"), std::string::npos) << log;
@@ -184,7 +185,7 @@ TEST(Sources, DevicesThatNvrtcDoesNotKnow) {
   const std::string code = "template <typename T> T f(T x) { return x; }";
   Instance instance;
   instance.inputs = {Dtype::float32};
-  const std::string source = jit::device_source(code, signature_of(code), instance);
+  const std::string source = jit::device_source(code, signature_of(code), instance).text();
   std::string image, log;
   ASSERT_TRUE(driver::cuda_compile(source, 999, image, log).ok()) << log;
   EXPECT_NE(image.find(".target"), std::string::npos);

@@ -41,6 +41,25 @@ def test_the_end_does_not_wait_for_a_device():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("call", [
+    "(x + 1).sum().item()", "cuda.synchronize()", "cuda._host_function(lambda: None)"])
+def test_the_end_comes_while_a_daemon_thread_is_at_work(call):
+    code = f"""
+import threading
+x = ember.zeros(1000, device="cuda")
+begun = threading.Event()
+def work():
+    while True:
+        {call}
+        begun.set()
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+"""
+    for _ in range(5):
+        done = child(code)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_forked_child_ends_though_a_host_function_was_running():
     done = child("""
 import os, threading

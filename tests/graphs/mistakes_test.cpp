@@ -232,6 +232,7 @@ TEST(GraphChecks, AnotherThreadMayFreeIt) {
   cuda::synchronize();
   // Some compete for the allocator's lock, so that it keeps free blocks apart.
   std::vector<std::thread> others;
+  others.reserve(4);
   for (int i = 0; i < 4; ++i)
     others.emplace_back([] {
       for (int k = 0; k < 2000; ++k) (void)cuda::allocate(4096, cuda::default_stream(0));

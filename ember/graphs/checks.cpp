@@ -74,10 +74,10 @@ void tell_mistake(GraphCheck level, const char* mistake, const std::string& text
 }
 
 std::string place_text(const char* what, std::uint64_t stack) {
-  const std::string text = stack == 0 ? std::string() : stack_text(stack);
+  std::string text = stack == 0 ? std::string() : stack_text(stack);
+  while (text.ends_with('\n')) text.pop_back();
   if (text.empty()) return {};
-  return std::string("\n") + what + " with stack trace:\n" + text +
-         (text.back() == '\n' ? "" : "\n");
+  return std::string("\n") + what + " with stack trace:\n" + text;
 }
 
 // ---- Errors of a capture's end

@@ -25,7 +25,7 @@ CheckLevels check_levels(const std::optional<GraphCheck>& validate);
 
 /// Warns, or throws GraphCheckError.
 void tell_mistake(GraphCheck level, const char* mistake, const std::string& text);
-/// "\nWith stack trace:\n" and what a number stands for, each line ended; nothing for 0.
+/// "\nCaptured with stack trace:\n" and what a number stands for; nothing if that is unknown.
 std::string place_text(const char* what, std::uint64_t stack);
 /// What an error of a capture's end says: which call it was, or where the branch forked.
 Status explain(const Status& status, const CaptureLog& log);

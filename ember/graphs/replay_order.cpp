@@ -416,7 +416,7 @@ ReplayMember::~ReplayMember() {
 
 void ReplayMember::tell_found() { ReplayWatch::get().tell_found(); }
 
-bool ReplayMember::begin_replay(const Stream& on) {
+bool ReplayMember::begin_replay(const Stream& on) const {
   return ReplayWatch::get().begin_replay(*this, on);
 }
 

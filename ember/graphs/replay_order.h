@@ -41,7 +41,7 @@ class ReplayMember {
 
   /// Before a replay: whether its turn has come in its pool. True if observers need not be told of
   /// the replay: it was noted here.
-  bool begin_replay(const Stream& on);
+  bool begin_replay(const Stream& on) const;
   /// Warns of what was found since the last call.
   static void tell_found();
 

@@ -173,8 +173,10 @@ void DeviceAllocator::release(Block* block) noexcept {
       block->streams_noted() && any_free_watched() ? capture_stack() : std::uint64_t{0};
   {
     const Lock lock(*this);
-    if (std::exchange(block->watched, false)) [[unlikely]]
+    if (block->watched) [[unlikely]] {
+      block->watched = false;
       tell_gone({block->position(), block->requested_bytes(), "freed", stack});
+    }
     if (block->segment == nullptr) {
       delete std::exchange(block->use, nullptr);
       ledger_.records.give_back(block);

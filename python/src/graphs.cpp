@@ -12,7 +12,7 @@ using cuda::MemPoolId;
 
 std::uintptr_t number_of(void* handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 
-nb::typed<nb::list, nb::dict> nodes_of(const CUDAGraph& self) {
+nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::object>> nodes_of(const CUDAGraph& self) {
   const cuda::GraphDescription description = unlocked([&] { return self.describe(); });
   nb::list nodes;
   for (const cuda::GraphDescription::Node& from : description.nodes) {

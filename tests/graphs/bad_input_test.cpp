@@ -20,7 +20,7 @@ class GraphBadInput : public testing::Test {
   void SetUp() override { NEEDS_CACHING(); }
   /// Captures an addition to what it returns with the graph, and replays it.
   static Tensor captures(CUDAGraph& graph) {
-    const Tensor x = zeros({8}, kFloats);
+    Tensor x = zeros({8}, kFloats);
     {
       auto scope = cuda::graph(graph);
       x.add_(1);

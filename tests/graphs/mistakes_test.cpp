@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -216,6 +217,29 @@ TEST(GraphChecks, WarnsOnceAndFailsAlways) {
     }
     cuda::synchronize();
   }
+}
+
+TEST(GraphChecks, AnotherThreadMayFreeIt) {
+  NEEDS_CACHING();
+  Tensor x = ones({1000}, kFloats), y;
+  CUDAGraph step(false, GraphCheck::error);
+  {
+    auto scope = cuda::graph(step);
+    y = x + 1;
+    scope.end();
+  }
+  step.replay();
+  cuda::synchronize();
+  // Some compete for the allocator's lock, so that it keeps free blocks apart.
+  std::vector<std::thread> others;
+  others.reserve(4);
+  for (int i = 0; i < 4; ++i)
+    others.emplace_back([] {
+      for (int k = 0; k < 2000; ++k) (void)cuda::allocate(4096, cuda::default_stream(0));
+    });
+  std::thread([&] { x = Tensor(); }).join();
+  for (std::thread& other : others) other.join();
+  EXPECT_ERROR(step.replay(), cuda::GraphCheckError, "stale-memory");
 }
 
 TEST(GraphChecks, MemoryOfTheGraphMayBeFreed) {

@@ -97,8 +97,15 @@ TEST(Guard, NamesTheCopyThatAnAccessOfTheHostMeets) {
   EXPECT_TRUE(says(target.output, " has not written yet; wait for it first\n")) << target.output;
 }
 
+TEST(Guard, NamesTheCopyOfAReplay) {
+  const Ended ended = guarded("replay");
+  EXPECT_EQ(ended.status, 23) << ended.output;
+  EXPECT_TRUE(says(ended.output, "ember: EMBER_SANITIZER=guard: the host writes 0x"));
+  EXPECT_TRUE(says(ended.output, " (5000 bytes) on stream 0x")) << ended.output;
+}
+
 TEST(Guard, SaysNothingOfWhatIsRight) {
-  for (const char* right : {"waits", "beside", "reads", "function"}) {
+  for (const char* right : {"waits", "beside", "reads", "function", "replayed"}) {
     const Ended ended = guarded(right);
     EXPECT_EQ(ended.status, 0) << right << ": " << ended.output;
     EXPECT_FALSE(says(ended.output, "guard")) << right << ": " << ended.output;
@@ -108,7 +115,7 @@ TEST(Guard, SaysNothingOfWhatIsRight) {
   EXPECT_TRUE(says(guarded("bug").output, "CSAN detected a possible data race"))
       << "it is EMBER_SANITIZER=1 besides";
   // Threads that work beside the host are not taken for it.
-  for (const char* right : {"waits", "beside", "reads", "function"}) {
+  for (const char* right : {"waits", "beside", "reads", "function", "replayed"}) {
     const Ended ended = guarded(right, "EMBER_SANITIZER=guard EMBER_SIM_SCHEDULE=threads");
     EXPECT_EQ(ended.status, 0) << right << ": " << ended.output;
     EXPECT_FALSE(says(ended.output, "guard")) << right << ": " << ended.output;

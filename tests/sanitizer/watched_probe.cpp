@@ -13,6 +13,8 @@
 //   beside    the host writes what lies on a page with both, and belongs to neither
 //   reads     the host reads what a copy in flight reads, too
 //   function  a host function writes what a later copy of its stream reads
+//   replay    the host writes pinned memory that a replay in flight is to read
+//   replayed  the same once the host has waited
 //   crash     a fault that is the program's own, beside a copy in flight
 //
 // `bug` and `fixed` print the result, which is 420 in order. A static object says when it is
@@ -25,6 +27,7 @@
 #include <cstring>
 #include <string>
 
+#include "ember/graphs/graph.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/work.h"
@@ -104,7 +107,19 @@ void pinned(const std::string& what) {
     host_function([=] { bytes[0] = 8; }, stream, {writes(static_cast<char*>(host.data()), 1)});
   if (what == "target" || what == "beside")
     copy_async(static_cast<char*>(host.data()) + 4096, device.data(), 100, stream);
-  if (what != "target") copy_async(device.data(), host.data(), 5000, stream);
+  CUDAGraph graph;
+  if (what.starts_with("replay")) {
+    const StreamGuard on(stream);
+    graph.capture_begin();
+    copy_async(device.data(), host.data(), 5000, stream);
+    graph.capture_end();
+    bytes[1] = 2;
+    graph.replay();
+    if (what == "replayed") stream.synchronize();
+    bytes[4999] = 1;
+  } else if (what != "target") {
+    copy_async(device.data(), host.data(), 5000, stream);
+  }
   if (what == "waits") {
     stream.synchronize();
     bytes[4999] = 1;

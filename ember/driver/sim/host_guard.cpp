@@ -194,6 +194,8 @@ void enable() {
   is_enabled = sigaction(SIGSEGV, &action, &earlier) == 0;
 }
 
+bool enabled() noexcept { return is_enabled.load(std::memory_order_relaxed); }
+
 void begin(const CopyArgs& copy, bool target_is_pinned, bool source_is_pinned, const Stream& stream,
            const void* handle) {
   if (!is_enabled.load(std::memory_order_relaxed)) [[likely]]

@@ -18,6 +18,8 @@ namespace ember::inline v0::driver::sim::host_guard {
 /// is no access to a guarded page. Once; later calls do nothing. Thread-safe.
 void enable();
 
+/// Whether copies are guarded: one load.
+bool enabled() noexcept;
 /// A copy is about to be enqueued on a stream, which reports call `handle`: protects the pages of
 /// those of its sides that are pinned. Does nothing unless enabled, and for more than 1024 sides in
 /// flight. Thread-safe.

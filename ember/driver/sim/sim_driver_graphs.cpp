@@ -8,6 +8,7 @@
 
 #include "ember/driver/sim/capture.h"
 #include "ember/driver/sim/graph.h"
+#include "ember/driver/sim/host_guard.h"
 #include "ember/driver/sim/sim_driver.h"
 
 namespace ember::inline v0::driver::sim {
@@ -132,7 +133,25 @@ Status SimDriver::graph_launch(GraphExecHandle handle, StreamHandle on) noexcept
     EMBER_TRY(enter(exec->streams()[i - 1], side));
     streams.push_back(side);
   }
-  return exec->launch(machine_, streams);
+  if (!host_guard::enabled()) [[likely]]
+    return exec->launch(machine_, streams);
+  const auto is_pinned = [this](const void* address) {
+    PointerInfo info;
+    return pointer_info(address, info).ok() && info.kind == PointerInfo::Kind::pinned;
+  };
+  const auto each_copy = [&](const auto& act) {
+    for (const CapturedGraph::Node& node : graph.nodes)
+      if (node.kind == Task::Kind::copy) act(node.params().as<CopyArgs>(), node.branch);
+  };
+  each_copy([&](const CopyArgs& copy, std::size_t branch) {
+    host_guard::begin(copy, is_pinned(copy.target), is_pinned(copy.source), *streams[branch],
+                      branch == 0 ? on.native : exec->streams()[branch - 1].native);
+  });
+  Status launched = exec->launch(machine_, streams);
+  if (!launched.ok())
+    each_copy(
+        [&](const CopyArgs& copy, std::size_t branch) { host_guard::end(copy, *streams[branch]); });
+  return launched;
 }
 
 Status SimDriver::graph_describe(GraphHandle handle, const std::string& path) noexcept {

@@ -24,7 +24,7 @@ void bind_graphs(nb::module_& m) {
           [](CUDAGraph& self, const Generator& generator) {
             unlocked([&] { self.register_generator_state(generator); });
           },
-          nb::arg("state"),
+          nb::arg("generator"),
           "Before capturing: lets the capture draw from a generator of its device, beside the "
           "default one.")
       .def(

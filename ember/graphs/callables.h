@@ -13,6 +13,7 @@
 
 namespace ember::inline v0::cuda {
 
+/// A function of tensors that gives tensors.
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 namespace detail {
@@ -23,6 +24,7 @@ struct GraphedState;
 /// on two streams without an order between them: arguments and results lie in memory of its own.
 class EMBER_API GraphedCallable {
  public:
+  /// Internal: make_graphed_callables() makes them.
   explicit GraphedCallable(std::shared_ptr<detail::GraphedState> state) noexcept;
 
   /// What the function gives for these arguments, on the current stream of the device on which it

@@ -8,6 +8,7 @@
 #include "ember/fft/fft.h"
 #include "ember/fft/plan_cache_control.h"
 #include "ember/fft/stft.h"
+#include "ember/graphs/callables.h"
 #include "ember/ipc/ipc.h"
 #include "ember/fuse/fuse.h"
 #include "ember/jit/jiterator.h"

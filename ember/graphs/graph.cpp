@@ -163,6 +163,7 @@ void note_replay(GraphState& state, const Stream& stream) {
 }
 
 void drop(GraphState& state) noexcept {
+  for (const auto& draws : state.draws) draws->end();  // if the capture could not be ended
   state.draws.clear();
   state.replayed.reset();
   drop_exec(state);

@@ -12,9 +12,12 @@
 #include "ember/base/error.h"
 #include "ember/base/export.h"
 #include "ember/memory/pool_id.h"
-#include "ember/random/generator.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/stream.h"
+
+namespace ember::inline v0 {
+class Generator;
+}
 
 namespace ember::inline v0::cuda {
 

@@ -63,7 +63,7 @@ void bind_graphs(nb::module_& m) {
           [](CUDAGraph& self, const Generator& generator) {
             unlocked([&] { self.register_generator_state(generator); });
           },
-          nb::arg("state"),
+          nb::arg("generator"),
           "Before capturing: lets the capture draw from a generator of its device, beside the "
           "default one.")
       .def(
@@ -109,6 +109,36 @@ void bind_graphs(nb::module_& m) {
           "raw_cuda_graph_exec",
           [](const CUDAGraph& self) { return number_of(self.raw_cuda_graph_exec()); },
           "The machine's own handle of a graph that is ready.");
+  nb::class_<cuda::GraphedCallable>(m, "_GraphedCallable", "A function of tensors that is a graph.")
+      .def(
+          "__call__",
+          [](const cuda::GraphedCallable& self, const std::vector<Tensor>& arguments) {
+            return unlocked([&] { return self(arguments); });
+          },
+          nb::arg("arguments"));
+  m.def(
+      "_make_graphed_callables",
+      [](const std::vector<nb::callable>& callables,
+         const std::vector<std::vector<Tensor>>& sample_args, int num_warmup_iters,
+         const std::optional<MemPoolId>& pool) {
+        std::vector<cuda::TensorFunction> functions;
+        for (const nb::callable& callable : callables)
+          functions.emplace_back([&callable](const std::vector<Tensor>& arguments) {
+            const nb::gil_scoped_acquire lock;
+            return nb::cast<std::vector<Tensor>>(callable(arguments));
+          });
+        const cuda::GraphedOptions options{num_warmup_iters, pool};
+        return unlocked_warning(
+            [&] { return cuda::make_graphed_callables(functions, sample_args, options); });
+      },
+      nb::arg("callables"), nb::arg("sample_args"), nb::arg("num_warmup_iters"),
+      nb::arg("pool") = nb::none(),
+      nb::sig("def _make_graphed_callables(callables: collections.abc.Sequence["
+              "collections.abc.Callable[[list[ember._C.Tensor]], list[ember._C.Tensor]]], "
+              "sample_args: collections.abc.Sequence[collections.abc.Sequence[ember._C.Tensor]], "
+              "num_warmup_iters: int, pool: tuple[int, int] | None = None) "
+              "-> list[_GraphedCallable]"),
+      "Graphs of functions of lists of tensors.");
   m.def(
       "is_current_stream_capturing",
       [] { return unlocked([] { return cuda::is_current_stream_capturing(); }); },

@@ -14,6 +14,7 @@ namespace {
 
 using cuda::CUDAGraph;
 using cuda::Stream;
+using cuda::StreamGuard;
 
 using test::kFloats;
 
@@ -171,12 +172,12 @@ TEST_F(GraphRandom, ReplaysOnSeveralStreamsKeepTheirNumbers) {
   const Stream first(0), second(0);
   test::Gate gate(first);
   {
-    const cuda::StreamGuard on(first);
+    const StreamGuard on(first);
     graph.replay();
   }
   {
     // Its seed and offset must not come before the first replay has read its own.
-    const cuda::StreamGuard on(second);
+    const StreamGuard on(second);
     graph.replay();
     EXPECT_FALSE(second.query());
   }
@@ -184,6 +185,37 @@ TEST_F(GraphRandom, ReplaysOnSeveralStreamsKeepTheirNumbers) {
   graph.replay();
   for (int i = 0; i < 3; ++i) step(expected, eager);
   EXPECT_EQ(values(sum), values(expected));
+}
+
+TEST_F(GraphRandom, BranchesDrawInTheOrderOfTheCalls) {
+  Generator generator = seeded(9), eager = seeded(9);
+  const Stream side(0);
+  const auto work = [&](const Generator& from) {
+    std::vector<Tensor> drawn(4);
+    const Stream main = cuda::current_stream();
+    side.wait_stream(main);
+    {
+      const StreamGuard on(side);
+      drawn[0] = rand({64}, kFloats, from);
+    }
+    drawn[1] = rand({64}, kFloats, from);
+    {
+      const StreamGuard on(side);
+      drawn[2] = randn({64}, kFloats, from);
+    }
+    drawn[3] = randperm(64, Options(int64, kDevice), from);
+    main.wait_stream(side);
+    return drawn;
+  };
+  CUDAGraph graph;
+  graph.register_generator_state(generator);
+  std::vector<Tensor> drawn;
+  capture(graph, [&] { drawn = work(generator); });
+  for (int i = 0; i < 3; ++i) {
+    graph.replay();
+    const std::vector<Tensor> expected = work(eager);
+    for (std::size_t k = 0; k < drawn.size(); ++k) EXPECT_EQ(values(drawn[k]), values(expected[k]));
+  }
 }
 
 TEST_F(GraphRandom, StatesAreSwitchedInACapture) {
@@ -268,7 +300,7 @@ TEST_F(GraphRandom, OfTheCapturesDeviceOnly) {
   NEEDS_DEVICES(2);
   CUDAGraph graph;
   graph.register_generator_state(Generator(Device(Device::Type::cuda, 1)));
-  const cuda::StreamGuard on{Stream(0)};
+  const StreamGuard on{Stream(0)};
   EXPECT_ERROR(graph.capture_begin(), Error, "a generator for cuda:1 was registered");
   graph.reset();
   graph.capture_begin();
@@ -321,7 +353,7 @@ TEST_F(GraphRandom, DestroyingDoesNotEndAReplay) {
     cuda::synchronize();
     test::Gate gate(side);
     {
-      const cuda::StreamGuard on(side);
+      const StreamGuard on(side);
       graph.replay();
     }
     graph.reset();

@@ -462,3 +462,66 @@ def test_describe_lists_the_captured_work():
     assert "test_graphs.py" in nodes[0]["stack"]
     with pytest.raises(RuntimeError, match="without a preceding successful capture"):
         cuda.CUDAGraph().describe()
+
+
+def test_graphed_callables():
+    w = torch.full((3, 3), 2.0, device="cuda")
+    calls = []
+
+    def layer(x, scale):
+        calls.append(1)
+        return {"y": (x @ w).relu() * scale, "sums": (x.sum(), [scale.sum()])}
+
+    x, scale = torch.ones(3, 3, device="cuda"), torch.full((3,), 5.0, device="cuda")
+    graphed = cuda.make_graphed_callables(layer, (x, scale))
+    assert len(calls) == 4, "three to warm up, one to capture"
+    for value in (1.0, -2.0):
+        a, b = torch.full((3, 3), value, device="cuda"), torch.full((3,), value + 7, device="cuda")
+        ours = graphed(a, b)
+        assert len(calls) == 4
+        assert ours["y"].tolist() == ((a @ w).relu() * b).tolist()
+        assert ours["sums"][0].item() == a.sum().item()
+        assert ours["sums"][1][0].item() == b.sum().item()
+    assert x.tolist() == [[-2.0] * 3] * 3, "arguments are copied to the samples"
+    x.fill_(3.0)
+    assert graphed(x, scale)["sums"][0].item() == 27.0, "and the sample itself is not"
+
+
+def test_several_graphed_callables():
+    x, y = torch.zeros(4, device="cuda"), torch.zeros(4, device="cuda")
+    first, second = cuda.make_graphed_callables(
+        (lambda t: t + 1, lambda pair: (pair[0] * pair[1],)), ((x,), ((x, y),)),
+        num_warmup_iters=1, allow_unused_input=True, pool=cuda.graph_pool_handle())
+    out, = second((first(torch.full((4,), 2.0, device="cuda")), torch.full((4,), 5.0)))
+    assert out.tolist() == [15.0] * 4
+
+
+def test_graphed_callables_say_what_is_wrong():
+    x = torch.zeros(4, device="cuda")
+    with pytest.raises(AssertionError, match="sample_args for each callable must contain only "
+                                             "Tensors. Other types are not allowed."):
+        cuda.make_graphed_callables(lambda t, n: t * n, (x, 3))
+    with pytest.raises(ValueError, match="there are 2 callables and sample_args for 1"):
+        cuda.make_graphed_callables((abs, abs), ((x,),))
+    with pytest.raises(TypeError, match="callables must return tensors.*got int"):
+        cuda.make_graphed_callables(lambda t: 3, (x,))
+    with pytest.raises(RuntimeError, match="num_warmup_iters must not be negative, got -1"):
+        cuda.make_graphed_callables(abs, (x,), num_warmup_iters=-1)
+    with pytest.raises(RuntimeError, match="item"):
+        cuda.make_graphed_callables(lambda t: t * t.sum().item(), (x,))
+
+    def throws(t):
+        result = t + 1
+        if cuda.is_current_stream_capturing():
+            raise KeyError("mine")
+        return result
+
+    with pytest.raises(KeyError, match="mine"):
+        cuda.make_graphed_callables(throws, (x,))
+    assert cuda.current_stream() == cuda.default_stream()
+    graphed = cuda.make_graphed_callables(lambda t: t + 1, (x,))
+    with pytest.raises(TypeError, match="arguments like its sample_args: 1 tensors.*got 2"):
+        graphed(x, x)
+    with pytest.raises(RuntimeError, match=r"has to be like its sample, float32 \[4\], got float32 \[1\]"):
+        graphed(torch.zeros(1, device="cuda"))
+    assert graphed(x).tolist() == [1.0] * 4

@@ -348,3 +348,15 @@ def test_example(number, capsys):
     exec(compile(EXAMPLES[number], f"docs/jiterator.md example {number + 1}", "exec"), {})
     said = re.findall(r"^print.*#: (.*)$", EXAMPLES[number], re.M)
     assert said and capsys.readouterr().out.splitlines() == said
+
+
+@pytest.mark.usefixtures("caching")
+def test_is_captured():
+    f = cuda.jiterator._create_jit_fn("template <typename T> T f(T x, T y) { return x * y + T(1); }")
+    x = torch.ones(4, device="cuda")
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = f(x, x)
+    x.fill_(3.0)
+    graph.replay()
+    assert y.tolist() == [10.0] * 4

@@ -2,12 +2,13 @@
 
 import gc as _gc
 from types import TracebackType as _TracebackType
-from typing import Optional as _Optional, Tuple as _Tuple, Type as _Type
+from typing import (Any as _Any, Callable as _Callable, List as _List, Optional as _Optional,
+                    Tuple as _Tuple, Type as _Type)
 
 import ember._C.cuda as _native
-from ember._C import _refuse_name
+from ember._C import Tensor as _Tensor, _refuse_name
 from ember._C.cuda import (CUDAGraph as CUDAGraph, _default_capture_stream, _host_empty_cache,
-                           empty_cache as _empty_cache, graph_pool_handle as graph_pool_handle,
+                           _make_graphed_callables, empty_cache as _empty_cache, graph_pool_handle as graph_pool_handle,
                            is_current_stream_capturing as is_current_stream_capturing,
                            stream as _stream, synchronize as _synchronize)
 
@@ -57,6 +58,83 @@ class graph:
                 self.cuda_graph.reset()
         finally:
             self.stream_ctx.__exit__(None, None, None)
+
+
+def _flatten(tree: _Any, leaves: _List[_Any]) -> _Any:
+    """What a tuple, list or dict is made of, with its innermost parts put into leaves."""
+    if isinstance(tree, dict):
+        return (dict, list(tree), [_flatten(part, leaves) for part in tree.values()])
+    if isinstance(tree, (tuple, list)):
+        return (type(tree), None, [_flatten(part, leaves) for part in tree])
+    leaves.append(tree)
+    return None
+
+
+def _unflatten(form: _Any, leaves: _Any) -> _Any:
+    if form is None:
+        return next(leaves)
+    kind, keys, forms = form
+    parts = [_unflatten(part, leaves) for part in forms]
+    if keys is not None:
+        return dict(zip(keys, parts))
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+class _Graphed:
+    """One of make_graphed_callables' functions: how its arguments and results are nested."""
+
+    def __init__(self, function: _Callable[..., _Any], sample_args: _Tuple[_Any, ...]) -> None:
+        self.function = function
+        self.samples: _List[_Tensor] = []
+        self.arguments = _flatten(tuple(sample_args), self.samples)
+        self.results: _Any = None
+        self.graphed: _Any = None
+        assert all(isinstance(sample, _Tensor) for sample in self.samples), (
+            "In the beta API, sample_args for each callable must contain only Tensors. "
+            "Other types are not allowed.")
+
+    def call(self, leaves: _List[_Tensor]) -> _List[_Tensor]:
+        results: _List[_Any] = []
+        self.results = _flatten(self.function(*_unflatten(self.arguments, iter(leaves))), results)
+        for result in results:
+            if not isinstance(result, _Tensor):
+                raise TypeError("make_graphed_callables: callables must return tensors, or tuples, "
+                                f"lists and dicts of them, got {type(result).__name__}")
+        return results
+
+    def __call__(self, *args: _Any) -> _Any:
+        leaves: _List[_Any] = []
+        if _flatten(args, leaves) != self.arguments:
+            raise TypeError("a graphed callable takes arguments like its sample_args: "
+                            f"{len(self.samples)} tensors, nested as there; got {len(leaves)}")
+        return _unflatten(self.results, iter(self.graphed(leaves)))
+
+
+def make_graphed_callables(callables: _Any, sample_args: _Any, num_warmup_iters: int = 3,
+                           allow_unused_input: bool = False,
+                           pool: _Optional[_Tuple[int, int]] = None) -> _Any:
+    """Functions of tensors as graphs: each is called num_warmup_iters times with its sample
+    arguments, and captured, in order.
+
+    callables: a function, with a tuple of arguments as sample_args, or a tuple of functions, with
+    a tuple of such tuples. Gives as many functions, to be called in the same order and never at
+    once, with arguments like the samples: those that lie elsewhere are copied to the samples'
+    memory. Results lie in the same memory each time. There are no gradients yet, which
+    allow_unused_input is about. Raises what a function raises; AssertionError for samples that
+    are no tensors."""
+    alone = not isinstance(callables, tuple)
+    if alone:
+        callables, sample_args = (callables,), (sample_args,)
+    if len(callables) != len(sample_args):
+        raise ValueError(f"make_graphed_callables: there are {len(callables)} callables and "
+                         f"sample_args for {len(sample_args)}")
+    made = [_Graphed(function, args) for function, args in zip(callables, sample_args)]
+    _gc.collect()  # what is garbage now must not be freed in the middle of a capture
+    graphed = _make_graphed_callables([each.call for each in made], [each.samples for each in made],
+                                      num_warmup_iters, pool)
+    for each, native in zip(made, graphed):
+        each.graphed = native
+    return made[0] if alone else tuple(made)
 
 
 # Not as a function of this name: type checkers would take every name for one of ours.

@@ -1,0 +1,123 @@
+#include "ember/graphs/callables.h"
+
+#include <string>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/graphs/graph.h"
+#include "ember/memory/pools.h"
+#include "ember/runtime/device.h"
+#include "ember/runtime/guard.h"
+
+namespace ember::inline v0::cuda {
+
+struct detail::GraphedState {
+  CUDAGraph graph;
+  std::vector<Tensor> inputs, outputs;
+};
+
+namespace {
+
+std::string text_of(const Tensor& tensor) {
+  return std::string(dtype_name(tensor.dtype())) + " " + tensor.sizes().str();
+}
+
+void require_defined(const std::vector<Tensor>& tensors, const char* what) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i].defined())
+      throw Error(std::string("make_graphed_callables: ") + what + " " + std::to_string(i) +
+                  " is undefined, expected a tensor");
+}
+
+/// What the function gives while its work is captured; if it throws, there is no graph.
+std::vector<Tensor> captured(CUDAGraph& graph, const TensorFunction& function,
+                             const std::vector<Tensor>& inputs, const MemPoolId& pool) {
+  graph.capture_begin(pool);
+  std::vector<Tensor> outputs;
+  try {
+    outputs = function(inputs);
+  } catch (...) {
+    try {
+      graph.capture_end();
+      graph.reset();
+    } catch (const Error&) {
+      // The function's own error is why; it goes on.
+    }
+    throw;
+  }
+  graph.capture_end();
+  require_defined(outputs, "result");
+  return outputs;
+}
+
+}  // namespace
+
+GraphedCallable::GraphedCallable(std::shared_ptr<detail::GraphedState> state) noexcept
+    : state_(std::move(state)) {}
+
+std::vector<Tensor> GraphedCallable::operator()(const std::vector<Tensor>& arguments) const {
+  detail::GraphedState& state = *state_;
+  if (arguments.size() != state.inputs.size())
+    throw Error("a graphed callable expected " + std::to_string(state.inputs.size()) +
+                " tensors, as in sample_args, got " + std::to_string(arguments.size()));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& given = arguments[i];
+    const Tensor& input = state.inputs[i];
+    if (!given.defined() || given.dtype() != input.dtype() || given.sizes() != input.sizes())
+      throw Error("argument " + std::to_string(i) +
+                  " of a graphed callable has to be like its sample, " + text_of(input) + ", got " +
+                  (given.defined() ? text_of(given) : "an undefined tensor"));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const Tensor& given = arguments[i];
+    const Tensor& input = state.inputs[i];
+    const bool there = given.data_ptr() == input.data_ptr();
+    if (there && given.strides() == input.strides()) continue;
+    // Other strides over the same memory would be overwritten while they are read.
+    Tensor(input).copy_(there ? given.clone() : given);
+  }
+  state.graph.replay();
+  std::vector<Tensor> results;
+  results.reserve(state.outputs.size());
+  for (const Tensor& output : state.outputs) results.push_back(output.alias());
+  return results;
+}
+
+std::vector<GraphedCallable> make_graphed_callables(
+    const std::vector<TensorFunction>& functions,
+    const std::vector<std::vector<Tensor>>& sample_arguments, const GraphedOptions& options) {
+  if (functions.size() != sample_arguments.size())
+    throw Error("make_graphed_callables: there are " + std::to_string(functions.size()) +
+                " callables and sample_args for " + std::to_string(sample_arguments.size()));
+  if (options.num_warmup_iters < 0)
+    throw Error("make_graphed_callables: num_warmup_iters must not be negative, got " +
+                std::to_string(options.num_warmup_iters));
+  for (const std::vector<Tensor>& samples : sample_arguments)
+    require_defined(samples, "sample argument");
+  const MemPoolId pool = options.pool ? *options.pool : graph_pool_handle();
+  // What a library makes at the first call of something is no part of a capture.
+  synchronize();
+  const StreamGuard on{Stream()};
+  for (std::size_t i = 0; i < functions.size(); ++i)
+    for (int call = 0; call < options.num_warmup_iters; ++call)
+      (void)functions[i](sample_arguments[i]);
+  synchronize();
+  std::vector<GraphedCallable> made;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    auto state = std::make_shared<detail::GraphedState>();
+    state->inputs = sample_arguments[i];
+    state->outputs = captured(state->graph, functions[i], state->inputs, pool);
+    made.emplace_back(std::move(state));
+  }
+  return made;
+}
+
+GraphedCallable make_graphed_callable(const TensorFunction& function,
+                                      const std::vector<Tensor>& sample_arguments,
+                                      const GraphedOptions& options) {
+  return make_graphed_callables(std::vector{function},
+                                std::vector<std::vector<Tensor>>{sample_arguments}, options)
+      .front();
+}
+
+}  // namespace ember::inline v0::cuda

@@ -93,7 +93,7 @@ class Model {
   /// The lowest addresses that are unmapped, or free right before that, and are enough together;
   /// they are mapped.
   Block* extend(Range& range, std::uint64_t size) {
-    Block* found = nullptr;
+    Block* found = range.unmapped.begin()->second;  // the end of a range is never mapped
     for (const auto& [address, unmapped] : range.unmapped) {
       found = unmapped;
       if (found->before != nullptr && found->before->state == State::free) found = found->before;

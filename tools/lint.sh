@@ -2,7 +2,7 @@
 # ./dev lint and ./dev format: the sources and scripts, and what is checked of them.
 
 sources() {
-  find ember examples python tests bench -type f \
+  find ember examples python tests bench tools -type f \
     \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null | sort
 }
 
@@ -47,7 +47,7 @@ cmd_lint() {
   # Clang's warnings, lock annotations among them: of the library from clang-tidy, of its tests from
   # the build with the thread sanitizer, which clang makes. That leaves the benchmarks.
   say '== Warnings of clang =='
-  check_commands build/lint bench | tr '\n' '\0' |
+  { check_commands build/lint bench; check_commands build/lint tools; } | tr '\n' '\0' |
     (cd build/lint && xargs -0 -P "$jobs" -I '{}' sh -c '{}') || failed+=('clang warnings')
   say '== clang-tidy =='
   commands_once build/lint build/lint/once

@@ -11,6 +11,7 @@ void EventStore::keep(std::size_t most, std::uint32_t skipped) noexcept {
   most_.store(most, std::memory_order_relaxed);
   skipped_.store(skipped, std::memory_order_relaxed);
   drop_old();
+  if (most == 0) spare_.clear();
 }
 
 void EventStore::forget(std::uint64_t stamp) noexcept {

@@ -116,7 +116,10 @@ class EventLog {
   std::uint64_t last() const noexcept { return last_; }
   /// How many there were, kept or not.
   std::uint64_t total() const noexcept { return total_; }
-  void forget() noexcept { count_ = 0; }
+  void forget() noexcept {
+    entries_.reset();
+    count_ = 0;
+  }
   /// What is not in the store yet. To be called after EventStore::collect().
   void collect(EventStore::Runs& runs) const {
     if (count_ != 0) runs[number_].emplace_back(entries_.get(), count_);

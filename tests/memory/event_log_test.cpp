@@ -101,6 +101,7 @@ TEST_F(EventLogs, KeepLessOrNothingWhenAsked) {
   EXPECT_EQ(kept().size(), 3U);
   store_.keep(0, 0);
   EXPECT_TRUE(kept().empty());
+  EXPECT_EQ(store_.chunks(), 0U);
   EXPECT_EQ(logs_[0].add(Action::alloc, {}, 0), 5001U);
   EXPECT_EQ(logs_[0].total(), 5001U);
 }

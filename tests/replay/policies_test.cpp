@@ -184,20 +184,60 @@ TEST(Policies, ATraceThatPyTorchWouldNotMakeIsToldApart) {
   EXPECT_EQ(first(stays), "1 entry 8: other segments go back");
 }
 
+// ---- Expandable segments
+
+TEST(Policies, ExpandableSegmentsGrowPageByPage) {
+  // 15 MiB of large pages are one of 20, of which 5 are left: for 6 one more is mapped.
+  Lines lines;
+  lines.segment(0, 16 * kMiB).block(0, 15 * kMiB);
+  lines.segment(32 * kMiB, 20 * kMiB).block(32 * kMiB, 6 * kMiB);
+  Outcome outcome = replay_expandable(lines.trace());
+  EXPECT_EQ(outcome.peaks, (Peaks{21 * kMiB, 40 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 2U);
+  EXPECT_EQ(outcome.differences, 0U);
+  // What was 20 MiB is free, too, and everything is one: 39 MiB need nothing more.
+  lines.free(0).free(32 * kMiB).segment(64 * kMiB, 40 * kMiB).block(64 * kMiB, 39 * kMiB);
+  outcome = replay_expandable(lines.trace());
+  EXPECT_EQ(outcome.peaks, (Peaks{39 * kMiB, 40 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 2U);
+}
+
+TEST(Policies, ExpandableSegmentsCutEveryRemainder) {
+  Lines lines;  // 11 MiB of 12 would count as 12 without
+  lines.segment(0, 12 * kMiB).block(0, 11 * kMiB);
+  lines.segment(16 * kMiB, 2 * kMiB).block(16 * kMiB, 512);
+  EXPECT_EQ(replay_torch(lines.trace()).peaks, (Peaks{12 * kMiB + 512, 14 * kMiB}));
+  EXPECT_EQ(replay_expandable(lines.trace()).peaks, (Peaks{11 * kMiB + 512, 22 * kMiB}));
+}
+
+TEST(Policies, ExpandableSegmentsGiveFreePagesBack) {
+  Lines lines;
+  lines.segment(0, 20 * kMiB).block(0, 20 * kMiB);
+  lines.segment(32 * kMiB, 40 * kMiB).block(32 * kMiB, 40 * kMiB);
+  lines.segment(96 * kMiB, 20 * kMiB).block(96 * kMiB, 5 * kMiB);
+  // Of pages 0 to 3 the two in the middle go back; the next 30 MiB map them again.
+  lines.free(32 * kMiB).give_back(32 * kMiB);
+  lines.segment(32 * kMiB, 30 * kMiB).block(32 * kMiB, 30 * kMiB);
+  const Outcome outcome = replay_expandable(lines.trace());
+  EXPECT_EQ(outcome.peaks, (Peaks{65 * kMiB, 80 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 5U);
+}
+
 TEST(Policies, TheVerdictIsOfTheBetterPeak) {
   Trace trace = Lines().segment(0, 2 * kMiB).block(0, 512).trace();
-  Outcome torch, ember;
+  Outcome torch, expandable, ember;
   torch.peaks.reserved = 100 * kMiB;
+  expandable.peaks.reserved = 200 * kMiB;
   torch.calls_after = 5;
   ember.peaks.reserved = 102 * kMiB;
   ember.calls_after = 5;
-  EXPECT_TRUE(judge(trace, torch, ember).reserved);
-  EXPECT_TRUE(judge(trace, torch, ember).calls);
+  EXPECT_TRUE(judge(trace, torch, expandable, ember).reserved);
+  EXPECT_TRUE(judge(trace, torch, expandable, ember).calls);
   trace.expandable = Peaks{0, 99 * kMiB};
-  EXPECT_EQ(judge(trace, torch, ember).most_reserved, 101 * kMiB);
-  EXPECT_FALSE(judge(trace, torch, ember).reserved);
+  EXPECT_EQ(judge(trace, torch, expandable, ember).most_reserved, 101 * kMiB);
+  EXPECT_FALSE(judge(trace, torch, expandable, ember).reserved);
   ember.calls_after = 6;
-  EXPECT_FALSE(judge(trace, torch, ember).calls);
+  EXPECT_FALSE(judge(trace, torch, expandable, ember).calls);
 }
 
 // ---- Random traces
@@ -256,8 +296,12 @@ TEST(Policies, TheModelAndEmberAgreeOnRandomTraces) {
     ASSERT_EQ(ember.calls_after, torch.calls_after) << seed;
     ASSERT_LE(recorded(trace).peaks.allocated, torch.peaks.allocated) << seed;
     ASSERT_LE(torch.peaks.allocated, torch.peaks.reserved) << seed;
-    const Verdict verdict = judge(trace, torch, ember);
-    ASSERT_TRUE(verdict.reserved && verdict.calls) << seed;
+    ASSERT_TRUE(judge(trace, torch, torch, ember).reserved) << seed;
+    ASSERT_TRUE(judge(trace, torch, torch, ember).calls) << seed;
+    const Outcome expandable = replay_expandable(trace);
+    ASSERT_LE(expandable.peaks.allocated, torch.peaks.allocated) << seed;
+    ASSERT_GE(expandable.peaks.allocated, recorded(trace).peaks.allocated) << seed;
+    ASSERT_GE(expandable.peaks.reserved, expandable.peaks.allocated) << seed;
   }
 }
 

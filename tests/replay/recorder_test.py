@@ -69,7 +69,7 @@ class Recorder(unittest.TestCase):
         for text, options, why in (
                 ("nothing", (), "line 1: the text ends within it"),
                 (self.text()[:-1], (), "the text ends within it"),
-                (self.text(), ("--policy", "x"), "--policy: got 'x', expected torch, ember or both"),
+                (self.text(), ("--policy", "x"), "--policy: got 'x', expected torch, expandable, ember or all"),
                 (self.text(), ("--device", "-1"), "--device: got '-1', expected a number"),
                 (self.text(), ("--all",), "'--all' is no option")):
             done = replay(text, *options)

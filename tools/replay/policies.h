@@ -32,15 +32,20 @@ Outcome recorded(const Trace& trace);
 /// A model of PyTorch's allocator by chapter 8 of the documents, without options: made from these,
 /// and from nothing of ember's. Its segments lie where the trace has them, so each block must, too.
 Outcome replay_torch(const Trace& trace);
+/// The same with expandable segments. A trace without them does not say where its blocks would lie,
+/// so there are no differences; what it comes to is held against Trace::expandable.
+Outcome replay_expandable(const Trace& trace);
 /// ember's allocator on a device that has any amount of memory.
 Outcome replay_ember(const Trace& trace);
 
 /// What ember is held to: with places() streams and pools, never more than the better of PyTorch's
-/// two peaks and 2 MiB for each; after the first tenth no more calls of the device than PyTorch.
+/// two peaks, as counted or else as the models have them, and 2 MiB for each; after the first tenth
+/// no more calls of the device than PyTorch without expandable segments.
 struct Verdict {
   std::uint64_t most_reserved = 0;
   bool reserved = false, calls = false;
 };
-Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& ember);
+Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& expandable,
+              const Outcome& ember);
 
 }  // namespace ember::replay

@@ -18,8 +18,8 @@ namespace ember::replay {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: replay_trace [--policy torch|ember|both] [--device N] [--write FILE] [--check] "
-    "FILE...\n"
+    "usage: replay_trace [--policy torch|expandable|ember|all] [--device N]\n"
+    "                    [--write FILE] [--check] FILE...\n"
     "  FILE       a trace (tools/replay/README.md), or a snapshot with a history, as PyTorch's or\n"
     "             ember's _dump_snapshot writes it; -: standard input\n"
     "  --device   whose history of a snapshot; 0\n"
@@ -29,7 +29,7 @@ constexpr const char* kUsage =
     "             ember keeps to its goals\n";
 
 struct Options {
-  std::string policy = "both", write;
+  std::string policy = "all", write;
   std::size_t device = 0;
   bool check = false;
   std::vector<std::string> files;
@@ -49,14 +49,14 @@ std::string mib(std::uint64_t bytes) {
 }
 
 void print(const char* who, const Outcome& outcome) {
-  std::printf("  %-10s %14s %14s %7.1f%% %8zu %8zu\n", who, mib(outcome.peaks.allocated).c_str(),
+  std::printf("  %-19s %14s %14s %7.1f%% %8zu %8zu\n", who, mib(outcome.peaks.allocated).c_str(),
               mib(outcome.peaks.reserved).c_str(), 100 * outcome.waste(), outcome.calls_first,
               outcome.calls_after);
 }
 
 void print(const char* who, const std::optional<Peaks>& peaks) {
   if (peaks)
-    std::printf("  %-10s %14s %14s\n", who, mib(peaks->allocated).c_str(),
+    std::printf("  %-19s %14s %14s\n", who, mib(peaks->allocated).c_str(),
                 mib(peaks->reserved).c_str());
 }
 
@@ -75,14 +75,18 @@ bool replay(const std::string& file, const Options& options) {
               trace.streams(), trace.places());
   if (trace.dropped != 0)
     std::printf("  %zu entries about memory from before the history are left out\n", trace.dropped);
-  std::printf("  %-10s %14s %14s %8s %8s %8s\n", "MiB", "most allocated", "most reserved", "waste",
+  std::printf("  %-19s %14s %14s %8s %8s %8s\n", "MiB", "most allocated", "most reserved", "waste",
               "calls", "later");
   print("counted", trace.native);
-  print("expandable", trace.expandable);
+  print("counted, expandable", trace.expandable);
   print("recorded", recorded(trace));
   bool met = true;
-  Outcome torch, ember;
-  if (options.policy != "ember") {
+  Outcome torch, grown, ember;
+  if (options.policy == "expandable" || options.policy == "all") {
+    grown = replay_expandable(trace);
+    print("expandable", grown);
+  }
+  if (options.policy == "torch" || options.policy == "all") {
     torch = replay_torch(trace);
     print("torch", torch);
     const bool same = torch.differences == 0 && (!trace.native || *trace.native == torch.peaks);
@@ -96,12 +100,12 @@ bool replay(const std::string& file, const Options& options) {
                   : same        ? ", peaks as counted"
                                 : ", but its peaks are others");
   }
-  if (options.policy != "torch") {
+  if (options.policy == "ember" || options.policy == "all") {
     ember = replay_ember(trace);
     print("ember", ember);
   }
-  if (options.policy == "both") {
-    const Verdict verdict = judge(trace, torch, ember);
+  if (options.policy == "all") {
+    const Verdict verdict = judge(trace, torch, grown, ember);
     met = met && verdict.reserved && verdict.calls;
     std::printf("  ember reserves at most %s MiB: %s; no more calls later: %s\n",
                 mib(verdict.most_reserved).c_str(), verdict.reserved ? "yes" : "no",
@@ -120,8 +124,10 @@ int run(const std::vector<std::string>& arguments) {
     };
     if (argument == "--policy") {
       options.policy = value();
-      if (options.policy != "torch" && options.policy != "ember" && options.policy != "both")
-        throw ValueError("--policy: got '" + options.policy + "', expected torch, ember or both");
+      if (options.policy != "torch" && options.policy != "expandable" &&
+          options.policy != "ember" && options.policy != "all")
+        throw ValueError("--policy: got '" + options.policy +
+                         "', expected torch, expandable, ember or all");
     } else if (argument == "--device") {
       const std::string& number = value();
       if (number.empty() || number.size() > 4 ||

@@ -9,25 +9,12 @@
 #include <vector>
 
 #include "tools/replay/policies.h"
+#include "tools/replay/torch_blocks.h"
 
 namespace ember::replay {
 namespace {
 
 using Action = Entry::Action;
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-struct Block;
-/// Free blocks of one stream, pool and kind, the smallest first, of those the lowest.
-using Free = std::map<std::pair<std::uint64_t, std::uint64_t>, Block*>;
-
-struct Block {
-  std::uint64_t address = 0, size = 0;
-  bool free = false;
-  Free* list = nullptr;
-  Block* before = nullptr;
-  Block* after = nullptr;
-};
 
 class Model {
  public:
@@ -55,23 +42,14 @@ class Model {
   void count_call() {
     ++(at_ < trace_.entries.size() / 10 ? outcome_.calls_first : outcome_.calls_after);
   }
-  void enter(Block* block) {
-    block->free = true;
-    block->list->emplace(std::pair(block->size, block->address), block);
-  }
-  void leave(Block* block) {
-    block->free = false;
-    block->list->erase({block->size, block->address});
-  }
-
   void allocate(const Entry& entry) {
-    const std::uint64_t size = (entry.size + 511) / 512 * 512;
-    const bool small = size <= kMiB;
-    Free& list = lists_[{entry.stream, entry.pool, small}];
+    const std::uint64_t size = round_up(entry.size, kLeast);
+    const bool small = size <= kSmall;
+    FreeBlocks& list = lists_[{entry.stream, entry.pool, small}];
     Block* block = nullptr;
     if (const auto best = list.lower_bound({size, 0}); best != list.end()) {
       block = best->second;
-      leave(block);
+      Blocks::leave(block);
     } else {
       block = grow(entry, size, list);
     }
@@ -80,25 +58,17 @@ class Model {
       expected_.clear();
     }
     const std::uint64_t rest = block->size - size;
-    if (small ? rest >= 512 : rest > kMiB) {
-      Block* const remaining = make();
-      *remaining = {block->address + size, rest, false, &list, block, block->after};
-      if (block->after != nullptr) block->after->before = remaining;
-      block->after = remaining;
-      block->size = size;
-      enter(remaining);
-    }
+    if (small ? rest >= kLeast : rest > kSmall) Blocks::enter(blocks_.cut(block, size));
     if (block->address != entry.address) differ("the block lies elsewhere");
     live_[entry.address] = block;
     allocated_ += block->size;
     outcome_.peaks.allocated = std::max(outcome_.peaks.allocated, allocated_);
   }
 
-  Block* grow(const Entry& entry, std::uint64_t size, Free& list) {
-    const std::uint64_t bytes = size <= kMiB ? 2 * kMiB
-                                : size < 10 * kMiB
-                                    ? 20 * kMiB
-                                    : (size + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  Block* grow(const Entry& entry, std::uint64_t size, FreeBlocks& list) {
+    const std::uint64_t bytes = size <= kSmall     ? 2 * kMiB
+                                : size < 10 * kMiB ? 20 * kMiB
+                                                   : round_up(size, 2 * kMiB);
     std::uint64_t address = elsewhere_;
     if (!expected_.empty() && expected_.front()->size == bytes &&
         expected_.front()->stream == entry.stream && expected_.front()->pool == entry.pool) {
@@ -114,35 +84,19 @@ class Model {
     count_call();
     reserved_ += bytes;
     outcome_.peaks.reserved = std::max(outcome_.peaks.reserved, reserved_);
-    Block* const block = make();
-    *block = {address, bytes, false, &list, nullptr, nullptr};
+    Block* const block = blocks_.make(address, bytes, Block::State::in_use, list);
     segments_.emplace(address, std::pair(block, entry.pool));
     return block;
   }
 
   void complete(const Entry& entry) {
     const auto found = live_.find(entry.address);
-    Block* block = found->second;
+    Block* const block = found->second;
     live_.erase(found);
-    if (Block* const before = block->before; before != nullptr && before->free) {
-      leave(before);
-      block->before = before->before;
-      if (before->before != nullptr) before->before->after = block;
-      block->address = before->address;
-      block->size += before->size;
-      // The first block of a segment is what that is known by.
-      if (const auto segment = segments_.find(block->address); segment != segments_.end())
-        segment->second.first = block;
-      drop(before);
-    }
-    if (Block* const after = block->after; after != nullptr && after->free) {
-      leave(after);
-      block->after = after->after;
-      if (after->after != nullptr) after->after->before = block;
-      block->size += after->size;
-      drop(after);
-    }
-    enter(block);
+    blocks_.free(block);
+    // The first block of a segment is what that is known by.
+    if (const auto segment = segments_.find(block->address); segment != segments_.end())
+      segment->second.first = block;
   }
 
   /// At the first of entries in a row: all segments without a block in use go back, of private
@@ -157,30 +111,20 @@ class Model {
     std::set<std::uint64_t> gone;
     for (auto at = segments_.begin(); at != segments_.end();) {
       const auto& [block, pool] = at->second;
-      if (!block->free || block->after != nullptr || (pool != 0 && !named.contains(at->first))) {
+      if (block->state != Block::State::free || block->after != nullptr ||
+          (pool != 0 && !named.contains(at->first))) {
         ++at;
         continue;
       }
-      leave(block);
+      Blocks::leave(block);
       reserved_ -= block->size;
       count_call();
       gone.insert(at->first);
-      drop(block);
+      blocks_.drop(block);
       at = segments_.erase(at);
     }
     if (gone != named) differ("other segments go back");
   }
-
-  Block* make() {
-    if (unused_.empty()) {
-      blocks_.push_back(std::make_unique<Block>());
-      return blocks_.back().get();
-    }
-    Block* const block = unused_.back();
-    unused_.pop_back();
-    return block;
-  }
-  void drop(Block* block) { unused_.push_back(block); }
 
   const Trace& trace_;
   std::size_t at_ = 0;
@@ -188,11 +132,10 @@ class Model {
   std::uint64_t allocated_ = 0, reserved_ = 0;
   std::uint64_t elsewhere_ = std::uint64_t{1} << 61;  // of segments that are not in the trace
   std::deque<const Entry*> expected_;                 // segments of the trace, until they are used
-  std::map<std::array<std::uint32_t, 3>, Free> lists_;
+  std::map<std::array<std::uint32_t, 3>, FreeBlocks> lists_;
   std::map<std::uint64_t, std::pair<Block*, std::uint32_t>> segments_;  // first block, and pool
   std::unordered_map<std::uint64_t, Block*> live_;                      // by addresses of the trace
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<Block*> unused_;
+  Blocks blocks_;
 };
 
 }  // namespace
@@ -218,12 +161,12 @@ Outcome recorded(const Trace& trace) {
   return outcome;
 }
 
-Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& ember) {
-  std::uint64_t best = torch.peaks.reserved;
-  if (trace.native) best = std::min(best, trace.native->reserved);
-  if (trace.expandable) best = std::min(best, trace.expandable->reserved);
+Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& expandable,
+              const Outcome& ember) {
+  const Peaks native = trace.native.value_or(torch.peaks);
+  const Peaks growing = trace.expandable.value_or(expandable.peaks);
   Verdict verdict;
-  verdict.most_reserved = best + 2 * kMiB * trace.places();
+  verdict.most_reserved = std::min(native.reserved, growing.reserved) + 2 * kMiB * trace.places();
   verdict.reserved = ember.peaks.reserved <= verdict.most_reserved;
   verdict.calls = ember.calls_after <= torch.calls_after;
   return verdict;

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/replay/policies.h"
+#include "tools/replay/torch_blocks.h"
+
+namespace ember::replay {
+namespace {
+
+using Action = Entry::Action;
+using State = Block::State;
+
+/// More addresses than a trace can need.
+constexpr std::uint64_t kAddresses = std::uint64_t{1} << 50;
+
+/// The addresses of one stream, pool and kind: mapped page by page, from the lowest on.
+struct Range {
+  std::uint64_t page = 0;
+  std::uint32_t pool = 0;
+  FreeBlocks free;
+  std::map<std::uint64_t, Block*> unmapped;  // by address
+};
+
+class Model {
+ public:
+  explicit Model(const Trace& trace) : trace_(trace) {}
+
+  Outcome run() {
+    for (at_ = 0; at_ < trace_.entries.size(); ++at_) {
+      const Entry& entry = trace_.entries[at_];
+      switch (entry.action) {
+        case Action::alloc: allocate(entry); break;
+        case Action::free_requested: allocated_ -= live_.at(entry.address)->size; break;
+        case Action::free_completed: {
+          const auto found = live_.find(entry.address);
+          blocks_.free(found->second);
+          live_.erase(found);
+          break;
+        }
+        case Action::segment_free:
+          if (at_ == 0 || trace_.entries[at_ - 1].action != Action::segment_free) empty_cache();
+          break;
+        case Action::segment_alloc: break;
+      }
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void count_call() {
+    ++(at_ < trace_.entries.size() / 10 ? outcome_.calls_first : outcome_.calls_after);
+  }
+
+  void allocate(const Entry& entry) {
+    const std::uint64_t size = round_up(entry.size, kLeast);
+    const bool small = size <= kSmall;
+    const auto [at, is_new] = ranges_.try_emplace({entry.stream, entry.pool, small});
+    Range& range = at->second;
+    if (is_new) {
+      range.page = small ? 2 * kMiB : 20 * kMiB;
+      range.pool = entry.pool;
+      const std::uint64_t begin = kAddresses * ranges_.size();
+      range.unmapped[begin] = blocks_.make(begin, kAddresses, State::unmapped, range.free);
+    }
+    Block* block = best_fit(range, size);
+    if (block == nullptr) block = extend(range, size);
+    Blocks::leave(block);
+    // With expandable segments every remainder is worth keeping, which sizes make 512 at least.
+    if (block->size != size) Blocks::enter(blocks_.cut(block, size));
+    live_[entry.address] = block;
+    allocated_ += block->size;
+    outcome_.peaks.allocated = std::max(outcome_.peaks.allocated, allocated_);
+  }
+
+  /// As large as a block counts that can still grow is what it could grow to: the ends of ranges
+  /// are left for what fits nowhere else.
+  static Block* best_fit(Range& range, std::uint64_t size) {
+    auto best = range.free.lower_bound({size, 0});
+    if (best == range.free.end()) return nullptr;
+    const auto could_be = [](const Block* block) {
+      const Block* const after = block->after;
+      return block->size + (after != nullptr && after->state == State::unmapped ? after->size : 0);
+    };
+    for (auto next = std::next(best);
+         next != range.free.end() && could_be(next->second) < could_be(best->second); ++next)
+      best = next;
+    return best->second;
+  }
+
+  /// The lowest addresses that are unmapped, or free right before that, and are enough together;
+  /// they are mapped.
+  Block* extend(Range& range, std::uint64_t size) {
+    Block* found = range.unmapped.begin()->second;  // the end of a range is never mapped
+    for (const auto& [address, unmapped] : range.unmapped) {
+      found = unmapped;
+      if (found->before != nullptr && found->before->state == State::free) found = found->before;
+      std::uint64_t bytes = 0;
+      for (const Block* next = found;
+           next != nullptr && next->state != State::in_use && bytes < size; next = next->after)
+        bytes += next->size;
+      if (bytes >= size) break;
+    }
+    if (found->state == State::unmapped) map(range, found, size);
+    while (found->size < size) {
+      Block* const next = found->after;
+      map(range, next, size - found->size);
+      found = next;  // has taken in what was before it
+    }
+    return found;
+  }
+
+  /// As many of its first pages as have so many bytes. Then it is free.
+  void map(Range& range, Block* block, std::uint64_t bytes) {
+    const std::uint64_t mapped = std::min(round_up(bytes, range.page), block->size);
+    range.unmapped.erase(block->address);
+    if (mapped < block->size) {
+      Block* const rest = blocks_.cut(block, mapped);
+      range.unmapped[rest->address] = rest;
+    }
+    count_call();
+    reserved_ += mapped;
+    outcome_.peaks.reserved = std::max(outcome_.peaks.reserved, reserved_);
+    blocks_.free(block);
+  }
+
+  /// The pages of which nothing is in use go back.
+  void empty_cache() {
+    for (auto& [key, range] : ranges_) {
+      if (range.pool != 0) continue;
+      std::vector<Block*> free;
+      for (const auto& [size, block] : range.free) free.push_back(block);
+      for (Block* const block : free) unmap(range, block);
+    }
+  }
+  void unmap(Range& range, Block* block) {
+    // Ranges begin at a multiple of no page: pages are counted from there.
+    const std::uint64_t origin = block->address / kAddresses * kAddresses;
+    const std::uint64_t begin = origin + round_up(block->address - origin, range.page);
+    const std::uint64_t end =
+        origin + (block->address + block->size - origin) / range.page * range.page;
+    if (begin >= end) return;
+    Blocks::leave(block);
+    if (block->address + block->size > end) Blocks::enter(blocks_.cut(block, end - block->address));
+    if (begin > block->address) {
+      Block* const pages = blocks_.cut(block, begin - block->address);
+      Blocks::enter(block);
+      block = pages;
+    }
+    count_call();
+    reserved_ -= block->size;
+    block->state = State::unmapped;
+    for (Block* const next : {block->before, block->after})
+      if (next != nullptr && next->state == State::unmapped) {
+        range.unmapped.erase(next->address);
+        blocks_.take_in(block, next);
+      }
+    range.unmapped[block->address] = block;
+  }
+
+  const Trace& trace_;
+  std::size_t at_ = 0;
+  Outcome outcome_;
+  std::uint64_t allocated_ = 0, reserved_ = 0;
+  std::map<std::array<std::uint32_t, 3>, Range> ranges_;
+  std::unordered_map<std::uint64_t, Block*> live_;  // by addresses of the trace
+  Blocks blocks_;
+};
+
+}  // namespace
+
+Outcome replay_expandable(const Trace& trace) { return Model(trace).run(); }
+
+}  // namespace ember::replay

@@ -69,6 +69,23 @@ Ref<Plan> make_plan(int device, std::uint32_t epoch, const driver::FftGeometry& 
   return plan;
 }
 
+/// Plans are made and not captured, and no room is made for them.
+Ref<Plan> make_plan_beside_capture(int device, std::uint32_t epoch,
+                                   const driver::FftGeometry& geometry) {
+  const cuda::RelaxedCapture relaxed;
+  const cuda::StreamGuard aside{cuda::Stream(device)};
+  try {
+    return with_room(
+        "The plan of a Fourier transform found no memory, and a capture frees none for it.",
+        [&] { return make_plan(device, epoch, geometry); });
+  } catch (const AcceleratorError& error) {
+    throw AcceleratorError(
+        Status(error.code(),
+               "making the plan of a Fourier transform during a capture, which CUDA permits for "
+               "some lengths only: call the transform once before the capture"));
+  }
+}
+
 /// Owns a plan for a graph, whose replays use it.
 struct KeptPlan final : driver::Context {
   explicit KeptPlan(const Ref<Plan>& plan) : lease(plan) {}
@@ -142,12 +159,7 @@ PlanLease plan_for(int device, std::uint32_t epoch, const driver::FftGeometry& g
     return found;
   Plans gone;
   if (is_captured(device)) [[unlikely]] {
-    // Plans are made and not captured, and no room is made for them.
-    const cuda::RelaxedCapture relaxed;
-    const cuda::StreamGuard aside{cuda::Stream(device)};
-    Ref<Plan> made = with_room(
-        "The plan of a Fourier transform found no memory, and a capture frees none for it.",
-        [&] { return make_plan(device, epoch, geometry); });
+    Ref<Plan> made = make_plan_beside_capture(device, epoch, geometry);
     PlanLease lease = cache.keep(std::move(made), gone);
     retire(device, std::move(gone), false);
     return lease;

@@ -1,5 +1,5 @@
 // Random chains of element-wise operations, run one by one and as one kernel: the bits are the
-// same. EMBER_TEST_CHAINS says how many (100), EMBER_TEST_SEED which.
+// same. EMBER_TEST_CHAINS says how many (100), EMBER_TEST_SEED which, EMBER_TEST_FIRST from where.
 #include <functional>
 #include <random>
 

@@ -29,12 +29,12 @@ constexpr const char* kOptions[] = {
     "-fno-trapping-math", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-nostdinc",
     // Every function is to be inlined, whether it says so or not.
     "-Wno-attributes", "-pipe", "-fdiagnostics-color=never"};
-// The vector instructions that the library's own loops have, too (ops/host/vector.h).
+// The vector instructions that the library's own loops have, too (ops/host/vector.h), but none of
+// those that multiply and add at once: g++ 12 makes complex products of them, whatever
+// -ffp-contract says, and AVX-512 has them.
 #if defined(__x86_64__)
-constexpr const char* kVectors[] = {"-mavx",  "-mavx2",  "-mbmi",   "-mbmi2",
-                                    "-mf16c", "-mlzcnt", "-mpopcnt"};
-constexpr const char* kWideVectors[] = {"-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw",
-                                        "-mprefer-vector-width=512"};
+constexpr const char* kVectors[] = {"-mavx",  "-mavx2",  "-mbmi",    "-mbmi2",
+                                    "-mf16c", "-mlzcnt", "-mpopcnt", "-mno-fma"};
 #endif
 constexpr const char* kLibraries[] = {"-nostdlib", "-Wl,-z,defs", "-lm", "-lc", "-lgcc"};
 
@@ -59,9 +59,6 @@ std::vector<std::string> processor_options() {
   // What has these two has the others of the list, for which clang has no names.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return made;
   made.assign(std::begin(kVectors), std::end(kVectors));
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-    made.insert(made.end(), std::begin(kWideVectors), std::end(kWideVectors));
 #endif
   return made;
 }

@@ -129,7 +129,8 @@ FastPath fast_path(const OpInfo& info, Inputs inputs, const TensorState* out) {
       continue;
     }
     const TensorState& state = tensor->state();
-    if (!state.contiguous) return {};
+    // Nor where the elements are yet to be computed, by another thread.
+    if (!state.contiguous || (state.data == nullptr && state.count > 0)) return {};
     if (first == nullptr)
       first = &state;
     else if (state.dtype != first->dtype || state.storage->device() != first->storage->device() ||

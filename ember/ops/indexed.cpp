@@ -9,6 +9,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/deferred.h"
 
 namespace ember::inline v0::ops {
 namespace {
@@ -186,6 +187,7 @@ std::size_t widen(Prepared& move) {
 void check_alone(const IndexedMove& move) {
   if (move.index.is_cuda() || move.index.numel() == 0) return;
   const Tensor index = move.index.contiguous();
+  cuda::settle_deferred();
   const auto* const places = static_cast<const std::int64_t*>(index.data_ptr());
   const std::int64_t least = move.wrap ? -move.limit : 0;
   for (std::int64_t i = 0; i < index.numel(); ++i)

@@ -71,7 +71,6 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
     }
     return;
   }
-  cuda::settle_deferred();
   if (accesses.data() != nullptr) [[unlikely]]
     tell_host_access(kernel.name.c_str(), accesses);
   const Status status = run_here(kernel, params);
@@ -105,6 +104,7 @@ void copy_out(void* target, const Tensor& source) {
 }
 
 Status run_here(const driver::Kernel& kernel, const driver::Params& params) {
+  cuda::settle_deferred();
   return kernel.host.run(params, CpuLaunch(kernel.context.get()));
 }
 

@@ -21,7 +21,7 @@ class Deferred {
 namespace detail {
 /// How many threads put work off: what everybody else looks at.
 EMBER_API extern std::atomic<int> deferring_threads;
-void settle_here();
+EMBER_API void settle_here();
 }  // namespace detail
 
 /// From now on the calling thread's; null ends it. Returns the one before.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ember/base/number_text.h"
+#include "ember/runtime/deferred.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -150,6 +151,7 @@ class Writer {
  public:
   Writer(const Tensor& part, const Shape& full, bool summarise)
       : sizes_(part.sizes()), full_(full), summarise_(summarise) {
+    cuda::settle_deferred();
     texts_ = with_type(part.dtype(), [&]<class T>() {
       return texts_of(static_cast<const T*>(part.data_ptr()),
                       static_cast<std::size_t>(part.numel()));

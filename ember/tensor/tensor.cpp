@@ -176,12 +176,14 @@ void Tensor::throw_undefined() {
 }
 
 void Tensor::require_dtype(Dtype expected) const {
+  cuda::settle_deferred();  // somebody asks for the elements
   if (dtype() != expected)
     throw TypeError(std::string("data: the tensor's elements are ") + dtype_name(dtype()) +
                     ", asked for as " + dtype_name(expected));
 }
 
 void Tensor::require_accessible(int dims) const {
+  cuda::settle_deferred();
   if (is_cuda())
     throw Error("accessor: the tensor is on " + device().str() +
                 ", expected one on the CPU, such as x.cpu()");

@@ -50,6 +50,7 @@ std::int64_t span_of(const Tensor& self) {
 
 nb::bytes bytes_of(const Tensor& self) {
   const Tensor host = unlocked([&] { return self.as_strided({span_of(self)}, {1}).cpu(); });
+  unlocked([] { cuda::settle_deferred(); });
   return nb::bytes(host.data_ptr(), host.nbytes());
 }
 

@@ -19,6 +19,7 @@
 #include "ember/base/error.h"
 #include "ember/base/stack.h"
 #include "ember/ember.h"
+#include "ember/runtime/deferred.h"
 
 namespace ember::python {
 

@@ -46,6 +46,7 @@ void bind_tensor(nb::module_& m) {
       .def(
           "data_ptr",
           [](const Tensor& self) {
+            unlocked([] { cuda::settle_deferred(); });
             if (self.is_cuda()) tell_exposed(self, "data_ptr");
             return reinterpret_cast<std::uintptr_t>(self.data_ptr());
           },

@@ -28,6 +28,7 @@ nb::object nested(const Tensor& tensor, const std::byte* at, int dim) {
 
 nb::object to_list(const Tensor& self) {
   const Tensor host = self.is_cuda() ? unlocked([&] { return self.cpu(); }) : self;
+  unlocked([] { cuda::settle_deferred(); });
   return nested(host, static_cast<const std::byte*>(host.data_ptr()), 0);
 }
 

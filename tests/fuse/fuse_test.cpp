@@ -239,6 +239,25 @@ TEST(Fuse, InsideAnotherOne) {
     expect_same_bits(outer(x), gelu(x) * 2, "inside another one");
 }
 
+TEST(Fuse, OtherThreadsWaitForTheResult) {
+  for (const Tensor& x : places(ones({4}))) {
+    std::string said;
+    const auto fused = fuse([&](const Tensor& y) {
+      const Tensor made = y * 2 + 1;
+      std::thread([&] {
+        try {
+          (void)(made + 1);
+        } catch (const Error& error) {
+          said = error.what();
+        }
+      }).join();
+      return made;
+    });
+    EXPECT_EQ(values<float>(fused(x)), std::vector<float>(4, 3.0F));
+    EXPECT_NE(said.find("a fused function that has not returned"), std::string::npos) << said;
+  }
+}
+
 TEST(Fuse, OnSeveralThreads) {
   const auto fused = fuse(gelu);
   for (const Tensor& x : places(numbers({1000}))) {

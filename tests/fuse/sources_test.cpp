@@ -73,15 +73,15 @@ const jit::Signature& name() {
 }
 
 TEST(FuseSources, EveryOperationOnHosts) {
-  for (const Dtype dtype : {Dtype::float16, Dtype::float32, Dtype::int64, Dtype::complex64}) {
+  for (const Dtype dtype : {Dtype::bfloat16, Dtype::int64, Dtype::complex64}) {
     const Graph graph = every_operation(dtype);
-    for (const bool precise : {true, false})
-      EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
-                                         jit::host_source(graph.statements(precise), name(),
-                                                          instance_of(graph, Layout::narrow))
-                                             .text(),
-                                         dtype_name(dtype))
-                       .empty());
+    const bool precise = dtype != Dtype::bfloat16;
+    EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
+                                       jit::host_source(graph.statements(precise), name(),
+                                                        instance_of(graph, Layout::narrow))
+                                           .text(),
+                                       dtype_name(dtype))
+                     .empty());
   }
 }
 
@@ -89,7 +89,8 @@ TEST(FuseSources, EveryOperationOnDevices) {
   std::string identity;
   if (const Status status = driver::cuda_compiler(identity); !status.ok())
     GTEST_SKIP() << "needs NVRTC: " << status.detail();
-  for (const Dtype dtype : all_dtypes()) {
+  for (const Dtype dtype : {Dtype::float16, Dtype::float32, Dtype::float64, Dtype::int32,
+                            Dtype::uint64, Dtype::bool_, Dtype::complex64}) {
     const Graph graph = every_operation(dtype);
     const Layout layout = dtype == Dtype::float32 ? Layout::flat : Layout::narrow;
     const bool precise = dtype != Dtype::float16;

@@ -183,6 +183,25 @@ def test_keeps_no_memory_of_what_lies_between():
     assert torch.cuda.max_memory_allocated() - before == y.nbytes
 
 
+def test_elements_that_are_read_on_the_way_are_those_of_that_moment():
+    numpy = pytest.importorskip("numpy")
+    seen = []
+
+    @torch.fuse
+    def f(x):
+        x.add_(1)
+        seen.append(x.tolist())
+        x.mul_(3)
+        seen.append(numpy.array(x.numpy()).tolist())
+        x.sub_(1)
+        seen.append(str(x))
+        return (x * 2).tolist()
+
+    x = torch.ones(2)
+    assert f(x) == [10.0, 10.0]
+    assert seen == [[2.0, 2.0], [6.0, 6.0], "tensor([5., 5.])"]
+
+
 def test_lets_go_of_its_tensors():
     x = torch.ones(3)
     seen = weakref.ref(x)

@@ -9,6 +9,7 @@
 #include "ember/fft/plan_cache_control.h"
 #include "ember/fft/stft.h"
 #include "ember/graphs/callables.h"
+#include "ember/graphs/graphed.h"
 #include "ember/ipc/ipc.h"
 #include "ember/jit/jiterator.h"
 #include "ember/linalg/linalg.h"

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +76,9 @@ class CaptureLog {
   void begin(std::uint64_t id) noexcept;
   /// Nothing more is noted. The capture's streams, which were kept from being used for others, go.
   void end() noexcept;
+  /// After the capture: shows each access of what was captured. False if some of the work did not
+  /// say what it touches.
+  bool visit(const std::function<void(const Access&)>& see) const;
   /// Puts them in the observers' queue as done on a stream; the caller holds its lock (Enqueueing).
   void record_replay(const Stream& on) noexcept;
 

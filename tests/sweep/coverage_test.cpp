@@ -98,8 +98,8 @@ const std::set<std::string>& others() {
       "share_memory_", "shared_copy", "leases", "collect", "end_process",
       // Kernels from a text, over views as well: tests/jit/jiterator_test.cpp.
       "create_jit_fn", "create_multi_output_jit_fn",
-      // Functions as graphs: tests/graphs/callables_test.cpp.
-      "make_graphed_callable", "make_graphed_callables",
+      // Functions as graphs: tests/graphs.
+      "make_graphed_callable", "make_graphed_callables", "graphed",
       // Proof and exploration: tests/explore.
       "explore", "result", "shrink",
       // How exact products are: tests/linalg/precision_test.cpp.

@@ -162,15 +162,16 @@ bool GraphCache::any_graph() const {
 }
 
 void GraphCache::trim(Entries& gone) {
-  const auto drop_last = [&](bool graph, std::ptrdiff_t most) {
-    const auto is = [&](const Entry& entry) { return (entry.graph != nullptr) == graph; };
-    while (std::count_if(entries_.begin(), entries_.end(), is) > most) {
-      const auto last = std::find_if(entries_.rbegin(), entries_.rend(), is);
-      gone.splice(gone.begin(), entries_, std::prev(last.base()));
-    }
-  };
-  drop_last(true, options_.max_graphs);
-  drop_last(false, kMostSeen);
+  drop_last(true, options_.max_graphs, gone);
+  drop_last(false, kMostSeen, gone);
+}
+
+void GraphCache::drop_last(bool graph, std::ptrdiff_t most, Entries& gone) {
+  const auto is = [&](const Entry& entry) { return (entry.graph != nullptr) == graph; };
+  while (std::count_if(entries_.begin(), entries_.end(), is) > most) {
+    const auto last = std::find_if(entries_.rbegin(), entries_.rend(), is);
+    gone.splice(gone.begin(), entries_, std::prev(last.base()));
+  }
 }
 
 void GraphCache::warn_once(const std::string& reason) {

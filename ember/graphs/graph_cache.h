@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
@@ -61,6 +63,7 @@ class GraphCache {
   bool any_graph() const EMBER_REQUIRES(mutex_);
   /// Takes out what is too many.
   void trim(Entries& gone) EMBER_REQUIRES(mutex_);
+  void drop_last(bool graph, std::ptrdiff_t most, Entries& gone) EMBER_REQUIRES(mutex_);
   void warn_once(const std::string& reason);
 
   const GraphedFunctionOptions options_;

@@ -39,12 +39,22 @@ std::shared_ptr<const void> kept(nb::handle object) {
 nb::handle object_of(const void* held) { return static_cast<PyObject*>(const_cast<void*>(held)); }
 
 nb::tuple call_graphed(const cuda::detail::GraphedCalls& calls, const nb::callable& function,
-                       const std::vector<Tensor>& arguments, nb::handle other,
-                       const std::string& refusal) {
+                       const nb::list& objects, nb::handle other, const std::string& refusal) {
+  const auto arguments = nb::cast<std::vector<Tensor>>(objects);
+  // Arguments are the caller's own objects, as what is passed on and as results.
+  const auto objects_of = [&](const std::vector<Tensor>& tensors) {
+    nb::list made;
+    for (const Tensor& each : tensors) {
+      std::size_t i = 0;
+      while (i < arguments.size() && !arguments[i].is(each)) ++i;
+      made.append(i < arguments.size() ? nb::object(objects[i]) : nb::cast(each));
+    }
+    return made;
+  };
   const auto body = [&](const std::vector<Tensor>& given) -> cuda::detail::GraphedResults {
     const nb::gil_scoped_acquire lock;
     try {
-      const auto made = nb::cast<nb::tuple>(function(given));
+      const auto made = nb::cast<nb::tuple>(function(objects_of(given)));
       return {nb::cast<std::vector<Tensor>>(made[0]), kept(made[1])};
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception)) throw Ended{error};
@@ -56,7 +66,7 @@ nb::tuple call_graphed(const cuda::detail::GraphedCalls& calls, const nb::callab
   try {
     const cuda::detail::GraphedResults results =
         unlocked_warning([&] { return calls.call(body, arguments, constants, refusal); });
-    return nb::make_tuple(results.tensors, object_of(results.rest.get()));
+    return nb::make_tuple(objects_of(results.tensors), object_of(results.rest.get()));
   } catch (const Raised& raised) {
     throw nb::python_error(raised.error);
   } catch (const Ended& ended) {
@@ -171,7 +181,7 @@ void bind_graphs(nb::module_& m) {
            nb::arg("other").none(), nb::arg("refusal"),
            nb::sig("def __call__(self, function: collections.abc.Callable[[list[ember._C.Tensor]], "
                    "tuple[list[ember._C.Tensor], object]], "
-                   "arguments: collections.abc.Sequence[ember._C.Tensor], other: object, "
+                   "arguments: list[ember._C.Tensor], other: object, "
                    "refusal: str) -> tuple[list[ember._C.Tensor], typing.Any]"),
            "Calls the function, or replays it. other: what a signature has beside tensors.")
       .def(

@@ -338,6 +338,47 @@ TEST_F(Graphed, TakesCallsOfSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_F(Graphed, ArgumentsMayLieOnAnotherDeviceThanTheCurrentOne) {
+  NEEDS_DEVICES(2);
+  const Options there(float32, Device(Device::Type::cuda, 1));
+  int calls = 0, elsewhere = 0;
+  const GraphedFunction function = graphed([&](const Tensors& in) {
+    ++calls;
+    if (cuda::current_device() != 0) ++elsewhere;
+    return Tensors{in[0] * 2};
+  });
+  const Tensor x = ones({3}, there);
+  for (int call = 1; call <= 4; ++call) {
+    x.fill_(call);
+    const Tensor got = function({x})[0];
+    EXPECT_EQ(got.device(), there.device);
+    EXPECT_EQ(numbers(got.to(kFloats.device.value())), std::vector<double>(3, 2 * call));
+  }
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(elsewhere, 0) << "the current device is the caller's";
+  testing::internal::CaptureStderr();
+  const GraphedFunction both =
+      graphed([](const Tensors& in) { return Tensors{in[0] + in[1].to(in[0].device())}; });
+  for (int call = 0; call < 3; ++call)
+    EXPECT_EQ(numbers(both({filled(3, call), x})[0]), std::vector<double>(3, call + 4));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("argument 1 is on cuda:1, and argument 0"),
+            std::string::npos);
+}
+
+TEST_F(Graphed, WorkThatDoesNotSayWhatItTouchesMayChangeAnArgument) {
+  const GraphedFunction function = graphed([](const Tensors& in) {
+    const test::AffineArgs args{static_cast<std::uint32_t*>(in[0].data_ptr()), 4, 3, 1};
+    cuda::launch(cuda::current_stream(), test::affine_kernel, args);
+    return Tensors{in[0]};
+  });
+  std::vector<Tensor> alive;
+  for (int call = 0; call < 5; ++call) {
+    alive.push_back(full({4}, call, kFloats).to(int32));
+    (void)function({alive.back()});
+    EXPECT_EQ(numbers(alive.back()), std::vector<double>(4, 3 * call + 1)) << call;
+  }
+}
+
 TEST_F(Graphed, ItsMemoryGoesWithIt) {
   const Tensor x = filled(1 << 20, 1);
   cuda::synchronize();

@@ -10,6 +10,7 @@
 #include "ember/fft/stft.h"
 #include "ember/fuse/fuse.h"
 #include "ember/graphs/callables.h"
+#include "ember/graphs/graphed.h"
 #include "ember/ipc/ipc.h"
 #include "ember/jit/jiterator.h"
 #include "ember/linalg/linalg.h"

@@ -397,6 +397,8 @@ void* CUDAGraph::raw_cuda_graph_exec() const {
   return state_->exec.native;
 }
 
+const CaptureLog* CUDAGraph::log() const noexcept { return state_->log.get(); }
+
 // ---- In a scope
 
 namespace {

@@ -27,6 +27,8 @@ enum class CaptureErrorMode : std::uint8_t { global, thread_local_, relaxed };
 /// "global", "thread_local" or "relaxed". Error `Unknown capture error mode. Expected ...`.
 EMBER_API CaptureErrorMode capture_error_mode(std::string_view text);
 
+class CaptureLog;
+
 /// What becomes of mistakes with a graph that would stay silent (docs/graphs.md, "What is
 /// checked"): nothing, a warning, or a GraphCheckError.
 enum class GraphCheck : std::uint8_t { off, warn, error };
@@ -153,6 +155,9 @@ class EMBER_API CUDAGraph {
   /// cudaGraphExec_t. Error where there is none.
   void* raw_cuda_graph() const;
   void* raw_cuda_graph_exec() const;
+
+  /// Internal: what was captured, once that has ended; null without a graph.
+  const CaptureLog* log() const noexcept;
 
  private:
   std::unique_ptr<detail::GraphState> state_;

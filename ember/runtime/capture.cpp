@@ -200,6 +200,22 @@ void CaptureLog::add(const Stream& stream, const Activity& activity) {
   }
 }
 
+bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
+  bool all_known = true;
+  for (const Entry& entry : entries_) {
+    switch (entry.activity.kind) {
+      case Activity::Kind::kernel_launched:
+      case Activity::Kind::copied:
+      case Activity::Kind::filled:
+      case Activity::Kind::host_function_queued: break;
+      default: continue;  // which touches no memory
+    }
+    if (!entry.activity.accesses_known) all_known = false;
+    for (const Access& access : entry.accesses) see(access);
+  }
+  return all_known;
+}
+
 void CaptureLog::record_replay(const Stream& on) noexcept {
   // Replays follow each other, whatever their streams.
   const auto record_own = [&](Activity::Kind kind) {

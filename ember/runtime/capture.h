@@ -132,6 +132,9 @@ class CaptureLog {
   const void* end_event() const noexcept { return &event_names_[events_.size()]; }
   /// By which call the capture became invalid, if that is known.
   SpoiledBy spoiled_by() const;
+  /// After the capture: shows each access of what was captured. False if some of the work did not
+  /// say what it touches.
+  bool visit(const std::function<void(const Access&)>& see) const;
   /// Puts them in the observers' queue as done on a stream; the caller holds its lock (Enqueueing).
   void record_replay(const Stream& on) noexcept;
 

@@ -1,6 +1,10 @@
 // ember.cuda: graphs.
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "define.h"
 
@@ -40,6 +44,64 @@ nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::object>> nodes_of(const CUD
     nodes.append(node);
   }
   return nodes;
+}
+
+/// What a graphed function raised: an Exception, after which it may be called again, or something
+/// that ends it, such as KeyboardInterrupt, which the core lets through.
+struct Raised : std::runtime_error {
+  Raised(const std::string& text, nb::python_error raised)
+      : std::runtime_error(text), error(std::move(raised)) {}
+  nb::python_error error;
+};
+struct Ended {
+  nb::python_error error;
+};
+
+/// An object that lives as long as the core wants.
+std::shared_ptr<const void> kept(nb::handle object) {
+  object.inc_ref();
+  return {object.ptr(), [](const void* held) {
+            const LockFromAnywhere lock;
+            if (lock) nb::handle(static_cast<PyObject*>(const_cast<void*>(held))).dec_ref();
+          }};
+}
+
+nb::handle object_of(const void* held) { return static_cast<PyObject*>(const_cast<void*>(held)); }
+
+nb::tuple call_graphed(const cuda::detail::GraphedCalls& calls, const nb::callable& function,
+                       const nb::list& objects, nb::handle other, const std::string& refusal) {
+  const auto arguments = nb::cast<std::vector<Tensor>>(objects);
+  // Arguments are the caller's own objects, as what is passed on and as results.
+  const auto objects_of = [&](const std::vector<Tensor>& tensors) {
+    nb::list made;
+    for (const Tensor& each : tensors) {
+      std::size_t i = 0;
+      while (i < arguments.size() && !arguments[i].is(each)) ++i;
+      made.append(i < arguments.size() ? nb::object(objects[i]) : nb::cast(each));
+    }
+    return made;
+  };
+  const auto body = [&](const std::vector<Tensor>& given) -> cuda::detail::GraphedResults {
+    const nb::gil_scoped_acquire lock;
+    try {
+      const auto made = nb::cast<nb::tuple>(function(objects_of(given)));
+      return {nb::cast<std::vector<Tensor>>(made[0]), kept(made[1])};
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) throw Ended{error};
+      const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
+      throw Raised(kind + ": " + nb::str(error.value()).c_str(), error);
+    }
+  };
+  const std::shared_ptr<const void> constants = other.is_none() ? nullptr : kept(other);
+  try {
+    const cuda::detail::GraphedResults results =
+        unlocked_warning([&] { return calls.call(body, arguments, constants, refusal); });
+    return nb::make_tuple(objects_of(results.tensors), object_of(results.rest.get()));
+  } catch (const Raised& raised) {
+    throw nb::python_error(raised.error);
+  } catch (const Ended& ended) {
+    throw nb::python_error(ended.error);
+  }
 }
 
 }  // namespace
@@ -139,6 +201,35 @@ void bind_graphs(nb::module_& m) {
               "num_warmup_iters: int, pool: tuple[int, int] | None = None) "
               "-> list[_GraphedCallable]"),
       "Graphs of functions of lists of tensors.");
+  nb::class_<cuda::detail::GraphedCalls>(m, "_GraphedCalls", "The graphs of a function.")
+      .def(
+          "__init__",
+          [](cuda::detail::GraphedCalls* self, int max_graphs, bool copy, const std::string& name,
+             const nb::callable& before_capture) {
+            const auto same = [](const void* a, const void* b) {
+              const nb::gil_scoped_acquire lock;
+              return object_of(a).equal(object_of(b));
+            };
+            const std::shared_ptr<const void> before = kept(before_capture);
+            const auto call_before = [before] {
+              const nb::gil_scoped_acquire lock;
+              nb::borrow<nb::callable>(object_of(before.get()))();
+            };
+            new (self) cuda::detail::GraphedCalls({max_graphs, copy, name}, same, call_before);
+          },
+          nb::arg("max_graphs"), nb::arg("copy"), nb::arg("name"), nb::arg("before_capture"),
+          nb::sig("def __init__(self, max_graphs: int, copy: bool, name: str, "
+                  "before_capture: collections.abc.Callable[[], object]) -> None"))
+      .def("__call__", &call_graphed, nb::arg("function"), nb::arg("arguments"),
+           nb::arg("other").none(), nb::arg("refusal"),
+           nb::sig("def __call__(self, function: collections.abc.Callable[[list[ember._C.Tensor]], "
+                   "tuple[list[ember._C.Tensor], object]], "
+                   "arguments: list[ember._C.Tensor], other: object, "
+                   "refusal: str) -> tuple[list[ember._C.Tensor], typing.Any]"),
+           "Calls the function, or replays it. other: what a signature has beside tensors.")
+      .def(
+          "clear", [](const cuda::detail::GraphedCalls& self) { unlocked([&] { self.clear(); }); },
+          "Forgets all graphs.");
   m.def(
       "is_current_stream_capturing",
       [] { return unlocked([] { return cuda::is_current_stream_capturing(); }); },

@@ -10,6 +10,8 @@ PAGE = (ROOT / "docs" / "operations.md").read_text()
 LISTED, ELEMENTWISE = PAGE.split("\n## Element by element\n")
 DECLARED = re.compile(r"(?:\[\[nodiscard\]\] )?(?!return |throw )[A-Za-z][\w:<>, ]*[&*]? (\w+)\(")
 INTERNAL = {"make", "self", "state"}
+# Functions as graphs: docs/graphs.md.
+INTERNAL |= {"graphed", "make_graphed_callable", "make_graphed_callables"}
 # Kernels from a text: docs/jiterator.md.
 INTERNAL |= {"create_jit_fn", "create_multi_output_jit_fn"}
 # Functions as one kernel: docs/fuse.md.

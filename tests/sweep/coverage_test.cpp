@@ -100,8 +100,8 @@ const std::set<std::string>& others() {
       "create_jit_fn", "create_multi_output_jit_fn",
       // Functions as kernels, over views as well: tests/fuse.
       "fuse",
-      // Functions as graphs: tests/graphs/callables_test.cpp.
-      "make_graphed_callable", "make_graphed_callables",
+      // Functions as graphs: tests/graphs.
+      "make_graphed_callable", "make_graphed_callables", "graphed",
       // Proof and exploration: tests/explore.
       "explore", "result", "shrink",
       // How exact products are: tests/linalg/precision_test.cpp.

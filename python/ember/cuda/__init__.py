@@ -31,7 +31,8 @@ import ember.cuda.memory
 import ember.cuda.nvtx
 import ember.cuda.random
 import ember.cuda.streams
-from ember.cuda.graphs import graph as graph, make_graphed_callables as make_graphed_callables
+from ember.cuda.graphs import (graph as graph, graphed as graphed,
+                               make_graphed_callables as make_graphed_callables)
 from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
                         comm as comm, graphs as graphs, jiterator as jiterator, memory as memory,
                         nvtx as nvtx, random as random, streams as streams)

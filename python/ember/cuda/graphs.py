@@ -1,7 +1,8 @@
 """Work that is captured once and replayed often."""
 
+import functools as _functools
 import gc as _gc
-from types import TracebackType as _TracebackType
+from types import MethodType as _MethodType, TracebackType as _TracebackType
 from typing import (Any as _Any, Callable as _Callable, List as _List, Optional as _Optional,
                     Tuple as _Tuple, Type as _Type)
 
@@ -135,6 +136,73 @@ def make_graphed_callables(callables: _Any, sample_args: _Any, num_warmup_iters:
     for each, native in zip(made, graphed):
         each.graphed = native
     return made[0] if alone else tuple(made)
+
+
+def _constant(leaf: _Any) -> _Any:
+    """A part of a signature. Numbers that are equal are not the same: 1, 1.0, True; 0.0, -0.0."""
+    if isinstance(leaf, _Tensor):
+        return None
+    hash(leaf)
+    return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+
+
+class _GraphedFunction:
+    """What graphed makes of a function."""
+
+    def __init__(self, function: _Callable[..., _Any], max_graphs: int, copy: bool) -> None:
+        name = getattr(function, "__qualname__", None) or type(function).__qualname__
+        self._function = function
+        self._calls = _native._GraphedCalls(max_graphs, copy, name, _gc.collect)
+        _functools.update_wrapper(self, function)
+
+    def __get__(self, instance: _Any, owner: _Any = None) -> _Any:
+        return self if instance is None else _MethodType(self, instance)
+
+    def __call__(self, *args: _Any, **kwargs: _Any) -> _Any:
+        leaves: _List[_Any] = []
+        form = _flatten((args, kwargs), leaves)
+        refusal, signature = "", None
+        try:
+            signature = (form, tuple([_constant(leaf) for leaf in leaves]))
+        except TypeError as error:
+            refusal = f"an argument that is no tensor has to be hashable, {error}"
+
+        def run(tensors: _List[_Tensor]) -> _Tuple[_List[_Tensor], _Any]:
+            given = iter(tensors)
+            args, kwargs = _unflatten(form, iter([next(given) if isinstance(leaf, _Tensor) else leaf
+                                                  for leaf in leaves]))
+            results: _List[_Any] = []
+            form_of_results = _flatten(self._function(*args, **kwargs), results)
+            constants = [None if isinstance(leaf, _Tensor) else (leaf,) for leaf in results]
+            return ([leaf for leaf in results if isinstance(leaf, _Tensor)],
+                    (form_of_results, constants))
+
+        tensors, (form_of_results, constants) = self._calls(
+            run, [leaf for leaf in leaves if isinstance(leaf, _Tensor)], signature, refusal)
+        results = iter(tensors)
+        return _unflatten(form_of_results, iter([next(results) if each is None else each[0]
+                                                 for each in constants]))
+
+    def clear(self) -> None:
+        """Forgets all graphs and signatures."""
+        self._calls.clear()
+
+
+def graphed(function: _Optional[_Callable[..., _Any]] = None, *, max_graphs: int = 8,
+            copy: bool = True) -> _Any:
+    """Makes a function whose calls become replays of graphs by themselves; also a decorator, with
+    and without arguments.
+
+    For each signature (dtypes, shapes, strides and devices of tensor arguments, which may be nested
+    in tuples, lists and dicts, and the values of the others, which have to be hashable) the first
+    call is the function's, the second one captures it, and later ones replay. max_graphs: how many
+    graphs there are at most; the one used least recently goes. copy: whether results are copied out
+    of the graph's memory; without, the next call of the function overwrites them, whatever its
+    arguments. Where there can be no graph the function is called, and a warning says why, once.
+    ValueError for a max_graphs below 1. docs/graphs.md says what a function has to keep to."""
+    if function is None:
+        return lambda decorated: graphed(decorated, max_graphs=max_graphs, copy=copy)
+    return _GraphedFunction(function, max_graphs, copy)
 
 
 # Not as a function of this name: type checkers would take every name for one of ours.

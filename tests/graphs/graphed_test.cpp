@@ -6,6 +6,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,12 @@ std::vector<double> numbers(const Tensor& tensor) {
   const Tensor host = tensor.to(float64).cpu().contiguous();
   const auto* first = static_cast<const double*>(host.data_ptr());
   return {first, first + host.numel()};
+}
+
+/// Another one each time: a warning is shown once.
+std::string unique_name(const char* name) {
+  static int made = 0;
+  return name + std::to_string(++made);
 }
 
 Tensor filled(std::int64_t count, double value) { return full({count}, value, kFloats); }
@@ -234,6 +241,7 @@ TEST_F(Graphed, DrawsAsTheFunctionWould) {
 
 TEST_F(Graphed, WithoutAGraphItIsTheFunctionAndSaysSoOnce) {
   testing::internal::CaptureStderr();
+  const std::string name = unique_name("reads_the_host");
   const Tensor total = filled(1, 0);
   int captures = 0;
   const GraphedFunction function = graphed(
@@ -242,7 +250,7 @@ TEST_F(Graphed, WithoutAGraphItIsTheFunctionAndSaysSoOnce) {
         total.add_(1);
         return Tensors{in[0] * in[0].sum().item().to<double>()};
       },
-      {.name = "reads_the_host"});
+      {.name = name});
   const Tensor x = filled(2, 3);
   for (int call = 1; call <= 4; ++call) {
     EXPECT_EQ(numbers(function({x})[0])[0], 18);
@@ -251,15 +259,16 @@ TEST_F(Graphed, WithoutAGraphItIsTheFunctionAndSaysSoOnce) {
   EXPECT_EQ(captures, 1);
   (void)function({x.cpu()});
   const std::string said = testing::internal::GetCapturedStderr();
-  const std::size_t at = said.find("reads_the_host is called without a graph: ");
+  const std::size_t at = said.find(name + " is called without a graph: ");
   ASSERT_NE(at, std::string::npos) << said;
   EXPECT_NE(said.find("item", at), std::string::npos) << said;
-  EXPECT_EQ(said.find("reads_the_host", at + 1), std::string::npos) << said;
+  EXPECT_EQ(said.find(name, at + 1), std::string::npos) << said;
 }
 
 TEST_F(Graphed, ArgumentsOnTheCpuAreTheFunctions) {
   testing::internal::CaptureStderr();
-  const GraphedFunction function = graphed([](const Tensors& in) { return Tensors{in[0] + 1}; });
+  const GraphedFunction function =
+      graphed([](const Tensors& in) { return Tensors{in[0] + 1}; }, {.name = unique_name("adds")});
   for (int call = 0; call < 3; ++call) EXPECT_EQ(numbers(function({zeros({2})})[0])[0], 1);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("argument 0 is on cpu"), std::string::npos);
 }
@@ -308,9 +317,7 @@ TEST_F(Graphed, InACaptureItIsPartOfThat) {
 TEST_F(Graphed, FollowsTheCurrentStream) {
   const GraphedFunction function =
       graphed([](const Tensors& in) { return Tensors{((in[0] + 1) * 2).sum()}; });
-  const Tensor x = filled(1 << 14, 0);
   const cuda::Stream one, other;
-  cuda::synchronize();
   std::vector<Tensor> results;
   for (int call = 0; call < 8; ++call) {
     const cuda::StreamGuard on(call % 2 == 0 ? one : other);
@@ -358,7 +365,8 @@ TEST_F(Graphed, ArgumentsMayLieOnAnotherDeviceThanTheCurrentOne) {
   EXPECT_EQ(elsewhere, 0) << "the current device is the caller's";
   testing::internal::CaptureStderr();
   const GraphedFunction both =
-      graphed([](const Tensors& in) { return Tensors{in[0] + in[1].to(in[0].device())}; });
+      graphed([](const Tensors& in) { return Tensors{in[0] + in[1].to(in[0].device())}; },
+              {.name = unique_name("both")});
   for (int call = 0; call < 3; ++call)
     EXPECT_EQ(numbers(both({filled(3, call), x})[0]), std::vector<double>(3, call + 4));
   EXPECT_NE(testing::internal::GetCapturedStderr().find("argument 1 is on cuda:1, and argument 0"),
@@ -376,6 +384,27 @@ TEST_F(Graphed, WorkThatDoesNotSayWhatItTouchesMayChangeAnArgument) {
     alive.push_back(full({4}, call, kFloats).to(int32));
     (void)function({alive.back()});
     EXPECT_EQ(numbers(alive.back()), std::vector<double>(4, 3 * call + 1)) << call;
+  }
+}
+
+TEST_F(Graphed, CapturesAnewAfterAResetOfTheDevice) {
+  NEEDS_DEVICES(4);
+  if (!test::machine().simulated()) GTEST_SKIP() << "others may use the device";
+  const Options there(float32, Device(Device::Type::cuda, 3));
+  int calls = 0;
+  const GraphedFunction function = graphed([&](const Tensors& in) {
+    ++calls;
+    return Tensors{in[0] + 1};
+  });
+  for (int round = 1; round <= 2; ++round) {
+    const Tensor x = zeros({4}, there);
+    for (int call = 0; call < 4; ++call) {
+      x.fill_(call);
+      const Tensor got = function({x})[0].cpu();
+      EXPECT_EQ(got.data<float>()[3], static_cast<float>(call + 1));
+    }
+    EXPECT_EQ(calls, 2 * round);
+    cuda::reset_device(3);
   }
 }
 

@@ -28,7 +28,22 @@ constexpr const char* kOptions[] = {
     "-x", "c++", "-std=c++20", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno",
     "-fno-trapping-math", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-nostdinc",
     // Every function is to be inlined, whether it says so or not.
-    "-Wno-attributes", "-pipe", "-fdiagnostics-color=never"};
+    "-Wno-attributes", "-pipe", "-fdiagnostics-color=never",
+    // Of constants compilers know these better than the C library, and would give other bits.
+    "-fno-builtin-acos", "-fno-builtin-acosf", "-fno-builtin-acosh", "-fno-builtin-acoshf",
+    "-fno-builtin-asin", "-fno-builtin-asinf", "-fno-builtin-asinh", "-fno-builtin-asinhf",
+    "-fno-builtin-atan", "-fno-builtin-atanf", "-fno-builtin-atanh", "-fno-builtin-atanhf",
+    "-fno-builtin-atan2", "-fno-builtin-atan2f", "-fno-builtin-cbrt", "-fno-builtin-cbrtf",
+    "-fno-builtin-cos", "-fno-builtin-cosf", "-fno-builtin-cosh", "-fno-builtin-coshf",
+    "-fno-builtin-erf", "-fno-builtin-erff", "-fno-builtin-erfc", "-fno-builtin-erfcf",
+    "-fno-builtin-exp", "-fno-builtin-expf", "-fno-builtin-exp2", "-fno-builtin-exp2f",
+    "-fno-builtin-expm1", "-fno-builtin-expm1f", "-fno-builtin-hypot", "-fno-builtin-hypotf",
+    "-fno-builtin-lgamma_r", "-fno-builtin-lgammaf_r", "-fno-builtin-log", "-fno-builtin-logf",
+    "-fno-builtin-log10", "-fno-builtin-log10f", "-fno-builtin-log1p", "-fno-builtin-log1pf",
+    "-fno-builtin-log2", "-fno-builtin-log2f", "-fno-builtin-pow", "-fno-builtin-powf",
+    "-fno-builtin-sin", "-fno-builtin-sinf", "-fno-builtin-sinh", "-fno-builtin-sinhf",
+    "-fno-builtin-tan", "-fno-builtin-tanf", "-fno-builtin-tanh", "-fno-builtin-tanhf",
+    "-fno-builtin-tgamma", "-fno-builtin-tgammaf"};
 // The vector instructions that the library's own loops have, too (ops/host/vector.h), but none of
 // those that multiply and add at once: g++ 12 makes complex products of them, whatever
 // -ffp-contract says, and AVX-512 has them.

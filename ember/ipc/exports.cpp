@@ -91,6 +91,16 @@ Answer Exports::find(const Record& record, std::map<std::uint64_t, Entry>::itera
   return Answer::granted;
 }
 
+std::size_t Exports::undone() const noexcept {
+  std::size_t count = 0;
+  for (const auto& [slot, entry] : entries_)
+    for (const auto& [serial, handle] : entry.handles)
+      if (const Ready& ready = handle.ready;
+          ready.value != 0 && ready.cell.word->load(std::memory_order_acquire) < ready.value)
+        ++count;
+  return count;
+}
+
 void Exports::use(Entry& entry, std::map<std::uint64_t, Handle>::iterator handle) {
   --handle->second.left;
   --unreceived_;

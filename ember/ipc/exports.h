@@ -45,6 +45,8 @@ class Exports {
   void withdraw_all(Gone& gone);
   /// How often handles may still be used.
   std::size_t unreceived() const noexcept { return unreceived_; }
+  /// For how many of them the work is not done that they were sent behind.
+  std::size_t undone() const noexcept;
 
   /// An event: its cell stays until the event goes and no lease is left.
   Record share_event(std::uint64_t& slot, const WordPool::Cell& cell, const Source& source);

@@ -93,6 +93,13 @@ std::size_t unreceived() {
   return service.exports.unreceived();
 }
 
+bool undone() {
+  Service& service = Service::get();
+  const MutexLock lock(service.mutex);
+  const bool owed = service.words.settle();
+  return owed || service.exports.undone() != 0;
+}
+
 void withdraw(std::span<const std::uint8_t> handle) noexcept {
   Record record;
   Service& service = Service::get();

@@ -88,6 +88,7 @@ void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m) {
   m.def("_ipc_withdraw_all", [] { unlocked([] { ipc::withdraw_all(); }); });
   m.def("_ipc_unreceived", [] { return unlocked([] { return ipc::unreceived(); }); });
   m.def("_ipc_collect", [] { unlocked([] { ipc::collect(); }); });
+  m.def("_ipc_undone", [] { return unlocked([] { return ipc::undone(); }); });
   m.def("_ipc_end", [] { unlocked([] { ipc::end_process(); }); });
   m.def(
       "_ipc_leases",

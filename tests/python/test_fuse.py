@@ -172,7 +172,7 @@ def test_errors_are_those_of_the_operations(device):
     assert x.tolist() == [2.0] * 4  # as without fuse
 
 
-def test_keeps_no_memory_of_what_lies_between():
+def test_keeps_no_memory_of_what_lies_between(caching):
     x = torch.ones(1 << 20, device="cuda")
     fused = torch.fuse(gelu)
     fused(x)

@@ -528,6 +528,21 @@ def test_children_see_the_same_devices(context):
         assert child.call(devices_seen) == devices_seen()
 
 
+def send_late(queue):
+    x = torch.ones(4, device="cuda")
+    torch.cuda._sleep(300_000_000)
+    queue.put(x.mul_(3))
+
+
+def test_the_end_of_a_child_waits_for_the_work_before_what_it_sent():
+    queue = SPAWN.Queue()
+    process = SPAWN.Process(target=send_late, args=(queue,))
+    process.start()
+    x = queue.get()
+    process.join()
+    assert process.exitcode == 0 and x.tolist() == [3] * 4
+
+
 def test_children_see_what_simulate_made():
     import subprocess
     import sys

@@ -127,7 +127,8 @@ def collect() -> None:
 
 
 def _linger_at_end() -> None:
-    """A child's end waits until what it sent was received, or its parent has ended."""
+    """A child's end waits until what it sent was received, and the work before it is done, or its
+    parent has ended."""
     global _lingers_in
     if _lingers_in != os.getpid() and multiprocessing.process.parent_process() is not None:
         _lingers_in = os.getpid()
@@ -137,7 +138,7 @@ def _linger_at_end() -> None:
 def _linger() -> None:
     parent = multiprocessing.process.parent_process()
     until = time.monotonic() + LINGER
-    while (_C._ipc_unreceived() > 0 and time.monotonic() < until
+    while ((_C._ipc_unreceived() > 0 or _C._ipc_undone()) and time.monotonic() < until
            and parent is not None and parent.is_alive()):
         time.sleep(0.005)
     _C._ipc_end()

@@ -81,7 +81,8 @@ constexpr std::size_t elements_of() noexcept {
 template <class T>
 constexpr Field field(const char* name, std::size_t offset) noexcept {
   using Element = std::remove_all_extents_t<T>;
-  Field made{name, offset, sizeof(T), elements_of<T>(), kind_of<Element>()};
+  constexpr std::size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): of pointers, too
+  Field made{name, offset, kBytes, elements_of<T>(), kind_of<Element>()};
   if constexpr (StatesLayout<Element>)
     made.record = layout_of(static_cast<const Element*>(nullptr));
   return made;

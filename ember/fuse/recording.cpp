@@ -43,8 +43,8 @@ Placeholder& placeholder_of(const Storage& storage) {
 
 /// A tensor without memory.
 Tensor make_placeholder(Device device, Dtype dtype, const Shape& sizes, const Shape& strides) {
-  const Tensor made(Storage::adopt_foreign(device, nullptr, 0, std::make_unique<Placeholder>()),
-                    dtype, {0}, {1});
+  Tensor made(Storage::adopt_foreign(device, nullptr, 0, std::make_unique<Placeholder>()), dtype,
+              {0}, {1});
   auto& state = const_cast<TensorState&>(made.state());
   state.count = element_count(sizes);
   state.sizes = sizes;
@@ -368,6 +368,7 @@ bool Recording::run_alone(const Selection& part, std::span<Tensor> outputs) cons
     operands.emplace_back(3);
   }
   std::vector<const Operand*> list;
+  list.reserve(operands.size());
   for (const Operand& operand : operands) list.push_back(&operand);
   const std::span<const Operand* const> all = list;
   const bool factor = op == ops::OpId::scaled_addcmul || op == ops::OpId::scaled_addcdiv;

@@ -23,7 +23,8 @@ namespace {
 
 std::atomic<bool> descriptors_refused{false};
 
-/// As much of a small file as fits, which ends in a zero; false if it cannot be read: errno says why.
+/// As much of a small file as fits, which ends in a zero; false if it cannot be read: errno says
+/// why.
 template <std::size_t size>
 bool read_text(const char* path, char (&out)[size]) noexcept {
   const File file(open(path, O_RDONLY | O_CLOEXEC));

@@ -26,8 +26,8 @@ struct Process {
 std::uint64_t start_of(std::int32_t id) noexcept;
 /// The calling process.
 Process this_process() noexcept;
-/// By /proc. True where that cannot be told, as without a descriptor to be had, of a process that is
-/// there: what belongs to the living is not taken away.
+/// By /proc. True where that cannot be told, as without a descriptor to be had, of a process that
+/// is there: what belongs to the living is not taken away.
 bool exists(const Process& process) noexcept;
 /// A number for the machine since it started and for the processes that can see each other's
 /// numbers: handles of another one are refused.

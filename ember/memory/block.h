@@ -78,7 +78,7 @@ struct alignas(64) Block {
   /// collected. Of one in use: the stamp of its allocation's entry (event_log.h), if it has one.
   std::uint64_t since = 0;
   bool oversize = false;  ///< counted among the allocations that are too large to be split
-  bool watched = false;  ///< whoever frees it tells (free_watch.h); the ledger's lock guards it
+  bool watched = false;   ///< whoever frees it tells (free_watch.h); the ledger's lock guards it
   /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
   /// of no other. The ledger's lock guards it.
   struct Origin {

@@ -115,8 +115,8 @@ endif()
 
 # A project around ember asks for the cache itself.
 if(CACHE)
-  list(APPEND configure
-    "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_COMMAND}\\;-E\\;env\\;CCACHE_BASEDIR=${EMBER}\\;${CACHE}")
+  set(ENV{CCACHE_BASEDIR} ${EMBER})
+  list(APPEND configure -DCMAKE_CXX_COMPILER_LAUNCHER=${CACHE})
 endif()
 run(${configure} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK}/consumer
   -DHOW=${HOW} -DEMBER=${EMBER} -DCMAKE_PREFIX_PATH=${prefix})

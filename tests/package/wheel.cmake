@@ -21,9 +21,13 @@ foreach(module scikit_build_core nanobind pip)
   endif()
 endforeach()
 file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK}/sources)
+file(GLOB sources ${EMBER}/*)
+list(FILTER sources EXCLUDE REGEX "/build$")
+file(COPY ${sources} DESTINATION ${WORK}/sources)
 
 # Without a registry there is no wheel that lacks a part in silence.
-execute_process(COMMAND ${CMAKE_COMMAND} -E env PIP_NO_INDEX=1 ${CMAKE_COMMAND} -S ${EMBER}
+execute_process(COMMAND ${CMAKE_COMMAND} -E env PIP_NO_INDEX=1 ${CMAKE_COMMAND} -S ${WORK}/sources
   -B ${WORK}/refused -DEMBER_FETCH_HEADERS=ON -DEMBER_CUDA=OFF -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF
   -DEMBER_BENCH=OFF -DPython_EXECUTABLE=${PYTHON}
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)

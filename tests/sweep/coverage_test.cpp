@@ -94,8 +94,8 @@ const std::set<std::string>& others() {
       "get_rng_state_all", "get_rng_state_offset", "set_rng_state", "set_rng_state_all",
       "set_rng_state_offset",
       // Between processes: tests/ipc.
-      "send", "receive", "withdraw", "withdraw_all", "unreceived", "undone", "allocate_shared", "is_shared",
-      "share_memory_", "shared_copy", "leases", "collect", "end_process",
+      "send", "receive", "withdraw", "withdraw_all", "unreceived", "undone", "allocate_shared",
+      "is_shared", "share_memory_", "shared_copy", "leases", "collect", "end_process",
       // Kernels from a text, over views as well: tests/jit/jiterator_test.cpp.
       "create_jit_fn", "create_multi_output_jit_fn",
       // Functions as kernels, over views as well: tests/fuse.

@@ -187,6 +187,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   const Ref<const CompiledKernel> compiled = self.kernel(instance, device);
   const driver::Kernel kernel{self.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
   std::vector<jit::NumberBytes> bytes;
+  bytes.reserve(numbers.size());
   for (const Scalar& number : numbers) bytes.push_back(jit::bytes_of(number));
   jit::Launcher(site, kernel, *compiled, operands, bytes).launch(planned.dims);
   return outputs;

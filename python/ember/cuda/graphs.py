@@ -6,8 +6,9 @@ from types import MethodType as _MethodType, TracebackType as _TracebackType
 from typing import (Any as _Any, Callable as _Callable, List as _List, Optional as _Optional,
                     Tuple as _Tuple, Type as _Type)
 
+import ember._C as _core
 import ember._C.cuda as _native
-from ember._C import Tensor as _Tensor, _refuse_name
+from ember._C import _refuse_name
 from ember._C.cuda import (CUDAGraph as CUDAGraph, _default_capture_stream, _host_empty_cache,
                            _make_graphed_callables, empty_cache as _empty_cache, graph_pool_handle as graph_pool_handle,
                            is_current_stream_capturing as is_current_stream_capturing,
@@ -86,19 +87,19 @@ class _Graphed:
 
     def __init__(self, function: _Callable[..., _Any], sample_args: _Tuple[_Any, ...]) -> None:
         self.function = function
-        self.samples: _List[_Tensor] = []
+        self.samples: _List[_core.Tensor] = []
         self.arguments = _flatten(tuple(sample_args), self.samples)
         self.results: _Any = None
         self.graphed: _Any = None
-        assert all(isinstance(sample, _Tensor) for sample in self.samples), (
+        assert all(isinstance(sample, _core.Tensor) for sample in self.samples), (
             "In the beta API, sample_args for each callable must contain only Tensors. "
             "Other types are not allowed.")
 
-    def call(self, leaves: _List[_Tensor]) -> _List[_Tensor]:
+    def call(self, leaves: _List[_core.Tensor]) -> _List[_core.Tensor]:
         results: _List[_Any] = []
         self.results = _flatten(self.function(*_unflatten(self.arguments, iter(leaves))), results)
         for result in results:
-            if not isinstance(result, _Tensor):
+            if not isinstance(result, _core.Tensor):
                 raise TypeError("make_graphed_callables: callables must return tensors, or tuples, "
                                 f"lists and dicts of them, got {type(result).__name__}")
         return results
@@ -140,7 +141,7 @@ def make_graphed_callables(callables: _Any, sample_args: _Any, num_warmup_iters:
 
 def _constant(leaf: _Any) -> _Any:
     """A part of a signature. Numbers that are equal are not the same: 1, 1.0, True; 0.0, -0.0."""
-    if isinstance(leaf, _Tensor):
+    if isinstance(leaf, _core.Tensor):
         return None
     hash(leaf)
     return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
@@ -167,18 +168,18 @@ class _GraphedFunction:
         except TypeError as error:
             refusal = f"an argument that is no tensor has to be hashable, {error}"
 
-        def run(tensors: _List[_Tensor]) -> _Tuple[_List[_Tensor], _Any]:
+        def run(tensors: _List[_core.Tensor]) -> _Tuple[_List[_core.Tensor], _Any]:
             given = iter(tensors)
-            args, kwargs = _unflatten(form, iter([next(given) if isinstance(leaf, _Tensor) else leaf
+            args, kwargs = _unflatten(form, iter([next(given) if isinstance(leaf, _core.Tensor) else leaf
                                                   for leaf in leaves]))
             results: _List[_Any] = []
             form_of_results = _flatten(self._function(*args, **kwargs), results)
-            constants = [None if isinstance(leaf, _Tensor) else (leaf,) for leaf in results]
-            return ([leaf for leaf in results if isinstance(leaf, _Tensor)],
+            constants = [None if isinstance(leaf, _core.Tensor) else (leaf,) for leaf in results]
+            return ([leaf for leaf in results if isinstance(leaf, _core.Tensor)],
                     (form_of_results, constants))
 
         tensors, (form_of_results, constants) = self._calls(
-            run, [leaf for leaf in leaves if isinstance(leaf, _Tensor)], signature, refusal)
+            run, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)], signature, refusal)
         results = iter(tensors)
         return _unflatten(form_of_results, iter([next(results) if each is None else each[0]
                                                  for each in constants]))

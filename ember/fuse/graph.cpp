@@ -2,19 +2,12 @@
 
 #include <algorithm>
 
+#include "ember/jit/writer.h"
+
 namespace ember::inline v0::fusion {
 namespace {
 
-/// C++'s name of an element type.
-const char* type_name(Dtype dtype) {
-  switch (dtype) {
-#define EMBER_DTYPE(enumerator, type, name, legacy) \
-  case Dtype::enumerator: return #type;
-    EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
-#undef EMBER_DTYPE
-  }
-  __builtin_unreachable();
-}
+using jit::type_name;
 
 /// An operation's name in the list of operations (scalar/elementwise.inc).
 const char* functor_name(ops::OpId op) {

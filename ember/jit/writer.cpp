@@ -19,19 +19,9 @@ std::string filled(std::string_view text, std::initializer_list<std::string_view
   return made;
 }
 
-const char* element_type(Dtype dtype) {
-  switch (dtype) {
-#define EMBER_DTYPE(enumerator, type, name, legacy) \
-  case Dtype::enumerator: return #type;
-    EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
-#undef EMBER_DTYPE
-  }
-  __builtin_unreachable();
-}
-
 const char* number_type(const Instance& instance, std::size_t k) {
   const Dtype dtype = instance.numbers[k];
-  if (instance.fused) return element_type(dtype);
+  if (instance.fused) return type_name(dtype);
   switch (dtype) {
     case Dtype::bool_: return "bool";
     case Dtype::int64: return "long long";
@@ -65,6 +55,16 @@ std::string joined(std::string first, const std::string& second) {
 
 }  // namespace
 
+const char* type_name(Dtype dtype) noexcept {
+  switch (dtype) {
+#define EMBER_DTYPE(enumerator, type, name, legacy) \
+  case Dtype::enumerator: return #type;
+    EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
+#undef EMBER_DTYPE
+  }
+  __builtin_unreachable();
+}
+
 Writer::Writer(const Signature& signature, const Instance& instance)
     : signature_(signature),
       instance_(instance),
@@ -77,12 +77,11 @@ Writer::Writer(const Signature& signature, const Instance& instance)
 // ---- What all operands have
 
 std::string Writer::element(std::string_view statements) const {
-  std::string text =
-      filled("namespace ember_jit {\nusing D = $0;\n", {element_type(instance_.dtype)});
+  std::string text = filled("namespace ember_jit {\nusing D = $0;\n", {type_name(instance_.dtype)});
   for (std::size_t k = 0; k < instance_.outputs; ++k)
-    text += filled("using O$0 = $1;\n", {std::to_string(k), element_type(instance_.output(k))});
+    text += filled("using O$0 = $1;\n", {std::to_string(k), type_name(instance_.output(k))});
   for (std::size_t k = 0; k < instance_.inputs.size(); ++k)
-    text += filled("using I$0 = $1;\n", {std::to_string(k), element_type(instance_.inputs[k])});
+    text += filled("using I$0 = $1;\n", {std::to_string(k), type_name(instance_.inputs[k])});
   // As driver::CompiledHeader and ArgumentPlaces have it.
   text += filled(
       "struct alignas(16) Args {\n  long long count;\n  unsigned per_block;\n  int dims;\n"

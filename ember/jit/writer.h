@@ -10,6 +10,9 @@
 
 namespace ember::inline v0::jit {
 
+/// C++'s name of an element type.
+const char* type_name(Dtype dtype) noexcept;
+
 class Writer {
  public:
   /// Both have to outlive it.

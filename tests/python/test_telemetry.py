@@ -34,8 +34,13 @@ def test_a_busy_device():
 @pytest.mark.needs_devices(1)
 def test_processes():
     x = ember.empty(1 << 20, device="cuda:0")
-    text = ember.cuda.list_gpu_processes()
-    assert text == ember.cuda.list_gpu_processes(0) == ember.cuda.list_gpu_processes("cuda:0")
+    # Other processes of a real device come and go between two calls.
+    for _ in range(100):
+        text = ember.cuda.list_gpu_processes()
+        if text == ember.cuda.list_gpu_processes(0) == ember.cuda.list_gpu_processes("cuda:0"):
+            break
+    else:
+        pytest.fail("the same device is told of in two ways")
     assert text.startswith("GPU:")
     if ember.cuda.is_simulated():
         line = text.splitlines()[1]

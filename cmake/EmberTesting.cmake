@@ -68,7 +68,7 @@ function(ember_test name)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
   set_target_properties(test_${name} PROPERTIES
-    UNITY_BUILD ${EMBER_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+    UNITY_BUILD ${EMBER_UNITY} UNITY_BUILD_BATCH_SIZE 10)
   set(library ember::ember)
   if(arg_INTERNALS)
     set(library ember_internals)

@@ -22,18 +22,6 @@ for entry in json.load(sys.stdin):
         print(entry["command"], "-fsyntax-only")' "$root/$2/" <"$1/compile_commands.json"
 }
 
-# One command for each source: some are compiled for every type, of which float has most to show.
-commands_once() {  # DIR OUT
-  mkdir -p "$2"
-  python3 -c '
-import json, sys
-once = {}
-for entry in json.load(sys.stdin):
-    if entry["file"] not in once or "=float " in entry["command"]:
-        once[entry["file"]] = entry
-json.dump(list(once.values()), sys.stdout)' <"$1/compile_commands.json" >"$2/compile_commands.json"
-}
-
 cmd_lint() {
   local failed=() script
   prepare_build
@@ -50,10 +38,7 @@ cmd_lint() {
   { check_commands build/lint bench; check_commands build/lint tools; } | tr '\n' '\0' |
     (cd build/lint && xargs -0 -P "$jobs" -I '{}' sh -c '{}') || failed+=('clang warnings')
   say '== clang-tidy =='
-  commands_once build/lint build/lint/once
-  find ember -name '*.cpp' -not -path 'ember/driver/cuda/*' -print0 |  # no compile commands without CUDA
-    xargs -0 -P "$jobs" -n 1 clang-tidy-14 --quiet -p build/lint/once 2>"$log/clang-tidy.txt" ||
-    failed+=('clang-tidy')
+  python3 tools/tidy.py build/lint "$root" --jobs "$jobs" || failed+=('clang-tidy')
   [[ ${#failed[@]} -eq 0 ]] || die "lint: $(joined "${failed[@]}")"
   say 'lint: clean'
 }

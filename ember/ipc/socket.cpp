@@ -22,7 +22,7 @@ Status system_error(const std::string& what) {
   return Status(Code::not_supported, what + ": " + std::strerror(errno));
 }
 
-std::string name_of(const Process& process) {
+std::string socket_name(const Process& process) {
   return std::to_string(process.id) + "." + std::to_string(process.start);
 }
 
@@ -52,7 +52,7 @@ const sockaddr* generic(const sockaddr_un& address) noexcept {
 Status listen_in(const std::string& folder, const Process& self, File& out) {
   File made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) return system_error("a socket");
-  const std::string path = folder + "/" + name_of(self);
+  const std::string path = folder + "/" + socket_name(self);
   sockaddr_un address{};
   if (!address_of(path, address))
     return Status(Code::not_supported, "the name of the socket is too long: " + path);
@@ -70,7 +70,7 @@ Status listen_in(const std::string& folder, const Process& self, File& out) {
 
 Met connect_in(const std::string& folder, const Process& process, File& out) {
   sockaddr_un address{};
-  if (!address_of(folder + "/" + name_of(process), address)) return Met::gone;
+  if (!address_of(folder + "/" + socket_name(process), address)) return Met::gone;
   File made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made) return Met::none;
   if (connect(made.get(), generic(address), sizeof address) != 0)
@@ -93,7 +93,7 @@ Status listen_here(const Process& self, File& out) {
 
 void remove_socket(const Process& process) noexcept {
   for (const std::string& folder : private_folders())
-    (void)unlink((folder + "/" + name_of(process)).c_str());
+    (void)unlink((folder + "/" + socket_name(process)).c_str());
 }
 
 void sweep_sockets() noexcept {

@@ -63,12 +63,12 @@ Status cat_host(const driver::Params& params, const driver::HostLaunch& on) {
   return {};
 }
 
-constinit driver::Kernel kernels[] = {
+constinit driver::Kernel cat_kernels[] = {
     {"cat.1", &cat_host<1>, nullptr},   {"cat.2", &cat_host<2>, nullptr},
     {"cat.4", &cat_host<4>, nullptr},   {"cat.8", &cat_host<8>, nullptr},
     {"cat.16", &cat_host<16>, nullptr},
 };
-const driver::kernels::Table kernel_table(kernels, driver::arguments<CatArgs>());
+const driver::kernels::Table cat_table(cat_kernels, driver::arguments<CatArgs>());
 
 /// log2 of the bytes of the widest unit that addresses and a number of bytes are multiples of.
 int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes) {
@@ -136,9 +136,9 @@ class Batch {
     CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, {}};
     if (count <= kCatParts) {
       std::copy_n(parts_.begin(), count, args.parts);
-      launch(kernels[shift], args);
+      launch(cat_kernels[shift], args);
     } else {
-      driver::Kernel kernel = kernels[shift];
+      driver::Kernel kernel = cat_kernels[shift];
       kernel.context = make_ref<CatTable>(std::move(parts_));
       launch(kernel, args);
     }
@@ -278,10 +278,10 @@ void move_bytes(const Tensor& target, const Tensor& source) {
   CatArgs args{target.data_ptr(), 1, units, 0, 1, {}};
   args.parts[0] = {source.data_ptr(), units, units, 0};
   if (cuda::accesses_wanted()) [[unlikely]]
-    run(at_with_peer(target, source), kernels[shift], args,
+    run(at_with_peer(target, source), cat_kernels[shift], args,
         std::array{writes(target), reads(source)});
   else
-    run(at_with_peer(target, source), kernels[shift], args);
+    run(at_with_peer(target, source), cat_kernels[shift], args);
 }
 
 }  // namespace ops

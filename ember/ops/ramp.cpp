@@ -22,13 +22,13 @@ Status host_implementation(const driver::Params& params, const driver::HostLaunc
   return {};
 }
 
-constinit driver::Kernel kernels[] = {
+constinit driver::Kernel arange_kernels[] = {
 #define EMBER_DTYPE(enumerator, type, name, legacy) \
   {"arange." name, &host_implementation<type>, nullptr},
     EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-const driver::kernels::Table table(kernels, driver::arguments<RampArgs>());
+const driver::kernels::Table arange_table(arange_kernels, driver::arguments<RampArgs>());
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   const RampArgs args{out.data_ptr(),          out.numel(),        start.to<std::int64_t>(),
                       step.to<std::int64_t>(), start.to<double>(), step.to<double>()};
   const cuda::Access access = writes_output(out);
-  run(at(out), kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
+  run(at(out), arange_kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
 }
 
 }  // namespace ember::inline v0::ops

@@ -153,12 +153,12 @@ Status nonzero_implementation(const driver::Params& params, const driver::HostLa
   return {};
 }
 
-constinit driver::Kernel kernels[] = {
+constinit driver::Kernel select_kernels[] = {
     {"count_chosen", &count_implementation, nullptr},
     {"masked_select", &select_implementation, nullptr},
     {"nonzero", &nonzero_implementation, nullptr},
 };
-const driver::kernels::Table table(kernels, driver::arguments<ops::CountArgs, ops::SelectArgs>());
+const driver::kernels::Table select_table(select_kernels, driver::arguments<ops::CountArgs, ops::SelectArgs>());
 
 /// How many elements of a mask are chosen, and where in the order those of each tile begin.
 struct Chosen {
@@ -174,7 +174,7 @@ Chosen count_chosen(const Tensor& mask) {
   made.before = empty({tiles + 1}, {Dtype::int64, mask.device()});
   const ops::CountArgs args{mask.data<bool>(), mask.numel(), made.before.data<std::int64_t>()};
   const std::array<cuda::Access, 2> accesses{ops::reads(mask, "mask"), ops::writes(made.before)};
-  ops::run(ops::at(mask, made.before), kernels[0], args, accesses);
+  ops::run(ops::at(mask, made.before), select_kernels[0], args, accesses);
   made.count = made.before.select(0, tiles).item<std::int64_t>();
   return made;
 }
@@ -217,7 +217,7 @@ Tensor nonzero_into(Tensor* out, const Tensor& x) {
   std::copy(x.sizes().begin(), x.sizes().end(), args.sizes);
   const std::array<cuda::Access, 3> accesses{ops::reads(mask, "self"), ops::reads(chosen.before),
                                              ops::writes_output(place)};
-  ops::run(ops::at(mask, chosen.before, place), kernels[2], args, accesses);
+  ops::run(ops::at(mask, chosen.before, place), select_kernels[2], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;
 }
@@ -249,7 +249,7 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
                              {}};
   const std::array<cuda::Access, 4> accesses{ops::reads(where, "mask"), ops::reads(chosen.before),
                                              ops::reads(in, "self"), ops::writes_output(place)};
-  ops::run(ops::at(where, chosen.before, in, place), kernels[1], args, accesses);
+  ops::run(ops::at(where, chosen.before, in, place), select_kernels[1], args, accesses);
   if (!place.is(result)) result.copy_(place);
   return result;
 }

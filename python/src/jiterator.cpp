@@ -44,7 +44,7 @@ JitFunction make(const std::string& code, const jiterator::JitOptions& options,
   return translated([&] { return JitFunction(code, keywords_of(defaults), options); });
 }
 
-nb::object call(const JitFunction& self, const nb::args& tensors, const nb::kwargs& given) {
+nb::object call_function(const JitFunction& self, const nb::args& tensors, const nb::kwargs& given) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i)
     inputs.push_back(
@@ -65,7 +65,7 @@ void bind_jiterator(nb::module_& cuda) {
   nb::class_<JitFunction>(m, "_JittedFunction",
                           "A function made from a text of CUDA C++. Its first call for dtypes, a "
                           "kind of layout and a kind of device compiles.")
-      .def("__call__", &call, nb::arg("tensors"), nb::arg("kwargs"),
+      .def("__call__", &call_function, nb::arg("tensors"), nb::arg("kwargs"),
            nb::sig("def __call__(self, *tensors: ember._C.Tensor, **kwargs: bool | int | float | "
                    "complex) -> typing.Any"),
            "A new tensor, or a tuple of as many as there are outputs. The tensors lie on one "

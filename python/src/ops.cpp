@@ -36,7 +36,7 @@ struct OpOverload {
   }
 };
 
-nb::object call(const OpOverload& op, const nb::args& args, const nb::kwargs& kwargs) {
+nb::object call_overload(const OpOverload& op, const nb::args& args, const nb::kwargs& kwargs) {
   nb::list positional;
   nb::dict named;
   nb::list outputs;
@@ -179,7 +179,7 @@ void bind_overloads(nb::module_& m) {
             return self.schema.name + (name.empty() ? "" : "." + name);
           },
           "Such as 'aten::add.Tensor', and 'aten::cat' for the default form.")
-      .def("__call__", &call, "Runs the operation.",
+      .def("__call__", &call_overload, "Runs the operation.",
            nb::sig("def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
       .def("__str__",
            [](const OpOverload& self) {

@@ -1,4 +1,6 @@
 // ember.cuda: memory of devices.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -206,6 +208,13 @@ double checked_fraction(nb::handle fraction) {
   return nb::cast<double>(fraction);
 }
 
+std::string core_library() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&ember_allocator_malloc), &info) == 0)
+    throw Error("the dynamic linker does not know which file libember is");
+  return info.dli_fname;
+}
+
 }  // namespace
 
 void bind_memory(nb::module_& m) {
@@ -364,6 +373,8 @@ void bind_memory(nb::module_& m) {
   m.def(
       "_set_allocator_settings", [](const std::string& env) { cuda::set_allocator_settings(env); },
       nb::arg("env"), "Settings of the allocator, as in PYTORCH_ALLOC_CONF.");
+  m.def("_core_library", &core_library,
+        "The file of libember, for libraries that load it themselves.");
   m.def("get_allocator_backend", &cuda::get_allocator_backend,
         "'native' or 'cudaMallocAsync', or 'pluggable' after change_current_allocator.");
 }

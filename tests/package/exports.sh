@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # exports.sh <library> <sources>          libember.so exports names of ember alone, and only those
-#                                         that stand in a header with EMBER_API in it
+#                                         that stand in a header with EMBER_API in it; those with
+#                                         C's names begin with ember_allocator_
 # exports.sh <library> <sources> <name>   any other library exports this name alone
 set -euo pipefail
 library=$1 sources=$2 only=${3:-}
@@ -13,7 +14,7 @@ if [[ -n $only ]]; then
   exit 1
 fi
 
-foreign=$(grep -vE '^_Z(NK?|NO|T[ISV]N)5ember' <<<"$names" || true)
+foreign=$(grep -vE '^_Z(NK?|NO|T[ISV]N)5ember|^ember_allocator_' <<<"$names" || true)
 if [[ -n $foreign ]]; then
   printf 'not of ember:\n%s\n' "$(c++filt <<<"$foreign" | head -n 20)"
   exit 1

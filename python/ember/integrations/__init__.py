@@ -1,0 +1,1 @@
+"""Other libraries of the process on ember's memory."""

@@ -1,0 +1,37 @@
+"""CuPy on ember's allocator.
+
+    import ember.integrations.cupy
+    ember.integrations.cupy.install()
+"""
+
+import typing as _typing
+
+from ember import cuda as _cuda
+
+
+def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
+    """From now on CuPy asks ember for memory of CUDA devices, for work on the stream that is current
+    in CuPy; with a `pool` of ember's, from that. Returns CuPy's allocator object, which keeps the
+    pool.
+
+    Memory that CuPy has already stays where it is. `cupy.cuda.set_allocator()` ends it. RuntimeError
+    on simulated devices, whose memory CuPy cannot use, and ImportError without CuPy. Where memory is
+    exhausted, CuPy's call raises `ember.cuda.OutOfMemoryError`. Blocks for nothing."""
+    if _cuda.is_simulated():
+        raise RuntimeError("ember.integrations.cupy: ember's devices are simulated (EMBER_DEVICES), "
+                           "and CuPy can use memory of real ones only")
+    import cupy
+
+    def allocate(size: int, device: int) -> int:
+        stream = cupy.cuda.get_current_stream().ptr
+        if pool is None:
+            return _cuda.caching_allocator_alloc(size, device, stream)
+        with _cuda.use_mem_pool(pool, device):
+            return _cuda.caching_allocator_alloc(size, device, stream)
+
+    def free(pointer: int, device: int) -> None:
+        _cuda.caching_allocator_delete(pointer)
+
+    allocator = cupy.cuda.PythonFunctionAllocator(allocate, free)
+    cupy.cuda.set_allocator(allocator.malloc)
+    return allocator

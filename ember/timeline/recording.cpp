@@ -42,19 +42,6 @@ void merge(std::map<std::uint32_t, std::uint32_t>& into,
   }
 }
 
-/// What waits does not end before what it waited for, and a stream does one thing at a time: where
-/// events say when, both are rounded.
-void end_after(Track& track, std::size_t at, std::int64_t end) {
-  if (track.device < 0) return;
-  for (; at < track.slices.size() && track.slices[at].end < end; ++at) {
-    track.slices[at].end = end;
-    if (at + 1 == track.slices.size()) return;
-    Slice& next = track.slices[at + 1];
-    next.begin = std::max(next.begin, end);
-    if (next.end >= next.begin) return;
-  }
-}
-
 }  // namespace
 
 void Recording::begin(std::int64_t now) {
@@ -389,10 +376,6 @@ Picture Recording::picture(std::int64_t now) const {
   }
   for (const auto& [from, to] : arrows_) {
     if (where[from].first == kNone || where[to].first == kNone) continue;
-    const Track& track = made.tracks[where[from].first];
-    if (track.device >= 0)
-      end_after(made.tracks[where[to].first], where[to].second,
-                track.slices[where[from].second].end);
     made.arrows.push_back(
         {where[from].first, where[from].second, where[to].first, where[to].second});
   }

@@ -11,7 +11,7 @@ Tensor numbers(const Shape& sizes, Dtype dtype = Dtype::int64) {
   return dtype == Dtype::bool_ ? made.remainder(2).to(dtype) : made.to(dtype);
 }
 
-std::vector<std::int64_t> places(const Shape& shape, std::int64_t number) {
+std::vector<std::int64_t> place_of(const Shape& shape, std::int64_t number) {
   std::vector<std::int64_t> at(static_cast<std::size_t>(shape.size()));
   for (int d = shape.size() - 1; d >= 0; --d) {
     at[static_cast<std::size_t>(d)] = number % shape[d];
@@ -65,7 +65,7 @@ std::vector<std::size_t> reference(const Shape& sizes, const std::vector<Choice>
     for (const std::int64_t size : common) out.push_back(size);
   std::vector<std::size_t> offsets;
   for (std::int64_t n = 0; n < element_count(out); ++n) {
-    const std::vector<std::int64_t> at = places(out, n);
+    const std::vector<std::int64_t> at = place_of(out, n);
     const std::vector<std::int64_t> where(at.begin() + place, at.begin() + place + common.size());
     std::int64_t offset = 0;
     std::size_t next = 0;

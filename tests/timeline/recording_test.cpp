@@ -139,9 +139,11 @@ TEST(Recording, ArrowsLeadFromWhatIsWaitedForToWhatWaits) {
   Names found = arrows_of(picture);
   std::erase_if(found, [](const std::string& each) { return each.find("wait") != each.npos; });
   EXPECT_EQ(found, (Names{"a1 -> b1", "b2 -> a3"}));
-  for (const test::Arrow& arrow : picture.arrows)
-    EXPECT_LE(picture.tracks[arrow.from_track].slices[arrow.from].end,
-              picture.tracks[arrow.to_track].slices[arrow.to].end);
+  for (const test::Arrow& arrow : picture.arrows) {
+    const Track& to = picture.tracks[arrow.to_track];
+    if (to.device < 0 && !is_simulated()) continue;  // the host's clock, to which events are fitted
+    EXPECT_LE(picture.tracks[arrow.from_track].slices[arrow.from].end, to.slices[arrow.to].end);
+  }
 }
 
 TEST(Recording, ARecordMadeAgainStandsForTheNewWork) {

@@ -77,6 +77,22 @@ inline std::uint32_t add_and_multiply(bool fixed) {
   return value;
 }
 
+/// Two streams that each add 1 to a word: 3 unless an update is lost.
+inline std::uint32_t two_updates(bool fixed) {
+  const Stream first(0), second(0);
+  const Word word(first);
+  set(first, word.at(), 1);
+  second.wait_stream(first);
+  add(first, word.at(), 1);
+  if (fixed) second.wait_stream(first);
+  add(second, word.at(), 1);
+  first.wait_stream(second);
+  std::uint32_t value = 0;
+  cuda::copy(&value, word.at(), sizeof value, first);
+  word.used_by(second);
+  return value;
+}
+
 /// `count` times two writes of one word that nothing orders, on streams of their own.
 inline void independent_pairs(int count) {
   const Stream main(0);

@@ -71,7 +71,12 @@ TEST_P(Results, AreWrongWithSomeSeedInEveryReplay) {
     }
   if (const auto never = kNeverWrong.find(one.name); never != kNeverWrong.end()) {
     EXPECT_EQ(found, "") << one.name << ": " << never->second;
-    return;
+    // Where two tasks overlap it may be; exploration says where.
+    sim::Exploration made = sim::explore([&] { (void)one.run(false); });
+    if (made.verdict != sim::Verdict::differs) return;
+    found = made.second;
+    wrong = result_under(found, one, false).value_or(one.result);
+    EXPECT_NE(wrong, one.result) << made.str();
   }
   ASSERT_NE(found, "") << one.name << ": " << one.report;
   std::printf("%s: EMBER_SIM_SCHEDULE=%s: %.17g in place of %.17g\n", one.name, found.c_str(),

@@ -372,8 +372,8 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
     clock_ = std::max(clock_.load(), devices_now_.load()) + devices_->model().synchronize_call;
     overtake(At::wait);
   }
-  // What has become ready by then may run before the host does anything.
-  if (is_point && keeps && !busy_) overtake(At::wait);
+  // What has become ready by then may run before the host does anything. A model has done so.
+  if (is_point && !devices_ && !busy_) overtake(At::wait);
   return Timeline::Waited::reached;
 }
 

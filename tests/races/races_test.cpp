@@ -171,6 +171,25 @@ TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
   EXPECT_FALSE(sanitizer.summary().clean());
 }
 
+TEST(SanitizerApi, PinnedMemoryIsUnwatchedUntilSomebodySaysWhatTheHostDoes) {
+  const Stream copies;
+  const DeviceBuffer device = allocate(kBytes, copies);
+  Sanitizer sanitizer({.print = false});
+  PinnedBuffer unused = allocate_pinned(kBytes), first = allocate_pinned(kBytes),
+               second = allocate_pinned(kBytes);
+  EXPECT_EQ(sanitizer.summary().exposed, 0U);
+  copy_async(device.data(), first.data(), kBytes, copies);
+  copy_async(second.data(), device.data(), kBytes, copies);
+  EXPECT_EQ(sanitizer.summary().exposed, 2U);
+  EXPECT_FALSE(sanitizer.summary().clean());
+  copies.synchronize();
+  host_reads(second.data(), kBytes);
+  EXPECT_EQ(sanitizer.summary().exposed, 1U);
+  host_function([] {}, copies, {writes(first.as<char>(), kBytes)});
+  EXPECT_TRUE(sanitizer.summary().clean()) << sanitizer.summary().str();
+  copies.synchronize();
+}
+
 TEST(SanitizerApi, ReportsHaveTheStacksOfBothAndOfTheAllocation) {
   const Stream a, b;
   Sanitizer sanitizer({.print = false});

@@ -8,6 +8,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/argument_names.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::comm {
@@ -152,6 +153,7 @@ std::vector<Tensor> broadcast_into(const Tensor& tensor, const std::vector<Tenso
 }  // namespace
 
 std::vector<Tensor> broadcast(const Tensor& tensor, const Devices& devices, const Outputs& out) {
+  const ArgumentNames named("tensor", out ? "out" : kOutputArgument);
   if (devices.given() == out.has_value())
     throw Error(
         "Exactly one of 'devices' and 'out' must be specified, but got devices=" + devices.str() +
@@ -177,6 +179,7 @@ std::vector<Tensor> broadcast(const Tensor& tensor, const Devices& devices, cons
 std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& tensors,
                                                      const Devices& devices,
                                                      std::size_t buffer_size) {
+  const ArgumentNames named("tensors");
   if (devices.list().empty()) throw Error("Expected at least one device to broadcast to");
   const std::int64_t root = devices.list()[0];
   for (const Tensor& tensor : tensors)

@@ -8,6 +8,7 @@
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/argument_names.h"
 
 namespace ember::inline v0::cuda::comm {
 namespace {
@@ -115,6 +116,7 @@ void add_up(const Tensor& result, const Tensor& root, const std::vector<const Te
 }  // namespace
 
 Tensor reduce_add(const std::vector<Tensor>& inputs, const DeviceArg& destination) {
+  const ArgumentNames named("inputs");
   if (inputs.empty()) throw ValueError("reduce_add: inputs is empty, expected at least one tensor");
   const int place = destination.existing();
   std::optional<std::size_t> root_index;
@@ -158,6 +160,7 @@ Tensor reduce_add(const std::vector<Tensor>& inputs, const DeviceArg& destinatio
 
 std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>& inputs,
                                          const DeviceArg& destination, std::size_t buffer_size) {
+  const ArgumentNames named("inputs");
   if (inputs.empty())
     throw ValueError("reduce_add_coalesced: inputs is empty, expected a list per device");
   for (std::size_t i = 0; i < inputs.size(); ++i)

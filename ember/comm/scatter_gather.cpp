@@ -6,6 +6,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
+#include "ember/runtime/argument_names.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/work.h"
 
@@ -130,6 +131,7 @@ void collect(const std::vector<Tensor>& pieces, const std::vector<Tensor>& tenso
 std::vector<Tensor> scatter(const Tensor& tensor, const Devices& devices,
                             const std::optional<std::vector<std::int64_t>>& chunk_sizes,
                             std::int64_t dim, const Streams& streams, const Outputs& out) {
+  const ArgumentNames named("tensor", out ? "out" : kOutputArgument);
   if (out) {
     if (devices.given())
       throw Error("'devices' must not be specified when 'out' is specified, but got devices=" +
@@ -164,6 +166,7 @@ std::vector<Tensor> scatter(const Tensor& tensor, const Devices& devices,
 
 Tensor gather(const std::vector<Tensor>& tensors, std::int64_t dim, const Destination& destination,
               const std::optional<Tensor>& out) {
+  const ArgumentNames named("tensors", out ? "out" : kOutputArgument);
   if (out && destination.given())
     throw Error(
         "'destination' must not be specified when 'out' is specified, but got destination=" +

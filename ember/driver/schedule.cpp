@@ -83,6 +83,40 @@ Status parse_schedule(const std::optional<std::string>& text, Schedule& out) {
   return {};
 }
 
+namespace {
+
+/// "s2.1".
+bool read_task(std::string_view text, std::uint32_t& stream, std::uint64_t& task) {
+  const std::size_t dot = text.find('.');
+  return text.substr(0, 1) == "s" && dot != std::string_view::npos &&
+         read(text.substr(1, dot - 1), stream) && read(text.substr(dot + 1), task) && stream != 0 &&
+         task != 0;
+}
+
+/// "3:s2.1", "3:s2.1+s1.4" or "3:s2.1/2".
+bool read_step(std::string_view word, Step& step) {
+  const std::size_t colon = word.find(':');
+  if (colon == std::string_view::npos || !read(word.substr(0, colon), step.point) ||
+      step.point == 0)
+    return false;
+  std::string_view task = word.substr(colon + 1);
+  constexpr std::string_view kHalf = "/2";
+  if (task.size() > kHalf.size() && task.substr(task.size() - kHalf.size()) == kHalf) {
+    step.half = true;
+    task.remove_suffix(kHalf.size());
+  } else if (const std::size_t plus = task.find('+'); plus != std::string_view::npos) {
+    if (!read_task(task.substr(plus + 1), step.with_stream, step.with_task)) return false;
+    task = task.substr(0, plus);
+  }
+  return read_task(task, step.stream, step.task) && step.stream != step.with_stream;
+}
+
+std::string task_text(std::uint32_t stream, std::uint64_t task) {
+  return "s" + std::to_string(stream) + "." + std::to_string(task);
+}
+
+}  // namespace
+
 Status parse_steps(const std::string& text, std::vector<Step>& out) {
   std::vector<Step> steps;
   std::string_view left = text;
@@ -92,15 +126,10 @@ Status parse_steps(const std::string& text, std::vector<Step>& out) {
     if (end < left.size() && left[end] != ',') end = left.find('\n', end);
     left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
     if (word.empty()) continue;
-    const std::size_t colon = word.find(":s");
-    const std::size_t dot = word.find('.');
     Step step;
-    if (colon == std::string_view::npos || dot == std::string_view::npos || dot < colon ||
-        !read(word.substr(0, colon), step.point) ||
-        !read(word.substr(colon + 2, dot - colon - 2), step.stream) ||
-        !read(word.substr(dot + 1), step.task) || step.point == 0 || step.stream == 0 ||
-        step.task == 0)
-      return Status(Code::invalid_value, quoted(word) + " is no step such as '3:s2.1'");
+    if (!read_step(word, step))
+      return Status(Code::invalid_value,
+                    quoted(word) + " is no step such as '3:s2.1', '3:s2.1+s1.4' or '3:s2.1/2'");
     if (!steps.empty() && step.point < steps.back().point)
       return Status(Code::invalid_value, quoted(word) + " comes after a step at a later point, " +
                                              std::to_string(steps.back().point) +
@@ -113,9 +142,12 @@ Status parse_steps(const std::string& text, std::vector<Step>& out) {
 
 std::string steps_text(const std::vector<Step>& steps) {
   std::string text;
-  for (const Step& step : steps)
-    text += (text.empty() ? "" : ",") + std::to_string(step.point) + ":s" +
-            std::to_string(step.stream) + "." + std::to_string(step.task);
+  for (const Step& step : steps) {
+    text += (text.empty() ? "" : ",") + std::to_string(step.point) + ":" +
+            task_text(step.stream, step.task);
+    if (step.half) text += "/2";
+    if (step.with_stream != 0) text += "+" + task_text(step.with_stream, step.with_task);
+  }
   return text;
 }
 

@@ -17,6 +17,11 @@ struct Step {
   std::uint64_t point = 0;   ///< from 1
   std::uint32_t stream = 0;  ///< the stream's number in the run, from 1
   std::uint64_t task = 0;    ///< its number in the stream and in the run, from 1
+  /// Another task that overlaps with it: each of them reads what was there before both, and what
+  /// both have written stays. 0: none.
+  std::uint32_t with_stream = 0;
+  std::uint64_t with_task = 0;
+  bool half = false;  ///< only the first half of its bytes; of a copy
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -51,7 +56,8 @@ struct Schedule {
 EMBER_API Status parse_schedule(const std::optional<std::string>& text, Schedule& out);
 
 /// Parses steps such as "3:s2.1,5:s1.1": before the host goes on from its third point, task 1 of
-/// stream 2 runs. In a file lines may stand for commas; what stands behind a space, up to the end
+/// stream 2 runs. "3:s2.1+s1.4": it overlaps with task 4 of stream 1. "3:s2.1/2": the first half of
+/// that copy. In a file lines may stand for commas; what stands behind a space, up to the end
 /// of the line, is a remark, and so is a line that begins with `#`. Points must not decrease.
 /// Otherwise Code::invalid_value with a detail that says what was expected.
 EMBER_API Status parse_steps(const std::string& text, std::vector<Step>& out);

@@ -14,6 +14,7 @@
 #include "ember/driver/simulation.h"
 #include "ember/explore/classes.h"
 #include "ember/explore/outcome.h"
+#include "ember/explore/overlaps.h"
 #include "ember/explore/record.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
@@ -105,21 +106,26 @@ class Search {
     const std::vector<std::size_t> rank = ranks_of(graph_);
     std::vector<bool> seen_turned(pairs.size());
     std::size_t missed = 0, others = 0;
-    // True while there is reason to go on.
-    const auto try_one = [&](const Orientation& orientation) {
-      const std::vector<Step> steps = graph_.steps(classes.linearise(orientation, rank));
+    bool more = true;  // while there is reason to go on
+    // Whether the run was the one that was asked for.
+    const auto follow = [&](const std::vector<Step>& steps, std::size_t pair) {
       const Outcome outcome = run(program_, steps);
       ++made_.runs;
-      if (outcome.progress.unfollowed != 0 || outcome.fingerprints != base_.fingerprints) {
-        (outcome.fingerprints != base_.fingerprints ? others : missed) += 1;
-      } else {
+      const bool does_the_same = outcome.fingerprints == base_.fingerprints;
+      if (!does_the_same) ++others;
+      more = difference(base_, outcome).empty();
+      if (!more) show(steps, pair);
+      return does_the_same && outcome.progress.unfollowed == 0;
+    };
+    const auto try_one = [&](const Orientation& orientation) {
+      const std::size_t others_before = others;
+      if (follow(graph_.steps(classes.linearise(orientation, rank)), kNoPair)) {
         ++made_.classes;
         for (std::size_t i = 0; i < pairs.size(); ++i)
           if (orientation[i]) seen_turned[i] = true;
+      } else if (others == others_before) {
+        ++missed;
       }
-      if (difference(base_, outcome).empty()) return true;
-      show(steps);
-      return false;
     };
     for (std::size_t i = 0; i < pairs.size(); ++i)
       if (!classes.can_turn(i)) ++made_.fixed;
@@ -128,17 +134,24 @@ class Search {
                               " of the pairs never come the other way on simulated devices, which "
                               "wait for copies of ordinary host memory");
     // First each pair by itself: few runs, and most bugs need no more.
-    bool more = true;
     Orientation orientation;
     classes.leave_out(Orientation(pairs.size()));  // the run that was recorded
     ++made_.classes;
     for (std::size_t i = 0; i < pairs.size() && more && !spent(); ++i)
-      if (!seen_turned[i] && classes.turned(i, orientation)) more = try_one(orientation);
+      if (!seen_turned[i] && classes.turned(i, orientation)) try_one(orientation);
+    const std::vector<std::size_t> line = classes.linearise(Orientation(pairs.size()), rank);
+    for (std::size_t i = 0; i < pairs.size() && more && !spent(); ++i) {
+      bool seen = false;
+      if (classes.can_turn(i))
+        for (const std::vector<Step>& steps : overlaps(graph_, graph_.pairs[i], line))
+          if (more && !spent() && follow(steps, i)) seen = true;
+      if (seen) ++made_.overlapped;
+    }
     bool all = false;
     while (more && !spent()) {
       all = !classes.next(orientation);
       if (all) break;
-      more = try_one(orientation);
+      try_one(orientation);
     }
     made_.both = static_cast<std::size_t>(std::count(seen_turned.begin(), seen_turned.end(), true));
     made_.complete = all && missed == 0 && others == 0;
@@ -151,8 +164,11 @@ class Search {
     if (made_.complete && made_.reasons.size() == 1) made_.verdict = sim::Verdict::same;
   }
 
-  /// Two schedules with different results: that of no steps, and a shortest one from `steps`.
-  void show(const std::vector<Step>& steps) {
+  static constexpr std::size_t kNoPair = SIZE_MAX;
+
+  /// Two schedules with different results: that of no steps, and a shortest one from `steps`, which
+  /// had `overlapping` overlap, if that is a pair.
+  void show(const std::vector<Step>& steps, std::size_t overlapping) {
     made_.verdict = sim::Verdict::differs;
     const auto differs = [&](const std::vector<Step>& some) {
       ++made_.runs;
@@ -171,6 +187,8 @@ class Search {
     std::vector<const Conflict*> decide;
     for (std::size_t i = 0; i < graph_.pairs.size(); ++i)
       if (before[i] != after[i]) decide.push_back(&graph_.pairs[i].conflict);
+    if (decide.empty() && overlapping != kNoPair)
+      decide.push_back(&graph_.pairs[overlapping].conflict);
     made_.deciding = reports(decide);
   }
 
@@ -252,7 +270,8 @@ std::string Exploration::str() const {
           count(runs, "run", "runs") + "\n";
   if (pairs != 0)
     text += std::to_string(both) + " of " + count(pairs, "unordered pair", "unordered pairs") +
-            " seen in both orders; what lies finer than whole operations is unexplored\n";
+            " seen in both orders, " + std::to_string(overlapped) +
+            " overlapping; what lies finer is unexplored\n";
   for (const std::string& reason : reasons) text += "- " + reason + '\n';
   if (verdict == Verdict::differs) {
     text += "EMBER_SIM_SCHEDULE=" + first + "\nEMBER_SIM_SCHEDULE=" + second + "\ndiffer in " +

@@ -35,6 +35,7 @@ struct Exploration {
   std::size_t tasks = 0;
   std::size_t pairs = 0;        ///< unordered and conflicting
   std::size_t both = 0;         ///< of these, seen in both orders
+  std::size_t overlapped = 0;   ///< of these, seen to overlap
   std::size_t fixed = 0;        ///< of these, never seen in the other order on simulated devices
   std::size_t classes = 0;      ///< of orders, that ran
   std::size_t runs = 0;         ///< of the program, in all
@@ -57,9 +58,11 @@ struct Exploration {
 
 /// Runs a program in different orders and says whether they do the same: once, if that run proves
 /// it (docs/order.md has the conditions), otherwise once for each class of orders of the pairs of
-/// accesses that conflict and that nothing orders. Results are what copies write to memory of the
-/// host, what result() names, exceptions and faults. What lies finer than whole operations, such as
-/// two that overlap, is not explored.
+/// accesses that conflict and that nothing orders, and for each pair with the two overlapping,
+/// where that may do something else: both read what was there before, and the writes of both are
+/// applied; a copy is cut in two. Results are what copies write to memory of the host, what
+/// result() names, exceptions and faults. What lies finer is not explored, nor several pairs that
+/// overlap at once.
 ///
 /// The program must begin with the same memory and do the same each time, and may be run any number
 /// of times; each run begins as sim::begin_run() says. After a fault the device is reset. Uses

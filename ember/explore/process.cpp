@@ -19,6 +19,7 @@
 #include "ember/driver/simulation.h"
 #include "ember/explore/classes.h"
 #include "ember/explore/outcome.h"
+#include "ember/explore/overlaps.h"
 #include "ember/explore/record.h"
 #include "ember/runtime/explored.h"
 #include "ember/runtime/observer.h"
@@ -36,7 +37,8 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// The schedules in which each pair is turned by itself, and then those of all other classes.
+/// The schedules in which each pair is turned by itself, those in which one overlaps, and then
+/// those of all other classes.
 void add_schedules(const Graph& graph, std::string& out) {
   std::vector<Edge> pairs;
   pairs.reserve(graph.pairs.size());
@@ -54,6 +56,13 @@ void add_schedules(const Graph& graph, std::string& out) {
   Orientation orientation;
   for (std::size_t i = 0; i < pairs.size() && named < kMostSchedules; ++i)
     if (classes.turned(i, orientation)) add(orientation);
+  const std::vector<std::size_t> line = classes.linearise(Orientation(pairs.size()), rank);
+  for (std::size_t i = 0; i < pairs.size() && named < kMostSchedules; ++i)
+    if (classes.can_turn(i))
+      for (const std::vector<driver::Step>& steps : overlaps(graph, graph.pairs[i], line)) {
+        out += "overlap " + schedule_of(steps) + '\n';
+        ++named;
+      }
   bool all = false;
   while (!all && named < kMostSchedules) {
     all = !classes.next(orientation);

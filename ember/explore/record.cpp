@@ -106,13 +106,26 @@ std::vector<driver::Step> Graph::steps(const std::vector<std::size_t>& line) con
       ++point;
       continue;
     }
-    const driver::Step& task = tasks[event - segments];
-    made.push_back({std::max<std::uint64_t>(point, 1), task.stream, task.task});
+    made.push_back(step(event, point));
   }
   return made;
 }
 
 // ---- Recorder
+
+namespace {
+
+Unordered::Part part_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::copied: return Unordered::Part::copy;
+    case Kind::kernel_launched:
+    case Kind::filled: return Unordered::Part::kernel;
+    case Kind::host_function_queued: return Unordered::Part::host_function;
+    default: return Unordered::Part::host;
+  }
+}
+
+}  // namespace
 
 void Recorder::because(std::string reason) {
   if (std::find(reasons_.begin(), reasons_.end(), reason) == reasons_.end())
@@ -197,14 +210,36 @@ Recorder::Allocation& Recorder::allocation_at(std::uintptr_t address, std::uintp
   return at->second;
 }
 
+void Recorder::turn(Unordered& pair) {
+  std::swap(pair.events.first, pair.events.second);
+  std::swap(pair.first, pair.second);
+  std::swap(pair.first_reads, pair.second_reads);
+}
+
 void Recorder::pair(std::size_t first, std::size_t second, const Conflict& conflict) {
   const Name a = operations_[first].second, b = operations_[second].second;
   if (a == b || (a.first != 0 && a.second == 0) || (b.first != 0 && b.second == 0)) return;
-  if (pairs_.size() == kMostPairs)
-    return because("(c) there are more unordered pairs than the first " +
-                   std::to_string(kMostPairs) + ", which alone are looked at");
-  if (known_pairs_.emplace(std::min(a, b), std::max(a, b)).second)
-    pairs_.emplace_back(std::pair(a, b), conflict);
+  const auto [known, is_new] =
+      known_pairs_.try_emplace({std::min(a, b), std::max(a, b)}, pairs_.size());
+  if (is_new) {
+    if (pairs_.size() == kMostPairs) {
+      known_pairs_.erase(known);
+      return because("(c) there are more unordered pairs than the first " +
+                     std::to_string(kMostPairs) + ", which alone are looked at");
+    }
+    pairs_.push_back({a,
+                      b,
+                      {{},
+                       conflict,
+                       part_of(operations_[first].first.kind),
+                       part_of(operations_[second].first.kind)}});
+  }
+  Unordered& made = pairs_[known->second].what;
+  // Of the host, several operations may lie between two points.
+  const bool same_way = pairs_[known->second].first == a;
+  (same_way ? made.first_reads : made.second_reads) |= !conflict.before.writes;
+  (same_way ? made.second_reads : made.first_reads) |= !conflict.now.writes;
+  made.both_write |= conflict.before.writes && conflict.now.writes;
 }
 
 void Recorder::access(const Access& access, int argument) {
@@ -349,16 +384,17 @@ Graph Recorder::graph(std::uint64_t points, const driver::Progress& progress) {
       break;
     }
   // A pair's first event is the one that came first in this run.
-  for (auto& [names, conflict] : pairs_) {
+  for (Pair& pair : pairs_) {
     const auto event = [&](const Name& name) {
       if (name.first == 0) return static_cast<std::size_t>(std::min(name.second, points));
       return made.segments + task_numbers_.at(name);
     };
-    made.pairs.push_back({{event(names.first), event(names.second)}, conflict});
+    pair.what.events = {event(pair.first), event(pair.second)};
+    made.pairs.push_back(pair.what);
   }
   const Orientation turned = made.seen_in(progress.ran);
   for (std::size_t i = 0; i < made.pairs.size(); ++i)
-    if (turned[i]) std::swap(made.pairs[i].events.first, made.pairs[i].events.second);
+    if (turned[i]) turn(made.pairs[i]);
   return made;
 }
 

@@ -6,6 +6,7 @@
 // call returns: it says which orders can be run.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,8 +24,16 @@ namespace ember::inline v0::explore {
 
 /// Two accesses of the same bytes, one of them a write, which nothing orders.
 struct Unordered {
+  /// What an event is, for how it may overlap with another one.
+  enum class Part : std::uint8_t { host, host_function, kernel, copy };
+
   Edge events;  ///< of the graph
   cuda::sanitizer::Conflict conflict;
+  Part first = Part::host, second = Part::host;
+  // Of the bytes that they share:
+  bool first_reads = false;   ///< what the second one writes
+  bool second_reads = false;  ///< what the first one writes
+  bool both_write = false;
 };
 
 /// The events of a run are what its host did between two points (the first `segments` ones), and
@@ -41,6 +50,11 @@ struct Graph {
   Orientation seen_in(const std::vector<driver::Step>& ran) const;
   /// Whether `order` allows another order of all events than this one.
   bool allows_another(const std::vector<std::size_t>& line) const;
+  /// A task's event as a step at a point of the host.
+  driver::Step step(std::size_t event, std::uint64_t point) const {
+    const driver::Step& task = tasks[event - segments];
+    return {std::max<std::uint64_t>(point, 1), task.stream, task.task};
+  }
   /// What makes a run of simulated devices follow an order of all events.
   std::vector<driver::Step> steps(const std::vector<std::size_t>& line) const;
 };
@@ -66,7 +80,7 @@ class Recorder final : public cuda::Observer {
   /// How many pairs were found so far, of which some may turn out to be ordered, and what the
   /// sanitizer says of one.
   std::size_t found() const noexcept { return pairs_.size(); }
-  const cuda::sanitizer::Conflict& conflict(std::size_t i) const { return pairs_[i].second; }
+  const cuda::sanitizer::Conflict& conflict(std::size_t i) const { return pairs_[i].what.conflict; }
 
   // After it was removed:
 
@@ -115,6 +129,8 @@ class Recorder final : public cuda::Observer {
   void begin_allocation(const cuda::Activity& activity);
   Allocation& allocation_at(std::uintptr_t address, std::uintptr_t& first);
   void pair(std::size_t first, std::size_t second, const cuda::sanitizer::Conflict& conflict);
+  /// Turns a pair about.
+  static void turn(Unordered& pair);
   void forget_known(std::uint32_t thread);
 
   cuda::sanitizer::Engine engine_;
@@ -133,8 +149,13 @@ class Recorder final : public cuda::Observer {
   std::map<std::uintptr_t, Allocation> allocations_;
   Allocation rest_;  // memory whose allocation was not seen
   std::size_t kept_ = 0, forget_at_ = 256;
-  std::set<std::pair<Name, Name>> known_pairs_;
-  std::vector<std::pair<std::pair<Name, Name>, cuda::sanitizer::Conflict>> pairs_;
+  /// Without the events, which are not known before the end.
+  struct Pair {
+    Name first, second;
+    Unordered what;
+  };
+  std::map<std::pair<Name, Name>, std::size_t> known_pairs_;
+  std::vector<Pair> pairs_;
 };
 
 }  // namespace ember::inline v0::explore

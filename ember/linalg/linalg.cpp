@@ -88,16 +88,14 @@ void require_factor(const char* argument, const Scalar& factor, Dtype dtype) {
   require_fits(factor, is_floating_point(dtype) && item_size(dtype) == 2 ? Dtype::float32 : dtype);
 }
 
-/// What torch calls the operation where it has no kernel for a dtype.
-struct Names {
-  const char* cpu;
-  const char* cuda;
-  const char* on(const Tensor& tensor) const { return tensor.is_cuda() ? cuda : cpu; }
-};
-constexpr Names kMatrixNames{"addmm_impl_cpu_", "addmm_cuda"};
-constexpr Names kBatchNames{"baddbmm", "baddbmm_cuda"};
-constexpr Names kVectorNames{"addmv_impl_cpu", "addmv_impl_cuda"};
-constexpr Names kDotNames{"dot", "dot"};
+using Names = linalg::ProductNames;
+/// What torch calls the kernels of products, and what these are called with.
+constexpr Names matrix_names(const char* left, const char* right) {
+  return {"addmm_impl_cpu_", "addmm_cuda", left, right};
+}
+constexpr Names batch_names(const char* left, const char* right) {
+  return {"baddbmm", "baddbmm_cuda", left, right};
+}
 
 /// Whether two views may have memory in common.
 bool may_overlap(const Tensor& a, const Tensor& b) {
@@ -136,11 +134,11 @@ void product(const Tensor& out, const Tensor& a, const Tensor& b, const Names& n
              const View& view) {
   if (may_overlap(out, a) || may_overlap(out, b)) [[unlikely]] {
     const Tensor made = empty(out.sizes(), {out.dtype(), out.device()});
-    linalg::multiply(view(made), a, b, {}, names.on(out));
+    linalg::multiply(view(made), a, b, {}, names);
     Tensor(out).copy_(made);
     return;
   }
-  linalg::multiply(view(out), a, b, {}, names.on(out));
+  linalg::multiply(view(out), a, b, {}, names);
 }
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const Names& names) {
   product(out, a, b, names, [](const Tensor& tensor) { return tensor; });
@@ -152,23 +150,25 @@ void require_dtype(const Tensor& tensor, const Names& names) {
     ops::throw_not_implemented(names.on(tensor), tensor.dtype());
 }
 
-Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b) {
+Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b, const char* right = "mat2") {
+  const Names names = matrix_names("self", right);
   ops::require_same_device(a.device(), b.device());
   if (a.dim() != 2) throw Error("self must be a matrix");
   if (b.dim() != 2) throw Error("mat2 must be a matrix");
   require_multipliable(a, b);
   require_same_dtype(a, b);
-  require_dtype(a, kMatrixNames);
+  require_dtype(a, names);
   Tensor made = output(out, a, b, {a.sizes()[0], b.sizes()[1]});
-  product(made, a, b, kMatrixNames);
+  product(made, a, b, names);
   return made;
 }
 
 Tensor do_bmm(Tensor* out, const Tensor& a, const Tensor& b) {
+  const Names names = batch_names("self", "mat2");
   require_batches(a, b);
-  require_dtype(a, kBatchNames);
+  require_dtype(a, names);
   Tensor made = output(out, a, b, {a.sizes()[0], a.sizes()[1], b.sizes()[2]});
-  product(made, a, b, kBatchNames);
+  product(made, a, b, names);
   return made;
 }
 
@@ -191,7 +191,9 @@ Tensor add_product(Tensor* out, const Tensor& input, const Tensor& a, const Tens
     target = empty(sizes, {a.dtype(), a.device()});
   if (factors.beta.to<Complex<double>>() != Complex<double>(0) && !(in_place && target.is(made)))
     target.copy_(added);
-  linalg::multiply(target, a, b, factors, names.on(a));
+  Names named = names;
+  if (out != nullptr && out->is(input)) named.out = "self";
+  linalg::multiply(target, a, b, factors, named);
   if (!target.is(made)) made.copy_(target);
   return made;
 }
@@ -206,7 +208,8 @@ Tensor do_addmm(Tensor* out, const Tensor& input, const Tensor& a, const Tensor&
   require(input.dtype() == b.dtype(),
           std::string("self and mat2 must have the same dtype, but got ") +
               legacy_name(input.dtype()) + " and " + legacy_name(b.dtype()));
-  return add_product(out, input, a, b, {a.sizes()[0], b.sizes()[1]}, factors, kMatrixNames);
+  return add_product(out, input, a, b, {a.sizes()[0], b.sizes()[1]}, factors,
+                     matrix_names("mat1", "mat2"));
 }
 
 Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tensor& b,
@@ -222,7 +225,7 @@ Tensor do_baddbmm(Tensor* out, const Tensor& input, const Tensor& a, const Tenso
           std::string("Input dtypes must be the same, got: input ") + type_name(input.dtype()) +
               ", batch1: " + type_name(a.dtype()) + ", batch2: " + type_name(b.dtype()));
   return add_product(out, input, a, b, {a.sizes()[0], a.sizes()[1], b.sizes()[2]}, factors,
-                     kBatchNames);
+                     batch_names("batch1", "batch2"));
 }
 
 /// Sums of bools are disjunctions, and their products conjunctions.
@@ -264,7 +267,8 @@ Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& vec1, const Tenso
   return addcmul_out(*out, added, column, vec2, factors.alpha);
 }
 
-Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
+Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x, const char* right = "vec") {
+  const Names names{"addmv_impl_cpu", "addmv_impl_cuda", "self", right};
   ops::require_same_device(a.device(), x.device());
   if (a.dim() == 0)
     throw IndexError(
@@ -276,14 +280,14 @@ Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x) {
                                             "), mat (" + extents(a) + "), vec (" +
                                             text(x.sizes()[0]) + ")");
   require_same_dtype(a, x);
-  require_dtype(a, kVectorNames);
+  require_dtype(a, names);
   Tensor made = output(out, a, x, {a.sizes()[0]});
-  product(made, a, x.unsqueeze(1), kVectorNames,
-          [](const Tensor& tensor) { return tensor.unsqueeze(1); });
+  product(made, a, x.unsqueeze(1), names, [](const Tensor& tensor) { return tensor.unsqueeze(1); });
   return made;
 }
 
-Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b) {
+Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b, const char* right = "tensor") {
+  const Names names{"dot", "dot", "self", right};
   ops::require_same_device(a.device(), b.device());
   require(a.dim() == 1 && b.dim() == 1,
           "1D tensors expected, but got " + text(a.dim()) + "D and " + text(b.dim()) + "D tensors");
@@ -294,9 +298,9 @@ Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b) {
           "inconsistent tensor size, expected tensor " + a.sizes().str() + " and src " +
               b.sizes().str() + " to have the same number of elements, but got " + text(a.numel()) +
               " and " + text(b.numel()) + " elements respectively");
-  require_dtype(a, kDotNames);
+  require_dtype(a, names);
   Tensor made = output(out, a, b, {});
-  product(made, a.unsqueeze(0), b.unsqueeze(1), kDotNames,
+  product(made, a.unsqueeze(0), b.unsqueeze(1), names,
           [](const Tensor& tensor) { return tensor.unsqueeze(0).unsqueeze(0); });
   return made;
 }
@@ -333,12 +337,12 @@ Tensor broadcast_batch(const Tensor& tensor, const Shape& batch) {
 }
 
 Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
-  if (a.dim() == 2 && b.dim() == 2) return do_mm(out, a, b);
+  if (a.dim() == 2 && b.dim() == 2) return do_mm(out, a, b, "other");
   if (a.dim() == 0 || b.dim() == 0)
     throw Error("both arguments to matmul need to be at least 1D, but they are " + text(a.dim()) +
                 "D and " + text(b.dim()) + "D");
-  if (a.dim() == 1 && b.dim() == 1) return do_dot(out, a, b);
-  if (a.dim() == 2 && b.dim() == 1) return do_mv(out, a, b);
+  if (a.dim() == 1 && b.dim() == 1) return do_dot(out, a, b, "other");
+  if (a.dim() == 2 && b.dim() == 1) return do_mv(out, a, b, "other");
   ops::require_same_device(a.device(), b.device());
   const Tensor left = a.dim() == 1 ? a.unsqueeze(0) : a;
   const Tensor right = b.dim() == 1 ? b.unsqueeze(1) : b;
@@ -349,7 +353,8 @@ Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
   }
   require_same_dtype(a, b);
   const bool batched = !batch.empty();
-  const Names& names = batched && b.dim() > 2 ? kBatchNames : kMatrixNames;
+  const Names names =
+      batched && b.dim() > 2 ? batch_names("self", "other") : matrix_names("self", "other");
   require_dtype(a, names);
   Shape sizes = batch;
   if (a.dim() > 1) sizes.push_back(left.size(-2));

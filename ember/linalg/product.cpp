@@ -161,8 +161,9 @@ void put(const Scalar& number, double (&parts)[2], std::int64_t& integer) {
 /// One call for one dimension of the batch.
 class Call {
  public:
-  Call(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors)
-      : out_(out), a_(a), b_(b) {
+  Call(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
+       const ProductNames& names)
+      : out_(out), a_(a), b_(b), names_(names) {
     put(factors.alpha, args_.alpha, args_.integer_alpha);
     put(factors.beta, args_.beta, args_.integer_beta);
   }
@@ -213,8 +214,8 @@ class Call {
       ops::run(site, kernel, args_);
       return;
     }
-    const std::array<cuda::Access, 3> accesses{ops::writes_output(out_), ops::reads(a_),
-                                               ops::reads(b_)};
+    const std::array<cuda::Access, 3> accesses{
+        ops::writes(out_, names_.out), ops::reads(a_, names_.left), ops::reads(b_, names_.right)};
     ops::run(site, kernel, args_, accesses);
   }
 
@@ -222,6 +223,7 @@ class Call {
   const Tensor& out_;
   const Tensor& a_;
   const Tensor& b_;
+  const ProductNames& names_;
   GemmArgs args_;
 };
 
@@ -243,8 +245,9 @@ const driver::Kernel& product_kernel(Dtype dtype) noexcept {
 }
 
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
-              const char* name) {
-  if (!contains(dtypes::any_number, out.dtype())) ops::throw_not_implemented(name, out.dtype());
+              const ProductNames& names) {
+  if (!contains(dtypes::any_number, out.dtype()))
+    ops::throw_not_implemented(names.on(out), out.dtype());
   if (out.numel() == 0) return;
   // As every BLAS has it: a factor of zero leaves no NaN of the product.
   if (a.numel() == 0 || factors.alpha.to<Complex<double>>() == Complex<double>(0)) {
@@ -256,16 +259,16 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors
     // Strides that no BLAS can write to.
     Tensor made = empty(out.sizes(), {out.dtype(), out.device()});
     if (factors.beta.to<Complex<double>>() != Complex<double>(0)) made.copy_(out);
-    multiply(made, a, b, factors, name);
+    multiply(made, a, b, factors, names);
     Tensor(out).copy_(made);
     return;
   }
   Matrices left(a);
   Matrices right(b);
-  if (!left.classify()) return multiply(out, a.contiguous(), b, factors, name);
-  if (!right.classify()) return multiply(out, a, b.contiguous(), factors, name);
+  if (!left.classify()) return multiply(out, a.contiguous(), b, factors, names);
+  if (!right.classify()) return multiply(out, a, b.contiguous(), factors, names);
 
-  Call call(out, a, b, factors);
+  Call call(out, a, b, factors, names);
   if (out.dim() == 2) {
     call(c, left, right, 1);
     return;
@@ -281,7 +284,7 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors
     if (batch.size[d] > batch.size[inner]) inner = d;
   const std::int64_t calls = batch.calls(inner);
   if (calls > kMostCalls && out.is_contiguous() && !(a.is_contiguous() && b.is_contiguous()))
-    return multiply(out, a.contiguous(), b.contiguous(), factors, name);
+    return multiply(out, a.contiguous(), b.contiguous(), factors, names);
   const auto item = static_cast<std::int64_t>(out.element_size());
   c.batch_stride = batch.stride[0][inner];
   left.batch_stride = batch.stride[1][inner];

@@ -17,9 +17,15 @@ namespace {
 using random::DrawArgs;
 using random::DrawId;
 
+/// What reports call the two tensors of a distribution.
+struct ArgumentsOf {
+  const char* filled = "self";
+  const char* probabilities = "p";
+};
+
 /// Fills `self`, whose dtype the distribution must have.
 void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tensor* probabilities,
-          const GeneratorArg& given) {
+          const GeneratorArg& given, const ArgumentsOf& arguments = {}) {
   ops::require_no_internal_overlap(self);
   const Generator generator = random::generator_for(self.device(), given);
   if (self.numel() == 0) return;
@@ -33,9 +39,11 @@ void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tenso
   if (probabilities != nullptr) args.probabilities = probabilities->data<float>();
   args.source = generator.draw(
       random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
-  std::array<cuda::Access, 3> accesses{ops::writes(out, "self")};
+  std::array<cuda::Access, 3> accesses{ops::writes(out, arguments.filled)};
   std::size_t known = 1;
-  if (probabilities != nullptr) accesses[known++] = ops::reads(*probabilities);
+  if (probabilities != nullptr) {
+    accesses[known++] = ops::reads(*probabilities, arguments.probabilities);
+  }
   if (args.source.replayed != nullptr) accesses[known++] = random::reads_source(args.source);
   const ops::Site site = ops::at(out);
   if (probabilities != nullptr) ops::require_same_epoch(site, *probabilities);
@@ -207,12 +215,23 @@ const Tensor& bernoulli_(const Tensor& self, double p, const GeneratorArg& gener
   return self;
 }
 
-const Tensor& bernoulli_(const Tensor& self, const Tensor& p, const GeneratorArg& generator) {
+namespace {
+
+void fill_bernoulli(const Tensor& self, const Tensor& p, const GeneratorArg& generator,
+                    const ArgumentsOf& arguments) {
   require_real(self, "bernoulli_tensor");
   require_floating(p, "bernoulli_tensor");
   ops::require_same_device(self.device(), p.device());
   const Tensor each = p.expand(self.sizes()).to(float32).contiguous();
-  fill(DrawId::bernoulli_each, self, {}, &each, generator);
+  fill(DrawId::bernoulli_each, self, {}, &each, generator, arguments);
+}
+/// Of the function of that name, whose argument `self` is the probabilities.
+constexpr ArgumentsOf kBernoulli{cuda::kOutputArgument, "self"};
+
+}  // namespace
+
+const Tensor& bernoulli_(const Tensor& self, const Tensor& p, const GeneratorArg& generator) {
+  fill_bernoulli(self, p, generator, {});
   return self;
 }
 
@@ -369,7 +388,8 @@ Tensor& normal_out(Tensor& out, double mean, const Tensor& std, const GeneratorA
 }
 
 Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg& generator) {
-  return fill_out(out, p.sizes(), [&](const Tensor& into) { bernoulli_(into, p, generator); });
+  return fill_out(out, p.sizes(),
+                  [&](const Tensor& into) { fill_bernoulli(into, p, generator, kBernoulli); });
 }
 Tensor& multinomial_out(Tensor& out, const Tensor& p, std::int64_t count, bool replacement,
                         const GeneratorArg& generator) {
@@ -378,7 +398,7 @@ Tensor& multinomial_out(Tensor& out, const Tensor& p, std::int64_t count, bool r
 
 Tensor bernoulli(const Tensor& p, const GeneratorArg& generator) {
   Tensor made = empty(p.sizes(), {p.dtype(), p.device()});
-  bernoulli_(made, p, generator);
+  fill_bernoulli(made, p, generator, kBernoulli);
   return made;
 }
 Tensor bernoulli(const Tensor& like, double p, const GeneratorArg& generator) {

@@ -72,8 +72,8 @@ Tensor parts_of(const Tensor& weights) {
       62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(categories - 1)))};
   const driver::Kernel& kernel = random::parts_kernel(weights.dtype());
   if (weights.is_cuda()) {
-    const std::array<cuda::Access, 3> accesses{ops::reads(weights), ops::reads(largest),
-                                               ops::writes(parts)};
+    const std::array<cuda::Access, 3> accesses{ops::reads(weights, "self"), ops::reads(largest),
+                                               ops::writes_output(parts)};
     ops::run(ops::at(weights, largest, parts), kernel, args, accesses);
   } else if (const Status status = ops::run_here(kernel, driver::Params(args)); !status.ok()) {
     throw Error(status.detail());
@@ -88,7 +88,7 @@ Tensor with_replacement(const Tensor& weights, const Shape& sizes, const Generat
   const std::int64_t categories = weights.size(-1);
   const random::SearchArgs args{sums.data<std::int64_t>(), drawn.data<std::int64_t>(),
                                 sums.numel() / categories, categories, sizes.back()};
-  const std::array<cuda::Access, 2> accesses{ops::reads(sums), ops::writes(drawn)};
+  const std::array<cuda::Access, 2> accesses{ops::reads(sums), ops::writes_output(drawn)};
   ops::run(ops::at(sums, drawn), random::search_kernel(), args, accesses);
   return drawn;
 }

@@ -1,5 +1,6 @@
 #include "ember/runtime/enqueueing.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <new>
@@ -7,6 +8,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/driver/simulation.h"
+#include "ember/runtime/argument_names.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/timing.h"
 
@@ -17,6 +19,11 @@ namespace {
 constexpr int kLocks = 64;
 constinit std::array<Mutex, kLocks> locks;
 
+thread_local const ArgumentNames* names = nullptr;
+
+/// Of work that touches more, a `cat` of many tensors, the names are left as they are.
+constexpr std::size_t kMostNamed = 8;
+
 int lock_of(const driver::StreamHandle& stream) noexcept {
   const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
   const std::uint64_t mixed =
@@ -25,6 +32,15 @@ int lock_of(const driver::StreamHandle& stream) noexcept {
 }
 
 }  // namespace
+
+ArgumentNames::ArgumentNames(const char* reads, const char* writes) noexcept
+    : reads_(reads), writes_(writes) {
+  if (names == nullptr) names = this;
+}
+ArgumentNames::~ArgumentNames() {
+  if (names == this) names = nullptr;
+}
+const ArgumentNames* ArgumentNames::of_this_thread() noexcept { return names; }
 
 void Enqueueing::begin(const driver::StreamHandle* stream) noexcept
     EMBER_THREAD_NOTE(no_thread_safety_analysis) {
@@ -49,6 +65,15 @@ void Enqueueing::begin_timing(driver::Driver& machine,
 }
 
 void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
+  std::array<Access, kMostNamed> named;
+  if (names != nullptr && activity.accesses.size() <= named.size() && activity.accesses_known)
+      [[unlikely]] {
+    const auto end = std::copy(activity.accesses.begin(), activity.accesses.end(), named.begin());
+    for (auto access = named.begin(); access != end; ++access)
+      access->argument = names->name(access->writes);
+    // An empty list stays the one that says that nothing is touched.
+    if (end != named.begin()) activity.accesses = {named.begin(), end};
+  }
   if (noted_ && CaptureLog::note(stream, activity)) [[unlikely]]
     return;
   if (!watched_) return;

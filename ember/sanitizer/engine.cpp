@@ -200,10 +200,26 @@ void Engine::access(const Access& access, int argument, const Operation& operati
     conflict(earlier.stale ? Conflict::Kind::reuse : Conflict::Kind::race, certainty,
              side_of(earlier));
   });
+  if (allocation != nullptr && allocation->device < 0)
+    note_use(*allocation, operation.host || operation.kind == Kind::host_function_queued);
   const bool whole = allocation != nullptr && entry.bytes.dense() &&
                      entry.bytes.first == allocation->first && access.bytes >= allocation->bytes;
   accesses.add(entry, whole);
   entries_ += accesses.count() - before;
+}
+
+// A pointer to it that the program got is as good as one of numpy(), unless somebody says what the
+// host does with it.
+void Engine::note_use(Allocation& pinned, bool by_host) {
+  if (host_is_guarded_) return;
+  const auto unwatched = [&] { return pinned.used && !pinned.told; };
+  const bool before = unwatched();
+  (by_host ? pinned.told : pinned.used) = true;
+  if (unwatched() == before) return;
+  if (before)
+    --exposed_;
+  else
+    ++exposed_;
 }
 
 void Engine::learn(const Activity& activity, const Known& known) {
@@ -264,6 +280,7 @@ void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& ou
   as_write.name = "allocate_pinned";
   as_write.accesses = {&write, 1};
   host_work(as_write, out);
+  made.told = false;
 }
 
 // All its work is over, or gone.

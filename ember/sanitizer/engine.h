@@ -41,12 +41,16 @@ class Engine {
   /// allocated from now on. An operation whose accesses are unknown counts as a write of all memory
   /// that there is.
   void expect_writes() noexcept { expects_writes_ = true; }
+  /// Accesses of the host to pinned memory are seen by other means (EMBER_SANITIZER=guard): nothing
+  /// of it is unwatched.
+  void host_is_guarded() noexcept { host_is_guarded_ = true; }
 
   /// What happened; adds what conflicts with it to `out`.
   void observe(const Activity& activity, std::vector<Conflict>& out);
 
   /// Operations with accesses that are known; those without, which nobody checked; pointers to host
-  /// memory that the program got, whose use nobody sees.
+  /// memory that the program got, whose use nobody sees: also those to pinned memory that devices
+  /// use, as long as no access of the host's to it was told.
   std::uint64_t checked() const noexcept { return serial_ - unchecked_; }
   std::uint64_t unchecked() const noexcept { return unchecked_; }
   std::uint64_t exposed() const noexcept { return exposed_; }
@@ -100,6 +104,8 @@ class Engine {
   Allocation* followed(const Access& access);
   void check_written(const Activity& activity, const Operation& operation,
                      std::vector<Conflict>& out);
+  /// Work of a device, or the host as far as it is told, uses pinned memory.
+  void note_use(Allocation& pinned, bool by_host);
   void learn(const Activity& activity, const Known& known);
   void begin_wait(const Activity& activity);
   void end_wait(const Activity& activity);
@@ -121,6 +127,7 @@ class Engine {
   std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
   std::size_t entries_ = 0, prune_at_ = 256;
   bool expects_writes_ = false;
+  bool host_is_guarded_ = false;
   std::uint64_t last_unchecked_ = 0;  // serial number
 };
 

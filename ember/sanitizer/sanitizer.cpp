@@ -90,6 +90,9 @@ std::string SanitizerSummary::json() const {
   return text + "}";
 }
 
+/// As EMBER_SANITIZER=guard has it; simulated devices do it.
+static std::atomic<bool> guards_host{false};
+
 /// Notifications come one at a time, so the engine needs no lock; what users ask for does.
 class Sanitizer::Watcher final : public Observer {
  public:
@@ -145,6 +148,7 @@ class Sanitizer::Watcher final : public Observer {
     if (driver_if_made() == nullptr) return;
     asked_driver_ = true;
     if (options_.unwritten && tells_all_writes()) engine_.expect_writes();
+    if (guards_host && tells_all_writes()) engine_.host_is_guarded();
   }
   /// Counts it, and says whether it is to be reported. The same two places in the program make one
   /// race, whatever memory it is about; without places the two operations' names and streams do.
@@ -253,7 +257,10 @@ void detail::watch_as_asked() {
   options.json_path = env::get("EMBER_SANITIZER_JSON").value_or("");
   options.suppressed = split(env::get("EMBER_SANITIZER_SUPPRESS").value_or(""));
   enable_sanitizer(std::move(options));
-  if (own == "guard") driver::guard_host_memory();
+  if (own == "guard") {
+    guards_host = true;
+    driver::guard_host_memory();
+  }
   sanitizer::end_watched(std::move(at_end));
 }
 

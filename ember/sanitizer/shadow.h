@@ -61,6 +61,8 @@ struct Allocation {
   Clock done;                   ///< what these held when it was freed
   std::uint64_t born = 0;       ///< operations that came before it
   Written written;              ///< by what the engine saw; all, where it cannot know
+  // Of pinned memory, in this life: work of devices used it; the host's use of it was told.
+  bool used = false, told = false;
 };
 
 /// All allocations, and the rest of the memory, whose allocation nobody saw.

@@ -157,9 +157,11 @@ def _conclude(search: _Search) -> int:
     _say(f"{base.number('operations')} operations, {base.number('tasks')} tasks, "
          f"{pairs} unordered pair{'' if pairs == 1 else 's'}")
     _show_races(base, _os.path.join(search.folder, "run1"))
-    schedules = [text.partition(":")[2].split(",") for text in base.file.get("schedule", [])]
-    done = others = 0
-    for steps in schedules:
+    whole, overlapping = ([(text.partition(":")[2].split(","), name) for text in base.file.get(name, [])]
+                          for name in ("schedule", "overlap"))
+    schedules = whole[:pairs] + overlapping + whole[pairs:]
+    done = others = overlapped = 0
+    for steps, kind in schedules:
         if search.spent():
             break
         other = search.run(steps)
@@ -174,6 +176,8 @@ def _conclude(search: _Search) -> int:
             return _race.DIFFERS
         if other.number("unfollowed") or other.file.get("does") != base.file.get("does"):
             others += 1
+        elif kind == "overlap":
+            overlapped += 1
         else:
             done += 1
     for reason in reasons:
@@ -182,10 +186,11 @@ def _conclude(search: _Search) -> int:
         _say(f"- {others} orders could not be run, or the program does something else in them")
     if base.number("fixed"):
         _say(f"- {base.number('fixed')} of the pairs never come the other way on simulated devices")
-    if done + others < len(schedules) or (schedules and not base.number("every")):
+    if done + overlapped + others < len(schedules) or (schedules and not base.number("every")):
         _say("- there was no time, or no run left, for other orders")
     if pairs or base.file.get("race"):
-        _say(f"a race; {done + 1} class{'es' if done else ''} of orders did the same")
+        _say(f"a race; {done + 1} class{'es' if done else ''} of orders did the same"
+             + (f", and {overlapped} in which two overlap" if overlapped else ""))
         return _race.RACE
     if reasons:
         _say("not proved")

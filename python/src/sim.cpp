@@ -85,6 +85,7 @@ void bind_exploration(nb::module_& made) {
   of.def_ro("tasks", &Exploration::tasks, "Tasks of one run.");
   of.def_ro("pairs", &Exploration::pairs, "Pairs of accesses that conflict, which nothing orders.");
   of.def_ro("both", &Exploration::both, "How many of these were seen in both orders.");
+  of.def_ro("overlapped", &Exploration::overlapped, "How many of these were seen to overlap.");
   of.def_ro("fixed", &Exploration::fixed,
             "How many of these never come in the other order on simulated devices.");
   of.def_ro("classes", &Exploration::classes, "Classes of orders that ran.");

@@ -33,6 +33,8 @@ TEST(ParseSchedule, AcceptsWhatTheTableSays) {
       {"steps:3:s2.1", {Schedule::Kind::steps, 0, 0, "", {{3, 2, 1}}}},
       {"steps:3:s2.1,3:s1.7,18446744073709551615:s4294967295.9",
        {Schedule::Kind::steps, 0, 0, "", {{3, 2, 1}, {3, 1, 7}, {UINT64_MAX, UINT32_MAX, 9}}}},
+      {"steps:3:s2.1+s1.7,4:s3.2/2",
+       {Schedule::Kind::steps, 0, 0, "", {{3, 2, 1, 1, 7}, {4, 3, 2, 0, 0, true}}}},
       {"steps:@/tmp/a,b", {Schedule::Kind::steps, 0, 0, "/tmp/a,b", {}}},
   };
   for (const auto& row : kGoodSchedules) {
@@ -87,6 +89,13 @@ TEST(ParseSchedule, RefusesWhatTheTableSays) {
       {"steps:3:s0.1", "'3:s0.1' is no step"},
       {"steps:3:s2.0", "'3:s2.0' is no step"},
       {"steps:3:s4294967296.1", "is no step"},
+      {"steps:3:s2.1+", "'3:s2.1+' is no step"},
+      {"steps:3:s2.1+1.7", "'3:s2.1+1.7' is no step"},
+      {"steps:3:s2.1+s2.2", "'3:s2.1+s2.2' is no step"},
+      {"steps:3:s2.1+s0.2", "'3:s2.1+s0.2' is no step"},
+      {"steps:3:s2.1+s1.2/2", "'3:s2.1+s1.2/2' is no step"},
+      {"steps:3:s2.1/3", "'3:s2.1/3' is no step"},
+      {"steps:3:/2", "'3:/2' is no step"},
       {"steps:1:s1.1,-1:s1.2", "'-1:s1.2' is no step"},
       {"steps:3:s2.1 4:s2.2", "steps are separated by commas alone"},
       {"steps:3:s2.1\n4:s2.2", "steps are separated by commas alone"},

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ember/ember.h"
@@ -77,6 +78,22 @@ inline std::uint32_t add_and_multiply(bool fixed) {
   return value;
 }
 
+/// Two streams that each add 1 to a word: 3 unless an update is lost.
+inline std::uint32_t two_updates(bool fixed) {
+  const Stream first(0), second(0);
+  const Word word(first);
+  set(first, word.at(), 1);
+  second.wait_stream(first);
+  add(first, word.at(), 1);
+  if (fixed) second.wait_stream(first);
+  add(second, word.at(), 1);
+  first.wait_stream(second);
+  std::uint32_t value = 0;
+  cuda::copy(&value, word.at(), sizeof value, first);
+  word.used_by(second);
+  return value;
+}
+
 /// `count` times two writes of one word that nothing orders, on streams of their own.
 inline void independent_pairs(int count) {
   const Stream main(0);
@@ -101,6 +118,42 @@ inline void writer_and_readers(int readers) {
   set(writer, word.at(), 3);
   for (int i = 0; i < readers; ++i) assign(reader, out.at(), word.at());
   word.used_by(reader);
+}
+
+/// `rounds` rounds of a task on each of four streams, behind which one adds 5 to a word of 1, and
+/// another multiplies it by 7: 42, unless the product comes first.
+inline std::uint32_t many_tasks(int rounds) {
+  std::vector<Stream> streams;
+  for (int i = 0; i < 4; ++i) streams.emplace_back(0);
+  const Word word(streams[0]);
+  std::vector<Word> others;
+  for (const Stream& stream : streams) others.emplace_back(stream);
+  set(streams[0], word.at(), 1);
+  for (int i = 1; i < rounds - 1; ++i)
+    for (std::size_t s = 0; s < 4; ++s) set(streams[s], others[s].at(), 1);
+  streams[1].wait_stream(streams[0]);
+  add(streams[0], word.at(), 5);
+  multiply(streams[1], word.at(), 7);
+  streams[0].wait_stream(streams[1]);
+  std::uint32_t value = 0;
+  cuda::copy(&value, word.at(), sizeof value, streams[0]);
+  word.used_by(streams[1]);
+  return value;
+}
+
+/// A schedule of it in which all tasks are steps, 4 * rounds - 6 of them, and the product is early.
+inline std::string all_steps_of_many_tasks(int rounds) {
+  std::string steps = "steps:";
+  const std::string last = std::to_string(4 * (rounds - 2) + 1 + 3);
+  const auto step = [&](int stream, int task) {
+    steps += (steps.back() == ':' ? "" : ",") + last + ":s" + std::to_string(stream) + "." +
+             std::to_string(task);
+  };
+  for (int task = 1; task <= rounds - 1; ++task) step(1, task);
+  for (int stream = 2; stream <= 4; ++stream)
+    for (int task = 1; task <= rounds - 2; ++task) step(stream, task);
+  step(2, rounds - 1);
+  return steps;
 }
 
 }  // namespace ember::test

@@ -18,6 +18,8 @@ constexpr std::string_view kExamples[] = {
     "ember schedule log 1\nschedule pct:5:3\n# pct: n = 3\nquery 1 00000000 s1.1 a name\nnote 0 "
     "00000000 host\nend 2\n",
     "ember schedule log 1\nschedule random:5\nsubmit 1 0a1b2c3d s1.2 x\n",
+    "ember schedule log 1\nschedule steps:1:s1.1+s3.2\nsubmit 2 0a1b2c3d s2.1/2 copy\nwait 2 "
+    "ffffffff s1.1+s3.2 add\nend 2\n",
     "ember schedule log 2\n",
     "ember schedule log 1\nschedule random:5\nwait 4294967296 00000000 host\nend 1\n",
     "ember schedule log 1\nschedule random:5\nend 18446744073709551616\n"};

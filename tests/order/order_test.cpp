@@ -65,6 +65,47 @@ TEST(Replay, RepeatsAWrongResultAHundredTimes) {
   std::remove(file.c_str());
 }
 
+// What becomes ready while the host waits may run before the host goes on, or not.
+TEST(Seed, DecidesOnceAWaitIsOver) {
+  const test::Words<std::uint32_t> value(1);
+  const Stream first;
+  const Stream second;
+  Event done;
+  // The log when the wait is over, and when all is done.
+  const auto run = [&](const std::string& schedule) {
+    sim::begin_run(schedule);
+    cuda::launch(first, test::affine_kernel, test::AffineArgs{value.get(), 1, 1, 42});
+    done.record(first);
+    done.wait(second);
+    cuda::launch(second, test::affine_kernel, test::AffineArgs{value.get(), 1, 10, 0});
+    done.synchronize();
+    const std::string log = sim::log();
+    cuda::synchronize(0);
+    return std::pair(log, sim::log());
+  };
+  const std::string file = testing::TempDir() + "ember_order_wait.log";
+  for (const char* kind : {"random:", "pct:"}) {
+    int ran = 0, stayed = 0;
+    for (int seed = 0; seed < 100; ++seed) {
+      const std::string text = kind + std::to_string(seed) + (kind[0] == 'p' ? ":3" : "");
+      const auto [log, whole] = run(text);
+      // The last line but one is the decision after the wait, if anything was ready then.
+      const std::size_t at = log.rfind("\nwait 1 ");
+      if (at == std::string::npos) continue;
+      const std::string decided = log.substr(at, log.find('\n', at + 1) - at);
+      if (decided.find(" s2.1 ") != std::string::npos) ++ran;
+      if (decided.find(" host") != std::string::npos) ++stayed;
+      sim::save_log(file);
+      const std::string again = run("replay:" + file).second;
+      EXPECT_EQ(again.substr(again.find("\nsubmit")), whole.substr(whole.find("\nsubmit")));
+    }
+    EXPECT_GE(ran, 5) << kind;
+    EXPECT_GE(stayed, 5) << kind;
+  }
+  sim::begin_run("random:0");
+  std::remove(file.c_str());
+}
+
 TEST(Swarm, ShowsAWaitThatIsMissing) {
   const test::Words<std::uint32_t> value(1);
   const Stream adds;

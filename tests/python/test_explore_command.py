@@ -66,6 +66,23 @@ def test_differs(explore, tmp_path):
     assert printed[0] != printed[1]
 
 
+def test_an_update_that_is_lost_where_two_overlap(explore):
+    done = explore("""
+        import ember as torch
+        main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        x = torch.zeros(4, device="cuda")
+        side.wait_stream(main)
+        x += 1
+        with torch.cuda.stream(side):
+            x += 1
+        main.wait_stream(side)
+        print(x.sum().item())
+        """)
+    assert done.returncode == race.DIFFERS, done.stdout + done.stderr
+    assert "line 1 of what is printed: '8.0' and '4.0'" in done.stdout
+    assert re.search(r"EMBER_SIM_SCHEDULE=steps:\S*\+s", done.stdout)
+
+
 def test_proved(explore):
     done = explore(FIXED)
     assert done.returncode == race.CLEAN, done.stdout + done.stderr

@@ -136,19 +136,48 @@ NAMES = [
     (lambda x: x[ones(4) > 0], "reading from argument(s) self"),
     (lambda x: torch.fft.rfft(x), "reading from argument(s) self"),
     (lambda x: x.uniform_(), "writing to argument(s) self"),
+    (lambda x: torch.bernoulli(x), "reading from argument(s) self"),
+    (lambda x: ones(4).bernoulli_(x), "reading from argument(s) p"),
+    (lambda x: torch.bernoulli(ones(4), out=x), "writing to the output"),
+    (lambda x: x.bernoulli_(0.5), "writing to argument(s) self"),
+    (lambda x: torch.multinomial(x, 2, replacement=True), "reading from argument(s) self"),
+    (lambda x: torch.dot(ones(4), x), "reading from argument(s) tensor"),
+    (lambda x: torch.mv(ones(4, 4), x), "reading from argument(s) vec"),
+    (lambda x: torch.mm(x.reshape(2, 2), ones(2, 2)), "reading from argument(s) self"),
+    (lambda x: torch.mm(ones(2, 2), x.reshape(2, 2)), "reading from argument(s) mat2"),
+    (lambda x: torch.mm(ones(2, 2), ones(2, 2), out=x.reshape(2, 2)), "writing to the output"),
+    (lambda x: ones(2, 2) @ x.reshape(2, 2), "reading from argument(s) other"),
+    (lambda x: ones(4, 4) @ x, "reading from argument(s) other"),
+    (lambda x: torch.bmm(ones(1, 2, 2), x.reshape(1, 2, 2)), "reading from argument(s) mat2"),
+    (lambda x: torch.addmm(ones(2, 2), x.reshape(2, 2), ones(2, 2)),
+     "reading from argument(s) mat1"),
+    (lambda x: x.reshape(2, 2).addmm_(ones(2, 2), ones(2, 2)), "writing to argument(s) self"),
+    (lambda x: torch.baddbmm(ones(1, 2, 2), ones(1, 2, 2), x.reshape(1, 2, 2)),
+     "reading from argument(s) batch2"),
+]
+COMM = [
+    (lambda x: torch.cuda.comm.broadcast(x, [0, 1]), "reading from argument(s) tensor"),
+    (lambda x: torch.cuda.comm.broadcast(ones(4).cpu(), out=[x]), "writing to argument(s) out"),
+    (lambda x: torch.cuda.comm.broadcast_coalesced([x, ones(4)], [0, 1]),
+     "reading from argument(s) tensors"),
+    (lambda x: torch.cuda.comm.reduce_add([x, ones(4).to("cuda:1")], 0),
+     "reading from argument(s) inputs"),
+    (lambda x: torch.cuda.comm.scatter(x, [1, 0]), "reading from argument(s) tensor"),
+    (lambda x: torch.cuda.comm.gather([x, ones(4).to("cuda:1")]),
+     "reading from argument(s) tensors"),
 ]
 
 
-@pytest.mark.parametrize("run, said", NAMES)
-def test_reports_name_the_argument(run, said):
-    if torch.cuda.device_count() == 0:
-        pytest.skip("needs a device")
+@pytest.mark.parametrize("devices, run, said", [(1, *row) for row in NAMES] + [(2, *row) for row in COMM])
+def test_reports_name_the_argument(devices, run, said):
+    if torch.cuda.device_count() < devices:
+        pytest.skip(f"needs {devices} devices")
     x = ones(4)
     side = torch.cuda.Stream()
     torch.cuda.synchronize()
     watch = torch.cuda._sanitizer.Watch()
     with torch.cuda.stream(side):
-        kept = [x.zero_()]
+        kept = [x.fill_(1)]
     kept.append(run(x))
     # The last line of either side before its stack.
     now = [report.split("\nWith stack trace:")[0].splitlines()[-1] for report in watch.reports()]

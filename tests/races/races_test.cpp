@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cctype>
 #include <string>
 #include <vector>
 
@@ -11,31 +10,7 @@
 
 namespace ember::races {
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
 namespace {
-
-std::vector<Case> all_cases() {
-  std::vector<Case> all;
-  for (const std::span<const Case> some :
-       {stream_cases(), memory_cases(), host_cases(), device_cases()})
-    all.insert(all.end(), some.begin(), some.end());
-  return all;
-}
-
-std::string test_name(const testing::TestParamInfo<Case>& info) {
-  std::string name;
-  bool upper = true;
-  for (const char c : std::string(info.param.name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
-      upper = true;
-      continue;
-    }
-    name += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = false;
-  }
-  return name;
-}
 
 class Races : public testing::TestWithParam<Case> {
  protected:
@@ -43,7 +18,10 @@ class Races : public testing::TestWithParam<Case> {
   static std::string run(bool fixed, SanitizerSummary& summary,
                          std::vector<sanitizer::Conflict>& conflicts) {
     Sanitizer sanitizer({.print = false});
-    GetParam().run(fixed);
+    const double result = GetParam().run(fixed);
+    if (fixed) {
+      EXPECT_EQ(result, GetParam().result);
+    }
     for (int device = 0; device < device_count(); ++device) synchronize(device);
     summary = sanitizer.summary();
     conflicts = sanitizer.conflicts();
@@ -191,6 +169,25 @@ TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
   launch(a, "unknown", [](const HostLaunch&) {});
   EXPECT_EQ(sanitizer.summary().unchecked, 1U);
   EXPECT_FALSE(sanitizer.summary().clean());
+}
+
+TEST(SanitizerApi, PinnedMemoryIsUnwatchedUntilSomebodySaysWhatTheHostDoes) {
+  const Stream copies;
+  const DeviceBuffer device = allocate(kBytes, copies);
+  Sanitizer sanitizer({.print = false});
+  PinnedBuffer unused = allocate_pinned(kBytes), first = allocate_pinned(kBytes),
+               second = allocate_pinned(kBytes);
+  EXPECT_EQ(sanitizer.summary().exposed, 0U);
+  copy_async(device.data(), first.data(), kBytes, copies);
+  copy_async(second.data(), device.data(), kBytes, copies);
+  EXPECT_EQ(sanitizer.summary().exposed, 2U);
+  EXPECT_FALSE(sanitizer.summary().clean());
+  copies.synchronize();
+  host_reads(second.data(), kBytes);
+  EXPECT_EQ(sanitizer.summary().exposed, 1U);
+  host_function([] {}, copies, {writes(first.as<char>(), kBytes)});
+  EXPECT_TRUE(sanitizer.summary().clean()) << sanitizer.summary().str();
+  copies.synchronize();
 }
 
 TEST(SanitizerApi, ReportsHaveTheStacksOfBothAndOfTheAllocation) {

@@ -201,11 +201,11 @@ TEST(VisibleDevices, ThatLeaveNothingSaySo) {
 TEST(Exit, WithWorkInFlightEnds) {
   IN_CHILD({
     static std::vector<int> destroyed_early(1000, 1);
-    static auto* log = new test::Words<std::uint32_t>(8);  // never freed, on purpose
+    static auto* log = new test::Words<std::uint32_t>(9);  // never freed, on purpose
     std::vector<Stream> streams;
     for (int i = 0; i < 4; ++i) {
-      launch(streams.emplace_back(0), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000});
-      launch(streams.back(), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000});
+      launch(streams.emplace_back(0), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000, 8});
+      launch(streams.back(), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000, 8});
       host_function([] { destroyed_early[999] = 2; }, streams.back());
     }
   });

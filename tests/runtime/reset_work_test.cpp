@@ -95,6 +95,7 @@ TEST(ResetWork, KeepsMemoryOfOthersFromReuseWhileItRuns) {
   if (!is_simulated()) GTEST_SKIP() << kSimulatedOnly;
   NEEDS_DEVICES(2);
   NEEDS_CACHING();
+  NEEDS_CONCURRENCY();
   IN_CHILD({
     const Stream own(0);
     for (const bool freed_before : {true, false}) {
@@ -187,6 +188,7 @@ TEST(ResetWork, ALateCopyOfAnotherDeviceTouchesNothingNew) {
 TEST(ResetWork, MemoryStaysWhereATaskOfAnotherDeviceHasFoundIt) {
   if (!is_simulated()) GTEST_SKIP() << "a kernel that reads memory that is gone ends the process";
   NEEDS_PEERS();
+  NEEDS_CONCURRENCY();
   IN_CHILD({
     static std::atomic<int> step{0};
     enable_peer_access(1, 0);

@@ -128,6 +128,23 @@ TEST(Guard, IsThereWhenItIsAskedFor) {
   EXPECT_FALSE(says(ended.output, "guard")) << ended.output;
 }
 
+// Pinned memory whose use by the host nobody says is unwatched, but for where the pages are.
+TEST(Guard, LeavesNoPinnedMemoryUnwatched) {
+  const std::string file = testing::TempDir() + "ember_guarded_summary";
+  const auto summary_with = [&](const std::string& how) {
+    std::remove(file.c_str());
+    const Ended ended =
+        guarded("waits", "EMBER_SANITIZER=" + how + " EMBER_SANITIZER_SUMMARY=" + file);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string guards = summary_with("guard"), watches = summary_with("continue");
+  EXPECT_TRUE(says(guards, "\"exposed\": 0")) << guards;
+  EXPECT_FALSE(says(watches, "\"exposed\": 0")) << watches;
+  EXPECT_TRUE(says(watches, "\"clean\": false")) << watches;
+}
+
 TEST(Guard, PassesOnWhatIsNotItsOwn) {
   const Ended ended = guarded("crash");
   EXPECT_NE(ended.status, 0);

@@ -24,6 +24,21 @@ constexpr std::uint64_t kMostInARow = 100'000;
 
 }  // namespace
 
+namespace {
+
+/// What was chosen, which is not the host.
+void note(const Choice& chosen, std::span<const Ready> ready, Decision& decision) {
+  decision.stream = ready[chosen.task].stream;
+  decision.task = ready[chosen.task].task;
+  decision.name = ready[chosen.task].name;
+  decision.half = chosen.half;
+  if (chosen.with == Decider::kHost) return;
+  decision.with_stream = ready[chosen.with].stream;
+  decision.with_task = ready[chosen.with].task;
+}
+
+}  // namespace
+
 void Decider::begin(const Schedule& schedule, std::optional<Recording> recording) {
   // What this run took is what the next one, of the same program, is expected to take.
   if (steps_ != 0) expected_steps_ = steps_;
@@ -51,17 +66,17 @@ void Decider::restart() {
   std::sort(changes_.begin(), changes_.end());
 }
 
-Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size_t& out) {
+Status Decider::choose(At at, std::span<const Ready> ready, bool host, Choice& out) {
   ++steps_;
   Decision decision{
       .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
-  std::size_t chosen = kHost;
+  Choice chosen;
   switch (schedule_.kind) {
     case Schedule::Kind::threads:
     case Schedule::Kind::model:
     case Schedule::Kind::swarm:
-    case Schedule::Kind::random: chosen = pick_random(ready.size(), host); break;
-    case Schedule::Kind::pct: chosen = pick_by_priority(ready, host); break;
+    case Schedule::Kind::random: chosen.task = pick_random(ready.size(), host); break;
+    case Schedule::Kind::pct: chosen.task = pick_by_priority(ready, host); break;
     case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, chosen)); break;
     case Schedule::Kind::steps: chosen = pick_step(ready, host); break;
   }
@@ -70,11 +85,9 @@ Status Decider::choose(At at, std::span<const Ready> ready, bool host, std::size
   return {};
 }
 
-void Decider::keep(Decision decision, std::span<const Ready> ready, std::size_t chosen) {
-  if (chosen != kHost) {
-    decision.stream = ready[chosen].stream;
-    decision.task = ready[chosen].task;
-    decision.name = ready[chosen].name;
+void Decider::keep(Decision decision, std::span<const Ready> ready, const Choice& chosen) {
+  if (chosen.task != kHost) {
+    note(chosen, ready, decision);
   } else {
     in_a_row_ = 0;
   }
@@ -91,7 +104,12 @@ Status Decider::choose_turn(std::span<const Ready> ready, std::uint32_t last, st
   switch (schedule_.kind) {
     case Schedule::Kind::random: out = numbers_.below(ready.size()); break;
     case Schedule::Kind::pct: out = turn_by_priority(ready); break;
-    case Schedule::Kind::replay: EMBER_TRY(follow(decision, ready, out)); break;
+    case Schedule::Kind::replay: {
+      Choice followed;
+      EMBER_TRY(follow(decision, ready, followed));
+      out = followed.task;
+      break;
+    }
     case Schedule::Kind::threads:
     case Schedule::Kind::steps:
     case Schedule::Kind::model:
@@ -101,7 +119,7 @@ Status Decider::choose_turn(std::span<const Ready> ready, std::uint32_t last, st
         if (ready[i].stream == last) out = i;
       break;
   }
-  keep(decision, ready, out);
+  keep(decision, ready, {out});
   return {};
 }
 
@@ -137,14 +155,14 @@ Status Decider::note_modelled(At at, std::span<const Ready> ready, std::size_t c
   const Decision decision{
       .at = at, .ready = static_cast<std::uint32_t>(ready.size()), .sum = sum_of(ready)};
   if (recording_) {
-    std::size_t expected = kHost;
+    Choice expected;
     EMBER_TRY(follow(decision, ready, expected));
-    if (expected != chosen)
+    if (expected.task != chosen)
       return Status(Code::invalid_value,
                     "the replay leaves its recording at decision " + std::to_string(followed_) +
                         ": the device model decides otherwise; is it the same one?");
   }
-  keep(decision, ready, chosen);
+  keep(decision, ready, {chosen});
   return {};
 }
 
@@ -154,22 +172,32 @@ std::size_t Decider::pick_random(std::size_t ready, bool host) {
   return ready == 1 ? 0 : numbers_.below(ready);
 }
 
-// What lies before the task in its stream runs first. Steps that cannot be done are passed over, so
-// that any part of a list is a schedule, too.
-std::size_t Decider::pick_step(std::span<const Ready> ready, bool host) {
+// What lies before the tasks in their streams runs first. Steps that cannot be done are passed
+// over, so that any part of a list is a schedule, too.
+Choice Decider::pick_step(std::span<const Ready> ready, bool host) {
   const auto& steps = schedule_.steps;
   for (; steps_seen_ < steps.size() && steps[steps_seen_].point <= points_; ++steps_seen_) {
     const Step& step = steps[steps_seen_];
-    for (std::size_t i = 0; i < ready.size(); ++i) {
-      if (ready[i].stream != step.stream || ready[i].task > step.task) continue;
-      if (ready[i].task == step.task) {
-        ++steps_seen_;
-        ++steps_done_;
-      }
-      return i;
+    const auto next_of = [&](std::uint32_t stream, std::uint64_t task) {
+      std::size_t i = 0;
+      while (i < ready.size() && (ready[i].stream != stream || ready[i].task > task)) ++i;
+      return i < ready.size() ? i : kHost;
+    };
+    Choice made{next_of(step.stream, step.task)};
+    if (made.task == kHost) continue;
+    if (step.with_stream != 0) {
+      made.with = next_of(step.with_stream, step.with_task);
+      if (made.with == kHost) continue;
     }
+    if (ready[made.task].task != step.task) return {made.task};
+    if (made.with != kHost && ready[made.with].task != step.with_task) return {made.with};
+    made.half = step.half;
+    if (made.half && !ready[made.task].cuts) continue;
+    ++steps_seen_;
+    ++steps_done_;
+    return made;
   }
-  return host ? kHost : 0;
+  return {host ? kHost : 0};
 }
 
 std::uint64_t& Decider::priority_of(std::uint32_t chain) {
@@ -203,8 +231,8 @@ std::size_t Decider::pick_by_priority(std::span<const Ready> ready, bool host) {
   return chosen;
 }
 
-Status Decider::follow(const Decision& found, std::span<const Ready> ready, std::size_t& out) {
-  out = kHost;
+Status Decider::follow(const Decision& found, std::span<const Ready> ready, Choice& out) {
+  out = {};
   if (ready.empty()) return {};
   const auto& recorded = recording_->decisions;
   while (followed_ < recorded.size() && recorded[followed_].at == At::note) ++followed_;
@@ -224,17 +252,21 @@ Status Decider::follow(const Decision& found, std::span<const Ready> ready, std:
   };
   if (followed_ == recorded.size()) return leaves(found);
   Decision expected = recorded[followed_];
+  const auto at = [&](std::uint32_t stream) {
+    std::size_t i = 0;
+    while (i < ready.size() && ready[i].stream != stream) ++i;
+    return i < ready.size() ? i : kHost;
+  };
   if (expected.stream != 0) {
-    out = 0;
-    while (out < ready.size() && ready[out].stream != expected.stream) ++out;
-    if (out == ready.size()) return leaves(found);
+    out.task = at(expected.stream);
+    if (expected.with_stream != 0) out.with = at(expected.with_stream);
+    if (out.task == kHost || (expected.with_stream != 0 && out.with == kHost) ||
+        (expected.half && !ready[out.task].cuts))
+      return leaves(found);
+    out.half = expected.half;
   }
   Decision now = found;
-  if (out != kHost) {
-    now.stream = ready[out].stream;
-    now.task = ready[out].task;
-    now.name = ready[out].name;
-  }
+  if (out.task != kHost) note(out, ready, now);
   if (!now.same_as(expected)) return leaves(found);
   ++followed_;
   return {};

@@ -19,6 +19,14 @@ struct Ready {
   std::uint32_t stream = 0;  ///< the stream's number in the run, from 1
   std::uint64_t task = 0;    ///< its number in the stream and in the run, from 1
   const char* name = "";     ///< its kernel's
+  bool cuts = false;         ///< it is a copy whose first half can run by itself
+};
+
+/// What is to run next.
+struct Choice {
+  std::size_t task = SIZE_MAX;  ///< of those that are ready, or kHost
+  std::size_t with = SIZE_MAX;  ///< the one that overlaps with it, if that is one of them
+  bool half = false;            ///< only its first half
 };
 
 /// Numbers from a seed, the same on every machine (splitmix64).
@@ -51,7 +59,7 @@ class EMBER_TEST_API Decider {
   /// Which of `ready` (by ascending stream, none twice) runs, or kHost, which is possible only with
   /// `host`. There must be something to choose. An error where a replay leaves its recording: the
   /// text shows what was expected and what was found.
-  Status choose(At at, std::span<const Ready> ready, bool host, std::size_t& out);
+  Status choose(At at, std::span<const Ready> ready, bool host, Choice& out);
 
   /// Which of the host threads goes on that could: `ready` has their numbers and turns. `last` is
   /// the one that did. Not a decision, and not in the log, where there is only one.
@@ -87,9 +95,9 @@ class EMBER_TEST_API Decider {
   std::size_t pick_by_priority(std::span<const Ready> ready, bool host);
   std::size_t turn_by_priority(std::span<const Ready> ready);
   std::uint64_t& priority_of(std::uint32_t chain);
-  std::size_t pick_step(std::span<const Ready> ready, bool host);
-  void keep(Decision decision, std::span<const Ready> ready, std::size_t chosen);
-  Status follow(const Decision& found, std::span<const Ready> ready, std::size_t& out);
+  Choice pick_step(std::span<const Ready> ready, bool host);
+  void keep(Decision decision, std::span<const Ready> ready, const Choice& chosen);
+  Status follow(const Decision& found, std::span<const Ready> ready, Choice& out);
   std::string remark() const;
 
   Schedule schedule_;

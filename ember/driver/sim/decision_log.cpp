@@ -40,6 +40,14 @@ bool read(std::string_view text, Number& out, int base = 10) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+/// "s2.14".
+bool read_task(std::string_view text, std::uint32_t& stream, std::uint64_t& task) {
+  const std::size_t dot = text.find('.');
+  return !text.empty() && text[0] == 's' && dot != std::string_view::npos &&
+         read(text.substr(1, dot - 1), stream) && stream != 0 && read(text.substr(dot + 1), task) &&
+         task != 0;
+}
+
 /// What is wrong with the line, or null.
 const char* parse_decision(std::string_view line, Decision& out, std::string_view& name) {
   const std::string_view at = next_word(line);
@@ -52,11 +60,16 @@ const char* parse_decision(std::string_view line, Decision& out, std::string_vie
     return "a sum of 8 hexadecimal digits";
   std::string_view chosen = next_word(line);
   if (chosen == "host") return line.empty() ? nullptr : "nothing behind 'host'";
-  const std::size_t dot = chosen.find('.');
-  if (chosen.empty() || chosen[0] != 's' || dot == std::string_view::npos ||
-      !read(chosen.substr(1, dot - 1), out.stream) || out.stream == 0 ||
-      !read(chosen.substr(dot + 1), out.task) || out.task == 0)
-    return "'host' or a task such as 's2.14'";
+  constexpr const char* kExpected = "'host' or a task such as 's2.14', 's2.14+s1.3' or 's2.14/2'";
+  constexpr std::string_view kHalf = "/2";
+  if (chosen.size() > kHalf.size() && chosen.substr(chosen.size() - kHalf.size()) == kHalf) {
+    out.half = true;
+    chosen.remove_suffix(kHalf.size());
+  } else if (const std::size_t plus = chosen.find('+'); plus != std::string_view::npos) {
+    if (!read_task(chosen.substr(plus + 1), out.with_stream, out.with_task)) return kExpected;
+    chosen = chosen.substr(0, plus);
+  }
+  if (!read_task(chosen, out.stream, out.task)) return kExpected;
   name = line;
   return nullptr;
 }
@@ -65,21 +78,26 @@ const char* parse_decision(std::string_view line, Decision& out, std::string_vie
 
 bool Decision::same_as(const Decision& other) const noexcept {
   if (at != other.at || ready != other.ready || sum != other.sum || stream != other.stream ||
-      task != other.task)
+      task != other.task || with_stream != other.with_stream || with_task != other.with_task ||
+      half != other.half)
     return false;
   return name == other.name || printable(name) == printable(other.name);
 }
 
 std::string decision_text(const Decision& decision) {
-  char text[96];
+  char text[160];
   const char* at = kAts[static_cast<std::size_t>(decision.at)].data();
   if (decision.stream == 0) {
     std::snprintf(text, sizeof text, "%s %u %08x host", at, decision.ready, decision.sum);
     return text;
   }
-  std::snprintf(text, sizeof text, "%s %u %08x s%u.%llu ", at, decision.ready, decision.sum,
-                decision.stream, static_cast<unsigned long long>(decision.task));
-  return text + printable(decision.name);
+  std::snprintf(text, sizeof text, "%s %u %08x s%u.%llu%s", at, decision.ready, decision.sum,
+                decision.stream, static_cast<unsigned long long>(decision.task),
+                decision.half ? "/2" : "");
+  std::string made = text;
+  if (decision.with_stream != 0)
+    made += "+s" + std::to_string(decision.with_stream) + "." + std::to_string(decision.with_task);
+  return made + " " + printable(decision.name);
 }
 
 std::string log_text(const LogFrame& frame, const std::vector<Decision>& decisions) {

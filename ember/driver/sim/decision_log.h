@@ -29,16 +29,19 @@ enum class At : std::uint8_t {
 /// something else is ready; of what was chosen, everything.
 struct Decision {
   At at = At::submit;
-  std::uint32_t ready = 0;   ///< how many tasks
-  std::uint32_t sum = 0;     ///< of their streams and numbers
-  std::uint32_t stream = 0;  ///< of the chosen task, from 1; 0: the host went on
-  std::uint64_t task = 0;    ///< its number in its stream, from 1
-  const char* name = "";     ///< its kernel's
+  std::uint32_t ready = 0;        ///< how many tasks
+  std::uint32_t sum = 0;          ///< of their streams and numbers
+  std::uint32_t stream = 0;       ///< of the chosen task, from 1; 0: the host went on
+  std::uint64_t task = 0;         ///< its number in its stream, from 1
+  const char* name = "";          ///< its kernel's
+  std::uint32_t with_stream = 0;  ///< of the task that overlaps with it; 0: none
+  std::uint64_t with_task = 0;
+  bool half = false;  ///< only the first half of it, which is a copy
 
   bool same_as(const Decision& other) const noexcept;
 };
 
-/// "wait 3 9ad01c77 s2.14 affine".
+/// "wait 3 9ad01c77 s2.14 affine"; "s2.14+s1.3" and "s2.14/2" as in steps (driver/schedule.h).
 EMBER_TEST_API std::string decision_text(const Decision& decision);
 
 /// What stands in a log beside the decisions.

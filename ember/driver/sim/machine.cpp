@@ -62,8 +62,13 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
                           void*& out) {
   const Unseen look;
   const int owner = machine_.arena.owner(pointer);
+  const auto note = [&] {
+    if (machine_.journal != nullptr && use == Use::writes) [[unlikely]]
+      machine_.journal->note(out, bytes);
+  };
   if (owner < 0) {
     out = const_cast<void*>(pointer);
+    note();
     return {};
   }
   const auto number = static_cast<std::size_t>(owner);
@@ -85,6 +90,7 @@ Status TaskMemory::locate(const void* pointer, std::size_t bytes, std::uint32_t 
     if (bytes != 0 && machine_.arena.follows_runs())
       machine_.arena.touch(pointer, bytes, use == Use::writes);
     out = machine_.arena.backing(pointer);
+    note();
     return {};
   }
   Ref<const Imported> imported = machine_.arena.imports().find(pointer);
@@ -106,7 +112,11 @@ void* DeviceLaunch::resolve(void* pointer, const Touch& touch) const noexcept {
   }
   const int owner = machine_.arena.owner(pointer);
   if (owner < 0) {
-    if (bytes == 0 || machine_.pinned.contains(pointer, bytes)) return pointer;
+    if (bytes == 0 || machine_.pinned.contains(pointer, bytes)) {
+      if (machine_.journal != nullptr) [[unlikely]]
+        machine_.journal->note(pointer, bytes);
+      return pointer;
+    }
     fault_ = illegal_access(device(), pointer, bytes,
                             "that is neither device memory nor pinned host memory");
     return nullptr;

@@ -19,6 +19,7 @@
 #include "ember/driver/sim/fault_plan.h"
 #include "ember/driver/sim/pinned.h"
 #include "ember/driver/sim/timeline.h"
+#include "ember/driver/sim/write_journal.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -85,6 +86,8 @@ struct Machine {
   Arena arena;
   PinnedMemory pinned;
   std::unique_ptr<Executor> executor;  // made before the first stream
+  // Where a task notes what it writes that is to overlap with another one; null otherwise.
+  WriteJournal* journal = nullptr;
   std::vector<Health> health;
   std::vector<DeviceActivity> activities;  // by device
   std::vector<Peers> peers;                // by device: whose memory it may touch

@@ -170,9 +170,10 @@ void SeededExecutor::place(Runner& runner, State state) {
   const auto at = std::lower_bound(
       ready_.begin(), ready_.end(), runner.number,
       [](const Runner* each, std::uint32_t number) { return each->number < number; });
+  const Task& next = runner.stream.front(runner.done);
   options_.insert(
       options_.begin() + (at - ready_.begin()),
-      Ready{runner.number, runner.ran + 1, runner.stream.front(runner.done).kernel.name.c_str()});
+      Ready{runner.number, runner.ran + 1, next.kernel.name.c_str(), next.kind == TaskKind::copy});
   ready_.insert(at, &runner);
 }
 
@@ -209,11 +210,17 @@ bool SeededExecutor::step(At at, bool host) {
   if (!blocked_.empty()) settle_blocked();  // a word may have come
   if (devices_) return step_modelled(at, host);
   if (options_.empty() && !host) return false;
-  std::size_t chosen = Decider::kHost;
+  Choice chosen;
   if (const Status status = decider_.choose(at, options_, host, chosen); !status.ok())
     end_process(status.detail(), replay_line_locked());
-  if (chosen == Decider::kHost) return false;
-  run(*ready_[chosen]);
+  if (chosen.task == Decider::kHost) return false;
+  Runner& runner = *ready_[chosen.task];
+  if (chosen.with != Decider::kHost)
+    run_together(runner, *ready_[chosen.with]);
+  else if (chosen.half)
+    run_half(runner);
+  else
+    run(runner);
   return true;
 }
 
@@ -224,6 +231,36 @@ void SeededExecutor::run(Runner& runner) {
   clock_ += end - begin;
   const bool faulted = perform(runner, begin, nullptr);
   finish(runner, end, faulted);
+}
+
+void SeededExecutor::run_together(Runner& first, Runner& second) {
+  take(first);
+  take(second);
+  const std::int64_t begin = base_ + clock_;
+  const std::int64_t end = begin + std::max(duration(first.stream.front(first.done)),
+                                            duration(second.stream.front(second.done)));
+  clock_ += end - begin;
+  WriteJournal journal;
+  machine_.journal = &journal;
+  const bool first_faulted = perform(first, begin, nullptr);
+  machine_.journal = nullptr;
+  journal.take_back();
+  const bool second_faulted = perform(second, begin, nullptr);
+  journal.put_over();
+  finish(first, end, first_faulted);
+  finish(second, end, second_faulted);
+}
+
+void SeededExecutor::run_half(Runner& runner) {
+  options_[static_cast<std::size_t>(std::find(ready_.begin(), ready_.end(), &runner) -
+                                    ready_.begin())]
+      .cuts = false;
+  const Task& task = runner.stream.front(runner.done);
+  const std::size_t half = task.params.as<CopyArgs>().bytes / 2;
+  if (!machine_.health_of(runner.stream.device()).accepts(task.epoch)) return;
+  const OnWorker here;
+  // Bytes that cannot be copied are a fault of the whole, which will find them as well.
+  if (copy_part(machine_, runner.stream, task, 0, half).ok()) runner.copied = half;
 }
 
 void SeededExecutor::take(Runner& runner) {
@@ -254,7 +291,10 @@ bool SeededExecutor::perform(Runner& runner, std::int64_t begin, Traffic* traffi
       drop(runner.stream, task);
     } else if (task.kind == Task::Kind::word_wait) {
       pass_word(machine_, runner.stream, task, task.params.as<WordArgs>().word->load());
-    } else if (const Status status = execute(machine_, runner.stream, task, activity_, traffic);
+    } else if (const Status status =
+                   runner.copied != 0 ? copy_part(machine_, runner.stream, task, runner.copied,
+                                                  task.params.as<CopyArgs>().bytes)
+                                      : execute(machine_, runner.stream, task, activity_, traffic);
                !status.ok()) {
       fail(machine_, runner.stream, task, status);
       faulted = true;
@@ -332,8 +372,8 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
     clock_ = std::max(clock_.load(), devices_now_.load()) + devices_->model().synchronize_call;
     overtake(At::wait);
   }
-  // What has become ready by then may run before the host does anything.
-  if (is_point && keeps && !busy_) overtake(At::wait);
+  // What has become ready by then may run before the host does anything. A model has done so.
+  if (is_point && !devices_ && !busy_) overtake(At::wait);
   return Timeline::Waited::reached;
 }
 

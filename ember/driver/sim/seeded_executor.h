@@ -98,6 +98,10 @@ class SeededExecutor final : public Executor {
   /// Decides, and does it: false where the host goes on.
   bool step(At at, bool host) EMBER_REQUIRES(mutex_);
   void run(Runner& runner) EMBER_REQUIRES(mutex_);
+  /// Two tasks that overlap: each reads what was there before, and what both have written stays.
+  void run_together(Runner& first, Runner& second) EMBER_REQUIRES(mutex_);
+  /// The first half of the runner's next task, a copy, which stays ready.
+  void run_half(Runner& runner) EMBER_REQUIRES(mutex_);
   /// What run() is made of: the runner's task is no longer ready; it does its work, without the
   /// lock, and answers whether it faulted; it is over.
   void take(Runner& runner) EMBER_REQUIRES(mutex_);

@@ -22,6 +22,7 @@ class SeededExecutor::Runner final : public Executor::Runner {
   std::uint32_t number = 0;      // in that run
   std::uint64_t ran = 0;         // tasks of that run that were chosen
   std::uint64_t ran_before = 0;  // tasks of earlier runs
+  std::size_t copied = 0;        // bytes of the next task, a copy, that were copied beforehand
 
   // What the host may know of the progress, and what it was told though it could have known better.
   std::uint64_t known = 0;
@@ -43,6 +44,7 @@ class SeededExecutor::Runner final : public Executor::Runner {
   void advance(std::uint64_t learned_by_now) noexcept {
     recall(learned_by_now);
     ++done;
+    copied = 0;
     if (!enqueued.empty()) enqueued.pop_front();
     stream.timeline().advance();
   }

@@ -107,6 +107,16 @@ Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivit
   return {};
 }
 
+Status copy_part(Machine& machine, Stream& stream, const Task& task, std::size_t from,
+                 std::size_t to) {
+  CopyArgs copy = task.params.as<CopyArgs>();
+  host_guard::end(copy, stream);
+  copy.target = static_cast<std::byte*>(copy.target) + from;
+  copy.source = static_cast<const std::byte*>(copy.source) + from;
+  copy.bytes = to - from;
+  return copy_bytes(machine, stream.device(), copy);
+}
+
 void fail(Machine& machine, Stream& stream, const Task& task, const Status& status) {
   const std::string reason = status.detail().empty() ? code_text(status.code()) : status.detail();
   // A fault is sticky. Other codes have meanings of their own for those who poll and allocate, and

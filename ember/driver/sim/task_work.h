@@ -13,6 +13,9 @@ namespace ember::inline v0::driver::sim {
 /// that a kernel asks for is added to, or null.
 Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
                Traffic* traffic = nullptr);
+/// The bytes from `from` up to `to` of a task that is a copy. As execute().
+Status copy_part(Machine& machine, Stream& stream, const Task& task, std::size_t from,
+                 std::size_t to);
 /// The task's work has failed: a fault of its device, and whoever waits for the task is told.
 void fail(Machine& machine, Stream& stream, const Task& task, const Status& status);
 /// In place of the task's work, where its device is in a fault or has left the task's epoch.

@@ -22,10 +22,10 @@ std::string work_off(Decider& decider, std::vector<int> chains) {
       if (next[i] <= static_cast<std::uint64_t>(chains[i]))
         ready.push_back({static_cast<std::uint32_t>(i + 1), next[i], "work"});
     if (ready.empty()) return order;
-    std::size_t chosen = 0;
+    Choice chosen;
     const Status status = decider.choose(At::wait, ready, false, chosen);
     if (!status.ok()) return order + "!" + status.detail();
-    const std::uint32_t stream = ready.at(chosen).stream;
+    const std::uint32_t stream = ready.at(chosen.task).stream;
     order += static_cast<char>('a' + stream - 1);
     ++next[stream - 1];
   }
@@ -52,13 +52,15 @@ TEST(Decider, GivesTheSameOrderEverywhere) {
 TEST(Decider, AllowsTheHostOnlyWhereItMayGoOn) {
   Decider decider({.kind = Schedule::Kind::random, .seed = 3, .depth = 0, .file = ""});
   const Ready ready[] = {{1, 1, "a"}};
-  std::size_t chosen = 7;
+  Choice chosen{7};
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(decider.choose(At::wait, ready, false, chosen).ok());
-    EXPECT_EQ(chosen, 0u);
+    EXPECT_EQ(chosen.task, 0u);
+    EXPECT_EQ(chosen.with, Decider::kHost);
+    EXPECT_FALSE(chosen.half);
   }
   ASSERT_TRUE(decider.choose(At::submit, {}, true, chosen).ok());
-  EXPECT_EQ(chosen, Decider::kHost);
+  EXPECT_EQ(chosen.task, Decider::kHost);
 }
 
 // Three chains of which one has to run all of its tasks before another begins: an ordering of depth
@@ -128,19 +130,31 @@ std::string with_steps(Decider& decider, const std::vector<Step>& steps) {
                 {});
   std::vector<std::uint64_t> next(3, 1);
   std::string order;
+  bool halved = false;
   for (int point = 1; point <= 3; ++point) {
     decider.come_to_point();
     order += static_cast<char>('0' + point);
     while (true) {
       std::vector<Ready> ready;
       for (std::size_t i = 0; i < next.size(); ++i)
-        if (next[i] <= 2) ready.push_back({static_cast<std::uint32_t>(i + 1), next[i], "work"});
+        if (next[i] <= 2)  // those of the second stream are copies
+          ready.push_back({static_cast<std::uint32_t>(i + 1), next[i], "work", i == 1 && !halved});
       if (ready.empty()) break;
-      std::size_t chosen = 0;
+      Choice chosen;
       EXPECT_TRUE(decider.choose(At::submit, ready, point < 3, chosen).ok());
-      if (chosen == Decider::kHost) break;
-      order += static_cast<char>('a' + ready[chosen].stream - 1);
-      ++next[ready[chosen].stream - 1];
+      if (chosen.task == Decider::kHost) break;
+      const auto name = [&](std::size_t i) { return static_cast<char>('a' + ready[i].stream - 1); };
+      order += name(chosen.task);
+      halved = chosen.half;
+      if (chosen.half) {
+        order += '/';
+        continue;
+      }
+      ++next[ready[chosen.task].stream - 1];
+      if (chosen.with == Decider::kHost) continue;
+      order += '+';
+      order += name(chosen.with);
+      ++next[ready[chosen.with].stream - 1];
     }
   }
   return order;
@@ -152,6 +166,41 @@ TEST(Decider, FollowsStepsAndOtherwiseLetsTheHostGoOn) {
   EXPECT_EQ(decider.points(), 3u);
   EXPECT_EQ(with_steps(decider, {{1, 3, 1}, {2, 2, 1}, {2, 2, 2}, {3, 3, 2}}), "1c2bb3caa");
   EXPECT_EQ(decider.unfollowed(), 0u);
+}
+
+TEST(Decider, LetsTasksOverlapAndCutsCopies) {
+  Decider decider({.kind = Schedule::Kind::random, .seed = 0, .depth = 0, .file = "", .steps = {}});
+  // Behind what lies before them in their streams.
+  EXPECT_EQ(with_steps(decider, {{2, 1, 2, 3, 1}}), "12aa+c3bbc");
+  EXPECT_EQ(with_steps(decider, {{1, 1, 1, 3, 2}}), "1ca+c23abb");
+  EXPECT_EQ(with_steps(decider, {{1, 2, 1, 0, 0, true}, {2, 3, 1}, {3, 2, 1}}), "1b/2c3baabc");
+  EXPECT_EQ(decider.unfollowed(), 0u);
+  const std::string log = decider.log();
+  EXPECT_NE(log.find("s2.1/2 work"), std::string::npos) << log;
+  // Nothing but a copy is cut, and that once; nothing overlaps with what has run.
+  EXPECT_EQ(with_steps(decider, {{1, 1, 1, 0, 0, true}}), "123aabbcc");
+  EXPECT_EQ(decider.unfollowed(), 1u);
+  EXPECT_EQ(with_steps(decider, {{1, 2, 1, 0, 0, true}, {1, 2, 1, 0, 0, true}}), "1b/23aabbcc");
+  EXPECT_EQ(with_steps(decider, {{1, 1, 1}, {2, 2, 1, 1, 1}}), "1a23abbcc");
+  EXPECT_EQ(decider.unfollowed(), 1u);
+}
+
+TEST(Decider, ReplaysTasksThatOverlap) {
+  Decider decider({.kind = Schedule::Kind::random, .seed = 0, .depth = 0, .file = "", .steps = {}});
+  (void)with_steps(decider, {{1, 2, 1, 0, 0, true}, {2, 1, 1, 3, 2}});
+  const std::string log = decider.log();
+  EXPECT_NE(log.find("s1.1+s3.2 work"), std::string::npos) << log;
+  Recording recording;
+  ASSERT_TRUE(parse_log(log, recording).ok());
+  ASSERT_EQ(recording.decisions.size(), 8u);
+  std::string again = log_text(recording.frame, recording.decisions);
+  EXPECT_EQ(again, log);
+  decider.begin({.kind = Schedule::Kind::replay, .seed = 0, .depth = 0, .file = "x"}, recording);
+  const Ready ready[] = {{1, 1, "work"}, {2, 1, "work", true}, {3, 1, "work"}};
+  Choice chosen;
+  ASSERT_TRUE(decider.choose(At::submit, ready, true, chosen).ok());
+  EXPECT_EQ(chosen.task, 1u);
+  EXPECT_TRUE(chosen.half);
 }
 
 TEST(Decider, RunsWhatLiesBeforeAStepInItsStream) {

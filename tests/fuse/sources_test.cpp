@@ -55,8 +55,8 @@ Instance instance_of(const Graph& graph, Layout layout) {
   Instance made;
   made.fused = true;
   made.layout = layout;
-  made.inputs = graph.inputs;
-  made.numbers = graph.numbers;
+  made.inputs.assign(graph.inputs);
+  made.numbers.assign(graph.numbers);
   made.outputs = graph.outputs.size();
   for (const std::uint8_t output : graph.outputs) made.stored.push_back(graph.steps[output].result);
   made.dtype = made.stored[0];

@@ -68,16 +68,17 @@ void captures(const Bench& bench) {
   };
   const auto first = Clock::now();
   capture();
-  bench.add(kGroup, "captured and made ready, the first time", "ms",
+  bench.add(kGroup, "200 operations captured and made ready, the first time", "ms",
             microseconds(Clock::now() - first) / 1000);
   Bursts few = bench.program.bursts(kSlowCalls);
-  bench.add(kGroup, "captured and made ready", "ms", burst_medians(few, &drain, capture)[0] / 1000,
-            kNothing, "<= 1");
+  bench.add(kGroup, "200 operations captured and made ready", "ms",
+            burst_medians(few, &drain, capture)[0] / 1000, kNothing, "<= 1");
   few.calls = std::min(few.calls, 5);
   const auto times = burst_medians(
       few, &drain, [&] { graph->replay(); }, work);
-  bench.add(kGroup, "replayed", "us", times[0]);
-  bench.add(kGroup, "called one by one", "us", times[1], kOperations * bench.raw_launch());
+  bench.add(kGroup, "200 operations replayed", "us", times[0]);
+  bench.add(kGroup, "200 operations called one by one", "us", times[1],
+            kOperations * bench.raw_launch());
 }
 
 /// The nodes of a graph that reads another tensor in each replay.
@@ -127,17 +128,17 @@ void inference(const Bench& bench) {
   const auto first = Clock::now();
   step();
   drain();
-  bench.add(kGroup, "called, the first time", "us", microseconds(Clock::now() - first));
+  bench.add(kGroup, "a step called, the first time", "us", microseconds(Clock::now() - first));
   const auto graph = captured(step);
   Bursts few = bench.program.bursts(kSlowCalls);
   const auto times = completion_medians(few, &drain, step, [&] { graph->replay(); });
-  bench.add(kGroup, "called", "us", times[0]);
-  bench.add(kGroup, "replayed", "us", times[1]);
+  bench.add(kGroup, "a step called", "us", times[0]);
+  bench.add(kGroup, "a step replayed", "us", times[1]);
   const auto graphed = cuda::graphed([&](const std::vector<Tensor>&) {
     step();
     return std::vector{out};
   });
-  bench.add(kGroup, "a graphed function", "us",
+  bench.add(kGroup, "a step as a graphed function", "us",
             completion_medians(few, &drain, [&] { (void)graphed({x}); })[0]);
 }
 

@@ -2,6 +2,7 @@
 // lie in the object itself, so that only longer rows ask the heap for memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -53,6 +54,9 @@ requires(std::is_trivially_copyable_v<T>) class ShortVector {
   const T* begin() const noexcept { return data(); }
   const T* end() const noexcept { return data() + size_; }
   operator std::span<const T>() const noexcept { return {data(), size_}; }
+  friend bool operator==(const ShortVector& a, const ShortVector& b) noexcept {
+    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
+  }
 
  private:
   static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);

@@ -1,6 +1,7 @@
 #include "ember/jit/jiterator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <utility>
 
@@ -55,6 +56,7 @@ ops::PlanOperand row_of(const Tensor& tensor) {
 struct Used {
   Ref<const CompiledKernel> compiled;
   driver::Kernel kernel;
+  int target = 0;
 };
 
 /// Lets tables of strings be asked without making one.
@@ -75,6 +77,7 @@ struct Definition {
   Mutex mutex;
   /// What this function has used, which stays; the process's cache has the texts in its keys.
   std::unordered_map<std::string, Used, TextHash, std::equal_to<>> known EMBER_GUARDED_BY(mutex);
+  std::atomic<const Used*> last{nullptr};  ///< among these; most calls want it again
 
   void put_numbers(Numbers& numbers, const Keywords& keywords) const;
   void require_no_recursion() const;
@@ -153,11 +156,19 @@ Dtype Definition::decide(std::span<const Tensor> inputs, Shape& sizes, Shape& st
 
 const Used& Definition::kernel(const Instance& instance, Device device) {
   const int target = jit::target_of(device);
+  if (const Used* const recent = last.load(std::memory_order_acquire);
+      recent != nullptr && recent->target == target && recent->compiled->instance == instance)
+      [[likely]]
+    return *recent;
   const jit::InstanceKey key = jit::key_of(instance, target);
+  const auto keep = [&](const Used& used) -> const Used& {
+    last.store(&used, std::memory_order_release);
+    return used;
+  };
   {
     const MutexLock lock(mutex);
     if (const auto found = known.find(jit::text_of(key)); found != known.end())
-      return found->second;
+      return keep(found->second);
   }
   const jit::ArgumentPlaces places(instance);
   if (places.end > driver::Params::kCapacity)
@@ -169,7 +180,8 @@ const Used& Definition::kernel(const Instance& instance, Device device) {
   const Ref<const CompiledKernel> made = jit::compiled(code, signature, instance, target);
   const driver::Kernel launched{kernel_name, &jit::run_on_host, jit::run_on_device(), made};
   const MutexLock lock(mutex);
-  return known.try_emplace(std::string(jit::text_of(key)), Used{made, launched}).first->second;
+  return keep(known.try_emplace(std::string(jit::text_of(key)), Used{made, launched, target})
+                  .first->second);
 }
 
 JitFunction::JitFunction(std::string code, Keywords defaults, const JitOptions& options)

@@ -40,6 +40,7 @@ struct Instance {
 
   Dtype output(std::size_t k) const noexcept { return stored.empty() ? dtype : stored[k]; }
   std::size_t operands() const noexcept { return outputs + inputs.size(); }
+  bool operator==(const Instance&) const = default;
 };
 
 /// Where what lies in the arguments of a kernel: behind a driver::CompiledHeader the addresses, of

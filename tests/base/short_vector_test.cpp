@@ -53,6 +53,13 @@ TEST(ShortVector, CopiesAreApart) {
   }
 }
 
+TEST(ShortVector, EqualsByItsValues) {
+  const Few row{1, 2, 3, 4};
+  EXPECT_TRUE(row == (Few{1, 2, 3, 4}));
+  EXPECT_FALSE(row == (Few{1, 2, 3}));
+  EXPECT_FALSE(row == (Few{1, 2, 3, 5}));
+}
+
 TEST(ShortVector, TakesAValueOfItsOwnWhileItGrows) {
   Few row{1, 2, 3};
   row.push_back(row[1]);

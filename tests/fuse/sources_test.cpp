@@ -124,5 +124,15 @@ TEST(FuseSources, NeedsWhatItsOutputsAreMadeOf) {
   EXPECT_EQ(part.inputs, std::vector<Dtype>{Dtype::float64});
 }
 
+/// NVRTC would keep each as a variable of the device's, which takes longer to load than the code.
+TEST(FuseSources, HaveNoNamesOfTypesAndOperations) {
+  Graph graph = every_operation(Dtype::float32);
+  const std::string text =
+      jit::device_source(graph.statements(true), name(), instance_of(graph, Layout::flat)).text();
+  EXPECT_NE(text.find("EMBER_BINARY(add,"), std::string::npos);
+  EXPECT_EQ(text.find("OpInfo info{#name_"), std::string::npos);
+  EXPECT_EQ(text.find("char* text = name"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ember::test

@@ -29,8 +29,7 @@ __device__ float price_of(float spot, float strike, float years) {
   constexpr float kRate = 0.02F;
   constexpr float kVolatility = 0.3F;
   const float spread = kVolatility * sqrtf(years);
-  const float up =
-      (logf(spot / strike) + (kRate + kVolatility * kVolatility / 2) * years) / spread;
+  const float up = (logf(spot / strike) + (kRate + kVolatility * kVolatility / 2) * years) / spread;
   return spot * cdf(up) - strike * expf(-kRate * years) * cdf(up - spread);
 }
 

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "bench/first_call.h"
 #include "bench/program.h"
+#include "bench/raw.h"
 #include "ember/ember.h"
 
 namespace ember::bench {
@@ -98,19 +101,39 @@ void first_calls(Program& program, const KernelCache& cache, const std::string& 
   }
 }
 
+/// Black-Scholes as somebody would write it by hand, where that can be asked of CUDA directly.
+double by_hand(Program& program, const std::vector<Tensor>& x) {
+  const std::unique_ptr<Raw> raw = make_raw(0);
+  if (raw == nullptr) return kNothing;
+  const Tensor price = empty_like(x[0]);
+  const auto row = [](const Tensor& tensor) { return static_cast<float*>(tensor.data_ptr()); };
+  const auto call = [&] {
+    raw->black_scholes(row(price), row(x[0]), row(x[1]), row(x[2]),
+                       static_cast<std::size_t>(price.numel()));
+  };
+  call();
+  drain(price);
+  const Tensor beside = (price - black_scholes(x[0], x[1], x[2])).abs();
+  if (!(amax(beside, {}).item().to<double>() < 1e-4))
+    throw std::runtime_error("the kernel that was written by hand gives something else");
+  return completion_medians(
+      program.bursts(kSlowCalls), [&] { drain(price); }, call)[0];
+}
+
 void rates(Program& program, std::int64_t count, const std::string& device,
            const std::string& where) {
   const std::vector<Tensor> x = inputs(count, device);
   const auto gigabytes = [&](int rows, double time) {
     return static_cast<double>(rows) * static_cast<double>(count) * sizeof(float) / time / 1e3;
   };
-  const auto add = [&](const std::string& name, double ours) {
+  const auto add = [&](const std::string& name, double ours, double raw = kNothing) {
     program.table().add(
         {.group = "Fused functions, " + std::to_string(count) + " elements of float32",
          .name = name + where,
          .unit = "GB/s",
          .ours = ours,
-         .goal = ""});
+         .raw = raw,
+         .goal = std::isnan(raw) ? "" : ">= 0.97 x raw"});
   };
   const auto wait = [&] { drain(x[0]); };
   for (const Example& each : kExamples) {
@@ -118,7 +141,10 @@ void rates(Program& program, std::int64_t count, const std::string& device,
     const auto times = completion_medians(
         program.bursts(kSlowCalls), wait, [&] { (void)fused(x); }, [&] { (void)each.call(x); },
         [&] { (void)x[3].copy_(x[1]); });
-    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]));
+    const bool scholes = &each == &kExamples[2];
+    const bool raw = scholes && x[0].is_cuda() && !program.simulated();
+    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]),
+        raw ? gigabytes(each.rows, by_hand(program, x)) : kNothing);
     add(std::string(each.name) + ", one by one", gigabytes(each.rows, times[1]));
     if (&each == &kExamples[0]) add("copy", gigabytes(2, times[2]));
   }

@@ -40,6 +40,10 @@ class Raw {
   virtual void copy(void* target, const void* source, std::size_t bytes) = 0;
   virtual void copy_peer(void* target, int target_device, const void* source, int source_device,
                          std::size_t bytes) = 0;
+  /// Black-Scholes, as bench_fuse.cpp has it, in one kernel; rows of `count` floats, a multiple of
+  /// four, aligned as four of them are
+  virtual void black_scholes(float* price, const float* spot, const float* strike,
+                             const float* years, std::size_t count) = 0;
 };
 
 /// Null in a build without CUDA. Only on real devices.

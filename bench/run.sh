@@ -51,7 +51,7 @@ measure() {  # NAME COMMAND...
 }
 
 results=()
-for name in runtime copies ops jit; do
+for name in runtime copies ops jit graphs; do
   [[ -x $bin/bench_$name ]] || continue
   rm -f "$work/$name.jsonl"
   measure "bench_$name" "$bin/bench_$name" --json "$work/$name.jsonl" "${quick[@]}"

@@ -39,6 +39,9 @@ Status Driver::capture_end(StreamHandle, GraphHandle&) noexcept {
 Status Driver::capture_status(StreamHandle, CaptureStatus&, std::uint64_t&) noexcept {
   return unavailable(*this, "stream capture");
 }
+Status Driver::capture_node(StreamHandle, std::uint64_t&) noexcept {
+  return unavailable(*this, "stream capture");
+}
 Status Driver::capture_mode_exchange(CaptureMode&) noexcept {
   return unavailable(*this, "stream capture");
 }
@@ -49,6 +52,9 @@ Status Driver::graph_instantiate(GraphHandle, GraphExecHandle&) noexcept {
   return unavailable(*this, "graphs");
 }
 Status Driver::graph_launch(GraphExecHandle, StreamHandle) noexcept {
+  return unavailable(*this, "graphs");
+}
+Status Driver::graph_bind(GraphHandle, GraphExecHandle, const GraphRebinding&) noexcept {
   return unavailable(*this, "graphs");
 }
 Status Driver::graph_describe(GraphHandle, const std::string&) noexcept {

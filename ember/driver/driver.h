@@ -36,6 +36,7 @@
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
 #include "ember/driver/properties.h"
+#include "ember/driver/rebinding.h"
 #include "ember/driver/recent_launches.h"
 #include "ember/driver/telemetry.h"
 #include "ember/driver/work_times.h"
@@ -286,6 +287,10 @@ class EMBER_TEST_API Driver {
   /// `id` tells captures apart and is never 0; it is set only when the status is `active`.
   virtual Status capture_status(StreamHandle stream, CaptureStatus& out,
                                 std::uint64_t& id) noexcept;
+  /// The piece of work that the stream, which is part of a capture, was given last, as a number
+  /// that no other piece of the capture has; 0 if that cannot be told, as where it waits for work
+  /// of several streams.
+  virtual Status capture_node(StreamHandle stream, std::uint64_t& node) noexcept;
   /// Changes the calling thread's mode and returns the previous one through `mode`. A thread begins
   /// as `global`: while it has a capture of its own that is not relaxed, or another thread has one
   /// that is global, its looks and waits (queries and synchronizing) are refused and invalidate
@@ -300,6 +305,13 @@ class EMBER_TEST_API Driver {
   /// device whose memory it touches was reset since the capture; a replay that is captured is
   /// Code::stream_capture_unsupported on simulated devices.
   virtual Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept;
+  /// From now on replays of `exec`, which was made ready of `graph`, use other memory in the nodes
+  /// that are named (driver/rebinding.h), of the same device, as far as the caller knows fit for
+  /// them; the others are left as they are. Replays in progress go on with what they had.
+  /// Code::not_supported for work whose addresses cannot be changed. After a failure the executable
+  /// is good for being destroyed only.
+  virtual Status graph_bind(GraphHandle graph, GraphExecHandle exec,
+                            const GraphRebinding& binding) noexcept;
   /// Writes the graph to a file, as text for Graphviz.
   virtual Status graph_describe(GraphHandle graph, const std::string& path) noexcept;
   virtual Status graph_destroy(GraphHandle graph) noexcept;

@@ -49,6 +49,13 @@ constexpr void add_seam(Hash& hash) {
   EMBER_LAYOUT(PeerMemory, EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(GraphHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
   EMBER_LAYOUT(GraphExecHandle, EMBER_FIELD(native), EMBER_FIELD(device), EMBER_FIELD(epoch))
+  EMBER_LAYOUT(Rebound, EMBER_FIELD(captured), EMBER_FIELD(bytes), EMBER_FIELD(now))
+  add_opaque<NodeBinding>(hash, "NodeBinding");
+  hash.add(offsetof(NodeBinding, node)).add(offsetof(NodeBinding, name));
+  hash.add(offsetof(NodeBinding, addresses));
+  add_opaque<GraphRebinding>(hash, "GraphRebinding");
+  hash.add(offsetof(GraphRebinding, nodes)).add(offsetof(GraphRebinding, all_nodes));
+  hash.add(offsetof(GraphRebinding, memory)).add(offsetof(GraphRebinding, kernel));
   EMBER_LAYOUT(EventOptions, EMBER_FIELD(timing), EMBER_FIELD(blocking), EMBER_FIELD(interprocess))
   EMBER_LAYOUT(PriorityRange, EMBER_FIELD(least), EMBER_FIELD(greatest))
   EMBER_LAYOUT(MemoryInfo, EMBER_FIELD(free), EMBER_FIELD(total))

@@ -81,7 +81,8 @@ Kernels& kernels() {
 Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance& instance,
                                          Device device, bool precise, const std::string& name) {
   const int target = jit::target_of(device);
-  const std::string key = graph.key() + (precise ? 'p' : 'l') + jit::key_of(instance, target);
+  std::string key = graph.key() + (precise ? 'p' : 'l');
+  key += jit::text_of(jit::key_of(instance, target));
   Kernels& known = kernels();
   {
     const MutexLock lock(known.mutex);
@@ -383,9 +384,9 @@ void Recording::launch(const Selection& part, std::span<const Tensor> outputs) c
   instance.fused = true;
   instance.outputs = outputs.size();
   instance.dtype = outputs[0].dtype();
-  instance.inputs = part.graph.inputs;
-  instance.numbers = part.graph.numbers;
-  std::vector<ops::PlanOperand> operands;
+  instance.inputs.assign(part.graph.inputs);
+  instance.numbers.assign(part.graph.numbers);
+  jit::Operands operands;
   const ops::Site site = ops::at(outputs[0]);
   const auto add = [&](const Tensor& tensor) {
     ops::require_same_epoch(site, tensor);
@@ -399,7 +400,8 @@ void Recording::launch(const Selection& part, std::span<const Tensor> outputs) c
   std::vector<jit::NumberBytes> numbers(part.numbers.size());
   for (std::size_t k = 0; k < numbers.size(); ++k)
     std::memcpy(numbers[k].bytes, numbers_[part.numbers[k]].bytes, sizeof numbers[k].bytes);
-  const jit::Plan planned = jit::plan(sizes_, operands);
+  jit::Plan planned;
+  jit::plan(planned, sizes_, operands);
   instance.layout = planned.layout;
   const Ref<const jit::CompiledKernel> compiled =
       kernel_of(part.graph, instance, device_, precise_, name_);

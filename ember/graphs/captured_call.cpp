@@ -4,20 +4,13 @@
 #include <exception>
 
 #include "ember/base/error.h"
+#include "ember/graphs/extent.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::detail {
 namespace {
-
-/// How many elements lie from the first to the last one.
-std::int64_t extent_of(const Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  std::int64_t last = 0;
-  for (int d = 0; d < tensor.dim(); ++d) last += (tensor.sizes()[d] - 1) * tensor.strides()[d];
-  return last + 1;
-}
 
 /// Each element once, if only strides of zero repeat some.
 Tensor once(Tensor tensor) {

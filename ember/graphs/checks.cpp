@@ -40,12 +40,6 @@ std::string argument_text(const char* argument) {
   return argument == nullptr ? std::string() : std::string(" (") + argument + ")";
 }
 
-bool is_work(Activity::Kind kind) noexcept {
-  using Kind = Activity::Kind;
-  return kind == Kind::kernel_launched || kind == Kind::copied || kind == Kind::filled ||
-         kind == Kind::host_function_queued;
-}
-
 /// Without the spans, whose memory goes.
 Access plain(const Access& access) noexcept {
   Access made = access;

@@ -11,6 +11,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/graphs/checks.h"
+#include "ember/graphs/rebinding.h"
 #include "ember/graphs/structure.h"
 #include "ember/linalg/workspace.h"
 #include "ember/memory/allocators.h"
@@ -39,6 +40,7 @@ struct detail::GraphState {
   int device = 0;
   driver::GraphHandle graph;
   driver::GraphExecHandle exec;
+  detail::Rebindings rebindings;  // of `exec`
   std::unique_ptr<GraphChecks> checks;
   std::shared_ptr<CaptureLog> log;  // which tells the checks
   std::uint64_t capture = 0;        // the driver's number
@@ -125,6 +127,7 @@ void drop_exec(GraphState& state) noexcept {
   if (!state.has_exec()) return;
   if (driver::Driver* machine = driver_if_made()) (void)machine->graph_exec_destroy(state.exec);
   state.exec = {};
+  state.rebindings.forget();
 }
 
 void end_draws(GraphState& state) noexcept {
@@ -193,6 +196,18 @@ void make_ready(GraphState& state) {
   check(active_driver().graph_instantiate(state.graph, made));
   drop_exec(state);
   state.exec = made;
+}
+
+/// Gives the next replay the memory that it is to have.
+void rebind(GraphState& state, std::span<const GraphBinding> bind) {
+  if (bind.empty() && state.rebindings.memory().empty()) [[likely]]
+    return;
+  try {
+    state.rebindings.bind(bind, *state.log, state.graph, state.exec);
+  } catch (const AcceleratorError&) {
+    make_ready(state);  // some work may have changed
+    throw;
+  }
 }
 
 }  // namespace
@@ -313,7 +328,6 @@ void CUDAGraph::capture_end() {
     drop(state);
     throw;
   }
-  if (!state.debug) drop_graph(state);
 }
 
 void CUDAGraph::instantiate() {
@@ -325,7 +339,9 @@ void CUDAGraph::instantiate() {
   make_ready(state);
 }
 
-void CUDAGraph::replay() {
+void CUDAGraph::replay() { replay(std::span<const GraphBinding>()); }
+
+void CUDAGraph::replay(std::span<const GraphBinding> bind) {
   GraphState& state = *state_;
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
@@ -334,6 +350,7 @@ void CUDAGraph::replay() {
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
+  rebind(state, bind);
   const bool untold = state.checks->before_replay(*state.log, stream);
   draw(state, stream);
   if (untold) {
@@ -342,7 +359,7 @@ void CUDAGraph::replay() {
   } else {
     Enqueueing call(stream.handle());
     check(machine.graph_launch(state.exec, stream.handle()));
-    call.record(stream, *state.log);
+    call.record(stream, *state.log, state.rebindings.memory());
     call.done();
   }
   note_replay(state, stream);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "ember/memory/pool_id.h"
 #include "ember/runtime/guard.h"
 #include "ember/runtime/stream.h"
+#include "ember/tensor/tensor.h"
 
 namespace ember::inline v0 {
 class Generator;
@@ -71,6 +74,11 @@ struct EMBER_API GraphDescription {
   std::size_t branches = 0;
   /// A line for each node, and one for each piece of memory.
   std::string str() const;
+};
+
+/// A tensor that a graph was captured with, and the one that takes its place in a replay.
+struct GraphBinding {
+  Tensor captured, now;
 };
 
 namespace detail {
@@ -134,6 +142,20 @@ class EMBER_API CUDAGraph {
   /// successful capture.`; AcceleratorError `context is destroyed` after a reset of the device;
   /// GraphCheckError, before anything is enqueued, if that was asked for. Does not block.
   void replay();
+  /// The same with other tensors in the place of some that the capture read or wrote, in this
+  /// replay alone: of the same dtype, shape, strides and device, at an address that is the same
+  /// modulo 16, and without an overlap that the captured ones did not have. Replays that are bound
+  /// alike cost no more than others; where a binding differs from that of the replay before, each
+  /// piece of work that it concerns is changed, at a fraction of a launch. Error, before anything
+  /// is enqueued, that names the pair and what differs, for a tensor that the graph does not use,
+  /// and if some captured work does not declare what it touches; AcceleratorError
+  /// (`not supported`) that names the work, if that keeps addresses where they cannot be changed:
+  /// host functions, and on real devices calls of libraries, such as large matrix products, and
+  /// kernels of the program's own. The next replay is as ever then.
+  void replay(std::span<const GraphBinding> bind);
+  void replay(std::initializer_list<GraphBinding> bind) {
+    replay(std::span(bind.begin(), bind.size()));
+  }
   /// Drops the graph; its memory is given back with the next empty_cache(), but for what is still
   /// in use. Replays in progress are done. A capture may follow. Error during a capture.
   void reset();

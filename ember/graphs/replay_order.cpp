@@ -26,9 +26,8 @@ struct PoolBook {
   std::uint64_t captures = 0;
   std::atomic<std::uint64_t> last{0};  // that was replayed; 0: none
   std::atomic<bool> alone{true};       // one member, whose replays need no lock
-  int device = -1;  // -1: none was replayed yet; else of the stream of all replays
+  int device = -1;  // -1: none was replayed yet; else of the stream of the last replay
   const void* stream = nullptr;
-  bool many_streams = false;
 };
 
 /// What is to be said of a replay. The stacks are looked up when it is told.
@@ -373,14 +372,14 @@ bool ReplayWatch::begin_replay(const ReplayMember& member, const Stream& on) {
     }
     if (found.text.empty() || member.level_ != GraphCheck::error) {  // an error is not replayed
       book.last = member.number_;
-      if (book.device < 0) {
-        book.device = on.device_index();
-        book.stream = on.native();
-      }
-      book.many_streams |= book.device != on.device_index() || book.stream != on.native();
-      quiet = unseen && !book.many_streams;
+      const auto on_this = [&](int device, const void* stream) {
+        return device < 0 || (device == on.device_index() && stream == on.native());
+      };
+      Member& noted = members_.find(member.end_event_)->second;
+      quiet = unseen && on_this(book.device, book.stream) && on_this(noted.device, noted.stream);
+      book.device = on.device_index();
+      book.stream = on.native();
       if (quiet && engine_) {
-        Member& noted = members_.find(member.end_event_)->second;
         noted.device = on.device_index();
         noted.stream = on.native();
         noted.stream_id = on.stream_id();

@@ -25,9 +25,9 @@ class ReplayWatch;
 /// whether the host touches page-locked memory that a replay in flight uses. It is there only while
 /// two graphs share a pool, or one uses page-locked memory.
 ///
-/// As long as all replays of a pool come on one stream they are in order, so they are not told,
-/// but only noted: that costs a lock. What comes later on their stream, an event or a wait, stands
-/// for them.
+/// A replay on the stream of the pool's last one comes after all that this came after, so it is not
+/// told, but only noted: that costs a lock. What comes later on its stream, an event or a wait,
+/// stands for it.
 class ReplayMember {
  public:
   /// `end_event`: that replays record last (CaptureLog::end_event). `host`: accesses of page-locked

@@ -120,20 +120,27 @@ int target_of(Device device) {
   return major * 10 + minor;
 }
 
-std::string key_of(const Instance& instance, int target) {
-  std::string key(4 + sizeof target + sizeof instance.outputs, '\0');
-  key[0] = static_cast<char>(instance.dtype);
-  key[1] = static_cast<char>(instance.layout);
-  key[2] = static_cast<char>(instance.by_reference);
-  std::memcpy(&key[4], &target, sizeof target);
-  std::memcpy(&key[4 + sizeof target], &instance.outputs, sizeof instance.outputs);
-  for (const Dtype input : instance.inputs) key += static_cast<char>('0' + static_cast<int>(input));
-  if (instance.fused) key += 'f';
-  for (const Dtype output : instance.stored)
-    key += static_cast<char>('0' + static_cast<int>(output));
-  key += '/';
-  for (const Dtype number : instance.numbers)
-    key += static_cast<char>('0' + static_cast<int>(number));
+InstanceKey key_of(const Instance& instance, int target) {
+  const std::size_t head = 4 + sizeof target + sizeof instance.outputs;
+  InstanceKey key;
+  key.resize(head + 2 + instance.inputs.size() + instance.stored.size() + instance.numbers.size());
+  char* to = key.data();
+  *to++ = static_cast<char>(instance.dtype);
+  *to++ = static_cast<char>(instance.layout);
+  *to++ = static_cast<char>(instance.by_reference);
+  *to++ = instance.fused ? 'f' : '-';
+  std::memcpy(to, &target, sizeof target);
+  std::memcpy(to + sizeof target, &instance.outputs, sizeof instance.outputs);
+  to += sizeof target + sizeof instance.outputs;
+  // Letters, so that no type is taken for what separates them.
+  const auto put = [&](const Types& types) {
+    for (const Dtype type : types) *to++ = static_cast<char>('A' + static_cast<int>(type));
+  };
+  put(instance.inputs);
+  *to++ = '/';
+  put(instance.stored);
+  *to++ = '/';
+  put(instance.numbers);
   return key;
 }
 
@@ -143,7 +150,8 @@ Ref<const CompiledKernel> compiled(const std::string& code, const Signature& sig
   {
     Entries& all = entries();
     const MutexLock lock(all.mutex);
-    std::shared_ptr<Entry>& found = all.all[key_of(instance, target) + '\0' + code];
+    std::shared_ptr<Entry>& found =
+        all.all[std::string(text_of(key_of(instance, target))) + '\0' + code];
     if (found == nullptr) found = std::make_shared<Entry>();
     entry = found;
   }

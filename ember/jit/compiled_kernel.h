@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ember/base/ref.h"
+#include "ember/base/short_vector.h"
 #include "ember/driver/compiled.h"
 #include "ember/jit/signature.h"
 #include "ember/jit/source.h"
@@ -25,7 +26,7 @@ class CompiledKernel final : public driver::CompiledContext {
   using HostEntry = void (*)(const void* arguments, void* const* data, long long first,
                              long long last);
 
-  explicit CompiledKernel(Instance made_for) : instance(std::move(made_for)), places(instance) {}
+  explicit CompiledKernel(const Instance& made_for) : instance(made_for), places(instance) {}
 
   const Instance instance;
   const ArgumentPlaces places;
@@ -38,8 +39,10 @@ class CompiledKernel final : public driver::CompiledContext {
   std::string image_;
 };
 
-/// What tells instances for a target apart, as a key of tables.
-std::string key_of(const Instance& instance, int target);
+/// What tells instances for a target apart, as a key of tables. Few calls need more room.
+using InstanceKey = ShortVector<char, 96>;
+InstanceKey key_of(const Instance& instance, int target);
+inline std::string_view text_of(const InstanceKey& key) { return {key.data(), key.size()}; }
 
 /// The kernel of a text for an instance and a target: from this process, from disk, or compiled.
 /// Each is compiled once, also where several threads ask for it. Blocks while it is compiled.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ember::inline v0::jit {
 namespace {
@@ -65,6 +66,54 @@ std::string digest(std::string_view text) {
   for (const std::uint32_t word : state)
     for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[(word >> shift) & 15];
   return out;
+}
+
+namespace {
+
+constexpr std::uint64_t kPrimes[] = {0x9e3779b185ebca87, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
+                                     0x85ebca77c2b2ae63, 0x27d4eb2f165667c5};
+
+/// A number of T's size, least byte first.
+template <class T>
+std::uint64_t take(std::string_view& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  if constexpr (std::endian::native == std::endian::big) {
+    T turned = 0;
+    for (std::size_t i = 0; i < sizeof value; ++i) turned = turned << 8 | (value >> (8 * i) & 255);
+    value = turned;
+  }
+  bytes.remove_prefix(sizeof value);
+  return value;
+}
+
+std::uint64_t mixed(std::uint64_t lane, std::uint64_t input) {
+  return std::rotl(lane + input * kPrimes[1], 31) * kPrimes[0];
+}
+
+}  // namespace
+
+std::uint64_t checksum(std::string_view bytes) {
+  const std::uint64_t size = bytes.size();
+  std::uint64_t sum = kPrimes[4];
+  if (size >= 32) {
+    std::uint64_t lanes[] = {kPrimes[0] + kPrimes[1], kPrimes[1], 0, 0 - kPrimes[0]};
+    while (bytes.size() >= 32)
+      for (std::uint64_t& lane : lanes) lane = mixed(lane, take<std::uint64_t>(bytes));
+    sum = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
+          std::rotl(lanes[3], 18);
+    for (const std::uint64_t lane : lanes) sum = (sum ^ mixed(0, lane)) * kPrimes[0] + kPrimes[3];
+  }
+  sum += size;
+  while (bytes.size() >= 8)
+    sum = std::rotl(sum ^ mixed(0, take<std::uint64_t>(bytes)), 27) * kPrimes[0] + kPrimes[3];
+  if (bytes.size() >= 4)
+    sum = std::rotl(sum ^ take<std::uint32_t>(bytes) * kPrimes[0], 23) * kPrimes[1] + kPrimes[2];
+  while (!bytes.empty())
+    sum = std::rotl(sum ^ take<std::uint8_t>(bytes) * kPrimes[4], 11) * kPrimes[0];
+  sum = (sum ^ sum >> 33) * kPrimes[1];
+  sum = (sum ^ sum >> 29) * kPrimes[2];
+  return sum ^ sum >> 32;
 }
 
 }  // namespace ember::inline v0::jit

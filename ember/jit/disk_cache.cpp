@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 
@@ -17,9 +18,8 @@
 namespace ember::inline v0::jit {
 namespace {
 
-constexpr std::string_view kMark = "ember kernel 1\n";
-constexpr std::size_t kDigest = 64;
-constexpr std::size_t kTrailer = kMark.size() + kDigest;
+constexpr std::string_view kMark = "ember kernel 2\n";
+constexpr std::size_t kTrailer = kMark.size() + sizeof(std::uint64_t);
 constexpr off_t kLargest = off_t{1} << 30;
 
 std::string folder_by_environment() {
@@ -39,8 +39,13 @@ void make_parents(const std::string& folder) {
     (void)mkdir(folder.substr(0, at).c_str(), 0700);
 }
 
-/// Contents, and behind them a mark and the digest of the contents.
-std::string trailer(std::string_view contents) { return std::string(kMark) + digest(contents); }
+/// What stands behind the contents: a mark, and their checksum as this machine writes a number.
+std::string trailer(std::string_view contents) {
+  const std::uint64_t sum = checksum(contents);
+  std::string text(kMark);
+  text.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  return text;
+}
 
 bool read_all(int file, std::string& out, std::size_t size) {
   out.resize(size);

@@ -10,7 +10,7 @@ namespace ember::inline v0::jit {
 
 /// A folder of entries, each a file named by what it was made of. It is the user's own and closed
 /// to others (base/private_folder.h). An entry is written under another name, and gets its own by
-/// rename(), so that others see none or all of it; behind its contents stand their size and digest.
+/// rename(), so that others see none or all of it; behind its contents stands their checksum.
 /// Any number of processes may use one folder.
 class DiskCache {
  public:

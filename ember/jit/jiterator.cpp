@@ -1,10 +1,12 @@
 #include "ember/jit/jiterator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <utility>
 
 #include "ember/base/mutex.h"
+#include "ember/base/short_vector.h"
 #include "ember/jit/compiled_kernel.h"
 #include "ember/jit/launcher.h"
 #include "ember/jit/signature.h"
@@ -22,13 +24,48 @@ using jit::Instance;
 
 constexpr std::size_t kStrictInputs = 8;
 
+using Numbers = ShortVector<Scalar, 8>;
+
 std::size_t position_of(const Keywords& keywords, const std::string& name) {
   std::size_t i = 0;
   while (i < keywords.size() && keywords[i].name != name) ++i;
   return i;
 }
 
+/// Whether all inputs have their elements in one row, of one type and one shape: nearly always. Not
+/// where they are yet to be computed.
+bool are_alike(std::span<const Tensor> inputs) {
+  const TensorState& first = inputs[0].state();
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Tensor& each) {
+    const TensorState& state = each.state();
+    return state.contiguous && (state.data != nullptr || state.count == 0) &&
+           state.dtype == first.dtype && (&state == &first || state.sizes == first.sizes);
+  });
+}
+
+/// The memory of a tensor that has some, whose epoch is asked for elsewhere.
+ops::PlanOperand row_of(const Tensor& tensor) {
+  const TensorState& state = tensor.state();
+  return {state.data, &state.sizes, &state.strides, item_size(state.dtype), state.storage->epoch(),
+          nullptr};
+}
+
 }  // namespace
+
+/// A kernel that a function has used, as launches want it.
+struct Used {
+  Ref<const CompiledKernel> compiled;
+  driver::Kernel kernel;
+  int target = 0;
+};
+
+/// Lets tables of strings be asked without making one.
+struct TextHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept {
+    return std::hash<std::string_view>()(text);
+  }
+};
 
 struct Definition {
   std::string code;
@@ -38,18 +75,19 @@ struct Definition {
   JitOptions options;
   bool devices = false;  ///< whether there were any when it was created
   Mutex mutex;
-  /// What this function has used; the process's cache has the texts in its keys.
-  std::unordered_map<std::string, Ref<const CompiledKernel>> known EMBER_GUARDED_BY(mutex);
+  /// What this function has used, which stays; the process's cache has the texts in its keys.
+  std::unordered_map<std::string, Used, TextHash, std::equal_to<>> known EMBER_GUARDED_BY(mutex);
+  std::atomic<const Used*> last{nullptr};  ///< among these; most calls want it again
 
-  std::vector<Scalar> numbers_of(const Keywords& keywords) const;
+  void put_numbers(Numbers& numbers, const Keywords& keywords) const;
   void require_no_recursion() const;
   void require_parameters(std::size_t inputs) const;
   void require_inputs(std::span<const Tensor> inputs) const;
-  Ref<const CompiledKernel> kernel(const Instance& instance, Device device);
+  static Dtype decide(std::span<const Tensor> inputs, Shape& sizes, Shape& strides);
+  const Used& kernel(const Instance& instance, Device device);
 };
 
-std::vector<Scalar> Definition::numbers_of(const Keywords& keywords) const {
-  std::vector<Scalar> numbers;
+void Definition::put_numbers(Numbers& numbers, const Keywords& keywords) const {
   for (const Keyword& keyword : defaults) numbers.push_back(keyword.value);
   for (const Keyword& keyword : keywords) {
     const std::size_t i = position_of(defaults, keyword.name);
@@ -61,7 +99,6 @@ std::vector<Scalar> Definition::numbers_of(const Keywords& keywords) const {
     if (numbers[i].beyond_int64())
       throw ValueError(defaults[i].name + ": expected an integer of 64 bits with a sign, got " +
                        std::to_string(numbers[i].to<std::uint64_t>()));
-  return numbers;
 }
 
 /// Asked before compilers are: some of them compile it, and then the stack ends, and with it the
@@ -105,12 +142,33 @@ void Definition::require_inputs(std::span<const Tensor> inputs) const {
                 inputs[0].device().str());
 }
 
-Ref<const CompiledKernel> Definition::kernel(const Instance& instance, Device device) {
+/// Of inputs that are not alike: the outputs' dtype, sizes and strides.
+Dtype Definition::decide(std::span<const Tensor> inputs, Shape& sizes, Shape& strides) {
+  ShortVector<const Operand*, jit::kFewOperands> list;
+  ShortVector<Operand, jit::kFewOperands> given;
+  for (const Tensor& input : inputs) given.push_back(input);
+  for (const Operand& operand : given) list.push_back(&operand);
+  sizes = inputs[0].sizes();
+  for (const Tensor& input : inputs.subspan(1)) sizes = broadcast_shapes(sizes, input.sizes());
+  strides = ops::output_strides(sizes, list);
+  return result_type(list);
+}
+
+const Used& Definition::kernel(const Instance& instance, Device device) {
   const int target = jit::target_of(device);
-  const std::string key = jit::key_of(instance, target);
+  if (const Used* const recent = last.load(std::memory_order_acquire);
+      recent != nullptr && recent->target == target && recent->compiled->instance == instance)
+      [[likely]]
+    return *recent;
+  const jit::InstanceKey key = jit::key_of(instance, target);
+  const auto keep = [&](const Used& used) -> const Used& {
+    last.store(&used, std::memory_order_release);
+    return used;
+  };
   {
     const MutexLock lock(mutex);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
+    if (const auto found = known.find(jit::text_of(key)); found != known.end())
+      return keep(found->second);
   }
   const jit::ArgumentPlaces places(instance);
   if (places.end > driver::Params::kCapacity)
@@ -119,10 +177,11 @@ Ref<const CompiledKernel> Definition::kernel(const Instance& instance, Device de
                 std::to_string(instance.numbers.size()) + " keyword arguments take " +
                 std::to_string(places.end) + " bytes of arguments, expected at most " +
                 std::to_string(driver::Params::kCapacity));
-  Ref<const CompiledKernel> made = jit::compiled(code, signature, instance, target);
+  const Ref<const CompiledKernel> made = jit::compiled(code, signature, instance, target);
+  const driver::Kernel launched{kernel_name, &jit::run_on_host, jit::run_on_device(), made};
   const MutexLock lock(mutex);
-  known.emplace(key, made);
-  return made;
+  return keep(known.try_emplace(std::string(jit::text_of(key)), Used{made, launched, target})
+                  .first->second);
 }
 
 JitFunction::JitFunction(std::string code, Keywords defaults, const JitOptions& options)
@@ -147,49 +206,52 @@ JitFunction::JitFunction(std::string code, Keywords defaults, const JitOptions& 
 std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
                                             const Keywords& keywords) const {
   Definition& self = *definition_;
-  const std::vector<Scalar> numbers = self.numbers_of(keywords);
+  Numbers numbers;
+  self.put_numbers(numbers, keywords);
   self.require_inputs(inputs);
   self.require_no_recursion();
   self.require_parameters(inputs.size());
 
-  std::vector<Operand> given(inputs.begin(), inputs.end());
-  std::vector<const Operand*> list;
-  list.reserve(given.size());
-  Shape sizes = inputs[0].sizes();
-  for (const Operand& operand : given) list.push_back(&operand);
-  for (const Tensor& input : inputs.subspan(1)) sizes = broadcast_shapes(sizes, input.sizes());
   Instance instance;
   for (const Tensor& input : inputs) instance.inputs.push_back(input.dtype());
   for (const Dtype input : instance.inputs)
     if (contains(dtypes::unsigned_wide, input))
       ops::throw_not_implemented(self.signature.name.c_str(), input);
-  instance.dtype = result_type(list);
   instance.by_reference = self.options.return_by_reference;
   instance.outputs = static_cast<std::size_t>(self.options.num_outputs);
   for (const Scalar& number : numbers) instance.numbers.push_back(number.dtype());
 
   const Device device = inputs[0].device();
-  const Shape strides = ops::output_strides(sizes, list);
+  const bool alike = are_alike(inputs);
+  instance.dtype = inputs[0].dtype();
+  Shape sizes = inputs[0].sizes();
+  Shape strides;
+  if (!alike) instance.dtype = self.decide(inputs, sizes, strides);
   std::vector<Tensor> outputs;
+  outputs.reserve(instance.outputs);
   for (std::size_t k = 0; k < instance.outputs; ++k)
-    outputs.push_back(Tensor::make(device, instance.dtype, sizes, &strides));
+    outputs.push_back(Tensor::make(device, instance.dtype, sizes, alike ? nullptr : &strides));
   if (outputs[0].numel() == 0) return outputs;
 
-  std::vector<ops::PlanOperand> operands;
-  operands.reserve(instance.operands());
-  for (const Tensor& output : outputs) operands.push_back(ops::memory_of(output));
-  for (const Tensor& input : inputs) operands.push_back(ops::memory_of(input));
-  const jit::Plan planned = jit::plan(sizes, operands);
+  jit::Operands operands;
+  operands.resize(instance.operands());
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const Tensor& operand = k < outputs.size() ? outputs[k] : inputs[k - outputs.size()];
+    operands[k] = alike ? row_of(operand) : ops::memory_of(operand);
+  }
+  jit::Plan planned;
+  if (alike)
+    jit::plan_row(planned, outputs[0].numel(), operands.size());
+  else
+    jit::plan(planned, sizes, operands);
   instance.layout = planned.layout;
   const ops::Site site = ops::at(outputs[0]);
   for (const Tensor& output : outputs) ops::require_same_epoch(site, output);
   for (const Tensor& input : inputs) ops::require_same_epoch(site, input);
-  const Ref<const CompiledKernel> compiled = self.kernel(instance, device);
-  const driver::Kernel kernel{self.kernel_name, &jit::run_on_host, jit::run_on_device(), compiled};
-  std::vector<jit::NumberBytes> bytes;
-  bytes.reserve(numbers.size());
+  const Used& used = self.kernel(instance, device);
+  ShortVector<jit::NumberBytes, 8> bytes;
   for (const Scalar& number : numbers) bytes.push_back(jit::bytes_of(number));
-  jit::Launcher(site, kernel, *compiled, operands, bytes).launch(planned.dims);
+  jit::Launcher(site, used.kernel, *used.compiled, operands, bytes).launch(planned.dims);
   return outputs;
 }
 

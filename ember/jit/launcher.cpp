@@ -53,19 +53,27 @@ NumberBytes bytes_of(const Scalar& number) {
   return made;
 }
 
-Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands) {
-  Plan made;
+void plan(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands) {
   made.dims.stride.resize(operands.size());
   ops::merge_into(made.dims, sizes, operands);
   made.layout = layout_of(made.dims);
-  return made;
+}
+
+void plan_row(Plan& made, std::int64_t count, std::size_t operands) {
+  made.dims.count = 1;
+  made.dims.size[0] = count;
+  made.dims.stride.resize(operands);
+  for (ops::DimStrides& strides : made.dims.stride) strides[0] = 1;
+  made.layout = Layout::flat;
 }
 
 Launcher::Launcher(const ops::Site& site, const driver::Kernel& kernel,
                    const CompiledKernel& compiled, std::span<const ops::PlanOperand> operands,
                    std::span<const NumberBytes> numbers)
     : site_(site), kernel_(kernel), compiled_(compiled), operands_(operands) {
-  for (std::size_t k = 0; k < operands.size(); ++k) data_.push_back(operands[k].data);
+  std::memset(arguments_.data(), 0, compiled.places.end);
+  data_.resize(operands.size());
+  for (std::size_t k = 0; k < operands.size(); ++k) data_[k] = operands[k].data;
   for (std::size_t k = 0; k < numbers.size(); ++k)
     put(&arguments_[compiled.places.numbers + k * ArgumentPlaces::kNumberBytes], numbers[k]);
 }
@@ -74,7 +82,7 @@ void Launcher::launch(const Dims& dims, int count) {
   if (count > ops::kLoopDims) {
     // The slowest dimension, one index at a time.
     const auto last = static_cast<std::size_t>(count - 1);
-    const std::vector<void*> before = data_;
+    const auto before = data_;
     for (std::int64_t i = 0; i < dims.size[last]; ++i) {
       for (std::size_t k = 0; k < data_.size(); ++k)
         data_[k] = static_cast<std::byte*>(before[k]) +

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ember/base/short_vector.h"
 #include "ember/jit/compiled_kernel.h"
 #include "ember/ops/merge.h"
 #include "ember/ops/run.h"
@@ -13,7 +14,11 @@
 
 namespace ember::inline v0::jit {
 
-using Dims = ops::MergedDims<std::vector<ops::DimStrides>>;
+/// How many operands a call has without asking the heap for room; others have as many as there is
+/// room for in arguments.
+inline constexpr std::size_t kFewOperands = 8;
+using Operands = ShortVector<ops::PlanOperand, kFewOperands>;
+using Dims = ops::MergedDims<ShortVector<ops::DimStrides, kFewOperands>>;
 
 /// Dimensions of the elements of one call, and what was decided of them.
 struct Plan {
@@ -21,8 +26,10 @@ struct Plan {
   Layout layout = Layout::flat;
 };
 
-/// For operands that are broadcast to `sizes`, none of which is zero.
-Plan plan(const Shape& sizes, std::span<const ops::PlanOperand> operands);
+/// For operands that are broadcast to `sizes`, none of which is zero. `made` is a new one.
+void plan(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands);
+/// The same for `count` elements, not none, which all of so many operands have in one row.
+void plan_row(Plan& made, std::int64_t count, std::size_t operands);
 
 /// A number as a kernel has it, of the type that its instance says.
 struct NumberBytes {
@@ -52,9 +59,9 @@ class Launcher {
   const driver::Kernel& kernel_;
   const CompiledKernel& compiled_;
   std::span<const ops::PlanOperand> operands_;
-  std::vector<void*> data_;
-  std::vector<cuda::Access> accesses_;
-  alignas(16) std::array<std::byte, driver::Params::kCapacity> arguments_{};
+  ShortVector<void*, kFewOperands> data_;
+  std::vector<cuda::Access> accesses_;                                      // for observers only
+  alignas(16) std::array<std::byte, driver::Params::kCapacity> arguments_;  // to places.end
 };
 
 }  // namespace ember::inline v0::jit

@@ -79,16 +79,45 @@ std::string joined(std::initializer_list<std::string_view> files) {
   return text;
 }
 
+/// `text` with a part of it, which it has, replaced.
+std::string replaced(std::string_view text, std::string_view part, std::string_view by) {
+  std::string made(text);
+  return made.replace(made.find(part), part.size(), by);
+}
+
+// NVRTC keeps each static member of a class that is no template as a variable in the device's
+// memory, with a relocation for each text that it names: more to load than a kernel's code. So
+// names of types are left out, and what is known of an operation is a member of a template, which
+// is there if it is used.
+
+std::string types() {
+  return replaced(kScalarTypes, "static constexpr const char* text = name;", "");
+}
+
+std::string elementwise_macros(std::string_view text) {
+  constexpr std::string_view kInfo =
+      "static constexpr OpInfo info{#name_, operands, dtypes::dtypes_, Result::result_, ulp_, "
+      "doc_};";
+  constexpr std::string_view kLazy =
+      "template <int operands, Result result>\n"
+      "struct OpInfoOf {\n"
+      "  static constexpr OpInfo info{nullptr, operands, {}, result, 0, nullptr};\n"
+      "};\n"
+      "namespace elementwise {";
+  return replaced(replaced(replaced(text, "namespace elementwise {", kLazy), kInfo, ""),
+                  "struct name_ {", "struct name_ : OpInfoOf<operands, Result::result_> {");
+}
+
 const std::string& host_prelude() {
   static NoDestructor<std::string> text(
-      joined({kTypes, kHost, kScalarComplex, kScalarHalf, kScalarTypes, kScalarFloatMath,
+      joined({kTypes, kHost, kScalarComplex, kScalarHalf, types(), kScalarFloatMath,
               kScalarFloatAngles, kScalarRealMath, kScalarComplexMath, kHostFunctions, kComplex}));
   return *text;
 }
 const std::string& device_prelude() {
   // The functions are CUDA's own, by the same names.
   static NoDestructor<std::string> text(
-      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, kScalarTypes, kScalarRealMath,
+      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, types(), kScalarRealMath,
               kScalarComplexMath, kComplex}));
   return *text;
 }
@@ -98,23 +127,22 @@ const std::string& operations() {
   constexpr std::string_view kInclude = "#include \"ember/scalar/elementwise.inc\"\n";
   static NoDestructor<std::string> text([&] {
     const std::size_t at = kScalarElementwise.find(kInclude);
-    return joined({kScalarMath, kScalarElementwise.substr(0, at), kOperations,
+    return joined({kScalarMath, elementwise_macros(kScalarElementwise.substr(0, at)), kOperations,
                    kScalarElementwise.substr(at + kInclude.size()), kFunctors, kFused});
   }());
   return *text;
 }
 const std::string& fused_host_prelude() {
   static NoDestructor<std::string> text(
-      joined({kTypes, kHost, kScalarComplex, kScalarHalf, kScalarTypes, kScalarFloatMath,
+      joined({kTypes, kHost, kScalarComplex, kScalarHalf, types(), kScalarFloatMath,
               kScalarFloatAngles, kScalarRealMath, kScalarComplexMath}) +
       operations());
   return *text;
 }
 const std::string& fused_device_prelude() {
-  static NoDestructor<std::string> text(
-      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, kScalarTypes, kScalarRealMath,
-              kScalarComplexMath}) +
-      operations());
+  static NoDestructor<std::string> text(joined({kTypes, kDevice, kScalarComplex, kScalarHalf,
+                                                types(), kScalarRealMath, kScalarComplexMath}) +
+                                        operations());
   return *text;
 }
 

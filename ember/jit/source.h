@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "ember/base/short_vector.h"
 #include "ember/jit/signature.h"
 #include "ember/ops/loop.h"
 #include "ember/tensor/dtype.h"
@@ -21,21 +21,26 @@ enum class Layout : std::uint8_t {
   wide,    ///< the same with offsets of 63 bits
 };
 
-/// What a kernel is compiled for: one for each of these.
+/// The types of some operands.
+using Types = ShortVector<Dtype, 16>;
+
+/// What a kernel is compiled for: one for each of these. Small ones need no heap: every call makes
+/// one.
 struct Instance {
   Dtype dtype = Dtype::float32;  ///< of the outputs, and what is computed in
   Layout layout = Layout::flat;
   bool by_reference = false;  ///< outputs are the entry's last parameters, else it returns one
   std::size_t outputs = 1;
-  std::vector<Dtype> inputs;   ///< as stored
-  std::vector<Dtype> numbers;  ///< bool_, int64, float64 or complex128; any of a fused function
+  Types inputs;   ///< as stored
+  Types numbers;  ///< bool_, int64, float64 or complex128; any of a fused function
   /// A fused function (ember/fuse/): the code is no user's, but statements that compute the outputs
   /// *o0, ... from the inputs *i0, ... and the numbers n0, ... by the library's own operations.
   bool fused = false;
-  std::vector<Dtype> stored;  ///< of its outputs, which need not have one dtype
+  Types stored;  ///< of its outputs, which need not have one dtype
 
   Dtype output(std::size_t k) const noexcept { return stored.empty() ? dtype : stored[k]; }
   std::size_t operands() const noexcept { return outputs + inputs.size(); }
+  bool operator==(const Instance&) const = default;
 };
 
 /// Where what lies in the arguments of a kernel: behind a driver::CompiledHeader the addresses, of

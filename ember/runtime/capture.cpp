@@ -189,6 +189,9 @@ void CaptureLog::add(const Stream& stream, const Activity& activity) {
   entry.activity.times = nullptr;
   entry.stream = number_of(stream);
   entry.event = number_of(activity.event);
+  if (is_work(activity.kind))
+    if (driver::Driver* const machine = driver_if_made())
+      (void)machine->capture_node(stream.handle(), entry.node);
   entry.accesses.assign(activity.accesses.begin(), activity.accesses.end());
   const auto keep = [&](std::span<const std::int64_t>& numbers) {
     if (numbers.empty()) return;
@@ -203,20 +206,14 @@ void CaptureLog::add(const Stream& stream, const Activity& activity) {
 bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
   bool all_known = true;
   for (const Entry& entry : entries_) {
-    switch (entry.activity.kind) {
-      case Activity::Kind::kernel_launched:
-      case Activity::Kind::copied:
-      case Activity::Kind::filled:
-      case Activity::Kind::host_function_queued: break;
-      default: continue;  // which touches no memory
-    }
+    if (!is_work(entry.activity.kind)) continue;  // it touches no memory
     if (!entry.activity.accesses_known) all_known = false;
     for (const Access& access : entry.accesses) see(access);
   }
   return all_known;
 }
 
-void CaptureLog::record_replay(const Stream& on) noexcept {
+void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound> memory) noexcept {
   // Replays follow each other, whatever their streams.
   const auto record_own = [&](Activity::Kind kind) {
     detail::record({.kind = kind,
@@ -225,10 +222,12 @@ void CaptureLog::record_replay(const Stream& on) noexcept {
                     .stream_id = on.stream_id(),
                     .event = &event_names_[events_.size()]});
   };
-  if (std::exchange(replayed_, true)) record_own(Activity::Kind::event_waited);
+  const bool again = std::exchange(replayed_, true);
+  // Who wants to know of replays as a whole knows that.
   if (detail::observers.load(std::memory_order_relaxed) <=
       detail::order_observers.load(std::memory_order_relaxed))
     return record_own(Activity::Kind::event_recorded);
+  if (again) record_own(Activity::Kind::event_waited);
   for (const Entry& entry : entries_) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];
@@ -239,6 +238,14 @@ void CaptureLog::record_replay(const Stream& on) noexcept {
     activity.accesses = activity.accesses_known && entry.accesses.empty()
                             ? no_accesses()
                             : std::span<const Access>(entry.accesses);
+    std::vector<Access> moved;
+    if (!memory.empty() && !entry.accesses.empty()) {
+      moved = entry.accesses;
+      for (Access& each : moved) each.address = driver::rebound_address(memory, each.address);
+      activity.accesses = moved;
+      activity.address = driver::rebound_address(memory, activity.address);
+      activity.source = driver::rebound_address(memory, activity.source);
+    }
     detail::record(activity);
   }
   record_own(Activity::Kind::event_recorded);

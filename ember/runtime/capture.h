@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ember/base/export.h"
 #include "ember/driver/handles.h"
+#include "ember/driver/rebinding.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/stream.h"
 
@@ -71,6 +73,13 @@ class RelaxedCapture {
   driver::CaptureMode mode_ = driver::CaptureMode::relaxed;
 };
 
+/// Whether an activity enqueues work that a graph holds.
+inline bool is_work(Activity::Kind kind) noexcept {
+  using Kind = Activity::Kind;
+  return kind == Kind::kernel_launched || kind == Kind::copied || kind == Kind::filled ||
+         kind == Kind::host_function_queued;
+}
+
 /// Looks at work on behalf of a capture. Called under a lock, by the thread that enqueues: neither
 /// may work be enqueued, nor may captures begin or end. What there is to say of it comes after the
 /// call: after_call().
@@ -106,6 +115,7 @@ class CaptureLog {
     Activity activity;       ///< its spans are not valid
     std::size_t stream = 0;  ///< 0: the one on which the capture began
     std::size_t event = 0;
+    std::uint64_t node = 0;  ///< of work: as Driver::capture_node has it
     std::vector<Access> accesses;
     std::vector<std::vector<std::int64_t>> shapes;  ///< of accesses, which look at them
   };
@@ -136,7 +146,8 @@ class CaptureLog {
   /// say what it touches.
   bool visit(const std::function<void(const Access&)>& see) const;
   /// Puts them in the observers' queue as done on a stream; the caller holds its lock (Enqueueing).
-  void record_replay(const Stream& on) noexcept;
+  /// `memory`: what the replay uses in place of what was captured.
+  void record_replay(const Stream& on, std::span<const driver::Rebound> memory) noexcept;
 
   /// Notes it if the stream is part of a capture; false if it is none.
   /// Else watchers are told of it.

@@ -130,6 +130,7 @@ class Declared final : public driver::Context {
   }
 
   const driver::Kernel& kernel() const noexcept { return kernel_; }
+  const std::vector<Access>& accesses() const noexcept { return accesses_; }
 
   /// Whether all these bytes are among those of accesses, of those that write if `writes`.
   bool covers(const Bytes& touched, bool writes) const {
@@ -237,6 +238,15 @@ driver::Kernel checked(const driver::Kernel& kernel, std::span<const Access> acc
   // It touches nothing, and simulated devices know it by its implementation.
   if (kernel.host.run == driver::kernels::sleep.host.run) return kernel;
   return {kernel.name, &run_checked, kernel.cuda, make_ref<Declared>(kernel, accesses)};
+}
+
+driver::Kernel with_rebound_accesses(const driver::Kernel& kernel,
+                                     std::span<const driver::Rebound> memory) {
+  if (kernel.host.run != &run_checked) return kernel;
+  const auto& declared = static_cast<const Declared&>(*kernel.context);
+  std::vector<Access> accesses = declared.accesses();
+  for (Access& each : accesses) each.address = driver::rebound_address(memory, each.address);
+  return checked(declared.kernel(), accesses);
 }
 
 }  // namespace ember::inline v0::cuda

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ember/driver/kernel.h"
+#include "ember/driver/rebinding.h"
 #include "ember/runtime/observer.h"
 
 namespace ember::inline v0::cuda {
@@ -28,5 +29,9 @@ void check_accesses_as_asked(bool simulated);
 /// when that asks for memory beyond `accesses`, which are copied. Reading what is declared as
 /// written is no fault.
 driver::Kernel checked(const driver::Kernel& kernel, std::span<const Access> accesses);
+/// A kernel for a launch in which some memory stands for other memory: if it was made by checked(),
+/// its accesses do, too.
+driver::Kernel with_rebound_accesses(const driver::Kernel& kernel,
+                                     std::span<const driver::Rebound> memory);
 
 }  // namespace ember::inline v0::cuda

@@ -59,8 +59,9 @@ class Enqueueing {
   /// told, but noted for the graph's replays.
   void record(const Stream& stream, Activity activity) noexcept;
   /// Of a replay: what the graph holds.
-  void record(const Stream& on, CaptureLog& replayed) const noexcept {
-    if (watched_) replayed.record_replay(on);
+  void record(const Stream& on, CaptureLog& replayed,
+              std::span<const driver::Rebound> memory) const noexcept {
+    if (watched_) replayed.record_replay(on, memory);
   }
   /// Tells it, and throws what an observer has to say of it (fail_operation), or a graph
   /// (after_call).

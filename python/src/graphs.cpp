@@ -46,6 +46,25 @@ nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::object>> nodes_of(const CUD
   return nodes;
 }
 
+/// The tensors of replay(bind={captured: now}).
+std::vector<cuda::GraphBinding> pairs_of(const nb::dict& bind) {
+  std::vector<cuda::GraphBinding> pairs;
+  for (const auto& [captured, now] : bind) {
+    const auto tensor = [&](nb::handle object, const char* what) {
+      Tensor made;
+      if (!nb::try_cast(object, made))
+        throw nb::type_error(("bind, pair " + std::to_string(pairs.size()) + ": the " + what +
+                              " is a " + nb::type_name(object.type()).c_str() +
+                              ", expected a tensor")
+                                 .c_str());
+      return made;
+    };
+    Tensor old = tensor(captured, "captured one");
+    pairs.push_back({std::move(old), tensor(now, "new one")});
+  }
+  return pairs;
+}
+
 /// What a graphed function raised: an Exception, after which it may be called again, or something
 /// that ends it, such as KeyboardInterrupt, which the core lets through.
 struct Raised : std::runtime_error {
@@ -146,8 +165,15 @@ void bind_graphs(nb::module_& m) {
           "instantiate", [](CUDAGraph& self) { unlocked([&] { self.instantiate(); }); },
           "Makes a kept graph ready.")
       .def(
-          "replay", [](CUDAGraph& self) { unlocked_warning([&] { return self.replay(), true; }); },
-          "Enqueues the captured work on the current stream of the graph's device.")
+          "replay",
+          [](CUDAGraph& self, const std::optional<nb::typed<nb::dict, Tensor, Tensor>>& bind) {
+            const std::vector<cuda::GraphBinding> pairs =
+                bind ? pairs_of(*bind) : std::vector<cuda::GraphBinding>();
+            unlocked_warning([&] { return self.replay(pairs), true; });
+          },
+          nb::arg("bind") = nb::none(),
+          "Enqueues the captured work on the current stream of the graph's device. bind: tensors "
+          "that the capture used, each with one like it that takes its place in this replay.")
       .def(
           "reset", [](CUDAGraph& self) { unlocked([&] { self.reset(); }); },
           "Drops the graph and gives up its memory.")

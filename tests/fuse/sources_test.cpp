@@ -55,8 +55,8 @@ Instance instance_of(const Graph& graph, Layout layout) {
   Instance made;
   made.fused = true;
   made.layout = layout;
-  made.inputs = graph.inputs;
-  made.numbers = graph.numbers;
+  made.inputs.assign(graph.inputs);
+  made.numbers.assign(graph.numbers);
   made.outputs = graph.outputs.size();
   for (const std::uint8_t output : graph.outputs) made.stored.push_back(graph.steps[output].result);
   made.dtype = made.stored[0];
@@ -122,6 +122,16 @@ TEST(FuseSources, NeedsWhatItsOutputsAreMadeOf) {
   EXPECT_EQ(numbers, std::vector<std::uint8_t>{1});
   EXPECT_EQ(part.outputs, std::vector<std::uint8_t>{1});
   EXPECT_EQ(part.inputs, std::vector<Dtype>{Dtype::float64});
+}
+
+/// NVRTC would keep each as a variable of the device's, which takes longer to load than the code.
+TEST(FuseSources, HaveNoNamesOfTypesAndOperations) {
+  Graph graph = every_operation(Dtype::float32);
+  const std::string text =
+      jit::device_source(graph.statements(true), name(), instance_of(graph, Layout::flat)).text();
+  EXPECT_NE(text.find("EMBER_BINARY(add,"), std::string::npos);
+  EXPECT_EQ(text.find("OpInfo info{#name_"), std::string::npos);
+  EXPECT_EQ(text.find("char* text = name"), std::string::npos);
 }
 
 }  // namespace

@@ -95,5 +95,13 @@ TEST(Digest, OfExamples) {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
+/// As other implementations of XXH64 have them: of nothing, of single bytes, of one block and more.
+TEST(Checksum, OfExamples) {
+  EXPECT_EQ(checksum(""), 0xef46db3751d8e999);
+  EXPECT_EQ(checksum("a"), 0xd24ec4f1a98c6e5b);
+  EXPECT_EQ(checksum("abc"), 0x44bc2cf5ad770999);
+  EXPECT_EQ(checksum("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1);
+}
+
 }  // namespace
 }  // namespace ember::jit

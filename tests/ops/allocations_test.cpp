@@ -2,45 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
-#include <new>
 #include <utility>
 
-#include "ember/base/sanitizer.h"
 #include "ember/sanitizer/sanitizer.h"
 #include "tests/ops/support.h"
+#include "tests/support/counted_heap.h"
 #include "tests/support/gate.h"
 
 // The sanitizers have an allocator of their own, and nothing is recycled under them.
 #if !defined(EMBER_SANITIZED_HEAP)
 
-namespace {
-thread_local constinit long allocations = 0;
-}
-
-// Not inlined, as g++ compares what it sees of pairs of them.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
 namespace ember::test {
 namespace {
-
-/// What this thread asks of the heap during one call, after some others.
-template <class Call>
-long allocations_of(const Call& call) {
-  for (int i = 0; i < 20; ++i) call();
-  cuda::synchronize(0);
-  const long before = allocations;
-  call();
-  const long after = allocations;
-  cuda::synchronize(0);
-  return after - before;
-}
 
 /// Who watches keeps what it saw.
 #define NEEDS_NO_SANITIZER()                                              \

@@ -63,6 +63,45 @@ def test_by_hand():
     assert y.tolist() == [3] * 4
 
 
+def test_replays_with_other_tensors():
+    x, y = torch.ones(4, 8, device="cuda"), torch.zeros(4, 8, device="cuda")
+    graph, total = capture(lambda: y.copy_(x * 2 + x[0]).sum())
+    other, out = torch.full((4, 8), 5.0, device="cuda"), torch.zeros(4, 8, device="cuda")
+    graph.replay(bind={x: other, y: out})
+    assert out.tolist() == [[15] * 8] * 4
+    assert total.item() == 15 * 32
+    assert y.tolist() == [[0] * 8] * 4
+    graph.replay()
+    assert y.tolist() == [[3] * 8] * 4
+    graph.replay({x: other})
+    assert y.tolist() == [[15] * 8] * 4
+
+
+@pytest.mark.parametrize("other, said", [
+    (lambda: torch.ones(4, device="cuda", dtype=torch.int32), "has dtype int32, expected float32"),
+    (lambda: torch.ones(2, 2, device="cuda"), r"has shape \[2, 2\], expected \[4\]"),
+    (lambda: torch.ones(8, device="cuda")[::2], r"has strides \[2\], expected \[1\]"),
+    (lambda: torch.ones(4), "has device cpu, expected cuda:0"),
+    (lambda: torch.ones(5, device="cuda")[1:], "modulo 16, 4, expected 0"),
+])
+def test_other_tensors_have_to_be_alike(other, said):
+    x = torch.ones(4, device="cuda")
+    graph, y = capture(lambda: x + 1)
+    with pytest.raises(RuntimeError, match="CUDAGraph.replay: bind, pair 0: .*" + said):
+        graph.replay(bind={x: other()})
+    graph.replay()
+    assert y.tolist() == [2] * 4
+
+
+def test_only_tensors_are_bound():
+    x = torch.ones(4, device="cuda")
+    graph, _ = capture(lambda: x + 1)
+    with pytest.raises(TypeError, match="bind, pair 0: the new one is a int, expected a tensor"):
+        graph.replay(bind={x: 5})
+    with pytest.raises(RuntimeError, match="the graph does not use the captured tensor"):
+        graph.replay(bind={torch.ones(4, device="cuda"): torch.ones(4, device="cuda")})
+
+
 def test_capturing_is_false_before_the_first_use():
     code = ("from ember import cuda; assert not cuda.is_current_stream_capturing(); "
             "assert not cuda.is_initialized()")

@@ -99,6 +99,9 @@ Status load_api() {
 #undef EMBER_CUDA_RESOLVE
   if (!resolve(library, "cuStreamGetCaptureInfo_v2", api.cuStreamGetCaptureInfo_v2))
     return lacks("cuStreamGetCaptureInfo_v2");
+  (void)resolve(library, "cuFuncGetName", api.cuFuncGetName);
+  (void)resolve(library, "cuFuncGetParamInfo", api.cuFuncGetParamInfo);
+  (void)resolve(library, "cuGraphNodeGetDependencies_v2", api.cuGraphNodeGetDependencies_v2);
   return initialise();
 }
 

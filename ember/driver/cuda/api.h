@@ -70,6 +70,13 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuGraphInstantiateWithFlags)       \
   CALL(cuGraphLaunch)                     \
   CALL(cuGraphDebugDotPrint)              \
+  CALL(cuGraphNodeGetType)                \
+  CALL(cuGraphKernelNodeGetParams_v2)     \
+  CALL(cuGraphMemcpyNodeGetParams)        \
+  CALL(cuGraphMemsetNodeGetParams)        \
+  CALL(cuGraphExecKernelNodeSetParams_v2) \
+  CALL(cuGraphExecMemcpyNodeSetParams)    \
+  CALL(cuGraphExecMemsetNodeSetParams)    \
   CALL(cuGraphDestroy)                    \
   CALL(cuGraphExecDestroy)                \
   CALL(cuGraphRetainUserObject)           \
@@ -90,6 +97,12 @@ struct Api {
   // cuda.h of toolkits from 13 on declares later versions only.
   CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
                                         const CUgraphNode**, std::size_t*) = nullptr;
+  // Null where the driver is older than 12.4, whose headers lack them, too. The third parameter is
+  // of a type of the data of edges.
+  CUresult (*cuFuncGetName)(const char**, CUfunction) = nullptr;
+  CUresult (*cuFuncGetParamInfo)(CUfunction, std::size_t, std::size_t*, std::size_t*) = nullptr;
+  CUresult (*cuGraphNodeGetDependencies_v2)(CUgraphNode, CUgraphNode*, void*,
+                                            std::size_t*) = nullptr;
 };
 
 /// Constant once load_api() has succeeded; every pointer is null before.

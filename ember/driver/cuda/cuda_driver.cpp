@@ -2,6 +2,7 @@
 
 #include "ember/driver/cuda/blas.h"
 #include "ember/driver/cuda/blas_handle.h"
+#include "ember/driver/cuda/compiled.h"
 #include "ember/driver/cuda/functions.h"
 #include "ember/driver/cuda/text.h"
 
@@ -99,6 +100,7 @@ Status CudaDriver::device_reset(int device) noexcept {
     forget_blas(device);
     forget_blas_handles(device);
     Functions::forget(device);
+    forget_compiled(device);
   });
 }
 

@@ -11,10 +11,12 @@
 #include <list>
 #include <memory>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "ember/driver/cuda/allocations.h"
 #include "ember/driver/cuda/device.h"
+#include "ember/driver/cuda/graph_nodes.h"
 #include "ember/driver/cuda/memory_pools.h"
 #include "ember/driver/driver.h"
 
@@ -85,10 +87,13 @@ class CudaDriver final : public Driver {
   Status capture_end(StreamHandle stream, GraphHandle& out) noexcept override;
   Status capture_status(StreamHandle stream, CaptureStatus& out,
                         std::uint64_t& id) noexcept override;
+  Status capture_node(StreamHandle stream, std::uint64_t& node) noexcept override;
   Status capture_mode_exchange(CaptureMode& mode) noexcept override;
   Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept override;
   Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept override;
   Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept override;
+  Status graph_bind(GraphHandle graph, GraphExecHandle exec,
+                    const GraphRebinding& binding) noexcept override;
   Status graph_describe(GraphHandle graph, const std::string& path) noexcept override;
   Status graph_destroy(GraphHandle graph) noexcept override;
   Status graph_exec_destroy(GraphExecHandle graph) noexcept override;
@@ -111,6 +116,12 @@ class CudaDriver final : public Driver {
   Status memory_trim(int device, std::uint32_t epoch) noexcept override;
 
  private:
+  /// The nodes of graphs that were given other memory.
+  struct BoundGraphs {
+    Mutex mutex;
+    std::unordered_map<void*, std::unique_ptr<GraphNodes>> all EMBER_GUARDED_BY(mutex);
+  };
+
   /// The device with this number. `argument` is the name under which the caller knows it.
   Status find(int device, Device*& out, const char* argument = "device") noexcept {
     if (!exists(device)) [[unlikely]]
@@ -235,6 +246,8 @@ class CudaDriver final : public Driver {
   // Held while CUDA opens and closes: of two threads that need the same, one opens it.
   Mutex opened_mutex_;
   std::list<Opened> opened_ EMBER_GUARDED_BY(opened_mutex_);
+
+  BoundGraphs bound_graphs_;
 
   void destroy_left_events(Device& on) noexcept;
   Mutex left_mutex_;

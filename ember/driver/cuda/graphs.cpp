@@ -83,6 +83,26 @@ Status CudaDriver::capture_status(StreamHandle stream, CaptureStatus& out,
   return {};
 }
 
+Status CudaDriver::capture_node(StreamHandle stream, std::uint64_t& node) noexcept {
+  ContextGuard on;
+  if (!admits(stream, on)) [[unlikely]]
+    return refuse(stream, on.admitted());
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUgraphNode* last = nullptr;
+  std::size_t count = 0;
+  if (stream.native != nullptr)
+    EMBER_TRY(on->on_stream(
+        on, to_cuda(stream),
+        [&] {
+          return api.cuStreamGetCaptureInfo_v2(to_cuda(stream), &status, nullptr, nullptr, &last,
+                                               &count);
+        },
+        [&] { return "asking what " + stream_text(stream.native) + " was given last"; }));
+  const bool told = status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count == 1;
+  node = told ? reinterpret_cast<std::uintptr_t>(last[0]) : 0;
+  return {};
+}
+
 Status CudaDriver::capture_mode_exchange(CaptureMode& mode) noexcept {
   CUstreamCaptureMode exchanged = to_cuda(mode);
   if (const CUresult result = api.cuThreadExchangeStreamCaptureMode(&exchanged);
@@ -139,6 +159,20 @@ Status CudaDriver::graph_launch(GraphExecHandle graph, StreamHandle stream) noex
       [&] { return "replaying a graph on " + stream_text(stream.native); });
 }
 
+Status CudaDriver::graph_bind(GraphHandle graph, GraphExecHandle exec,
+                              const GraphRebinding& binding) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit_graph(graph, on));
+  if (exec.native == nullptr || exec.device != graph.device || exec.epoch != graph.epoch)
+    return Status(Code::invalid_handle, "a graph that was made ready is of another graph");
+  EMBER_TRY(on->enter(on));
+  const RelaxedMode relaxed;
+  const MutexLock lock(bound_graphs_.mutex);
+  std::unique_ptr<GraphNodes>& nodes = bound_graphs_.all[graph.native];
+  if (nodes == nullptr) nodes = std::make_unique<GraphNodes>(binding.all_nodes);
+  return nodes->bind(to_cuda(exec), binding);
+}
+
 Status CudaDriver::graph_describe(GraphHandle graph, const std::string& path) noexcept {
   ContextGuard on;
   EMBER_TRY(admit_graph(graph, on));
@@ -149,6 +183,10 @@ Status CudaDriver::graph_describe(GraphHandle graph, const std::string& path) no
 
 Status CudaDriver::graph_destroy(GraphHandle graph) noexcept {
   ContextGuard on;
+  {
+    const MutexLock lock(bound_graphs_.mutex);
+    bound_graphs_.all.erase(graph.native);
+  }
   EMBER_TRY(admit_graph(graph, on));
   return on->release(
       on, [&] { return api.cuGraphDestroy(to_cuda(graph)); },

@@ -131,6 +131,13 @@ CaptureStatus Captures::status(const Stream& stream, std::uint64_t& id) {
   return CaptureStatus::active;
 }
 
+std::uint64_t Captures::node(const Stream& stream) {
+  const MutexLock lock(mutex_);
+  Member* member = nullptr;
+  (void)find(stream, member);
+  return member != nullptr && member->after.size() == 1 ? member->after[0] + 1 : 0;
+}
+
 Status Captures::add(const Stream& stream, TaskKind kind, const Kernel& kernel,
                      const Params& params, PeerMemory peer) {
   const MutexLock lock(mutex_);

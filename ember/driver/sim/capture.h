@@ -31,6 +31,8 @@ class Captures {
   Status end(Stream& stream, std::unique_ptr<CapturedGraph>& out);
   /// `id` is set if it is active.
   CaptureStatus status(const Stream& stream, std::uint64_t& id);
+  /// The number, from 1, of the node that the stream was given last; 0 if it waits for several.
+  std::uint64_t node(const Stream& stream);
 
   /// What was given to a stream that is part of one.
   Status add(const Stream& stream, TaskKind kind, const Kernel& kernel, const Params& params,

@@ -97,10 +97,29 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
     add_wait(together, stream, before);
     const Trouble trouble =
         node.kind == TaskKind::kernel ? machine.faults.next_kernel() : Trouble();
-    done[i] = together.add(stream, node.kind, node.kernel, node.params(), node.peer, trouble);
+    done[i] = together.add(stream, node.kind, kernel_of(i), params_of(i), node.peer, trouble);
   }
   add_wait(together, main, points_of(last_));
   end_ = main.tail();
+  return {};
+}
+
+Status GraphExec::bind(const GraphRebinding& binding) {
+  std::vector<std::pair<std::size_t, Bound>> made;
+  for (const NodeBinding& each : binding.nodes) {
+    if (each.node == 0 || each.node > graph_->nodes.size())
+      return cannot_rebind(each.name, "which node of the graph it is cannot be told");
+    const auto at = static_cast<std::size_t>(each.node - 1);
+    const CapturedGraph::Node& node = graph_->nodes[at];
+    Bound& bound = made.emplace_back(at, Bound{node.kernel, node.arguments}).second;
+    if (each.addresses.empty()) continue;
+    ArgumentBinding addresses(each, binding.memory);
+    (void)addresses.change(bound.arguments);
+    EMBER_TRY(addresses.finish());
+    if (node.kind == TaskKind::kernel) bound.kernel = binding.kernel(node.kernel, binding.memory);
+  }
+  const MutexLock lock(mutex_);
+  for (auto& [at, bound] : made) bound_.insert_or_assign(at, std::move(bound));
   return {};
 }
 

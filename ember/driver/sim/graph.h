@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/rebinding.h"
 #include "ember/driver/sim/stream.h"
 
 namespace ember::inline v0::driver::sim {
@@ -65,14 +67,40 @@ class GraphExec {
 
   /// Submits one replay; `on` for each branch. After a failure nothing was submitted.
   Status launch(Machine& machine, const std::vector<Stream*>& on);
+  /// Driver::graph_bind. After a failure nothing has changed.
+  Status bind(const GraphRebinding& binding);
+  /// Calls `act(args, branch)` for each copy of a replay.
+  template <class Act>
+  void each_copy(const Act& act) {
+    const MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < graph_->nodes.size(); ++i)
+      if (graph_->nodes[i].kind == TaskKind::copy)
+        act(params_of(i).template as<CopyArgs>(), graph_->nodes[i].branch);
+  }
 
  private:
+  /// What a node has instead of what was captured.
+  struct Bound {
+    Kernel kernel;
+    std::vector<std::byte> arguments;
+  };
+  Params params_of(std::size_t node) const EMBER_REQUIRES(mutex_) {
+    const auto bound = bound_.find(node);
+    if (bound == bound_.end()) return graph_->nodes[node].params();
+    return {bound->second.arguments.data(), bound->second.arguments.size()};
+  }
+  const Kernel& kernel_of(std::size_t node) const EMBER_REQUIRES(mutex_) {
+    const auto bound = bound_.find(node);
+    return bound == bound_.end() ? graph_->nodes[node].kernel : bound->second.kernel;
+  }
+
   const std::shared_ptr<const CapturedGraph> graph_;
   const std::vector<StreamHandle> streams_;
   std::vector<std::vector<std::size_t>> waits_;  // of each node, for nodes of other branches
   std::vector<std::size_t> last_;                // what the first branch waits for in the end
   Mutex mutex_;                                  // held while a replay is submitted
   Point end_ EMBER_GUARDED_BY(mutex_);           // of the last replay
+  std::unordered_map<std::size_t, Bound> bound_ EMBER_GUARDED_BY(mutex_);  // by the node
 };
 
 }  // namespace ember::inline v0::driver::sim

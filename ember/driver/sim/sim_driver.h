@@ -95,10 +95,13 @@ class SimDriver final : public Driver {
   Status capture_end(StreamHandle stream, GraphHandle& out) noexcept override;
   Status capture_status(StreamHandle stream, CaptureStatus& out,
                         std::uint64_t& id) noexcept override;
+  Status capture_node(StreamHandle stream, std::uint64_t& node) noexcept override;
   Status capture_mode_exchange(CaptureMode& mode) noexcept override;
   Status graph_node_count(GraphHandle graph, std::size_t& out) noexcept override;
   Status graph_instantiate(GraphHandle graph, GraphExecHandle& out) noexcept override;
   Status graph_launch(GraphExecHandle graph, StreamHandle stream) noexcept override;
+  Status graph_bind(GraphHandle graph, GraphExecHandle exec,
+                    const GraphRebinding& binding) noexcept override;
   Status graph_describe(GraphHandle graph, const std::string& path) noexcept override;
   Status graph_destroy(GraphHandle graph) noexcept override;
   Status graph_exec_destroy(GraphExecHandle graph) noexcept override;

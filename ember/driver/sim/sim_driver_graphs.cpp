@@ -66,6 +66,13 @@ Status SimDriver::capture_status(StreamHandle handle, CaptureStatus& out,
   return {};
 }
 
+Status SimDriver::capture_node(StreamHandle handle, std::uint64_t& node) noexcept {
+  Stream* stream = nullptr;
+  EMBER_TRY(find(handle, stream));
+  node = captures_.node(*stream);
+  return {};
+}
+
 Status SimDriver::capture_mode_exchange(CaptureMode& mode) noexcept {
   mode = Captures::exchange_mode(mode);
   return {};
@@ -139,19 +146,22 @@ Status SimDriver::graph_launch(GraphExecHandle handle, StreamHandle on) noexcept
     PointerInfo info;
     return pointer_info(address, info).ok() && info.kind == PointerInfo::Kind::pinned;
   };
-  const auto each_copy = [&](const auto& act) {
-    for (const CapturedGraph::Node& node : graph.nodes)
-      if (node.kind == Task::Kind::copy) act(node.params().as<CopyArgs>(), node.branch);
-  };
-  each_copy([&](const CopyArgs& copy, std::size_t branch) {
+  exec->each_copy([&](const CopyArgs& copy, std::size_t branch) {
     host_guard::begin(copy, is_pinned(copy.target), is_pinned(copy.source), *streams[branch],
                       branch == 0 ? on.native : exec->streams()[branch - 1].native);
   });
   Status launched = exec->launch(machine_, streams);
   if (!launched.ok())
-    each_copy(
+    exec->each_copy(
         [&](const CopyArgs& copy, std::size_t branch) { host_guard::end(copy, *streams[branch]); });
   return launched;
+}
+
+Status SimDriver::graph_bind(GraphHandle, GraphExecHandle handle,
+                             const GraphRebinding& binding) noexcept {
+  std::shared_ptr<GraphExec> exec;
+  EMBER_TRY(find(handle, exec));
+  return exec->bind(binding);
 }
 
 Status SimDriver::graph_describe(GraphHandle handle, const std::string& path) noexcept {

@@ -416,6 +416,27 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long) 
 }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphDebugDotPrint(CUgraph, const char*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode, CUDA_MEMCPY3D*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode, CUDA_MEMSET_NODE_PARAMS*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode,
+                                           const CUDA_KERNEL_NODE_PARAMS_v2*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D*, CUcontext) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS*,
+                                        CUcontext) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) {

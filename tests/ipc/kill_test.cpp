@@ -125,7 +125,7 @@ TEST_P(KilledThird, OwnerLeavesNothingBehind) {
   owner.kill_now();
 }
 
-int number_of(const char* variable, int otherwise) {
+int number_from(const char* variable, int otherwise) {
   const char* asked = std::getenv(variable);
   return asked != nullptr ? std::atoi(asked) : otherwise;
 }
@@ -153,9 +153,9 @@ void exchange(Peer& peer, const std::string& device, unsigned times, std::mt1993
 // them, the process beside this one is killed; the next rounds have another. A failure says the
 // seed.
 TEST(KilledAtRandom, LeavesNothingBehind) {
-  const int kills = number_of("EMBER_TEST_KILLS", 12);
-  const int rounds = std::max(kills, number_of("EMBER_TEST_ROUNDS", 0));
-  const int first = number_of("EMBER_TEST_SEED", 1);
+  const int kills = number_from("EMBER_TEST_KILLS", 12);
+  const int rounds = std::max(kills, number_from("EMBER_TEST_ROUNDS", 0));
+  const int first = number_from("EMBER_TEST_SEED", 1);
   std::unique_ptr<Peer> peer;
   Counts before;
   for (int round = 0; round < rounds; ++round) {

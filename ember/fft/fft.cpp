@@ -28,8 +28,13 @@ void require_points(std::int64_t n) {
 Tensor promoted(const Tensor& input, bool to_complex) {
   Dtype dtype = input.dtype();
   if (is_integral(dtype)) dtype = default_dtype();
-  if (const Dtype real = real_dtype(dtype); real != Dtype::float32 && real != Dtype::float64)
-    throw Error(std::string("Unsupported dtype ") + legacy_name(dtype));
+  if (const Dtype real = real_dtype(dtype); real != Dtype::float32 && real != Dtype::float64) {
+    const char* why = dtype == Dtype::float16
+                          ? ": its transform is of complex32 (ComplexHalf), which ember does not "
+                            "have; transform x.to(float32)"
+                          : "";
+    throw Error(std::string("Unsupported dtype ") + legacy_name(dtype) + why);
+  }
   if (to_complex) dtype = complex_dtype(dtype);
   return input.dtype() == dtype ? input : input.to(dtype);
 }

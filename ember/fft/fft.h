@@ -1,9 +1,10 @@
 // Discrete Fourier transforms. (PyTorch: torch.fft)
 //
 // Inputs are float32, float64, complex64 or complex128; integers and bool count as float32, and
-// where complex numbers are needed real ones become such. Error `Unsupported dtype Half` for
-// float16 and bfloat16. Results are new tensors on the input's device. Their dimensions have
-// torch's order in memory: those that are transformed last.
+// where complex numbers are needed real ones become such. Error `Unsupported dtype BFloat16` for
+// bfloat16, and for float16, whose transforms are of complex32, which there is not. Results are new
+// tensors on the input's device. Their dimensions have torch's order in memory: those that are
+// transformed last.
 //
 //  - `n`, `s`: the sizes of the signal, which is cut off or padded with zeros at its end; -1 in `s`
 //    keeps a size. Error `Invalid number of data points (0) specified`.

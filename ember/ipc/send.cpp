@@ -80,8 +80,14 @@ Ready when_ready(const Storage& storage) {
   {
     const MutexLock lock(service.mutex);
     if (service.words.take(ready.cell).ok()) {
-      ready.value = ready.cell.word->load(std::memory_order_relaxed) + 1;
-      file = service.words.file();
+      // Other processes write there as well, and may have written anything.
+      const std::uint64_t now = ready.cell.word->load(std::memory_order_relaxed);
+      if (WordPool::is_usable(now)) {
+        ready.value = now + 1;
+        file = service.words.file();
+      } else {
+        service.words.give_back(ready.cell);
+      }
     }
   }
   Status status(Code::not_supported);

@@ -65,7 +65,7 @@ Status WordPool::take(Cell& out) {
 
 void WordPool::give_back(const Cell& cell) noexcept {
   // What was lost stays so for those that wait there.
-  if (cell.word->load(std::memory_order_relaxed) != driver::kWordLost) free_.push_back(cell.index);
+  if (is_usable(cell.word->load(std::memory_order_relaxed))) free_.push_back(cell.index);
   if (--used_ != 0) return;
   file_ = {};
   free_.clear();

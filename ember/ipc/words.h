@@ -50,6 +50,9 @@ class WordPool {
     std::uint32_t index = 0;
     driver::Word* word = nullptr;  ///< the first of kCellWords; null: no cell
   };
+  /// Whether a cell whose word is that can be waited for again: it was not lost, and there is a
+  /// larger number that means nothing else.
+  static bool is_usable(std::uint64_t word) noexcept { return word < driver::kWordLost - 1; }
   /// A cell; one that was never used has zeros. Code::launch_out_of_resources if all are in use.
   Status take(Cell& out);
   void give_back(const Cell& cell) noexcept;

@@ -307,6 +307,43 @@ TEST(Transforms, HaveFrequencies) {
   });
 }
 
+/// Real signals that are computed as complex ones of half their length, by their definition in
+/// terms of those of the whole length.
+TEST_P(Transforms, OfLongRealSignals) {
+  NEEDS_HOST_FFT();
+  const Dtype complex = complex_dtype(GetParam());
+  // Long enough with halves that are even, odd and prime; and one that is just too short.
+  for (const std::int64_t n : {262'144, 262'142, 300'030, 524'294, 262'140}) {
+    const Tensor x = signal(GetParam(), {n});
+    on_each(x, [&](const Tensor& here, const std::string& where) {
+      const Tensor whole = fft::fft(here.to(complex));
+      const Tensor half = fft::rfft(here);
+      const double bound = 4 * bound_of(n);
+      EXPECT_LE(error_of(half, wide(whole.narrow(0, 0, n / 2 + 1))), bound) << where << " " << n;
+      EXPECT_EQ(half.select(0, 0).item<std::complex<double>>().imag(), 0) << where;
+      EXPECT_EQ(half.select(0, n / 2).item<std::complex<double>>().imag(), 0) << where;
+      EXPECT_LE(error_of(fft::irfft(half), wide(here)), bound) << where << " " << n;
+      EXPECT_LE(error_of(fft::ihfft(here, {}, -1, "forward"), wide(half.conj())), bound) << where;
+      EXPECT_LE(error_of(fft::rfft(here, {}, -1, "ortho"),
+                         wide(half / std::sqrt(static_cast<double>(n)))),
+                bound)
+          << where;
+      // With gaps on either side, and a half that belongs to no real signal.
+      if (here.is_cuda() && !cuda::is_simulated()) return;
+      const Tensor gaps = zeros({n, 2}, here.options()).select(1, 0);
+      Tensor(gaps).copy_(here);
+      EXPECT_EQ(error_of(fft::rfft(gaps), wide(half)), 0) << where;
+      const Tensor half_gaps = zeros({n / 2 + 1, 3}, half.options()).select(1, 1);
+      Tensor(half_gaps).copy_(half);
+      half_gaps.select(0, 0).add_(std::complex<double>(0, 7));
+      half_gaps.select(0, n / 2).add_(std::complex<double>(0, -7));
+      EXPECT_EQ(error_of(fft::irfft(half_gaps), wide(fft::irfft(half))), 0) << where;
+      Tensor apart = zeros({n, 2}, here.options()).select(1, 0);
+      EXPECT_EQ(error_of(fft::irfft_out(apart, half), wide(fft::irfft(half))), 0) << where;
+    });
+  }
+}
+
 TEST(Transforms, OfLongSignals) {
   NEEDS_HOST_FFT();
   // By their energy, and there and back.

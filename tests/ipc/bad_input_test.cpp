@@ -14,6 +14,7 @@
 #include "ember/ipc/process.h"
 #include "ember/ipc/record.h"
 #include "ember/ipc/socket.h"
+#include "ember/ipc/words.h"
 #include "ember/runtime/runtime.h"
 #include "peer.h"
 #include "tests/support/devices.h"
@@ -206,6 +207,61 @@ TEST_F(Owner, OutlivesThoseThatSayNothing) {
   sockets.clear();
   EXPECT_TRUE(test::has_bytes(*ipc::receive(bytes(good_.record)), 1));
   while (peer_.ask("leases") != "0") {
+  }
+}
+
+/// Whoever leases memory may write to its owner's words.
+TEST(Words, ThatAHolderOverwritesHurtNobodyElse) {
+  cuda::init();
+  Peer owner;
+  ASSERT_EQ(owner.ask("make x cuda:0 5000 1"), "ok");
+  ASSERT_EQ(owner.ask("hold"), "ok");
+  ASSERT_EQ(owner.ask("write x 2"), "ok");  // behind the gate, so that there is a word to wait for
+  ipc::Request request;
+  request.record = record_of(test::to_handle(owner.ask("send x")));
+  request.start = ipc::this_process().start;
+  request.lease = 7;
+  File socket;
+  ASSERT_EQ(ipc::connect_to(request.record.process(), 2000, socket), ipc::Met::yes);
+  ASSERT_TRUE(ipc::send_message(socket, ipc::bytes_of(request)));
+  ASSERT_TRUE(ipc::await_message(socket, 2000));
+  std::vector<std::uint8_t> bytes;
+  std::vector<File> files;
+  ipc::Reply reply;
+  ASSERT_TRUE(ipc::receive_message(socket, bytes, 4096, files) && ipc::parse_reply(bytes, reply));
+  ASSERT_EQ(reply.answer, ipc::Answer::granted);
+  ASSERT_EQ(reply.files, ipc::kWordsFile);
+  ASSERT_EQ(files.size(), 1U);
+  Ref<ipc::WordsFile> words;
+  ASSERT_TRUE(ipc::WordsFile::map(files[0], words).ok());
+  std::mt19937_64 random(3);
+  const auto overwrite = [&](auto&& number) {
+    for (std::uint64_t cell = 0; cell < ipc::WordsFile::kCells; ++cell)
+      for (std::size_t i = 0; i < ipc::WordsFile::kCellWords; ++i)
+        words->cell(cell)[i].store(number());
+  };
+  for (const std::uint64_t number :
+       {std::uint64_t{0}, ~std::uint64_t{0}, driver::kWordLost, driver::kWordLost - 1})
+    overwrite([&] { return number; });
+  for (int i = 0; i < 20; ++i) {
+    overwrite(random);
+    ASSERT_EQ(owner.ask("leases"), "1");
+  }
+  ASSERT_EQ(owner.ask("open"), "ok");
+  EXPECT_EQ(owner.ask("check x 2"), "ok");
+  // It shares its memory as before, for which it may take words that mean nothing any more.
+  for (unsigned i = 0; i < 20; ++i) {
+    if (i % 2 == 0) overwrite([&] { return ~std::uint64_t{0} - random() % 3; });
+    ASSERT_EQ(owner.ask("make y cuda:0 5000 3"), "ok");
+    const Ref<Storage> mine = ipc::receive(test::to_handle(owner.ask("send y")));
+    EXPECT_TRUE(test::has_bytes(*mine, 3));
+  }
+  request.verb = ipc::Verb::give_back;
+  request.record = ipc::Record();
+  ASSERT_EQ(ipc::connect_to({owner.process(), ipc::start_of(owner.process())}, 2000, socket),
+            ipc::Met::yes);
+  ASSERT_TRUE(ipc::send_message(socket, ipc::bytes_of(request)));
+  while (owner.ask("leases") != "0") {
   }
 }
 

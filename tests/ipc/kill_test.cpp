@@ -3,10 +3,15 @@
 // within two.
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "ember/base/error.h"
 #include "ember/memory/memory.h"
@@ -23,7 +28,7 @@ using test::Counts;
 using test::Peer;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kMost = std::chrono::milliseconds(2500);  // two seconds, and a busy machine
+constexpr auto kMost = std::chrono::seconds(2);
 
 std::string number(Step step) { return std::to_string(static_cast<int>(step)); }
 
@@ -120,45 +125,77 @@ TEST_P(KilledThird, OwnerLeavesNothingBehind) {
   owner.kill_now();
 }
 
-// EMBER_TEST_KILLS rounds, from EMBER_TEST_SEED on; a failure says the seed.
+int number_from(const char* variable, int otherwise) {
+  const char* asked = std::getenv(variable);
+  return asked != nullptr ? std::atoi(asked) : otherwise;
+}
+
+/// Sends a process memory and receives some of its own, at most `times` times, and fewer if it is
+/// killed meanwhile.
+void exchange(Peer& peer, const std::string& device, unsigned times, std::mt19937& random) {
+  std::string words = peer.ask("make y " + device + " 40000 52");
+  std::vector<Ref<Storage>> mine;
+  for (unsigned i = 0; i < times && words != "killed"; ++i) {
+    mine.push_back(test::make_memory(Device(device), 1000 + random() % 100000, i));
+    const ipc::Handle handle = ipc::send(mine.back());
+    words = peer.ask("receive x " + test::to_text(handle));
+    ipc::withdraw(handle);
+    if (words == "ok") words = peer.ask("check x " + std::to_string(i));
+    if (words == "killed") break;
+    EXPECT_EQ(words, "ok");
+    const std::string theirs = peer.ask("send y");
+    if (theirs != "killed") receive_or_error(theirs, 52);
+    if (random() % 3 == 0) mine.clear();
+  }
+}
+
+// EMBER_TEST_ROUNDS rounds, from EMBER_TEST_SEED on, and in EMBER_TEST_KILLS of them, evenly among
+// them, the process beside this one is killed; the next rounds have another. A failure says the
+// seed.
 TEST(KilledAtRandom, LeavesNothingBehind) {
-  const char* asked = std::getenv("EMBER_TEST_KILLS");
-  const char* from = std::getenv("EMBER_TEST_SEED");
-  const int rounds = asked != nullptr ? std::atoi(asked) : 12;
-  const unsigned first = from != nullptr ? static_cast<unsigned>(std::atoi(from)) : 1;
-  for (unsigned seed = first; seed < first + static_cast<unsigned>(rounds); ++seed) {
+  const int kills = number_from("EMBER_TEST_KILLS", 12);
+  const int rounds = std::max(kills, number_from("EMBER_TEST_ROUNDS", 0));
+  const int first = number_from("EMBER_TEST_SEED", 1);
+  std::unique_ptr<Peer> peer;
+  Counts before;
+  for (int round = 0; round < rounds; ++round) {
+    const auto seed = static_cast<unsigned>(first + round);
     SCOPED_TRACE("EMBER_TEST_SEED=" + std::to_string(seed));
     std::mt19937 random(seed);
-    const Counts before = Counts::warm();
-    {
-      const std::string device = random() % 2 == 0 ? "cpu" : "cuda:0";
-      Peer peer;
-      std::string words = peer.ask("make y " + device + " 40000 52");
-      const auto delay = std::chrono::microseconds(random() % 6000);
-      std::thread killer([&, id = peer.process()] {
-        const auto until = Clock::now() + delay;
-        while (Clock::now() < until) {
-        }
-        (void)kill(id, SIGKILL);
-      });
-      std::vector<Ref<Storage>> mine;
-      for (unsigned i = 0; i < 1000 && words != "killed"; ++i) {
-        mine.push_back(test::make_memory(Device(device), 1000 + random() % 100000, i));
-        const ipc::Handle handle = ipc::send(mine.back());
-        words = peer.ask("receive x " + test::to_text(handle));
-        ipc::withdraw(handle);
-        if (words == "ok") words = peer.ask("check x " + std::to_string(i));
-        if (words == "killed") break;
-        EXPECT_EQ(words, "ok");
-        const std::string theirs = peer.ask("send y");
-        if (theirs != "killed") receive_or_error(theirs, 52);
-        if (random() % 3 == 0) mine.clear();
-      }
-      killer.join();
-      peer.await_end();
+    if (peer == nullptr) {
+      before = Counts::warm();
+      peer = std::make_unique<Peer>();
     }
+    const std::string device = random() % 2 == 0 ? "cpu" : "cuda:0";
+    const bool kills_here =
+        std::int64_t{kills} * round / rounds != std::int64_t{kills} * (round + 1) / rounds;
+    if (!kills_here) {
+      exchange(*peer, device, 1 + random() % 5, random);
+      EXPECT_EQ(peer->ask("drop x"), "ok");
+      EXPECT_EQ(peer->ask("drop y"), "ok");
+      Counts with_peer = before;
+      ++with_peer.descriptors;  // of the pipe to it
+      ++with_peer.sockets;      // its own
+      ASSERT_EQ(await_counts(with_peer), "");
+      continue;
+    }
+    // Real devices take longer to open what they receive.
+    const auto delay = std::chrono::microseconds(random() % (cuda::is_simulated() ? 6000 : 40000));
+    (void)peer->ask("synchronize cuda:0");  // it has started
+    std::thread killer([&, id = peer->process()] {
+      const auto until = Clock::now() + delay;
+      while (Clock::now() < until) {
+      }
+      (void)kill(id, SIGKILL);
+    });
+    exchange(*peer, device, 1000, random);
+    killer.join();
+    peer->await_end();
+    peer.reset();
     ASSERT_EQ(await_counts(before), "");
   }
+  if (peer != nullptr) peer.reset();
+  std::printf("%d rounds, %d of them with a kill\n", rounds, kills);
 }
 
 }  // namespace

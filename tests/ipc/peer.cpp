@@ -17,6 +17,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -122,8 +123,9 @@ Counts Counts::now() {
   counts.threads = entries_of("/proc/self/task");
   counts.sockets = entries_of((std::string(std::getenv("XDG_RUNTIME_DIR")) + "/ember").c_str());
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
+  for (std::string line; std::getline(maps, line); ++counts.lines)
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;
+  counts.shm = entries_of("/dev/shm");
   counts.leases = ipc::leases().size();
   return counts;
 }
@@ -132,14 +134,27 @@ Counts Counts::warm() {
   cuda::init();
   (void)make_memory(Device("cuda:0"), 100, 0);
   cuda::synchronize(0);
+  static std::once_flag shared;
+  std::call_once(shared, [] {
+    for (const std::string device : {"cpu", "cuda:0"}) {
+      Peer peer;
+      EXPECT_EQ(peer.ask("make y " + device + " 1000 1"), "ok");
+      EXPECT_TRUE(has_bytes(*ipc::receive(to_handle(peer.ask("send y"))), 1));
+      const Ref<Storage> mine = make_memory(Device(device), 1000, 2);
+      EXPECT_EQ(peer.ask("receive x " + to_text(ipc::send(mine))), "ok");
+      EXPECT_EQ(peer.ask("check x 2"), "ok");
+      std::thread([] { (void)std::make_unique<std::string>(1000, ' '); }).join();
+    }
+    while (!ipc::leases().empty()) std::this_thread::yield();
+  });
   return now();
 }
 
 std::string Counts::text() const {
   std::ostringstream out;
   out << allocated << " bytes allocated, " << descriptors << " descriptors, " << mappings
-      << " shared mappings, " << threads << " threads, " << sockets << " sockets, " << leases
-      << " leases";
+      << " shared mappings, " << lines << " lines of maps, " << threads << " threads, " << sockets
+      << " sockets, " << shm << " files in /dev/shm, " << leases << " leases";
   return out.str();
 }
 
@@ -150,8 +165,9 @@ std::string await_counts(const Counts& before) {
   for (;;) {
     now = Counts::now();
     if (now.allocated <= before.allocated && now.descriptors <= before.descriptors &&
-        now.mappings <= before.mappings && now.threads <= before.threads &&
-        now.sockets <= before.sockets && now.leases <= before.leases)
+        now.mappings <= before.mappings && now.lines <= before.lines &&
+        now.threads <= before.threads && now.sockets <= before.sockets && now.shm <= before.shm &&
+        now.leases <= before.leases)
       return "";
     if (std::chrono::steady_clock::now() > until) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

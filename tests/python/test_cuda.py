@@ -209,6 +209,27 @@ def test_streams_wait():
     cuda.synchronize(torch.device("cuda:0"))
 
 
+def test_generic_streams_and_events():
+    """cuda.Stream and cuda.Event are torch.Stream's and torch.Event's."""
+    assert issubclass(torch.cuda.Stream, torch.Stream) and issubclass(torch.cuda.Event, torch.Event)
+    assert issubclass(torch.cuda.ExternalStream, torch.Stream)
+    assert not issubclass(torch.cuda.Stream, torch.Event)
+    assert isinstance(torch.cuda.current_stream(), torch.Stream)
+    stream = torch.Stream("cuda:0", priority=-1)
+    assert type(stream) is torch.cuda.Stream and stream.priority == -1
+    assert torch.Stream().device == torch.device("cuda", torch.cuda.current_device())
+    event = torch.Event("cuda", enable_timing=True)
+    assert type(event) is torch.cuda.Event and event.device is None
+    event.record(stream)
+    assert event.device == stream.device
+    assert torch.Event(torch.device("cuda:0")).query() and torch.Event(interprocess=True).ipc_handle()
+    for wrong in (lambda: torch.Stream("cpu"), lambda: torch.Event("cpu")):
+        with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+            wrong()
+    with pytest.raises(TypeError):
+        torch.Event("cuda", True)
+
+
 def test_events():
     start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     assert repr(start) == "<torch.cuda.Event uninitialized>"

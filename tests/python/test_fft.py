@@ -38,6 +38,11 @@ def wide(x):
     return x.cpu().numpy().astype(WIDER[x.dtype])
 
 
+def wide_numpy(x):
+    """As wide as NumPy transforms."""
+    return wide(x) if WIDE_NUMPY else x.cpu().numpy()
+
+
 def error(got, expected):
     """The distance relative to the size of what is expected, in units of the last place."""
     assert got.shape == expected.shape
@@ -101,23 +106,29 @@ FORWARD = {"irfft": "rfft", "hfft": "ihfft", "irfftn": "rfftn", "irfft2": "rfft2
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_one_dimension(name, norm, device):
     """Every norm, dim and n, also of real and integer inputs."""
-    for dtype in (torch.float32, torch.complex64, torch.int32):
+    dtypes = [torch.float32, torch.complex64, torch.int32]
+    if WIDE_NUMPY:
+        dtypes += [torch.float64, torch.complex128]
+    for dtype in dtypes:
         x = signal(torch.float32 if dtype is torch.int32 else dtype, 4, 5, 6, device=device) * 9
         x = x.to(dtype)
         if dtype.is_complex and name in ("rfft", "ihfft"):
             continue
-        given = x.cpu().numpy().astype(np.complex128 if dtype.is_complex else np.float64)
+        given = x.cpu().numpy().astype(WIDER.get(dtype, np.float64))
         for n in (None, 3, 4, 9):
             for dim in (-1, 0, 1):
                 expected = getattr(np.fft, name)(given, n, dim, norm)
                 got = getattr(torch.fft, name)(x, n, dim, norm) if device == "cpu" else None
                 if device != "cpu" and name in FORWARD:
                     half = getattr(np.fft, FORWARD[name])(expected, None, dim, norm)
-                    half = torch.tensor(half, dtype=torch.complex64, device=device)
+                    kind = np.complex128 if EPSILON.get(dtype, 1) < 1e-10 else np.complex64
+                    half = torch.tensor(half.astype(kind), device=device)
+                    expected = getattr(np.fft, name)(wide(half), expected.shape[dim], dim, norm)
                     got = getattr(torch.fft, name)(half, expected.shape[dim], dim, norm)
                 elif device != "cpu":
                     got = getattr(torch.fft, name)(x, n, dim, norm)
-                assert error(got, expected) <= 1e-6, (dtype, n, dim)
+                points = max(n or x.shape[dim], expected.shape[dim])
+                assert error(got, expected) <= bound(got.dtype, points), (dtype, n, dim)
 
 
 CASES = [((4, 5, 6), None, None), ((4, 5, 6), (3, 8), (0, 2)), ((4, 5, 6), (7,), (1,)),
@@ -142,15 +153,17 @@ def test_several_dimensions(name, norm, device):
             sizes = tuple(x.shape[a] if n == -1 else n for n, a in zip(s, axes))
             if name.startswith("i") and "r" in name and s[-1] == -1:
                 sizes = sizes[:-1] + (2 * (x.shape[axes[-1]] - 1),)
-        expected = getattr(np.fft, name)(x.cpu().numpy(), sizes, axes, norm)
+        expected = getattr(np.fft, name)(wide_numpy(x), sizes, axes, norm)
         if device != "cpu" and name in FORWARD:
             half = getattr(np.fft, FORWARD[name])(expected, None, axes, norm)
             axes = range(len(shape)) if axes is None else axes
-            x, s = torch.tensor(half, device=device), [expected.shape[a] for a in axes]
+            x = torch.tensor(half.astype(np.complex128), device=device)
+            s = [expected.shape[a] for a in axes]
+            expected = getattr(np.fft, name)(wide_numpy(x), s, tuple(axes), norm)
             if dim is None and len(s) < len(shape):
                 dim = tuple(axes)
         got = getattr(torch.fft, name)(x, s=s, dim=dim, norm=norm)
-        assert error(got, expected) <= 1e-14, (shape, s, dim)
+        assert error(got, expected) <= bound(got.dtype, *got.shape), (shape, s, dim)
 
 
 @pytest.mark.parametrize("name", ["hfft2", "ihfft2", "hfftn", "ihfftn"])
@@ -184,10 +197,11 @@ def test_layouts(device):
              whole[1:379].view(6, 7, 9)]
     for view in views:
         for dims in ((0,), (1,), (2,), (0, 2), (2, 1), (0, 1, 2)):
+            limit = bound(torch.complex64, *(view.shape[dim] for dim in dims))
             expected = np.fft.fftn(wide(view), axes=dims)
-            assert error(torch.fft.fftn(view, dim=dims), expected) <= 1e-6
+            assert error(torch.fft.fftn(view, dim=dims), expected) <= limit
             real = view.real
-            assert error(torch.fft.rfftn(real, dim=dims), np.fft.rfftn(wide(real), axes=dims)) <= 1e-6
+            assert error(torch.fft.rfftn(real, dim=dims), np.fft.rfftn(wide(real), axes=dims)) <= limit
 
 
 def test_inputs_stay_as_they_are(device):
@@ -238,8 +252,11 @@ def test_arguments():
                  lambda: torch.fft.fft(x, norm=3)):
         with pytest.raises(TypeError):
             call()
-    with pytest.raises(RuntimeError, match="Unsupported dtype Half"):
-        torch.fft.fft(x.half())
+    for where in ("cpu", "cuda:0"):
+        with pytest.raises(RuntimeError, match="Unsupported dtype Half: its transform is of complex32"):
+            torch.fft.fft(x.half().to(where))
+        with pytest.raises(RuntimeError, match="Unsupported dtype BFloat16$"):
+            torch.fft.fft(x.bfloat16().to(where))
     with pytest.raises(RuntimeError, match="FFT dims must be unique"):
         torch.fft.fftn(torch.ones(2, 3), dim=(0, -2))
     with pytest.raises(AttributeError, match="has no attribute 'dct'"):

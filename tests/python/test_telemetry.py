@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -29,6 +31,83 @@ def test_a_busy_device():
     if ember.cuda.is_simulated():
         assert values["temperature"] > 45 and values["power_draw"] > 300_000
         assert values["clock_rate"] == 1000
+
+
+# What nvidia-smi calls the sensors, and how far the two may be apart: of power that is a share.
+BESIDE = {"temperature": ("temperature.gpu", 1), "clock_rate": ("clocks.sm", 15),
+          "power_draw": ("power.draw", 0.05), "utilization": ("utilization.gpu", 10)}
+
+
+@pytest.fixture
+def nvidia_smi():
+    """What nvidia-smi says of device 0: the values of BESIDE, in ember's units."""
+    if ember.cuda.is_simulated():
+        pytest.skip("nvidia-smi knows no simulated devices")
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        pytest.skip("nvidia-smi was not found")
+    query = ",".join(name for name, _ in BESIDE.values())
+    uuid = ember.cuda.get_device_properties(0).uuid
+
+    def ask():
+        asked = subprocess.run([program, f"--id=GPU-{uuid}", f"--query-gpu={query}",
+                                "--format=csv,noheader,nounits"], capture_output=True, text=True,
+                               timeout=60)
+        if asked.returncode != 0 or "N/A" in asked.stdout:
+            pytest.skip(f"nvidia-smi does not tell: {asked.stdout}{asked.stderr}")
+        values = dict(zip(BESIDE, map(float, asked.stdout.split(","))))
+        values["power_draw"] *= 1000
+        return values
+    return ask
+
+
+@pytest.mark.needs_devices(1)
+def test_beside_nvidia_smi(nvidia_smi):
+    """Under a steady load of five seconds. A program takes a while to answer, so that it is held
+    against the nearest of what ember said meanwhile."""
+    x = ember.ones(1 << 28, device="cuda:0")  # 1 GiB
+    stop, samples = threading.Event(), []
+
+    def load():  # of copies, which keep the clock where it is; never without work
+        y, events = ember.empty_like(x), []
+        while not stop.is_set():
+            for _ in range(20):
+                y.copy_(x)
+            events.append(ember.cuda.Event(blocking=True))
+            events[-1].record()
+            if len(events) > 2:
+                events.pop(0).synchronize()
+        ember.cuda.synchronize()
+
+    def watch():
+        while not stop.is_set():
+            samples.append((time.monotonic(), {name: getattr(ember.cuda, name)(0) for name in BESIDE}))
+            time.sleep(0.01)
+
+    threads = [threading.Thread(target=each) for each in (load, watch)]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(1.5)  # until sensors that tell of the last second tell of the load
+        asked, end = [], time.monotonic() + 5
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            asked.append((begin, nvidia_smi(), time.monotonic()))
+            time.sleep(0.1)
+        time.sleep(0.1)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(asked) >= 2
+    for begin, theirs, end in asked:
+        ours = [values for at, values in samples if begin - 0.1 <= at <= end + 0.1]
+        for name, (_, bound) in BESIDE.items():
+            if name == "power_draw":
+                bound *= theirs[name]
+            apart = min(abs(values[name] - theirs[name]) for values in ours)
+            assert apart <= bound, (name, theirs[name], [values[name] for values in ours])
+    assert max(theirs["utilization"] for _, theirs, _ in asked) > 50, "there was a load"
 
 
 @pytest.mark.needs_devices(1)

@@ -1,10 +1,8 @@
 // The transforms of ducc0, a library of headers. This is the only source that includes them; it
 // stands for what they expect to be linked with: threads, which are ember's team, and errors, which
-// here need no streams.
-#include "ember/fft/host/transform.h"
-
-#ifdef EMBER_DUCC0
-
+// here need no streams. It is compiled twice: for any processor and, where the compiler can, with
+// AVX2 (EMBER_FFT_AVX2). The bits are the same: vectors hold numbers of several transforms, or of
+// several parts of one, and nothing is contracted.
 #include <atomic>
 #include <complex>
 #include <cstddef>
@@ -18,6 +16,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/team.h"
 #include "ember/fft/host/plan_table.h"
+#include "ember/fft/host/variants.h"
 
 // In place of ducc0/infra/error_handling.h, which writes its texts into streams.
 #define DUCC0_ERROR_HANDLING_H
@@ -27,7 +26,13 @@
     if (!(condition)) MR_fail("ducc0"); \
   } while (0)
 // A program that uses ducc0 itself has other definitions of what follows.
+#ifdef EMBER_FFT_AVX2
+#define EMBER_FFT_VARIANT avx2
+#define DUCC0_NAMESPACE ember_ducc0_avx2
+#else
+#define EMBER_FFT_VARIANT plain
 #define DUCC0_NAMESPACE ember_ducc0
+#endif
 // Not its threads but those below; and not its table of plans, which would need a lock of theirs.
 #define DUCC0_NO_LOWLEVEL_THREADING
 #define DUCC0_NO_FFT_CACHE
@@ -40,8 +45,10 @@
 
 namespace {
 
+namespace ducc = DUCC0_NAMESPACE;
+
 /// What a thread is told of its part.
-class Part final : public ember_ducc0::detail_threading::Scheduler {
+class Part final : public ducc::detail_threading::Scheduler {
  public:
   Part(std::size_t threads, std::size_t thread, std::size_t work = 0)
       : threads_(threads),
@@ -49,8 +56,8 @@ class Part final : public ember_ducc0::detail_threading::Scheduler {
         next_(work * thread / threads, work * (thread + 1) / threads) {}
   std::size_t num_threads() const override { return threads_; }
   std::size_t thread_num() const override { return thread_; }
-  ember_ducc0::detail_threading::Range getNext() override {
-    const ember_ducc0::detail_threading::Range range = next_;
+  ducc::detail_threading::Range getNext() override {
+    const ducc::detail_threading::Range range = next_;
     next_ = {};
     return range;
   }
@@ -58,7 +65,7 @@ class Part final : public ember_ducc0::detail_threading::Scheduler {
  private:
   std::size_t threads_;
   std::size_t thread_;
-  ember_ducc0::detail_threading::Range next_;
+  ducc::detail_threading::Range next_;
 };
 
 /// How many threads share the work of the transform that this thread computes. ducc0 is told of a
@@ -88,16 +95,25 @@ void in_parts(std::size_t parts, const Body& body) {
 /// some of them would be and others not, depending on how they are shared out.
 thread_local bool single = false;
 
+/// Those of double would be computed so where there are vectors of four of them only.
+template <class Plan>
+constexpr bool has_wide_vectors = false;
+template <>
+constexpr bool has_wide_vectors<ducc::detail_fft::pocketfft_c<float>> = true;
+template <>
+constexpr bool has_wide_vectors<ducc::detail_fft::pocketfft_r<float>> = true;
+
+struct ThisSource {};
 template <class Plan>
 std::shared_ptr<Plan> kept_plan(std::size_t length, bool vectorize) {
-  vectorize = vectorize && single;
-  return ember::fft::host::PlanTable<Plan>::get(
+  vectorize = vectorize && single && has_wide_vectors<Plan>;
+  return ember::fft::host::PlanTable<Plan, ThisSource>::get(
       length, vectorize, [&] { return std::make_shared<Plan>(length, vectorize); });
 }
 
 }  // namespace
 
-namespace ember_ducc0 {
+namespace DUCC0_NAMESPACE {
 namespace detail_threading {
 
 // What ducc0/infra/threading.cc defines.
@@ -159,9 +175,9 @@ EMBER_KEPT_PLAN(Long1dPlan<double>)
 
 }  // namespace
 }  // namespace detail_fft
-}  // namespace ember_ducc0
+}  // namespace DUCC0_NAMESPACE
 
-namespace ember::inline v0::fft::host {
+namespace ember::inline v0::fft::host::EMBER_FFT_VARIANT {
 namespace {
 
 using driver::FftGeometry;
@@ -199,15 +215,108 @@ struct View {
 /// From `in` to `out` along some dimensions, the last one first. ducc0 would choose the order by
 /// the strides, and it shows in the last bits.
 template <class T>
-void complex_passes(const ember_ducc0::cfmav<std::complex<T>>& in,
-                    const ember_ducc0::vfmav<std::complex<T>>& out, const Lengths& axes,
-                    bool forward, T factor, std::size_t parts) {
+void complex_passes(const ducc::cfmav<std::complex<T>>& in, const ducc::vfmav<std::complex<T>>& out,
+                    const Lengths& axes, bool forward, T factor, std::size_t parts) {
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     const bool first = axis == axes.rbegin();
-    ember_ducc0::detail_fft::c2c(
-        first ? in : static_cast<const ember_ducc0::cfmav<std::complex<T>>&>(out), out, {*axis},
-        forward, first ? factor : T(1), parts);
+    ducc::detail_fft::c2c(first ? in : static_cast<const ducc::cfmav<std::complex<T>>&>(out), out,
+                          {*axis}, forward, first ? factor : T(1), parts);
   }
+}
+
+// ---- Single, long signals of real numbers
+//
+// ducc0 computes them as they are, in one thread. As complex numbers, two real ones each, they are
+// half as long, and cut to fit the cache like other long signals; a pass over pairs of the result
+// makes the transform of the real signal of it, or undoes that beforehand.
+
+bool is_long_and_real(const FftGeometry& g) {
+  return g.kind != FftKind::c2c && g.forward == (g.kind == FftKind::r2c) && g.dims == 1 &&
+         g.batch_dims == 0 && g.sizes[0] % 2 == 0 && g.sizes[0] / 2 >= kLong;
+}
+
+/// Calls `body(k, root)` for k from 1 to half of `half`, with exp(2 pi i k / (2 half)).
+template <class T, class Body>
+void for_pairs(std::int64_t half, std::size_t parts, const Body& body) {
+  const auto roots = ducc::detail_fft::get_plan<ducc::detail_fft::Long1dPlan<T>>(
+      static_cast<std::size_t>(2 * half), false);
+  const std::int64_t pairs = half / 2;
+  in_parts(parts, [&](std::size_t part) {
+    const auto begin = pairs * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(parts);
+    const auto end = pairs * static_cast<std::int64_t>(part + 1) / static_cast<std::int64_t>(parts);
+    for (std::int64_t k = begin + 1; k <= end; ++k) body(k, (*roots)[static_cast<std::size_t>(k)]);
+  });
+}
+
+template <class T>
+std::complex<T> times(std::complex<T> a, std::complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+template <class T>
+std::complex<T> times_i(std::complex<T> a) {
+  return {-a.imag(), a.real()};
+}
+
+template <class T>
+void long_r2c(const FftGeometry& g, const T* in, std::complex<T>* out, T factor,
+              std::size_t parts) {
+  using Complex = std::complex<T>;
+  const std::int64_t half = g.sizes[0] / 2;
+  std::vector<T> beside;
+  if (g.in_strides[0] != 1) {
+    beside.resize(static_cast<std::size_t>(2 * half));
+    for (std::int64_t i = 0; i < 2 * half; ++i)
+      beside[static_cast<std::size_t>(i)] = in[i * g.in_strides[0]];
+    in = beside.data();
+  }
+  const Lengths sizes{static_cast<std::size_t>(half)};
+  const std::int64_t step = g.out_strides[0];
+  const ducc::cfmav<Complex> from(reinterpret_cast<const Complex*>(in), sizes, {1});
+  const ducc::vfmav<Complex> to(out, sizes, {step});
+  ducc::detail_fft::c2c(from, to, {0}, true, factor, parts);
+  const Complex first = out[0];
+  for_pairs<T>(half, parts, [&](std::int64_t k, Complex root) {
+    Complex& low = out[k * step];
+    Complex& high = out[(half - k) * step];
+    const Complex even = T(0.5) * (low + std::conj(high));
+    const Complex odd = times_i(times(std::conj(root), T(0.5) * (low - std::conj(high))));
+    high = std::conj(even + odd);
+    low = even - odd;
+  });
+  out[0] = first.real() + first.imag();
+  out[half * step] = first.real() - first.imag();
+}
+
+template <class T>
+void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
+              std::size_t parts) {
+  using Complex = std::complex<T>;
+  const std::int64_t half = g.sizes[0] / 2;
+  std::vector<T> beside;
+  T* signal = out;
+  if (g.out_strides[0] != 1) {
+    beside.resize(static_cast<std::size_t>(2 * half));
+    signal = beside.data();
+  }
+  auto* const pairs = reinterpret_cast<Complex*>(signal);
+  const std::int64_t step = g.in_strides[0];
+  const T zero = in[0].real();
+  const T middle = in[half * step].real();
+  pairs[0] = {zero + middle, zero - middle};
+  for_pairs<T>(half, parts, [&](std::int64_t k, Complex root) {
+    const Complex low = in[k * step];
+    const Complex high = std::conj(in[(half - k) * step]);
+    const Complex even = low + high;
+    const Complex odd = times_i(times(root, low - high));
+    pairs[half - k] = std::conj(even - odd);
+    pairs[k] = even + odd;
+  });
+  const Lengths sizes{static_cast<std::size_t>(half)};
+  const ducc::vfmav<Complex> both(pairs, sizes, {1});
+  ducc::detail_fft::c2c(static_cast<const ducc::cfmav<Complex>&>(both), both, {0}, false, factor,
+                        parts);
+  if (signal == out) return;
+  for (std::int64_t i = 0; i < 2 * half; ++i) out[i * g.out_strides[0]] = signal[i];
 }
 
 template <class T>
@@ -218,33 +327,37 @@ void compute(const FftGeometry& g, const void* in, void* out, double scale) {
   const auto factor = static_cast<T>(scale);
   const std::size_t last = view.axes.back();
   const Lengths others(view.axes.begin(), view.axes.end() - 1);
-  single = g.dims == 1 && g.batch_dims == 0 && (g.sizes[0] < kLong || g.kind != FftKind::c2c);
-  if (g.kind == FftKind::c2c) {
-    const ember_ducc0::cfmav<Complex> from(static_cast<const Complex*>(in), view.sizes, view.in);
-    const ember_ducc0::vfmav<Complex> to(static_cast<Complex*>(out), view.sizes, view.out);
+  const bool halved = is_long_and_real(g);
+  single =
+      g.dims == 1 && g.batch_dims == 0 && !halved && (g.sizes[0] < kLong || g.kind != FftKind::c2c);
+  if (halved && g.kind == FftKind::r2c) {
+    long_r2c(g, static_cast<const T*>(in), static_cast<Complex*>(out), factor, parts);
+  } else if (halved) {
+    long_c2r(g, static_cast<const Complex*>(in), static_cast<T*>(out), factor, parts);
+  } else if (g.kind == FftKind::c2c) {
+    const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.sizes, view.in);
+    const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.sizes, view.out);
     complex_passes(from, to, view.axes, g.forward, factor, parts);
   } else if (g.kind == FftKind::r2c) {
-    const ember_ducc0::cfmav<T> from(static_cast<const T*>(in), view.sizes, view.in);
-    const ember_ducc0::vfmav<Complex> to(static_cast<Complex*>(out), view.half, view.out);
-    ember_ducc0::detail_fft::r2c(from, to, last, g.forward, factor, parts);
+    const ducc::cfmav<T> from(static_cast<const T*>(in), view.sizes, view.in);
+    const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.half, view.out);
+    ducc::detail_fft::r2c(from, to, last, g.forward, factor, parts);
     complex_passes(to, to, others, g.forward, T(1), parts);
   } else {
-    const ember_ducc0::cfmav<Complex> from(static_cast<const Complex*>(in), view.half, view.in);
-    const ember_ducc0::vfmav<T> to(static_cast<T*>(out), view.sizes, view.out);
+    const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.half, view.in);
+    const ducc::vfmav<T> to(static_cast<T*>(out), view.sizes, view.out);
     if (others.empty()) {
-      ember_ducc0::detail_fft::c2r(from, to, last, g.forward, factor, parts);
+      ducc::detail_fft::c2r(from, to, last, g.forward, factor, parts);
       return;
     }
     // The input is not ours to write to.
-    const auto between = ember_ducc0::vfmav<Complex>::build_noncritical(view.half);
+    const auto between = ducc::vfmav<Complex>::build_noncritical(view.half);
     complex_passes(from, between, others, g.forward, T(1), parts);
-    ember_ducc0::detail_fft::c2r(between, to, last, g.forward, factor, parts);
+    ducc::detail_fft::c2r(between, to, last, g.forward, factor, parts);
   }
 }
 
 }  // namespace
-
-Status available() noexcept { return {}; }
 
 template <class T>
 Status transform(const FftGeometry& geometry, const void* in, void* out, double scale,
@@ -260,34 +373,7 @@ Status transform(const FftGeometry& geometry, const void* in, void* out, double 
   }
 }
 
-}  // namespace ember::inline v0::fft::host
+template Status transform<float>(const FftGeometry&, const void*, void*, double, int) noexcept;
+template Status transform<double>(const FftGeometry&, const void*, void*, double, int) noexcept;
 
-#else
-
-namespace ember::inline v0::fft::host {
-
-Status available() noexcept {
-  return Status(Code::not_supported,
-                "Fourier transforms on the CPU and on simulated devices need the headers of ducc0, "
-                "which this build of ember was made without. Configure it with "
-                "-DEMBER_DUCC0_INCLUDE_DIR=<the folder that holds ducc0/fft/fft.h>, or build it "
-                "with ./dev, which gets them");
-}
-
-template <class T>
-Status transform(const driver::FftGeometry&, const void*, void*, double, int) noexcept {
-  return available();
-}
-
-}  // namespace ember::inline v0::fft::host
-
-#endif
-
-namespace ember::inline v0::fft::host {
-
-template Status transform<float>(const driver::FftGeometry&, const void*, void*, double,
-                                 int) noexcept;
-template Status transform<double>(const driver::FftGeometry&, const void*, void*, double,
-                                  int) noexcept;
-
-}  // namespace ember::inline v0::fft::host
+}  // namespace ember::inline v0::fft::host::EMBER_FFT_VARIANT

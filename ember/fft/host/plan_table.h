@@ -16,9 +16,9 @@
 
 namespace ember::inline v0::fft::host {
 
-/// The last plans of one type, for all threads. The child of a fork starts with none: another
-/// thread may have held the lock.
-template <class Plan>
+/// The last plans of one type, for all threads; those of `Source`, a type of the source file that
+/// asks. The child of a fork starts with none: another thread may have held the lock.
+template <class Plan, class Source>
 class PlanTable {
  public:
   /// The plan of a length, by `make()` if there is none yet; several threads may make it at once.

@@ -1,0 +1,25 @@
+// The transforms of the host as they are compiled: which of them there are says CMake.
+#pragma once
+
+#include "ember/base/status.h"
+#include "ember/driver/fft.h"
+
+namespace ember::inline v0::fft::host {
+
+// As host::transform.
+namespace plain {
+template <class T>
+Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
+                 int threads) noexcept;
+}
+// For processors where has_avx2().
+namespace avx2 {
+template <class T>
+Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
+                 int threads) noexcept;
+}
+
+/// Whether there is that variant, and this processor runs it. Thread-safe.
+bool has_avx2() noexcept;
+
+}  // namespace ember::inline v0::fft::host

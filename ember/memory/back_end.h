@@ -70,6 +70,7 @@ struct Pool {
   int users = 1;             ///< none: its memory goes back as soon as it is free
   int holds = 0;             ///< allocations that are in progress
   int graphs = 0;            ///< that may use its free memory, too: it does not go back
+  bool had_graphs = false;   ///< whose last replays may be in progress, on any stream
   std::size_t segments = 0;  ///< how many it has, also while one is being given back
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 

@@ -117,9 +117,9 @@ bool DeviceAllocator::is_of_range(const Block* block) noexcept {
 }
 
 // The work that used it is that of its stream: what other streams did was waited for before it was
-// free.
-Status DeviceAllocator::wait_for(driver::StreamHandle stream) noexcept {
-  Status status = source_.stream_synchronize(stream);
+// free. But for replays of graphs, which may be on any.
+Status DeviceAllocator::wait_for_work(driver::StreamHandle stream, bool anywhere) noexcept {
+  Status status = anywhere ? Code::invalid_handle : source_.stream_synchronize(stream);
   if (status.code() == Code::invalid_handle) status = source_.device_synchronize(device_);
   return is_sticky(status.code()) ? Status() : std::move(status);  // a fault ends work, too
 }
@@ -130,7 +130,7 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
   std::size_t bytes = 0;
   std::uint32_t epoch = 0;
   driver::StreamHandle stream;
-  bool mapped = false;
+  bool mapped = false, anywhere = false;
   {
     const MutexLock lock(ledger_.mutex);
     if (block->segment == nullptr) {  // gone with a reset
@@ -141,6 +141,7 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
     start = block->position();
     bytes = block->size;
     stream = {block->segment->stream, device_, epoch};
+    anywhere = block->segment->pool->had_graphs;
     mapped = block->segment->maps(start);
     // A stream that is captured cannot be waited for.
     if (mapped && cuda::any_capture()) {
@@ -150,7 +151,7 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
   }
   Status status;
   if (mapped) {
-    status = wait_for(stream);
+    status = wait_for_work(stream, anywhere);
     if (status.ok()) status = source_.unmap(epoch, reinterpret_cast<void*>(start), bytes);
   }
   Segment range;

@@ -56,7 +56,8 @@ DeviceAllocator::~DeviceAllocator() {
       (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
       continue;
     }
-    if (!segment.chunks.empty()) (void)wait_for({segment.stream, device_, epoch()});
+    if (!segment.chunks.empty())
+      (void)wait_for_work({segment.stream, device_, epoch()}, segment.pool->had_graphs);
     for (const auto& [start, bytes] : segment.chunks)
       (void)source_.unmap(epoch(), reinterpret_cast<void*>(start), bytes);
     (void)source_.release(epoch(), reinterpret_cast<void*>(address));
@@ -330,6 +331,7 @@ Pool* DeviceAllocator::retain_for_graph(const cuda::MemPoolId& id) {
   Pool* const pool = retain_pool(id, {});
   const Lock lock(*this);
   ++pool->graphs;
+  pool->had_graphs = true;
   return pool;
 }
 

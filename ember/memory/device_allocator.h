@@ -223,7 +223,7 @@ class DeviceAllocator {
   bool is_of_range(const Block* block) noexcept;
   Status give_back_chunk(Block* block) noexcept;
   Status release_range(const Segment& range, Block* block, std::uint32_t epoch) noexcept;
-  Status wait_for(driver::StreamHandle stream) noexcept;
+  Status wait_for_work(driver::StreamHandle stream, bool anywhere) noexcept;
 
   // exhaustion.cpp: what is left when the device has no more.
   BlockUse last_resort(const Request& request, Status waiting);

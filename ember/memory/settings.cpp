@@ -279,7 +279,7 @@ std::size_t Settings::growth_bytes(std::size_t size, std::size_t missing,
                                    std::size_t held) const noexcept {
   if (size < kMinLargeAlloc) return segment_bytes(size);
   return std::max(round_up(missing, kLargeRound),
-                  std::min(round_up(held / 8, kLargeRound), large_segment));
+                  std::min(held / 8 / kLargeRound * kLargeRound, large_segment));
 }
 
 std::vector<std::string> Settings::without_effect() const {

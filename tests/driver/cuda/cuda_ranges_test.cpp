@@ -25,6 +25,8 @@ class RangesOnFakeCuda : public OnFakeCuda {
     ASSERT_TRUE(cuda().range_reserve(0, 0, 8 * kUnit, base_, unit).ok());
     ASSERT_EQ(unit, kUnit);
   }
+  /// The fake is one for all tests: what this one left ends with its epoch.
+  void TearDown() override { EXPECT_TRUE(cuda().device_reset(0).ok()); }
   void* at(std::size_t chunk) const { return static_cast<std::byte*>(base_) + chunk * kUnit; }
   Status map(std::size_t chunk) { return cuda().range_map(0, 0, at(chunk), kUnit); }
   Status unmap(std::size_t chunk) { return cuda().range_unmap(0, 0, at(chunk), kUnit); }

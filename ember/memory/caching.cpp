@@ -188,7 +188,7 @@ void CachingBackEnd::collect(Ledger& ledger, Pool& pool, std::size_t bytes,
   SplitChange none;
   for (std::size_t taken = 0; taken < bytes && !whole.empty();) {
     const std::uint64_t average = total / whole.size();
-    std::erase_if(whole, [&](Block* block) {
+    std::erase_if(whole, [&](Block* block) EMBER_REQUIRES(ledger.mutex) {
       const std::uint64_t age = searches_ - block->since;
       if (age < average) return false;
       total -= age;

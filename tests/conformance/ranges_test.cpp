@@ -63,6 +63,8 @@ TEST_F(Ranges, ChunksThatFollowEachOtherAreOneAllocation) {
   EXPECT_EQ(info.device, 0);
   EXPECT_EQ(info.base, at(1));
   EXPECT_EQ(info.bytes, 2 * chunk_);
+  IpcExport exported;
+  EXPECT_EQ(machine().ipc_export_memory(across, exported).code(), Code::not_supported);
   check(machine().pointer_info(at(0), info));
   EXPECT_NE(info.kind, PointerInfo::Kind::device) << "there is no memory behind it";
 }

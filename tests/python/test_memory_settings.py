@@ -8,6 +8,7 @@ import pytest
 
 import ember
 from ember import cuda
+from ember.multiprocessing import reductions
 
 PRINT = "import ember, sys; x = ember.zeros(2100, dtype=ember.uint8, device='cuda')\n"
 
@@ -82,7 +83,7 @@ def test_segments_that_grow(caching):
                 if each["action"] == "segment_map"]
         assert maps == [(address, 30 << 20), (address + (30 << 20), 20 << 20)]
         with pytest.raises(RuntimeError, match="expandable_segments:True cannot be shared between processes"):
-            ember.multiprocessing.reductions.reduce_tensor(second)
+            reductions.reduce_tensor(second)
         del second
         cuda.empty_cache()
         assert cuda.memory_reserved() == reserved

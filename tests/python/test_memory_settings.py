@@ -83,7 +83,7 @@ def test_segments_that_grow(caching):
                 if each["action"] == "segment_map"]
         assert maps == [(address, 30 << 20), (address + (30 << 20), 20 << 20)]
         with pytest.raises(RuntimeError, match="expandable_segments:True cannot be shared between processes"):
-            reductions.reduce_tensor(second)
+            reductions.dumps(second)
         del second
         cuda.empty_cache()
         assert cuda.memory_reserved() == reserved

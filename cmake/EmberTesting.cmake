@@ -16,6 +16,10 @@
 # ember_test_seeded(<name>) registers it three times more, as <name>.random, <name>.pct and
 # <name>.model: on simulated devices whose order a seed, or a device model, decides (docs/order.md).
 #
+# ember_test_growing(<name> [EXCEPT <pattern>...]) registers it again, as <name>.growing: on
+# simulated devices with segments of memory that grow (expandable_segments:True). The patterns are of
+# tests of what others reserve.
+#
 # ember_test_watched(<name> [EXCEPT <pattern>...]) registers it again, as <name>.watched: on
 # simulated devices under the stream sanitizer (docs/sanitizer.md), which must find nothing, and
 # leave nothing unchecked. For suites whose main function is that of ember_test_main. The patterns are
@@ -115,6 +119,17 @@ function(ember_test_seeded name)
     ember_test_properties(${name}.${kind}
       "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;EMBER_SIM_SCHEDULE=set:${schedule}")
   endforeach()
+endfunction()
+
+function(ember_test_growing name)
+  if(NOT TARGET test_${name})
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  list(JOIN arg_EXCEPT ":" except)
+  add_test(NAME ${name}.growing COMMAND test_${name})
+  ember_test_properties(${name}.growing
+    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;EMBER_ALLOC_CONF=set:expandable_segments:True;EMBER_TEST_EXCEPT=set:${except}")
 endfunction()
 
 function(ember_test_watched name)

@@ -13,16 +13,16 @@ Status unavailable(const Driver& driver, const char* what) {
 
 }  // namespace
 
-Status Driver::range_reserve(int, std::size_t, void*&, std::size_t&) noexcept {
+Status Driver::range_reserve(int, std::uint32_t, std::size_t, void*&, std::size_t&) noexcept {
   return unavailable(*this, "growable address ranges");
 }
-Status Driver::range_map(int, void*, std::size_t) noexcept {
+Status Driver::range_map(int, std::uint32_t, void*, std::size_t) noexcept {
   return unavailable(*this, "growable address ranges");
 }
-Status Driver::range_unmap(int, void*, std::size_t) noexcept {
+Status Driver::range_unmap(int, std::uint32_t, void*, std::size_t) noexcept {
   return unavailable(*this, "growable address ranges");
 }
-Status Driver::range_release(int, void*, std::size_t) noexcept {
+Status Driver::range_release(int, std::uint32_t, void*) noexcept {
   return unavailable(*this, "growable address ranges");
 }
 std::int64_t Driver::now() noexcept { return clock_time(std::chrono::steady_clock::now()); }

@@ -132,16 +132,23 @@ class EMBER_TEST_API Driver {
   /// Never fails for a pointer that is not a device's: that is Kind::unregistered.
   virtual Status pointer_info(const void* pointer, PointerInfo& out) noexcept = 0;
 
-  /// (optional) A range of device addresses without memory behind it. `granularity` is the unit of
-  /// range_map. Alignment and sizes below must be multiples of it.
-  virtual Status range_reserve(int device, std::size_t bytes, void*& base,
-                               std::size_t& granularity) noexcept;
-  /// (optional) Puts memory behind part of a reserved range; Code::out_of_memory if there is none.
-  virtual Status range_map(int device, void* start, std::size_t bytes) noexcept;
-  /// (optional) Takes the memory away again. Blocks until work that may use it is done.
-  virtual Status range_unmap(int device, void* start, std::size_t bytes) noexcept;
-  /// (optional) Gives the addresses back; every part must be unmapped.
-  virtual Status range_release(int device, void* base, std::size_t bytes) noexcept;
+  /// (optional) A range of device addresses without memory behind it, of the epoch. `unit`: chunks
+  /// begin at multiples of it in the range, and have multiples of it; so must `bytes`.
+  /// Code::out_of_memory where there are no addresses left.
+  virtual Status range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,
+                               std::size_t& unit) noexcept;
+  /// (optional) Puts a chunk of memory behind part of a reserved range that has none; its contents
+  /// are undefined. The device reaches it, and so does each that has peer access to it, now or
+  /// later. Work may use chunks that follow each other as one allocation. Code::out_of_memory if
+  /// there is no memory. May block.
+  virtual Status range_map(int device, std::uint32_t epoch, void* start,
+                           std::size_t bytes) noexcept;
+  /// (optional) Gives the memory of a whole chunk back; `start` and `bytes` as range_map had them.
+  /// Does not wait: no work may use it any longer.
+  virtual Status range_unmap(int device, std::uint32_t epoch, void* start,
+                             std::size_t bytes) noexcept;
+  /// (optional) Gives the addresses back, which have no memory any more (Code::invalid_value).
+  virtual Status range_release(int device, std::uint32_t epoch, void* base) noexcept;
 
   /// Page-locked host memory that every device can reach. `bytes` must be positive. May block.
   virtual Status pinned_malloc(std::size_t bytes, void*& out) noexcept = 0;
@@ -321,7 +328,7 @@ class EMBER_TEST_API Driver {
   // ---- Between processes (optional)
   // --------------------------------------------------------------
 
-  /// What another process needs to reach an allocation, at whose memory `pointer` points.
+  /// What another process needs to reach the allocation at `pointer`; not_supported for a chunk.
   virtual Status ipc_export_memory(void* pointer, IpcExport& out) noexcept;
   /// Maps `bytes` of another process's allocation, from `offset` on, as memory of `device`: work,
   /// copies and the device's own rules take it as they take memory from malloc, and nothing beyond

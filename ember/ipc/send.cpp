@@ -7,6 +7,7 @@
 #include "ember/ipc/ipc.h"
 #include "ember/ipc/service.h"
 #include "ember/ipc/steps.h"
+#include "ember/memory/allocators.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
@@ -36,7 +37,16 @@ Source source_on_device(const Storage& storage) {
   driver::Driver& driver = cuda::active_driver();
   const int device = storage.device().index();
   driver::IpcExport exported;
-  check(driver.ipc_export_memory(storage.data(), exported));
+  const Status status = driver.ipc_export_memory(storage.data(), exported);
+  // Which other memory cannot be shared, the driver says.
+  memory::DeviceAllocator* const allocator = memory::allocator_if_made(device);
+  if (status.code() == Code::not_supported && allocator != nullptr &&
+      allocator->is_in_growing(storage.data()))
+    throw Error(
+        "Tensors allocated with expandable_segments:True cannot be shared between processes. "
+        "Consider using expandable_segments:False in data loading workers via "
+        "ember.cuda.memory._set_allocator_settings('expandable_segments:False')");
+  check(status);
   driver::DeviceProperties properties;
   check(driver.device_properties(device, properties));
   Source source;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ember/memory/block.h"
-#include "ember/memory/free_list.h"
+#include "ember/memory/free_blocks.h"
 #include "ember/memory/ledger.h"
 #include "ember/memory/pool_id.h"
 #include "ember/memory/segment_source.h"
@@ -35,7 +35,8 @@ struct PoolOptions {
 /// private ones are for callers that must know where their memory lies.
 struct Pool {
   struct Lists {
-    FreeList small, large;
+    FreeBlocks small, large;
+    FreeBlocks& of(bool is_small) noexcept { return is_small ? small : large; }
   };
 
   using Options = PoolOptions;
@@ -68,6 +69,8 @@ struct Pool {
   Options options;
   int users = 1;             ///< none: its memory goes back as soon as it is free
   int holds = 0;             ///< allocations that are in progress
+  int graphs = 0;            ///< that may use its free memory, too: it does not go back
+  bool had_graphs = false;   ///< whose last replays may be in progress, on any stream
   std::size_t segments = 0;  ///< how many it has, also while one is being given back
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 
@@ -110,11 +113,31 @@ class BackEnd {
       EMBER_REQUIRES(ledger.mutex) = 0;
   /// Keeps a block that nobody uses any longer; false: its segment is to be given back.
   virtual bool keep(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex) = 0;
-  /// Takes the whole segments of the pool that nobody uses out of its lists, and adds their blocks.
+
+  /// Where a segment grows: `part` gets memory, as one chunk, and free blocks right before and
+  /// behind it are claimed as well, since they become one with it.
+  struct Growth {
+    Block* before = nullptr;
+    Block* part = nullptr;  ///< null: nowhere
+    Block* after = nullptr;
+  };
+  /// For a request that no free block serves.
+  virtual Growth begin_growth(Ledger&, const Request&) { return {}; }
+  /// `part` has memory now: the block that it has become, claimed.
+  virtual Block* end_growth(Ledger&, const Growth&) { return nullptr; }
+  /// It has not: all is as it was before.
+  virtual void cancel_growth(Ledger&, const Growth&) {}
+  /// A claimed block of a segment that grows has no memory any more, or not yet. The block that it
+  /// has become together with such neighbours.
+  virtual Block* set_unmapped(Ledger&, Block* block) { return block; }
+
+  /// Takes what could go back to the device out of the pool's lists, and adds it: the blocks of
+  /// whole segments that nobody uses; of those that grow a block for each chunk, and of one without
+  /// memory its only block.
   virtual void trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out)
       EMBER_REQUIRES(ledger.mutex) = 0;
-  /// Takes as many of the whole segments out that nobody has used for the longest time as have
-  /// `bytes` together. Nothing unless the settings want garbage to be collected.
+  /// Takes as many of the whole segments and chunks out that nobody has used for the longest time
+  /// as have `bytes` together. Nothing unless the settings want garbage to be collected.
   virtual void collect(Ledger&, Pool&, std::size_t /*bytes*/, std::vector<Block*>&) {}
   /// Takes just enough whole segments out, of those of the request's stream that are too large to
   /// be split, for a request of that kind.

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -12,23 +14,54 @@
 
 namespace ember::inline v0::memory {
 
-class FreeList;
+struct FreeBlocks;
 struct Block;
 struct Pool;
 struct StreamUse;
 
-/// One allocation of the device's own, and the blocks that it is cut into.
+/// One allocation of the device's own, and the blocks that it is cut into; or a range of addresses
+/// of which some have memory, in chunks: blocks without memory are `unmapped`.
 struct Segment {
   std::uintptr_t address = 0;
   std::size_t size = 0;
   Pool* pool = nullptr;
-  void* stream = nullptr;    ///< whose work may use it: native handle
-  bool small = false;        ///< holds small blocks
-  bool oversize = false;     ///< was too large to be split when it was made
-  bool sharable = true;      ///< its free blocks may wait in a shard: it is everybody's
-  FreeList* list = nullptr;  ///< where its blocks go when they are free; null if they never wait
-  Block* first = nullptr;    ///< the others follow by Block::next, in the order of addresses
-  std::uint32_t stack = 0;   ///< where it was asked for, while that is tracked
+  void* stream = nullptr;             ///< whose work may use it: native handle
+  bool small = false;                 ///< holds small blocks
+  bool oversize = false;              ///< was too large to be split when it was made
+  bool sharable = true;               ///< its free blocks may wait in a shard: it is everybody's
+  bool grows = false;                 ///< is a range of addresses
+  FreeBlocks* free_blocks = nullptr;  ///< where its blocks go when free; null if they never wait
+  Block* first = nullptr;   ///< the others follow by Block::next, in the order of addresses
+  std::uint32_t stack = 0;  ///< where it was asked for, while that is tracked
+  std::map<std::uintptr_t, std::size_t> chunks;  ///< of one that grows: bytes by address
+
+  /// Whether an address of one that grows has memory.
+  bool maps(std::uintptr_t position) const noexcept {
+    const auto after = chunks.upper_bound(position);
+    if (after == chunks.begin()) return false;
+    const auto& [start, bytes] = *std::prev(after);
+    return position - start < bytes;
+  }
+  /// How many chunks touch these bytes from outside: 0 to 2.
+  int chunks_beside(std::uintptr_t start, std::size_t bytes) const noexcept {
+    const bool before = start != address && maps(start - 1);
+    return static_cast<int>(before) + static_cast<int>(chunks.contains(start + bytes));
+  }
+  std::size_t bytes_held() const noexcept {
+    if (!grows) return size;
+    std::size_t held = 0;
+    for (const auto& [start, bytes] : chunks) held += bytes;
+    return held;
+  }
+  /// How many bytes could be given back if these were free: whole chunks, or all or nothing.
+  std::size_t returnable(std::uintptr_t start, std::size_t bytes) const noexcept {
+    if (!grows) return bytes == size ? bytes : 0;
+    std::size_t whole = 0;
+    for (auto chunk = chunks.lower_bound(start);
+         chunk != chunks.end() && chunk->first + chunk->second <= start + bytes; ++chunk)
+      whole += chunk->second;
+    return whole;
+  }
 };
 
 inline RawMemory raw_memory_of(const Segment& segment, int device, std::uint32_t epoch) noexcept {
@@ -55,7 +88,8 @@ struct alignas(64) Block {
     claimed,    ///< that a thread has claimed: on its way through an allocation or a free
     sharded,    ///< free, kept in a shard (shards.h)
     parked,     ///< freed, but other streams may still use it (stream_uses.h)
-    releasing,  ///< its segment is being given back
+    releasing,  ///< its segment, or chunk, is being given back
+    unmapped,   ///< addresses without memory
   };
 
   /// Address and state in one word (addresses are multiples of 512), and for a block in use the low
@@ -78,6 +112,7 @@ struct alignas(64) Block {
   /// collected. Of one in use: the stamp of its allocation's entry (event_log.h), if it has one.
   std::uint64_t since = 0;
   bool oversize = false;  ///< counted among the allocations that are too large to be split
+  bool at_end = false;    ///< of a free one: in which list it is (free_blocks.h)
   bool watched = false;   ///< whoever frees it tells (free_watch.h); the ledger's lock guards it
   /// Who made the allocation, while that is tracked (tracking.h): of the use with that serial, and
   /// of no other. The ledger's lock guards it.

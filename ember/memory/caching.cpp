@@ -6,52 +6,40 @@
 namespace ember::inline v0::memory {
 namespace {
 
+// Segments that grow are not counted: any chunk of them can go back, whatever lies beside it.
 void add_free(Block* block, SplitChange& change) noexcept {
-  block->set(Block::free);
-  block->segment->list->insert(block);
-  if (!block->is_split()) return;
+  block->segment->free_blocks->insert(block);
+  if (!block->is_split() || block->segment->grows) return;
   ++change.blocks;
   change.bytes += static_cast<std::int64_t>(block->size);
 }
 
 void remove_free(Block* block, SplitChange& change) noexcept {
-  block->segment->list->remove(block);
-  block->set(Block::claimed);
-  if (!block->is_split()) return;
+  block->segment->free_blocks->remove(block);
+  if (!block->is_split() || block->segment->grows) return;
   --change.blocks;
   change.bytes -= static_cast<std::int64_t>(block->size);
 }
 
-/// The rest of a block beyond `size` bytes becomes a block of its own, which is returned.
-Block* split(Ledger& ledger, Block* block, std::size_t size) EMBER_REQUIRES(ledger.mutex) {
-  Block* rest = ledger.records.take();
-  rest->set(block->position() + size, Block::claimed);
-  rest->size = block->size - size;
-  rest->segment = block->segment;
-  rest->previous = block;
-  rest->next = block->next;
-  if (rest->next != nullptr) rest->next->previous = rest;
-  block->next = rest;
-  block->size = size;
-  ledger.map.insert(rest);
-  return rest;
-}
-
-/// Whether a free block of that size may serve a request: large blocks that are never split are not
+/// Whether a free block may serve a request of that size: large blocks that are never split are not
 /// wasted on small requests.
-bool may_serve(const Settings& settings, std::size_t request, std::size_t block) noexcept {
-  if (!settings.oversize(block)) return true;
-  return settings.oversize(request) && block - request < settings.max_non_split_rounding;
+bool may_serve(const Settings& settings, std::size_t request, const Block& block) noexcept {
+  if (!settings.oversize(block.size) || block.segment->grows) return true;
+  return settings.oversize(request) && block.size - request < settings.max_non_split_rounding;
 }
 
-/// The reverse, for a neighbour that is in no list.
-void absorb_next(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex) {
-  Block* gone = block->next;
-  block->size += gone->size;
-  block->next = gone->next;
-  if (block->next != nullptr) block->next->previous = block;
-  ledger.map.erase(gone);
-  ledger.records.give_back(gone);
+/// Takes ranges out that have no memory at all.
+void take_unmapped(FreeBlocks& blocks, std::vector<Block*>& out) {
+  for (auto each = blocks.unmapped.begin(); each != blocks.unmapped.end();) {
+    Block* const block = each->second;
+    if (block->is_split()) {
+      ++each;
+      continue;
+    }
+    block->set(Block::releasing);
+    out.push_back(block);
+    each = blocks.unmapped.erase(each);
+  }
 }
 
 }  // namespace
@@ -75,16 +63,18 @@ Block* CachingBackEnd::take(Ledger& ledger, const Request& request) {
   settle(ledger);
   Pool::Lists& lists = request.pool->lists_of(request.stream);
   const bool small = is_small(request.size);
-  Block* block = (small ? lists.small : lists.large).best_fit(request.size);
+  const FreeBlocks& blocks = lists.of(small);
+  Block* block = blocks.list.best_fit(request.size);
   if (!plain_) [[unlikely]] {
     ++searches_;
-    if (block != nullptr && !may_serve(settings(), request.size, block->size)) return nullptr;
+    if (block != nullptr && !may_serve(settings(), request.size, *block)) block = nullptr;
   }
+  if (block == nullptr) block = blocks.ends.best_fit(request.size);
   if (block == nullptr) return nullptr;
   SplitChange change;
   remove_free(block, change);
-  if (splits(small, block->size, request.size) && !request.pool->options.no_split)
-    add_free(split(ledger, block, request.size), change);
+  if (splits(*block, request.size) && !request.pool->options.no_split)
+    add_free(ledger.split(block, request.size), change);
   ledger.stats.apply(small, change);
   // The shortcut counts neither what is oversize nor how old a free block is.
   if (plain_) [[likely]]
@@ -94,8 +84,10 @@ Block* CachingBackEnd::take(Ledger& ledger, const Request& request) {
   return block;
 }
 
-bool CachingBackEnd::splits(bool small, std::size_t block, std::size_t size) const noexcept {
-  return should_split(small, block, size) && (plain_ || small || !settings().oversize(size));
+bool CachingBackEnd::splits(const Block& block, std::size_t size) const noexcept {
+  const bool small = block.segment->small;
+  if (block.segment->grows) return block.size - size >= kMinBlock;
+  return should_split(small, block.size, size) && (plain_ || small || !settings().oversize(size));
 }
 
 void CachingBackEnd::count_oversize(Ledger& ledger, Block* block) {
@@ -113,10 +105,10 @@ void CachingBackEnd::fit(Ledger& ledger, Block* whole, const Request& request) {
   settle(ledger);
   Segment& segment = *whole->segment;
   Pool::Lists& lists = request.pool->lists_of(request.stream);
-  segment.list = segment.small ? &lists.small : &lists.large;
-  if (splits(segment.small, whole->size, request.size)) {
+  segment.free_blocks = &lists.of(segment.small);
+  if (splits(*whole, request.size)) {
     SplitChange change;
-    add_free(split(ledger, whole, request.size), change);
+    add_free(ledger.split(whole, request.size), change);
     ledger.stats.apply(segment.small, change);
   }
   if (!plain_) count_oversize(ledger, whole);
@@ -139,18 +131,19 @@ bool CachingBackEnd::keep(Ledger& ledger, Block* block) {
 }
 
 // Free neighbours become one block: else a large request would find only pieces.
-void CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) const {
+Block* CachingBackEnd::insert(Ledger& ledger, Block* block, SplitChange& change) const {
   if (Block* before = block->previous; before != nullptr && before->state() == Block::free) {
     remove_free(before, change);
-    absorb_next(ledger, before);
+    ledger.absorb_next(before);
     block = before;
   }
   if (Block* after = block->next; after != nullptr && after->state() == Block::free) {
     remove_free(after, change);
-    absorb_next(ledger, block);
+    ledger.absorb_next(block);
   }
   block->since = searches_;
   add_free(block, change);
+  return block;
 }
 
 void CachingBackEnd::insert_last(Ledger& ledger) {
@@ -161,16 +154,22 @@ void CachingBackEnd::insert_last(Ledger& ledger) {
 
 void CachingBackEnd::trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out) {
   settle(ledger);
-  const std::size_t first = out.size();
-  const auto pick = [&out](Block* block) {
-    if (!block->is_split()) out.push_back(block);
+  std::vector<Block*> whole, growing;
+  const auto pick = [&](Block* block) {
+    if (block->segment->grows)
+      growing.push_back(block);
+    else if (!block->is_split())
+      whole.push_back(block);
   };
-  for (const auto& [stream, lists] : pool.streams) {
-    lists->small.for_each(pick);
-    lists->large.for_each(pick);
-  }
+  for (const auto& [stream, lists] : pool.streams)
+    for (FreeBlocks* blocks : {&lists->small, &lists->large}) {
+      blocks->for_each(pick);
+      take_unmapped(*blocks, out);
+    }
   SplitChange none;
-  for (std::size_t i = first; i < out.size(); ++i) remove_free(out[i], none);
+  for (Block* block : whole) remove_free(block, none);
+  out.insert(out.end(), whole.begin(), whole.end());
+  for (Block* block : growing) take_chunks(ledger, block, out);
 }
 
 // Chapter 8: whatever is at least as old as the average goes, again and again until it is enough.
@@ -182,20 +181,24 @@ void CachingBackEnd::collect(Ledger& ledger, Pool& pool, std::size_t bytes,
   std::uint64_t total = 0;
   for (const auto& [stream, lists] : pool.streams)
     lists->large.for_each([&](Block* block) {
-      if (block->is_split()) return;
+      if (block->segment->returnable(block->position(), block->size) == 0) return;
       whole.push_back(block);
       total += searches_ - block->since;
     });
   SplitChange none;
   for (std::size_t taken = 0; taken < bytes && !whole.empty();) {
     const std::uint64_t average = total / whole.size();
-    std::erase_if(whole, [&](Block* block) {
+    std::erase_if(whole, [&](Block* block) EMBER_REQUIRES(ledger.mutex) {
       const std::uint64_t age = searches_ - block->since;
       if (age < average) return false;
       total -= age;
-      taken += block->size;
-      remove_free(block, none);
-      out.push_back(block);
+      taken += block->segment->returnable(block->position(), block->size);
+      if (block->segment->grows) {
+        take_chunks(ledger, block, out);
+      } else {
+        remove_free(block, none);
+        out.push_back(block);
+      }
       return true;
     });
   }
@@ -207,9 +210,9 @@ void CachingBackEnd::release_oversize(Ledger& ledger, const Request& request,
   const std::size_t limit = settings().max_split_size;
   if (limit == Settings::kUnlimited || is_small(request.size)) return;
   const std::size_t wanted = std::max(request.size, limit);
-  FreeList& list = request.pool->lists_of(request.stream).large;
+  const FreeBlocks& blocks = request.pool->lists_of(request.stream).large;
   std::vector<Block*> oversize;  // smallest first
-  list.for_each([&](Block* block) {
+  blocks.list.for_each([&](Block* block) {
     if (block->size >= limit && !block->is_split()) oversize.push_back(block);
   });
   SplitChange none;
@@ -225,6 +228,106 @@ void CachingBackEnd::release_oversize(Ledger& ledger, const Request& request,
     bytes += (*block)->size;
     take_out(*block);
   }
+}
+
+// ---- Segments that grow
+
+// The lowest addresses without memory that are enough, together with what is free beside them; the
+// end of a range is enough for anything.
+BackEnd::Growth CachingBackEnd::begin_growth(Ledger& ledger, const Request& request) {
+  settle(ledger);
+  const bool small = is_small(request.size);
+  FreeBlocks& blocks = request.pool->lists_of(request.stream).of(small);
+  const auto free_bytes = [](const Block* block) {
+    return block != nullptr && block->state() == Block::free ? block->size : 0;
+  };
+  for (const auto& [address, unmapped] : blocks.unmapped) {
+    const std::size_t before = free_bytes(unmapped->previous), after = free_bytes(unmapped->next);
+    if (before + unmapped->size + after < request.size) continue;
+    const std::size_t missing = request.size - std::min(before, request.size - 1);
+    const std::size_t bytes =
+        std::min(settings().growth_bytes(request.size, missing, unmapped->segment->bytes_held()),
+                 unmapped->size);
+    Growth growth{before != 0 ? unmapped->previous : nullptr, unmapped, nullptr};
+    if (after != 0 && bytes == unmapped->size) growth.after = unmapped->next;
+    blocks.unmapped.erase(address);
+    unmapped->set(Block::claimed);
+    if (bytes < unmapped->size) set_unmapped(ledger, ledger.split(unmapped, bytes));
+    if (growth.before != nullptr) blocks.remove(growth.before);
+    if (growth.after != nullptr) blocks.remove(growth.after);
+    return growth;
+  }
+  return {};
+}
+
+// Others may have freed what lies beside it meanwhile.
+Block* CachingBackEnd::end_growth(Ledger& ledger, const Growth& growth) {
+  settle(ledger);
+  if (growth.after != nullptr) ledger.absorb_next(growth.part);
+  Block* block = growth.part;
+  if (growth.before != nullptr) {
+    block = growth.before;
+    ledger.absorb_next(block);
+  }
+  SplitChange none;
+  block = insert(ledger, block, none);
+  remove_free(block, none);
+  return block;
+}
+
+void CachingBackEnd::cancel_growth(Ledger& ledger, const Growth& growth) {
+  settle(ledger);
+  set_unmapped(ledger, growth.part);
+  SplitChange none;
+  for (Block* block : {growth.before, growth.after})
+    if (block != nullptr) insert(ledger, block, none);
+}
+
+Block* CachingBackEnd::set_unmapped(Ledger& ledger, Block* block) {
+  settle(ledger);
+  FreeBlocks& blocks = *block->segment->free_blocks;
+  block->set(Block::unmapped);
+  if (Block* const after = block->next; after != nullptr && after->state() == Block::unmapped) {
+    blocks.unmapped.erase(after->position());
+    ledger.absorb_next(block);
+  }
+  Block* const before = block->previous;
+  if (before != nullptr && before->state() == Block::unmapped) {
+    ledger.absorb_next(before);
+    return before;
+  }
+  blocks.unmapped.emplace(block->position(), block);
+  if (before != nullptr && before->state() == Block::free) {  // is in another list from here on
+    blocks.remove(before);
+    blocks.insert(before);
+  }
+  return block;
+}
+
+// A block for each chunk within a free one; the rest of it stays free.
+void CachingBackEnd::take_chunks(Ledger& ledger, Block* block, std::vector<Block*>& out) {
+  const std::map<std::uintptr_t, std::size_t>& chunks = block->segment->chunks;
+  const std::uintptr_t end = block->position() + block->size;
+  auto chunk = chunks.lower_bound(block->position());
+  const auto is_within = [&] {
+    return chunk != chunks.end() && chunk->first + chunk->second <= end;
+  };
+  if (!is_within()) return;
+  FreeBlocks& blocks = *block->segment->free_blocks;
+  blocks.remove(block);
+  if (chunk->first > block->position()) {
+    Block* const rest = ledger.split(block, chunk->first - block->position());
+    blocks.insert(block);
+    block = rest;
+  }
+  for (; is_within(); ++chunk) {
+    Block* const rest = block->size > chunk->second ? ledger.split(block, chunk->second) : nullptr;
+    block->set(Block::releasing);
+    out.push_back(block);
+    block = rest;
+    if (block == nullptr) return;
+  }
+  blocks.insert(block);
 }
 
 void CachingBackEnd::apply(Ledger& ledger, const Settings& settings) {

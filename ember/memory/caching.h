@@ -26,6 +26,10 @@ class CachingBackEnd final : public BackEnd {
   void fit(Ledger& ledger, Block* whole, const Request& request) override
       EMBER_REQUIRES(ledger.mutex);
   bool keep(Ledger& ledger, Block* block) override EMBER_REQUIRES(ledger.mutex);
+  Growth begin_growth(Ledger& ledger, const Request& request) override EMBER_REQUIRES(ledger.mutex);
+  Block* end_growth(Ledger& ledger, const Growth& growth) override EMBER_REQUIRES(ledger.mutex);
+  void cancel_growth(Ledger& ledger, const Growth& growth) override EMBER_REQUIRES(ledger.mutex);
+  Block* set_unmapped(Ledger& ledger, Block* block) override EMBER_REQUIRES(ledger.mutex);
   void trim(Ledger& ledger, Pool& pool, std::vector<Block*>& out) override
       EMBER_REQUIRES(ledger.mutex);
   void settle(Ledger& ledger) override EMBER_REQUIRES(ledger.mutex) {
@@ -42,9 +46,12 @@ class CachingBackEnd final : public BackEnd {
 
  private:
   const Settings& settings() const noexcept { return *settings_.load(std::memory_order_acquire); }
-  bool splits(bool small, std::size_t block, std::size_t size) const noexcept;
+  bool splits(const Block& block, std::size_t size) const noexcept;
   void count_oversize(Ledger& ledger, Block* block) EMBER_REQUIRES(ledger.mutex);
-  void insert(Ledger& ledger, Block* block, SplitChange& change) const EMBER_REQUIRES(ledger.mutex);
+  Block* insert(Ledger& ledger, Block* block, SplitChange& change) const
+      EMBER_REQUIRES(ledger.mutex);
+  static void take_chunks(Ledger& ledger, Block* block, std::vector<Block*>& out)
+      EMBER_REQUIRES(ledger.mutex);
   void insert_last(Ledger& ledger) EMBER_REQUIRES(ledger.mutex);
 
   // See Note [The same block again] in caching.cpp.

@@ -52,7 +52,15 @@ DeviceAllocator::~DeviceAllocator() {
   for (const auto& [address, segment] : ledger_.segments) {
     for (Block* block = segment.first; block != nullptr; block = block->next)
       if (block->state() == Block::allocated) delete block->use;  // parked ones belong to uses_
-    (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
+    if (!segment.grows) {
+      (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
+      continue;
+    }
+    if (!segment.chunks.empty())
+      (void)wait_for_work({segment.stream, device_, epoch()}, segment.pool->had_graphs);
+    for (const auto& [start, bytes] : segment.chunks)
+      (void)source_.unmap(epoch(), reinterpret_cast<void*>(start), bytes);
+    (void)source_.release(epoch(), reinterpret_cast<void*>(address));
   }
 }
 
@@ -274,7 +282,8 @@ void DeviceAllocator::renew() noexcept {
     for (Block* block = segment.first; block != nullptr;) {
       Block* const next = block->next;
       ledger_.map.erase(block);
-      if (block->state() == Block::free || block->claim(block->position())) {
+      if (block->state() == Block::free || block->state() == Block::unmapped ||
+          block->claim(block->position())) {
         delete std::exchange(block->use, nullptr);
         ledger_.records.give_back(block);
       } else {
@@ -318,6 +327,14 @@ Pool* DeviceAllocator::retain_pool(const cuda::MemPoolId& id, const Pool::Option
   return pools_.emplace_back(std::make_unique<Pool>(id, *back_end_, from, options)).get();
 }
 
+Pool* DeviceAllocator::retain_for_graph(const cuda::MemPoolId& id) {
+  Pool* const pool = retain_pool(id, {});
+  const Lock lock(*this);
+  ++pool->graphs;
+  pool->had_graphs = true;
+  return pool;
+}
+
 void DeviceAllocator::release_pool(Pool* pool) {
   const Lock lock(*this);
   --pool->users;
@@ -327,7 +344,8 @@ void DeviceAllocator::release_pool(Pool* pool) {
 bool DeviceAllocator::release_pool(const cuda::MemPoolId& id) {
   const Lock lock(*this);
   Pool* const pool = find_pool(id);
-  if (pool == nullptr || pool->users == 0) return false;
+  if (pool == nullptr || pool->graphs == 0) return false;
+  --pool->graphs;
   --pool->users;
   drop_unused_pools();
   return true;
@@ -358,6 +376,14 @@ bool DeviceAllocator::holds(const void* address) {
   const Lock lock(*this);
   renew();
   return ledger_.overlapping(reinterpret_cast<std::uintptr_t>(address), 1) != nullptr;
+}
+
+bool DeviceAllocator::is_in_growing(const void* address) {
+  const Lock lock(*this);
+  renew();
+  const auto position = reinterpret_cast<std::uintptr_t>(address);
+  const Segment* const segment = ledger_.overlapping(position, 1);
+  return segment != nullptr && segment->grows && segment->maps(position);
 }
 
 // While shards are open, the levels hold what has been granted to them and was not used: that is
@@ -438,18 +464,28 @@ std::vector<SegmentView> DeviceAllocator::look(const std::optional<cuda::MemPool
   views.reserve(ledger_.segments.size());
   for (const auto& [address, segment] : ledger_.segments) {
     if (pool && segment.pool->id != *pool) continue;
-    SegmentView view{address, segment.size, segment.small, segment.stream, segment.pool->id, {}};
-    view.stack = segment.stack;
+    SegmentView* view = nullptr;  // one for each piece that has memory
     for (const Block* block = segment.first; block != nullptr; block = block->next) {
-      SegmentView::BlockView& seen = view.blocks.emplace_back();
+      if (segment.grows && !segment.maps(block->position())) {
+        view = nullptr;
+        continue;
+      }
+      if (view == nullptr) {
+        view = &views.emplace_back(
+            SegmentView{block->position(), 0, segment.small, segment.stream, segment.pool->id, {}});
+        view->stack = segment.stack;
+        view->grows = segment.grows;
+      }
+      view->size += block->size;
+      SegmentView::BlockView& seen = view->blocks.emplace_back();
       seen.address = block->position();
       seen.size = block->size;
       seen.state = block->state();
+      if (seen.state == Block::releasing) seen.state = Block::free;
       if (seen.state == Block::free) continue;
       seen.requested = block->requested_bytes();
       seen.origin = block->origin_of_use();
     }
-    views.push_back(std::move(view));
   }
   for (const Block* block : pending_)  // free, and on their way back
     if (block->segment != nullptr)

@@ -41,6 +41,7 @@ struct SegmentView {
   cuda::MemPoolId pool;
   std::vector<BlockView> blocks;  // in the order of addresses
   std::uint32_t stack = 0;        // where it was asked for, if that was tracked
+  bool grows = false;             // is all memory without a gap of a segment that grows
 };
 
 /// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
@@ -106,7 +107,10 @@ class DeviceAllocator {
   /// What is free in the pool goes back with the next empty_cache(), what is in use after it. The
   /// pool must not be named again.
   void release_pool(Pool* pool);
-  /// The same by its id; false if nobody needs such a pool.
+  /// retain_pool() for a graph, whose replays use what was free in the end, too: no free memory of
+  /// the pool goes back until release_pool(id).
+  Pool* retain_for_graph(const cuda::MemPoolId& id);
+  /// The same by its id; false if no graph needs such a pool.
   bool release_pool(const cuda::MemPoolId& id);
   int users_of(const Pool& pool);
 
@@ -136,6 +140,8 @@ class DeviceAllocator {
 
   /// Whether a segment contains the address.
   bool holds(const void* address);
+  /// Whether it lies in memory of a segment that grows.
+  bool is_in_growing(const void* address);
   /// Whether freed memory stays here, to be used again.
   bool keeps() const noexcept { return caps_.keeps; }
 
@@ -191,11 +197,22 @@ class DeviceAllocator {
   std::vector<SegmentView> look(const std::optional<cuda::MemPoolId>& pool)
       EMBER_REQUIRES(ledger_.mutex);
 
-  // growth.cpp: memory from the device and back.
+  // growth.cpp: memory from the device and back. chunks.cpp: of segments that grow.
   struct Reclaimed {
     Status waiting, releasing;
   };
   Status grow(const Request& request, BlockUse& out);
+  bool may_extend(const Request& request) const noexcept;
+  Status extend(const Request& request, BlockUse& out);
+  struct Chunk {
+    BackEnd::Growth growth;
+    std::uint32_t epoch = 0;
+    std::uintptr_t start = 0;
+    std::size_t bytes = 0;
+  };
+  Status begin_growth(const Request& request, Chunk& chunk, BlockUse& out);
+  bool add_range(const Request& request);
+  bool within_limit(std::size_t bytes) const EMBER_REQUIRES(ledger_.mutex);
   void collect_garbage();
   bool release_oversize(const Request& request);
   template <class Choose>
@@ -203,6 +220,10 @@ class DeviceAllocator {
   Reclaimed reclaim(const cuda::MemPoolId* only = nullptr);
   void give_back_pending() noexcept;
   Status give_back(Block* whole) noexcept;
+  bool is_of_range(const Block* block) noexcept;
+  Status give_back_chunk(Block* block) noexcept;
+  Status release_range(const Segment& range, Block* block, std::uint32_t epoch) noexcept;
+  Status wait_for_work(driver::StreamHandle stream, bool anywhere) noexcept;
 
   // exhaustion.cpp: what is left when the device has no more.
   BlockUse last_resort(const Request& request, Status waiting);
@@ -239,6 +260,7 @@ class DeviceAllocator {
   // Of the settings, where they spare a lock.
   std::atomic<double> gc_threshold_{0};
   std::atomic<std::size_t> max_split_size_{Settings::kUnlimited};
+  std::atomic<bool> grows_{false};  // new segments do
   // Free blocks that a back end does not keep, and that could not be given back where they were
   // freed. One load tells that there are none.
   std::vector<Block*> pending_ EMBER_GUARDED_BY(ledger_.mutex);

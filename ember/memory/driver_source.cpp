@@ -97,6 +97,39 @@ Status DriverSegmentSource::memory_info(driver::MemoryInfo& out) noexcept {
   return made().memory_info(device_, out);
 }
 
+Status DriverSegmentSource::reserve(std::uint32_t epoch, void*& base, std::size_t& bytes) noexcept {
+  const RelaxedCapture relaxed;
+  driver::MemoryInfo info;
+  EMBER_TRY(made().memory_info(device_, info));
+  const std::size_t wanted = round_up(info.total + info.total / 8, kLargeRound);
+  void* range = nullptr;
+  std::size_t unit = 0;
+  EMBER_TRY(made().range_reserve(device_, epoch, wanted, range, unit));
+  if (kLargeRound % unit != 0) {
+    (void)made().range_release(device_, epoch, range);
+    return Status(Code::not_supported, "chunks of " + std::to_string(unit) + " bytes");
+  }
+  base = range;
+  bytes = wanted;
+  return {};
+}
+Status DriverSegmentSource::release(std::uint32_t epoch, void* base) noexcept {
+  const RelaxedCapture relaxed;
+  return made().range_release(device_, epoch, base);
+}
+Status DriverSegmentSource::map(std::uint32_t epoch, void* start, std::size_t bytes) noexcept {
+  const RelaxedCapture relaxed;
+  return made().range_map(device_, epoch, start, bytes);
+}
+Status DriverSegmentSource::unmap(std::uint32_t epoch, void* start, std::size_t bytes) noexcept {
+  const RelaxedCapture relaxed;
+  return made().range_unmap(device_, epoch, start, bytes);
+}
+Status DriverSegmentSource::stream_synchronize(driver::StreamHandle stream) noexcept {
+  const RelaxedCapture relaxed;
+  return cuda::HostWait::stream(cuda::WaitKind::memory, stream);
+}
+
 Status DriverSegmentSource::processes(std::vector<driver::GpuProcess>& out) noexcept {
   driver::GpuProcesses found;
   EMBER_TRY(made().device_processes(device_, found));

@@ -33,6 +33,12 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
   Status allocate(std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
   Status free(std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(driver::MemoryInfo& out) noexcept override;
+  /// As many as PyTorch takes: 1.125 times the device's memory.
+  Status reserve(std::uint32_t epoch, void*& base, std::size_t& bytes) noexcept override;
+  Status release(std::uint32_t epoch, void* base) noexcept override;
+  Status map(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override;
+  Status unmap(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override;
+  Status stream_synchronize(driver::StreamHandle stream) noexcept override;
   Status processes(std::vector<driver::GpuProcess>& out) noexcept override;
 
  private:

@@ -93,6 +93,7 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   report.could_not_wait = could_not_wait;
   what.refusal = request.pool->memory.refusal();
   what.ordered = request.pool->memory.is_ordered();
+  what.grows = may_extend(request);
   driver::MemoryInfo info;
   (void)source_.memory_info(info);  // zeros say that not even this could be found out
   report.total = info.total;
@@ -115,8 +116,8 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
 void DeviceAllocator::describe_segments(const Request& request,
                                         const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
   Pool::Lists& lists = request.pool->lists_of(request.stream);
-  const FreeList& list = is_small(request.size) ? lists.small : lists.large;
-  if (const Block* block = list.largest()) what.report.largest_free_block = block->size;
+  if (const Block* block = lists.of(is_small(request.size)).largest())
+    what.report.largest_free_block = block->size;
   for (const auto& [stream, of_stream] : request.pool->streams)
     if (const std::size_t bytes = of_stream->small.bytes() + of_stream->large.bytes(); bytes > 0)
       what.cached.push_back({stream, bytes});
@@ -126,7 +127,7 @@ void DeviceAllocator::describe_segments(const Request& request,
   for (const auto& pool : pools_)
     if (pool->users > 0) what.report.pools.push_back({pool->id, 0, 0, 0});
   for (const auto& [address, segment] : ledger_.segments) {
-    if (!caps_.counts) what.report.reserved += segment.size;
+    if (!caps_.counts) what.report.reserved += segment.bytes_held();
     describe_segment(segment, request, leased, what);
   }
 }
@@ -138,8 +139,23 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
   cuda::OutOfMemoryReport& report = what.report;
   const bool may_serve = segment.pool == request.pool && segment.stream == request.stream &&
                          segment.small == is_small(request.size);
+  /// Neighbours that could all be free: the longest, and what could go back then.
+  struct Run {
+    const Segment& segment;
+    std::size_t bytes = 0, longest = 0, returnable = 0;
+    std::uintptr_t start = 0;
+    void add(const Block& block, bool goes_on) {
+      if (goes_on) {
+        if (bytes == 0) start = block.position();
+        bytes += block.size;
+        longest = std::max(longest, bytes);
+      }
+      if (bytes != 0 && (!goes_on || block.next == nullptr))
+        returnable += segment.returnable(start, std::exchange(bytes, 0));
+    }
+  };
   std::size_t free = 0, pending = 0, lent = 0;
-  std::size_t run = 0, longest_run = 0, run_with_lent = 0, longest_with_lent = 0;
+  Run now{segment}, with_pending{segment}, with_lent{segment};
   for (const Block* block = segment.first; block != nullptr; block = block->next) {
     const bool parked = block->state() == Block::parked;
     if (block->state() == Block::free) free += block->size;
@@ -154,29 +170,26 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
       add_leased(report, lease->process, block->size);
     }
     const bool is_free = block->state() == Block::free;
-    run = parked || is_free ? run + block->size : 0;
-    longest_run = std::max(longest_run, run);
-    run_with_lent = lease != nullptr || is_free ? run_with_lent + block->size : 0;
-    longest_with_lent = std::max(longest_with_lent, run_with_lent);
+    now.add(*block, is_free);
+    with_pending.add(*block, is_free || parked);
+    with_lent.add(*block, is_free || lease != nullptr);
   }
   report.pending += pending;
-  if (pending > 0 && may_serve && longest_run >= request.size) what.pending_fits = true;
-  if (lent > 0 && may_serve && longest_with_lent >= request.size) what.leased_fits = true;
+  if (pending > 0 && may_serve && with_pending.longest >= request.size) what.pending_fits = true;
+  if (lent > 0 && may_serve && with_lent.longest >= request.size) what.leased_fits = true;
   const auto of_pool = std::find_if(report.pools.begin(), report.pools.end(),
                                     [&](const auto& pool) { return pool.id == segment.pool->id; });
   if (of_pool != report.pools.end()) {
     report.private_pools += free;
-    of_pool->reserved += segment.size;
+    of_pool->reserved += segment.bytes_held();
     of_pool->free += free;
-    if (free == segment.size) of_pool->releasable += free;
+    if (segment.pool->graphs == 0) of_pool->releasable += now.returnable;
     return;
   }
-  if (free == segment.size)
-    report.cached += free;
-  else
-    report.fragmented += free;
-  if (pending > 0 && free + pending == segment.size) what.pending_releasable += segment.size;
-  if (lent > 0 && free + lent == segment.size) what.leased_releasable += segment.size;
+  report.cached += now.returnable;
+  report.fragmented += free - now.returnable;
+  what.pending_releasable += with_pending.returnable - now.returnable;
+  what.leased_releasable += with_lent.returnable - now.returnable;
 }
 
 // Step 8.

@@ -11,16 +11,24 @@ namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
+bool DeviceAllocator::within_limit(std::size_t bytes) const {
+  if (!caps_.counts || limit_ == kNoLimit) return true;
+  const std::size_t held = static_cast<std::size_t>(ledger_.stats.reserved()) + growing_;
+  return held <= limit_ && bytes <= limit_ - held;
+}
+
 // Gets a segment for the request from the device, and hands out its beginning.
 Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
+  if (may_extend(request)) {
+    Status status = extend(request, out);
+    if (status.code() != Code::not_supported) return status;
+  }
   const std::size_t bytes = request.pool->segment_bytes(request.size);
   std::uint32_t epoch = 0;
   {
     const MutexLock lock(ledger_.mutex);
     renew();
-    const std::size_t held = static_cast<std::size_t>(ledger_.stats.reserved()) + growing_;
-    if (caps_.counts && limit_ != kNoLimit && (held > limit_ || bytes > limit_ - held))
-      return Code::out_of_memory;
+    if (!within_limit(bytes)) return Code::out_of_memory;
     growing_ += bytes;
     epoch = epoch_;
   }
@@ -56,6 +64,7 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
 void DeviceAllocator::apply(const Settings& settings) {
   const MutexLock lock(ledger_.mutex);
   back_end_->apply(ledger_, settings);
+  grows_.store(settings.expandable_segments, std::memory_order_relaxed);
   gc_threshold_.store(settings.garbage_collection_threshold, std::memory_order_relaxed);
   max_split_size_.store(settings.max_split_size, std::memory_order_relaxed);
 }
@@ -134,7 +143,7 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
     if (only == nullptr || *only == default_pool_.id)
       default_pool_.back_end.trim(ledger_, default_pool_, whole);
     for (const auto& pool : pools_)
-      if (only == nullptr ? pool->users == 0 : pool->id == *only)
+      if (only == nullptr ? pool->users == 0 : pool->id == *only && pool->graphs == 0)
         pool->back_end.trim(ledger_, *pool, whole);
     std::sort(whole.begin(), whole.end(),
               [](const Block* a, const Block* b) { return a->position() < b->position(); });
@@ -164,8 +173,9 @@ void DeviceAllocator::give_back_pending() noexcept {
   for (Block* block : blocks) (void)give_back(block);  // what fails stays pending
 }
 
-// For a block that is a whole segment, claimed.
+// For a block that is a whole segment, claimed; or a chunk of one that grows.
 Status DeviceAllocator::give_back(Block* whole) noexcept {
+  if (is_of_range(whole)) return give_back_chunk(whole);
   Segment segment;
   MemorySource* memory = nullptr;  // found out while the pool is there for certain, as is
   AllocEvent event{};

@@ -68,6 +68,29 @@ Segment Ledger::remove_segment(Block* whole) {
   return segment;
 }
 
+Block* Ledger::split(Block* block, std::size_t bytes) {
+  Block* rest = records.take();
+  rest->set(block->position() + bytes, Block::claimed);
+  rest->size = block->size - bytes;
+  rest->segment = block->segment;
+  rest->previous = block;
+  rest->next = block->next;
+  if (rest->next != nullptr) rest->next->previous = rest;
+  block->next = rest;
+  block->size = bytes;
+  map.insert(rest);
+  return rest;
+}
+
+void Ledger::absorb_next(Block* block) {
+  Block* gone = block->next;
+  block->size += gone->size;
+  block->next = gone->next;
+  if (block->next != nullptr) block->next->previous = block;
+  map.erase(gone);
+  records.give_back(gone);
+}
+
 std::uint64_t Ledger::pool_of(const Segment& segment) noexcept { return segment.pool->id.second; }
 
 namespace {
@@ -126,8 +149,12 @@ void Ledger::track(const AllocEvent& from) {
   if (now.context >= Tracking::Context::alloc)
     event.stack = caller().stack != 0 ? caller().stack : from.stack;
   switch (from.kind) {
-    case Kind::segment_allocated: (void)add_entry(log, Action::segment_alloc, event); return;
-    case Kind::segment_freed: (void)add_entry(log, Action::segment_free, event); return;
+    case Kind::segment_allocated:
+      (void)add_entry(log, from.chunk ? Action::segment_map : Action::segment_alloc, event);
+      return;
+    case Kind::segment_freed:
+      (void)add_entry(log, from.chunk ? Action::segment_unmap : Action::segment_free, event);
+      return;
     case Kind::out_of_memory:
       event.address = from.device_free;
       event.tag = caller().tag;

@@ -50,6 +50,11 @@ class Ledger {
   /// that has succeeded. Its block is `releasing`.
   Segment remove_segment(Block* whole) EMBER_REQUIRES(mutex);
 
+  /// What is left of a claimed block behind its first `bytes`: a block of its own, claimed.
+  Block* split(Block* block, std::size_t bytes) EMBER_REQUIRES(mutex);
+  /// The reverse, for neighbours that are in no list.
+  void absorb_next(Block* block) EMBER_REQUIRES(mutex);
+
   BlockUse hand_out(Block* block, std::size_t requested) EMBER_REQUIRES(mutex) {
     const BlockUse use = block->begin_use(requested);
     emit(AllocEvent::Kind::allocated, *block);

@@ -215,14 +215,17 @@ std::string out_of_memory_text(const OutOfMemory& what) {
   const OutOfMemoryReport& report = what.report;
   if (what.ordered) return ordered_text(report) + "\n" + verdict_text(what);
   std::string text = documented_text(what);
-  // The documents advise a setting of PYTORCH_CUDA_ALLOC_CONF here that has no effect. What could
-  // be given back has been: the rest are gaps.
+  // What could be given back has been: the rest are gaps. Of segments that grow they are smaller.
   if (report.fragmented > 0 && !report.could_not_wait)
     text +=
         " If reserved but unallocated memory is large, it lies in segments beside memory in use, "
         "which keeps them from being given back to the device: free that, or allocate what is "
-        "large, or lives long, first. With PYTORCH_NO_CUDA_MEMORY_CACHING=1 nothing is reserved, "
-        "and every allocation takes longer.";
+        "large, or lives long, first" +
+        std::string(what.grows ? "."
+                               : ", or try setting EMBER_ALLOC_CONF=expandable_segments:True to "
+                                 "avoid fragmentation.") +
+        " With PYTORCH_NO_CUDA_MEMORY_CACHING=1 nothing is reserved, and every allocation takes "
+        "longer.";
   text += " The request was for " + format_bytes(report.requested) +
           "; the largest cached block it could have used has " +
           format_bytes(report.largest_free_block) + ".";

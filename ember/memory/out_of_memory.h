@@ -19,6 +19,7 @@ struct OutOfMemory {
   std::vector<driver::GpuProcess> processes;  ///< who holds memory of the device, if known
   std::string refusal;                        ///< who has none left, if it is not the device
   bool ordered = false;                       ///< asked of cudaMallocAsync
+  bool grows = false;                         ///< asked for a segment that grows
 
   struct Cached {
     const void* stream = nullptr;

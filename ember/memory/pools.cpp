@@ -112,9 +112,9 @@ void begin_allocate_to_pool(const MemPoolId& pool, StreamFilter filter, DeviceAr
   refuse_ordinary(pool, "begin_allocate_to_pool");
   if (!filter) throw ValueError("begin_allocate_to_pool: filter: expected a function, got none");
   DeviceAllocator& allocator = memory::allocator_of(device.existing());
-  memory::Pool* const made = allocator.retain_pool(pool, {});
+  memory::Pool* const made = allocator.retain_for_graph(pool);
   if (allocator.route(made, std::move(filter)) != 0) return;
-  allocator.release_pool(made);
+  (void)allocator.release_pool(pool);
   throw Error("beginAllocateToPool: already recording to mempool_id");
 }
 

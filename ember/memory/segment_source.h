@@ -52,6 +52,32 @@ class SegmentSource : public EventSource {
   /// Gives back what allocate returned. May block until the device no longer uses it.
   virtual Status free(std::uint32_t epoch, void* pointer) noexcept = 0;
   virtual Status memory_info(driver::MemoryInfo& out) noexcept = 0;
+
+  // For segments that grow; not_supported where there are none. Chunks are multiples of 2 MiB.
+
+  /// Addresses for more than the device's memory.
+  virtual Status reserve(std::uint32_t /*epoch*/, void*& /*base*/,
+                         std::size_t& /*bytes*/) noexcept {
+    return Code::not_supported;
+  }
+  /// Gives back what reserve gave; there is no chunk any more.
+  virtual Status release(std::uint32_t /*epoch*/, void* /*base*/) noexcept {
+    return Code::not_supported;
+  }
+  /// Puts a chunk of memory behind reserved addresses. out_of_memory is an ordinary answer. May
+  /// block.
+  virtual Status map(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept {
+    return Code::not_supported;
+  }
+  /// Gives a chunk back, which no work uses any longer.
+  virtual Status unmap(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept {
+    return Code::not_supported;
+  }
+  /// Blocks until all work enqueued on the stream so far is done.
+  virtual Status stream_synchronize(driver::StreamHandle /*stream*/) noexcept {
+    return Code::not_supported;
+  }
+
   /// Who holds memory of the device, this process among them.
   virtual Status processes(std::vector<driver::GpuProcess>& /*out*/) noexcept {
     return Code::not_supported;

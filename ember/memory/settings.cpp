@@ -275,9 +275,15 @@ std::size_t Settings::segment_bytes(std::size_t size) const noexcept {
   return round_up(size, kLargeRound);
 }
 
+std::size_t Settings::growth_bytes(std::size_t size, std::size_t missing,
+                                   std::size_t held) const noexcept {
+  if (size < kMinLargeAlloc) return segment_bytes(size);
+  return std::max(round_up(missing, kLargeRound),
+                  std::min(held / 8 / kLargeRound * kLargeRound, large_segment));
+}
+
 std::vector<std::string> Settings::without_effect() const {
   const std::pair<const char*, bool> options[] = {
-      {"expandable_segments", expandable_segments},
       {"graph_capture_record_stream_reuse", graph_capture_record_stream_reuse},
       {"pinned_use_background_threads", pinned_use_background_threads}};
   std::vector<std::string> names;

@@ -37,6 +37,7 @@ MemorySnapshot::Segment segment_of(int device, const memory::SegmentView& view) 
   segment.stream = reinterpret_cast<std::uintptr_t>(view.stream);
   segment.pool = view.pool;
   segment.small = view.small;
+  segment.is_expandable = view.grows;
   segment.stack = view.stack;
   segment.blocks.reserve(view.blocks.size());
   for (const memory::SegmentView::BlockView& block : view.blocks) {

@@ -6,7 +6,7 @@ void Stats::apply(const AllocEvent& event) noexcept {
   const auto change = [this, &event](std::int64_t sign) {
     const auto bytes = sign * static_cast<std::int64_t>(event.bytes);
     for (const Kinds which : {kAll, kind_of(event.small)}) {
-      at(segment, which).change(sign);
+      at(segment, which).change(sign * event.segments);
       at(reserved_bytes, which).change(bytes);
     }
     if (event.oversize) oversize_segments_.change(sign);

@@ -40,6 +40,9 @@ struct AllocEvent {
   std::size_t requested = 0;
   int stream_device = -1;  ///< of a stream that was noted
   bool oversize = false;   ///< a segment that is too large to be split
+  bool chunk = false;      ///< of a segment that grows, not a segment
+  /// How many segments more there are with that memory: a chunk may join two pieces of a range.
+  int segments = 1;
   std::uint64_t pool = 0;
   std::uint32_t stack = 0;      ///< where a segment was asked for, while that is tracked
   std::size_t device_free = 0;  ///< out_of_memory: bytes

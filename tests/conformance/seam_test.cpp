@@ -177,12 +177,15 @@ TEST(Seam, EventsAnswerBeforeTheirFirstRecord) {
 
 TEST(Seam, OptionalPartsSayWhatIsMissing) {
   Driver& driver = machine();
-  void* base = nullptr;
-  std::size_t unit = 0;
-  if (const Status status = driver.range_reserve(0, 1 << 21, base, unit); !status.ok()) {
-    EXPECT_EQ(status.code(), Code::not_supported);
-    EXPECT_NE(status.detail().find("does not offer growable address ranges"), std::string::npos);
+  EventHandle event;
+  IpcHandle handle;
+  check(driver.event_create(0, {}, event));
+  if (const Status status = driver.ipc_export_event(event, handle);
+      status.code() == Code::not_supported) {
+    EXPECT_NE(status.detail().find("does not offer handles of events for other processes"),
+              std::string::npos);
   }
+  check(driver.event_destroy(event));
 }
 
 TEST(Seam, WorkNotesWhenItRanWhereThatIsOffered) {

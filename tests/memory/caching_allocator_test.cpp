@@ -112,7 +112,8 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
       "2.00 "
       "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large, it "
       "lies in segments beside memory in use, which keeps them from being given back to the "
-      "device: free that, or allocate what is large, or lives long, first. With "
+      "device: free that, or allocate what is large, or lives long, first, or try setting "
+      "EMBER_ALLOC_CONF=expandable_segments:True to avoid fragmentation. With "
       "PYTORCH_NO_CUDA_MEMORY_CACHING=1 nothing is reserved, and every allocation takes longer. "
       "The request was for ";
   expect_out_of_memory(39 * kMiB, line);

@@ -74,7 +74,13 @@ int everything(CachingAllocator& allocator, FakeDevice& device) {
   return errors + in_pools(allocator);
 }
 
-TEST(FailingSource, EveryCallOfTheDeviceMayFail) {
+/// With ordinary segments, and with segments that grow.
+class FailingSource : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Segments, FailingSource, testing::Bool(),
+                         [](const auto& each) { return each.param ? "Growing" : "Ordinary"; });
+
+TEST_P(FailingSource, EveryCallOfTheDeviceMayFail) {
+  const memory::Settings& settings = GetParam() ? growing_settings() : memory::default_settings();
   for (const Code code : {Code::out_of_memory, Code::launch_failure, Code::invalid_handle}) {
     bool failed = true;
     for (int k = 1; failed; ++k) {
@@ -83,6 +89,7 @@ TEST(FailingSource, EveryCallOfTheDeviceMayFail) {
       FakeDevice device(128 * kMiB);
       {
         CachingAllocator allocator(0, device);
+        allocator.apply(settings);
         device.fail_call(k, code);
         (void)everything(allocator, device);
         failed = device.has_failed();
@@ -98,13 +105,16 @@ TEST(FailingSource, EveryCallOfTheDeviceMayFail) {
         EXPECT_EQ(counters.reserved_bytes.all.current, 0);
         EXPECT_EQ(counters.num_device_alloc, counters.num_device_free);
         EXPECT_EQ(device.segments(), 0U);
+        EXPECT_EQ(device.chunks(), 0U);
+        EXPECT_EQ(device.ranges(), 0U);
+        EXPECT_EQ(device.bytes_held(), 0U);
       }
       EXPECT_EQ(device.events_alive(), 0U);
     }
   }
 }
 
-TEST(FailingSource, EveryCallForPinnedMemoryMayFail) {
+TEST(FailingPinnedSource, EveryCallForPinnedMemoryMayFail) {
   bool failed = true;
   for (int k = 1; failed; ++k) {
     SCOPED_TRACE("call " + std::to_string(k));

@@ -61,6 +61,8 @@ class FakeSource : public Base {
     std::erase_if(events_, [device](const auto& event) { return event.second->device == device; });
     if (device != memory_of_) return;
     segments_.clear();
+    ranges_.clear();
+    chunks_.clear();
     held_ = 0;
   }
   void end_reset(int device) {
@@ -94,6 +96,20 @@ class FakeSource : public Base {
   std::size_t segments() {
     const std::lock_guard lock(mutex_);
     return segments_.size();
+  }
+  std::size_t ranges() {
+    const std::lock_guard lock(mutex_);
+    return ranges_.size();
+  }
+  std::size_t chunks() {
+    const std::lock_guard lock(mutex_);
+    return chunks_.size();
+  }
+  /// Whether a whole chunk lies there.
+  bool any_chunk_within(std::uintptr_t start, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto chunk = chunks_.lower_bound(start);
+    return chunk != chunks_.end() && chunk->first + chunk->second <= start + bytes;
   }
   std::size_t bytes_held() {
     const std::lock_guard lock(mutex_);
@@ -130,6 +146,82 @@ class FakeSource : public Base {
     held_ -= found->second;
     segments_.erase(found);
     return {};
+  }
+  /// Ranges begin far behind all segments.
+  Status obtain_range(void*& base, std::size_t& bytes, std::uint32_t epoch) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
+    if (Status status = next_call(); !status.ok()) return status;
+    if (ranges_.size() == most_ranges_) return Code::out_of_memory;
+    bytes = (capacity_ + capacity_ / 8 + kAlign - 1) / kAlign * kAlign;
+    std::uintptr_t address = kStart << 1U;
+    for (const auto& [start, size] : ranges_) {
+      if (start - address >= bytes) break;
+      address = start + size;
+    }
+    ranges_[address] = bytes;
+    base = reinterpret_cast<void*>(address);
+    return {};
+  }
+  Status give_back_range(void* base, std::uint32_t epoch) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
+    const auto found = ranges_.find(reinterpret_cast<std::uintptr_t>(base));
+    if (found == ranges_.end()) return Code::invalid_value;
+    const auto chunk = chunks_.lower_bound(found->first);
+    if (chunk != chunks_.end() && chunk->first < found->first + found->second)
+      return Code::invalid_value;
+    if (Status status = next_call(); !status.ok()) return status;
+    ranges_.erase(found);
+    return {};
+  }
+  Status obtain_chunk(void* start, std::size_t bytes, std::uint32_t epoch) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
+    const auto at = reinterpret_cast<std::uintptr_t>(start);
+    auto range = ranges_.upper_bound(at);
+    if (range == ranges_.begin() || bytes == 0 || bytes % kAlign != 0) return Code::invalid_value;
+    --range;
+    const auto after = chunks_.lower_bound(at + bytes);
+    if (at + bytes > range->first + range->second || (at - range->first) % kAlign != 0 ||
+        (after != chunks_.begin() && std::prev(after)->first + std::prev(after)->second > at))
+      return Code::invalid_value;
+    if (Status status = next_call(); !status.ok()) return status;
+    if (bytes > capacity_ - held_) return Code::out_of_memory;
+    chunks_[at] = bytes;
+    held_ += bytes;
+    return {};
+  }
+  Status give_back_chunk(void* start, std::size_t bytes, std::uint32_t epoch) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
+    const auto found = chunks_.find(reinterpret_cast<std::uintptr_t>(start));
+    if (found == chunks_.end() || found->second != bytes) return Code::invalid_value;
+    if (Status status = next_call(); !status.ok()) return status;
+    held_ -= bytes;
+    chunks_.erase(found);
+    return {};
+  }
+  /// No more ranges than these.
+  void limit_ranges(std::size_t most) {
+    const std::lock_guard lock(mutex_);
+    most_ranges_ = most;
+  }
+  Status synchronize(driver::StreamHandle stream) noexcept {
+    if (on_worker()) return Code::not_permitted;
+    {
+      const std::lock_guard lock(mutex_);
+      if (Status status = next_call(stream.device); !status.ok()) return status;
+      if (stream.epoch != device_epoch(stream.device)) return Code::context_is_destroyed;
+      if (destroyed_.contains(stream.native)) return Code::invalid_handle;
+      ++streams_synchronized_[stream.native];
+    }
+    return {};
+  }
+  /// How often somebody waited for a stream itself.
+  int synchronized(const driver::StreamHandle& stream) {
+    const std::lock_guard lock(mutex_);
+    return streams_synchronized_[stream.native];
   }
   Status event_create(int device, driver::EventHandle& out) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -225,7 +317,9 @@ class FakeSource : public Base {
   std::atomic<int> countdown_{-1}, calls_{0};
   Code failure_ = Code::unknown;
   std::size_t held_ = 0;
-  std::map<std::uintptr_t, std::size_t> segments_;
+  std::map<std::uintptr_t, std::size_t> segments_, ranges_, chunks_;
+  std::size_t most_ranges_ = 1000;
+  std::map<void*, int> streams_synchronized_;
   std::map<void*, std::unique_ptr<Event>> events_;
   std::map<void*, std::uint64_t> recorded_, done_;
 };
@@ -241,6 +335,21 @@ class FakeDevice : public FakeSource<memory::SegmentSource> {
   }
   Status free(std::uint32_t epoch, void* pointer) noexcept override {
     return give_back(pointer, epoch);
+  }
+  Status reserve(std::uint32_t epoch, void*& base, std::size_t& bytes) noexcept override {
+    return obtain_range(base, bytes, epoch);
+  }
+  Status release(std::uint32_t epoch, void* base) noexcept override {
+    return give_back_range(base, epoch);
+  }
+  Status map(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override {
+    return obtain_chunk(start, bytes, epoch);
+  }
+  Status unmap(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override {
+    return give_back_chunk(start, bytes, epoch);
+  }
+  Status stream_synchronize(driver::StreamHandle stream) noexcept override {
+    return synchronize(stream);
   }
   Status memory_info(driver::MemoryInfo& out) noexcept override {
     out.total = capacity_;
@@ -278,6 +387,16 @@ class AllocatorOf : private OwnEvents, public memory::DeviceAllocator {
 };
 using CachingAllocator = AllocatorOf<memory::CachingBackEnd>;
 using DirectAllocator = AllocatorOf<memory::DirectBackEnd>;
+
+/// expandable_segments:True
+inline const memory::Settings& growing_settings() {
+  static const memory::Settings* const settings = [] {
+    auto* const made = new memory::Settings;
+    made->expandable_segments = true;
+    return made;
+  }();
+  return *settings;
+}
 
 /// As after cuda::change_current_allocator: nothing is kept, and all is counted. Its memory comes
 /// from the same device.

@@ -96,8 +96,9 @@ TEST(AllocatorSettings, ErrorsSayWhatIsWrong) {
 TEST(AllocatorSettings, OptionsWithoutEffectAreNamed) {
   EXPECT_TRUE(
       parsed("max_split_size_mb:40,release_lock_on_cudamalloc:True").without_effect().empty());
-  EXPECT_EQ(parsed("expandable_segments:True").without_effect(),
-            std::vector<std::string>{"expandable_segments"});
+  EXPECT_TRUE(parsed("expandable_segments:True").without_effect().empty());
+  EXPECT_EQ(parsed("pinned_use_background_threads:True").without_effect(),
+            std::vector<std::string>{"pinned_use_background_threads"});
 }
 
 TEST(AllocatorSettings, RoundingByDivisions) {

@@ -8,6 +8,7 @@ import pytest
 
 import ember
 from ember import cuda
+from ember.multiprocessing import reductions
 
 PRINT = "import ember, sys; x = ember.zeros(2100, dtype=ember.uint8, device='cuda')\n"
 
@@ -50,10 +51,46 @@ def test_changes(caching):
         with pytest.raises(ValueError, match="Unrecognized key 'x' in CUDA allocator config."):
             change("x:1")
         assert cuda.memory_stats()["max_split_size"] == 64 << 20
-        with pytest.warns(UserWarning, match="no effect in ember: expandable_segments"):
-            change("expandable_segments:True")
+        with pytest.warns(UserWarning, match="no effect in ember: pinned_use_background_threads"):
+            change("pinned_use_background_threads:True")
         assert cuda.memory_stats()["max_split_size"] == -1
     finally:
+        change("pinned_use_background_threads:False")
+
+
+def test_segments_that_grow(caching):
+    """A block grows where the free memory before it ends; what is mapped is in the history and in snapshots."""
+    memory = cuda.memory
+    change = memory._set_allocator_settings
+    cuda.empty_cache()
+    reserved = cuda.memory_reserved()
+    change("expandable_segments:True")
+    memory._record_memory_history()
+    try:
+        # On a stream of its own, whose memory nobody else has.
+        with cuda.stream(cuda.Stream()):
+            first = ember.empty(30 << 20, dtype=ember.uint8, device="cuda")
+            address = first.data_ptr()
+            del first
+            second = ember.empty(50 << 20, dtype=ember.uint8, device="cuda")
+        assert second.data_ptr() == address
+        assert cuda.memory_reserved() - reserved == 50 << 20
+        snapshot = memory._snapshot()
+        assert snapshot["allocator_settings"]["expandable_segments"] is True
+        (segment,) = (each for each in snapshot["segments"] if each["address"] == address)
+        assert segment["is_expandable"] is True and segment["total_size"] == 50 << 20
+        maps = [(each["addr"], each["size"]) for each in snapshot["device_traces"][0]
+                if each["action"] == "segment_map"]
+        assert maps == [(address, 30 << 20), (address + (30 << 20), 20 << 20)]
+        with pytest.raises(RuntimeError, match="expandable_segments:True cannot be shared between processes"):
+            reductions.dumps(second)
+        del second
+        cuda.empty_cache()
+        assert cuda.memory_reserved() == reserved
+        assert [each["size"] for each in memory._snapshot()["device_traces"][0]
+                if each["action"] == "segment_unmap"] == [30 << 20, 20 << 20]
+    finally:
+        memory._record_memory_history(None)
         change("expandable_segments:False")
 
 

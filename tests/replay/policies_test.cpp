@@ -223,6 +223,33 @@ TEST(Policies, ExpandableSegmentsGiveFreePagesBack) {
   EXPECT_EQ(outcome.calls_first + outcome.calls_after, 5U);
 }
 
+TEST(Policies, SegmentsOfEmberGrowByWhatIsMissing) {
+  // 15 MiB take 16, and 6 MiB what ordinary segments would: they begin where the 15 end.
+  Lines lines;
+  lines.segment(0, 16 * kMiB).block(0, 15 * kMiB);
+  lines.segment(32 * kMiB, 20 * kMiB).block(32 * kMiB, 6 * kMiB);
+  Outcome outcome = replay_ember(lines.trace(), true);
+  EXPECT_EQ(outcome.peaks, (Peaks{21 * kMiB, 36 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 2U);
+  // For 39 MiB 3 are missing; an eighth of what there is, is not more.
+  lines.free(0).free(32 * kMiB).segment(64 * kMiB, 40 * kMiB).block(64 * kMiB, 39 * kMiB);
+  outcome = replay_ember(lines.trace(), true);
+  EXPECT_EQ(outcome.peaks, (Peaks{39 * kMiB, 40 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 3U);
+}
+
+TEST(Policies, SegmentsOfEmberGiveFreeChunksBack) {
+  Lines lines;
+  lines.segment(0, 20 * kMiB).block(0, 20 * kMiB);
+  lines.segment(32 * kMiB, 40 * kMiB).block(32 * kMiB, 40 * kMiB);
+  lines.segment(96 * kMiB, 20 * kMiB).block(96 * kMiB, 5 * kMiB);
+  lines.free(32 * kMiB).give_back(32 * kMiB);
+  lines.segment(32 * kMiB, 30 * kMiB).block(32 * kMiB, 30 * kMiB);
+  const Outcome outcome = replay_ember(lines.trace(), true);
+  EXPECT_EQ(outcome.peaks, (Peaks{65 * kMiB, 80 * kMiB}));
+  EXPECT_EQ(outcome.calls_first + outcome.calls_after, 5U);
+}
+
 TEST(Policies, TheVerdictIsOfTheBetterPeak) {
   Trace trace = Lines().segment(0, 2 * kMiB).block(0, 512).trace();
   Outcome torch, expandable, ember;

@@ -58,7 +58,8 @@ class Recorder(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("by hand, 7 entries, 2 streams, 2 streams and pools", done.stdout)
         self.assertIn("the model of PyTorch does everything as the trace says, peaks as counted", done.stdout)
-        self.assertIn("ember reserves at most 26.00 MiB: yes; no more calls later: yes", done.stdout)
+        for who in ("ember", "ember with segments that grow"):
+            self.assertIn(f"{who} reserves at most 26.00 MiB: yes; no more calls later: yes", done.stdout)
 
     def test_replay_finds_what_is_not_so(self):
         self.assertEqual(replay(self.text(native=[3 * MIB, 22 * MIB]), "--check").returncode, 1)
@@ -69,7 +70,7 @@ class Recorder(unittest.TestCase):
         for text, options, why in (
                 ("nothing", (), "line 1: the text ends within it"),
                 (self.text()[:-1], (), "the text ends within it"),
-                (self.text(), ("--policy", "x"), "--policy: got 'x', expected torch, expandable, ember or all"),
+                (self.text(), ("--policy", "x"), "--policy: got 'x', expected torch, expandable, ember, growing or all"),
                 (self.text(), ("--device", "-1"), "--device: got '-1', expected a number"),
                 (self.text(), ("--all",), "'--all' is no option")):
             done = replay(text, *options)

@@ -130,6 +130,7 @@ void fail_each_call(void (*scenario)(), Code code) {
     EXPECT_LE(after.events, before.events + 8) << "call " << k;  // the allocator's own few
     EXPECT_EQ(after.memory, before.memory) << "call " << k;
     EXPECT_EQ(after.pinned, before.pinned) << "call " << k;
+    EXPECT_EQ(after.ranges, before.ranges) << "call " << k;
     if (!failed) break;
   }
   std::string list;
@@ -150,6 +151,16 @@ TEST(EveryCallFails, MemoryWithOutOfMemory) {
   // Out-of-memory is special to the allocator: it reclaims and tries again. So the scenario may
   // succeed in spite of the failure.
   IN_CHILD(fail_each_call(&use_memory, Code::out_of_memory));
+}
+
+// Segments that grow: addresses and memory come by calls of their own.
+void fail_each_call_of_growing(Code code) {
+  set_allocator_settings("expandable_segments:True");
+  fail_each_call(&use_memory, code);
+}
+TEST(EveryCallFails, GrowingMemory) { IN_CHILD(fail_each_call_of_growing(Code::unknown)); }
+TEST(EveryCallFails, GrowingMemoryWithOutOfMemory) {
+  IN_CHILD(fail_each_call_of_growing(Code::out_of_memory));
 }
 
 // The same for copies between devices and their access.

@@ -26,10 +26,10 @@ class FailingDriver : public driver::ForwardingDriver {
   Call failed_call() const { return failed_call_; }
 
   struct Live {
-    int streams = 0, events = 0, memory = 0, pinned = 0;
+    int streams = 0, events = 0, memory = 0, pinned = 0, ranges = 0;
     friend bool operator==(const Live&, const Live&) = default;
   };
-  Live live() const { return {streams_, events_, memory_, pinned_}; }
+  Live live() const { return {streams_, events_, memory_, pinned_, ranges_}; }
 
  protected:
   Status before(Call call) noexcept override {
@@ -45,8 +45,12 @@ class FailingDriver : public driver::ForwardingDriver {
       case Call::stream_destroy: --streams_; break;
       case Call::event_create: ++events_; break;
       case Call::event_destroy: --events_; break;
-      case Call::malloc: ++memory_; break;
-      case Call::free: --memory_; break;
+      case Call::malloc:
+      case Call::range_map: ++memory_; break;
+      case Call::free:
+      case Call::range_unmap: --memory_; break;
+      case Call::range_reserve: ++ranges_; break;
+      case Call::range_release: --ranges_; break;
       case Call::pinned_malloc: ++pinned_; break;
       case Call::pinned_free: --pinned_; break;
       default: break;
@@ -59,7 +63,7 @@ class FailingDriver : public driver::ForwardingDriver {
   std::atomic<bool> failed_{false};
   std::atomic<Call> failed_call_{Call::malloc};
   std::atomic<Code> code_{Code::unknown};
-  std::atomic<int> streams_{0}, events_{0}, memory_{0}, pinned_{0};
+  std::atomic<int> streams_{0}, events_{0}, memory_{0}, pinned_{0}, ranges_{0};
 };
 
 }  // namespace ember::test

@@ -38,6 +38,25 @@ class Device final : public memory::SegmentSource {
     return {};
   }
   Status memory_info(driver::MemoryInfo& /*out*/) noexcept override { return {}; }
+  Status reserve(std::uint32_t /*epoch*/, void*& base, std::size_t& bytes) noexcept override {
+    bytes = std::size_t{1} << 40;
+    base = reinterpret_cast<void*>(next_);
+    next_ += bytes;
+    return {};
+  }
+  Status release(std::uint32_t /*epoch*/, void* /*base*/) noexcept override { return {}; }
+  Status map(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept override {
+    ++calls;
+    return {};
+  }
+  Status unmap(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept override {
+    ++calls;
+    return {};
+  }
+  Status stream_synchronize(driver::StreamHandle stream) noexcept override {
+    complete(stream.native);
+    return {};
+  }
   Status event_create(int device, driver::EventHandle& out) noexcept override {
     events_.push_back(std::make_unique<Event>());
     out = {events_.back().get(), device, 0};
@@ -70,7 +89,10 @@ class Device final : public memory::SegmentSource {
 
 class Replay {
  public:
-  explicit Replay(const Trace& trace) : trace_(trace) {}
+  Replay(const Trace& trace, bool grows) : trace_(trace) {
+    settings_.expandable_segments = grows;
+    allocator_.apply(settings_);
+  }
 
   Outcome run() {
     for (at_ = 0; at_ < trace_.entries.size(); ++at_) {
@@ -155,6 +177,7 @@ class Replay {
   static constexpr std::uint32_t kFirstOther = 1U << 20;
 
   const Trace& trace_;
+  memory::Settings settings_;
   Device device_;
   memory::EventPool events_{device_};
   memory::DeviceAllocator allocator_{0, device_, events_,
@@ -170,6 +193,6 @@ class Replay {
 
 }  // namespace
 
-Outcome replay_ember(const Trace& trace) { return Replay(trace).run(); }
+Outcome replay_ember(const Trace& trace, bool grows) { return Replay(trace, grows).run(); }
 
 }  // namespace ember::replay

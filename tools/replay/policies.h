@@ -35,8 +35,9 @@ Outcome replay_torch(const Trace& trace);
 /// The same with expandable segments. A trace without them does not say where its blocks would lie,
 /// so there are no differences; what it comes to is held against Trace::expandable.
 Outcome replay_expandable(const Trace& trace);
-/// ember's allocator on a device that has any amount of memory.
-Outcome replay_ember(const Trace& trace);
+/// ember's allocator on a device that has any amount of memory; `grows`: with segments that grow
+/// (expandable_segments:True), of which mapping a chunk is a call, and giving it back.
+Outcome replay_ember(const Trace& trace, bool grows = false);
 
 /// What ember is held to: with places() streams and pools, never more than the better of PyTorch's
 /// two peaks, as counted or else as the models have them, and 2 MiB for each; after the first tenth

@@ -18,8 +18,8 @@ namespace ember::replay {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: replay_trace [--policy torch|expandable|ember|all] [--device N]\n"
-    "                    [--write FILE] [--check] FILE...\n"
+    "usage: replay_trace [--policy torch|expandable|ember|growing|all]\n"
+    "                    [--device N] [--write FILE] [--check] FILE...\n"
     "  FILE       a trace (tools/replay/README.md), or a snapshot with a history, as PyTorch's or\n"
     "             ember's _dump_snapshot writes it; -: standard input\n"
     "  --device   whose history of a snapshot; 0\n"
@@ -81,7 +81,7 @@ bool replay(const std::string& file, const Options& options) {
   print("counted, expandable", trace.expandable);
   print("recorded", recorded(trace));
   bool met = true;
-  Outcome torch, grown, ember;
+  Outcome torch, grown, ember, growing;
   if (options.policy == "expandable" || options.policy == "all") {
     grown = replay_expandable(trace);
     print("expandable", grown);
@@ -104,12 +104,20 @@ bool replay(const std::string& file, const Options& options) {
     ember = replay_ember(trace);
     print("ember", ember);
   }
+  if (options.policy == "growing" || options.policy == "all") {
+    growing = replay_ember(trace, true);
+    print("ember, growing", growing);
+  }
   if (options.policy == "all") {
-    const Verdict verdict = judge(trace, torch, grown, ember);
-    met = met && verdict.reserved && verdict.calls;
-    std::printf("  ember reserves at most %s MiB: %s; no more calls later: %s\n",
-                mib(verdict.most_reserved).c_str(), verdict.reserved ? "yes" : "no",
-                verdict.calls ? "yes" : "no");
+    const auto show = [&](const char* who, const Outcome& outcome) {
+      const Verdict verdict = judge(trace, torch, grown, outcome);
+      std::printf("  %s reserves at most %s MiB: %s; no more calls later: %s\n", who,
+                  mib(verdict.most_reserved).c_str(), verdict.reserved ? "yes" : "no",
+                  verdict.calls ? "yes" : "no");
+      return verdict.reserved && verdict.calls;
+    };
+    (void)show("ember", ember);
+    met = show("ember with segments that grow", growing) && met;
   }
   return met;
 }
@@ -125,9 +133,9 @@ int run(const std::vector<std::string>& arguments) {
     if (argument == "--policy") {
       options.policy = value();
       if (options.policy != "torch" && options.policy != "expandable" &&
-          options.policy != "ember" && options.policy != "all")
+          options.policy != "ember" && options.policy != "growing" && options.policy != "all")
         throw ValueError("--policy: got '" + options.policy +
-                         "', expected torch, expandable, ember or all");
+                         "', expected torch, expandable, ember, growing or all");
     } else if (argument == "--device") {
       const std::string& number = value();
       if (number.empty() || number.size() > 4 ||

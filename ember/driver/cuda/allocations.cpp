@@ -29,9 +29,37 @@ std::optional<Allocations::Found> Allocations::find(const void* pointer) noexcep
   MutexLock lock(mutex_);
   const auto above = entries_.upper_bound(key(pointer));
   if (above == entries_.begin()) return {};
-  const auto& [base, entry] = *std::prev(above);
-  if (key(pointer) - base >= entry.bytes) return {};
-  return Found{reinterpret_cast<void*>(base), entry};
+  auto first = std::prev(above);
+  Entry entry = first->second;
+  if (key(pointer) - first->first >= entry.bytes) return {};
+  if (entry.kind != Kind::chunk) return Found{reinterpret_cast<void*>(first->first), entry};
+  const auto follows = [](const auto& before, const auto& after) {
+    return before->second.kind == Kind::chunk && after->second.kind == Kind::chunk &&
+           before->first + before->second.bytes == after->first;
+  };
+  auto end = above;
+  while (end != entries_.end() && follows(std::prev(end), end)) ++end;
+  while (first != entries_.begin() && follows(std::prev(first), first)) --first;
+  const auto last = std::prev(end);
+  entry.bytes = last->first + last->second.bytes - first->first;
+  return Found{reinterpret_cast<void*>(first->first), entry};
+}
+
+std::vector<Allocations::Found> Allocations::chunks_of(int device) noexcept {
+  MutexLock lock(mutex_);
+  std::vector<Found> found;
+  for (const auto& [base, entry] : entries_)
+    if (entry.kind == Kind::chunk && entry.device == device)
+      found.push_back({reinterpret_cast<void*>(base), entry});
+  return found;
+}
+
+bool Allocations::any_within(const void* start, std::size_t bytes) noexcept {
+  MutexLock lock(mutex_);
+  const auto behind = entries_.lower_bound(key(start) + bytes);
+  if (behind == entries_.begin()) return false;
+  const auto& [base, entry] = *std::prev(behind);
+  return base + entry.bytes > key(start);
 }
 
 void Allocations::drop(int device) noexcept {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "ember/base/mutex.h"
 
@@ -13,8 +14,8 @@ namespace ember::inline v0::driver::cuda {
 
 class Allocations {
  public:
-  /// `imported`: of another process's device, opened in `device`'s context.
-  enum class Kind { device, pinned, registered, imported };
+  /// `imported`: of another process's device, opened in `device`'s context. `chunk`: in a range.
+  enum class Kind { device, pinned, registered, imported, chunk };
   static constexpr int kNoDevice = -1;
 
   struct Entry {
@@ -32,8 +33,12 @@ class Allocations {
   /// `base`, so that of two threads that free the same address only one gets it. Nothing, and no
   /// change, if there is none.
   std::optional<Entry> take(const void* base, Kind kind, std::optional<int> device = {}) noexcept;
-  /// The allocation that `pointer` lies in.
+  /// The allocation that `pointer` lies in; of chunks all around it without a gap.
   std::optional<Found> find(const void* pointer) noexcept;
+  /// The chunks of a device.
+  std::vector<Found> chunks_of(int device) noexcept;
+  /// Whether some bytes of that range of addresses are a chunk's.
+  bool any_within(const void* start, std::size_t bytes) noexcept;
   /// Forgets what ended with the context of `device`. Pinned memory stays, as memory of no device.
   void drop(int device) noexcept;
 

@@ -38,6 +38,14 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuMemAlloc_v2)                     \
   CALL(cuMemFree_v2)                      \
   CALL(cuMemGetInfo_v2)                   \
+  CALL(cuMemGetAllocationGranularity)     \
+  CALL(cuMemAddressReserve)               \
+  CALL(cuMemAddressFree)                  \
+  CALL(cuMemCreate)                       \
+  CALL(cuMemRelease)                      \
+  CALL(cuMemMap)                          \
+  CALL(cuMemUnmap)                        \
+  CALL(cuMemSetAccess)                    \
   CALL(cuMemHostRegister_v2)              \
   CALL(cuMemHostUnregister)               \
   CALL(cuMemHostGetDevicePointer_v2)      \

@@ -96,6 +96,7 @@ Status CudaDriver::device_reset(int device) noexcept {
   Device* on = nullptr;
   EMBER_TRY(find(device, on));
   return on->reset([&] {
+    drop_ranges(device);
     allocations_.drop(device);
     forget_blas(device);
     forget_blas_handles(device);
@@ -136,8 +137,17 @@ Status CudaDriver::peer_enable(int device, int peer) noexcept {
   CUcontext context = nullptr;
   EMBER_TRY(other->context(context));
   EMBER_TRY(on->enter(guard));
-  const CUresult result = api.cuCtxEnablePeerAccess(context, 0);
-  if (result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
+  const MutexLock lock(ranges_mutex_);
+  CUresult result = api.cuCtxEnablePeerAccess(context, 0);
+  const bool before = result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  if (before) result = CUDA_SUCCESS;
+  if (result == CUDA_SUCCESS && !peers_.contains({device, peer})) {
+    result = set_access(*on, peer, true);
+    if (result == CUDA_SUCCESS)
+      peers_.emplace(device, peer);
+    else if (!before)
+      (void)api.cuCtxDisablePeerAccess(context);
+  }
   return on->outcome(result, [&] {
     return "letting " + device_text(device) + " access memory of " + device_text(peer);
   });
@@ -158,7 +168,10 @@ Status CudaDriver::peer_disable(int device, int peer) noexcept {
     CUcontext context = nullptr;
     EMBER_TRY(other->context(context));
     EMBER_TRY(on->enter(guard));
+    const MutexLock lock(ranges_mutex_);
     result = api.cuCtxDisablePeerAccess(context);
+    if (result == CUDA_SUCCESS && peers_.erase({device, peer}) != 0)
+      result = set_access(*on, peer, false);
   }
   return on->outcome(result, [&] {
     return device_text(device) + " has no access to memory of " + device_text(peer) +

@@ -9,9 +9,12 @@
 #include <array>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
+#include <set>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ember/driver/cuda/allocations.h"
@@ -46,6 +49,13 @@ class CudaDriver final : public Driver {
   Status malloc(int device, std::uint32_t epoch, std::size_t bytes, void*& out) noexcept override;
   Status free(int device, std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(int device, MemoryInfo& out) noexcept override;
+  Status range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,
+                       std::size_t& unit) noexcept override;
+  Status range_map(int device, std::uint32_t epoch, void* start,
+                   std::size_t bytes) noexcept override;
+  Status range_unmap(int device, std::uint32_t epoch, void* start,
+                     std::size_t bytes) noexcept override;
+  Status range_release(int device, std::uint32_t epoch, void* base) noexcept override;
   Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
   Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
   Status pinned_free(void* pointer) noexcept override;
@@ -242,6 +252,25 @@ class CudaDriver final : public Driver {
   /// The one with that handle, opened now if need be.
   Status open_once(ContextGuard& on, const IpcHandle& handle, Opened*& out) noexcept
       EMBER_REQUIRES(opened_mutex_);
+
+  /// A range of addresses of a device.
+  struct Range {
+    int device = 0;
+    std::size_t bytes = 0;
+    std::size_t unit = 0;
+  };
+  // Held while CUDA maps and sets access: so every chunk has the access of the peers of now.
+  Mutex ranges_mutex_;
+  std::map<void*, Range> ranges_ EMBER_GUARDED_BY(ranges_mutex_);
+  std::set<std::pair<int, int>> peers_ EMBER_GUARDED_BY(ranges_mutex_);  // (device, peer): enabled
+  /// Lets `device` reach all chunks of `peer`, or no longer.
+  CUresult set_access(Device& device, int peer, bool allowed) noexcept
+      EMBER_REQUIRES(ranges_mutex_);
+  CUresult put_chunk(Device& on, CUdeviceptr start, std::size_t bytes) noexcept
+      EMBER_REQUIRES(ranges_mutex_);
+  /// After a reset of the device: neither its memory in ranges nor their addresses end with its
+  /// context.
+  void drop_ranges(int device) noexcept;
 
   // Held while CUDA opens and closes: of two threads that need the same, one opens it.
   Mutex opened_mutex_;

@@ -43,6 +43,9 @@ CUresult device_address(Word* word, CUdeviceptr& out) noexcept {
 
 Status CudaDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   const auto found = allocations_.find(pointer);
+  if (found && found->entry.kind == Kind::chunk)
+    return Status(Code::not_supported,
+                  "sharing " + address_text(pointer) + ": it lies in a range of addresses");
   if (!found || found->entry.kind != Kind::device || found->entry.device == Allocations::kNoDevice)
     return Status(Code::invalid_value, "sharing " + address_text(pointer) +
                                            ": expected device memory of this process's own");

@@ -132,7 +132,8 @@ Status CudaDriver::memory_info(int device, MemoryInfo& out) noexcept {
 
 Status CudaDriver::pointer_info(const void* pointer, PointerInfo& out) noexcept {
   if (const auto found = allocations_.find(pointer)) {
-    const bool on_device = found->entry.kind == Kind::device || found->entry.kind == Kind::imported;
+    const bool on_device = found->entry.kind == Kind::device ||
+                           found->entry.kind == Kind::imported || found->entry.kind == Kind::chunk;
     if (found->entry.device == Allocations::kNoDevice)
       out = PointerInfo();  // was pinned, until its device was reset
     else

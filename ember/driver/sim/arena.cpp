@@ -27,19 +27,21 @@ std::string system_error(const char* what) {
   return std::string(what) + " failed: " + std::strerror(errno);
 }
 
-Status from_earlier_epoch(int device) {
-  return Status(Code::context_is_destroyed,
-                "cuda:" + std::to_string(device) + " was reset since the memory was asked for");
-}
-
 }  // namespace
 
-Arena::Arena(int devices, std::size_t bytes) : bytes_(bytes), stride_(round_up(bytes, kPage)) {
-  const std::size_t total = stride_ * static_cast<std::size_t>(devices);
-  void* range =
-      mmap(nullptr, 2 * total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range != MAP_FAILED) base_ = static_cast<std::byte*>(range);
-  distance_ = static_cast<std::ptrdiff_t>(total);
+// Addresses cost nothing, but a process may be given few of them, such as under a sanitizer.
+Arena::Arena(int devices, std::size_t bytes)
+    : bytes_(bytes), span_(round_up(bytes, kPage)), stride_(span_) {
+  for (std::size_t reach : {std::size_t{16}, std::size_t{4}, std::size_t{1}}) {
+    stride_ = reach * span_;
+    const std::size_t total = stride_ * static_cast<std::size_t>(devices);
+    void* range =
+        mmap(nullptr, 2 * total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) continue;
+    base_ = static_cast<std::byte*>(range);
+    distance_ = static_cast<std::ptrdiff_t>(total);
+    break;
+  }
   for (int i = 0; i < devices; ++i) {
     memories_.push_back(std::make_unique<Memory>());
     const std::size_t usable = bytes_ - context_bytes(bytes_);
@@ -52,14 +54,14 @@ Status Arena::make_backing(int device, Memory& memory) {
     return Status(Code::map_failed, "no address range for simulated device memory: limit its size");
   const int file = memfd_create("ember-simulated-gpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return Status(Code::map_failed, system_error("memfd_create"));
-  if (ftruncate(file, static_cast<off_t>(stride_)) != 0) {
+  if (ftruncate(file, static_cast<off_t>(span_)) != 0) {
     Status status(Code::map_failed, system_error("ftruncate"));
     close(file);
     return status;
   }
   // Other processes map parts of it (imports.h), and want to be sure that it stays there.
   (void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  void* place = mmap(backing(start_of(device)), stride_, PROT_READ | PROT_WRITE,
+  void* place = mmap(backing(start_of(device)), span_, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0);
   if (place == MAP_FAILED) {
     Status status(Code::map_failed, system_error("mmap"));
@@ -74,10 +76,16 @@ std::size_t Arena::context_bytes(std::size_t total) noexcept {
   return std::min(total / 192, std::size_t{512} << 20) / kAlignment * kAlignment;
 }
 
+Status Arena::check_epoch(int device, const Memory& memory, std::uint32_t epoch) const {
+  if (epoch == memory.epoch) return {};
+  return Status(Code::context_is_destroyed,
+                "cuda:" + std::to_string(device) + " was reset since the memory was asked for");
+}
+
 Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*& out) {
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
-  if (epoch != memory.epoch) return from_earlier_epoch(device);
+  EMBER_TRY(check_epoch(device, memory, epoch));
   if (epoch != 0) happens_after(&memory.others_inside);  // it may be what a reset waited to clear
   if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
   const std::size_t most = bytes_ - context_bytes(bytes_);
@@ -88,7 +96,7 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
       if (memory.shared != nullptr) EMBER_TRY(memory.shared->claim(memory.ordinal, wanted));
       const auto [offset, length] = *range;
       const RunMemory::Birth birth = memory.run ? memory.run->give_birth() : RunMemory::Birth{};
-      memory.allocations.emplace(offset, Allocation{bytes, epoch, birth});
+      memory.allocations.emplace(offset, Allocation{bytes, epoch, birth, {}});
       memory.free_ranges.erase(range);
       if (length > wanted) memory.free_ranges.emplace(offset + wanted, length - wanted);
       memory.used += wanted;
@@ -128,11 +136,11 @@ void Arena::release(Memory& memory, int device, std::size_t offset, std::size_t 
 Status Arena::find_to_free(int device, const Memory& memory, std::uint32_t epoch,
                            const void* pointer,
                            std::map<std::size_t, Allocation>::const_iterator& out) const {
-  if (epoch != memory.epoch) return from_earlier_epoch(device);
-  out = owner(pointer) == device ? memory.allocations.find(static_cast<std::size_t>(
-                                       static_cast<const std::byte*>(pointer) - start_of(device)))
-                                 : memory.allocations.end();
-  if (out != memory.allocations.end() && out->second.epoch == epoch) return {};
+  EMBER_TRY(check_epoch(device, memory, epoch));
+  out = own_device(pointer) == device ? memory.allocations.find(offset_of(device, pointer))
+                                      : memory.allocations.end();
+  if (out != memory.allocations.end() && out->second.epoch == epoch && !out->second.is_chunk())
+    return {};
   char text[96];
   std::snprintf(text, sizeof text, "free of %p: no allocation of cuda:%d starts there", pointer,
                 device);
@@ -151,12 +159,17 @@ Status Arena::free(int device, std::uint32_t epoch, void* pointer) {
   const std::unique_lock lock(memory.mutex);
   std::map<std::size_t, Allocation>::const_iterator found;
   EMBER_TRY(find_to_free(device, memory, epoch, pointer, found));
-  const std::size_t offset = found->first;
-  const std::size_t bytes = round_up(found->second.bytes, kAlignment);
+  release(memory, device, found->first, found->second);
   memory.allocations.erase(found);
-  take_back(memory, bytes);
-  release(memory, device, offset, bytes);
   return {};
+}
+
+void Arena::release(Memory& memory, int device, std::size_t offset, const Allocation& allocation) {
+  const std::size_t bytes = round_up(allocation.bytes, kAlignment);
+  take_back(memory, bytes);
+  if (!allocation.is_chunk()) return release(memory, device, offset, bytes);
+  unmap_pages(device, offset, bytes);
+  for (const Pages& pages : allocation.pages) release(memory, device, pages.offset, pages.bytes);
 }
 
 void Arena::begin_epoch(int device, std::uint32_t epoch) {
@@ -192,11 +205,11 @@ void Arena::clear(Memory& memory, int device) {
       ++each;
       continue;
     }
-    const std::size_t bytes = round_up(each->second.bytes, kAlignment);
-    take_back(memory, bytes);
-    release(memory, device, each->first, bytes);
+    release(memory, device, each->first, each->second);
     each = memory.allocations.erase(each);
   }
+  std::erase_if(memory.ranges,
+                [&](const auto& range) { return range.second.epoch != memory.epoch; });
 }
 
 Status Arena::follow_runs(std::uint64_t seed) {
@@ -227,12 +240,18 @@ void Arena::touch(const void* pointer, std::size_t bytes, bool writes) const {
   const int device = own_device(pointer);
   Memory& memory = memory_of(device);
   const std::unique_lock lock(memory.mutex);
-  const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start_of(device));
-  const auto* found = allocation_at(memory, offset);
-  if (found == nullptr) return;  // a reset has taken it in this moment
-  memory.run->touch(static_cast<std::byte*>(backing(start_of(device))), {offset, bytes},
-                    found->first, found->second.birth, writes);
+  std::size_t offset = offset_of(device, pointer);
+  while (bytes > 0) {  // chunk by chunk
+    const auto* found = allocation_at(memory, offset);
+    if (found == nullptr) return;  // a reset has taken it in this moment
+    const auto& [at, allocation] = *found;
+    const std::size_t part =
+        allocation.is_chunk() ? std::min(bytes, at + allocation.bytes - offset) : bytes;
+    memory.run->touch(static_cast<std::byte*>(backing(start_of(device))), {offset, part}, at,
+                      allocation.birth, writes);
+    offset += part;
+    bytes -= part;
+  }
 }
 
 MemoryInfo Arena::info(int device) const {
@@ -297,19 +316,23 @@ bool Arena::find(const void* pointer, PointerInfo& out) const {
     out = {PointerInfo::Kind::device, device, imported->address(), imported->bytes()};
     return true;
   }
-  std::byte* start = start_of(device);
-  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start);
-  const auto* found = allocation_at(memory, offset);
-  if (found == nullptr) return false;
-  const auto& [at, allocation] = *found;
-  if (offset >= at + allocation.bytes || allocation.epoch != memory.epoch) return false;
-  out = {PointerInfo::Kind::device, device, start + at, allocation.bytes};
+  const std::size_t offset = offset_of(device, pointer);
+  auto next = memory.allocations.upper_bound(offset);
+  if (next == memory.allocations.begin()) return false;
+  auto first = std::prev(next);
+  std::size_t end = first->first + first->second.bytes;
+  if (offset >= end || first->second.epoch != memory.epoch) return false;
+  for (auto last = first; next != memory.allocations.end() && follows(last, next); last = next++)
+    end = next->first + next->second.bytes;
+  while (first != memory.allocations.begin() && follows(std::prev(first), first)) --first;
+  out = {PointerInfo::Kind::device, device, start_of(device) + first->first, end - first->first};
   return true;
 }
 
 bool Arena::file_of(const void* pointer, int& file, std::size_t& offset) const {
   PointerInfo info;
   if (!is_own(pointer) || !find(pointer, info)) return false;
+  if (is_of_range(pointer)) return false;
   if (follows_runs_) touch(info.base, info.bytes, true);  // nobody sees what other processes do
   const Memory& memory = memory_of(info.device);
   const std::shared_lock lock(memory.mutex);
@@ -319,8 +342,23 @@ bool Arena::file_of(const void* pointer, int& file, std::size_t& offset) const {
 }
 
 bool Arena::contains(const void* pointer, std::size_t bytes) const {
-  PointerInfo info;
-  return find(pointer, info) && info.holds(pointer, bytes);
+  if (!is_own(pointer)) {
+    PointerInfo info;
+    return find(pointer, info) && info.holds(pointer, bytes);
+  }
+  const int device = own_device(pointer);
+  const Memory& memory = memory_of(device);
+  const std::shared_lock lock(memory.mutex);
+  const std::size_t offset = offset_of(device, pointer);
+  auto next = memory.allocations.upper_bound(offset);
+  if (next == memory.allocations.begin()) return false;
+  auto last = std::prev(next);
+  std::size_t end = last->first + last->second.bytes;
+  if (offset >= end || last->second.epoch != memory.epoch) return false;
+  for (; end - offset < bytes && next != memory.allocations.end() && follows(last, next);
+       last = next++)
+    end += next->second.bytes;
+  return bytes <= end - offset;
 }
 
 }  // namespace ember::inline v0::driver::sim

@@ -5,6 +5,10 @@
 // The same memory (a file descriptor per device) is mapped a second time, readable and writable, at
 // a constant distance: there the workers find it. An address tells its owner. Memory of other
 // processes lies elsewhere (imports.h), and counts as memory of the device that it was opened for.
+//
+// A device's addresses reach further than its memory. Allocations lie where the memory does; behind
+// that are the addresses of ranges (ranges.cpp), whose chunks are pages of the same memory from
+// wherever there are some.
 #pragma once
 
 #include <atomic>
@@ -38,6 +42,15 @@ class Arena {
   Status free(int device, std::uint32_t epoch, void* pointer);
   /// Whether free() would find the allocation.
   Status check_free(int device, std::uint32_t epoch, const void* pointer) const;
+  /// See Driver::range_reserve and its like.
+  static constexpr std::size_t kUnit = std::size_t{2} << 20;  ///< of chunks, as on hardware
+  Status reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& out);
+  Status release_range(int device, std::uint32_t epoch, void* base);
+  Status map(int device, std::uint32_t epoch, void* start, std::size_t bytes);
+  Status unmap(int device, std::uint32_t epoch, void* start, std::size_t bytes);
+  /// How many times further than its memory a device's addresses reach.
+  std::size_t reach() const noexcept { return stride_ / span_; }
+
   /// From now on allocations are made in that epoch of a device, and in no earlier one.
   void begin_epoch(int device, std::uint32_t epoch);
   /// Frees everything of a device that was allocated in earlier epochs; while tasks of other
@@ -71,17 +84,24 @@ class Arena {
 
   /// The owner of a device address; -1 for every other address.
   int owner(const void* pointer) const noexcept;
-  /// The allocation of its device's epoch that an address lies in; false if there is none.
+  /// The allocation of its device's epoch that an address lies in, or all chunks around it without
+  /// a gap; false if there is none.
   bool find(const void* pointer, PointerInfo& out) const;
-  /// Whether [pointer, pointer + bytes) lies in one allocation of its device's epoch.
+  /// Whether [pointer, pointer + bytes) lies in one allocation of its device's epoch, or in such
+  /// chunks.
   bool contains(const void* pointer, std::size_t bytes) const;
   /// Whether the address lies in the range of the machine's own devices, not in an import.
   bool is_own(const void* pointer) const noexcept { return own_device(pointer) >= 0; }
   /// The file behind a device's memory and the address's place in it, for another process. False if
-  /// it lies in no allocation of the machine's own.
+  /// it lies in no allocation of the machine's own, or in a chunk.
   bool file_of(const void* pointer, int& file, std::size_t& offset) const;
   Imports& imports() noexcept { return imports_; }
   const Imports& imports() const noexcept { return imports_; }
+  /// Whether it is an address of a range.
+  bool is_of_range(const void* pointer) const noexcept {
+    const int device = own_device(pointer);
+    return device >= 0 && offset_of(device, pointer) >= span_;
+  }
   /// Where workers find a device address. Must lie in an allocation of the machine's own.
   void* backing(const void* pointer) const noexcept {
     return static_cast<std::byte*>(const_cast<void*>(pointer)) + distance_;
@@ -91,16 +111,26 @@ class Arena {
   static constexpr std::size_t kAlignment = 512;
   static_assert(kAlignment % RunMemory::kGranule == 0);
 
+  struct Pages {
+    std::size_t offset = 0, bytes = 0;  // in the device's memory
+  };
   struct Allocation {
     std::size_t bytes = 0;  // as asked for
     std::uint32_t epoch = 0;
-    RunMemory::Birth birth;  // where runs are followed
+    RunMemory::Birth birth;    // where runs are followed
+    std::vector<Pages> pages;  // of a chunk: its memory, which for others lies where they do
+    bool is_chunk() const noexcept { return !pages.empty(); }
+  };
+  struct Range {
+    std::size_t bytes = 0;
+    std::uint32_t epoch = 0;
   };
   struct Memory {
     mutable std::shared_mutex mutex;  // shared: every access of every worker is checked under it
     int file = -1;                    // made at the first allocation
     std::map<std::size_t, std::size_t> free_ranges;  // by offset
-    std::map<std::size_t, Allocation> allocations;   // by offset
+    std::map<std::size_t, Allocation> allocations;   // by offset, chunks behind all others
+    std::map<std::size_t, Range> ranges;             // of addresses, by offset
     std::unique_ptr<RunMemory> run;                  // where runs are followed
     std::size_t used = 0;
     std::uint32_t epoch = 0;
@@ -121,13 +151,31 @@ class Arena {
   Status make_backing(int device, Memory& memory);
   void take_back(Memory& memory, std::size_t bytes);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
+  /// Gives an allocation's memory back, and what it counted for.
+  void release(Memory& memory, int device, std::size_t offset, const Allocation& allocation);
+  Status check_epoch(int device, const Memory& memory, std::uint32_t epoch) const;
+  std::size_t offset_of(int device, const void* pointer) const noexcept {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - start_of(device));
+  }
+  static std::vector<Pages> take_pages(Memory& memory, std::size_t bytes);
+  Status map_pages(int device, const Memory& memory, std::size_t offset,
+                   const std::vector<Pages>& pages);
+  void unmap_pages(int device, std::size_t offset, std::size_t bytes) noexcept;
   void clear(Memory& memory, int device);
+  /// Whether a chunk begins where another one ends.
+  using Entry = std::map<std::size_t, Allocation>::const_iterator;
+  static bool follows(Entry before, Entry after) noexcept {
+    return before->second.is_chunk() && after->second.is_chunk() &&
+           before->second.epoch == after->second.epoch &&
+           before->first + before->second.bytes == after->first;
+  }
   /// The allocation of any epoch that an offset lies in or behind; null if there is none.
   static const std::pair<const std::size_t, Allocation>* allocation_at(const Memory& memory,
                                                                        std::size_t offset);
 
   std::size_t bytes_;            // per device
-  std::size_t stride_;           // bytes_ in whole pages
+  std::size_t span_;             // bytes_ in whole pages
+  std::size_t stride_;           // of addresses, per device
   std::byte* base_ = nullptr;    // null when the reservation failed
   std::ptrdiff_t distance_ = 0;  // from a device address to its backing
   std::vector<std::unique_ptr<Memory>> memories_;

@@ -515,6 +515,32 @@ void SimDriver::trim_ordered(int device) noexcept {
     (void)machine_.arena.free(device, piece.epoch, piece.pointer);
 }
 
+Status SimDriver::range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,
+                                std::size_t& unit) noexcept {
+  EMBER_TRY(enter(device));
+  EMBER_TRY(machine_.arena.reserve(device, epoch, bytes, base));
+  unit = Arena::kUnit;
+  return {};
+}
+
+Status SimDriver::range_map(int device, std::uint32_t epoch, void* start,
+                            std::size_t bytes) noexcept {
+  EMBER_TRY(enter(device));
+  EMBER_TRY(machine_.faults.next(Fault::What::alloc));
+  return machine_.arena.map(device, epoch, start, bytes);
+}
+
+Status SimDriver::range_unmap(int device, std::uint32_t epoch, void* start,
+                              std::size_t bytes) noexcept {
+  EMBER_TRY(check_device(device));
+  return machine_.arena.unmap(device, epoch, start, bytes);
+}
+
+Status SimDriver::range_release(int device, std::uint32_t epoch, void* base) noexcept {
+  EMBER_TRY(check_device(device));
+  return machine_.arena.release_range(device, epoch, base);
+}
+
 Status SimDriver::memory_info(int device, MemoryInfo& out) noexcept {
   EMBER_TRY(enter(device));
   out = machine_.arena.info(device);

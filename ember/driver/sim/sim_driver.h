@@ -118,6 +118,13 @@ class SimDriver final : public Driver {
   Status malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept override;
   Status free_async(StreamHandle stream, void* pointer) noexcept override;
   Status memory_trim(int device, std::uint32_t epoch) noexcept override;
+  Status range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,
+                       std::size_t& unit) noexcept override;
+  Status range_map(int device, std::uint32_t epoch, void* start,
+                   std::size_t bytes) noexcept override;
+  Status range_unmap(int device, std::uint32_t epoch, void* start,
+                     std::size_t bytes) noexcept override;
+  Status range_release(int device, std::uint32_t epoch, void* base) noexcept override;
 
   /// Whether making it went well; it must not be used otherwise.
   const Status& made() const noexcept { return made_; }

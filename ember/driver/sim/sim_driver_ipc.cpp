@@ -19,6 +19,11 @@ Status check_word(const Word* word) {
 
 Status SimDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   IpcExport made;
+  if (PointerInfo info; machine_.arena.is_of_range(pointer) && machine_.arena.find(pointer, info)) {
+    char text[80];
+    std::snprintf(text, sizeof text, "sharing %p: it lies in a range of addresses", pointer);
+    return Status(Code::not_supported, text);
+  }
   if (!machine_.arena.file_of(pointer, made.file, made.offset)) {
     char text[112];
     std::snprintf(text, sizeof text, "sharing %p: expected device memory of this process's own",

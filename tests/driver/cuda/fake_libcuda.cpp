@@ -9,6 +9,7 @@
 #include "fake_libcuda.h"
 
 #include <cuda.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
@@ -69,6 +70,21 @@ struct Memory {
 std::mutex mutex;  ///< of all that follows, and of what is in it
 std::map<CUdeviceptr, Memory> device_memory;
 std::vector<std::shared_ptr<Queue>> queues;
+struct Chunk {
+  int device;
+  std::size_t bytes;
+  CUdeviceptr at;  ///< null: not mapped
+  bool held;       ///< its handle was not released
+};
+std::map<CUmemGenericAllocationHandle, Chunk> chunks;
+CUmemGenericAllocationHandle last_chunk = 0;
+
+/// How calls about ranges begin.
+CUresult range_call(std::string_view name) {
+  if (fake_cuda.failing_call == nullptr || name != fake_cuda.failing_call) return CUDA_SUCCESS;
+  fake_cuda.failing_call = nullptr;
+  return static_cast<CUresult>(fake_cuda.next_failure);
+}
 
 bool valid(CUdevice device) { return device >= 0 && device < FAKE_DEVICES; }
 
@@ -292,6 +308,81 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool, CUmemPool_attribute attribute, void
              : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuMemPoolTrimTo(CUmemoryPool, std::size_t) { return look(); }
+// Ranges: addresses are host memory from the beginning, and a chunk is its size, counted.
+CUresult cuMemGetAllocationGranularity(std::size_t* unit, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  *unit = std::size_t{2} << 20;
+  return range_call("cuMemGetAllocationGranularity");
+}
+CUresult cuMemAddressReserve(CUdeviceptr* out, std::size_t bytes, std::size_t, CUdeviceptr,
+                             unsigned long long) {
+  if (const CUresult result = range_call("cuMemAddressReserve"); result != CUDA_SUCCESS)
+    return result;
+  void* const range = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  ++fake_cuda.ranges;
+  *out = reinterpret_cast<CUdeviceptr>(range);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemAddressFree(CUdeviceptr range, std::size_t bytes) {
+  if (const CUresult result = range_call("cuMemAddressFree"); result != CUDA_SUCCESS) return result;
+  munmap(reinterpret_cast<void*>(range), bytes);  // NOLINT
+  --fake_cuda.ranges;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemCreate(CUmemGenericAllocationHandle* out, std::size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long) {
+  if (const CUresult result = range_call("cuMemCreate"); result != CUDA_SUCCESS) return result;
+  if (bytes > fake_cuda.largest_allocation) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(mutex);
+  *out = ++last_chunk;
+  chunks[*out] = {properties->location.id, bytes, 0, true};
+  fake_cuda.chunks = static_cast<int>(chunks.size());
+  return CUDA_SUCCESS;
+}
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  const std::lock_guard lock(mutex);
+  const auto found = chunks.find(handle);
+  if (found == chunks.end() || !found->second.held) return CUDA_ERROR_INVALID_VALUE;
+  found->second.held = false;
+  if (found->second.at == 0) chunks.erase(found);
+  fake_cuda.chunks = static_cast<int>(chunks.size());
+  return CUDA_SUCCESS;
+}
+CUresult cuMemMap(CUdeviceptr start, std::size_t bytes, std::size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long) {
+  if (const CUresult result = range_call("cuMemMap"); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  const auto found = chunks.find(handle);
+  if (found == chunks.end() || offset != 0 || found->second.bytes != bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  found->second.at = start;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemUnmap(CUdeviceptr start, std::size_t bytes) {
+  if (const CUresult result = range_call("cuMemUnmap"); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  for (auto chunk = chunks.begin(); chunk != chunks.end(); ++chunk) {
+    if (chunk->second.at != start || chunk->second.bytes != bytes) continue;
+    chunk->second.at = 0;
+    if (!chunk->second.held) chunks.erase(chunk);
+    fake_cuda.chunks = static_cast<int>(chunks.size());
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemSetAccess(CUdeviceptr start, std::size_t bytes, const CUmemAccessDesc*,
+                        std::size_t count) {
+  if (const CUresult result = range_call("cuMemSetAccess"); result != CUDA_SUCCESS) return result;
+  const std::lock_guard lock(mutex);
+  for (const auto& [handle, chunk] : chunks)
+    if (chunk.at == start && chunk.bytes == bytes) {
+      fake_cuda.access_set += static_cast<int>(count);
+      return CUDA_SUCCESS;
+    }
+  return CUDA_ERROR_INVALID_VALUE;
+}
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   *free = 1000;
   *total = 2000;

@@ -15,6 +15,12 @@ struct FakeCuda {
   std::size_t largest_allocation = std::size_t{1} << 20;
   /// How often memory was asked for.
   std::size_t allocations = 0;
+  /// Of ranges: what is reserved, chunks that exist, and how often access was set. A chunk exists
+  /// while there is a handle or a mapping of it.
+  int ranges = 0, chunks = 0, access_set = 0;
+  /// The next call of that name about ranges answers this error number, once.
+  const char* failing_call = nullptr;
+  int next_failure = 0;
   /// Memory of other processes that is open.
   int imports = 0;
   /// The next query of a stream answers this error number, once.

@@ -120,5 +120,27 @@ TEST(Arena, ANewEpochRefusesTheOldOneAndKeepsWhatIsItsOwn) {
   EXPECT_TRUE(arena.allocate(0, 1, kUsable, kept).ok()) << "nothing was lost";
 }
 
+TEST(Arena, AResetEndsRangesAndTheirChunks) {
+  Arena arena(1, kBytes);
+  EXPECT_GE(arena.reach(), 4U);
+  void* range = nullptr;
+  ASSERT_TRUE(arena.reserve(0, kEpoch, 8 * Arena::kUnit, range).ok());
+  auto* const second = static_cast<std::byte*>(range) + Arena::kUnit;
+  ASSERT_TRUE(arena.map(0, kEpoch, range, Arena::kUnit).ok());
+  ASSERT_TRUE(arena.map(0, kEpoch, second, 2 * Arena::kUnit).ok());
+  EXPECT_TRUE(arena.contains(second - 1, 2 * Arena::kUnit + 1));
+  EXPECT_FALSE(arena.contains(second - 1, 2 * Arena::kUnit + 2));
+  EXPECT_EQ(arena.info(0).free, kUsable - 3 * Arena::kUnit);
+  arena.begin_epoch(0, kEpoch + 1);
+  EXPECT_FALSE(arena.contains(second, 1));
+  arena.clear_earlier_epochs(0);
+  EXPECT_EQ(arena.info(0).free, kUsable);
+  EXPECT_EQ(arena.map(0, kEpoch + 1, range, Arena::kUnit).code(), Code::invalid_value)
+      << "the range is gone, too";
+  void* again = nullptr;
+  ASSERT_TRUE(arena.reserve(0, kEpoch + 1, 8 * Arena::kUnit, again).ok());
+  EXPECT_EQ(again, range);
+}
+
 }  // namespace
 }  // namespace ember::driver::sim

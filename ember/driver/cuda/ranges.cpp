@@ -1,0 +1,184 @@
+// Ranges of addresses whose memory comes and goes in chunks. A chunk is one cuMemCreate; its handle
+// is released once it is mapped, and the memory lives as long as the mapping.
+#include "ember/driver/cuda/capture.h"
+#include "ember/driver/cuda/cuda_driver.h"
+#include "ember/driver/cuda/text.h"
+
+namespace ember::inline v0::driver::cuda {
+namespace {
+
+using Kind = Allocations::Kind;
+
+CUdeviceptr to_cuda(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+CUmemLocation location_of(const Device& device) {
+  CUmemLocation location{};
+  location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = device.id();
+  return location;
+}
+
+CUmemAllocationProp memory_of(const Device& device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = location_of(device);
+  return properties;
+}
+
+CUresult set_access(const void* start, std::size_t bytes, const Device& device, bool allowed) {
+  CUmemAccessDesc access{};
+  access.location = location_of(device);
+  access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return api.cuMemSetAccess(to_cuda(start), bytes, &access, 1);
+}
+
+}  // namespace
+
+Status CudaDriver::range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,
+                                 std::size_t& unit) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "epoch of the range");
+  EMBER_TRY(on->enter(on));
+  const RelaxedMode relaxed;
+  int supported = 0;
+  std::size_t granularity = 0;
+  CUdeviceptr made = 0;
+  CUresult result = api.cuDeviceGetAttribute(
+      &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, on->id());
+  if (result == CUDA_SUCCESS && supported == 0) result = CUDA_ERROR_NOT_SUPPORTED;
+  const CUmemAllocationProp properties = memory_of(*on);
+  if (result == CUDA_SUCCESS)
+    result = api.cuMemGetAllocationGranularity(&granularity, &properties,
+                                               CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (result == CUDA_SUCCESS && (bytes == 0 || bytes % granularity != 0))
+    return Status(Code::invalid_value, "a range of " + bytes_text(bytes) +
+                                           ", expected a positive multiple of " +
+                                           bytes_text(granularity));
+  if (result == CUDA_SUCCESS) result = api.cuMemAddressReserve(&made, bytes, 0, 0, 0);
+  EMBER_TRY(on->outcome(result, [&] {
+    return "reserving " + bytes_text(bytes) + " of addresses of " + device_text(device);
+  }));
+  base = reinterpret_cast<void*>(made);  // NOLINT(performance-no-int-to-ptr)
+  unit = granularity;
+  const MutexLock lock(ranges_mutex_);
+  ranges_[base] = {device, bytes, granularity};
+  return {};
+}
+
+Status CudaDriver::range_release(int device, std::uint32_t epoch, void* base) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "range");
+  const RelaxedMode relaxed;
+  const MutexLock lock(ranges_mutex_);
+  const auto found = ranges_.find(base);
+  if (found == ranges_.end() || found->second.device != device)
+    return Status(Code::invalid_value, "base is " + address_text(base) +
+                                           ", expected the start of a range of " +
+                                           device_text(device));
+  const std::size_t bytes = found->second.bytes;
+  if (allocations_.any_within(base, bytes))
+    return Status(Code::invalid_value,
+                  "the range at " + address_text(base) + " still has memory behind it");
+  EMBER_TRY(on->release(
+      on, [&] { return api.cuMemAddressFree(to_cuda(base), bytes); },
+      [&] { return "giving back the range at " + address_text(base); }));
+  ranges_.erase(found);
+  return {};
+}
+
+Status CudaDriver::range_map(int device, std::uint32_t epoch, void* start,
+                             std::size_t bytes) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "range");
+  EMBER_TRY(on->enter(on));
+  const RelaxedMode relaxed;
+  const MutexLock lock(ranges_mutex_);
+  auto range = ranges_.upper_bound(start);
+  const bool known = range != ranges_.begin() && (--range)->second.device == device;
+  const std::size_t offset = known ? static_cast<std::size_t>(static_cast<std::byte*>(start) -
+                                                              static_cast<std::byte*>(range->first))
+                                   : 0;
+  if (!known || bytes == 0 || offset >= range->second.bytes ||
+      bytes > range->second.bytes - offset || offset % range->second.unit != 0 ||
+      bytes % range->second.unit != 0 || allocations_.any_within(start, bytes))
+    return Status(Code::invalid_value,
+                  "mapping " + bytes_text(bytes) + " at " + address_text(start) +
+                      ": expected whole units without memory in a range of " + device_text(device));
+  EMBER_TRY(on->outcome(put_chunk(*on, to_cuda(start), bytes), [&] {
+    return "mapping " + bytes_text(bytes) + " at " + address_text(start) + " of " +
+           device_text(device);
+  }));
+  allocations_.add(start, {Kind::chunk, device, bytes});
+  return {};
+}
+
+CUresult CudaDriver::put_chunk(Device& on, CUdeviceptr start, std::size_t bytes) noexcept {
+  const CUmemAllocationProp properties = memory_of(on);
+  CUmemGenericAllocationHandle chunk{};
+  CUresult result = api.cuMemCreate(&chunk, bytes, &properties, 0);
+  if (result != CUDA_SUCCESS) return result;
+  result = api.cuMemMap(start, bytes, 0, chunk, 0);
+  (void)api.cuMemRelease(chunk);  // unless it is mapped it is gone
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<CUmemAccessDesc> access;
+  const auto allow = [&](const Device& device) {
+    access.push_back({location_of(device), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  };
+  allow(on);
+  for (const auto& [device, peer] : peers_)
+    if (peer == on.index()) allow(*devices_[static_cast<std::size_t>(device)]);
+  result = api.cuMemSetAccess(start, bytes, access.data(), access.size());
+  if (result != CUDA_SUCCESS) (void)api.cuMemUnmap(start, bytes);
+  return result;
+}
+
+Status CudaDriver::range_unmap(int device, std::uint32_t epoch, void* start,
+                               std::size_t bytes) noexcept {
+  ContextGuard on;
+  EMBER_TRY(admit(device, on));
+  if (epoch != on->epoch()) return refuse_old(device, "memory");
+  const RelaxedMode relaxed;
+  const MutexLock lock(ranges_mutex_);
+  const auto entry = allocations_.take(start, Kind::chunk, device);
+  Status status;
+  if (!entry || entry->bytes != bytes)
+    status = Status(Code::invalid_value, "unmapping " + bytes_text(bytes) + " at " +
+                                             address_text(start) + ": expected a whole chunk of " +
+                                             device_text(device));
+  else
+    status = on->release(
+        on, [&] { return api.cuMemUnmap(to_cuda(start), bytes); },
+        [&] { return "unmapping " + bytes_text(bytes) + " at " + address_text(start); });
+  if (!status.ok() && entry) allocations_.add(start, *entry);
+  return status;
+}
+
+CUresult CudaDriver::set_access(Device& device, int peer, bool allowed) noexcept {
+  const std::vector<Allocations::Found> chunks = allocations_.chunks_of(peer);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const CUresult result =
+        cuda::set_access(chunks[i].base, chunks[i].entry.bytes, device, allowed);
+    if (result == CUDA_SUCCESS) continue;
+    while (i-- > 0) (void)cuda::set_access(chunks[i].base, chunks[i].entry.bytes, device, !allowed);
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+void CudaDriver::drop_ranges(int device) noexcept {
+  const MutexLock lock(ranges_mutex_);
+  for (const Allocations::Found& chunk : allocations_.chunks_of(device))
+    (void)api.cuMemUnmap(to_cuda(chunk.base), chunk.entry.bytes);
+  std::erase_if(ranges_, [&](const auto& range) {
+    if (range.second.device != device) return false;
+    (void)api.cuMemAddressFree(to_cuda(range.first), range.second.bytes);
+    return true;
+  });
+  std::erase_if(peers_,
+                [&](const auto& pair) { return pair.first == device || pair.second == device; });
+}
+
+}  // namespace ember::inline v0::driver::cuda

@@ -53,8 +53,8 @@ TEST_F(Ranges, ChunksThatFollowEachOtherAreOneAllocation) {
   // The last word of the first one, and the first of the second.
   std::byte* const across = at(2) - 4;
   check(machine().fill(stream_.handle(), at(1), 7, 4, 2 * chunk_ / 4));
-  cuda::launch(stream_, test::affine_kernel,
-               test::AffineArgs{reinterpret_cast<std::uint32_t*>(across), 2, 10, 1});
+  launch(stream_, test::affine_kernel,
+         test::AffineArgs{reinterpret_cast<std::uint32_t*>(across), 2, 10, 1});
   stream_.synchronize();
   EXPECT_EQ(read(across - 4, 4), (std::vector<std::uint32_t>{7, 71, 71, 7}));
   PointerInfo info;
@@ -199,8 +199,8 @@ TEST_F(Ranges, PeersReachChunksFromBeforeAndAfter) {
   check(map(1));
   check(driver.fill(stream_.handle(), at(0), 0, 4, 2 * chunk_ / 4));
   stream_.synchronize();
-  cuda::launch(stream, test::affine_kernel,
-               test::AffineArgs{reinterpret_cast<std::uint32_t*>(at(1) - 4), 2, 1, 6});
+  launch(stream, test::affine_kernel,
+         test::AffineArgs{reinterpret_cast<std::uint32_t*>(at(1) - 4), 2, 1, 6});
   stream.synchronize();
   EXPECT_EQ(read(at(1) - 4, 2), (std::vector<std::uint32_t>{6, 6}));
 }

@@ -44,7 +44,8 @@ using Handle = std::array<std::uint8_t, kHandleBytes>;
 /// calling thread's current stream of that device holds. Does not block, except for memory that was
 /// received, whose owner is asked, after that stream was waited for: two seconds at most for the
 /// answer. Error if the owner has ended, or this process cannot have a socket, a thread or random
-/// numbers; AcceleratorError for device memory that the driver cannot share.
+/// numbers, and for memory of a segment that grows (expandable_segments:True); AcceleratorError for
+/// other device memory that the driver cannot share.
 [[nodiscard]] EMBER_API Handle send(const Ref<Storage>& storage, int receivers = 1);
 
 /// The storage of a handle. The same object while it lives, however often it is received, and the

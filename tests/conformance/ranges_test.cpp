@@ -53,8 +53,8 @@ TEST_F(Ranges, ChunksThatFollowEachOtherAreOneAllocation) {
   // The last word of the first one, and the first of the second.
   std::byte* const across = at(2) - 4;
   check(machine().fill(stream_.handle(), at(1), 7, 4, 2 * chunk_ / 4));
-  cuda::launch(stream_, test::affine_kernel,
-               test::AffineArgs{reinterpret_cast<std::uint32_t*>(across), 2, 10, 1});
+  launch(stream_, test::affine_kernel,
+         test::AffineArgs{reinterpret_cast<std::uint32_t*>(across), 2, 10, 1});
   stream_.synchronize();
   EXPECT_EQ(read(across - 4, 4), (std::vector<std::uint32_t>{7, 71, 71, 7}));
   PointerInfo info;
@@ -169,6 +169,26 @@ TEST_F(Ranges, UseMemoryFromWhereverThereIsSome) {
   for (std::size_t i = 1; i < pieces.size(); i += 2) check(driver.free(0, pieces[i]));
 }
 
+TEST_F(Ranges, AreCopiedToOtherDevicesWithoutAccess) {
+  NEEDS_DEVICES(2);
+  Driver& driver = machine();
+  (void)driver.peer_disable(1, 0);
+  (void)driver.peer_disable(0, 1);
+  const test::Words<std::uint32_t> there(16, 1);
+  check(map(0));
+  check(map(1));
+  std::byte* const across = at(1) - 32;
+  check(driver.fill(stream_.handle(), across, 8, 4, 16));
+  check(driver.copy(stream_.handle(), there.get(), across, 64, {1, driver.device_epoch(1)}));
+  check(driver.stream_synchronize(stream_.handle()));
+  EXPECT_EQ(there.read(), std::vector<std::uint32_t>(16, 8));
+  const cuda::Stream other(1);
+  check(driver.fill(other.handle(), there.get(), 6, 4, 16));
+  check(driver.copy(other.handle(), across, there.get(), 64, {0, epoch()}));
+  check(driver.stream_synchronize(other.handle()));
+  EXPECT_EQ(read(across, 16), std::vector<std::uint32_t>(16, 6));
+}
+
 TEST_F(Ranges, PeersReachChunksFromBeforeAndAfter) {
   NEEDS_PEERS();
   Driver& driver = machine();
@@ -179,8 +199,8 @@ TEST_F(Ranges, PeersReachChunksFromBeforeAndAfter) {
   check(map(1));
   check(driver.fill(stream_.handle(), at(0), 0, 4, 2 * chunk_ / 4));
   stream_.synchronize();
-  cuda::launch(stream, test::affine_kernel,
-               test::AffineArgs{reinterpret_cast<std::uint32_t*>(at(1) - 4), 2, 1, 6});
+  launch(stream, test::affine_kernel,
+         test::AffineArgs{reinterpret_cast<std::uint32_t*>(at(1) - 4), 2, 1, 6});
   stream.synchronize();
   EXPECT_EQ(read(at(1) - 4, 2), (std::vector<std::uint32_t>{6, 6}));
 }

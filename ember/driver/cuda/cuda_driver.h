@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -262,6 +263,10 @@ class CudaDriver final : public Driver {
   // Held while CUDA maps and sets access: so every chunk has the access of the peers of now.
   Mutex ranges_mutex_;
   std::map<void*, Range> ranges_ EMBER_GUARDED_BY(ranges_mutex_);
+  std::atomic<bool> any_range_{false};  // there was one
+  /// cuMemcpyAsync; but memory of ranges goes between devices without access by another call.
+  CUresult copy_async(void* target, const void* source, std::size_t bytes,
+                      CUstream stream) noexcept;
   std::set<std::pair<int, int>> peers_ EMBER_GUARDED_BY(ranges_mutex_);  // (device, peer): enabled
   /// Lets `device` reach all chunks of `peer`, or no longer.
   CUresult set_access(Device& device, int peer, bool allowed) noexcept

@@ -1,5 +1,7 @@
 // Ranges of addresses whose memory comes and goes in chunks. A chunk is one cuMemCreate; its handle
 // is released once it is mapped, and the memory lives as long as the mapping.
+#include <dlfcn.h>
+
 #include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
@@ -61,6 +63,7 @@ Status CudaDriver::range_reserve(int device, std::uint32_t epoch, std::size_t by
   }));
   base = reinterpret_cast<void*>(made);  // NOLINT(performance-no-int-to-ptr)
   unit = granularity;
+  any_range_.store(true, std::memory_order_relaxed);
   const MutexLock lock(ranges_mutex_);
   ranges_[base] = {device, bytes, granularity};
   return {};
@@ -166,6 +169,30 @@ CUresult CudaDriver::set_access(Device& device, int peer, bool allowed) noexcept
     return result;
   }
   return CUDA_SUCCESS;
+}
+
+// Without access between two devices CUDA finds a way for memory of cuMemAlloc by itself; for that
+// of ranges it has to be told whose it is.
+CUresult CudaDriver::copy_async(void* target, const void* source, std::size_t bytes,
+                                CUstream stream) noexcept {
+  if (any_range_.load(std::memory_order_relaxed)) [[unlikely]] {
+    const auto to = allocations_.find(target), from = allocations_.find(source);
+    const auto on_device = [](const auto& found) {
+      return found && found->entry.device != Allocations::kNoDevice &&
+             (found->entry.kind == Kind::device || found->entry.kind == Kind::chunk);
+    };
+    CUcontext there = nullptr, here = nullptr;
+    if (on_device(to) && on_device(from) && to->entry.device != from->entry.device &&
+        (to->entry.kind == Kind::chunk || from->entry.kind == Kind::chunk) &&
+        devices_[static_cast<std::size_t>(to->entry.device)]->context(there).ok() &&
+        devices_[static_cast<std::size_t>(from->entry.device)]->context(here).ok()) {
+      static const auto copy = reinterpret_cast<decltype(&::cuMemcpyPeerAsync)>(
+          dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), "cuMemcpyPeerAsync"));
+      if (copy == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+      return copy(to_cuda(target), there, to_cuda(source), here, bytes, stream);
+    }
+  }
+  return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, stream);
 }
 
 void CudaDriver::drop_ranges(int device) noexcept {

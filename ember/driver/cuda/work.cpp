@@ -106,7 +106,7 @@ Status CudaDriver::copy(StreamHandle stream, void* target, const void* source, s
           CUresult result = CUDA_SUCCESS;
           if (on->staging().copy(to_cuda(target), to_cuda(source), bytes, on_stream, result) ==
               Staging::Outcome::left_to_cuda)
-            result = api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, on_stream);
+            result = copy_async(target, source, bytes, on_stream);
           return result;
         };
         if (stream.native == nullptr && devices_.size() > 1 &&

@@ -103,6 +103,23 @@ TEST_F(RangesOnFakeCuda, PeersReachChunksFromBeforeAndAfter) {
       << "what failed was taken back";
 }
 
+// For memory of cuMemAlloc CUDA finds a way by itself.
+TEST_F(RangesOnFakeCuda, CopiesToOtherDevicesSayWhoseMemoryItIs) {
+  ASSERT_TRUE(map(0).ok());
+  const StreamHandle stream = stream_on(0);
+  void* const here = memory_on(0, 64);
+  void* const there = memory_on(1, 64);
+  ASSERT_TRUE(cuda().copy(stream, there, here, 64).ok());
+  ASSERT_TRUE(cuda().copy(stream, at(0), here, 64).ok());
+  EXPECT_EQ(fake().peer_copies, 0);
+  ASSERT_TRUE(cuda().copy(stream, there, at(0), 64).ok());
+  ASSERT_TRUE(cuda().copy(stream, at(0), there, 64).ok());
+  EXPECT_EQ(fake().peer_copies, 2);
+  char ordinary[64] = {};
+  ASSERT_TRUE(cuda().copy(stream, at(0), ordinary, 64).ok());
+  EXPECT_EQ(fake().peer_copies, 2);
+}
+
 TEST_F(RangesOnFakeCuda, EndWithAReset) {
   ASSERT_TRUE(map(0).ok());
   ASSERT_TRUE(cuda().device_reset(0).ok());

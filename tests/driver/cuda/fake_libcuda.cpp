@@ -630,6 +630,12 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, std::size_t bytes
   std::memcpy(reinterpret_cast<void*>(target), reinterpret_cast<void*>(source), bytes);
   return CUDA_SUCCESS;
 }
+CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to, CUdeviceptr source, CUcontext from,
+                           std::size_t bytes, CUstream stream) {
+  if (to == nullptr || from == nullptr || to == from) return CUDA_ERROR_INVALID_VALUE;
+  ++fake_cuda.peer_copies;
+  return cuMemcpyAsync(target, source, bytes, stream);
+}
 CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, std::size_t count, CUstream) {
   return fill(target, value, count);
 }

@@ -18,6 +18,8 @@ struct FakeCuda {
   /// Of ranges: what is reserved, chunks that exist, and how often access was set. A chunk exists
   /// while there is a handle or a mapping of it.
   int ranges = 0, chunks = 0, access_set = 0;
+  /// Copies for which it was told whose memory it is.
+  int peer_copies = 0;
   /// The next call of that name about ranges answers this error number, once.
   const char* failing_call = nullptr;
   int next_failure = 0;

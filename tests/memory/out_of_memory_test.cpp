@@ -42,7 +42,7 @@ class OutOfMemory : public testing::Test {
 std::mutex telling;
 std::vector<std::string> told;
 bool throws = false;
-bool asked = false;  // whether the test that attached them runs
+bool judged = false;  // whether the test that attached them runs
 
 TEST_F(OutOfMemory, ObserversAreToldFirst) {
   EXPECT_ERROR(attach_out_of_memory_observer({}), ValueError, "observer: expected a function");
@@ -52,14 +52,14 @@ TEST_F(OutOfMemory, ObserversAreToldFirst) {
           const std::lock_guard lock(telling);
           told.push_back(std::string(name) + " " + std::to_string(device) + " " +
                          std::to_string(requested));
-          if (asked) {
+          if (judged) {
             EXPECT_EQ(total, get_device_properties(0).total_memory);
             EXPECT_LE(free, total);
           }
           (void)memory_allocated(0);  // which takes the lock
           if (throws) throw Error("in place of OutOfMemoryError");
         });
-  asked = true;
+  judged = true;
   (void)failure(300 * kMiB + 1, stream_);
   const std::string rest = " 0 " + std::to_string(300 * kMiB + 1);
   EXPECT_EQ(told, (std::vector<std::string>{"first" + rest, "second" + rest}));
@@ -70,7 +70,7 @@ TEST_F(OutOfMemory, ObserversAreToldFirst) {
   told.clear();
   (void)allocate(kMiB, stream_);
   EXPECT_TRUE(told.empty());
-  asked = false;
+  judged = false;
 }
 
 TEST_F(OutOfMemory, TheTextSaysWhatHeldTheMemory) {

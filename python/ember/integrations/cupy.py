@@ -4,6 +4,7 @@
     ember.integrations.cupy.install()
 """
 
+import importlib as _importlib
 import typing as _typing
 
 from ember import cuda as _cuda
@@ -20,7 +21,7 @@ def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
     if _cuda.is_simulated():
         raise RuntimeError("ember.integrations.cupy: ember's devices are simulated (EMBER_DEVICES), "
                            "and CuPy can use memory of real ones only")
-    import cupy
+    cupy = _importlib.import_module("cupy")
 
     def allocate(size: int, device: int) -> int:
         stream = cupy.cuda.get_current_stream().ptr

@@ -9,6 +9,7 @@ snapshots and reports of exhausted memory tell of both.
 """
 
 import ctypes as _ctypes
+import importlib as _importlib
 import typing as _typing
 
 from ember import cuda as _cuda
@@ -37,7 +38,7 @@ def install() -> _typing.Any:
     if _cuda.is_simulated():
         raise RuntimeError("ember.integrations.torch: ember's devices are simulated (EMBER_DEVICES), "
                            "and PyTorch can use memory of real ones only")
-    import torch
+    torch = _importlib.import_module("torch")
     path = _core_library()
     allocator = torch.cuda.memory.CUDAPluggableAllocator(
         path, "ember_allocator_malloc", "ember_allocator_free")

@@ -60,6 +60,7 @@ requires(std::is_trivially_copyable_v<T>) class ShortVector {
 
  private:
   static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  // NOLINTBEGIN(bugprone-sizeof-expression): T may be a pointer
   [[gnu::noinline]] void grow(std::size_t size) {
     const std::size_t room = 2 * size;
     std::unique_ptr<std::byte[]> more(new std::byte[room * sizeof(T)]);
@@ -71,6 +72,7 @@ requires(std::is_trivially_copyable_v<T>) class ShortVector {
   std::size_t size_ = 0, room_ = kPlaces;
   std::unique_ptr<std::byte[]> heap_;
   alignas(T) std::byte here_[kPlaces * sizeof(T)];
+  // NOLINTEND(bugprone-sizeof-expression)
 };
 
 }  // namespace ember::inline v0

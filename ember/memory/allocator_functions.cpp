@@ -40,10 +40,11 @@ void* ember_allocator_malloc(std::size_t bytes, int device, void* stream) {
 void ember_allocator_free(void* pointer, std::size_t /*bytes*/, int device,
                           void* /*stream*/) noexcept {
   if (pointer == nullptr || ember::memory::in_forked_child()) return;
-  if (ember::cuda::driver_if_made() != nullptr)
-    if (with_owner(device,
-                   [&](DeviceAllocator& allocator, int) { return allocator.free(pointer); }))
-      return;
+  const auto free = [&](DeviceAllocator& allocator, int) {
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free
+    return allocator.free(pointer);
+  };
+  if (ember::cuda::driver_if_made() != nullptr && with_owner(device, free)) return;
   std::fprintf(stderr,
                "ember: a library freed %p, expected the start of device memory that it allocated "
                "by ember_allocator_malloc and has not yet freed; ignored\n",

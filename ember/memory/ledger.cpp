@@ -60,7 +60,7 @@ Block* Ledger::add_segment(const Segment& segment) {
 }
 
 Segment Ledger::remove_segment(Block* whole) {
-  const Segment segment = *whole->segment;
+  Segment segment = *whole->segment;
   whole->set(Block::releasing);
   whole->segment = nullptr;
   map.erase(whole);

@@ -158,7 +158,8 @@ constinit driver::Kernel select_kernels[] = {
     {"masked_select", &select_implementation, nullptr},
     {"nonzero", &nonzero_implementation, nullptr},
 };
-const driver::kernels::Table select_table(select_kernels, driver::arguments<ops::CountArgs, ops::SelectArgs>());
+const driver::kernels::Table select_table(select_kernels,
+                                          driver::arguments<ops::CountArgs, ops::SelectArgs>());
 
 /// How many elements of a mask are chosen, and where in the order those of each tile begin.
 struct Chosen {

@@ -44,7 +44,8 @@ JitFunction make(const std::string& code, const jiterator::JitOptions& options,
   return translated([&] { return JitFunction(code, keywords_of(defaults), options); });
 }
 
-nb::object call_function(const JitFunction& self, const nb::args& tensors, const nb::kwargs& given) {
+nb::object call_function(const JitFunction& self, const nb::args& tensors,
+                         const nb::kwargs& given) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i)
     inputs.push_back(

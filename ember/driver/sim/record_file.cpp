@@ -280,11 +280,12 @@ void RecordFile::abandon() noexcept {
 }
 
 std::uint64_t RecordFile::used(int device, bool of_living) const noexcept {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // of a process; sums do not wrap
+  constexpr std::uint64_t kMostOfProcess = std::uint64_t{1}
+                                           << 50;  // of a process; sums do not wrap
   std::uint64_t sum = 0;
   for (std::uint32_t slot = 0; slot < RecordShape::kSlots; ++slot) {
     const std::uint64_t bytes = view_.bytes(device, slot).load(std::memory_order_relaxed);
-    if (bytes != 0 && (!of_living || lives(slot))) sum += std::min(bytes, kMost);
+    if (bytes != 0 && (!of_living || lives(slot))) sum += std::min(bytes, kMostOfProcess);
   }
   return sum;
 }

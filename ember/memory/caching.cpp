@@ -241,7 +241,8 @@ BackEnd::Growth CachingBackEnd::begin_growth(Ledger& ledger, const Request& requ
   const auto free_bytes = [](const Block* block) {
     return block != nullptr && block->state() == Block::free ? block->size : 0;
   };
-  for (const auto& [address, unmapped] : blocks.unmapped) {
+  for (const auto& [address, at] : blocks.unmapped) {
+    Block* const unmapped = at;  // what is taken out of the map below ends there
     const std::size_t before = free_bytes(unmapped->previous), after = free_bytes(unmapped->next);
     if (before + unmapped->size + after < request.size) continue;
     const std::size_t missing = request.size - std::min(before, request.size - 1);

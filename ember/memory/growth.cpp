@@ -116,7 +116,8 @@ Status DeviceAllocator::empty_cache() {
 
 Status DeviceAllocator::empty_cache(const cuda::MemPoolId& pool) {
   const Tell tell;
-  Reclaimed reclaimed = reclaim(&pool);
+  const cuda::MemPoolId only = pool;  // it may be a pool's own, which goes with its last segment
+  Reclaimed reclaimed = reclaim(&only);
   return reclaimed.waiting.ok() ? std::move(reclaimed.releasing) : std::move(reclaimed.waiting);
 }
 

@@ -243,7 +243,9 @@ def collect(compounds, known):
         if kind in ("namespace", "file") or name in classes:
             scope = name if kind == "namespace" else ""
             for node in compound.iter("memberdef"):
-                if node.get("prot") != "public" or (kind == "file" and node.get("kind") != "define"):
+                # Outside of namespaces: macros, and functions with C's names.
+                if node.get("prot") != "public" or (
+                        kind == "file" and node.get("kind") not in ("define", "function")):
                     continue
                 item = Item(node, scope, known)
                 if item.hidden():

@@ -52,6 +52,7 @@ class Growing {
     while (!live_.empty()) free_one();
     for (std::uintptr_t stream = 0; stream < kStreams; ++stream) complete(stream);
     for (memory::Pool* pool : pools_) allocator_.release_pool(pool);
+    pools_.clear();  // which go with their last memory
     empty();
     check();
     EXPECT_EQ(device_.bytes_held(), 0U);

@@ -56,7 +56,7 @@ endif()
 target_compile_options(ember_test_flags INTERFACE -O1)
 set(ember_test_timeout 300)
 if(EMBER_SANITIZE)
-  set(ember_test_timeout 900)
+  set(ember_test_timeout 1500)
 endif()
 
 function(ember_test name)

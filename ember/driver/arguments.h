@@ -1,8 +1,10 @@
-// The layouts of what crosses between the core and the CUDA object, as numbers that both compare.
-// Here is how a layout becomes a number, and how kernels state that of their arguments; layout.h
-// lists the types of the seam itself.
+// The layouts of what crosses between the core and the CUDA object, as numbers that both compare,
+// and where addresses lie in it. Here is how a layout becomes a number, and how kernels state that
+// of their arguments; layout.h lists the types of the seam itself.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -10,6 +12,22 @@
 #include <utility>
 
 namespace ember::inline v0::driver {
+
+/// Where addresses lie in arguments: as offsets in bytes, in static memory. Without a list it is
+/// not known: each word may be one.
+struct AddressPlaces {
+  const std::uint16_t* offsets = nullptr;
+  std::size_t count = 0;
+
+  constexpr bool known() const noexcept { return offsets != nullptr; }
+};
+namespace layout {
+inline constexpr std::uint16_t kFirstWord[] = {0};
+}
+/// Of what holds none, and of what begins with one and has no other.
+inline constexpr AddressPlaces kNoAddress{layout::kFirstWord, 0};
+inline constexpr AddressPlaces kFirstIsAddress{layout::kFirstWord, 1};
+
 namespace layout {
 
 /// FNV-1a of 64 bits.
@@ -49,14 +67,25 @@ struct Field {
   std::size_t size;
   std::size_t elements = 1;  ///< of an array, in all its dimensions
   FieldKind kind = FieldKind::opaque;
-  std::uint64_t record = 0;  ///< the layout of a type that states its own
+  std::uint64_t record = 0;      ///< the layout of a type that states its own
+  AddressPlaces addresses = {};  ///< within such a type
 };
 
-/// A type that states its layout (EMBER_ARGUMENTS).
+/// A type that states its layout (EMBER_ARGUMENTS), or derives from one that does.
 template <class T>
 concept StatesLayout = requires(const T* type) {
   layout_of(type);
 };
+
+/// Specialized for numbers that the language does not have.
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                                  alignof(T) < alignof(void*);
+
+/// Of a pointer, a number, a type that states its layout itself, and of one that has them as
+/// T::kAddresses. Not known of others.
+template <class T>
+constexpr AddressPlaces addresses_in() noexcept;
 
 template <class T>
 constexpr FieldKind kind_of() noexcept {
@@ -83,8 +112,10 @@ constexpr Field field(const char* name, std::size_t offset) noexcept {
   using Element = std::remove_all_extents_t<T>;
   constexpr std::size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): of pointers, too
   Field made{name, offset, kBytes, elements_of<T>(), kind_of<Element>()};
-  if constexpr (StatesLayout<Element>)
+  if constexpr (StatesLayout<Element>) {
     made.record = layout_of(static_cast<const Element*>(nullptr));
+    made.addresses = addresses_in<Element>();
+  }
   return made;
 }
 
@@ -105,14 +136,17 @@ constexpr bool has_exactly = has_elements<T>(std::make_index_sequence<count>()) 
                              !has_elements<T>(std::make_index_sequence<count + 1>());
 
 template <std::size_t count>
-constexpr std::size_t elements(const Field (&fields)[count]) noexcept {
+using Fields = std::array<Field, count>;
+
+template <std::size_t count>
+constexpr std::size_t elements(const Fields<count>& fields) noexcept {
   std::size_t sum = 0;
   for (const Field& field : fields) sum += field.elements;
   return sum;
 }
 
 template <std::size_t count>
-constexpr bool all_known(const Field (&fields)[count]) noexcept {
+constexpr bool all_known(const Fields<count>& fields) noexcept {
   for (const Field& field : fields)
     if (field.kind == FieldKind::opaque) return false;
   return true;
@@ -125,7 +159,7 @@ constexpr void add_opaque(Hash& hash, std::string_view name) {
 }
 
 template <class T, std::size_t count>
-constexpr void add_fields(Hash& hash, std::string_view name, const Field (&fields)[count]) {
+constexpr void add_fields(Hash& hash, std::string_view name, const Fields<count>& fields) {
   add_opaque<T>(hash, name);
   for (const Field& field : fields)
     hash.add(field.name)
@@ -136,6 +170,55 @@ constexpr void add_fields(Hash& hash, std::string_view name, const Field (&field
         .add(field.record);
 }
 
+template <std::size_t count>
+constexpr std::size_t count_addresses(const Fields<count>& fields) noexcept {
+  std::size_t sum = 0;
+  for (const Field& field : fields)
+    sum +=
+        field.kind == FieldKind::pointer ? field.elements : field.elements * field.addresses.count;
+  return sum;
+}
+
+/// The addresses of a type that states its layout itself, in their order.
+template <class T>
+struct Addresses {
+  static constexpr auto kFields = fields_of(static_cast<const T*>(nullptr));
+  static constexpr std::size_t kCount = count_addresses(kFields);
+
+  static constexpr std::array<std::uint16_t, kCount + 1> find() noexcept {
+    std::array<std::uint16_t, kCount + 1> made{};
+    std::size_t found = 0;
+    const auto add = [&](std::size_t offset) {
+      made[found++] = static_cast<std::uint16_t>(offset);
+    };
+    for (const Field& field : kFields)
+      for (std::size_t i = 0; i < field.elements; ++i) {
+        const std::size_t element = field.offset + i * (field.size / field.elements);
+        if (field.kind == FieldKind::pointer) add(element);
+        for (std::size_t k = 0; k < field.addresses.count; ++k)
+          add(element + field.addresses.offsets[k]);
+      }
+    return made;
+  }
+  static constexpr std::array<std::uint16_t, kCount + 1> kOffsets = find();
+};
+
+template <class T>
+constexpr AddressPlaces addresses_in() noexcept {
+  if constexpr (requires { T::kAddresses; })
+    return T::kAddresses;
+  else if constexpr (requires(const T* type) {
+                       { stated_type(type) } -> std::same_as<const T*>;
+                     })
+    return {Addresses<T>::kOffsets.data(), Addresses<T>::kCount};
+  else if constexpr (std::is_pointer_v<T>)
+    return kFirstIsAddress;
+  else if constexpr (is_number<T>)
+    return kNoAddress;
+  else
+    return {};
+}
+
 /// A field of `Type`.
 #define EMBER_FIELD(name) \
   ::ember::driver::layout::field<decltype(Type::name)>(#name, offsetof(Type, name))
@@ -144,7 +227,7 @@ constexpr void add_fields(Hash& hash, std::string_view name, const Field (&field
 #define EMBER_LAYOUT(type, ...)                                                                 \
   {                                                                                             \
     using Type = type;                                                                          \
-    constexpr ::ember::driver::layout::Field kFields[] = {__VA_ARGS__};                         \
+    constexpr auto kFields = std::to_array<::ember::driver::layout::Field>({__VA_ARGS__});      \
     static_assert(                                                                              \
         ::ember::driver::layout::has_exactly<Type, ::ember::driver::layout::elements(kFields)>, \
         "list every field of the type");                                                        \
@@ -156,16 +239,20 @@ constexpr void add_fields(Hash& hash, std::string_view name, const Field (&field
 /// States the layout of what a kernel gets, beside the type: every field, in EMBER_FIELD. A type in
 /// a field has to state its own.
 #define EMBER_ARGUMENTS(type, ...)                                                              \
-  constexpr std::uint64_t layout_of(const type*) noexcept {                                     \
+  [[maybe_unused]] constexpr auto fields_of(const type*) noexcept {                             \
     using Type = type;                                                                          \
-    constexpr ::ember::driver::layout::Field kFields[] = {__VA_ARGS__};                         \
+    return std::to_array<::ember::driver::layout::Field>({__VA_ARGS__});                        \
+  }                                                                                             \
+  [[maybe_unused]] constexpr const type* stated_type(const type* of) noexcept { return of; }    \
+  [[maybe_unused]] constexpr std::uint64_t layout_of(const type*) noexcept {                    \
+    constexpr auto kFields = fields_of(static_cast<const type*>(nullptr));                      \
     static_assert(                                                                              \
-        ::ember::driver::layout::has_exactly<Type, ::ember::driver::layout::elements(kFields)>, \
+        ::ember::driver::layout::has_exactly<type, ::ember::driver::layout::elements(kFields)>, \
         "list every field of the type");                                                        \
     static_assert(::ember::driver::layout::all_known(kFields),                                  \
                   "the type of a field has to state its layout too");                           \
     ::ember::driver::layout::Hash hash;                                                         \
-    ::ember::driver::layout::add_fields<Type>(hash, #type, kFields);                            \
+    ::ember::driver::layout::add_fields<type>(hash, #type, kFields);                            \
     return hash.value();                                                                        \
   }
 

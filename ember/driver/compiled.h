@@ -2,6 +2,7 @@
 // hand to each other of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,10 +19,21 @@ struct CompiledHeader {
   std::uint32_t per_block = 1;  ///< on real devices, how many of them a block does
   std::int32_t dims = 0;        ///< zero if the elements of all operands lie in one row
   std::int32_t packed = 0;      ///< whether all addresses are aligned to packs
-  std::int32_t unused = 0;
+  std::int32_t operands = 0;    ///< how many addresses come behind this
 };
 EMBER_ARGUMENTS(CompiledHeader, EMBER_FIELD(count), EMBER_FIELD(per_block), EMBER_FIELD(dims),
-                EMBER_FIELD(packed), EMBER_FIELD(unused))
+                EMBER_FIELD(packed), EMBER_FIELD(operands))
+/// Where these addresses lie in all of the arguments.
+inline AddressPlaces compiled_addresses(const CompiledHeader& header) noexcept {
+  static constexpr auto kOffsets = [] {
+    constexpr std::size_t kWord = sizeof(void*);
+    std::array<std::uint16_t, (Params::kCapacity - sizeof(CompiledHeader)) / kWord> made{};
+    for (std::size_t k = 0; k < made.size(); ++k)
+      made[k] = static_cast<std::uint16_t>(sizeof(CompiledHeader) + k * kWord);
+    return made;
+  }();
+  return {kOffsets.data(), static_cast<std::size_t>(header.operands)};
+}
 /// On real devices. The launch bounds of what is generated say the same.
 inline constexpr unsigned kCompiledThreads = 256;
 /// The function of a generated kernel, on real devices and on hosts.

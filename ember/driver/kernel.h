@@ -27,6 +27,7 @@
 #include "ember/base/ref.h"
 #include "ember/base/status.h"
 #include "ember/base/team.h"
+#include "ember/driver/arguments.h"
 
 struct CUstream_st;  // what a cudaStream_t and a CUstream point to; no CUDA header is needed here
 
@@ -81,9 +82,11 @@ class Params {
   constexpr Params() noexcept = default;
   /// The arguments must live until the launch returns.
   template <KernelArguments T>
-  explicit Params(const T& arguments) noexcept : data_(&arguments), size_(sizeof(T)) {}
+  explicit Params(const T& arguments) noexcept
+      : data_(&arguments), size_(sizeof(T)), addresses_(layout::addresses_in<T>()) {}
   /// `size` bytes, aligned as any object.
-  Params(const void* data, std::size_t size) noexcept : data_(data), size_(size) {}
+  Params(const void* data, std::size_t size, AddressPlaces addresses = {}) noexcept
+      : data_(data), size_(size), addresses_(addresses) {}
 
   /// The struct that went in. T must be the type that the launch was given.
   template <class T>
@@ -92,10 +95,14 @@ class Params {
   }
   const void* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
+  /// Which of the words are addresses; known of types that state their layout (EMBER_ARGUMENTS).
+  /// What tells one from a number that is the same by chance, where work is given other memory.
+  AddressPlaces addresses() const noexcept { return addresses_; }
 
  private:
   const void* data_ = nullptr;
   std::size_t size_ = 0;
+  AddressPlaces addresses_;
 };
 
 // ---- Contexts

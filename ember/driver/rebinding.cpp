@@ -12,22 +12,29 @@ const Rebound* find_rebound(std::span<const Rebound> memory, std::uintptr_t addr
   return nullptr;
 }
 
-bool ArgumentBinding::change(std::span<std::byte> bytes) noexcept {
+bool ArgumentBinding::change_word(std::byte* at) noexcept {
+  std::uintptr_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  const Rebound* const rebound = find_rebound(memory_, word);
+  if (rebound == nullptr) return false;
+  const auto declared = std::find(node_.addresses.begin(), node_.addresses.end(),
+                                  reinterpret_cast<const void*>(word));
+  if (declared == node_.addresses.end()) return false;
+  found_[static_cast<std::size_t>(declared - node_.addresses.begin())] = true;
+  word = rebound->moved(word);
+  std::memcpy(at, &word, sizeof word);
+  return true;
+}
+
+bool ArgumentBinding::change(std::span<std::byte> bytes, AddressPlaces places) noexcept {
+  constexpr std::size_t kWord = sizeof(std::uintptr_t);
   bool changed = false;
-  for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= bytes.size();
-       at += sizeof(std::uintptr_t)) {
-    std::uintptr_t word = 0;
-    std::memcpy(&word, &bytes[at], sizeof word);
-    const Rebound* const rebound = find_rebound(memory_, word);
-    if (rebound == nullptr) continue;
-    const auto declared = std::find(node_.addresses.begin(), node_.addresses.end(),
-                                    reinterpret_cast<const void*>(word));
-    if (declared == node_.addresses.end()) continue;
-    found_[static_cast<std::size_t>(declared - node_.addresses.begin())] = true;
-    word = rebound->moved(word);
-    std::memcpy(&bytes[at], &word, sizeof word);
-    changed = true;
-  }
+  if (places.known())
+    for (std::size_t k = 0; k < places.count; ++k)
+      changed |= change_word(&bytes[places.offsets[k]]);
+  else
+    for (std::size_t at = 0; at + kWord <= bytes.size(); at += kWord)
+      changed |= change_word(&bytes[at]);
   return changed;
 }
 

@@ -61,14 +61,17 @@ class ArgumentBinding {
   ArgumentBinding(const NodeBinding& node, std::span<const Rebound> memory)
       : node_(node), memory_(memory), found_(node.addresses.size()) {}
 
-  /// Moves the addresses among the words of `bytes`, of which the first one is aligned as words
-  /// are: those at which an access of the work begins. True if some were moved.
-  bool change(std::span<std::byte> bytes) noexcept;
+  /// Moves the addresses in `bytes`, of which the first one is aligned as words are: those at which
+  /// an access of the work begins. Where it is not known which words are addresses, a number that
+  /// is the same as one is taken for it. True if some were moved.
+  bool change(std::span<std::byte> bytes, AddressPlaces places) noexcept;
   /// After all arguments of the work. Code::not_supported, naming the work, if it has an address
   /// elsewhere than in its arguments.
   Status finish() const;
 
  private:
+  bool change_word(std::byte* at) noexcept;
+
   const NodeBinding& node_;
   const std::span<const Rebound> memory_;
   std::vector<bool> found_;

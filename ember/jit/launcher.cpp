@@ -92,14 +92,15 @@ void Launcher::launch(const Dims& dims, int count) {
     data_ = before;
     return;
   }
-  write_arguments(dims, count);
-  const driver::Params params(arguments_.data(), compiled_.places.end);
+  const driver::CompiledHeader header = write_arguments(dims, count);
+  const driver::Params params(arguments_.data(), compiled_.places.end,
+                              driver::compiled_addresses(header));
   if (!cuda::accesses_wanted()) [[likely]]
     return ops::run(site_, kernel_, params);
   ops::run(site_, kernel_, params, accesses(dims, count));
 }
 
-void Launcher::write_arguments(const Dims& dims, int count) {
+driver::CompiledHeader Launcher::write_arguments(const Dims& dims, int count) {
   const ArgumentPlaces& places = compiled_.places;
   driver::CompiledHeader header;
   header.count = 1;
@@ -108,18 +109,20 @@ void Launcher::write_arguments(const Dims& dims, int count) {
   header.per_block = driver::kCompiledThreads * static_cast<unsigned>(pack);
   header.dims = flat() ? 0 : count;
   header.packed = 1;
+  header.operands = static_cast<std::int32_t>(data_.size());
   for (std::size_t k = 0; k < data_.size(); ++k)
     if (reinterpret_cast<std::uintptr_t>(data_[k]) % (operands_[k].item * pack) != 0)
       header.packed = 0;
   put(&arguments_[0], header);
   std::memcpy(&arguments_[places.data], data_.data(), data_.size() * sizeof(void*));
-  if (flat()) return;
+  if (flat()) return header;
   for (int d = 0; d < count; ++d) {
     const auto i = static_cast<std::size_t>(d);
     put_index(places.sizes, i, dims.size[i]);
     for (std::size_t k = 0; k < data_.size(); ++k)
       put_index(places.strides, k * ops::kLoopDims + i, dims.stride[k][i]);
   }
+  return header;
 }
 
 void Launcher::put_index(std::size_t at, std::size_t i, std::int64_t value) {

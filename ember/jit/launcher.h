@@ -51,7 +51,7 @@ class Launcher {
  private:
   bool flat() const { return compiled_.instance.layout == Layout::flat; }
   void launch(const Dims& dims, int count);
-  void write_arguments(const Dims& dims, int count);
+  driver::CompiledHeader write_arguments(const Dims& dims, int count);
   void put_index(std::size_t at, std::size_t i, std::int64_t value);
   std::span<const cuda::Access> accesses(const Dims& dims, int count);
 

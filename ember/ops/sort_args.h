@@ -21,6 +21,7 @@ struct TopkParts {
   std::int64_t size = 0;  ///< elements of each part but the last
   std::int64_t kept = 0;  ///< elements of all parts' results together
 };
+EMBER_ARGUMENTS(TopkParts, EMBER_FIELD(count), EMBER_FIELD(size), EMBER_FIELD(kept))
 
 /// Few long rows are divided, so that there is work for a whole device. Every part but the last has
 /// k elements and more.

@@ -164,6 +164,47 @@ TEST(Layout, ArgumentsAreComparedThroughArraysAndRecords) {
             (arguments<arguments_first::Point, First>()));
 }
 
+/// Pointers in arrays and in records, at their offsets.
+namespace arguments_with_addresses {
+struct Part {
+  long size;
+  const float* data;
+};
+EMBER_ARGUMENTS(Part, EMBER_FIELD(size), EMBER_FIELD(data))
+struct Sum {
+  void* out;
+  double factor;
+  const int* in[2];
+  Part parts[2];
+};
+EMBER_ARGUMENTS(Sum, EMBER_FIELD(out), EMBER_FIELD(factor), EMBER_FIELD(in), EMBER_FIELD(parts))
+struct Longer : Sum {
+  void* scratch;
+};
+struct Own {
+  long number;
+  static constexpr AddressPlaces kAddresses = kNoAddress;
+};
+struct Silent {
+  void* data;
+};
+}  // namespace arguments_with_addresses
+
+TEST(Layout, SaysWhereAddressesLie) {
+  using namespace arguments_with_addresses;
+  const auto places = [](AddressPlaces of) {
+    EXPECT_TRUE(of.known());
+    return std::vector<int>(of.offsets, of.offsets + of.count);
+  };
+  EXPECT_EQ(places(layout::addresses_in<Sum>()), (std::vector<int>{0, 16, 24, 40, 56}));
+  EXPECT_EQ(places(layout::addresses_in<void*>()), std::vector<int>{0});
+  EXPECT_EQ(places(layout::addresses_in<std::uint64_t>()), std::vector<int>());
+  EXPECT_EQ(places(layout::addresses_in<Own>()), std::vector<int>());
+  EXPECT_EQ(places(Params(Sum{}).addresses()), places(layout::addresses_in<Sum>()));
+  EXPECT_FALSE(layout::addresses_in<Longer>().known()) << "it has more than it states";
+  EXPECT_FALSE(layout::addresses_in<Silent>().known());
+}
+
 /// The place of a virtual function in the table of its class. (In the C++ ABI of Linux a pointer to
 /// a virtual function is one more than its distance from the table's start.)
 template <class Function>

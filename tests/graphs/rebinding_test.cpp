@@ -134,6 +134,28 @@ TEST_F(Rebinding, ReductionsCopiesFillsAndCompiledKernels) {
   EXPECT_EQ(read(joined)[64], 0);
 }
 
+/// What is an address is told by where it lies in the arguments, not by what it looks like.
+TEST_F(Rebinding, NumbersThatAreTheSameAsAnAddressStay) {
+  const Options whole(Dtype::int64, Device("cuda:0"));
+  const Tensor x = zeros({4}, whole), other = ones({4}, whole);
+  const auto number = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x.data_ptr()));
+  const auto f = cuda::jiterator::create_jit_fn(
+      "template <typename T> T plus(T x, T alpha) { return x + alpha; }", {{"alpha", 0}});
+  Tensor sum, plus;
+  CUDAGraph graph;
+  (void)f({x}, {{"alpha", number}});  // compiles
+  capture(graph, [&] {
+    x.fill_(number);
+    sum = x + number;
+    plus = f({x}, {{"alpha", number}})[0];
+  });
+  graph.replay({{x, other}});
+  cuda::synchronize();
+  for (const auto& [tensor, times] : {std::pair(other, 1), std::pair(sum, 2), std::pair(plus, 2)})
+    EXPECT_EQ(tensor.max().item<std::int64_t>(), times * number);
+  EXPECT_EQ(x.max().item<std::int64_t>(), 0);
+}
+
 TEST_F(Rebinding, TwoMayChangePlaces) {
   const Tensor a = full({8}, 1, kFloats), b = full({8}, 10, kFloats);
   CUDAGraph graph;

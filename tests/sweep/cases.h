@@ -57,8 +57,8 @@ using Cases = std::vector<Case>;
 /// All cases, by the name of their operation.
 const std::map<std::string, Cases>& all_cases();
 
-/// Of the cases of an operation, each first one of so many. The thread sanitizer makes all of them
-/// take minutes, and which layout a kernel meets changes nothing for it; and so does the stream
+/// Of the cases of an operation, each first one of so many. The address and the thread sanitizer
+/// make all of them take minutes; of those that are taken they see every layout. So does the stream
 /// sanitizer, which compares strided accesses run by run, and knows the streams of every graph.
 std::size_t every();
 

@@ -19,7 +19,8 @@ constinit List list;
 
 }  // namespace
 
-Status Functions::find(const void* symbol, std::size_t device, CUfunction& out) noexcept {
+Status Functions::find(const void* symbol, std::span<const AddressPlaces> parameters,
+                       std::size_t device, CUfunction& out) noexcept {
   const RelaxedMode relaxed;  // it may load code
   cudaKernel_t kernel = nullptr;
   if (const cudaError_t error = cudaGetKernel(&kernel, symbol); error != cudaSuccess)
@@ -38,6 +39,7 @@ Status Functions::find(const void* symbol, std::size_t device, CUfunction& out) 
   known_[device].store(out, std::memory_order_release);
   if (!listed_) {
     listed_ = true;
+    parameters_ = parameters;
     next_ = list.first;
     list.first = this;
   }
@@ -50,6 +52,14 @@ void Functions::forget(int device) noexcept {
   const MutexLock lock(list.mutex);
   for (Functions* each = list.first; each != nullptr; each = each->next_)
     each->known_[index].store(nullptr, std::memory_order_relaxed);
+}
+
+std::span<const AddressPlaces> Functions::parameters_of(CUfunction function) noexcept {
+  const MutexLock lock(list.mutex);
+  for (const Functions* each = list.first; each != nullptr; each = each->next_)
+    for (const std::atomic<CUfunction>& known : each->known_)
+      if (known.load(std::memory_order_relaxed) == function) return each->parameters_;
+  return {};
 }
 
 }  // namespace ember::inline v0::driver::cuda

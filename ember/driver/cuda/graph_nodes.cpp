@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ember/driver/compiled.h"
+#include "ember/driver/cuda/functions.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
@@ -12,11 +13,13 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 
 /// Whether it is a function of this library, by its mangled name: of others (libraries, programs)
 /// nobody knows where they keep addresses.
-bool is_own(CUfunction function) noexcept {
+bool is_own(std::string_view name) noexcept {
+  return name.starts_with("_ZN5ember2v0") || name == kCompiledEntry;
+}
+std::string_view name_of(CUfunction function) noexcept {
   const char* name = nullptr;
-  if (api.cuFuncGetName(&name, function) != CUDA_SUCCESS || name == nullptr) return false;
-  return std::string_view(name).starts_with("_ZN5ember2v0") ||
-         std::string_view(name) == kCompiledEntry;
+  if (api.cuFuncGetName(&name, function) != CUDA_SUCCESS || name == nullptr) return {};
+  return name;
 }
 
 CUgraphNode node_of(std::uint64_t number) noexcept {
@@ -30,7 +33,7 @@ std::uint64_t number_of(CUgraphNode node) noexcept {
 template <class Pointer>
 bool change(ArgumentBinding& addresses, Pointer& pointer) noexcept {
   static_assert(sizeof pointer == kWord);
-  return addresses.change(std::as_writable_bytes(std::span(&pointer, 1)));
+  return addresses.change(std::as_writable_bytes(std::span(&pointer, 1)), kFirstIsAddress);
 }
 
 }  // namespace
@@ -51,15 +54,23 @@ Status GraphNodes::look_at(CUgraphNode node, Node& out) const {
       if (result == CUDA_SUCCESS && out.kernel.func == nullptr)
         result = api.cuKernelGetFunction(&out.kernel.func, out.kernel.kern);
       if (result != CUDA_SUCCESS) break;
-      out.own = out.kernel.kernelParams != nullptr && is_own(out.kernel.func);
+      const std::string_view name = name_of(out.kernel.func);
+      out.own = out.kernel.kernelParams != nullptr && is_own(name);
+      const std::span<const AddressPlaces> places = Functions::parameters_of(out.kernel.func);
       std::size_t offset = 0, size = 0;
       for (std::size_t k = 0;
            out.own && api.cuFuncGetParamInfo(out.kernel.func, k, &offset, &size) == CUDA_SUCCESS;
            ++k) {
         const std::size_t at = out.bytes.size();
-        out.offsets.push_back(at);
         out.bytes.resize(at + (size + kWord - 1) / kWord * kWord);
         std::memcpy(&out.bytes[at], out.kernel.kernelParams[k], size);
+        AddressPlaces addresses = k < places.size() ? places[k] : AddressPlaces();
+        if (name == kCompiledEntry && size >= sizeof(CompiledHeader)) {
+          CompiledHeader header;
+          std::memcpy(&header, &out.bytes[at], sizeof header);
+          addresses = compiled_addresses(header);
+        }
+        out.parameters.push_back({at, size, addresses});
       }
       break;
     }
@@ -98,8 +109,8 @@ Status GraphNodes::nodes_of(std::uint64_t last, std::vector<Node>*& out) {
 Status GraphNodes::set(CUgraphExec exec, const Node& node, std::vector<std::byte>& bytes) {
   CUDA_KERNEL_NODE_PARAMS_v2 params = node.kernel;
   std::vector<void*> pointers;
-  pointers.reserve(node.offsets.size() + 1);
-  for (const std::size_t offset : node.offsets) pointers.push_back(&bytes[offset]);
+  pointers.reserve(node.parameters.size() + 1);
+  for (const Node::Parameter& each : node.parameters) pointers.push_back(&bytes[each.offset]);
   pointers.push_back(nullptr);
   params.kernelParams = pointers.data();
   params.extra = nullptr;
@@ -138,7 +149,11 @@ Status GraphNodes::bind(CUgraphExec exec, const GraphRebinding& binding) {
                                  "nobody knows where it keeps addresses");
           }
           bytes = node.bytes;
-          node.changed = !memory.empty() && addresses.change(bytes);
+          node.changed = false;
+          if (!memory.empty())
+            for (const Node::Parameter& of : node.parameters)
+              node.changed |=
+                  addresses.change(std::span(bytes).subspan(of.offset, of.bytes), of.addresses);
           if (node.changed || was_changed) EMBER_TRY(set(exec, node, bytes));
           break;
         case CU_GRAPH_NODE_TYPE_MEMCPY: {

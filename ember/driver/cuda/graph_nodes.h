@@ -34,8 +34,13 @@ class GraphNodes {
     CUDA_MEMCPY3D copy{};
     CUDA_MEMSET_NODE_PARAMS fill{};
     // Of a kernel: its parameters one behind the other, each where words may be.
+    struct Parameter {
+      std::size_t offset;
+      std::size_t bytes;
+      AddressPlaces addresses;
+    };
     std::vector<std::byte> bytes;
-    std::vector<std::size_t> offsets;
+    std::vector<Parameter> parameters;
   };
   Status look_at(CUgraphNode node, Node& out) const;
   Status nodes_of(std::uint64_t last, std::vector<Node>*& out);

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <string>
 #include <type_traits>
 
@@ -49,6 +50,11 @@ inline Status zero(const CudaLaunch& on, void* data, std::size_t bytes) noexcept
   return failure(result, "setting scratch memory to zero");
 }
 
+/// Where addresses lie in the parameters of a kernel.
+template <class... Parameters>
+inline constexpr std::array<AddressPlaces, sizeof...(Parameters)> kParameterAddresses = {
+    layout::addresses_in<Parameters>()...};
+
 /// kKernel<<<grid>>>(arguments...) in a launch. The arguments must have exactly the types of the
 /// kernel's parameters; they are copied.
 ///
@@ -57,9 +63,12 @@ template <auto kKernel, class... Arguments>
 Status start(const CudaLaunch& on, const Grid& grid, const Arguments&... arguments) noexcept {
   static_assert(std::is_same_v<decltype(kKernel), void (*)(Arguments...)>,
                 "the arguments must have exactly the types of the kernel's parameters");
+  static_assert((layout::addresses_in<Arguments>().known() && ...),
+                "say where addresses lie in a parameter: EMBER_ARGUMENTS, or kAddresses");
   static constinit Functions functions;
   CUfunction function = nullptr;
-  EMBER_TRY(functions.get(reinterpret_cast<const void*>(kKernel), on.device(), function));
+  EMBER_TRY(functions.get(reinterpret_cast<const void*>(kKernel), kParameterAddresses<Arguments...>,
+                          on.device(), function));
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
   return enqueue(on, function, grid, pointers);
 }

@@ -153,6 +153,7 @@ Status Captures::add(const Stream& stream, TaskKind kind, const Kernel& kernel,
   node.peer = peer;
   const auto* const bytes = static_cast<const std::byte*>(params.data());
   node.arguments.assign(bytes, bytes + params.size());
+  node.addresses = params.addresses();
   node.after = std::exchange(member->after, {capture->graph.nodes.size()});
   capture->graph.nodes.push_back(std::move(node));
   return {};

@@ -114,7 +114,7 @@ Status GraphExec::bind(const GraphRebinding& binding) {
     Bound& bound = made.emplace_back(at, Bound{node.kernel, node.arguments}).second;
     if (each.addresses.empty()) continue;
     ArgumentBinding addresses(each, binding.memory);
-    (void)addresses.change(bound.arguments);
+    (void)addresses.change(bound.arguments, node.addresses);
     EMBER_TRY(addresses.finish());
     if (node.kind == TaskKind::kernel) bound.kernel = binding.kernel(node.kernel, binding.memory);
   }

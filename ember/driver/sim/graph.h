@@ -31,6 +31,7 @@ struct CapturedGraph {
     std::size_t branch = 0;
     Kernel kernel{};  ///< of other kinds the name; its context keeps what the node needs
     std::vector<std::byte> arguments;
+    AddressPlaces addresses;  ///< in these
     PeerMemory peer;
     std::vector<std::size_t> after;  ///< earlier nodes, which it waits for
 

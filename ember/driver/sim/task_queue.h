@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ember/base/sanitizer.h"
+#include "ember/driver/arguments.h"
 #include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/kernel.h"
@@ -49,6 +50,8 @@ struct CopyArgs {
   std::uint32_t target_epoch;
   std::uint32_t source_epoch;
 };
+EMBER_ARGUMENTS(CopyArgs, EMBER_FIELD(target), EMBER_FIELD(source), EMBER_FIELD(bytes),
+                EMBER_FIELD(target_epoch), EMBER_FIELD(source_epoch))
 struct FillArgs {
   void* target;
   std::uint32_t epoch;
@@ -56,6 +59,8 @@ struct FillArgs {
   unsigned width;
   std::size_t count;
 };
+EMBER_ARGUMENTS(FillArgs, EMBER_FIELD(target), EMBER_FIELD(epoch), EMBER_FIELD(pattern),
+                EMBER_FIELD(width), EMBER_FIELD(count))
 struct HostFunctionArgs {
   void (*function)(void*);
   void (*destroy)(void*);

@@ -17,20 +17,31 @@ constexpr int kThreads = 128;
 template <class Unit>
 constexpr int kTile = sizeof(Unit) > 1 ? 4096 / static_cast<int>(sizeof(Unit)) : 2048;
 
+struct CatEntry {
+  CatPart part;
+  unsigned first_tile;  ///< tiles are in the order of the inputs
+};
+EMBER_ARGUMENTS(CatEntry, EMBER_FIELD(part), EMBER_FIELD(first_tile))
+
 /// What one launch gets: the inputs travel with it, so that nothing has to be copied before.
 template <int N>
 struct CatGrid {
-  struct Entry {
-    CatPart part;
-    unsigned first_tile;  ///< tiles are in the order of the inputs
-  };
   void* out;
   std::int64_t rows;
   std::int64_t pitch;
   std::int64_t begin;
   int count;
-  Entry entries[N];
+  CatEntry entries[N];
 };
+template <int N>
+[[maybe_unused]] constexpr auto fields_of(const CatGrid<N>*) noexcept {
+  using Type = CatGrid<N>;
+  return std::to_array<driver::layout::Field>({EMBER_FIELD(out), EMBER_FIELD(entries)});
+}
+template <int N>
+[[maybe_unused]] constexpr const CatGrid<N>* stated_type(const CatGrid<N>* of) noexcept {
+  return of;
+}
 
 /// Where the units of a tile lie in rows that have `columns` of them and are `pitch` apart.
 struct Rows {

@@ -14,6 +14,9 @@
 #include "ember/ops/cuda/transpose.h"
 #include "ember/ops/functors.h"
 
+template <>
+inline constexpr bool ember::driver::layout::is_number<ember::ops::Bits128> = true;
+
 namespace ember::inline v0::ops::cuda {
 
 using driver::CudaLaunch;
@@ -43,6 +46,8 @@ struct Source {
   const typename F::template Input<k>* data;
   typename F::template Computed<k> value;
   bool fixed;  ///< one value for all: `*data`, or `value` if there is no data
+
+  static constexpr driver::AddressPlaces kAddresses = driver::kFirstIsAddress;
 };
 
 template <class F, int k>

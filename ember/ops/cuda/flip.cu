@@ -22,6 +22,8 @@ struct Places {
   std::int64_t out[kFlipDims];
   std::int64_t in[kFlipDims];
 
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
+
   explicit Places(const FlipArgs& args) : dims(args.dims) {
     for (int d = 0; d < dims; ++d) {
       size[d] = Divider(static_cast<std::uint32_t>(args.size[d]));

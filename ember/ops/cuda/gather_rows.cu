@@ -17,6 +17,8 @@ struct Rows {
   std::int64_t target_pitch;
   std::int64_t source_pitch;
   std::int64_t index_pitch;
+
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
 };
 
 __device__ __forceinline__ void copy_16_bytes_async(void* shared, const void* global) {

@@ -20,6 +20,8 @@ struct Places {
   std::int64_t step;
   bool wrap;
 
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
+
   explicit Places(const IndexedArgs& args) : limit(args.limit), step(args.step), wrap(args.wrap) {}
 
   /// The offset of an index; the kernel faults if it is out of bounds.
@@ -43,6 +45,8 @@ struct Positions {
   int dims;
   Divider size[kIndexedDims];
   Position stride[kIndexedDims];
+
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
 
   explicit Positions(const IndexedArgs& args) : dims(args.dims) {
     for (int d = 0; d < dims; ++d) {

@@ -15,6 +15,7 @@ struct MixedSource {
   float value;
   Dtype stored;
 };
+EMBER_ARGUMENTS(MixedSource, EMBER_FIELD(data), EMBER_FIELD(value), EMBER_FIELD(stored))
 
 MixedSource mixed_source(const Loop& loop, int operand) {
   if (loop.number[operand] >= 0) return {nullptr, loop.number_as<float>(operand), Dtype::float32};

@@ -96,6 +96,8 @@ struct Progress {
   A* values;
 
   static constexpr bool kPacked = sizeof(A) == 4;
+  static constexpr std::uint16_t kOffsets[] = {0, sizeof(void*)};
+  static constexpr driver::AddressPlaces kAddresses{kOffsets, 2};
 
   __device__ __forceinline__ void say(std::int64_t place, A value) const {
     if constexpr (kPacked) {

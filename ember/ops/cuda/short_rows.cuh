@@ -17,6 +17,9 @@ struct ShortRows {
   std::uint32_t groups;  ///< rows that a block takes at once
   KeyOrder order;
 };
+EMBER_ARGUMENTS(ShortRows, EMBER_FIELD(in), EMBER_FIELD(values), EMBER_FIELD(indices),
+                EMBER_FIELD(rows), EMBER_FIELD(n), EMBER_FIELD(k), EMBER_FIELD(size),
+                EMBER_FIELD(groups), EMBER_FIELD(order))
 
 /// `kRoom` elements fit into a block.
 template <class Key, int kRoom, int kShortThreads>

@@ -38,6 +38,10 @@ struct Pass {
   bool rows;  ///< a digit of the row's number, not of the key
   KeyOrder order;
 };
+EMBER_ARGUMENTS(Pass, EMBER_FIELD(in), EMBER_FIELD(positions), EMBER_FIELD(out),
+                EMBER_FIELD(positions_out), EMBER_FIELD(indices), EMBER_FIELD(counts),
+                EMBER_FIELD(ticket), EMBER_FIELD(progress), EMBER_FIELD(count), EMBER_FIELD(n),
+                EMBER_FIELD(shift), EMBER_FIELD(rows), EMBER_FIELD(order))
 
 template <class Key>
 __device__ __forceinline__ unsigned digit_of(const Pass& pass, Key key, std::uint32_t position) {

@@ -26,6 +26,9 @@ struct Row {
   TopkParts parts;
   KeyOrder order;
 };
+EMBER_ARGUMENTS(Row, EMBER_FIELD(in), EMBER_FIELD(from), EMBER_FIELD(values), EMBER_FIELD(indices),
+                EMBER_FIELD(rows), EMBER_FIELD(n), EMBER_FIELD(k), EMBER_FIELD(parts),
+                EMBER_FIELD(order))
 
 template <class Key>
 constexpr int kItems = sizeof(Key) == 8 ? 8 : 16;  ///< elements of a thread, all in flight at once

@@ -46,6 +46,8 @@ struct Matrices {
   std::int64_t stride[kTriangleDims];
   std::int64_t row_stride;
 
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
+
   explicit Matrices(const TriangleArgs& args)
       : rows(static_cast<std::uint32_t>(args.rows)),
         columns(static_cast<std::uint32_t>(args.columns)),

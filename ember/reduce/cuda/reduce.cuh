@@ -246,6 +246,9 @@ __device__ __forceinline__ std::int64_t offset_of(std::int64_t index, int dims,
 /// Scratch memory has an accumulator for each part and output, if there is more than one part.
 struct DividedArgs : ReduceArgs {
   std::int32_t parts;
+
+  static constexpr driver::AddressPlaces kAddresses =
+      driver::layout::addresses_in<ReduceArgs>();  // at the same offsets
 };
 
 /// Stores what became of one output, or of a part of it.
@@ -267,6 +270,8 @@ struct Runs {
   std::int64_t each;    ///< units per part
   std::int64_t pieces;  ///< per run
   std::int64_t length;  ///< of a piece
+
+  static constexpr driver::AddressPlaces kAddresses = driver::kNoAddress;
 };
 
 /// Adjacent elements, shared among `lanes` threads.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "ember/base/sanitizer.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
 #include "tests/runtime/held_object.h"
@@ -181,9 +182,15 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// The address sanitizer of GCC before version 14 does not take its own locks before a fork: a child
-// that is forked while another thread allocates may find them taken for ever.
-#if defined(__SANITIZE_ADDRESS__) && defined(__GNUC__) && __GNUC__ < 14
+// The address sanitizers of GCC before version 14 and of Clang before 18 do not take their own
+// locks before a fork: a child that is forked while another thread allocates may find them taken
+// for ever.
+#if defined(__clang__)
+#define EMBER_OLD_COMPILER (__clang_major__ < 18)
+#else
+#define EMBER_OLD_COMPILER (__GNUC__ < 14)
+#endif
+#if defined(EMBER_SANITIZED_HEAP) && !defined(EMBER_SANITIZED_THREADS) && EMBER_OLD_COMPILER
 #define NEEDS_FORKS_BESIDE_ALLOCATIONS() \
   GTEST_SKIP() << "this compiler's address sanitizer does not survive forks beside allocations"
 #else

@@ -79,8 +79,8 @@ double mean_of(const void* host, std::size_t bytes) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const std::span<const Case> some :
-       {stream_cases(), memory_cases(), host_cases(), device_cases()})
+  for (const std::span<const Case> some : {stream_cases(), memory_cases(), host_cases(),
+                                           device_cases(), training_cases(), library_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -39,6 +39,8 @@ std::span<const Case> stream_cases();
 std::span<const Case> memory_cases();
 std::span<const Case> host_cases();
 std::span<const Case> device_cases();
+std::span<const Case> training_cases();
+std::span<const Case> library_cases();
 std::vector<Case> all_cases();
 
 // For GoogleTest: what a case is called, also as part of a test's name.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Ticket {
 /// Of what the calling thread enqueued last on a simulated stream, which is forgotten: the next
 /// call gets zeros. Zeros for what a task enqueued.
 Ticket take_simulated_ticket() noexcept;
+/// Of the graph that the calling thread launched last on simulated devices: of each node, and then
+/// of the wait, or else the node, with which the replay ends on its stream. Valid until that thread
+/// launches another one. Empty before the first.
+std::span<const Ticket> simulated_replay_tickets() noexcept;
 
 /// A wait of the host's: at that point, for the work of a stream up to that number in its queue.
 struct RunWait {
@@ -119,6 +124,10 @@ EMBER_API void pass_turn();
 EMBER_API void await_turn(TurnWait& wait);
 /// Under the lock of the waits: `change(argument)`, after which they look again.
 EMBER_API void change_turns(void (*change)(void*), void* argument);
+/// Whether no thread of the run has come to a point, or has the turn now, while another one could
+/// have gone on: then no order of turns is another one, but where threads are started. False on a
+/// thread that takes no turns.
+bool turns_in_order();
 /// The calling thread's number in the run; 0 if it takes no turns.
 EMBER_API std::uint32_t turn_number();
 

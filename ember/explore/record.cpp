@@ -132,10 +132,15 @@ void Recorder::because(std::string reason) {
     reasons_.push_back(std::move(reason));
 }
 
+// Threads that are started and joined one after the other are as good as one.
+void Recorder::look_at_threads(bool another) {
+  if ((another || driver::turn_number() != 0) && !driver::turns_in_order())
+    because("(a) several threads of the host take part, in an order that no schedule decides");
+}
+
 void Recorder::look_for_reasons(const Activity& activity) {
   if (thread_ == 0) thread_ = activity.thread;
-  if (thread_ != activity.thread)
-    because("(a) several threads of the host take part, in an order that no schedule decides");
+  look_at_threads(thread_ != activity.thread);
   switch (activity.kind) {
     case Kind::stream_queried:
     case Kind::event_queried:
@@ -383,6 +388,7 @@ Graph Recorder::graph(std::uint64_t points, const driver::Progress& progress) {
       because("(b) the library did work of which it does not tell");
       break;
     }
+  look_at_threads(false);
   // A pair's first event is the one that came first in this run.
   for (Pair& pair : pairs_) {
     const auto event = [&](const Name& name) {

@@ -121,6 +121,7 @@ class Recorder final : public cuda::Observer {
   };
 
   void because(std::string reason);
+  void look_at_threads(bool another);
   void look_for_reasons(const cuda::Activity& activity);
   Stream& stream_of(const cuda::Activity& activity);
   void enqueue(const cuda::Activity& activity);

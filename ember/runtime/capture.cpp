@@ -7,6 +7,7 @@
 #include "ember/base/error_hook.h"
 #include "ember/base/mutex.h"
 #include "ember/base/stack.h"
+#include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -214,20 +215,27 @@ bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
 }
 
 void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound> memory) noexcept {
-  // Replays follow each other, whatever their streams.
-  const auto record_own = [&](Activity::Kind kind) {
+  // Where a seed decides, the tasks of this replay.
+  std::span<const driver::Ticket> tickets = driver::simulated_replay_tickets();
+  if (!tickets.empty() && tickets.back().stream == 0) tickets = {};
+  const auto record_own = [&](Activity::Kind kind, std::uint64_t ticket) {
     detail::record({.kind = kind,
                     .device = on.device_index(),
                     .stream = on.native(),
                     .stream_id = on.stream_id(),
-                    .event = &event_names_[events_.size()]});
+                    .event = &event_names_[events_.size()],
+                    .ticket = ticket});
+  };
+  const auto record_end = [&] {
+    record_own(Activity::Kind::event_recorded, tickets.empty() ? 0 : tickets.back().number);
   };
   const bool again = std::exchange(replayed_, true);
   // Who wants to know of replays as a whole knows that.
   if (detail::observers.load(std::memory_order_relaxed) <=
       detail::order_observers.load(std::memory_order_relaxed))
-    return record_own(Activity::Kind::event_recorded);
-  if (again) record_own(Activity::Kind::event_waited);
+    return record_end();
+  // Replays follow each other, whatever their streams.
+  if (again) record_own(Activity::Kind::event_waited, 0);
   for (const Entry& entry : entries_) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];
@@ -235,6 +243,13 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
                              ? on.stream_id()
                              : first_stream_id_ + static_cast<std::int64_t>(entry.stream);
     if (activity.event != nullptr) activity.event = &event_names_[entry.event];
+    if (is_work(activity.kind) && entry.node != 0 && entry.node < tickets.size()) {
+      const driver::Ticket& ticket = tickets[static_cast<std::size_t>(entry.node) - 1];
+      activity.ticket = ticket.number;
+      activity.run_stream = ticket.stream;
+      activity.run_task = ticket.task;
+      activity.run_point = ticket.point;
+    }
     activity.accesses = activity.accesses_known && entry.accesses.empty()
                             ? no_accesses()
                             : std::span<const Access>(entry.accesses);
@@ -248,7 +263,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
     }
     detail::record(activity);
   }
-  record_own(Activity::Kind::event_recorded);
+  record_end();
 }
 
 }  // namespace ember::inline v0::cuda

@@ -10,6 +10,7 @@
 #include "ember/base/mutex.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/device.h"
+#include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
@@ -112,20 +113,61 @@ Status scratch_on(driver::Driver& machine, int device, std::uint32_t epoch, void
 
 enum class Arrives : std::uint8_t { yes, no, unknown };
 
+/// One copy of a trial, of which observers are told as of others: what they do not see, they cannot
+/// say to be in order.
+Status try_copy(driver::Driver& machine, const Stream& stream, driver::PeerMemory peer,
+                const Access& to, const Access& from) {
+  Enqueueing call{Enqueueing::MayWait()};
+  EMBER_TRY(machine.copy(stream.handle(), const_cast<void*>(to.address), from.address,
+                         kPatternBytes, peer));
+  const std::array<Access, 2> accesses{from, to};
+  if (call.watched())
+    call.record(stream, {.kind = Activity::Kind::copied,
+                         .address = to.address,
+                         .source = from.address,
+                         .bytes = kPatternBytes,
+                         .accesses = accesses,
+                         .accesses_known = true});
+  return {};
+}
+
 /// Copies a pattern from memory of one device to that of another, on a stream of `stream`'s device,
 /// and compares what has arrived.
-Status try_way(driver::Driver& machine, const driver::StreamHandle& stream, driver::PeerMemory peer,
+Status try_way(driver::Driver& machine, const Stream& stream, driver::PeerMemory peer,
                const Pattern& pattern, void* from, void* to, bool& arrives) {
   const Pattern nothing{};
   Pattern arrived{};
-  EMBER_TRY(machine.copy(stream, to, nothing.data(), kPatternBytes, peer));
-  EMBER_TRY(machine.copy(stream, from, pattern.data(), kPatternBytes, peer));
-  EMBER_TRY(machine.copy(stream, to, from, kPatternBytes, peer));
-  EMBER_TRY(machine.copy(stream, arrived.data(), to, kPatternBytes, peer));
-  EMBER_TRY(HostWait::stream(WaitKind::library, stream));
+  const auto device = [](void* memory, bool writes) {
+    return Access{memory, kPatternBytes, writes, Access::Memory::device};
+  };
+  const auto host = [](const Pattern& memory, bool writes) {
+    return Access{memory.data(), kPatternBytes, writes, Access::Memory::ordinary};
+  };
+  EMBER_TRY(try_copy(machine, stream, peer, device(to, true), host(nothing, false)));
+  EMBER_TRY(try_copy(machine, stream, peer, device(from, true), host(pattern, false)));
+  EMBER_TRY(try_copy(machine, stream, peer, device(to, true), device(from, false)));
+  EMBER_TRY(try_copy(machine, stream, peer, host(arrived, true), device(to, false)));
+  Status waited;
+  detail::told_wait(stream, [&] { waited = HostWait::stream(WaitKind::library, stream.handle()); });
+  EMBER_TRY(waited);
   arrives = arrived == pattern;
   return {};
 }
+
+/// While it lives, what its thread records is not told to observers: a lock is held.
+class Untold {
+ public:
+  Untold() noexcept : before_(detail::mark_enqueueing(true)) {}
+  ~Untold() {
+    (void)detail::mark_enqueueing(before_);
+    detail::deliver();
+  }
+  Untold(const Untold&) = delete;
+  Untold& operator=(const Untold&) = delete;
+
+ private:
+  bool before_;
+};
 
 /// Whether bytes arrive in both directions; unknown if that cannot be tried now, such as with no
 /// memory left or in a fault.
@@ -137,15 +179,18 @@ Arrives try_both_ways(driver::Driver& machine, int device, std::uint32_t epoch, 
   if (!scratch_on(machine, device, epoch, here).ok() ||
       !scratch_on(machine, peer, peer_epoch, there).ok())
     return Arrives::unknown;
-  driver::StreamHandle stream;
-  if (!machine.stream_create(device, 0, stream).ok()) return Arrives::unknown;
+  driver::StreamHandle made;
+  if (!machine.stream_create(device, 0, made).ok()) return Arrives::unknown;
   bool to = false;
   bool back = false;
-  const driver::PeerMemory memory{peer, peer_epoch};
-  const bool tried =
-      try_way(machine, stream, memory, pattern_of(device, peer), here, there, to).ok() &&
-      try_way(machine, stream, memory, pattern_of(peer, device), there, here, back).ok();
-  (void)machine.stream_destroy(stream);
+  bool tried = false;
+  {
+    const ExternalStream stream(made.native, device);
+    const driver::PeerMemory memory{peer, peer_epoch};
+    tried = try_way(machine, stream, memory, pattern_of(device, peer), here, there, to).ok() &&
+            try_way(machine, stream, memory, pattern_of(peer, device), there, here, back).ok();
+  }
+  (void)machine.stream_destroy(made);
   if (!tried) return Arrives::unknown;
   return to && back ? Arrives::yes : Arrives::no;
 }
@@ -173,6 +218,7 @@ Arrives try_pair(int device, std::uint32_t epoch, int peer, std::uint32_t peer_e
     return Arrives::unknown;
   bool warns = false;
   {
+    const Untold untold;
     const MutexLock lock(trial.mutex);
     const Arrives arrives = try_both_ways(machine, device, epoch, peer, peer_epoch);
     if (arrives != Arrives::no) return arrives;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ember/driver/simulation.h"
+#include "ember/graphs/graph.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/event.h"
 #include "tests/order/program.h"
@@ -101,6 +102,60 @@ TEST(Tickets, NameTheTasksOfTheLog) {
       }
     }
     EXPECT_EQ(tasks, 18u);
+    EXPECT_EQ(last_task.size(), 2u);
+  }
+  sim::begin_run("random:0");
+}
+
+TEST(Tickets, NameTheTasksOfReplays) {
+  NEEDS_CACHING();
+  const test::Words<std::uint32_t> word(1);
+  const char* const kNames[] = {"fill", "nop", "host function", "nop"};
+  for (const char* schedule : {"random:1", "random:2", "steps:"}) {
+    sim::begin_run(schedule);
+    const Stream a(0), b(0);
+    cuda::CUDAGraph step;
+    {
+      cuda::GraphCapture capture = cuda::graph(step, {}, a);
+      cuda::fill_async(word.get(), 0, 4, a);
+      b.wait_stream(a);
+      cuda::launch(b, test::nop_kernel, test::NopArgs{});
+      cuda::host_function([] {}, a);
+      a.wait_stream(b);
+      cuda::launch(a, test::nop_kernel, test::NopArgs{});
+      capture.end();
+    }
+    Keep keep;
+    const cuda::StreamGuard on(a);
+    for (int i = 0; i < 2; ++i) {
+      cuda::launch(a, test::nop_kernel, test::NopArgs{});
+      step.replay();
+    }
+    cuda::synchronize(0);
+    const std::string log = sim::log();
+    std::map<const void*, std::uint64_t> last, last_task;
+    std::size_t named = 0, ends = 0;
+    for (const Told& one : keep.told) {
+      if (one.kind == Activity::Kind::event_waited) continue;
+      if (one.kind == Activity::Kind::event_recorded) {
+        if (one.ticket == 0) continue;  // in the capture
+        ++ends;
+        EXPECT_EQ(one.stream, a.native());
+        EXPECT_GE(one.ticket, last[one.stream]) << "behind a wait for the other branch";
+        continue;
+      }
+      EXPECT_GT(one.ticket, last[one.stream]);
+      last[one.stream] = one.ticket;
+      EXPECT_GE(one.point, 1u);
+      EXPECT_EQ(one.task, ++last_task[one.stream]);
+      const char* const expected = named % 5 == 0 ? "nop" : kNames[named % 5 - 1];
+      ++named;
+      const std::string line = " s" + std::to_string(one.number) + "." + std::to_string(one.task) +
+                               " " + expected + "\n";
+      EXPECT_NE(log.find(line), std::string::npos) << line << log;
+    }
+    EXPECT_EQ(named, 10u);
+    EXPECT_EQ(ends, 2u);
     EXPECT_EQ(last_task.size(), 2u);
   }
   sim::begin_run("random:0");

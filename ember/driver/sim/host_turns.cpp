@@ -6,7 +6,9 @@
 // for a lock that does not take part, would keep all others waiting: after a while they no longer
 // take turns, and the log says so.
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "ember/base/no_destructor.h"
 #include "ember/driver/sim/seeded_executor.h"
@@ -48,6 +50,7 @@ std::uint32_t SeededExecutor::start_turns() {
     turn_ = 1;
     this_place = {run_, 1};
   }
+  this_host()->starts = true;
   hosts_.push_back({});
   return static_cast<std::uint32_t>(hosts_.size());
 }
@@ -67,7 +70,23 @@ void SeededExecutor::leave_turns(std::uint32_t number) {
     give_turn();
   } else if (number != 0 && number <= hosts_.size()) {
     hosts_[number - 1].over = true;
+    if (HostThread* const self = this_host()) self->starts = false;
   }
+}
+
+bool SeededExecutor::another_ready(const HostThread& self) {
+  return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostThread& host) {
+    return &host != &self && !host.over && (host.wait == nullptr || host.wait->ready());
+  });
+}
+
+// That a thread goes on once it has started another one is no order of what they do: what counts is
+// whether it does anything before it waits for that one's end.
+bool SeededExecutor::turns_in_order() {
+  const MutexLock lock(mutex_);
+  const HostThread* const self = this_host();
+  return self != nullptr && turn_ == this_place.number && !several_hosts_ && !turns_mixed_ &&
+         !another_ready(*self);
 }
 
 void SeededExecutor::give_turn() {
@@ -116,6 +135,7 @@ void SeededExecutor::pass_turn_locked() {
   ++points_seen_;
   HostThread* const self = this_host();
   if (self == nullptr || on_worker() || turn_ != this_place.number) return;
+  if (!std::exchange(self->starts, false) && another_ready(*self)) turns_mixed_ = true;
   give_turn();
   await_own(*self);
 }
@@ -130,6 +150,7 @@ void SeededExecutor::await_turn(TurnWait& wait) {
   ++points_seen_;
   if (HostThread* const self = this_host(); self != nullptr && !on_worker()) {
     self->wait = &wait;
+    if (wait.ready() && another_ready(*self)) turns_mixed_ = true;
     give_turn();
     await_own(*self);
   }
@@ -192,6 +213,11 @@ void change_turns(void (*change)(void*), void* argument) {
   const MutexLock lock(plain().mutex);
   change(argument);
   plain().changed.notify_all();
+}
+
+bool turns_in_order() {
+  sim::SeededExecutor* const seeded = sim::seeded_executor();
+  return seeded != nullptr && seeded->turns_in_order();
 }
 
 std::uint32_t turn_number() {

@@ -421,6 +421,7 @@ void SeededExecutor::begin_run(const Schedule& schedule, ScheduleFiles files) {
   hosts_.clear();
   turn_ = 0;
   turns_over_ = false;
+  turns_mixed_ = false;
   turned_.notify_all();
   numbered_ = 0;
   waits_.clear();

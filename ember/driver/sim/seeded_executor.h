@@ -80,6 +80,7 @@ class SeededExecutor final : public Executor {
   void await_turn(TurnWait& wait);
   void change_turns(void (*change)(void*), void* argument);
   std::uint32_t turn_number();
+  bool turns_in_order();
 
   /// "EMBER_SIM_SCHEDULE=random:7", with what else it takes to see the run again.
   std::string replay_line();
@@ -143,12 +144,15 @@ class SeededExecutor final : public Executor {
     TurnWait* wait = nullptr;  // what it waits for, if that is not only for its turn
     std::uint64_t turns = 0;
     bool over = false;
+    bool starts = false;  // another one, and comes to its next point behind that
   };
   /// The calling one, if it takes turns in this run.
   HostThread* this_host() EMBER_REQUIRES(mutex_);
   void give_turn() EMBER_REQUIRES(mutex_);
   void await_own(HostThread& self) EMBER_REQUIRES(mutex_);
   void pass_turn_locked() EMBER_REQUIRES(mutex_);
+  /// Whether a thread beside that one could go on.
+  bool another_ready(const HostThread& self) EMBER_REQUIRES(mutex_);
 
   /// What is done by now the host may know to be done.
   void learn() EMBER_REQUIRES(mutex_) { ++learned_; }
@@ -176,6 +180,8 @@ class SeededExecutor final : public Executor {
   std::deque<HostThread> hosts_ EMBER_GUARDED_BY(mutex_);  // by number, from 1
   std::uint32_t turn_ EMBER_GUARDED_BY(mutex_) = 0;        // whose it is
   bool turns_over_ EMBER_GUARDED_BY(mutex_) = false;       // one was silent for too long
+  /// One went on from a point where another one could have.
+  bool turns_mixed_ EMBER_GUARDED_BY(mutex_) = false;
   std::uint64_t points_seen_ EMBER_GUARDED_BY(mutex_) = 0;
   Condition turned_;
 

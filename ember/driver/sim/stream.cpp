@@ -10,10 +10,12 @@ namespace {
 thread_local constinit bool is_worker = false;
 
 thread_local constinit Ticket last_ticket;
+thread_local std::vector<Ticket> last_tickets;
 
 }  // namespace
 
 Ticket& this_ticket() noexcept { return last_ticket; }
+std::vector<Ticket>& these_tickets() noexcept { return last_tickets; }
 
 bool on_worker() noexcept { return is_worker; }
 
@@ -143,24 +145,35 @@ Point Stream::Together::add(Stream& stream, Task::Kind kind, const Kernel& kerne
     if (included.stream != &stream) continue;
     included.any = true;
     included.last = kind;
-    return stream.append(included.epoch, kind, kernel, params, peer, nullptr, trouble,
-                         included.stack);
+    const Point done =
+        stream.append(included.epoch, kind, kernel, params, peer, nullptr, trouble, included.stack);
+    included.ticket = {done.value, 0, stream.runnable_, 0};
+    return done;
   }
   return {};
 }
 
 // The executor may run tasks within the call, which submit others: so all locks go first.
-Stream::Together::~Together() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+std::vector<Ticket> Stream::Together::end() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
+  std::vector<Ticket> last;
+  last.reserve(streams_.size());
   for (const Included& included : streams_) included.stream->producers_.unlock();
-  for (const Included& included : streams_)
+  for (const Included& included : std::exchange(streams_, {})) {
+    this_ticket() = included.ticket;
     if (included.any && included.stream->runner_->listening())
       included.stream->runner_->submitted(included.last);
+    last.push_back(this_ticket());
+  }
+  return last;
 }
+
+Stream::Together::~Together() { (void)end(); }
 
 }  // namespace ember::inline v0::driver::sim
 
 namespace ember::inline v0::driver {
 
 Ticket take_simulated_ticket() noexcept { return std::exchange(sim::this_ticket(), {}); }
+std::span<const Ticket> simulated_replay_tickets() noexcept { return sim::these_tickets(); }
 
 }  // namespace ember::inline v0::driver

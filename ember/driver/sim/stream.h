@@ -117,8 +117,12 @@ class Stream::Together {
   Together() = default;
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
-  /// Lets the executor see what was added.
+  /// As end().
   ~Together();
+
+  /// Lets the executor see what was added. For each stream that was included, what it was given
+  /// last; `task` counts waits as the task before them.
+  std::vector<Ticket> end();
 
   /// Takes a stream's lock for submitting, for tasks of that epoch. Fails as submit() does; then
   /// nothing may be added to any.
@@ -134,6 +138,7 @@ class Stream::Together {
     std::uint32_t epoch;
     bool any = false;
     Task::Kind last = Task::Kind::wait;
+    Ticket ticket = {};
   };
   std::vector<Included> streams_;
 };
@@ -141,5 +146,7 @@ class Stream::Together {
 /// What the calling thread has submitted last. `task` counts all that the stream ever had; where a
 /// seed decides, the executor makes it the run's.
 Ticket& this_ticket() noexcept;
+/// The same of a graph's replay: for each node, and then for the end of the replay.
+std::vector<Ticket>& these_tickets() noexcept;
 
 }  // namespace ember::inline v0::driver::sim

@@ -143,12 +143,17 @@ Status try_way(driver::Driver& machine, const Stream& stream, driver::PeerMemory
   const auto host = [](const Pattern& memory, bool writes) {
     return Access{memory.data(), kPatternBytes, writes, Access::Memory::ordinary};
   };
-  EMBER_TRY(try_copy(machine, stream, peer, device(to, true), host(nothing, false)));
-  EMBER_TRY(try_copy(machine, stream, peer, device(from, true), host(pattern, false)));
-  EMBER_TRY(try_copy(machine, stream, peer, device(to, true), device(from, false)));
-  EMBER_TRY(try_copy(machine, stream, peer, host(arrived, true), device(to, false)));
+  const auto copy_all = [&]() -> Status {
+    EMBER_TRY(try_copy(machine, stream, peer, device(to, true), host(nothing, false)));
+    EMBER_TRY(try_copy(machine, stream, peer, device(from, true), host(pattern, false)));
+    EMBER_TRY(try_copy(machine, stream, peer, device(to, true), device(from, false)));
+    return try_copy(machine, stream, peer, host(arrived, true), device(to, false));
+  };
+  // Those that came before a failure are waited for, too: the next trial uses the memory again.
+  const Status copied = copy_all();
   Status waited;
   detail::told_wait(stream, [&] { waited = HostWait::stream(WaitKind::library, stream.handle()); });
+  EMBER_TRY(copied);
   EMBER_TRY(waited);
   arrives = arrived == pattern;
   return {};
@@ -187,7 +192,9 @@ Arrives try_both_ways(driver::Driver& machine, int device, std::uint32_t epoch, 
   {
     const ExternalStream stream(made.native, device);
     const driver::PeerMemory memory{peer, peer_epoch};
-    tried = try_way(machine, stream, memory, pattern_of(device, peer), here, there, to).ok() &&
+    // After a reset, what lies at the addresses is somebody else's.
+    tried = made.epoch == epoch && stream.handle() == made &&
+            try_way(machine, stream, memory, pattern_of(device, peer), here, there, to).ok() &&
             try_way(machine, stream, memory, pattern_of(peer, device), there, here, back).ok();
   }
   (void)machine.stream_destroy(made);

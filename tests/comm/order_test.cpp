@@ -247,6 +247,25 @@ TEST(CommReset, OldMemoryIsNotReadOnANewStream) {
   });
 }
 
+// The same before the pair of devices is tried, whose pattern has memory of its own.
+TEST(CommReset, ATrialWritesNoMemoryOfOthers) {
+  NEEDS_DEVICES(2);
+  IN_CHILD({
+    HookedDriver& driver = HookedDriver::install();
+    const Tensor source = full({64}, 1, Options(uint8, cuda_device(0)));
+    Tensor young;
+    driver.before_next(driver::Call::stream_create, [&] {
+      cuda::reset_device(0);
+      young = full({std::int64_t{64} << 20}, 2, Options(uint8, cuda_device(0)));  // there, too
+    });
+    EXPECT_ERROR(comm::broadcast(source, first_devices(2)), AcceleratorError,
+                 "context is destroyed");
+    EXPECT_FALSE(driver.waits());
+    for (int i = 0; i < 2; ++i) cuda::synchronize(i);
+    EXPECT_EQ(young.sum().item<double>(), 2 << 26);
+  });
+}
+
 TEST(CommReset, OldMemoryIsNotWrittenOnANewStream) {
   NEEDS_DEVICES(2);
   IN_CHILD({

@@ -74,8 +74,9 @@ GraphExec::GraphExec(std::shared_ptr<const CapturedGraph> graph, std::vector<Str
 Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
   const CapturedGraph& graph = *graph_;
   const MutexLock lock(mutex_);
-  these_tickets().clear();
-  std::vector<Ticket> tickets;
+  // Its memory is used again; not in place, since tasks may launch others.
+  std::vector<Ticket> tickets = std::exchange(these_tickets(), {});
+  tickets.clear();
   Stream::Together together;
   for (std::size_t branch = 0; branch < on.size(); ++branch)
     EMBER_TRY(together.include(*on[branch], graph.branches[branch].epoch));
@@ -105,20 +106,21 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
   add_wait(together, main, points_of(last_));
   end_ = main.tail();
   tickets.push_back({end_.value, 0, 0, 0});
-  // Where a seed decides, the executor now says what the streams are called, how many of their
-  // tasks were of former runs, and which point that was.
-  std::vector<std::uint64_t> before(on.size());
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    before[graph.nodes[i].branch] = tickets[i].task;
   const std::vector<Ticket> last = together.end();
+  if (last[0].stream == 0) tickets.clear();  // no seed decides
+  // Else the executor has said what the streams are called, how many of their tasks were of former
+  // runs, and which point that was.
+  std::vector<std::uint64_t> before(tickets.empty() ? 0 : on.size());
+  for (std::size_t i = 0; i + 1 < tickets.size(); ++i)
+    before[graph.nodes[i].branch] = tickets[i].task;
   const auto place = [&](Ticket& ticket, std::size_t branch) {
     ticket.stream = last[branch].stream;
     ticket.point = last[branch].point;
     if (ticket.task != 0) ticket.task -= before[branch] - last[branch].task;
   };
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) place(tickets[i], graph.nodes[i].branch);
-  place(tickets.back(), 0);
-  these_tickets() = std::move(tickets);  // tasks may have launched others
+  for (std::size_t i = 0; i + 1 < tickets.size(); ++i) place(tickets[i], graph.nodes[i].branch);
+  if (!tickets.empty()) place(tickets.back(), 0);
+  these_tickets() = std::move(tickets);
   return {};
 }
 

@@ -40,7 +40,7 @@ TEST(ExploredRaces, AreFoundAndTheirFixedTwinsProved) {
     }
     EXPECT_FALSE(buggy.clean()) << text_of(one, buggy);
   }
-  EXPECT_GE(seen, device_count() >= 2 ? 24U : 20U);
+  EXPECT_GE(seen, device_count() >= 2 ? 24U + 12U : 20U + 10U);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # cmake -DHOW=installed|static|static_runtime|subdirectory|fetched -DEMBER=<sources>
-#       -DEMBER_BUILD=<build folder> -DWORK=<scratch folder> -DGENERATOR=... -DCOMPILER=...
-#       [-DCACHE=ccache] [-DPYTHON=<interpreter>] -P use.cmake
+#       -DEMBER_BUILD=<build folder> -DWORK=<scratch folder> -DBUILD=<another> -DGENERATOR=...
+#       -DCOMPILER=... [-DCACHE=ccache] [-DPYTHON=<interpreter>] -P use.cmake
 #
 # Configures, builds and runs the project in consumer/ against ember.
 
@@ -16,29 +16,34 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
+# Nothing of this build's is in the compiler's cache for an ember that is a part of another project.
+set(build_type Release)
+if(HOW MATCHES "^(subdirectory|fetched)$")
+  set(build_type Debug)
+endif()
+set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${build_type}
   -DCMAKE_CXX_COMPILER=${COMPILER})
 set(prefix ${WORK}/prefix)
-file(REMOVE_RECURSE ${WORK})
+file(REMOVE_RECURSE ${WORK} ${BUILD})
 
 if(HOW STREQUAL "installed")
   run(${CMAKE_COMMAND} --install ${EMBER_BUILD} --prefix ${prefix})
 elseif(HOW STREQUAL "static")
-  run(${configure} -S ${EMBER} -B ${WORK}/ember -DBUILD_SHARED_LIBS=OFF -DEMBER_CUDA=OFF -DEMBER_PYTHON=OFF
+  run(${configure} -S ${EMBER} -B ${BUILD} -DBUILD_SHARED_LIBS=OFF -DEMBER_CUDA=OFF -DEMBER_PYTHON=OFF
     -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF -DEMBER_BENCH=OFF)
-  run(${CMAKE_COMMAND} --build ${WORK}/ember)
-  run(${CMAKE_COMMAND} --install ${WORK}/ember --prefix ${prefix})
+  run(${CMAKE_COMMAND} --build ${BUILD})
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 elseif(HOW STREQUAL "static_runtime")
-  run(${configure} -S ${EMBER} -B ${WORK}/ember -DEMBER_STATIC_RUNTIME=ON -DEMBER_CUDA=OFF -DEMBER_PYTHON=ON
+  run(${configure} -S ${EMBER} -B ${BUILD} -DEMBER_STATIC_RUNTIME=ON -DEMBER_CUDA=OFF -DEMBER_PYTHON=ON
     -DPython_EXECUTABLE=${PYTHON} -DEMBER_TESTS=OFF -DEMBER_EXAMPLES=OFF -DEMBER_BENCH=OFF)
-  run(${CMAKE_COMMAND} --build ${WORK}/ember --target ember ember_python)
-  run(${CMAKE_COMMAND} --install ${WORK}/ember --prefix ${prefix})
-  file(GLOB module ${WORK}/ember/python/ember/_C.*.so)
-  run(${CMAKE_CURRENT_LIST_DIR}/exports.sh ${WORK}/ember/lib/libember.so ${EMBER})
+  run(${CMAKE_COMMAND} --build ${BUILD} --target ember ember_python)
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+  file(GLOB module ${BUILD}/python/ember/_C.*.so)
+  run(${CMAKE_CURRENT_LIST_DIR}/exports.sh ${BUILD}/lib/libember.so ${EMBER})
   run(${CMAKE_CURRENT_LIST_DIR}/exports.sh ${module} ${EMBER} PyInit__C)
   # Other packages bring a runtime of their own into the process.
   foreach(order before after)
-    run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/ember/python EMBER_DEVICES=sim:2
+    run(${CMAKE_COMMAND} -E env PYTHONPATH=${BUILD}/python EMBER_DEVICES=sim:2
       ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/static_runtime.py ${module} ${order} numpy)
     message(STATUS "${output}")
   endforeach()
@@ -51,7 +56,7 @@ elseif(HOW STREQUAL "static_runtime")
     message(STATUS "tests of the Python package left out: pytest was not found")
   else()
     foreach(order before after)
-      run(${CMAKE_COMMAND} -E env PYTHONPATH=${WORK}/ember/python:${CMAKE_CURRENT_LIST_DIR}
+      run(${CMAKE_COMMAND} -E env PYTHONPATH=${BUILD}/python:${CMAKE_CURRENT_LIST_DIR}
         PYTHONDONTWRITEBYTECODE=1 EMBER_DEVICES=sim:3@1GiB EMBER_TEST_PACKAGES=${order}
         ${PYTHON} -m pytest --rootdir=${EMBER} -c ${EMBER}/pyproject.toml -p other_packages ${suite})
       message(STATUS "${output}")
@@ -102,7 +107,7 @@ function(expect_no_build_path)
   foreach(library ${libraries})
     run(${STRIP} --strip-debug ${library})
   endforeach()
-  foreach(path ${EMBER_BUILD} ${EMBER}/ember ${WORK}/ember)
+  foreach(path ${EMBER_BUILD} ${EMBER}/ember ${BUILD})
     execute_process(COMMAND grep -rlF ${path} ${prefix} OUTPUT_VARIABLE found)
     if(found)
       message(FATAL_ERROR "${path} stands in\n${found}")

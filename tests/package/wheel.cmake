@@ -1,4 +1,5 @@
-# cmake -DEMBER=<sources> -DWORK=<scratch folder> -DPYTHON=<interpreter> -DDUCC0=<headers> -P wheel.cmake
+# cmake -DEMBER=<sources> -DWORK=<scratch folder> -DBUILD=<another> -DPYTHON=<interpreter>
+#       -DDUCC0=<headers> -P wheel.cmake
 #
 # Builds a wheel, installs it, and uses it.
 
@@ -20,7 +21,7 @@ foreach(module scikit_build_core nanobind pip)
     return()
   endif()
 endforeach()
-file(REMOVE_RECURSE ${WORK})
+file(REMOVE_RECURSE ${WORK} ${BUILD})
 file(MAKE_DIRECTORY ${WORK}/sources)
 file(GLOB sources ${EMBER}/*)
 list(FILTER sources EXCLUDE REGEX "/build$")
@@ -37,7 +38,7 @@ if(result EQUAL 0 OR said LESS 0)
 endif()
 
 run(${PYTHON} -m pip wheel --no-build-isolation --no-deps --no-index -w ${WORK}/wheels
-  --config-settings=build-dir=${WORK}/build
+  --config-settings=build-dir=${BUILD}
   --config-settings=cmake.define.EMBER_CUDA=OFF
   --config-settings=cmake.define.EMBER_DUCC0_INCLUDE_DIR=${DUCC0} ${EMBER})
 file(GLOB wheel ${WORK}/wheels/ember-*.whl)

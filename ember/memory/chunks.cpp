@@ -47,7 +47,7 @@ Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
   if (growth.part == nullptr) return Code::not_supported;
   Status status = source_.map(chunk.epoch, reinterpret_cast<void*>(chunk.start), chunk.bytes);
   const MutexLock lock(ledger_.mutex);
-  growing_ -= chunk.bytes;
+  in_transit_ -= chunk.bytes;
   if (growth.part->segment == nullptr) {  // a reset has taken it from under all three
     for (Block* block : {growth.before, growth.part, growth.after})
       if (block != nullptr) ledger_.records.give_back(block);
@@ -83,7 +83,7 @@ Status DeviceAllocator::begin_growth(const Request& request, Chunk& chunk, Block
     request.pool->back_end.cancel_growth(ledger_, chunk.growth);
     return Code::out_of_memory;
   }
-  growing_ += chunk.bytes;
+  in_transit_ += chunk.bytes;
   return {};
 }
 

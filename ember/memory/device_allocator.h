@@ -255,7 +255,8 @@ class DeviceAllocator {
   Mutex routing_;                                         // before the ledger's lock
   std::vector<Route> routes_ EMBER_GUARDED_BY(routing_);  // the last one counts
   std::size_t limit_ EMBER_GUARDED_BY(ledger_.mutex) = kNoLimit;
-  std::size_t growing_ EMBER_GUARDED_BY(ledger_.mutex) = 0;  // asked of the source at this moment
+  // Bytes that the source is asked for, or given back, at this moment.
+  std::size_t in_transit_ EMBER_GUARDED_BY(ledger_.mutex) = 0;
   std::atomic<double> fraction_{1};
   // Of the settings, where they spare a lock.
   std::atomic<double> gc_threshold_{0};

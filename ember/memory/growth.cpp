@@ -13,7 +13,7 @@ using Kind = AllocEvent::Kind;
 
 bool DeviceAllocator::within_limit(std::size_t bytes) const {
   if (!caps_.counts || limit_ == kNoLimit) return true;
-  const std::size_t held = static_cast<std::size_t>(ledger_.stats.reserved()) + growing_;
+  const std::size_t held = static_cast<std::size_t>(ledger_.stats.reserved()) + in_transit_;
   return held <= limit_ && bytes <= limit_ - held;
 }
 
@@ -29,13 +29,13 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
     const MutexLock lock(ledger_.mutex);
     renew();
     if (!within_limit(bytes)) return Code::out_of_memory;
-    growing_ += bytes;
+    in_transit_ += bytes;
     epoch = epoch_;
   }
   RawMemory memory{device_, epoch, request.stream, bytes, nullptr};
   Status status = request.pool->memory.allocate(memory);
   const MutexLock lock(ledger_.mutex);
-  growing_ -= bytes;
+  in_transit_ -= bytes;
   if (!status.ok()) return status;
   if (epoch_ != epoch)
     return Status(Code::context_is_destroyed,
@@ -192,21 +192,26 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
     event.requested = 0;
     memory = &segment.pool->memory;
     epoch = epoch_;
+    // Told while it is ours: another thread may have the same memory before this call of the source
+    // is over, and tells of that at once. Of the limit it is a part until then.
+    ledger_.emit(event);
+    in_transit_ += segment.size;
   }
   Status status = memory->give_back(raw_memory_of(segment, device_, epoch));
   const MutexLock lock(ledger_.mutex);
+  in_transit_ -= segment.size;
   const bool gone = epoch_ != epoch || status.code() == Code::context_is_destroyed;
   // Until here the pool counted the segment, so that it is still there to have it back. With a
   // reset that has been noticed it may be gone.
   if (epoch_ == epoch) --segment.pool->segments;
   if (status.ok() || gone) {
-    if (!gone) ledger_.emit(event);
     ledger_.records.give_back(whole);
     drop_unused_pools();
     return {};
   }
   ledger_.records.give_back(whole);  // still ours
   Block* block = ledger_.add_segment(segment);
+  ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   if (!segment.pool->back_end.keep(ledger_, block)) {
     pending_.push_back(block);
     any_pending_.store(true, std::memory_order_relaxed);

@@ -394,10 +394,12 @@ Status PinnedAllocator::release_leaving() {
   while (segments != nullptr) {
     PinnedSegment* const segment = std::exchange(segments, segments->next);
     std::int64_t taken = 0;
+    // Told while it is ours: another thread may have the same memory before this call is over.
+    record(Told::pinned_freed, {.address = segment->data, .bytes = segment->bytes});
     Status status = timed(taken, [&] { return source_.free(segment->data); });
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
-    if (status.ok())
-      record(Told::pinned_freed, {.address = segment->data, .bytes = segment->bytes});
+    if (!status.ok())
+      record(Told::pinned_allocated, {.address = segment->data, .bytes = segment->bytes});
     MutexLock lock(mutex_);
     if (!status.ok()) {
       if (failure.ok()) failure = std::move(status);

@@ -93,10 +93,10 @@ struct Activity {
     memory_free_completed,   ///< device, stream, address, bytes: reusable from now on; totals
     memory_stream_recorded,  ///< device, stream (the other one), peer (its device), address
     segment_allocated,       ///< device, stream, address, bytes; totals
-    segment_freed,           ///< device, stream, address, bytes; totals
+    segment_freed,           ///< the same; it goes back now: allocated again if that fails
     out_of_memory,           ///< device, stream, bytes (the segment wanted), requested; totals
     pinned_allocated,        ///< address, bytes: page-locked host memory obtained
-    pinned_freed,            ///< address, bytes
+    pinned_freed,            ///< the same; it goes back now: allocated again if that fails
     pinned_handed_out,       ///< address, bytes (rounded), requested: to a user
     pinned_returned,         ///< address, bytes: by its user
     pinned_stream_recorded,  ///< device, stream, address

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "ember/memory/memory.h"
 #include "ember/memory/out_of_memory_report.h"
 #include "ember/memory/pools.h"
+#include "ember/runtime/event.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 
@@ -381,6 +383,54 @@ TEST(PluggableAllocators, TheAllocatorOfTheProcessIsChangedBeforeItIsUsed) {
   EXPECT_ERROR(change_current_allocator(functions.allocator()), Error,
                "Can't swap an already initialized allocator");
   EXPECT_STREQ(get_allocator_backend(), "native");
+}
+
+// Observers tell memory that comes back at once from memory that is somebody's twice by the order
+// of what they are told.
+TEST_F(Pluggable, MemoryIsToldToBeGoneBeforeAnotherThreadGetsIt) {
+  class Segments final : public Observer {
+   public:
+    Segments() { set_observer(this); }
+    ~Segments() override { set_observer(nullptr); }
+    void notice(const Activity& activity) noexcept override {
+      if (activity.kind == Activity::Kind::segment_allocated ||
+          activity.kind == Activity::Kind::segment_freed)
+        told.push_back({activity.kind, activity.address});
+    }
+    std::vector<std::pair<Activity::Kind, const void*>> told;
+  };
+  // The only memory that this allocator has, and which it gives to whoever asks first.
+  void* const memory = device_malloc(30 * kMiB, 0);
+  std::optional<MemPool> pool;
+  DeviceBuffer second;
+  bool first_free = true;
+  pool.emplace(PluggableAllocator([memory](std::size_t, int, void*) { return memory; },
+                                  [&](void*, std::size_t, int, void*) {
+                                    if (!std::exchange(first_free, false)) return;
+                                    std::thread([&] {
+                                      const MemPoolGuard guard(*pool);
+                                      second = allocate(30 * kMiB, stream_);
+                                    }).join();
+                                  },
+                                  "one piece"));
+  {
+    Segments segments;
+    {
+      const MemPoolGuard guard(*pool);
+      (void)allocate(30 * kMiB, stream_);
+    }
+    empty_cache(*pool);
+    EXPECT_EQ(second.data(), memory);
+    using Kind = Activity::Kind;
+    const std::vector<std::pair<Kind, const void*>> expected = {{Kind::segment_allocated, memory},
+                                                                {Kind::segment_freed, memory},
+                                                                {Kind::segment_allocated, memory}};
+    EXPECT_EQ(segments.told, expected);
+  }
+  second.reset();
+  pool.reset();
+  empty_cache();
+  device_free(memory);
 }
 
 // ---- Memory of the device itself

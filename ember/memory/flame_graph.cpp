@@ -9,6 +9,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/base/json_text.h"
 #include "ember/base/number_text.h"
 #include "ember/memory/pickle.h"
 
@@ -183,8 +184,8 @@ class Picture {
 }  // namespace
 
 std::string flame_graph(std::string_view folded, std::string_view title) {
-  if (!memory::is_utf8(folded)) throw ValueError("folded: not UTF-8");
-  if (!memory::is_utf8(title)) throw ValueError("title: not UTF-8");
+  if (!is_utf8(folded)) throw ValueError("folded: not UTF-8");
+  if (!is_utf8(title)) throw ValueError("title: not UTF-8");
   const std::vector<Part> parts = parts_of(folded);
   return Picture(parts, title).draw();
 }

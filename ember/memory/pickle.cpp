@@ -1,12 +1,13 @@
 #include "ember/memory/pickle.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+
+#include "ember/base/json_text.h"
 
 namespace ember::inline v0::memory {
 namespace {
@@ -63,46 +64,6 @@ std::string opcode_name(unsigned char code) {
   std::snprintf(text, sizeof text, "0x%02x", code);
   return text;
 }
-
-}  // namespace
-
-bool is_utf8(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    const std::size_t length = first < 0x80 ? 1 : std::countl_one(first);
-    if (first >= 0x80 && (length < 2 || length > 4)) return false;
-    if (length > text.size() - i) return false;
-    std::uint32_t point = length == 1 ? first : first & (0x7Fu >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      point = point << 6 | (next & 0x3F);
-    }
-    constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < kLeast[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
-      return false;
-    i += length;
-  }
-  return true;
-}
-
-void append_json_text(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out.append({'\\', c});
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
-namespace {
 
 /// The machine that a pickle is a program for: a stack of values, and a memo.
 class Machine {

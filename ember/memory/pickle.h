@@ -42,9 +42,4 @@ Status read_pickle(std::string_view bytes, Pickled& out);
 /// would have more than `most` bytes.
 Status write_json(const Pickled& pickled, std::size_t most, std::string& out);
 
-/// Whether the bytes are UTF-8, as both forms want it.
-bool is_utf8(std::string_view text) noexcept;
-/// Adds UTF-8 as a text of JSON, in quotes.
-void append_json_text(std::string& out, std::string_view text);
-
 }  // namespace ember::inline v0::memory

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ember/base/json_text.h"
 #include "ember/memory/pickle.h"
 #include "ember/memory/settings.h"
 #include "ember/memory/snapshot.h"
@@ -34,15 +35,6 @@ enum Opcode : unsigned char {
   kStop = '.',
   kTuple2 = 0x86,
 };
-
-/// Paths may be any bytes; both forms are UTF-8.
-std::string readable(std::string_view text) {
-  std::string made(text);
-  if (is_utf8(text)) return made;
-  for (char& c : made)
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  return made;
-}
 
 }  // namespace
 
@@ -113,7 +105,7 @@ void PickleWriter::key(const char* name) {
 
 void PickleWriter::text(std::string_view value) {
   item();
-  std::string utf8 = readable(value);
+  std::string utf8 = as_utf8(value);
   utf8.resize(std::min<std::size_t>(utf8.size(), 0xFFFF'FFFF));
   const auto [at, is_new] = texts_.try_emplace(std::move(utf8), memo_);
   if (!is_new) return get(at->second);
@@ -245,7 +237,7 @@ void JsonWriter::boolean(bool value) {
 
 void JsonWriter::text(std::string_view value) {
   separate();
-  append_json_text(out_, readable(value));
+  append_json_text(out_, value);
 }
 
 void JsonWriter::pair(std::uint64_t first, std::uint64_t second) {

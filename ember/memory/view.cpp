@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "ember/base/error.h"
+#include "ember/base/json_text.h"
 #include "ember/memory/pickle.h"
 
 namespace ember::inline v0::cuda {
 namespace {
 
-using memory::append_json_text;
 using memory::Pickled;
 using Value = Pickled::Value;
 using Kind = Pickled::Kind;
@@ -216,11 +216,6 @@ std::string snapshot_page(std::string_view snapshot, std::string_view name, std:
     append_snapshot(data, before, name_before);
   }
   data += ']';
-  // A text within the data must not end the element that the data is in.
-  for (std::size_t at = data.find("</"); at != std::string::npos; at = data.find("</", at))
-    data.replace(at, 2, "<\\/");
-  for (std::size_t at = data.find("<!"); at != std::string::npos; at = data.find("<!", at))
-    data.replace(at, 2, "\\u003c!");
   std::string page(kPage);
   put_in(page, "script", kScript);
   put_in(page, "data", data);

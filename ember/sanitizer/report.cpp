@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "ember/base/json_text.h"
 #include "ember/base/stack.h"
 
 namespace ember::inline v0::cuda::sanitizer {
@@ -83,7 +84,7 @@ const char* text_of(Conflict::Certainty certainty) noexcept {
 void field(std::string& json, const char* name, const std::string& value) {
   if (json.back() != '{') json += ", ";
   json.append("\"").append(name).append("\": ");
-  append_quoted(json, value);
+  append_json_text(json, value);
 }
 
 void field(std::string& json, const char* name, std::uint64_t value) {
@@ -116,27 +117,6 @@ void append_json(std::string& json, const char* name, const Side& side) {
 
 std::string name_of(const Side& side) {
   return what(side.operation) + " of " + who(side.operation);
-}
-
-void append_quoted(std::string& json, const std::string& text) {
-  json += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"': json += "\\\""; break;
-      case '\\': json += "\\\\"; break;
-      case '\n': json += "\\n"; break;
-      case '\t': json += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          char escaped[8];
-          std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
-          json += escaped;
-        } else {
-          json += c;
-        }
-    }
-  }
-  json += '"';
 }
 
 std::string missing_order(const Conflict& conflict) {

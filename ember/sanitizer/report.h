@@ -20,7 +20,4 @@ EMBER_API std::string report_text(const Conflict& conflict);
 /// The same as one JSON object, without line breaks.
 EMBER_API std::string report_json(const Conflict& conflict);
 
-/// Appends a text as JSON has it.
-void append_quoted(std::string& json, const std::string& text);
-
 }  // namespace ember::inline v0::cuda::sanitizer

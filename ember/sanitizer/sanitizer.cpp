@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ember/base/env.h"
+#include "ember/base/json_text.h"
 #include "ember/base/mutex.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/observer.h"
@@ -75,7 +76,7 @@ std::string SanitizerSummary::json() const {
   text += ", \"unchecked_names\": [";
   for (std::size_t i = 0; i < unchecked_names.size(); ++i) {
     if (i != 0) text += ", ";
-    sanitizer::append_quoted(text, unchecked_names[i]);
+    append_json_text(text, unchecked_names[i]);
   }
   text += "]";
   field("exposed", exposed);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ember/base/error.h"
+#include "ember/base/json_text.h"
 
 namespace ember::inline v0::cuda::timeline {
 
@@ -13,21 +14,8 @@ TextFile::TextFile(const std::string& path) : path_(path), file_(std::fopen(path
 }
 
 TextFile& TextFile::quoted(std::string_view text) {
-  waiting_ += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      waiting_ += '\\';
-      waiting_ += c;
-    } else if (byte < 0x20 || c == '<') {  // "</script" would end a page's data
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
-      waiting_ += escaped;
-    } else {
-      waiting_ += c;
-    }
-  }
-  return *this << "\"";
+  append_json_text(waiting_, text);
+  return *this << "";
 }
 
 void TextFile::flush() {

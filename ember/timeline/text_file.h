@@ -27,7 +27,7 @@ class TextFile {
     const auto end = std::to_chars(text, text + sizeof text, number).ptr;
     return *this << std::string_view(text, static_cast<std::size_t>(end - text));
   }
-  /// As a string of JSON, in quotes, that may also stand in a page.
+  /// As append_json_text() does.
   TextFile& quoted(std::string_view text);
   /// Error that says why, if anything could not be written.
   void close();

@@ -1,13 +1,24 @@
 // The kernels of the programs, and what they have seen; the list of all programs.
+#include "tests/races/kernels.h"
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "tests/races/races.h"
 
 namespace ember::races {
-namespace {
 
-using Number = std::uint32_t;
+using driver::Kernel;
+using driver::Params;
+
+#if EMBER_TEST_CUDA
+#define EMBER_IMPLEMENTATION(name) &name
+#else
+#define EMBER_IMPLEMENTATION(name) nullptr
+#endif
+
+namespace {
 
 double mean(const Number* numbers, std::size_t count) {
   double sum = 0;
@@ -15,38 +26,61 @@ double mean(const Number* numbers, std::size_t count) {
   return sum / static_cast<double>(count);
 }
 
+Status produce_host(const Params& params, const HostLaunch& on) {
+  const auto& args = params.as<ProduceArgs>();
+  Number* const numbers = on.at(args.to, args.count);
+  if (numbers == nullptr) return on.fault();
+  std::fill_n(numbers, args.count, args.value);
+  return {};
+}
+
+Status consume_host(const Params& params, const HostLaunch& on) {
+  const auto& args = params.as<ConsumeArgs>();
+  return on.at(args.from, args.count) == nullptr ? on.fault() : Status();
+}
+
+Status transform_host(const Params& params, const HostLaunch& on) {
+  const auto& args = params.as<TransformArgs>();
+  Number* const results = on.at(args.to, args.count);
+  const Number* const numbers = on.at(args.from, args.count);
+  if (results == nullptr || numbers == nullptr) return on.fault();
+  for (std::size_t i = 0; i < args.count; ++i) results[i] = numbers[i] + 1;
+  return {};
+}
+
+Status note_host(const Params& params, const HostLaunch& on) {
+  const auto& args = params.as<NoteArgs>();
+  const Number* const numbers = on.at(args.from, args.count);
+  double* const seen = on.at(args.seen, 1);
+  if (numbers == nullptr || seen == nullptr) return on.fault();
+  *seen = *seen * 10 + mean(numbers, args.count);
+  return {};
+}
+
+const Kernel produce_kernel{"produce", &produce_host, EMBER_IMPLEMENTATION(produce_cuda)};
+const Kernel consume_kernel{"consume", &consume_host, EMBER_IMPLEMENTATION(consume_cuda)};
+const Kernel transform_kernel{"transform", &transform_host, EMBER_IMPLEMENTATION(transform_cuda)};
+const Kernel note_kernel{"consume", &note_host, EMBER_IMPLEMENTATION(note_cuda)};
+
 }  // namespace
 
-void produce(const Stream& on, void* data, std::size_t bytes, std::uint32_t value) {
-  auto* const to = static_cast<Number*>(data);
-  const std::size_t count = bytes / sizeof(Number);
-  launch(on, "produce", {writes(to, count)}, [=](const HostLaunch& at) {
-    Number* const numbers = at.at(to, count);
-    if (numbers == nullptr) return at.fault();
-    std::fill_n(numbers, count, value);
-    return Status();
-  });
+void produce(const Stream& on, void* data, std::size_t bytes, Number value) {
+  const ProduceArgs args{static_cast<Number*>(data), bytes / sizeof(Number), value};
+  const std::array accesses{writes(args.to, args.count)};
+  launch(on, produce_kernel, Params(args), accesses);
 }
 
 void consume(const Stream& on, const void* data, std::size_t bytes) {
-  const auto* const from = static_cast<const Number*>(data);
-  const std::size_t count = bytes / sizeof(Number);
-  launch(on, "consume", {reads(from, count)}, [=](const HostLaunch& at) {
-    return at.at(from, count) == nullptr ? at.fault() : Status();
-  });
+  const ConsumeArgs args{static_cast<const Number*>(data), bytes / sizeof(Number)};
+  const std::array accesses{reads(args.from, args.count)};
+  launch(on, consume_kernel, Params(args), accesses);
 }
 
 void transform(const Stream& on, void* to, const void* from, std::size_t bytes) {
-  auto* const target = static_cast<Number*>(to);
-  const auto* const source = static_cast<const Number*>(from);
-  const std::size_t count = bytes / sizeof(Number);
-  launch(on, "transform", {writes(target, count), reads(source, count)}, [=](const HostLaunch& at) {
-    Number* const results = at.at(target, count);
-    const Number* const numbers = at.at(source, count);
-    if (results == nullptr || numbers == nullptr) return at.fault();
-    for (std::size_t i = 0; i < count; ++i) results[i] = numbers[i] + 1;
-    return Status();
-  });
+  const TransformArgs args{static_cast<Number*>(to), static_cast<const Number*>(from),
+                           bytes / sizeof(Number)};
+  const std::array accesses{writes(args.to, args.count), reads(args.from, args.count)};
+  launch(on, transform_kernel, Params(args), accesses);
 }
 
 Seen::Seen(const Stream& on) : word_(allocate(sizeof(double), on)) {
@@ -54,17 +88,11 @@ Seen::Seen(const Stream& on) : word_(allocate(sizeof(double), on)) {
 }
 
 void Seen::note(const Stream& on, const void* data, std::size_t bytes) const {
-  auto* const word = static_cast<double*>(word_.data());
-  const auto* const from = static_cast<const Number*>(data);
-  const std::size_t count = bytes / sizeof(Number);
-  launch(on, "consume", {reads(from, count), reads(word, 1), writes(word, 1)},
-         [=](const HostLaunch& at) {
-           const Number* const numbers = at.at(from, count);
-           double* const seen = at.at(word, 1);
-           if (numbers == nullptr || seen == nullptr) return at.fault();
-           *seen = *seen * 10 + mean(numbers, count);
-           return Status();
-         });
+  const NoteArgs args{static_cast<double*>(word_.data()), static_cast<const Number*>(data),
+                      bytes / sizeof(Number)};
+  const std::array accesses{reads(args.from, args.count), reads(args.seen, 1),
+                            writes(args.seen, 1)};
+  launch(on, note_kernel, Params(args), accesses);
 }
 
 double Seen::on_host(const Stream& from) const {

@@ -49,7 +49,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info);
 
 inline constexpr std::size_t kNumbers = kBytes / sizeof(std::uint32_t);
 
-// Kernels of numbers of 32 bits, which say what they touch. Only simulated devices have them.
+// Kernels of numbers of 32 bits, which say what they touch.
 
 /// Each number becomes `value`.
 void produce(const Stream& on, void* data, std::size_t bytes, std::uint32_t value = 1);

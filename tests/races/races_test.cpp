@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/devices.h"
+#include "tests/support/kernels.h"
 
 namespace ember::races {
 
@@ -166,7 +167,7 @@ TEST(NeverWritten, AnUncheckedLaunchMayHaveWrittenIt) {
 TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
   const Stream a;
   Sanitizer sanitizer({.print = false});
-  launch(a, "unknown", [](const HostLaunch&) {});
+  launch(a, test::nop_kernel, test::NopArgs());
   EXPECT_EQ(sanitizer.summary().unchecked, 1U);
   EXPECT_FALSE(sanitizer.summary().clean());
 }

@@ -113,6 +113,8 @@ constexpr Field field(const char* name, std::size_t offset) noexcept {
   constexpr std::size_t kBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression): of pointers, too
   Field made{name, offset, kBytes, elements_of<T>(), kind_of<Element>()};
   if constexpr (StatesLayout<Element>) {
+    static_assert(addresses_in<Element>().known(),
+                  "a type that derives from one that states its layout has to state its own");
     made.record = layout_of(static_cast<const Element*>(nullptr));
     made.addresses = addresses_in<Element>();
   }

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -163,6 +164,24 @@ std::string Counts::text() const {
   return out.str();
 }
 
+namespace {
+
+// What /dev/shm holds, and what of the machine's own this process has mapped: to tell a leak of
+// ours from what a driver keeps.
+std::string what_is_there() {
+  std::ostringstream out;
+  out << "/dev/shm:";
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
+    out << ' ' << file.path().filename().string();
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(" /dev/") != std::string::npos || line.find("memfd:") != std::string::npos)
+      out << '\n' << line;
+  return out.str();
+}
+
+}  // namespace
+
 std::string await_counts(const Counts& before) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   ipc::collect();  // for sockets of processes that ended when nobody had to do with them any more
@@ -177,7 +196,7 @@ std::string await_counts(const Counts& before) {
     if (std::chrono::steady_clock::now() > until) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return "was " + before.text() + "; is " + now.text();
+  return "was " + before.text() + "; is " + now.text() + "\n" + what_is_there();
 }
 
 // ---- The test's end

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/sanitizer.h"
 #include "ember/driver/simulation.h"
 
 namespace ember::inline v0::sim {
@@ -107,6 +108,7 @@ bool mutex::release() noexcept {
 void mutex::lock() {
   Free free(*this);
   driver::await_turn(free);
+  happens_after(this);
 }
 
 bool mutex::try_lock() {
@@ -117,11 +119,13 @@ bool mutex::try_lock() {
     taken = free.ready();
     if (taken) free.taken();
   });
+  if (taken) happens_after(this);
   return taken;
 }
 
 void mutex::unlock() {
   bool released = false;
+  happens_before(this);
   change([&] { released = release(); });
   if (!released) throw Error("unlock: the calling thread does not hold the mutex");
   driver::pass_turn();
@@ -140,6 +144,7 @@ void condition::wait(std::unique_lock<mutex>& lock) {
   Notice notice;
   bool released = false;
   if (lock.owns_lock()) {
+    happens_before(lock.mutex());
     change([&] {
       released = lock.mutex()->release();
       if (released) waiting_.push_back(&notice);

@@ -70,7 +70,8 @@ class Model : public testing::Test {
   }
   /// A kernel that asks for so many bytes.
   void kernel(const Stream& stream, std::size_t bytes) const {
-    cuda::launch(stream, test::affine_kernel, test::AffineArgs{data_.get(), bytes / 4, 1, 1});
+    cuda::launch(stream, test::unordered_affine_kernel,
+                 test::AffineArgs{data_.get(), bytes / 4, 1, 1});
   }
 
   const std::string file_;

@@ -31,7 +31,7 @@ void program() {
   cuda::Event end(true);
   begin.record(streams[0]);
   for (std::uint32_t i = 0; i < kKernels; ++i) {
-    cuda::launch(streams[i % kStreams], test::affine_kernel,
+    cuda::launch(streams[i % kStreams], test::unordered_affine_kernel,
                  test::AffineArgs{data, kElements, 2 * i + 3, i});
     if (i == 8) streams[1].wait_stream(streams[2]);
     if (i == 12) cuda::host_function([] {}, streams[3]);

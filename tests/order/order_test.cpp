@@ -226,7 +226,7 @@ TEST(HostFunction, MaySubmitWorkWithoutEnd) {
   for (const std::string text : {"random:3", "pct:3:2"}) {
     sim::begin_run(text);
     const Stream stream;
-    int left = 100'000;  // as deep as that on the stack, it would end the process
+    std::atomic<int> left = 100'000;  // as deep as that on the stack, it would end the process
     std::function<void()> again = [&] {
       if (--left > 0) cuda::host_function(again, stream);
     };

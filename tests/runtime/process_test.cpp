@@ -206,7 +206,8 @@ TEST(Exit, WithWorkInFlightEnds) {
     for (int i = 0; i < 4; ++i) {
       launch(streams.emplace_back(0), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000, 8});
       launch(streams.back(), test::busy_kernel, test::BusyArgs{log->get(), 1, 5000, 8});
-      host_function([] { destroyed_early[999] = 2; }, streams.back());
+      host_function([i] { destroyed_early[static_cast<std::size_t>(999 - i)] = 2; },
+                    streams.back());
     }
   });
 }

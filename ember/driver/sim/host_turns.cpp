@@ -37,11 +37,13 @@ SeededExecutor::HostThread* SeededExecutor::this_host() {
 }
 
 std::uint32_t SeededExecutor::turn_number() {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   return this_host() != nullptr ? this_place.number : 0;
 }
 
 std::uint32_t SeededExecutor::start_turns() {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   if (turns_over_) return 0;
   if (this_host() == nullptr) {
@@ -56,12 +58,14 @@ std::uint32_t SeededExecutor::start_turns() {
 }
 
 void SeededExecutor::enter_turns(std::uint32_t number) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   this_place = {run_, number};
   if (HostThread* self = this_host()) await_own(*self);
 }
 
 void SeededExecutor::leave_turns(std::uint32_t number) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   if (this_place.number == number) {
     if (this_host() == nullptr) return;
@@ -141,11 +145,13 @@ void SeededExecutor::pass_turn_locked() {
 }
 
 void SeededExecutor::pass_turn() {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   pass_turn_locked();
 }
 
 void SeededExecutor::await_turn(TurnWait& wait) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   ++points_seen_;
   if (HostThread* const self = this_host(); self != nullptr && !on_worker()) {
@@ -160,6 +166,7 @@ void SeededExecutor::await_turn(TurnWait& wait) {
 }
 
 void SeededExecutor::change_turns(void (*change)(void*), void* argument) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   watch_threads();
   change(argument);

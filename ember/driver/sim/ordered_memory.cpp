@@ -37,7 +37,7 @@ bool OrderedMemory::put(const Piece& piece) {
 }
 
 void* OrderedMemory::take(int device, std::uint32_t epoch, std::size_t bytes,
-                          const Timeline& stream) {
+                          const Timeline& stream, Point* freed) {
   const MutexLock lock(mutex_);
   const auto of_size = pieces_.find({device, bytes});
   if (of_size == pieces_.end()) return nullptr;
@@ -47,6 +47,7 @@ void* OrderedMemory::take(int device, std::uint32_t epoch, std::size_t bytes,
   });
   if (found == pieces.end()) return nullptr;
   void* const pointer = found->pointer;
+  if (freed != nullptr) *freed = found->freed;
   pieces.erase(found);
   pointers_.erase(pointer);
   return pointer;

@@ -30,8 +30,9 @@ class OrderedMemory {
   /// taken, and in nobody's way.
   bool put(const Piece& piece);
   /// Takes the first one of exactly these bytes that work may use which is enqueued on `stream`
-  /// from now on. Null if there is none.
-  void* take(int device, std::uint32_t epoch, std::size_t bytes, const Timeline& stream);
+  /// from now on, and says where it was freed. Null if there is none.
+  void* take(int device, std::uint32_t epoch, std::size_t bytes, const Timeline& stream,
+             Point* freed = nullptr);
   bool has(const void* pointer, std::uint32_t epoch) const;
   /// Takes what no work uses any longer.
   std::vector<Piece> take_unused(int device);

@@ -67,9 +67,72 @@ std::optional<HostCopy> written_to_host(const Machine& machine, const Task& task
   return made;
 }
 
+/// A task, as it is handed to who runs it, and what comes back. Both sides look at it unseen.
+struct Work {
+  struct Outcome {
+    bool faulted = false;
+    std::optional<HostCopy> copy;
+  };
+  Machine& machine;
+  Stream& stream;
+  Task& task;
+  std::uint64_t number;  // in the stream
+  WorkerActivity& activity;
+  Traffic* traffic;
+  std::size_t copied;  // bytes of a copy that were copied beforehand
+  bool keeps;          // the copy that it was
+  Outcome& outcome;
+};
+
+Work taken_over(void* argument) {
+  const Unseen taking;
+  return *static_cast<Work*>(argument);
+}
+
+void do_work(void* argument) {
+  const Work work = taken_over(argument);
+  Machine& machine = work.machine;
+  Task& task = work.task;
+  const OnWorker here;
+  work.stream.timeline().order().began(work.number);
+  bool faulted = false;
+  std::optional<HostCopy> copy;
+  if (!machine.health_of(work.stream.device()).accepts(task.epoch)) {
+    drop(work.stream, task);
+  } else if (task.kind == Task::Kind::word_wait) {
+    pass_word(machine, work.stream, task, task.params.as<WordArgs>().word->load());
+  } else if (const Status status =
+                 work.copied != 0
+                     ? copy_part(machine, work.stream, task, work.copied,
+                                 task.params.as<CopyArgs>().bytes)
+                     : execute(machine, work.stream, task, work.activity, work.traffic);
+             !status.ok()) {
+    fail(machine, work.stream, task, status);
+    faulted = true;
+  } else if (work.keeps) {
+    copy = written_to_host(machine, task);
+  }
+  task.kernel.context = {};
+  work.stream.timeline().order().ended(work.number);
+  const Unseen handing_back;
+  work.outcome = {faulted, copy};
+}
+
+/// The first half of the task, a copy. Bytes that cannot be copied are a fault of the whole, which
+/// will find them as well.
+void do_half(void* argument) {
+  const Work work = taken_over(argument);
+  const OnWorker here;
+  work.stream.timeline().order().began(work.number);
+  const bool failed = !copy_part(work.machine, work.stream, work.task, 0, work.copied).ok();
+  const Unseen handing_back;
+  work.outcome.faulted = failed;
+}
+
 }  // namespace
 
 void SeededExecutor::Runner::submitted(TaskKind kind) {
+  const Unseen deciding;
   const MutexLock lock(executor_.mutex_);
   executor_.call(executor_.devices_ ? executor_.devices_->call_time(kind) : 0);
   executor_.note_enqueued(*this);
@@ -105,6 +168,7 @@ void SeededExecutor::begin_locked(const Schedule& schedule, ScheduleFiles files)
 
 std::unique_ptr<Executor::Runner> SeededExecutor::attach(Stream& stream) {
   auto runner = std::make_unique<Runner>(*this, stream);
+  const Unseen entering;
   const MutexLock lock(mutex_);
   runners_.emplace(&stream.timeline(), runner.get());
   return runner;
@@ -154,6 +218,7 @@ void SeededExecutor::settle(Runner& runner) {
     } else {
       drop(runner.stream, task);
     }
+    runner.stream.timeline().order().passed(runner.done + 1, task.points());
     runner.advance(learned_);
   }
   place(runner, State::idle);
@@ -255,12 +320,14 @@ void SeededExecutor::run_half(Runner& runner) {
   options_[static_cast<std::size_t>(std::find(ready_.begin(), ready_.end(), &runner) -
                                     ready_.begin())]
       .cuts = false;
-  const Task& task = runner.stream.front(runner.done);
+  Task& task = runner.stream.front(runner.done);
   const std::size_t half = task.params.as<CopyArgs>().bytes / 2;
   if (!machine_.health_of(runner.stream.device()).accepts(task.epoch)) return;
-  const OnWorker here;
-  // Bytes that cannot be copied are a fault of the whole, which will find them as well.
-  if (copy_part(machine_, runner.stream, task, 0, half).ok()) runner.copied = half;
+  Work::Outcome outcome;
+  Work work{machine_, runner.stream, task,  runner.done + 1, activity_,
+            nullptr,  half,          false, outcome};
+  runner.thread.run(&do_half, &work);
+  if (!outcome.faulted) runner.copied = half;
 }
 
 void SeededExecutor::take(Runner& runner) {
@@ -273,50 +340,35 @@ void SeededExecutor::take(Runner& runner) {
 }
 
 bool SeededExecutor::perform(Runner& runner, std::int64_t begin, Traffic* traffic) {
-  const bool keeps = decider_.schedule().kind == Schedule::Kind::steps;
-  std::optional<HostCopy> copy;
   busy_ = true;
   Task& task = runner.stream.front(runner.done);
   if (task.times) [[unlikely]]
     task.times->began(begin);
   const int device = runner.stream.device();
   watchdog_.begin(task.kernel.name.c_str(), device, runner.number, runner.ran);
-  bool faulted = false;
+  Work::Outcome outcome;
+  Work work{
+      machine_,  runner.stream, task,          runner.done + 1,
+      activity_, traffic,       runner.copied, decider_.schedule().kind == Schedule::Kind::steps,
+      outcome};
   mutex_.unlock();  // the task may submit others
   const Ticket of_the_host = this_ticket();
-  {
-    const OnWorker here;
-    machine_.running.fetch_add(1);
-    if (!machine_.health_of(device).accepts(task.epoch)) {
-      drop(runner.stream, task);
-    } else if (task.kind == Task::Kind::word_wait) {
-      pass_word(machine_, runner.stream, task, task.params.as<WordArgs>().word->load());
-    } else if (const Status status =
-                   runner.copied != 0 ? copy_part(machine_, runner.stream, task, runner.copied,
-                                                  task.params.as<CopyArgs>().bytes)
-                                      : execute(machine_, runner.stream, task, activity_, traffic);
-               !status.ok()) {
-      fail(machine_, runner.stream, task, status);
-      faulted = true;
-    } else if (keeps) {
-      copy = written_to_host(machine_, task);
-    }
-    task.kernel.context = {};
-    machine_.running.fetch_sub(1);
-  }
+  machine_.running.fetch_add(1);
+  runner.thread.run(&do_work, &work);
+  machine_.running.fetch_sub(1);
   this_ticket() = of_the_host;
   mutex_.lock();
   watchdog_.end();
-  if (copy) {
-    copy->stream = runner.number;
-    copy->task = runner.ran;
-    copies_.push_back(*copy);
+  if (outcome.copy) {
+    outcome.copy->stream = runner.number;
+    outcome.copy->task = runner.ran;
+    copies_.push_back(*outcome.copy);
   }
   busy_ = false;
-  if (faulted && !std::exchange(fault_shown_, true))
+  if (outcome.faulted && !std::exchange(fault_shown_, true))
     std::fprintf(stderr, "ember: a fault of cuda:%d; the run is %s\n", device,
                  replay_line_locked().c_str());
-  return faulted;
+  return outcome.faulted;
 }
 
 void SeededExecutor::finish(Runner& runner, std::int64_t end, bool faulted) {
@@ -336,6 +388,19 @@ void SeededExecutor::finish(Runner& runner, std::int64_t end, bool faulted) {
 // ---- What the host asks
 
 Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptible) {
+  const Timeline::Waited waited = run_until(point, interruptible);
+  if (waited == Timeline::Waited::reached) point.see();
+  return waited;
+}
+
+bool SeededExecutor::query(const Point& point) {
+  const bool reached = answer(point);
+  if (reached) point.see();
+  return reached;
+}
+
+Timeline::Waited SeededExecutor::run_until(const Point& point, bool interruptible) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   if (!busy_) pass_turn_locked();
   // Not if the work is of an earlier run.
@@ -381,8 +446,9 @@ Timeline::Waited SeededExecutor::wait_until(const Point& point, bool interruptib
 // first answer wherever the host cannot know better: no wait has returned since, no query was
 // answered "done", and no host function has run. A host that goes on asking waits in its own way,
 // so each such answer lets one task run.
-bool SeededExecutor::query(const Point& point) {
+bool SeededExecutor::answer(const Point& point) {
   if (point.timeline == nullptr) return true;
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   if (on_worker()) return point.reached();
   if (!busy_) pass_turn_locked();
@@ -409,6 +475,7 @@ bool SeededExecutor::query(const Point& point) {
 }
 
 void SeededExecutor::epoch_began(Stream&) {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   settle_blocked();
 }

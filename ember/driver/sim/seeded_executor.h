@@ -8,6 +8,10 @@
 // Where a device model decides, tasks begin at its times instead, and end by events of their own
 // (modelled_run.cpp).
 //
+// In builds for the thread sanitizer the streams have threads all the same, which take no decisions
+// (seen_stream.h); and all that the executor does is out of the sanitizer's sight, since its lock
+// is no order that a program may rely on.
+//
 // Streams, tasks and decisions are numbered by what the program does, never by address or time, so
 // a program of one thread that does the same makes the same run anywhere. Several host threads are
 // safe, not repeatable: the log says from where on.
@@ -90,8 +94,11 @@ class SeededExecutor final : public Executor {
   /// Of a runner: nothing to do; its next task could run, waits, or runs.
   enum class State : std::uint8_t { idle, ready, blocked, running };
 
-  // Of these, the ones that run a task let go of the lock meanwhile.
   Timeline::Waited wait_until(const Point& point, bool interruptible);
+  // Of these, the ones that run a task let go of the lock meanwhile.
+  /// What wait_until() and query() answer.
+  Timeline::Waited run_until(const Point& point, bool interruptible);
+  bool answer(const Point& point);
   /// The calling thread has come to a point at which it may be overtaken.
   void reach(At at) EMBER_REQUIRES(mutex_);
   /// What runs before the host goes on from where it is.

@@ -12,10 +12,11 @@ namespace ember::inline v0::driver::sim {
 class SeededExecutor::Runner final : public Executor::Runner {
  public:
   Runner(SeededExecutor& executor, Stream& of) : stream(of), executor_(executor) {}
-  Status start() override { return {}; }
+  Status start() override { return thread.start(); }
   void submitted(TaskKind kind) override;
 
   Stream& stream;
+  SeenThread thread;
   State state = State::idle;
   std::uint64_t done = 0;        // tasks, ever
   std::uint64_t run = 0;         // in which it was numbered

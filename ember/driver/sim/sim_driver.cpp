@@ -480,7 +480,10 @@ Status SimDriver::malloc_async(StreamHandle handle, std::size_t bytes, void*& ou
   EMBER_TRY(machine_.faults.next(Fault::What::alloc));
   const std::uint32_t epoch =
       handle.epoch != kAnyEpoch ? handle.epoch : device_epoch(handle.device);
-  if (void* const pointer = ordered_.take(handle.device, epoch, bytes, stream->timeline())) {
+  Point freed;
+  if (void* const pointer =
+          ordered_.take(handle.device, epoch, bytes, stream->timeline(), &freed)) {
+    if (freed.timeline != &stream->timeline()) stream->follow(freed);
     out = pointer;
     return {};
   }
@@ -511,8 +514,10 @@ Status SimDriver::memory_trim(int device, std::uint32_t epoch) noexcept {
 
 // What a reset takes meanwhile is found to be gone.
 void SimDriver::trim_ordered(int device) noexcept {
-  for (const OrderedMemory::Piece& piece : ordered_.take_unused(device))
+  for (const OrderedMemory::Piece& piece : ordered_.take_unused(device)) {
+    piece.freed.see();
     (void)machine_.arena.free(device, piece.epoch, piece.pointer);
+  }
 }
 
 Status SimDriver::range_reserve(int device, std::uint32_t epoch, std::size_t bytes, void*& base,

@@ -230,8 +230,10 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) no
   // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
   // wait is to pass on that it was not done but dropped.
   if (!(kThreadSanitizer && machine_.executor->concurrent()) && point.reached() &&
-      !point.timeline->was_dropped(point.value, point.epoch))
+      !point.timeline->was_dropped(point.value, point.epoch)) {
+    stream->follow(point);
     return {};
+  }
   Point done;
   return stream->submit(handle.epoch, Task::Kind::wait, {"event wait"}, Params(point), done);
 }
@@ -286,6 +288,8 @@ Status SimDriver::event_elapsed(EventHandle start, EventHandle end, float& milli
   if (!from->options().timing || !to->options().timing || !first.made || !last.made)
     return Status(Code::invalid_handle, "both events must have timing and must have been recorded");
   if (!first.point.reached() || !last.point.reached()) return Code::not_ready;
+  first.point.see();
+  last.point.see();
   milliseconds = std::chrono::duration<float, std::milli>(last.stamp - first.stamp).count();
   return {};
 }

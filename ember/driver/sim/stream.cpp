@@ -105,6 +105,8 @@ Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
                  .stack = stack,
                  .epoch = epoch},
                 recorded);
+  if (kThreadSanitizer && !machine_.executor->concurrent())
+    timeline_.order().submitted(queue_.published() + 1);
   const Point done{&timeline_, queue_.publish(), epoch};
   if (kind != Task::Kind::wait) ++runnable_;
   last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};

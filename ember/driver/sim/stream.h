@@ -51,6 +51,13 @@ class Stream {
     const MutexLock lock(producers_);
     return tail();
   }
+  /// What is enqueued from now on comes after a point that is reached, without a task that waits
+  /// for it. For the thread sanitizer alone.
+  void follow(const Point& point) noexcept {
+    if (!kThreadSanitizer || machine_.executor->concurrent() || point.timeline == nullptr) return;
+    const MutexLock lock(producers_);
+    timeline_.order().follows(queue_.published(), point);
+  }
   /// What is kept of the stream's tasks, and what became of them.
   std::vector<RecentLaunch> recent();
   /// Its handle, and where the task with that number was submitted, if that was kept: "number 3 of

@@ -13,6 +13,7 @@
 #include "ember/base/sanitizer.h"
 #include "ember/base/spin.h"
 #include "ember/base/status.h"
+#include "ember/driver/sim/seen_stream.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -48,6 +49,8 @@ class Timeline {
 
   /// Whose work it counts.
   int device() const noexcept { return device_; }
+  /// What the thread sanitizer sees of it, where a seed decides.
+  SeenOrder& order() noexcept { return order_; }
   std::uint64_t reached() const noexcept { return reached_.load(std::memory_order_acquire); }
   bool has_reached(std::uint64_t value) const noexcept { return reached() >= value; }
   /// The same without order for the thread sanitizer: for looks that only save time.
@@ -166,6 +169,7 @@ class Timeline {
   std::atomic<std::uint64_t> reached_{0};
   std::atomic<int> waiters_{0};
   std::atomic<bool> any_dropped_{false};
+  [[no_unique_address]] SeenOrder order_;
   mutable Mutex mutex_;
   Condition moved_;
   std::vector<Range> dropped_ EMBER_GUARDED_BY(mutex_);
@@ -178,6 +182,10 @@ struct Point {
   std::uint64_t value = 0;
   std::uint32_t epoch = 0;
   bool reached() const noexcept { return timeline == nullptr || timeline->has_reached(value); }
+  /// The calling thread knows that it is reached.
+  void see() const noexcept {
+    if (timeline != nullptr) timeline->order().seen(value);
+  }
 };
 
 }  // namespace ember::inline v0::driver::sim

@@ -87,6 +87,7 @@ bool SeededExecutor::another_ready(const HostThread& self) {
 // That a thread goes on once it has started another one is no order of what they do: what counts is
 // whether it does anything before it waits for that one's end.
 bool SeededExecutor::turns_in_order() {
+  const Unseen deciding;
   const MutexLock lock(mutex_);
   const HostThread* const self = this_host();
   return self != nullptr && turn_ == this_place.number && !several_hosts_ && !turns_mixed_ &&

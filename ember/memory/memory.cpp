@@ -48,7 +48,7 @@ DeviceBuffer allocate(std::size_t bytes, const Stream& stream) {
   DeviceAllocator& allocator = memory::allocator_of(stream.device_index());
   // Asked for first: memory may turn out to be younger than it says, but never older.
   buffer.epoch_ = allocator.device_epoch();
-  const memory::BlockUse use = allocator.allocate(bytes, stream.native());
+  const memory::BlockUse use = allocator.allocate(bytes, stream.handle().native);
   buffer.block_ = use.block;
   buffer.data_ = use.address;
   buffer.serial_ = use.serial;

@@ -1,9 +1,11 @@
 // Streams, events and work of the simulated driver.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "ember/driver/sim/host_guard.h"
 #include "ember/driver/sim/sim_driver.h"
@@ -139,6 +141,7 @@ Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
                   "the default stream of " + device_name(handle.device) + " cannot be destroyed");
   Stream* stream = nullptr;
   EMBER_TRY(find(handle, stream));
+  stream->hand_over();
   captures_.forget(*stream);
   streams_.release(handle.native);
   return {};
@@ -328,7 +331,55 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
     return capture_work(*stream, Task::Kind::kernel, kernel, params, peer);
   Point done;
   return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times(),
-                        machine_.faults.next_kernel());
+                        machine_.faults.next_kernel(), holds(*stream));
+}
+
+// ---- Batches
+
+namespace {
+
+/// What the calling thread's batch may hold tasks on.
+struct BatchOfThread {
+  bool open = false;
+  std::vector<Stream*> streams;
+};
+thread_local BatchOfThread batch_of_thread;
+std::atomic<int> open_batches{0};  // of all threads: what a launch looks at
+
+}  // namespace
+
+// Note [Batches of simulated devices]
+//
+// A stream's tasks are appended as ever, with the same numbers, but the executor does not see them
+// before they are handed over. Whoever submits something else appends behind them, which publishes
+// them, too; and whoever waits, asks or orders by events asks for the stream's tail, which hands
+// over first. Those two places are all there is: what asks for neither depends on nothing that the
+// stream holds.
+//
+// Where a seed decides nothing is held: it may start each task as late as it likes anyway.
+bool SimDriver::holds(Stream& stream) noexcept {
+  if (open_batches.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  BatchOfThread& batch = batch_of_thread;
+  if (!batch.open || seeded_ != nullptr || machine_.recorded.load(std::memory_order_relaxed) != 0)
+    return false;
+  if (std::find(batch.streams.begin(), batch.streams.end(), &stream) == batch.streams.end())
+    batch.streams.push_back(&stream);
+  return true;
+}
+
+Status SimDriver::batch_begin() noexcept {
+  batch_of_thread.open = true;
+  open_batches.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status SimDriver::batch_end() noexcept {
+  batch_of_thread.open = false;
+  open_batches.fetch_sub(1, std::memory_order_relaxed);
+  for (Stream* const stream : batch_of_thread.streams) stream->hand_over();
+  batch_of_thread.streams.clear();
+  return {};
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,

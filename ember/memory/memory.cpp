@@ -131,6 +131,7 @@ DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream) {
 void empty_cache() {
   driver::Driver* driver = driver_if_made();
   if (driver == nullptr) return;
+  Batch::hand_over();  // also where there is nothing to give back
   Status failure;
   // Also of devices that no memory was asked of yet: this is counted.
   for (int device = 0; device < std::min(driver->device_count(), memory::kMaxDevices); ++device) {

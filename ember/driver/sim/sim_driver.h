@@ -207,7 +207,7 @@ class SimDriver final : public Driver {
   /// What time_next() was given by the calling thread, once.
   WorkTimes* take_times() noexcept;
   /// Whether a kernel that the calling thread launches is held, as it is in a batch.
-  bool holds(Stream& stream) noexcept;
+  bool holds() const noexcept;
   /// Gives back to the arena what was freed in the order of streams and no work uses any longer.
   void trim_ordered(int device) noexcept;
   void print_unnoticed_faults(const char* what_ends) noexcept;

@@ -1,11 +1,9 @@
 // Streams, events and work of the simulated driver.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "ember/driver/sim/host_guard.h"
 #include "ember/driver/sim/sim_driver.h"
@@ -331,20 +329,14 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
     return capture_work(*stream, Task::Kind::kernel, kernel, params, peer);
   Point done;
   return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times(),
-                        machine_.faults.next_kernel(), holds(*stream));
+                        machine_.faults.next_kernel(), holds());
 }
 
 // ---- Batches
 
 namespace {
 
-/// What the calling thread's batch may hold tasks on.
-struct BatchOfThread {
-  bool open = false;
-  std::vector<Stream*> streams;
-};
-thread_local BatchOfThread batch_of_thread;
-std::atomic<int> open_batches{0};  // of all threads: what a launch looks at
+thread_local constinit bool in_batch = false;
 
 }  // namespace
 
@@ -357,28 +349,19 @@ std::atomic<int> open_batches{0};  // of all threads: what a launch looks at
 // stream holds.
 //
 // Where a seed decides nothing is held: it may start each task as late as it likes anyway.
-bool SimDriver::holds(Stream& stream) noexcept {
-  if (open_batches.load(std::memory_order_relaxed) == 0) [[likely]]
-    return false;
-  BatchOfThread& batch = batch_of_thread;
-  if (!batch.open || seeded_ != nullptr || machine_.recorded.load(std::memory_order_relaxed) != 0)
-    return false;
-  if (std::find(batch.streams.begin(), batch.streams.end(), &stream) == batch.streams.end())
-    batch.streams.push_back(&stream);
-  return true;
+bool SimDriver::holds() const noexcept {
+  return in_batch && seeded_ == nullptr && machine_.recorded.load(std::memory_order_relaxed) == 0;
 }
 
 Status SimDriver::batch_begin() noexcept {
-  batch_of_thread.open = true;
-  open_batches.fetch_add(1, std::memory_order_relaxed);
+  in_batch = true;
   return {};
 }
 
 Status SimDriver::batch_end() noexcept {
-  batch_of_thread.open = false;
-  open_batches.fetch_sub(1, std::memory_order_relaxed);
-  for (Stream* const stream : batch_of_thread.streams) stream->hand_over();
-  batch_of_thread.streams.clear();
+  in_batch = false;
+  for (int device = 0; device < device_count(); ++device)
+    for (Stream* const stream : streams_of(device)) stream->hand_over();
   return {};
 }
 

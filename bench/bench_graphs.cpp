@@ -1,6 +1,6 @@
 // Graphs: what capturing, replaying and binding other tensors cost the host, beside launches asked
-// of CUDA directly, and a step of inference from its first call to its end, with a graph and
-// without.
+// of CUDA directly, a step of inference from its first call to its end, with a graph and without,
+// and batches of small operations.
 #include <memory>
 #include <string>
 #include <vector>
@@ -142,6 +142,80 @@ void inference(const Bench& bench) {
             completion_medians(few, &drain, [&] { (void)graphed({x}); })[0]);
 }
 
+/// Small operations to their end, one by one and in a batch, beside as many empty kernels asked of
+/// CUDA directly. Each is measured warm: its graphs were made by the calls before.
+void batches(const Bench& bench) {
+  constexpr int kCount = 1000;
+  const std::string group = "Batches, to the end";
+  Bursts few = bench.program.bursts(kSlowCalls);
+  const auto beside = [&](int count) {
+    if (bench.raw == nullptr) return kNothing;
+    return completion_medians(few, &drain, [&] {
+      for (int i = 0; i < count; ++i) bench.raw->launch();
+    })[0];
+  };
+  const auto rows = [&](const std::string& name, int count, const char* goal, const auto& work) {
+    const auto in_batch = [&] {
+      const cuda::Batch batch;
+      work();
+    };
+    const auto first = Clock::now();
+    in_batch();
+    drain();
+    const double cold = microseconds(Clock::now() - first);
+    for (int i = 0; i < 3; ++i) in_batch();
+    const auto times = completion_medians(few, &drain, work, in_batch);
+    const double launches = beside(count);
+    bench.add(group.c_str(), name + ", one by one", "us", times[0], launches);
+    bench.add(group.c_str(), name + ", in a batch", "us", times[1], launches, goal);
+    bench.add(group.c_str(), name + ", in a batch, the first time", "us", cold);
+  };
+  const Tensor one = floats({kElements}, 0);
+  rows("1,000 dependent x += 1 of 1,024 elements", kCount, "<= 0.5 x raw", [&] {
+    for (int i = 0; i < kCount; ++i) one.add_(1);
+  });
+  std::vector<Tensor> many;
+  for (int i = 0; i < kCount; ++i) many.push_back(floats({kElements}, 0));
+  rows("1,000 independent x += 1 of 1,024 elements", kCount, "<= 0.5 x raw", [&] {
+    for (const Tensor& each : many) each.add_(1);
+  });
+
+  const Tensor x = floats({32, 256}, 0.5);
+  std::vector<Tensor> weights, shifts;
+  for (int layer = 0; layer < 20; ++layer) {
+    weights.push_back(floats({256, 256}, 0.004));
+    shifts.push_back(floats({256}, 0.01));
+  }
+  Tensor out;
+  rows("a step of inference of 80 operations", 80, "<= 0.6 x raw", [&] {
+    out = x;
+    for (std::size_t layer = 0; layer < weights.size(); ++layer)
+      out = (matmul(out, weights[layer]) + shifts[layer]).relu() * 1.01;
+  });
+
+  // What it costs where it cannot pay: few operations, whose shapes differ each time.
+  constexpr int kFew = 7;
+  int turn = 0;
+  const auto differing = [&] {
+    const std::int64_t size = 64 + turn++ % 100;
+    for (int i = 0; i < kFew; ++i) one.narrow(0, 0, size + i).add_(1);
+  };
+  const cuda::Stream stream = cuda::current_stream();
+  const auto times = burst_medians(
+      bench.program.bursts(kDeviceCalls), &drain,
+      [&] {
+        differing();
+        (void)stream.query();
+      },
+      [&] {
+        const cuda::Batch batch;
+        differing();
+        (void)stream.query();
+      });
+  bench.add(group.c_str(), "what 7 operations and a query lose in a batch, each, host", "us",
+            (times[1] - times[0]) / kFew, kNothing, "<= 0.3");
+}
+
 int run(int count, char** arguments) {
   Program program(count, arguments);
   std::unique_ptr<Raw> raw;
@@ -150,6 +224,7 @@ int run(int count, char** arguments) {
   program.measure("captures", [&] { captures(bench); });
   program.measure("bindings", [&] { bindings(bench); });
   program.measure("inference", [&] { inference(bench); });
+  program.measure("batches", [&] { batches(bench); });
   return program.finish();
 }
 

@@ -62,6 +62,8 @@ Status Driver::graph_describe(GraphHandle, const std::string&) noexcept {
 }
 Status Driver::graph_destroy(GraphHandle) noexcept { return unavailable(*this, "graphs"); }
 Status Driver::graph_exec_destroy(GraphExecHandle) noexcept { return unavailable(*this, "graphs"); }
+Status Driver::batch_begin() noexcept { return {}; }
+Status Driver::batch_end() noexcept { return {}; }
 Status Driver::ipc_export_memory(void*, IpcExport&) noexcept {
   return unavailable(*this, "sharing between processes");
 }

@@ -325,6 +325,25 @@ class EMBER_TEST_API Driver {
   /// Replays in progress are still done.
   virtual Status graph_exec_destroy(GraphExecHandle graph) noexcept;
 
+  // ---- Batches (optional)
+  // -------------------------------------------------------------------------------------
+
+  /// Until batch_end(), kernels that the calling thread launches may be kept instead of being
+  /// enqueued, and are handed over several at once, in their order; on streams that stream_create
+  /// made and default ones. Nobody sees a difference but that they start later:
+  ///
+  ///  - any other call for the device that enqueues, looks, waits, resets, hands out or gives back
+  ///    something, from whatever thread, hands over first what is kept for its streams. (A driver
+  ///    may hand over less where nothing depends on it.)
+  ///  - work that is captured is not kept.
+  ///  - what a launch takes along it takes along for as long as it is kept. Where it fails once it
+  ///    is handed over, the next call that enters the device says so, once, and names the kernel.
+  ///
+  /// Calls do not nest. A driver that does not offer it enqueues at once.
+  virtual Status batch_begin() noexcept;
+  /// Hands over what is kept of the calling thread's, and whatever else the driver likes.
+  virtual Status batch_end() noexcept;
+
   // ---- Between processes (optional)
   // --------------------------------------------------------------
 

@@ -154,7 +154,7 @@ void note_draws(GraphState& state) {
 /// What a replay on this stream draws.
 void draw(GraphState& state, const Stream& stream) {
   if (state.draws.empty()) return;
-  if (state.replayed && state.replayed_on != stream.native()) state.replayed->wait(stream);
+  if (state.replayed && state.replayed_on != stream.handle().native) state.replayed->wait(stream);
   for (const auto& draws : state.draws) draws->replay();
 }
 
@@ -162,7 +162,7 @@ void note_replay(GraphState& state, const Stream& stream) {
   if (state.draws.empty()) return;
   if (!state.replayed) state.replayed.emplace();
   state.replayed->record(stream);
-  state.replayed_on = stream.native();
+  state.replayed_on = stream.handle().native;
 }
 
 void drop(GraphState& state) noexcept {
@@ -260,7 +260,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   settle_deferred();
   driver::Driver& machine = active_driver();
   const Stream stream = current_stream();
-  if (stream.native() == nullptr)
+  if (stream.handle().native == nullptr)
     throw Error(
         "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to "
         "replay them on the default stream.)");

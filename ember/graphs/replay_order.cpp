@@ -373,15 +373,15 @@ bool ReplayWatch::begin_replay(const ReplayMember& member, const Stream& on) {
     if (found.text.empty() || member.level_ != GraphCheck::error) {  // an error is not replayed
       book.last = member.number_;
       const auto on_this = [&](int device, const void* stream) {
-        return device < 0 || (device == on.device_index() && stream == on.native());
+        return device < 0 || (device == on.device_index() && stream == on.handle().native);
       };
       Member& noted = members_.find(member.end_event_)->second;
       quiet = unseen && on_this(book.device, book.stream) && on_this(noted.device, noted.stream);
       book.device = on.device_index();
-      book.stream = on.native();
+      book.stream = on.handle().native;
       if (quiet && engine_) {
         noted.device = on.device_index();
-        noted.stream = on.native();
+        noted.stream = on.handle().native;
         noted.stream_id = on.stream_id();
         noted.last = {};
         noted.stack = 0;

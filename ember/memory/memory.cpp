@@ -48,7 +48,7 @@ DeviceBuffer allocate(std::size_t bytes, const Stream& stream) {
   DeviceAllocator& allocator = memory::allocator_of(stream.device_index());
   // Asked for first: memory may turn out to be younger than it says, but never older.
   buffer.epoch_ = allocator.device_epoch();
-  const memory::BlockUse use = allocator.allocate(bytes, stream.native());
+  const memory::BlockUse use = allocator.allocate(bytes, stream.handle().native);
   buffer.block_ = use.block;
   buffer.data_ = use.address;
   buffer.serial_ = use.serial;
@@ -131,6 +131,7 @@ DeviceBuffer clone(const DeviceBuffer& source, const Stream& stream) {
 void empty_cache() {
   driver::Driver* driver = driver_if_made();
   if (driver == nullptr) return;
+  Batch::hand_over();  // also where there is nothing to give back
   Status failure;
   // Also of devices that no memory was asked of yet: this is counted.
   for (int device = 0; device < std::min(driver->device_count(), memory::kMaxDevices); ++device) {

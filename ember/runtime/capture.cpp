@@ -221,7 +221,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
   const auto record_own = [&](Activity::Kind kind, std::uint64_t ticket) {
     detail::record({.kind = kind,
                     .device = on.device_index(),
-                    .stream = on.native(),
+                    .stream = on.handle().native,
                     .stream_id = on.stream_id(),
                     .event = &event_names_[events_.size()],
                     .ticket = ticket});
@@ -238,7 +238,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
   if (again) record_own(Activity::Kind::event_waited, 0);
   for (const Entry& entry : entries_) {
     Activity activity = entry.activity;
-    activity.stream = entry.stream == 0 ? on.native() : &stream_names_[entry.stream];
+    activity.stream = entry.stream == 0 ? on.handle().native : &stream_names_[entry.stream];
     activity.stream_id = entry.stream == 0
                              ? on.stream_id()
                              : first_stream_id_ + static_cast<std::int64_t>(entry.stream);

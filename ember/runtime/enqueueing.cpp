@@ -78,7 +78,7 @@ void Enqueueing::record(const Stream& stream, Activity activity) noexcept {
     return;
   if (!watched_) return;
   activity.device = stream.device_index();
-  activity.stream = stream.native();
+  activity.stream = stream.handle().native;
   activity.stream_id = stream.stream_id();
   const driver::Ticket ticket = driver::take_simulated_ticket();
   activity.ticket = ticket.number;

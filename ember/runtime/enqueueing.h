@@ -94,7 +94,7 @@ void told_wait(const Stream& stream, const Wait& wait) {
   const auto tell = [&](Activity::Kind kind) {
     notify({.kind = kind,
             .device = stream.device_index(),
-            .stream = stream.native(),
+            .stream = stream.handle().native,
             .stream_id = stream.stream_id()});
   };
   tell(Activity::Kind::wait_began);

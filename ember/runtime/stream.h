@@ -9,6 +9,7 @@
 #include "ember/base/export.h"
 #include "ember/base/ref.h"
 #include "ember/driver/handles.h"
+#include "ember/runtime/batch.h"
 #include "ember/runtime/device.h"
 
 namespace ember::inline v0::cuda {
@@ -54,8 +55,12 @@ class [[nodiscard]] EMBER_API Stream {
   /// 0 for the default stream, odd for streams made here, the handle itself for external ones.
   std::int64_t stream_id() const noexcept { return state_->id; }
   int priority() const noexcept { return state_->priority; }
-  /// The machine's own handle: a cudaStream_t on real devices. Null is the default stream.
-  void* native() const noexcept { return state_->handle.native; }
+  /// The machine's own handle: a cudaStream_t on real devices. Null is the default stream. In a
+  /// batch (runtime/batch.h) the operations so far are handed over first.
+  void* native() const noexcept {
+    Batch::hand_over();
+    return state_->handle.native;
+  }
   const driver::StreamHandle& handle() const noexcept { return state_->handle; }
 
   /// Whether all work enqueued so far is done. Throws AcceleratorError if the device has faulted.
@@ -115,7 +120,10 @@ class StreamRef {
   Device device() const noexcept { return {Device::Type::cuda, state_->handle.device}; }
   int device_index() const noexcept { return state_->handle.device; }
   std::int64_t stream_id() const noexcept { return state_->id; }
-  void* native() const noexcept { return state_->handle.native; }
+  void* native() const noexcept {
+    Batch::hand_over();
+    return state_->handle.native;
+  }
   bool query() const { return Stream(*this).query(); }
   void synchronize() const { Stream(*this).synchronize(); }
 

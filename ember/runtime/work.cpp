@@ -8,6 +8,7 @@
 
 #include "ember/base/error.h"
 #include "ember/driver/kernels.h"
+#include "ember/runtime/batch.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/declared.h"
 #include "ember/runtime/deferred.h"
@@ -96,6 +97,8 @@ void launch(const Stream& stream, const Kernel& kernel, const Params& params,
   if (!kernel.name) [[unlikely]]
     throw ValueError("launch: the kernel has no name");
   driver::Driver& machine = active_driver();
+  // What the program's own implementation asks of the machine comes behind the batch so far.
+  const OutsideBatch outside;
   Enqueueing call(stream.handle());
   call.time(machine, stream.handle());
   enqueue(machine, stream.handle(), kernel, params, {}, accesses);

@@ -98,7 +98,10 @@ nb::object exported(Tensor tensor, bool copied) {
   kept->strides = kept->tensor.strides();
   const auto [type, id] = place_of(kept->tensor);
   DlTensor& about = kept->managed.tensor;
-  unlocked([] { cuda::settle_deferred(); });
+  unlocked([] {
+    cuda::settle_deferred();
+    cuda::Batch::hand_over();
+  });
   about.data = kept->tensor.data_ptr();
   about.device_type = type;
   about.device_id = id;

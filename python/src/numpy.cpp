@@ -126,7 +126,10 @@ nb::dict array_interface(const Tensor& tensor) {
   about["shape"] = nb::tuple(sizes);
   about["strides"] = nb::tuple(strides);
   about["typestr"] = type_string(tensor.dtype());
-  unlocked([] { cuda::settle_deferred(); });
+  unlocked([] {
+    cuda::settle_deferred();
+    cuda::Batch::hand_over();
+  });
   about["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()), false);
   return about;
 }

@@ -33,6 +33,18 @@ struct StreamContext {
 /// Of `with s:`; streams are values, so they keep no guards themselves.
 thread_local std::vector<std::unique_ptr<StreamGuard>> entered;
 
+/// `with ember.cuda.batch():`.
+struct BatchContext {};
+
+/// Those that the thread is in, the innermost last: they are its own.
+thread_local std::vector<std::unique_ptr<cuda::Batch>> batches;
+
+void leave_batch(const BatchContext&) {
+  if (batches.empty())
+    throw Error("batch: left on another thread than it was entered on, expected the same one");
+  unlocked([] { batches.pop_back(); });
+}
+
 std::uintptr_t handle_of(const Stream& stream) {
   return reinterpret_cast<std::uintptr_t>(stream.native());
 }
@@ -224,12 +236,32 @@ void bind_context(nb::module_& m) {
       nb::arg("stream").none(), "StreamContext(stream).");
 }
 
+void bind_batch(nb::module_& m) {
+  nb::class_<BatchContext> bound(
+      m, "batch",
+      "Inside a with block, operations of the thread may be kept instead of being enqueued, and "
+      "are handed to the device several at once, as graphs that are used again when the same "
+      "operations come again. Results and order are the same; operations may start later. They "
+      "are handed over before anything that could tell: waits, queries, copies, events, and where "
+      "a stream's handle or a tensor's pointer is given out. Blocks nest.");
+  bound.def(nb::init<>())
+      .def("__enter__",
+           [](BatchContext&) {
+             batches.push_back(unlocked([] { return std::make_unique<cuda::Batch>(); }));
+           })
+      .def_static(
+          "hand_over", [] { unlocked([] { cuda::Batch::hand_over(); }); },
+          "Hands over what the thread's block has in hand. Does not wait.");
+  define_exit(bound, &leave_batch);
+}
+
 }  // namespace
 
 void bind_streams(nb::module_& m) {
   bind_event(m);
   bind_stream(m);
   bind_context(m);
+  bind_batch(m);
   m.def(
       "current_stream",
       [](const DeviceLike& device) {

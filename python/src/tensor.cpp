@@ -46,7 +46,10 @@ void bind_tensor(nb::module_& m) {
       .def(
           "data_ptr",
           [](const Tensor& self) {
-            unlocked([] { cuda::settle_deferred(); });
+            unlocked([] {
+              cuda::settle_deferred();
+              cuda::Batch::hand_over();
+            });
             if (self.is_cuda()) tell_exposed(self, "data_ptr");
             return reinterpret_cast<std::uintptr_t>(self.data_ptr());
           },

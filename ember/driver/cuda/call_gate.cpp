@@ -36,7 +36,11 @@ CallsOfThread& CallsOfThread::make() {
   }
   this_thread = mine;
   // Destructors of the thread's that come after that make an entry that stays taken.
-  at_thread_exit([]() noexcept { std::exchange(this_thread, nullptr)->used.store(false); });
+  at_thread_exit([]() noexcept {
+    CallsOfThread* const left = std::exchange(this_thread, nullptr);
+    left->in_batch = false;
+    left->used.store(false);
+  });
   return *mine;
 }
 

@@ -12,6 +12,7 @@ namespace ember::inline v0::driver::cuda {
 struct alignas(64) CallsOfThread {
   std::atomic<std::uint64_t> devices{0};  ///< on which it is inside a call, a bit each
   bool in_host_function = false;  ///< it runs one for the driver; CUDA permits no calls there
+  bool in_batch = false;          ///< its launches may be kept (Driver::batch_begin)
   bool had_context = false;       ///< the driver has made one current for it
   std::atomic<bool> used{true};   ///< by a living thread
   CallsOfThread* next = nullptr;

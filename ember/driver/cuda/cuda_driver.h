@@ -109,6 +109,9 @@ class CudaDriver final : public Driver {
   Status graph_destroy(GraphHandle graph) noexcept override;
   Status graph_exec_destroy(GraphExecHandle graph) noexcept override;
 
+  Status batch_begin() noexcept override;
+  Status batch_end() noexcept override;
+
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
@@ -223,9 +226,9 @@ class CudaDriver final : public Driver {
     return handle.device;
   }
 
-  /// After a launch that was noted under `number` and failed.
-  static Status launch_failed(Device& device, RecentWork::Number number, const Kernel& kernel,
-                              const Status& status) noexcept;
+  /// Keeps a launch of a thread that is in a batch, if it can be.
+  Status keep_launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                     PeerMemory peer, bool& kept) noexcept;
 
   /// For work that needs a context and does not care whose: enters a device that has one, device 0
   /// only if none has.

@@ -50,6 +50,20 @@ void Device::refused(RecentWork::Number number, Code code) noexcept {
   if (!calls_block || !is_sticky(code)) recent_.retract(number);
 }
 
+Status Device::launch_failed(RecentWork::Number number, const char* kernel,
+                             const Status& status) noexcept {
+  refused(number, status.code());
+  if (is_sticky(status.code())) return enter_fault(status.code());
+  const std::string detail = status.detail();
+  return Status(status.code(), "launching kernel '" + std::string(kernel) + "'" +
+                                   (detail.empty() ? "" : ": " + detail));
+}
+
+// Without a context, which a fault takes away, nothing is done any more.
+[[gnu::noinline]] void Device::hand_over(ContextGuard& guard) noexcept {
+  if (make_current(guard).ok()) batches_.hand_over();
+}
+
 Status Device::refuse_in_host_call() noexcept {
   return Status(Code::not_permitted,
                 "called from a host function, in which CUDA permits no calls and a wait would wait "

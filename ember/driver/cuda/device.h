@@ -14,6 +14,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/status.h"
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/cuda/batch.h"
 #include "ember/driver/cuda/call_gate.h"
 #include "ember/driver/cuda/host_calls.h"
 #include "ember/driver/cuda/launch_log.h"
@@ -71,6 +72,7 @@ class Device {
   Staging& staging() noexcept { return staging_; }
   PeerStream& peer_stream() noexcept { return peer_stream_; }
   HostCalls& host_calls() noexcept { return host_calls_; }
+  Batches& batches() noexcept { return batches_; }
 
   Status properties(DeviceProperties& out) noexcept;
 
@@ -89,9 +91,18 @@ class Device {
 
   /// What every call on the device starts with: passes the gate, so that no reset comes in between
   /// while the guard lives. From here on the epoch stays what it is. False in a host function,
-  /// where CUDA permits no calls. Doing it again with one guard does nothing.
+  /// where CUDA permits no calls. Doing it again with one guard does nothing. Whatever the call is,
+  /// it comes behind the launches that batches keep.
   bool admits(ContextGuard& guard) noexcept {
     if (guard.device_ != nullptr) return true;
+    if (!admits_launch(guard)) [[unlikely]]
+      return false;
+    if (batches_.any()) [[unlikely]]
+      hand_over(guard);
+    return true;
+  }
+  /// The same for a launch that is to be kept with the others.
+  bool admits_launch(ContextGuard& guard) noexcept {
     CallsOfThread& calls = CallsOfThread::mine();
     if (calls.in_host_function) [[unlikely]]
       return false;
@@ -113,6 +124,8 @@ class Device {
     EMBER_TRY(admit(guard));
     if (faulted()) [[unlikely]]
       return fault();
+    if (batches_.failed()) [[unlikely]]
+      return batches_.take_failure();
     return make_current(guard);
   }
 
@@ -135,6 +148,8 @@ class Device {
                    const Describe& describe) noexcept {
     if (faulted()) [[unlikely]]
       return fault();
+    if (batches_.failed()) [[unlikely]]
+      return batches_.take_failure();
     if (stream == nullptr || !guard.calls_->had_context) EMBER_TRY(make_current(guard));
     CUresult result = call();
     if (result == CUDA_ERROR_INVALID_CONTEXT && stream != nullptr) [[unlikely]] {
@@ -160,6 +175,10 @@ class Device {
   }
   /// The operation was noted and could not be enqueued, so it is no suspect.
   void refused(RecentWork::Number number, Code code) noexcept;
+
+  /// After a launch that was noted under `number` and failed.
+  Status launch_failed(RecentWork::Number number, const char* kernel,
+                       const Status& status) noexcept;
 
   /// For calls that give something back, which work in a fault too: then CUDA only repeats the
   /// fault, and what was to be released ends with the process.
@@ -206,6 +225,7 @@ class Device {
           staging_.forget();
           peer_stream_.forget();
           launch_log_.forget();
+          batches_.forget();
           forget();
         }
         host_calls_.end_reset(status.ok());
@@ -237,6 +257,7 @@ class Device {
   /// The same where the context is another one, or is yet to be made. `came_with` is what to put
   /// back.
   Status change_current(CUcontext& came_with) noexcept;
+  void hand_over(ContextGuard& guard) noexcept;
   Status fault() noexcept;
   Status may_reset() noexcept;
   Status destroy_context() noexcept EMBER_EXCLUDES(mutex_);
@@ -255,6 +276,7 @@ class Device {
   Staging staging_;
   PeerStream peer_stream_;
   HostCalls host_calls_;
+  Batches batches_{*this};
 
   Mutex reset_mutex_;  ///< held for the length of a reset
   Mutex mutex_;

@@ -31,6 +31,8 @@ class LaunchLog {
     stack_.store(stack, std::memory_order_relaxed);
     kept_.store(count, std::memory_order_release);
   }
+  /// Whether anything is kept: one load.
+  bool keeps() const noexcept { return kept_.load(std::memory_order_relaxed) != 0; }
   /// An operation was enqueued; the device's context is current. Costs a load while nothing is
   /// kept.
   void add(const RecentWork::Operation& operation, std::uint32_t epoch) noexcept {

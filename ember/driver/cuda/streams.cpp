@@ -41,6 +41,7 @@ Status CudaDriver::stream_create(int device, int priority, StreamHandle& out) no
         return "making a stream of priority " + std::to_string(priority) + " on " +
                device_text(device);
       }));
+  on->batches().add(made);
   out = {made, device, on->epoch()};
   return {};
 }
@@ -50,6 +51,7 @@ Status CudaDriver::stream_destroy(StreamHandle stream) noexcept {
   EMBER_TRY(admit(stream, on));
   if (stream.native == nullptr)
     return Status(Code::invalid_handle, text(stream) + " cannot be destroyed");
+  on->batches().remove(to_cuda(stream));
   return on->release(
       on, [&] { return api.cuStreamDestroy_v2(to_cuda(stream)); },
       [&] { return "destroying " + text(stream); });

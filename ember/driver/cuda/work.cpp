@@ -44,6 +44,11 @@ bool is_elsewhere(int device, const void* pointer) noexcept {
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Params& params,
                           PeerMemory peer) noexcept {
+  if (CallsOfThread::mine().in_batch) [[unlikely]] {
+    bool kept = false;
+    Status status = keep_launch(stream, kernel, params, peer, kept);
+    if (kept || !status.ok()) return status;
+  }
   ContextGuard on;
   ContextGuard of_peer;
   EMBER_TRY(enter(stream, on));
@@ -67,24 +72,47 @@ Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Param
         kept != CUDA_SUCCESS)
       status = failure(kept, "keeping what it needs for the graph");
   if (!status.ok()) [[unlikely]]
-    status = launch_failed(*on, number, kernel, status);
+    status = on->launch_failed(number, kernel.name.c_str(), status);
   else
     on->launch_log().add(operation, on->epoch());
   return status;
 }
 
+// What cannot be kept is left to launch(), which refuses what cannot be launched, too.
+Status CudaDriver::keep_launch(StreamHandle stream, const Kernel& kernel, const Params& params,
+                               PeerMemory peer, bool& kept) noexcept {
+  if (!exists(stream.device) || peer.device != -1 || params.size() > Params::kCapacity ||
+      kernel.cuda == nullptr)
+    return {};
+  ContextGuard on;
+  if (!devices_[static_cast<std::size_t>(stream.device)]->admits_launch(on) ||
+      !is_of(stream, on->epoch()))
+    return {};
+  EMBER_TRY(on->enter(on));
+  if (on->launch_log().keeps() || (captures_here.load(std::memory_order_relaxed) != 0 &&
+                                   captured_graph(to_cuda(stream)) != nullptr))
+    return {};
+  const RecentWork::Number number = on->recent().add({kernel.name.c_str(), stream.native, 0, true});
+  kept = on->batches().keep(to_cuda(stream), kernel, params, number);
+  if (!kept) on->recent().retract(number);
+  return {};
+}
+
+Status CudaDriver::batch_begin() noexcept {
+  CallsOfThread::mine().in_batch = true;
+  return {};
+}
+
+Status CudaDriver::batch_end() noexcept {
+  CallsOfThread::mine().in_batch = false;
+  for (const auto& device : devices_)
+    if (ContextGuard on; device->batches().any()) (void)device->admits(on);
+  return {};
+}
+
 Status CudaDriver::launch_needs(const Kernel& kernel, const Params& params,
                                 KernelNeeds& out) noexcept {
   return kernel.cuda.ask(params, out);
-}
-
-Status CudaDriver::launch_failed(Device& device, RecentWork::Number number, const Kernel& kernel,
-                                 const Status& status) noexcept {
-  device.refused(number, status.code());
-  if (is_sticky(status.code())) return device.enter_fault(status.code());
-  const std::string detail = status.detail();
-  return Status(status.code(), "launching kernel '" + std::string(kernel.name.c_str()) + "'" +
-                                   (detail.empty() ? "" : ": " + detail));
 }
 
 Status CudaDriver::copy(StreamHandle stream, void* target, const void* source, std::size_t bytes,

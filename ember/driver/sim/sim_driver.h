@@ -106,6 +106,9 @@ class SimDriver final : public Driver {
   Status graph_destroy(GraphHandle graph) noexcept override;
   Status graph_exec_destroy(GraphExecHandle graph) noexcept override;
 
+  Status batch_begin() noexcept override;
+  Status batch_end() noexcept override;
+
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
@@ -203,6 +206,8 @@ class SimDriver final : public Driver {
   }
   /// What time_next() was given by the calling thread, once.
   WorkTimes* take_times() noexcept;
+  /// Whether a kernel that the calling thread launches is held, as it is in a batch.
+  bool holds() const noexcept;
   /// Gives back to the arena what was freed in the order of streams and no work uses any longer.
   void trim_ordered(int device) noexcept;
   void print_unnoticed_faults(const char* what_ends) noexcept;

@@ -43,6 +43,7 @@ Status SimDriver::capture_begin(StreamHandle handle, CaptureMode mode) noexcept 
   EMBER_TRY(enter(handle, stream));
   if (handle.native == nullptr)
     return Status(Code::stream_capture_unsupported, "a default stream cannot be captured");
+  stream->hand_over();
   return captures_.begin(*stream, handle.epoch, mode);
 }
 

@@ -139,6 +139,7 @@ Status SimDriver::stream_destroy(StreamHandle handle) noexcept {
                   "the default stream of " + device_name(handle.device) + " cannot be destroyed");
   Stream* stream = nullptr;
   EMBER_TRY(find(handle, stream));
+  stream->hand_over();
   captures_.forget(*stream);
   streams_.release(handle.native);
   return {};
@@ -332,7 +333,40 @@ Status SimDriver::launch(StreamHandle handle, const Kernel& kernel, const Params
     return capture_work(*stream, Task::Kind::kernel, kernel, params, peer);
   Point done;
   return stream->submit(handle.epoch, Task::Kind::kernel, kernel, params, done, peer, take_times(),
-                        machine_.faults.next_kernel());
+                        machine_.faults.next_kernel(), holds());
+}
+
+// ---- Batches
+
+namespace {
+
+thread_local constinit bool in_batch = false;
+
+}  // namespace
+
+// Note [Batches of simulated devices]
+//
+// A stream's tasks are appended as ever, with the same numbers, but the executor does not see them
+// before they are handed over. Whoever submits something else appends behind them, which publishes
+// them, too; and whoever waits, asks or orders by events asks for the stream's tail, which hands
+// over first. Those two places are all there is: what asks for neither depends on nothing that the
+// stream holds.
+//
+// Where a seed decides nothing is held: it may start each task as late as it likes anyway.
+bool SimDriver::holds() const noexcept {
+  return in_batch && seeded_ == nullptr && machine_.recorded.load(std::memory_order_relaxed) == 0;
+}
+
+Status SimDriver::batch_begin() noexcept {
+  in_batch = true;
+  return {};
+}
+
+Status SimDriver::batch_end() noexcept {
+  in_batch = false;
+  for (int device = 0; device < device_count(); ++device)
+    for (Stream* const stream : streams_of(device)) stream->hand_over();
+  return {};
 }
 
 Status SimDriver::launch_needs(const Kernel& kernel, const Params& params,

@@ -86,7 +86,7 @@ Status Stream::prepare(std::uint32_t& epoch) {
 
 Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
                      const Params& params, PeerMemory peer, WorkTimes* times,
-                     const Trouble& trouble, std::uint64_t stack) {
+                     const Trouble& trouble, std::uint64_t stack, bool hold) {
   Task& task = queue_.next_slot(params);
   task.kind = kind;
   task.epoch = epoch;
@@ -100,14 +100,25 @@ Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
       [[unlikely]]
     recent_.add({.name = kernel.name.c_str(),
                  .stream = native_.load(std::memory_order_relaxed),
-                 .number = queue_.published() + 1,
+                 .number = queue_.next_number(),
                  .bytes = bytes_of(kind, params),
                  .stack = stack,
                  .epoch = epoch},
                 recorded);
   if (kThreadSanitizer && !machine_.executor->concurrent())
-    timeline_.order().submitted(queue_.published() + 1);
-  const Point done{&timeline_, queue_.publish(), epoch};
+    timeline_.order().submitted(queue_.next_number());
+  Point done{&timeline_, queue_.hold(), epoch};
+  if (!hold) {
+    if (holds_.load(std::memory_order_relaxed)) [[unlikely]]
+      piece_.begin();
+    holds_.store(false, std::memory_order_relaxed);
+    (void)queue_.publish_held();
+  } else if (piece_.reached(queue_.held())) {
+    piece_.grow();
+    (void)publish_held();
+  } else {
+    holds_.store(true, std::memory_order_relaxed);
+  }
   if (kind != Task::Kind::wait) ++runnable_;
   last_ticket = {done.value, 0, kind != Task::Kind::wait ? runnable_ : 0, 0};
   return done;
@@ -115,17 +126,28 @@ Point Stream::append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
 
 Status Stream::submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel,
                       const Params& params, Point& done, PeerMemory peer, WorkTimes* times,
-                      const Trouble& trouble) {
+                      const Trouble& trouble, bool hold) {
   if (machine_.exit.refuses()) [[unlikely]]
     return refuse_at_exit();
   const std::uint64_t stack = place();
   {
     const MutexLock lock(producers_);
     EMBER_TRY(prepare(epoch));
-    done = append(epoch, kind, kernel, params, peer, times, trouble, stack);
+    done = append(epoch, kind, kernel, params, peer, times, trouble, stack, hold);
+    if (holds_.load(std::memory_order_relaxed)) [[unlikely]]
+      return {};
   }
   if (runner_->listening()) runner_->submitted(kind);
   return {};
+}
+
+void Stream::hand_over_held() noexcept {
+  {
+    const MutexLock lock(producers_);
+    if (!publish_held()) return;
+    piece_.begin();
+  }
+  if (runner_->listening()) runner_->submitted(Task::Kind::kernel);
 }
 
 // ---- Together
@@ -137,6 +159,10 @@ Status Stream::Together::include(Stream& stream, std::uint32_t epoch)
   const std::uint64_t stack = stream.place();
   stream.producers_.lock();
   streams_.push_back({&stream, stack, epoch});
+  if (stream.publish_held()) {
+    streams_.back().any = true;
+    streams_.back().last = Task::Kind::kernel;
+  }
   return stream.prepare(streams_.back().epoch);
 }
 

@@ -9,6 +9,7 @@
 
 #include "ember/base/mutex.h"
 #include "ember/driver/kernel.h"
+#include "ember/driver/piece_size.h"
 #include "ember/driver/recent_launches.h"
 #include "ember/driver/sim/event.h"
 #include "ember/driver/sim/executor.h"
@@ -31,16 +32,24 @@ class Stream {
 
   /// Appends a task for an epoch of the device (or kAnyEpoch) and gives the point at which it is
   /// done; the task owns a share of `times`. When the executor cannot run it, or the epoch has
-  /// passed, nothing was appended and the status says why.
+  /// passed, nothing was appended and the status says why. A task that is held may not start
+  /// before others are submitted, or somebody asks for a point of the stream, or as many are held
+  /// as a batch hands over at once.
   Status submit(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
                 Point& done, PeerMemory peer = {}, WorkTimes* times = nullptr,
-                const Trouble& trouble = {});
+                const Trouble& trouble = {}, bool hold = false);
+  /// Lets the executor see tasks that are held.
+  void hand_over() noexcept {
+    if (holds_.load(std::memory_order_relaxed)) [[unlikely]]
+      hand_over_held();
+  }
 
   /// Several tasks of several streams between which nothing comes; they may run when it ends.
   class Together;
 
   /// The point at which everything submitted so far is done.
   Point tail() noexcept {
+    hand_over();
     // The epoch first: it may be too old, which is noticed, and never newer than the work.
     const std::uint32_t epoch = machine_.health_of(device_).epoch();
     return {&timeline_, queue_.published(), epoch};
@@ -48,7 +57,9 @@ class Stream {
   /// The same, once nobody is inside submit(): after a turn of the epoch no task of an earlier one
   /// comes behind it.
   Point settled_tail() {
+    hand_over();
     const MutexLock lock(producers_);
+    publish_held();
     return tail();
   }
   /// What is enqueued from now on comes after a point that is reached, without a task that waits
@@ -97,8 +108,16 @@ class Stream {
   Status prepare(std::uint32_t& epoch) EMBER_REQUIRES(producers_);
   /// After prepare(), for the same epoch: appends it, noting the place `stack`, if those are kept.
   Point append(std::uint32_t epoch, Task::Kind kind, const Kernel& kernel, const Params& params,
-               PeerMemory peer, WorkTimes* times, const Trouble& trouble, std::uint64_t stack)
-      EMBER_REQUIRES(producers_);
+               PeerMemory peer, WorkTimes* times, const Trouble& trouble, std::uint64_t stack,
+               bool hold = false) EMBER_REQUIRES(producers_);
+  /// Makes held tasks visible; true if there were some, of which the runner is to be told.
+  bool publish_held() EMBER_REQUIRES(producers_) {
+    if (queue_.held() == 0) return false;
+    (void)queue_.publish_held();
+    holds_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  void hand_over_held() noexcept;
   /// Where the calling thread stands, if that is kept.
   std::uint64_t place() const noexcept;
 
@@ -114,6 +133,8 @@ class Stream {
   // Held by whoever appends a task. The executor takes tasks without it.
   Mutex producers_;
   TaskQueue queue_;
+  std::atomic<bool> holds_{false};  // written by the producers
+  PieceSize piece_ EMBER_GUARDED_BY(producers_);
   LaunchRing recent_ EMBER_GUARDED_BY(producers_);
   bool started_ EMBER_GUARDED_BY(producers_) = false;
   std::uint64_t runnable_ EMBER_GUARDED_BY(producers_) = 0;  // tasks that are no waits

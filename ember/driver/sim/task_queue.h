@@ -102,8 +102,22 @@ class TaskQueue {
     return task;
   }
   std::uint64_t publish() noexcept {
+    (void)hold();
+    return publish_held();
+  }
+  // In place of publish(): it is not seen before the next publish() or publish_held().
+  std::uint64_t hold() noexcept {
     ++slot_;
-    return published_.fetch_add(1) + 1;  // seq_cst: pairs with a worker's falling asleep
+    ++held_;
+    return next_number() - 1;
+  }
+  std::uint64_t publish_held() noexcept {
+    const std::uint64_t more = std::exchange(held_, 0);
+    return published_.fetch_add(more) + more;  // seq_cst: pairs with a worker's falling asleep
+  }
+  std::uint64_t held() const noexcept { return held_; }
+  std::uint64_t next_number() const noexcept {
+    return published_.load(std::memory_order_relaxed) + held_ + 1;
   }
 
   // Anyone: how many tasks there ever were.
@@ -137,7 +151,7 @@ class TaskQueue {
   void extend() {
     Chunk* chunk = take_spare();
     if (chunk == nullptr) chunk = new Chunk;
-    chunk->begin = published_.load(std::memory_order_relaxed);
+    chunk->begin = next_number() - 1;
     chunk->end.store(kOpen, std::memory_order_relaxed);
     chunk->next.store(nullptr, std::memory_order_relaxed);
     last_->next.store(chunk, std::memory_order_release);
@@ -180,6 +194,7 @@ class TaskQueue {
   Chunk* last_;
   std::size_t slot_ = 0;  // tasks of `last_`
   std::size_t used_ = 0;  // bytes of its arguments
+  std::uint64_t held_ = 0;
 
   std::atomic<Chunk*> spare_{nullptr};  // chunks that were worked off, linked by `next`
   std::atomic<int> spares_{0};

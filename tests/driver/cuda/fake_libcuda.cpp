@@ -43,9 +43,22 @@ struct CUctx_st {
   std::atomic<bool> fault_seen{false};
   std::atomic<bool> peer{false};
 };
+// Kernels that follow each other are all that is captured here.
+struct CUgraph_st {
+  struct Node {
+    CUfunction function;
+    unsigned blocks, threads;
+    std::vector<std::byte> argument;
+  };
+  std::vector<Node> nodes;
+};
+struct CUgraphExec_st {
+  std::vector<CUgraph_st::Node> nodes;
+};
 struct CUstream_st {
   CUcontext context;
   std::shared_ptr<Queue> queue;
+  CUgraph captured = nullptr;
 };
 struct CUevent_st {
   unsigned flags;
@@ -484,17 +497,28 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   delete stream;
   return result;
 }
-// Nothing is captured here.
-CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuStreamEndCapture(CUstream, CUgraph*) { return CUDA_ERROR_ILLEGAL_STATE; }
-CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                                   const CUgraphNode**, size_t*) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  if (stream->captured != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  stream->captured = new CUgraph_st;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  if (stream->captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = std::exchange(stream->captured, nullptr);
   return CUDA_SUCCESS;
+}
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** last, size_t* count) {
+  const CUgraph captured = stream != nullptr ? stream->captured : nullptr;
+  *status = captured != nullptr ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  if (id != nullptr) *id = reinterpret_cast<std::uintptr_t>(captured);
+  if (graph != nullptr) *graph = captured;
+  if (last != nullptr) *last = nullptr;
+  if (count != nullptr) *count = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return cuStreamGetCaptureInfo_v2(stream, status, nullptr, nullptr, nullptr, nullptr);
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   thread_local CUstreamCaptureMode of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -502,10 +526,29 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  if (fake_cuda.no_more_graphs) return CUDA_ERROR_OUT_OF_MEMORY;
+  *exec = new CUgraphExec_st{graph->nodes};
+  ++fake_cuda.graphs_made;
+  ++fake_cuda.graphs_ready;
+  return CUDA_SUCCESS;
 }
-CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo*) {
+  bool same = exec->nodes.size() == graph->nodes.size();
+  for (std::size_t i = 0; same && i < graph->nodes.size(); ++i)
+    same = exec->nodes[i].function == graph->nodes[i].function;
+  if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  exec->nodes = graph->nodes;
+  ++fake_cuda.graphs_updated;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  if (const CUresult result = enqueue(stream); result != CUDA_SUCCESS) return result;
+  ++fake_cuda.graphs_launched;
+  for (CUgraph_st::Node& node : exec->nodes)
+    fake_cuda.run(node.function, node.blocks, node.threads, stream, node.argument.data());
+  return CUDA_SUCCESS;
+}
 CUresult cuGraphDebugDotPrint(CUgraph, const char*, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2*) {
@@ -528,8 +571,15 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_MEM
                                         CUcontext) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-CUresult cuGraphDestroy(CUgraph) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  delete exec;
+  --fake_cuda.graphs_ready;
+  return CUDA_SUCCESS;
+}
 CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -613,6 +663,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned, unsigned, uns
                         unsigned, unsigned, unsigned, CUstream stream, void** arguments, void**) {
   // There is nothing here that could run a kernel, unless the test does.
   if (fake_cuda.run == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  if (stream != nullptr && stream->captured != nullptr) {
+    const auto* const first = static_cast<const std::byte*>(arguments[0]);
+    stream->captured->nodes.push_back(
+        {function, x, threads, {first, first + fake_cuda.argument_bytes}});
+    return CUDA_SUCCESS;
+  }
   fake_cuda.run(function, x, threads, stream, arguments[0]);
   return CUDA_SUCCESS;
 }

@@ -50,6 +50,12 @@ struct FakeCuda {
   /// Called in place of a kernel. `code` is what its library was loaded from.
   void (*run)(const void* code, unsigned blocks, unsigned threads, void* stream,
               const void* arguments) = nullptr;
+  /// How many bytes of a kernel's first parameter a graph keeps.
+  std::size_t argument_bytes = 8;
+  /// How often graphs were made ready, brought up to date and launched; and how many are ready.
+  int graphs_made = 0, graphs_updated = 0, graphs_launched = 0, graphs_ready = 0;
+  /// Making graphs ready runs out of memory.
+  bool no_more_graphs = false;
   /// Contexts in use: retained and not released.
   int retained[kDevices] = {};
 };

@@ -248,3 +248,26 @@ def test_a_pool_that_cannot_sleep():
         pool.offload()
     assert pool.asleep is False
     del kept
+
+
+def test_sharing_caps(growing):
+    """What is not possible says what would change it."""
+    ways = ("legacy_ipc", "fd", "fabric", "rdma", "peers")
+    grown = on_device(20 * MIB)
+    caps = cuda.memory.sharing_caps(grown)
+    assert isinstance(caps, cuda.memory.SharingCaps) and caps.device == 0
+    assert caps.legacy_ipc is False and caps.fd is False
+    way = "fd" if cuda.is_simulated() else "legacy_ipc"
+    assert "expandable_segments:False" in caps.change[way]
+    cuda.memory._set_allocator_settings("expandable_segments:False")
+    plain = on_device(30 * MIB)
+    caps = cuda.memory.sharing_caps(plain.data_ptr() + 5)
+    assert getattr(caps, way) is True
+    assert list(caps.change) == [each for each in ways if not getattr(caps, each)]
+    assert repr(caps).startswith("SharingCaps(device=0, legacy_ipc=")
+    with pytest.raises(ValueError, match="sharing_caps: pointer: expected device memory in use, got 0x"):
+        cuda.memory.sharing_caps(16)
+    with pytest.raises(ValueError, match="page-locked memory of the host"):
+        cuda.memory.sharing_caps(torch.ones(4).pin_memory())
+    with pytest.raises(TypeError, match="expected an address, an int, or a tensor, got str"):
+        cuda.memory.sharing_caps("x")

@@ -16,6 +16,7 @@
 #include "ember/memory/pools.h"
 #include "ember/memory/resource.h"
 #include "ember/memory/scope.h"
+#include "ember/memory/sharing_caps.h"
 #include "ember/memory/snapshot.h"
 #include "ember/memory/snapshot_file.h"
 #include "ember/memory/summary.h"

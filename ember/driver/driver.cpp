@@ -13,6 +13,9 @@ Status unavailable(const Driver& driver, const char* what) {
 
 }  // namespace
 
+Status Driver::memory_sharing(const void*, MemorySharing&) noexcept {
+  return unavailable(*this, "what is known of sharing memory");
+}
 Status Driver::range_reserve(int, std::uint32_t, std::size_t, void*&, std::size_t&) noexcept {
   return unavailable(*this, "growable address ranges");
 }

@@ -51,6 +51,19 @@ struct IpcExport {
   std::size_t extent = 0;  ///< bytes of what is opened; 0: the file's own size says it
 };
 
+/// Which ways there are for others to reach memory of a device.
+struct MemorySharing {
+  enum class Way : std::uint8_t {
+    no,            ///< the device, or the machine, has no such way
+    other_memory,  ///< not for this memory; there is for memory that is asked for in another way
+    yes,
+  };
+  Way legacy_ipc = Way::no;  ///< cudaIpcGetMemHandle
+  Way fd = Way::no;          ///< a descriptor of a file, which is sent to the other process
+  Way fabric = Way::no;      ///< a handle that is good on other nodes of an NVLink fabric
+  Way rdma = Way::no;        ///< network cards read and write it without the host
+};
+
 /// A number that only grows, in memory that processes share: what a stream of one waits for until a
 /// stream of another has come to a point.
 using Word = std::atomic<std::uint64_t>;
@@ -131,6 +144,9 @@ class EMBER_TEST_API Driver {
   virtual Status memory_info(int device, MemoryInfo& out) noexcept = 0;
   /// Never fails for a pointer that is not a device's: that is Kind::unregistered.
   virtual Status pointer_info(const void* pointer, PointerInfo& out) noexcept = 0;
+  /// (optional) How others may reach the device memory that a pointer points to. Does not block.
+  /// Code::invalid_value for a pointer to anything else.
+  virtual Status memory_sharing(const void* pointer, MemorySharing& out) noexcept;
 
   /// (optional) A range of device addresses without memory behind it, of the epoch. `unit`: chunks
   /// begin at multiples of it in the range, and have multiples of it; so must `bytes`.

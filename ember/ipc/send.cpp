@@ -36,10 +36,14 @@ Record own_record(Kind kind, std::size_t bytes) {
 Source source_on_device(const Storage& storage) {
   driver::Driver& driver = cuda::active_driver();
   const int device = storage.device().index();
+  memory::DeviceAllocator* const allocator = memory::allocator_if_made(device);
+  if (allocator != nullptr && allocator->is_asleep(storage.data()))
+    throw Error(
+        "Tensors of a pool that is asleep cannot be shared between processes: offload() has moved "
+        "its memory to the host; call restore() first");
   driver::IpcExport exported;
   const Status status = driver.ipc_export_memory(storage.data(), exported);
   // Which other memory cannot be shared, the driver says.
-  memory::DeviceAllocator* const allocator = memory::allocator_if_made(device);
   if (status.code() == Code::not_supported && allocator != nullptr &&
       allocator->is_in_growing(storage.data()))
     throw Error(

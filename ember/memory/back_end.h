@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +30,16 @@ struct Settings;
 /// How a pool serves: cuda::MemPoolOptions.
 struct PoolOptions {
   bool use_on_oom = false, no_split = false;
+};
+
+/// What a chunk held when its pool fell asleep, in page-locked memory of the host.
+struct SavedChunk {
+  /// Bytes of the chunk from an offset on. In the host's memory they follow each other.
+  struct Piece {
+    std::size_t offset = 0, bytes = 0;
+  };
+  std::vector<Piece> pieces;
+  void* host = nullptr;  ///< null: there are no pieces
 };
 
 /// Memory that only its own requests are served from. One is for all requests that name none;
@@ -57,6 +68,8 @@ struct Pool {
     streams.clear();
     last_ = nullptr;
     segments = 0;
+    asleep = false;
+    saved.clear();
   }
 
   bool is_private() const noexcept { return id != cuda::MemPoolId(); }
@@ -72,6 +85,10 @@ struct Pool {
   int graphs = 0;            ///< that may use its free memory, too: it does not go back
   bool had_graphs = false;   ///< whose last replays may be in progress, on any stream
   std::size_t segments = 0;  ///< how many it has, also while one is being given back
+  int growths = 0;           ///< times that the device is asked for memory at this moment
+  bool asleep = false;       ///< serves nothing: what it held is with the host, or on its way
+  bool moving = false;       ///< falls asleep, or wakes, at this moment: nothing of it goes back
+  std::map<std::uintptr_t, SavedChunk> saved;  ///< while it sleeps, by the chunk's address
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 
  private:
@@ -85,6 +102,7 @@ struct Request {
   std::size_t requested = 0;  ///< as asked
   void* stream = nullptr;
   Pool* pool = nullptr;
+  std::size_t chunks = 0;  ///< of a pool that wakes: the bytes of all that it needs
 };
 
 /// Decides, and never calls the device: that is done in front, without the ledger's lock. All

@@ -19,6 +19,13 @@ struct Block;
 struct Pool;
 struct StreamUse;
 
+/// Memory behind some of the addresses of a segment that grows.
+struct SegmentChunk {
+  std::size_t bytes = 0;
+  bool asleep = false;   ///< what it held is with the host (sleep.cpp), and its memory went
+  bool remains = false;  ///< of one asleep: its memory could not be given back
+};
+
 /// One allocation of the device's own, and the blocks that it is cut into; or a range of addresses
 /// of which some have memory, in chunks: blocks without memory are `unmapped`.
 struct Segment {
@@ -33,24 +40,34 @@ struct Segment {
   FreeBlocks* free_blocks = nullptr;  ///< where its blocks go when free; null if they never wait
   Block* first = nullptr;   ///< the others follow by Block::next, in the order of addresses
   std::uint32_t stack = 0;  ///< where it was asked for, while that is tracked
-  std::map<std::uintptr_t, std::size_t> chunks;  ///< of one that grows: bytes by address
+  std::map<std::uintptr_t, SegmentChunk> chunks;  ///< of one that grows, by address
 
-  /// Whether an address of one that grows has memory.
-  bool maps(std::uintptr_t position) const noexcept {
+  /// The chunk in which an address of one that grows lies; null if there is none.
+  const SegmentChunk* chunk_at(std::uintptr_t position) const noexcept {
     const auto after = chunks.upper_bound(position);
-    if (after == chunks.begin()) return false;
-    const auto& [start, bytes] = *std::prev(after);
-    return position - start < bytes;
+    if (after == chunks.begin()) return nullptr;
+    const auto& [start, chunk] = *std::prev(after);
+    return position - start < chunk.bytes ? &chunk : nullptr;
+  }
+  /// Whether an address of one that grows has memory of the device.
+  bool maps(std::uintptr_t position) const noexcept {
+    const SegmentChunk* const chunk = chunk_at(position);
+    return chunk != nullptr && !chunk->asleep;
+  }
+  bool asleep_at(std::uintptr_t position) const noexcept {
+    const SegmentChunk* const chunk = chunk_at(position);
+    return chunk != nullptr && chunk->asleep;
   }
   /// How many chunks touch these bytes from outside: 0 to 2.
   int chunks_beside(std::uintptr_t start, std::size_t bytes) const noexcept {
     const bool before = start != address && maps(start - 1);
-    return static_cast<int>(before) + static_cast<int>(chunks.contains(start + bytes));
+    return static_cast<int>(before) + static_cast<int>(maps(start + bytes));
   }
   std::size_t bytes_held() const noexcept {
     if (!grows) return size;
     std::size_t held = 0;
-    for (const auto& [start, bytes] : chunks) held += bytes;
+    for (const auto& [start, chunk] : chunks)
+      if (!chunk.asleep) held += chunk.bytes;
     return held;
   }
   /// How many bytes could be given back if these were free: whole chunks, or all or nothing.
@@ -58,8 +75,8 @@ struct Segment {
     if (!grows) return bytes == size ? bytes : 0;
     std::size_t whole = 0;
     for (auto chunk = chunks.lower_bound(start);
-         chunk != chunks.end() && chunk->first + chunk->second <= start + bytes; ++chunk)
-      whole += chunk->second;
+         chunk != chunks.end() && chunk->first + chunk->second.bytes <= start + bytes; ++chunk)
+      if (!chunk->second.asleep) whole += chunk->second.bytes;
     return whole;
   }
 };

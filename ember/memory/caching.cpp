@@ -307,11 +307,11 @@ Block* CachingBackEnd::set_unmapped(Ledger& ledger, Block* block) {
 
 // A block for each chunk within a free one; the rest of it stays free.
 void CachingBackEnd::take_chunks(Ledger& ledger, Block* block, std::vector<Block*>& out) {
-  const std::map<std::uintptr_t, std::size_t>& chunks = block->segment->chunks;
+  const std::map<std::uintptr_t, SegmentChunk>& chunks = block->segment->chunks;
   const std::uintptr_t end = block->position() + block->size;
   auto chunk = chunks.lower_bound(block->position());
   const auto is_within = [&] {
-    return chunk != chunks.end() && chunk->first + chunk->second <= end;
+    return chunk != chunks.end() && chunk->first + chunk->second.bytes <= end;
   };
   if (!is_within()) return;
   FreeBlocks& blocks = *block->segment->free_blocks;
@@ -322,7 +322,8 @@ void CachingBackEnd::take_chunks(Ledger& ledger, Block* block, std::vector<Block
     block = rest;
   }
   for (; is_within(); ++chunk) {
-    Block* const rest = block->size > chunk->second ? ledger.split(block, chunk->second) : nullptr;
+    const std::size_t bytes = chunk->second.bytes;
+    Block* const rest = block->size > bytes ? ledger.split(block, bytes) : nullptr;
     block->set(Block::releasing);
     out.push_back(block);
     block = rest;

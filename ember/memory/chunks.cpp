@@ -10,9 +10,8 @@ namespace ember::inline v0::memory {
 
 using Kind = AllocEvent::Kind;
 
-namespace {
-
-AllocEvent event_of(Kind kind, const Segment& segment, std::uintptr_t start, std::size_t bytes) {
+AllocEvent DeviceAllocator::event_of_chunk(Kind kind, const Segment& segment, std::uintptr_t start,
+                                           std::size_t bytes) {
   return {.kind = kind,
           .small = segment.small,
           .stream = segment.stream,
@@ -23,8 +22,6 @@ AllocEvent event_of(Kind kind, const Segment& segment, std::uintptr_t start, std
           .pool = segment.pool->id.second,
           .stack = segment.stack};
 }
-
-}  // namespace
 
 // Of memory that comes from elsewhere, each segment is an allocation; and so is each block of a
 // pool that does not split.
@@ -48,6 +45,7 @@ Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
   Status status = source_.map(chunk.epoch, reinterpret_cast<void*>(chunk.start), chunk.bytes);
   const MutexLock lock(ledger_.mutex);
   in_transit_ -= chunk.bytes;
+  end_asking(*request.pool);
   if (growth.part->segment == nullptr) {  // a reset has taken it from under all three
     for (Block* block : {growth.before, growth.part, growth.after})
       if (block != nullptr) ledger_.records.give_back(block);
@@ -60,8 +58,9 @@ Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
     return status;
   }
   Segment& segment = *growth.part->segment;
-  const AllocEvent event = event_of(Kind::segment_allocated, segment, chunk.start, chunk.bytes);
-  segment.chunks.emplace(chunk.start, chunk.bytes);
+  const AllocEvent event =
+      event_of_chunk(Kind::segment_allocated, segment, chunk.start, chunk.bytes);
+  segment.chunks.emplace(chunk.start, SegmentChunk{chunk.bytes});
   ledger_.emit(event);
   Block* const block = back_end.end_growth(ledger_, growth);
   back_end.fit(ledger_, block, request);
@@ -84,6 +83,7 @@ Status DeviceAllocator::begin_growth(const Request& request, Chunk& chunk, Block
     return Code::out_of_memory;
   }
   in_transit_ += chunk.bytes;
+  ++request.pool->growths;
   return {};
 }
 
@@ -124,13 +124,14 @@ Status DeviceAllocator::wait_for_work(driver::StreamHandle stream, bool anywhere
   return is_sticky(status.code()) ? Status() : std::move(status);  // a fault ends work, too
 }
 
-// For a block that is a chunk, or a range without any.
+// For a block that is a chunk, or a range without any. Of one that sleeps, what the host keeps
+// goes.
 Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
   std::uint32_t epoch = 0;
   driver::StreamHandle stream;
-  bool mapped = false, anywhere = false;
+  bool mapped = false, remains = false, anywhere = false;
   {
     const MutexLock lock(ledger_.mutex);
     if (block->segment == nullptr) {  // gone with a reset
@@ -143,6 +144,7 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
     stream = {block->segment->stream, device_, epoch};
     anywhere = block->segment->pool->had_graphs;
     mapped = block->segment->maps(start);
+    if (const SegmentChunk* chunk = block->segment->chunk_at(start)) remains = chunk->remains;
     // A stream that is captured cannot be waited for.
     if (mapped && cuda::any_capture()) {
       (void)block->segment->pool->back_end.keep(ledger_, block);
@@ -150,11 +152,12 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
     }
   }
   Status status;
-  if (mapped) {
-    status = wait_for_work(stream, anywhere);
-    if (status.ok()) status = source_.unmap(epoch, reinterpret_cast<void*>(start), bytes);
-  }
+  if (mapped) status = wait_for_work(stream, anywhere);
+  if (status.ok() && (mapped || remains))
+    status = source_.unmap(epoch, reinterpret_cast<void*>(start), bytes);
   Segment range;
+  SavedChunk saved;
+  bool whole = false;
   {
     const MutexLock lock(ledger_.mutex);
     if (block->segment == nullptr) {
@@ -166,16 +169,21 @@ Status DeviceAllocator::give_back_chunk(Block* block) noexcept {
       (void)segment.pool->back_end.keep(ledger_, block);
       return status.code() == Code::context_is_destroyed ? Status() : std::move(status);
     }
-    if (mapped) {
-      segment.chunks.erase(start);
-      ledger_.emit(event_of(Kind::segment_freed, segment, start, bytes));
+    segment.chunks.erase(start);
+    if (mapped) ledger_.emit(event_of_chunk(Kind::segment_freed, segment, start, bytes));
+    if (const auto kept = segment.pool->saved.find(start); kept != segment.pool->saved.end()) {
+      saved = std::move(kept->second);
+      segment.pool->saved.erase(kept);
     }
     block = segment.pool->back_end.set_unmapped(ledger_, block);
-    if (block->is_split()) return {};
-    segment.free_blocks->unmapped.erase(block->position());
-    range = ledger_.remove_segment(block);
+    whole = !block->is_split();
+    if (whole) {
+      segment.free_blocks->unmapped.erase(block->position());
+      range = ledger_.remove_segment(block);
+    }
   }
-  return release_range(range, block, epoch);
+  if (saved.host != nullptr) source_.host_free(saved.host);
+  return whole ? release_range(range, block, epoch) : Status();
 }
 
 // Of one whose last memory went: its addresses.

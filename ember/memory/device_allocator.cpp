@@ -56,12 +56,15 @@ DeviceAllocator::~DeviceAllocator() {
       (void)segment.pool->memory.give_back(raw_memory_of(segment, device_, epoch()));
       continue;
     }
-    if (!segment.chunks.empty())
+    if (segment.bytes_held() > 0)
       (void)wait_for_work({segment.stream, device_, epoch()}, segment.pool->had_graphs);
-    for (const auto& [start, bytes] : segment.chunks)
-      (void)source_.unmap(epoch(), reinterpret_cast<void*>(start), bytes);
+    for (const auto& [start, chunk] : segment.chunks)
+      if (!chunk.asleep || chunk.remains)
+        (void)source_.unmap(epoch(), reinterpret_cast<void*>(start), chunk.bytes);
     (void)source_.release(epoch(), reinterpret_cast<void*>(address));
   }
+  for (const auto& pool : pools_) forget_saved(*pool);
+  for (void* host : hosts_) source_.host_free(host);
 }
 
 // ---- Allocate
@@ -118,6 +121,7 @@ BlockUse DeviceAllocator::allocate(std::size_t bytes, void* stream, Pool* pool) 
 }
 
 BlockUse DeviceAllocator::take(const Request& request) {
+  refuse_asleep(*request.pool);
   Shards& shards = ledger_.shards;
   Block* block = nullptr;
   const bool in_shards = shards.open() && !request.pool->is_private();
@@ -297,7 +301,10 @@ void DeviceAllocator::renew() noexcept {
   back_end_->forget();
   default_pool_.clear();
   uncached_pool_.clear();
-  for (const auto& pool : pools_) pool->clear();
+  for (const auto& pool : pools_) {
+    forget_saved(*pool);
+    pool->clear();
+  }
   drop_unused_pools();
   ledger_.stats.clear_current();
   if (tracking().scopes) Scopes::get().forget(device_);
@@ -383,7 +390,7 @@ bool DeviceAllocator::is_in_growing(const void* address) {
   renew();
   const auto position = reinterpret_cast<std::uintptr_t>(address);
   const Segment* const segment = ledger_.overlapping(position, 1);
-  return segment != nullptr && segment->grows && segment->maps(position);
+  return segment != nullptr && segment->grows && segment->chunk_at(position) != nullptr;
 }
 
 // While shards are open, the levels hold what has been granted to them and was not used: that is
@@ -464,17 +471,21 @@ std::vector<SegmentView> DeviceAllocator::look(const std::optional<cuda::MemPool
   views.reserve(ledger_.segments.size());
   for (const auto& [address, segment] : ledger_.segments) {
     if (pool && segment.pool->id != *pool) continue;
-    SegmentView* view = nullptr;  // one for each piece that has memory
+    SegmentView* view = nullptr;  // one for each piece that has memory, or sleeps
     for (const Block* block = segment.first; block != nullptr; block = block->next) {
-      if (segment.grows && !segment.maps(block->position())) {
+      const SegmentChunk* const chunk =
+          segment.grows ? segment.chunk_at(block->position()) : nullptr;
+      if (segment.grows && chunk == nullptr) {
         view = nullptr;
         continue;
       }
-      if (view == nullptr) {
+      const bool asleep = chunk != nullptr && chunk->asleep;
+      if (view == nullptr || view->asleep != asleep) {
         view = &views.emplace_back(
             SegmentView{block->position(), 0, segment.small, segment.stream, segment.pool->id, {}});
         view->stack = segment.stack;
         view->grows = segment.grows;
+        view->asleep = asleep;
       }
       view->size += block->size;
       SegmentView::BlockView& seen = view->blocks.emplace_back();

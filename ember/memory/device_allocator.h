@@ -42,6 +42,7 @@ struct SegmentView {
   std::vector<BlockView> blocks;  // in the order of addresses
   std::uint32_t stack = 0;        // where it was asked for, if that was tracked
   bool grows = false;             // is all memory without a gap of a segment that grows
+  bool asleep = false;            // is all that sleeps without a gap there: it has no memory
 };
 
 /// Thread-safe. What is the same for all memory is here: the steps of an allocation, other streams'
@@ -114,6 +115,13 @@ class DeviceAllocator {
   bool release_pool(const cuda::MemPoolId& id);
   int users_of(const Pool& pool);
 
+  /// See cuda::MemPool. The pool must be needed until they return.
+  void offload(Pool& pool);
+  void restore(Pool& pool);
+  bool is_asleep(const Pool& pool);
+  /// Whether an address lies in memory that sleeps.
+  bool is_asleep(const void* address);
+
   /// From now on, requests of the calling thread that name no pool are served from `pool`, which
   /// must be needed until end_route(number). The last route of a thread counts.
   std::uint64_t route(Pool* pool);
@@ -140,7 +148,7 @@ class DeviceAllocator {
 
   /// Whether a segment contains the address.
   bool holds(const void* address);
-  /// Whether it lies in memory of a segment that grows.
+  /// Whether it lies in memory of a segment that grows, asleep or not.
   bool is_in_growing(const void* address);
   /// Whether freed memory stays here, to be used again.
   bool keeps() const noexcept { return caps_.keeps; }
@@ -225,6 +233,36 @@ class DeviceAllocator {
   Status release_range(const Segment& range, Block* block, std::uint32_t epoch) noexcept;
   Status wait_for_work(driver::StreamHandle stream, bool anywhere) noexcept;
 
+  static AllocEvent event_of_chunk(AllocEvent::Kind kind, const Segment& segment,
+                                   std::uintptr_t start, std::size_t bytes);
+
+  // sleep.cpp: pools whose contents are with the host.
+  struct Moving;
+  class Move;
+  void refuse_asleep(const Pool& pool) const EMBER_REQUIRES(ledger_.mutex) {
+    if (pool.asleep) [[unlikely]]
+      fail_asleep(pool);
+  }
+  [[noreturn]] void fail_asleep(const Pool& pool) const EMBER_REQUIRES(ledger_.mutex);
+  void end_asking(Pool& pool) EMBER_REQUIRES(ledger_.mutex) {
+    if (--pool.growths == 0 && pool.moving) moved_.notify_all();
+  }
+  void forget_saved(Pool& pool) EMBER_REQUIRES(ledger_.mutex);
+  std::string name_of(const Pool& pool) const;
+  void check_can_sleep(const Pool& pool, const std::vector<LeasedBlock>& leased)
+      EMBER_REQUIRES(ledger_.mutex);
+  Status wait_for_users(const Pool& pool, std::uint32_t epoch);
+  Status wait_for_stream(const driver::StreamHandle& stream) noexcept;
+  Status save(Pool& pool, std::uint32_t epoch, std::vector<Moving>& moving);
+  Status give_back_saved(Pool& pool, std::uint32_t epoch, std::vector<Moving>& moving);
+  std::vector<Moving> chunks_of(const Pool& pool, bool asleep) EMBER_REQUIRES(ledger_.mutex);
+  Segment* segment_at(std::uintptr_t address) EMBER_REQUIRES(ledger_.mutex);
+  void give_back_free(Pool& pool);
+  Status bring_back(Pool& pool);
+  Status map_all(std::uint32_t epoch, std::vector<Moving>& moving);
+  Status wake(Pool& pool);
+  bool wake_if_whole(Pool& pool);
+
   // exhaustion.cpp: what is left when the device has no more.
   BlockUse last_resort(const Request& request, Status waiting);
   BlockUse borrow(const Request& request);
@@ -235,7 +273,8 @@ class DeviceAllocator {
   void describe_segment(const Segment& segment, const Request& request,
                         const std::vector<LeasedBlock>& leased, OutOfMemory& what) const
       EMBER_REQUIRES(ledger_.mutex);
-  [[noreturn]] void fail(const Request& request, const Status& waiting);
+  [[noreturn]] void fail(const Request& request, const Status& waiting,
+                         const std::string& what_for = {});
 
   const int device_;
   SegmentSource& source_;
@@ -266,6 +305,9 @@ class DeviceAllocator {
   // freed. One load tells that there are none.
   std::vector<Block*> pending_ EMBER_GUARDED_BY(ledger_.mutex);
   std::atomic<bool> any_pending_{false};
+  // Of the host, for pools that slept when the device was reset: to be freed without the lock.
+  std::vector<void*> hosts_ EMBER_GUARDED_BY(ledger_.mutex);
+  Condition moved_;  // of pools: neither falls asleep nor wakes any more, or has no growth
 };
 
 }  // namespace ember::inline v0::memory

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "ember/base/bytes.h"
@@ -128,6 +130,50 @@ Status DriverSegmentSource::unmap(std::uint32_t epoch, void* start, std::size_t 
 Status DriverSegmentSource::stream_synchronize(driver::StreamHandle stream) noexcept {
   const RelaxedCapture relaxed;
   return cuda::HostWait::stream(cuda::WaitKind::memory, stream);
+}
+
+Status DriverSegmentSource::host_allocate(std::size_t bytes, void*& out) noexcept {
+  try {
+    out = pinned_allocator().allocate(bytes)->data;
+  } catch (const AcceleratorError& error) {
+    // The text's second line says what came.
+    const std::string_view text = error.what();
+    const std::size_t first = std::min(text.find('\n'), text.size() - 1) + 1;
+    return Status(error.code(),
+                  "page-locked memory of " + format_bytes(bytes) + ": " +
+                      std::string(text.substr(first, text.find('\n', first) - first)));
+  } catch (const std::exception& error) {
+    return Status(Code::out_of_memory, error.what());
+  }
+  return {};
+}
+void DriverSegmentSource::host_free(void* pointer) noexcept {
+  PinnedAllocator* const allocator = pinned_allocator_if_made();
+  if (allocator != nullptr) (void)allocator->free(pointer);
+}
+
+// On a stream of its own, which waits for nobody's work.
+Status DriverSegmentSource::copy(std::uint32_t epoch, const std::vector<HostCopy>& copies,
+                                 bool to_host) noexcept {
+  if (copies.empty()) return {};
+  const RelaxedCapture relaxed;
+  driver::StreamHandle stream;
+  EMBER_TRY(made().stream_create(device_, 0, stream));
+  Status status = stream.epoch == epoch ? Status() : Status(Code::context_is_destroyed);
+  for (const HostCopy& each : copies) {
+    if (!status.ok()) break;
+    std::byte* const host = static_cast<std::byte*>(each.host) + each.offset;
+    status = to_host ? made().copy(stream, host, each.device, each.bytes)
+                     : made().copy(stream, each.device, host, each.bytes);
+  }
+  Status waited = cuda::HostWait::stream(cuda::WaitKind::memory, stream);
+  // What nobody can wait for now keeps the host's memory from being used again until it is over.
+  if (!waited.ok() && !is_sticky(waited.code()) &&
+      !cuda::HostWait::device(cuda::WaitKind::memory, device_).ok())
+    for (const HostCopy& each : copies)
+      (void)pinned_allocator().record_event(each.host, nullptr, stream);
+  (void)made().stream_destroy(stream);
+  return status.ok() ? std::move(waited) : std::move(status);
 }
 
 Status DriverSegmentSource::processes(std::vector<driver::GpuProcess>& out) noexcept {

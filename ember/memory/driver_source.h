@@ -39,6 +39,10 @@ class DriverSegmentSource final : public DriverEvents<SegmentSource> {
   Status map(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override;
   Status unmap(std::uint32_t epoch, void* start, std::size_t bytes) noexcept override;
   Status stream_synchronize(driver::StreamHandle stream) noexcept override;
+  Status host_allocate(std::size_t bytes, void*& out) noexcept override;
+  void host_free(void* pointer) noexcept override;
+  Status copy(std::uint32_t epoch, const std::vector<HostCopy>& copies,
+              bool to_host) noexcept override;
   Status processes(std::vector<driver::GpuProcess>& out) noexcept override;
 
  private:

@@ -47,7 +47,7 @@ BlockUse DeviceAllocator::last_resort(const Request& request, Status waiting) {
 BlockUse DeviceAllocator::borrow(const Request& request) {
   const MutexLock lock(ledger_.mutex);
   for (const auto& pool : pools_) {
-    if (!pool->options.use_on_oom || pool.get() == request.pool ||
+    if (!pool->options.use_on_oom || pool->asleep || pool.get() == request.pool ||
         &pool->back_end != &request.pool->back_end)
       continue;
     Request of_pool = request;
@@ -87,7 +87,7 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   cuda::OutOfMemoryReport& report = what.report;
   report.device = device_;
   report.requested = request.requested;
-  report.segment = request.pool->segment_bytes(request.size);
+  report.segment = request.chunks != 0 ? request.chunks : request.pool->segment_bytes(request.size);
   report.pool = request.pool->id;
   report.stream = request.stream;
   report.could_not_wait = could_not_wait;
@@ -116,8 +116,8 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
 void DeviceAllocator::describe_segments(const Request& request,
                                         const std::vector<LeasedBlock>& leased, OutOfMemory& what) {
   Pool::Lists& lists = request.pool->lists_of(request.stream);
-  if (const Block* block = lists.of(is_small(request.size)).largest())
-    what.report.largest_free_block = block->size;
+  const Block* const block = lists.of(is_small(request.size)).largest();
+  if (block != nullptr && !request.pool->asleep) what.report.largest_free_block = block->size;
   for (const auto& [stream, of_stream] : request.pool->streams)
     if (const std::size_t bytes = of_stream->small.bytes() + of_stream->large.bytes(); bytes > 0)
       what.cached.push_back({stream, bytes});
@@ -154,9 +154,11 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
         returnable += segment.returnable(start, std::exchange(bytes, 0));
     }
   };
+  const bool asleep = segment.pool->asleep;
   std::size_t free = 0, pending = 0, lent = 0;
   Run now{segment}, with_pending{segment}, with_lent{segment};
   for (const Block* block = segment.first; block != nullptr; block = block->next) {
+    if (asleep && segment.asleep_at(block->position())) continue;
     const bool parked = block->state() == Block::parked;
     if (block->state() == Block::free) free += block->size;
     if (block->state() == Block::allocated && !caps_.counts) report.allocated += block->size;
@@ -193,7 +195,8 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
 }
 
 // Step 8.
-void DeviceAllocator::fail(const Request& request, const Status& waiting) {
+void DeviceAllocator::fail(const Request& request, const Status& waiting,
+                           const std::string& what_for) {
   const OutOfMemory what = describe(request, !waiting.ok());
   {
     const MutexLock lock(ledger_.mutex);
@@ -206,7 +209,7 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting) {
                   .device_free = what.report.free});
   }
   tell_out_of_memory(what);
-  throw OutOfMemoryError(out_of_memory_text(what),
+  throw OutOfMemoryError(what_for + out_of_memory_text(what),
                          std::make_shared<const cuda::OutOfMemoryReport>(what.report));
 }
 

@@ -28,14 +28,17 @@ Status DeviceAllocator::grow(const Request& request, BlockUse& out) {
   {
     const MutexLock lock(ledger_.mutex);
     renew();
+    refuse_asleep(*request.pool);
     if (!within_limit(bytes)) return Code::out_of_memory;
     in_transit_ += bytes;
+    ++request.pool->growths;
     epoch = epoch_;
   }
   RawMemory memory{device_, epoch, request.stream, bytes, nullptr};
   Status status = request.pool->memory.allocate(memory);
   const MutexLock lock(ledger_.mutex);
   in_transit_ -= bytes;
+  end_asking(*request.pool);
   if (!status.ok()) return status;
   if (epoch_ != epoch)
     return Status(Code::context_is_destroyed,
@@ -136,6 +139,7 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
   const MutexLock turn(reclaim_);
   result.waiting = uses_.wait([this](const std::vector<StreamUse*>& uses) { finish(uses); });
   std::vector<Block*> whole;
+  std::vector<void*> hosts;
   {
     const MutexLock lock(ledger_.mutex);
     renew();
@@ -144,14 +148,17 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
     if (only == nullptr || *only == default_pool_.id)
       default_pool_.back_end.trim(ledger_, default_pool_, whole);
     for (const auto& pool : pools_)
-      if (only == nullptr ? pool->users == 0 : pool->id == *only && pool->graphs == 0)
+      if (!pool->moving &&
+          (only == nullptr ? pool->users == 0 : pool->id == *only && pool->graphs == 0))
         pool->back_end.trim(ledger_, *pool, whole);
     std::sort(whole.begin(), whole.end(),
               [](const Block* a, const Block* b) { return a->position() < b->position(); });
     whole.insert(whole.end(), pending_.begin(), pending_.end());
     pending_.clear();
+    hosts.swap(hosts_);
     any_pending_.store(false, std::memory_order_relaxed);
   }
+  for (void* host : hosts) source_.host_free(host);
   for (Block* block : whole) {
     Status status = give_back(block);
     if (result.releasing.ok()) result.releasing = std::move(status);
@@ -166,11 +173,14 @@ void DeviceAllocator::give_back_pending() noexcept {
   if (!source_.may_wait()) return;
   const UnexpectedWait until_given_back;
   std::vector<Block*> blocks;
+  std::vector<void*> hosts;
   {
     const MutexLock lock(ledger_.mutex);
     blocks.swap(pending_);
+    hosts.swap(hosts_);
     any_pending_.store(false, std::memory_order_relaxed);
   }
+  for (void* host : hosts) source_.host_free(host);
   for (Block* block : blocks) (void)give_back(block);  // what fails stays pending
 }
 

@@ -80,8 +80,27 @@ MemPool::~MemPool() {
   if (pool_ == nullptr) return;
   DeviceAllocator* allocator = memory::allocator_if_made(device_);
   if (allocator == nullptr) return;  // in a forked child
+  try {
+    if (allocator->is_asleep(*pool_)) allocator->restore(*pool_);
+  } catch (const std::exception&) {  // nobody could be told
+  }
   allocator->release_pool(pool_);
   (void)allocator->empty_cache(id_);
+}
+
+memory::Pool& MemPool::pool_for(const char* function) const {
+  if (use_count() == 0)
+    throw ValueError(std::string(function) + ": expected a pool, got one that was moved from");
+  return *pool_;
+}
+
+void MemPool::offload() { memory::allocator_of(device_).offload(pool_for("MemPool.offload")); }
+
+void MemPool::restore() { memory::allocator_of(device_).restore(pool_for("MemPool.restore")); }
+
+bool MemPool::asleep() const {
+  DeviceAllocator* allocator = memory::allocator_if_made(device_);
+  return pool_ != nullptr && allocator != nullptr && allocator->is_asleep(*pool_);
 }
 
 int MemPool::use_count() const {

@@ -50,7 +50,8 @@ class EMBER_API MemPool {
   MemPool(MemPool&& other) noexcept;
   MemPool& operator=(MemPool&& other) noexcept;
   /// Gives free memory back, so it may wait for work of the device as empty_cache() does. What
-  /// cannot be given back now goes back later.
+  /// cannot be given back now goes back later. Wakes it first if it sleeps; where that fails, what
+  /// is in use then stays with the host, and can be freed only.
   ~MemPool();
 
   const MemPoolId& id() const noexcept { return id_; }
@@ -61,6 +62,38 @@ class EMBER_API MemPool {
   /// How many there are that need it: this object, guards, and beginnings of
   /// begin_allocate_to_pool. 0 if it was moved from.
   int use_count() const;
+  /// Puts the pool to sleep: what is in use on its device moves to page-locked memory of the host,
+  /// and all its memory goes back to the device. Addresses, tensors and buffers stay what they are;
+  /// restore() brings the contents back to them. What is free in the pool goes for good, as with
+  /// empty_cache(). Nothing if it sleeps already.
+  ///
+  /// Meanwhile an allocation from the pool is an Error that names the pool. Freeing works, and what
+  /// was freed is not brought back. To use the memory is a mistake of the program's: on simulated
+  /// devices a kernel that does faults (Code::illegal_address, with its name), and a copy is
+  /// refused; on CUDA both are an illegal address. A reset of the device ends the sleep with the
+  /// memory, as it ends all memory. memory_allocated() counts what sleeps, memory_reserved() does
+  /// not; snapshots have it as segments that are `asleep`.
+  ///
+  /// Blocks for the work of the streams that its memory was allocated for or noted for
+  /// (record_stream), and of all streams of the device if a graph's work used some of it; other
+  /// work that uses it must be over, and no thread may use it meanwhile. Then for the copies.
+  ///
+  /// All of its memory in use must be in segments that grow (expandable_segments:True when it was
+  /// allocated): else Error, which names the setting. Error also while a graph lives that was
+  /// captured with the pool, while work is captured, and if another process has memory of it.
+  /// AcceleratorError `out of memory` if the host has not enough page-locked memory, and what the
+  /// device reports; `operation not permitted` in a host function. After an error the pool is
+  /// awake, unless the text says otherwise. ValueError if it was moved from.
+  void offload();
+  /// Wakes the pool: memory at the same addresses, with the same contents. Nothing if it does not
+  /// sleep. Blocks until the copies are done. OutOfMemoryError, after all that an allocation would
+  /// have tried, if the device has not enough memory (the report's `segment` is what was wanted):
+  /// then, and after any other error, the pool sleeps as before, and the same call succeeds once
+  /// there is memory. The host's memory goes back to the cache of pinned memory. ValueError if it
+  /// was moved from.
+  void restore();
+  /// Whether it sleeps. False if it was moved from.
+  bool asleep() const;
   /// Its segments, as memory_snapshot(id()) has them.
   std::vector<MemorySnapshot::Segment> snapshot() const;
 
@@ -69,6 +102,7 @@ class EMBER_API MemPool {
   MemPool(const std::optional<PluggableAllocator>& allocator, const MemPoolOptions& options,
           DeviceArg device);
   memory::Pool* retain(int device) const;
+  memory::Pool& pool_for(const char* function) const;
 
   std::optional<PluggableAllocator> allocator_;
   MemPoolOptions options_;

@@ -78,6 +78,29 @@ class SegmentSource : public EventSource {
     return Code::not_supported;
   }
 
+  // For pools that sleep.
+
+  /// Page-locked memory of the host, from the allocator of that. out_of_memory is an ordinary
+  /// answer. May block.
+  virtual Status host_allocate(std::size_t /*bytes*/, void*& /*out*/) noexcept {
+    return Code::not_supported;
+  }
+  /// What host_allocate gave.
+  virtual void host_free(void* /*pointer*/) noexcept {}
+  struct HostCopy {
+    void* device = nullptr;
+    void* host = nullptr;    ///< as host_allocate gave it
+    std::size_t offset = 0;  ///< in that
+    std::size_t bytes = 0;
+  };
+  /// Copies all of them, to the host or from there, behind no other work, and blocks until that is
+  /// done. After a failure some may have been; nothing is copied any more, or host_free waits for
+  /// it.
+  virtual Status copy(std::uint32_t /*epoch*/, const std::vector<HostCopy>& /*copies*/,
+                      bool /*to_host*/) noexcept {
+    return Code::not_supported;
+  }
+
   /// Who holds memory of the device, this process among them.
   virtual Status processes(std::vector<driver::GpuProcess>& /*out*/) noexcept {
     return Code::not_supported;

@@ -38,6 +38,7 @@ MemorySnapshot::Segment segment_of(int device, const memory::SegmentView& view) 
   segment.pool = view.pool;
   segment.small = view.small;
   segment.is_expandable = view.grows;
+  segment.asleep = view.asleep;
   segment.stack = view.stack;
   segment.blocks.reserve(view.blocks.size());
   for (const memory::SegmentView::BlockView& block : view.blocks) {

@@ -46,6 +46,7 @@ struct MemorySnapshot {
     MemPoolId pool;                    ///< (0, 0): of requests that name none
     bool small = false;                ///< holds blocks of at most 1 MiB
     bool is_expandable = false;
+    bool asleep = false;        ///< holds nothing of the device: see MemPool::offload()
     std::uint32_t stack = 0;    ///< where it was asked for; 0: that was not recorded
     std::vector<Block> blocks;  ///< in the order of addresses, without gaps
   };

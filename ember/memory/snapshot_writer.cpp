@@ -309,6 +309,7 @@ void describe_segment(SnapshotWriter& to, const MemorySnapshot::Segment& segment
   to.key("segment_type"), to.text(segment.small ? "small" : "large");
   to.key("segment_pool_id"), to.pair(segment.pool.first, segment.pool.second);
   to.key("is_expandable"), to.boolean(segment.is_expandable);
+  if (segment.asleep) to.key("asleep"), to.boolean(true);
   frames(to, segment.stack);
   to.key("blocks"), to.begin_list();
   for (const MemorySnapshot::Block& each : segment.blocks) block(to, each);

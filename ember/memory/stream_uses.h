@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <set>
 #include <vector>
 
 #include "ember/base/mutex.h"
@@ -52,6 +53,10 @@ class StreamUses {
   /// possible now is tried again by poll() and wait(), and the use stays parked until then. A
   /// stream that no longer exists leaves its device to wait for, which settle() and wait() do.
   void park(StreamUse* use) noexcept;
+
+  /// Adds the streams of what is parked and owned by one of `owners`. False if there is an owner of
+  /// which nothing is parked, at this moment. May have to wait for one who waits.
+  bool streams_of(const std::set<const void*>& owners, std::vector<driver::StreamHandle>& out);
 
   /// Looks which events are reached, the oldest of each stream first, and calls `done(uses)` with
   /// those that have none left. One thread at a time looks; a second one returns at once. Fails if

@@ -7,6 +7,7 @@
 
 #include "define.h"
 #include "ember/memory/flame_graph.h"
+#include "ember/memory/sharing_caps.h"
 #include "ember/memory/snapshot_file.h"
 #include "ember/memory/summary.h"
 #include "ember/memory/view.h"
@@ -215,6 +216,60 @@ std::string core_library() {
   return info.dli_fname;
 }
 
+/// Of the memory at an address, or of a tensor.
+cuda::SharingCaps caps_of(nb::handle of) {
+  const void* pointer = nullptr;
+  std::uintptr_t address = 0;
+  if (nb::isinstance<Tensor>(of))
+    pointer = nb::cast<const Tensor&>(of).data_ptr();
+  else if (nb::try_cast(of, address))
+    pointer = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr)
+  else
+    throw TypeError("sharing_caps: pointer: expected an address, an int, or a tensor, got " +
+                    std::string(Py_TYPE(of.ptr())->tp_name));
+  return unlocked([&] { return cuda::sharing_caps(pointer); });
+}
+
+void bind_sharing_caps(nb::module_& m) {
+  using cuda::SharingCap;
+  using cuda::SharingCaps;
+  using Named = std::pair<const char*, SharingCap SharingCaps::*>;
+  static constexpr Named kAll[] = {{"legacy_ipc", &SharingCaps::legacy_ipc},
+                                   {"fd", &SharingCaps::fd},
+                                   {"fabric", &SharingCaps::fabric},
+                                   {"rdma", &SharingCaps::rdma},
+                                   {"peers", &SharingCaps::peers}};
+  nb::class_<SharingCaps> type(
+      m, "SharingCaps",
+      "How others may reach some device memory, as cuda.memory.sharing_caps found it: legacy_ipc "
+      "(CUDA's handles), fd (a descriptor), fabric, rdma (network cards), peers (all other "
+      "devices).");
+  type.def_ro("device", &SharingCaps::device, "Whose memory it is.");
+  for (const auto& [name, member] : kAll)
+    type.def_prop_ro(
+        name, [member = member](const SharingCaps& self) { return (self.*member).possible; });
+  type.def_prop_ro(
+      "change",
+      [](const SharingCaps& self) {
+        nb::dict change;
+        for (const auto& [name, member] : kAll)
+          if (!(self.*member).possible) change[name] = (self.*member).change;
+        return change;
+      },
+      nb::sig("def change(self) -> dict[str, str]"),
+      "For each that is False, the setting that would change it, or why none would.");
+  type.def("__repr__", [](const SharingCaps& self) {
+    std::string text = "SharingCaps(device=" + std::to_string(self.device);
+    for (const auto& [name, member] : kAll)
+      text += ", " + std::string(name) + ((self.*member).possible ? "=True" : "=False");
+    return text + ")";
+  });
+  m.def("sharing_caps", &caps_of, nb::arg("pointer"),
+        nb::sig("def sharing_caps(pointer: int | ember._C.Tensor) -> SharingCaps"),
+        "How others may reach the device memory at an address, or of a tensor, and which setting "
+        "would change what is not possible. ValueError for anything but device memory in use.");
+}
+
 }  // namespace
 
 void bind_memory(nb::module_& m) {
@@ -377,6 +432,7 @@ void bind_memory(nb::module_& m) {
         "The file of libember, for libraries that load it themselves.");
   m.def("get_allocator_backend", &cuda::get_allocator_backend,
         "'native' or 'cudaMallocAsync', or 'pluggable' after change_current_allocator.");
+  bind_sharing_caps(m);
 }
 
 }  // namespace ember::python

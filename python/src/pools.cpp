@@ -122,6 +122,22 @@ void bind_pool(nb::module_& m) {
           [](const MemPool& self) { return unlocked([&] { return self.use_count(); }); },
           "How many need the pool: this object, and those who use it now.")
       .def(
+          "offload", [](MemPool& self) { unlocked([&] { self.offload(); }); },
+          "Puts the pool to sleep: its contents move to page-locked host memory and its memory "
+          "goes "
+          "back to the device; addresses and tensors stay. Until restore() its tensors must not be "
+          "used, and allocating from it is a RuntimeError; freeing works. Waits for the work of "
+          "the streams that use it. RuntimeError, naming the setting, unless its segments grow "
+          "(expandable_segments:True). docs/memory.md.")
+      .def(
+          "restore", [](MemPool& self) { unlocked([&] { self.restore(); }); },
+          "Wakes the pool: the same contents at the same addresses. Nothing if it does not sleep. "
+          "OutOfMemoryError if the device has not enough memory; then it sleeps as before, and the "
+          "same call succeeds once there is memory.")
+      .def_prop_ro(
+          "asleep", [](const MemPool& self) { return unlocked([&] { return self.asleep(); }); },
+          "Whether offload() put it to sleep.")
+      .def(
           "snapshot",
           [](const MemPool& self, bool /*include_traces*/) { return segments_of(self.id()); },
           nb::arg("include_traces") = true,

@@ -165,5 +165,43 @@ TEST(SeamSharing, OpensAPieceOfAFileAsMemoryOfADevice) {
   check(driver.free(0, memory));
 }
 
+// Memory can be shared exactly in the ways that are said of it.
+TEST(SeamMemory, SaysHowItCanBeShared) {
+  using Way = MemorySharing::Way;
+  Driver& driver = machine();
+  void* memory = nullptr;
+  check(driver.malloc(0, 5000, memory));
+  MemorySharing found;
+  check(driver.memory_sharing(static_cast<std::byte*>(memory) + 4999, found));
+  IpcExport exported;
+  const Status status = driver.ipc_export_memory(memory, exported);
+  EXPECT_EQ(found.legacy_ipc == Way::yes || found.fd == Way::yes, status.ok()) << status.text();
+  if (driver.simulated()) {
+    EXPECT_EQ(found.legacy_ipc, Way::no);
+    EXPECT_EQ(found.fabric, Way::no);
+    EXPECT_EQ(found.rdma, Way::no);
+  }
+  check(driver.free(0, memory));
+  EXPECT_EQ(driver.memory_sharing(memory, found).code(), Code::invalid_value);
+  EXPECT_EQ(driver.memory_sharing(&memory, found).code(), Code::invalid_value);
+  EXPECT_EQ(driver.memory_sharing(nullptr, found).code(), Code::invalid_value);
+  const test::Pinned<int> pinned(4);
+  EXPECT_EQ(driver.memory_sharing(pinned.get(), found).code(), Code::invalid_value);
+  // A chunk of a range cannot be, and other memory can.
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  void* base = nullptr;
+  std::size_t unit = 0;
+  const std::uint32_t epoch = driver.device_epoch(0);
+  if (driver.range_reserve(0, epoch, kBytes, base, unit).code() == Code::not_supported) return;
+  check(driver.range_map(0, epoch, base, kBytes));
+  MemorySharing of_chunk;
+  check(driver.memory_sharing(base, of_chunk));
+  EXPECT_NE(of_chunk.legacy_ipc, Way::yes);
+  EXPECT_NE(of_chunk.fd, Way::yes);
+  EXPECT_TRUE(of_chunk.legacy_ipc == Way::other_memory || of_chunk.fd == Way::other_memory);
+  check(driver.range_unmap(0, epoch, base, kBytes));
+  check(driver.range_release(0, epoch, base));
+}
+
 }  // namespace
 }  // namespace ember::driver

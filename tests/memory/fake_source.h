@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -202,6 +203,60 @@ class FakeSource : public Base {
     chunks_.erase(found);
     return {};
   }
+  Status obtain_host(std::size_t bytes, void*& out) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (Status status = next_call(); !status.ok()) return status;
+    if (bytes > host_capacity_ - host_held_) return Code::out_of_memory;
+    next_host_ += kAlign + bytes;
+    hosts_[next_host_] = bytes;
+    host_held_ += bytes;
+    out = reinterpret_cast<void*>(next_host_);
+    return {};
+  }
+  void give_back_host(void* pointer) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = hosts_.find(reinterpret_cast<std::uintptr_t>(pointer));
+    if (found == hosts_.end()) std::abort();  // given back twice
+    host_held_ -= found->second;
+    hosts_.erase(found);
+  }
+  /// What has no memory is not copied.
+  Status copy_all(std::uint32_t epoch, const std::vector<memory::SegmentSource::HostCopy>& copies,
+                  bool to_host) noexcept {
+    if (on_worker()) return Code::not_permitted;
+    const std::lock_guard lock(mutex_);
+    if (passed(epoch)) return Code::context_is_destroyed;
+    if (Status status = next_call(); !status.ok()) return status;
+    for (const auto& copy : copies) {
+      const auto at = reinterpret_cast<std::uintptr_t>(copy.device);
+      const auto chunk = chunks_.upper_bound(at);
+      const auto host = hosts_.find(reinterpret_cast<std::uintptr_t>(copy.host));
+      if (chunk == chunks_.begin() || host == hosts_.end() ||
+          at + copy.bytes > std::prev(chunk)->first + std::prev(chunk)->second ||
+          copy.offset + copy.bytes > host->second)
+        return Status(Code::illegal_address, "copied what has no memory");
+      (to_host ? saved_ : restored_) += copy.bytes;
+    }
+    return {};
+  }
+  /// Of the host, for pools that sleep.
+  std::size_t host_held() {
+    const std::lock_guard lock(mutex_);
+    return host_held_;
+  }
+  void limit_host(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    host_capacity_ = bytes;
+  }
+  /// Bytes that were copied, in all.
+  std::size_t saved() {
+    const std::lock_guard lock(mutex_);
+    return saved_;
+  }
+  std::size_t restored() {
+    const std::lock_guard lock(mutex_);
+    return restored_;
+  }
   /// No more ranges than these.
   void limit_ranges(std::size_t most) {
     const std::lock_guard lock(mutex_);
@@ -319,6 +374,9 @@ class FakeSource : public Base {
   std::size_t held_ = 0;
   std::map<std::uintptr_t, std::size_t> segments_, ranges_, chunks_;
   std::size_t most_ranges_ = 1000;
+  std::map<std::uintptr_t, std::size_t> hosts_;
+  std::uintptr_t next_host_ = kStart << 2U;
+  std::size_t host_held_ = 0, host_capacity_ = std::size_t{1} << 40, saved_ = 0, restored_ = 0;
   std::map<void*, int> streams_synchronized_;
   std::map<void*, std::unique_ptr<Event>> events_;
   std::map<void*, std::uint64_t> recorded_, done_;
@@ -350,6 +408,14 @@ class FakeDevice : public FakeSource<memory::SegmentSource> {
   }
   Status stream_synchronize(driver::StreamHandle stream) noexcept override {
     return synchronize(stream);
+  }
+  Status host_allocate(std::size_t bytes, void*& out) noexcept override {
+    return obtain_host(bytes, out);
+  }
+  void host_free(void* pointer) noexcept override { give_back_host(pointer); }
+  Status copy(std::uint32_t epoch, const std::vector<HostCopy>& copies,
+              bool to_host) noexcept override {
+    return copy_all(epoch, copies, to_host);
   }
   Status memory_info(driver::MemoryInfo& out) noexcept override {
     out.total = capacity_;

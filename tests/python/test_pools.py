@@ -182,3 +182,92 @@ def test_callbacks():
         cuda.memory.remove_out_of_memory_callback(number)
     with pytest.raises(TypeError, match="callback: expected a function, got int"):
         cuda.memory.add_out_of_memory_callback(3)
+
+
+@pytest.fixture
+def growing():
+    cuda.memory._set_allocator_settings("expandable_segments:True")
+    yield
+    cuda.memory._set_allocator_settings("expandable_segments:False")
+
+
+def test_a_pool_sleeps(growing):
+    """Contents go to the host and come back to the same addresses; meanwhile the device has the memory."""
+    before = cuda.memory_reserved()
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        weights = torch.arange(5 * MIB, device="cuda")
+        scratch = on_device(20 * MIB)
+    address, expected = weights.data_ptr(), weights.sum().item()
+    cuda.empty_cache()
+    free = cuda.mem_get_info()[0]
+    assert pool.asleep is False
+    pool.restore()  # nothing to do
+    pool.offload()
+    pool.offload()
+    assert pool.asleep is True
+    assert cuda.memory_reserved() == before
+    assert cuda.mem_get_info()[0] >= free + 60 * MIB
+    (segment,) = pool.snapshot()
+    assert segment["asleep"] is True and segment["address"] == address
+    with cuda.use_mem_pool(pool):
+        with pytest.raises(RuntimeError, match=rf"pool \(0, {pool.id[1]}\) of device 0 is asleep.*restore\(\)"):
+            on_device(MIB)
+    on_device(30 * MIB).fill_(7)  # others go on
+    cuda.empty_cache()
+    del scratch
+    gc.collect()
+    pool.restore()
+    assert pool.asleep is False and "asleep" not in pool.snapshot()[0]
+    assert cuda.memory_reserved() == before + 40 * MIB
+    assert weights.data_ptr() == address and weights.sum().item() == expected
+
+
+def test_a_pool_sleeps_on_without_memory(growing):
+    """restore() of what does not fit says so, and the same call succeeds once it does."""
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        weights = torch.ones(10 * MIB, device="cuda")
+    pool.offload()
+    allow(cuda.memory_reserved() + 20 * MIB)
+    with pytest.raises(cuda.OutOfMemoryError, match="MemPool.restore: .* stays asleep, and nothing is lost") as info:
+        pool.restore()
+    assert info.value.report.segment == 40 * MIB
+    assert pool.asleep
+    cuda.set_per_process_memory_fraction(1.0)
+    pool.restore()
+    assert weights.sum().item() == 10 * MIB
+
+
+def test_a_pool_that_cannot_sleep():
+    """The error names the setting."""
+    pool = cuda.MemPool()
+    with cuda.use_mem_pool(pool):
+        kept = on_device(20 * MIB)
+    with pytest.raises(RuntimeError, match="20.00 MiB of it are in use in segments that do not grow; set expandable_"):
+        pool.offload()
+    assert pool.asleep is False
+    del kept
+
+
+def test_sharing_caps(growing):
+    """What is not possible says what would change it."""
+    ways = ("legacy_ipc", "fd", "fabric", "rdma", "peers")
+    grown = on_device(20 * MIB)
+    caps = cuda.memory.sharing_caps(grown)
+    assert isinstance(caps, cuda.memory.SharingCaps) and caps.device == 0
+    assert caps.legacy_ipc is False and caps.fd is False
+    way = "fd" if cuda.is_simulated() else "legacy_ipc"
+    assert "expandable_segments:False" in caps.change[way]
+    cuda.memory._set_allocator_settings("expandable_segments:False")
+    plain = on_device(30 * MIB)
+    caps = cuda.memory.sharing_caps(plain.data_ptr() + 5)
+    assert getattr(caps, way) is True
+    assert list(caps.change) == [each for each in ways if not getattr(caps, each)]
+    assert repr(caps).startswith("SharingCaps(device=0, legacy_ipc=")
+    with pytest.raises(ValueError, match="sharing_caps: pointer: expected device memory in use, got 0x"):
+        cuda.memory.sharing_caps(16)
+    with pytest.raises(ValueError, match="page-locked memory of the host"):
+        cuda.memory.sharing_caps(torch.ones(4).pin_memory())
+    with pytest.raises(TypeError, match="expected an address, an int, or a tensor, got str"):
+        cuda.memory.sharing_caps("x")

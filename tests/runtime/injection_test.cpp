@@ -76,6 +76,39 @@ void use_memory() {
   first.synchronize();
 }
 
+/// What was in the memory is there again, whatever failed.
+void sleep_and_wake() {
+  MemPool pool;
+  const Stream stream(0);
+  std::vector<DeviceBuffer> buffers;
+  const auto expect_contents = [&] {
+    for (const DeviceBuffer& buffer : buffers) {
+      std::uint32_t last = 0;
+      copy(&last, buffer.as<std::byte>() + buffer.size() - 4, 4, stream);
+      ASSERT_EQ(last, 0x07070707u);
+    }
+  };
+  const auto move = [&](void (MemPool::*how)()) {
+    try {
+      (pool.*how)();
+    } catch (const Error& error) {
+      pool.restore();  // the next call works
+      expect_contents();
+      // Without addresses the memory was an ordinary segment's.
+      if (std::strstr(error.what(), "segments that do not grow") == nullptr) throw;
+    }
+  };
+  for (const std::size_t bytes : {std::size_t{1000}, std::size_t{11} << 20, std::size_t{3} << 20}) {
+    const MemPoolGuard guard = use_mem_pool(pool);
+    buffers.push_back(allocate(bytes, stream));
+    fill_async(buffers.back().data(), 7, bytes, stream);
+  }
+  move(&MemPool::offload);
+  buffers.pop_back();
+  move(&MemPool::restore);
+  expect_contents();
+}
+
 void use_peers() {
   const bool peers = can_device_access_peer(0, 1);
   const DeviceBuffer here = allocate(4096, Stream(0));
@@ -104,7 +137,7 @@ void fail_each_call(void (*scenario)(), Code code) {
   const FailingDriver::Live before = driver.live();
   EXPECT_EQ(before.memory, 0);
   std::set<std::string> calls;
-  int k = 1;
+  int k = 1, kept_streams = 0;
   for (;; ++k) {
     ASSERT_LT(k, 10'000);
     driver.arm(k, code);
@@ -124,9 +157,10 @@ void fail_each_call(void (*scenario)(), Code code) {
     scenario();  // the next call works
     settle();
     FailingDriver::Live after = driver.live();
-    // A driver that refuses to destroy an event keeps it; nobody else can.
+    // A driver that refuses to destroy an event or a stream keeps it; nobody else can.
     if (failed && driver.failed_call() == driver::Call::event_destroy) --after.events;
-    EXPECT_EQ(after.streams, before.streams) << "call " << k;
+    if (failed && driver.failed_call() == driver::Call::stream_destroy) ++kept_streams;
+    EXPECT_EQ(after.streams, before.streams + kept_streams) << "call " << k;
     EXPECT_LE(after.events, before.events + 8) << "call " << k;  // the allocator's own few
     EXPECT_EQ(after.memory, before.memory) << "call " << k;
     EXPECT_EQ(after.pinned, before.pinned) << "call " << k;
@@ -161,6 +195,16 @@ void fail_each_call_of_growing(Code code) {
 TEST(EveryCallFails, GrowingMemory) { IN_CHILD(fail_each_call_of_growing(Code::unknown)); }
 TEST(EveryCallFails, GrowingMemoryWithOutOfMemory) {
   IN_CHILD(fail_each_call_of_growing(Code::out_of_memory));
+}
+
+// Pools that sleep.
+void fail_each_call_of_sleep(Code code) {
+  set_allocator_settings("expandable_segments:True");
+  fail_each_call(&sleep_and_wake, code);
+}
+TEST(EveryCallFails, SleepingPools) { IN_CHILD(fail_each_call_of_sleep(Code::unknown)); }
+TEST(EveryCallFails, SleepingPoolsWithOutOfMemory) {
+  IN_CHILD(fail_each_call_of_sleep(Code::out_of_memory));
 }
 
 // The same for copies between devices and their access.

@@ -58,6 +58,7 @@ class CudaDriver final : public Driver {
                      std::size_t bytes) noexcept override;
   Status range_release(int device, std::uint32_t epoch, void* base) noexcept override;
   Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
+  Status memory_sharing(const void* pointer, MemorySharing& out) noexcept override;
   Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
   Status pinned_free(void* pointer) noexcept override;
   Status host_register(void* pointer, std::size_t bytes) noexcept override;

@@ -41,6 +41,47 @@ CUresult device_address(Word* word, CUdeviceptr& out) noexcept {
 
 // ---- Memory
 
+Status CudaDriver::memory_sharing(const void* pointer, MemorySharing& out) noexcept {
+  PointerInfo info;
+  EMBER_TRY(pointer_info(pointer, info));
+  if (info.kind != PointerInfo::Kind::device || info.device < 0)
+    return Status(Code::invalid_value,
+                  "pointer " + address_text(pointer) + ": expected device memory in use");
+  ContextGuard on;
+  EMBER_TRY(enter(info.device, on));
+  const auto asked = [&](CUresult result) {
+    return on->outcome(result,
+                       [&] { return "asking how " + address_text(pointer) + " can be shared"; });
+  };
+  // What another process's memory is capable of, is so there.
+  const auto known = allocations_.find(pointer);
+  int legacy = 0, rdma = 0;
+  std::uint64_t handles = 0;
+  if (!known || known->entry.kind != Kind::imported) {
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                        CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+                                        CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE};
+    void* values[] = {&legacy, &handles, &rdma};
+    EMBER_TRY(asked(api.cuPointerGetAttributes(3, attributes, values, to_cuda(pointer))));
+  }
+  using Way = MemorySharing::Way;
+  MemorySharing found;
+  found.legacy_ipc = legacy != 0 ? Way::yes : Way::other_memory;
+  const auto judge = [&](bool is_so, CUdevice_attribute of_device, Way& way) -> Status {
+    int possible = 0;
+    if (!is_so) EMBER_TRY(asked(api.cuDeviceGetAttribute(&possible, of_device, on->id())));
+    way = is_so ? Way::yes : possible != 0 ? Way::other_memory : Way::no;
+    return {};
+  };
+  EMBER_TRY(judge((handles & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0,
+                  CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, found.fd));
+  EMBER_TRY(judge((handles & CU_MEM_HANDLE_TYPE_FABRIC) != 0,
+                  CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, found.fabric));
+  EMBER_TRY(judge(rdma != 0, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, found.rdma));
+  out = found;
+  return {};
+}
+
 Status CudaDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   const auto found = allocations_.find(pointer);
   if (found && found->entry.kind == Kind::chunk)

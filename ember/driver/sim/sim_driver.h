@@ -54,6 +54,7 @@ class SimDriver final : public Driver {
   Status free(int device, std::uint32_t epoch, void* pointer) noexcept override;
   Status memory_info(int device, MemoryInfo& out) noexcept override;
   Status pointer_info(const void* pointer, PointerInfo& out) noexcept override;
+  Status memory_sharing(const void* pointer, MemorySharing& out) noexcept override;
   Status pinned_malloc(std::size_t bytes, void*& out) noexcept override;
   Status pinned_free(void* pointer) noexcept override;
   Status host_register(void* pointer, std::size_t bytes) noexcept override;

@@ -17,6 +17,20 @@ Status check_word(const Word* word) {
 
 }  // namespace
 
+// Memory is a file, but chunks are pieces of it from anywhere. Cards and fabrics are not simulated.
+Status SimDriver::memory_sharing(const void* pointer, MemorySharing& out) noexcept {
+  PointerInfo info;
+  if (!machine_.arena.find(pointer, info)) {
+    char text[96];
+    std::snprintf(text, sizeof text, "pointer %p: expected device memory in use", pointer);
+    return Status(Code::invalid_value, text);
+  }
+  const bool whole = machine_.arena.is_own(pointer) && !machine_.arena.is_of_range(pointer);
+  out = {};
+  out.fd = whole ? MemorySharing::Way::yes : MemorySharing::Way::other_memory;
+  return {};
+}
+
 Status SimDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   IpcExport made;
   if (PointerInfo info; machine_.arena.is_of_range(pointer) && machine_.arena.find(pointer, info)) {

@@ -8,7 +8,8 @@ import typing as _typing
 import ember.cuda._memory_viz
 from ember._C import _refuse_name
 from ember._C.cuda import (
-    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport, _PluggableAllocator,
+    MemPool as MemPool, OutOfMemoryReport as OutOfMemoryReport,
+    SharingCaps as SharingCaps, _PluggableAllocator,
     _change_current_allocator, _dump_snapshot as _dump_snapshot,
     _holders as holders, _MemoryScope as scope, _record_history, _record_history_legacy,
     _set_allocator_settings as _set_allocator_settings, _snapshot as _snapshot,
@@ -34,7 +35,7 @@ from ember._C.cuda import (
     reset_peak_host_memory_stats as reset_peak_host_memory_stats,
     reset_peak_memory_stats as reset_peak_memory_stats,
     set_per_process_memory_fraction as set_per_process_memory_fraction,
-    use_mem_pool as use_mem_pool)
+    sharing_caps as sharing_caps, use_mem_pool as use_mem_pool)
 from ember.cuda import _memory_viz as _memory_viz
 
 

@@ -55,6 +55,58 @@ TEST_F(OnFakeCuda, RefusesWhatLiesBeyondAnotherProcessesMemory) {
   EXPECT_TRUE(cuda().free(0, memory).ok());
 }
 
+TEST_F(OnFakeCuda, SaysHowMemoryCanBeShared) {
+  using Way = MemorySharing::Way;
+  constexpr int kFabric = 128, kDescriptor = 103, kRdma = 116;  // CUDA's numbers of attributes
+  auto* memory = static_cast<char*>(memory_on(0, 5000));
+  MemorySharing found;
+  ASSERT_TRUE(cuda().memory_sharing(memory + 700, found).ok());
+  EXPECT_EQ(found.legacy_ipc, Way::yes);
+  EXPECT_EQ(found.fd, Way::other_memory);
+  EXPECT_EQ(found.fabric, Way::other_memory);
+  EXPECT_EQ(found.rdma, Way::yes);
+  fake().handle_types = 1 | 8;
+  ASSERT_TRUE(cuda().memory_sharing(memory, found).ok());
+  EXPECT_EQ(found.fd, Way::yes);
+  EXPECT_EQ(found.fabric, Way::yes);
+  fake().handle_types = 0;
+  for (const int attribute : {kFabric, kDescriptor}) {
+    fake().absent_attribute = attribute;
+    ASSERT_TRUE(cuda().memory_sharing(memory, found).ok());
+    EXPECT_EQ(found.fabric, attribute == kFabric ? Way::no : Way::other_memory);
+    EXPECT_EQ(found.fd, attribute == kDescriptor ? Way::no : Way::other_memory);
+  }
+  // A chunk is no memory of cuMemAlloc.
+  constexpr std::size_t kUnit = std::size_t{2} << 20;
+  fake().largest_allocation = kUnit;
+  void* base = nullptr;
+  std::size_t unit = 0;
+  ASSERT_TRUE(cuda().range_reserve(0, 0, kUnit, base, unit).ok());
+  ASSERT_TRUE(cuda().range_map(0, 0, base, kUnit).ok());
+  for (const int attribute : {0, kRdma}) {
+    fake().absent_attribute = attribute;
+    ASSERT_TRUE(cuda().memory_sharing(static_cast<char*>(base) + 5, found).ok());
+    EXPECT_EQ(found.legacy_ipc, Way::other_memory);
+    EXPECT_EQ(found.rdma, attribute == kRdma ? Way::no : Way::other_memory);
+  }
+  EXPECT_TRUE(cuda().range_unmap(0, 0, base, kUnit).ok());
+  EXPECT_EQ(cuda().memory_sharing(base, found).code(), Code::invalid_value);
+  EXPECT_TRUE(cuda().range_release(0, 0, base).ok());
+  // What another process's memory allows is for that one to say.
+  IpcExport exported;
+  void* opened = nullptr;
+  ASSERT_TRUE(cuda().ipc_export_memory(memory, exported).ok());
+  ASSERT_TRUE(cuda().ipc_open_memory(1, exported.handle, -1, 0, 5000, opened).ok());
+  fake().handle_types = 1;
+  ASSERT_TRUE(cuda().memory_sharing(opened, found).ok());
+  EXPECT_EQ(found.legacy_ipc, Way::other_memory);
+  EXPECT_EQ(found.fd, Way::other_memory);
+  EXPECT_TRUE(cuda().ipc_close_memory(1, opened).ok());
+  char host[8];
+  EXPECT_EQ(cuda().memory_sharing(host, found).code(), Code::invalid_value);
+  EXPECT_TRUE(cuda().free(0, memory).ok());
+}
+
 TEST_F(OnFakeCuda, SharesInterprocessEvents) {
   EventHandle event;
   ASSERT_TRUE(cuda().event_create(0, {.interprocess = true}, event).ok());

@@ -37,6 +37,18 @@ class RangesOnFakeCuda : public OnFakeCuda {
   void* base_ = nullptr;
 };
 
+// As when a pool has slept: whoever could reach the memory before, can.
+TEST_F(RangesOnFakeCuda, ChunksComeBackWithTheAccessOfPeers) {
+  ASSERT_TRUE(map(0).ok());
+  ASSERT_TRUE(cuda().peer_enable(1, 0).ok());
+  ASSERT_TRUE(unmap(0).ok());
+  EXPECT_EQ(fake().chunks, 0);
+  const int before = fake().access_set;
+  ASSERT_TRUE(map(0).ok());
+  EXPECT_EQ(fake().access_set, before + 2) << "the device, and its peer";
+  EXPECT_EQ(fake().chunks, 1);
+}
+
 TEST_F(RangesOnFakeCuda, ChunksComeAndGo) {
   EXPECT_EQ(fake().ranges, 1);
   ASSERT_TRUE(map(0).ok());

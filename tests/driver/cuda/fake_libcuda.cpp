@@ -208,7 +208,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
-  *value = static_cast<int>(attribute);
+  *value = attribute == fake_cuda.absent_attribute ? 0 : static_cast<int>(attribute);
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
@@ -476,6 +476,13 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
         break;
       case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         *static_cast<std::size_t*>(values[i]) = found == nullptr ? 0 : found->bytes;
+        break;
+      case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        *static_cast<int*>(values[i]) = found == nullptr ? 0 : 1;  // not of chunks
+        break;
+      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *static_cast<unsigned long long*>(values[i]) = fake_cuda.handle_types;
         break;
       default: return CUDA_ERROR_INVALID_VALUE;
     }

@@ -23,6 +23,9 @@ struct FakeCuda {
   /// The next call of that name about ranges answers this error number, once.
   const char* failing_call = nullptr;
   int next_failure = 0;
+  /// The number of a device attribute that is 0, and the kinds of handles that memory has.
+  int absent_attribute = 0;
+  unsigned long long handle_types = 0;
   /// Memory of other processes that is open.
   int imports = 0;
   /// The next query of a stream answers this error number, once.

@@ -1,6 +1,7 @@
 // Host threads that take turns by a seed. The suite runs with EMBER_SIM_SCHEDULE=random:0.
 #include "ember/runtime/threads.h"
 
+#include <atomic>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -112,13 +113,15 @@ TEST_F(Turns, HandOverByAConditionInOrder) {
 TEST_F(Turns, RunOneAtATime) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     sim::begin_run(seed);
-    int unguarded = 0;  // a data race if two ran at once, and a lost update
+    // Updates are lost if two run at once. Atomic for the thread sanitizer: turns are no order that
+    // a program may rely on.
+    std::atomic<int> unguarded = 0;
     {
       std::vector<sim::thread> threads;
       for (int i = 0; i < 4; ++i)
         threads.emplace_back([&] {
           for (int k = 0; k < 50; ++k) {
-            ++unguarded;
+            unguarded = unguarded + 1;
             sim::yield();
           }
         });

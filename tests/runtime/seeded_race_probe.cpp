@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "ember/memory/memory.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/simulation.h"
+#include "ember/runtime/threads.h"
 #include "ember/runtime/work.h"
 
 using namespace ember::cuda;
@@ -208,6 +210,48 @@ const std::vector<Case>& cases() {
        [](Program& p) {
          first_kernel(p.a, allocate(4096, p.a).as<int>());
          second_kernel(p.a, allocate(4096, p.a).as<int>());
+       }},
+      {"reused_elsewhere", false,  // which memory in the order of streams may be, once it is idle
+       [](Program& p) {
+         {
+           const DeviceBuffer freed = allocate(4096, p.a);
+           first_kernel(p.a, freed.as<int>());
+         }
+         second_kernel(p.c, p.other.as<int>());
+         second_kernel(p.b, allocate(4096, p.b).as<int>());
+       }},
+      {"host_threads", true,
+       [](Program& p) {
+         ember::sim::thread one([&] { ++p.host[0]; });
+         ember::sim::thread two([&] { ++p.host[0]; });
+       }},
+      {"host_threads_lock", false,
+       [](Program& p) {
+         ember::sim::mutex mutex;
+         const auto count = [&] {
+           const std::lock_guard lock(mutex);
+           ++p.host[0];
+           p.first();
+           p.a.synchronize();
+         };
+         ember::sim::thread one(count);
+         ember::sim::thread two(count);
+       }},
+      {"host_threads_tell", false,
+       [](Program& p) {
+         ember::sim::mutex mutex;
+         ember::sim::condition changed;
+         bool told = false;
+         ember::sim::thread one([&] {
+           p.first();
+           p.a.synchronize();
+           const std::lock_guard lock(mutex);
+           told = true;
+           changed.notify_one();
+         });
+         std::unique_lock lock(mutex);
+         changed.wait(lock, [&] { return told; });
+         p.second();
        }},
       // What they share is the simulator's: the stack, variables of the thread, the queue's memory.
       {"apart", false,

@@ -438,7 +438,7 @@ Status DeviceAllocator::bring_back(Pool& pool) {
     moving = chunks_of(pool, /*asleep=*/true);
     for (const Moving& each : moving) bytes += each.bytes;
     if (!within_limit(bytes)) return Code::out_of_memory;
-    growing_ += bytes;
+    in_transit_ += bytes;
     epoch = this->epoch();
     for (Moving& each : moving)  // a reset in between must not free it while it is copied
       each.saved = std::exchange(pool.saved[each.start], {});
@@ -447,7 +447,7 @@ Status DeviceAllocator::bring_back(Pool& pool) {
   std::vector<void*> hosts;
   {
     const MutexLock lock(ledger_.mutex);
-    growing_ -= bytes;
+    in_transit_ -= bytes;
     renew();
     const bool same = this->epoch() == epoch;
     if (!same) status = reset_meanwhile(device_);

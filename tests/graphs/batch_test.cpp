@@ -148,10 +148,10 @@ TEST_F(BatchOrder, WhatCouldTellHandsOverFirst) {
       {"another thread's query", [&] { std::thread([&] { (void)stream.query(); }).join(); }},
       {"another thread's launch", [&] { std::thread([&] { log(stream, 1); }).join(); }},
       {"the begin of a capture", [&] {
-         const StreamGuard on(stream);
-         cuda::CUDAGraph graph;
-         graph.capture_begin();
-         graph.capture_end();
+         check(machine().capture_begin(stream.handle(), driver::CaptureMode::relaxed));
+         driver::GraphHandle graph;
+         check(machine().capture_end(stream.handle(), graph));
+         check(machine().graph_destroy(graph));
        }}};
   const Batch batch;
   for (const auto& [name, call] : calls) {

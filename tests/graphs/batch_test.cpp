@@ -139,19 +139,19 @@ TEST_F(BatchOrder, WhatCouldTellHandsOverFirst) {
       {"synchronize of the device", [&] { cuda::synchronize(0); }},
       {"copy", [&] { cuda::copy(host.data(), x.data_ptr(), 16, stream); }},
       {"fill", [&] { cuda::fill_async(x.data_ptr(), 0, 16, stream); }},
-      {"host function", [&] { cuda::host_function([] {}, stream); }},
+      {"host function", [&] { cuda::host_function([] {}, stream, cuda::no_accesses()); }},
       {"a kernel of the program's own",
-       [&] { cuda::launch(stream, "own", [](const cuda::HostLaunch&) { return Status(); }); }},
+       [&] { cuda::launch(stream, "own", {}, [](const cuda::HostLaunch&) { return Status(); }); }},
       {"the native handle", [&] { (void)stream.native(); }},
       {"hand_over", [&] { Batch::hand_over(); }},
       {"empty_cache", [&] { cuda::empty_cache(); }},
       {"another thread's query", [&] { std::thread([&] { (void)stream.query(); }).join(); }},
       {"another thread's launch", [&] { std::thread([&] { log(stream, 1); }).join(); }},
       {"the begin of a capture", [&] {
-         const StreamGuard on(stream);
-         cuda::CUDAGraph graph;
-         graph.capture_begin();
-         graph.capture_end();
+         check(machine().capture_begin(stream.handle(), driver::CaptureMode::relaxed));
+         driver::GraphHandle graph;
+         check(machine().capture_end(stream.handle(), graph));
+         check(machine().graph_destroy(graph));
        }}};
   const Batch batch;
   for (const auto& [name, call] : calls) {

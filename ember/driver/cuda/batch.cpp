@@ -169,8 +169,6 @@ bool Batches::replay(OfStream& of) noexcept {
     hash.add(kernel.size);
   }
   const std::uint64_t shape = hash.value();
-  hash.add(piece.arguments);
-  const std::uint64_t whole = hash.value();
 
   Graph* same = nullptr;   // with the same arguments
   Graph* older = nullptr;  // of the same shape, used least recently
@@ -180,6 +178,8 @@ bool Batches::replay(OfStream& of) noexcept {
     if (older == nullptr || graph.used < older->used) older = &graph;
   }
   if (same == nullptr) {
+    hash.add(piece.arguments);
+    const std::uint64_t whole = hash.value();
     const bool shape_came = of.has_seen(shape);
     const bool whole_came = of.has_seen(whole);
     if (!shape_came) of.note(shape);

@@ -14,6 +14,7 @@
 #include "ember/base/error.h"
 #include "ember/jit/jiterator.h"
 #include "ember/jit/source.h"
+#include "ember/runtime/batch.h"
 #include "ember/runtime/runtime.h"
 #include "fake_libcuda.h"
 #include "tests/ops/support.h"
@@ -102,6 +103,28 @@ TEST_F(CompiledOnFakeCuda, LaunchesWhatNvrtcMade) {
   EXPECT_EQ(launch.at<void*>(places.data + sizeof(void*)), x.data_ptr());
   EXPECT_EQ(launch.at<double>(places.numbers), 2.5);
   EXPECT_TRUE(launch.at<bool>(places.numbers + jit::ArgumentPlaces::kNumberBytes));
+}
+
+TEST_F(CompiledOnFakeCuda, InABatchTheyAreGraphs) {
+  const auto f =
+      cuda::jiterator::create_jit_fn("template <typename T> T f(T x, T y) { return x + 3 * y; }");
+  jit::Instance instance;
+  instance.inputs = {Dtype::float32, Dtype::float32};
+  argument_bytes = fake_->argument_bytes = jit::ArgumentPlaces(instance).end;
+  fake_->graphs_made = fake_->graphs_updated = fake_->graphs_launched = 0;
+  const Tensor x = zeros({1000}).to("cuda:0");
+  for (int turn = 0; turn < 4; ++turn) {
+    const cuda::Batch batch;
+    for (int i = 0; i < 8; ++i) (void)f({x, x});
+  }
+  ASSERT_EQ(launches.size(), 32U);
+  for (const Launch& launch : launches) {
+    EXPECT_EQ(launch.stream, nullptr);
+    EXPECT_EQ(launch.at<driver::CompiledHeader>(0).count, 1000);
+  }
+  EXPECT_EQ(fake_->graphs_made, 1);
+  EXPECT_EQ(fake_->graphs_launched, 3);
+  EXPECT_EQ(fake_->graphs_updated, 0) << "the results take turns in the same memory";
 }
 
 TEST_F(CompiledOnFakeCuda, SizesAndStridesOfOtherLayouts) {

@@ -196,9 +196,9 @@ TEST_F(BatchOnFakeCuda, GraphsAreBounded) {
   const auto shape = [&](int bits) {
     for (int i = 0; i < 8; ++i) {
       const Kernel kernel{"numbered", nullptr, &implementation};
-      const std::int64_t numbers[2] = {bits, 0};
-      const std::size_t size = (bits >> i & 1) != 0 ? sizeof numbers : sizeof numbers[0];
-      EXPECT_TRUE(cuda().launch(stream, kernel, Params(numbers, size)).ok());
+      const std::int64_t pair[2] = {bits, 0};
+      const std::size_t size = (bits >> i & 1) != 0 ? sizeof pair : sizeof pair[0];
+      EXPECT_TRUE(cuda().launch(stream, kernel, Params(pair, size)).ok());
     }
     EXPECT_TRUE(cuda().stream_query(stream).ok());
   };

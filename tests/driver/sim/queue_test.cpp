@@ -39,6 +39,23 @@ TEST(TaskQueue, HoldsManyTasksAtOnce) {
     ASSERT_EQ(queue.front(done).params.as<std::uint64_t>(), done);
 }
 
+// What is held has its number at once, and is seen with the next that is published.
+TEST(TaskQueue, WhatIsHeldIsSeenTogether) {
+  TaskQueue queue;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    queue.next_slot(Params(i));
+    ASSERT_EQ(queue.hold(), i + 1);
+    ASSERT_EQ(queue.next_number(), i + 2);
+  }
+  EXPECT_EQ(queue.published(), 0U);
+  queue.next_slot(Params(std::uint64_t{100}));
+  EXPECT_EQ(queue.publish(), 101U);
+  EXPECT_EQ(queue.published(), 101U);
+  EXPECT_EQ(queue.held(), 0U);
+  for (std::uint64_t done = 0; done <= 100; ++done)
+    ASSERT_EQ(queue.front(done).params.as<std::uint64_t>(), done);
+}
+
 TEST(Timeline, WakesEveryWaiterAtItsValue) {
   const Exit exit;
   Timeline timeline(exit, 0);

@@ -86,6 +86,7 @@ struct Pool {
   bool had_graphs = false;   ///< whose last replays may be in progress, on any stream
   std::size_t segments = 0;  ///< how many it has, also while one is being given back
   int growths = 0;           ///< times that the device is asked for memory at this moment
+  int parking = 0;           ///< blocks on their way to where they wait for streams
   bool asleep = false;       ///< serves nothing: what it held is with the host, or on its way
   bool moving = false;       ///< falls asleep, or wakes, at this moment: nothing of it goes back
   std::map<std::uintptr_t, SavedChunk> saved;  ///< while it sleeps, by the chunk's address

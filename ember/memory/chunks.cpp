@@ -35,10 +35,8 @@ bool DeviceAllocator::may_extend(const Request& request) const noexcept {
 Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
   Chunk chunk;
   EMBER_TRY(begin_growth(request, chunk, out));
-  if (out.block == nullptr && chunk.growth.part == nullptr) {
-    if (!add_range(request)) return Code::not_supported;
-    EMBER_TRY(begin_growth(request, chunk, out));
-  }
+  if (out.block == nullptr && chunk.growth.part == nullptr)
+    EMBER_TRY(add_range(request, chunk, out));
   if (out.block != nullptr) return {};
   const BackEnd::Growth& growth = chunk.growth;
   if (growth.part == nullptr) return Code::not_supported;
@@ -72,6 +70,10 @@ Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
 Status DeviceAllocator::begin_growth(const Request& request, Chunk& chunk, BlockUse& out) {
   const MutexLock lock(ledger_.mutex);
   renew();
+  return find_growth(request, chunk, out);
+}
+
+Status DeviceAllocator::find_growth(const Request& request, Chunk& chunk, BlockUse& out) {
   if ((out = take(request)).block != nullptr) return {};
   chunk.growth = request.pool->back_end.begin_growth(ledger_, request);
   if (chunk.growth.part == nullptr) return {};
@@ -87,16 +89,17 @@ Status DeviceAllocator::begin_growth(const Request& request, Chunk& chunk, Block
   return {};
 }
 
-// A range for the request's stream and pool, without memory. Whatever keeps it from being made
-// keeps nobody from an ordinary segment.
-bool DeviceAllocator::add_range(const Request& request) {
+// A range for the request's stream and pool, in which to grow: at once, since one without memory
+// goes when the cache is emptied. Whatever keeps it from being made keeps nobody from an ordinary
+// segment.
+Status DeviceAllocator::add_range(const Request& request, Chunk& chunk, BlockUse& out) {
   const std::uint32_t epoch = this->epoch();
   void* base = nullptr;
   Segment segment;
-  if (!source_.reserve(epoch, base, segment.size).ok()) return false;
+  if (!source_.reserve(epoch, base, segment.size).ok()) return Code::not_supported;
   const MutexLock lock(ledger_.mutex);
   renew();
-  if (epoch_ != epoch) return false;  // gone with the reset
+  if (epoch_ != epoch) return Code::not_supported;  // gone with the reset
   segment.address = reinterpret_cast<std::uintptr_t>(base);
   segment.pool = request.pool;
   segment.stream = request.stream;
@@ -106,7 +109,7 @@ bool DeviceAllocator::add_range(const Request& request) {
   segment.free_blocks = &request.pool->lists_of(request.stream).of(segment.small);
   segment.stack = caller().stack;
   (void)request.pool->back_end.set_unmapped(ledger_, ledger_.add_segment(segment));
-  return true;
+  return find_growth(request, chunk, out);
 }
 
 // ---- Back to the device

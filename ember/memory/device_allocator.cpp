@@ -180,6 +180,7 @@ void DeviceAllocator::release(Block* block) noexcept {
   const Tell tell;
   if (ledger_.shards.open() && !cuda::observed() && ledger_.shards.put(block)) return;
   StreamUse* use = nullptr;
+  Pool* parks = nullptr;  // that may be put to sleep
   // A watched block is marked as if other streams had used it. The stack is taken without the lock.
   const std::uint64_t stack =
       block->streams_noted() && any_free_watched() ? capture_stack() : std::uint64_t{0};
@@ -201,9 +202,15 @@ void DeviceAllocator::release(Block* block) noexcept {
       ledger_.emit(Kind::free_requested, *block);
       block->segment->pool->back_end.freed(ledger_, block);
       block->set(Block::parked);
+      if (Pool& pool = *block->segment->pool; pool.is_private()) {
+        parks = &pool;
+        ++pool.parking;
+        ++pool.holds;
+      }
     }
   }
   if (use != nullptr) uses_.park(use);
+  if (parks != nullptr) end_parking(*parks);
   if (any_pending_.load(std::memory_order_relaxed)) [[unlikely]]
     give_back_pending();
 }

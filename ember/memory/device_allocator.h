@@ -219,7 +219,9 @@ class DeviceAllocator {
     std::size_t bytes = 0;
   };
   Status begin_growth(const Request& request, Chunk& chunk, BlockUse& out);
-  bool add_range(const Request& request);
+  Status find_growth(const Request& request, Chunk& chunk, BlockUse& out)
+      EMBER_REQUIRES(ledger_.mutex);
+  Status add_range(const Request& request, Chunk& chunk, BlockUse& out);
   bool within_limit(std::size_t bytes) const EMBER_REQUIRES(ledger_.mutex);
   void collect_garbage();
   bool release_oversize(const Request& request);
@@ -247,6 +249,7 @@ class DeviceAllocator {
   void end_asking(Pool& pool) EMBER_REQUIRES(ledger_.mutex) {
     if (--pool.growths == 0 && pool.moving) moved_.notify_all();
   }
+  void end_parking(Pool& pool) noexcept;
   void forget_saved(Pool& pool) EMBER_REQUIRES(ledger_.mutex);
   std::string name_of(const Pool& pool) const;
   void check_can_sleep(const Pool& pool, const std::vector<LeasedBlock>& leased)

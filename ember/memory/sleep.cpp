@@ -5,12 +5,12 @@
 // ~~~~~~~~~~~~~~~~~~~~
 // The device is asked without the ledger's lock, so a pool is marked instead. While it is `asleep`
 // it hands nothing out and does not grow; while it is `moving` nothing of it is given back, and
-// nobody else moves it. Growth that had begun before is waited for. So only frees happen to it
-// meanwhile, and those touch no memory: what was in use when it was looked at is copied, and what
-// has been freed since is dropped by the next one who gives memory back.
+// nobody else moves it. Growth that had begun before is waited for, and so are frees that had,
+// until it is known which streams their blocks wait for. So only frees happen to it meanwhile, and
+// those touch no memory: what was in use when it was looked at is copied, and what has been freed
+// since is dropped by the next one who gives memory back.
 #include <algorithm>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "ember/base/bytes.h"
@@ -109,6 +109,14 @@ bool DeviceAllocator::is_asleep(const void* address) {
   const auto position = reinterpret_cast<std::uintptr_t>(address);
   const Segment* const segment = ledger_.overlapping(position, 1);
   return segment != nullptr && segment->asleep_at(position);
+}
+
+// From here on uses_ knows what it waits for.
+void DeviceAllocator::end_parking(Pool& pool) noexcept {
+  const MutexLock lock(ledger_.mutex);
+  if (--pool.parking == 0 && pool.moving) moved_.notify_all();
+  --pool.holds;
+  drop_unused_pools();
 }
 
 // The device was reset, or the allocator goes: the host's memory is freed later.
@@ -216,37 +224,31 @@ Status DeviceAllocator::wait_for_stream(const driver::StreamHandle& stream) noex
 // For the streams that its segments are of, for those that were noted for blocks in use, and for
 // those that blocks wait for that were freed. Replays of graphs may be on any.
 Status DeviceAllocator::wait_for_users(const Pool& pool, std::uint32_t epoch) {
-  constexpr int kMost = 10'000;  // a block may be on its way into uses_
-  for (int round = 0; round < kMost; ++round) {
-    std::vector<driver::StreamHandle> streams;
-    std::set<const void*> parked;
-    bool anywhere = round == 0 && pool.had_graphs;
-    {
-      const MutexLock lock(ledger_.mutex);
-      renew();
-      if (this->epoch() != epoch) return reset_meanwhile(device_);
-      for (const auto& [address, segment] : ledger_.segments) {
-        if (segment.pool != &pool || segment.bytes_held() == 0) continue;
-        if (round == 0) streams.push_back({segment.stream, device_, epoch});
-        for (const Block* block = segment.first; block != nullptr; block = block->next) {
-          if (block->state() == Block::parked) {
-            parked.insert(block);
-          } else if (round == 0 && block->use != nullptr) {
-            streams.insert(streams.end(), block->use->streams.begin(), block->use->streams.end());
-          }
-          anywhere = anywhere || (round == 0 && block->watched);
-        }
+  std::vector<driver::StreamHandle> streams;
+  std::set<const void*> parked;
+  bool anywhere = pool.had_graphs;
+  {
+    const MutexLock lock(ledger_.mutex);
+    while (pool.parking > 0) moved_.wait(ledger_.mutex);
+    renew();
+    if (this->epoch() != epoch) return reset_meanwhile(device_);
+    for (const auto& [address, segment] : ledger_.segments) {
+      if (segment.pool != &pool || segment.bytes_held() == 0) continue;
+      streams.push_back({segment.stream, device_, epoch});
+      for (const Block* block = segment.first; block != nullptr; block = block->next) {
+        if (block->state() == Block::parked)
+          parked.insert(block);
+        else if (block->use != nullptr)
+          streams.insert(streams.end(), block->use->streams.begin(), block->use->streams.end());
+        anywhere = anywhere || block->watched;
       }
     }
-    if (round > 0 && parked.empty()) return {};
-    const bool found = parked.empty() || uses_.streams_of(parked, streams);
-    for (const driver::StreamHandle& stream : streams) EMBER_TRY(wait_for_stream(stream));
-    if (anywhere) EMBER_TRY(source_.device_synchronize(device_));
-    if (!parked.empty()) (void)finish_uses();
-    if (found) return {};
-    std::this_thread::yield();
   }
-  return Status(Code::not_ready, "memory of it is being freed all the time");
+  if (!parked.empty()) uses_.streams_of(parked, streams);
+  for (const driver::StreamHandle& stream : streams) EMBER_TRY(wait_for_stream(stream));
+  if (anywhere) EMBER_TRY(source_.device_synchronize(device_));
+  if (!parked.empty()) (void)finish_uses();
+  return {};
 }
 
 std::vector<DeviceAllocator::Moving> DeviceAllocator::chunks_of(const Pool& pool, bool asleep) {

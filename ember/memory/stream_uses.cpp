@@ -67,27 +67,21 @@ void StreamUses::enqueue(const driver::StreamHandle& stream, const Entry& entry)
   queues_.push_back({stream, {entry}});
 }
 
-bool StreamUses::streams_of(const std::set<const void*>& owners,
+void StreamUses::streams_of(const std::set<const void*>& owners,
                             std::vector<driver::StreamHandle>& out) {
-  std::set<const void*> found;
-  const auto is_meant = [&](const StreamUse& use) {
-    if (!owners.contains(use.owner)) return false;
-    found.insert(use.owner);
-    return true;
-  };
+  const auto is_meant = [&](const StreamUse* use) { return owners.contains(use->owner); };
   const MutexLock turn(turn_);  // else some may be between two lists
   const MutexLock lock(state_);
   for (const Queue& queue : queues_)
-    if (std::count_if(queue.entries.begin(), queue.entries.end(),
-                      [&](const Entry& entry) { return is_meant(*entry.use); }) > 0)
+    if (std::any_of(queue.entries.begin(), queue.entries.end(),
+                    [&](const Entry& entry) { return is_meant(entry.use); }))
       out.push_back(queue.stream);
   for (const auto* uses : {&owed_, &lost_})
     for (const StreamUse* use : *uses)
-      if (is_meant(*use)) {
+      if (is_meant(use)) {
         out.insert(out.end(), use->streams.begin(), use->streams.end());
         out.insert(out.end(), use->lost.begin(), use->lost.end());
       }
-  return found.size() == owners.size();
 }
 
 void StreamUses::finish(StreamUse* use) noexcept {

@@ -54,9 +54,9 @@ class StreamUses {
   /// stream that no longer exists leaves its device to wait for, which settle() and wait() do.
   void park(StreamUse* use) noexcept;
 
-  /// Adds the streams of what is parked and owned by one of `owners`. False if there is an owner of
-  /// which nothing is parked, at this moment. May have to wait for one who waits.
-  bool streams_of(const std::set<const void*>& owners, std::vector<driver::StreamHandle>& out);
+  /// Adds the streams of what is parked and owned by one of `owners`. May have to wait for one who
+  /// waits.
+  void streams_of(const std::set<const void*>& owners, std::vector<driver::StreamHandle>& out);
 
   /// Looks which events are reached, the oldest of each stream first, and calls `done(uses)` with
   /// those that have none left. One thread at a time looks; a second one returns at once. Fails if

@@ -85,11 +85,13 @@ class FakeSource : public Base {
   /// How often somebody waited for all work of a device.
   int devices_synchronized() const { return devices_synchronized_; }
 
-  /// From now on the k-th call (from 1) fails with `code`; 0: none does.
-  void fail_call(int k, Code code) {
+  /// From now on the k-th call (from 1) fails with `code`, and those after it if `and_on`; 0: none
+  /// does.
+  void fail_call(int k, Code code, bool and_on = false) {
     const std::lock_guard lock(mutex_);
     countdown_ = k;
     failure_ = code;
+    and_on_ = and_on;
   }
   bool has_failed() const { return countdown_ == 0; }
   int calls() const { return calls_; }
@@ -353,7 +355,7 @@ class FakeSource : public Base {
   }
   Status next_call() noexcept {
     ++calls_;
-    if (countdown_ > 0 && --countdown_ == 0) return Status(failure_, "injected");
+    if (countdown_ > 0 ? --countdown_ == 0 : and_on_) return Status(failure_, "injected");
     return {};
   }
 
@@ -371,6 +373,7 @@ class FakeSource : public Base {
   std::atomic<int> devices_synchronized_{0};
   std::atomic<int> countdown_{-1}, calls_{0};
   Code failure_ = Code::unknown;
+  bool and_on_ = false;
   std::size_t held_ = 0;
   std::map<std::uintptr_t, std::size_t> segments_, ranges_, chunks_;
   std::size_t most_ranges_ = 1000;

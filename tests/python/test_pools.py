@@ -8,6 +8,7 @@ import pytest
 
 import ember as torch
 from ember import cuda
+from ember.multiprocessing import reductions
 
 MIB = 1 << 20
 pytestmark = pytest.mark.counts_memory
@@ -213,6 +214,8 @@ def test_a_pool_sleeps(growing):
     with cuda.use_mem_pool(pool):
         with pytest.raises(RuntimeError, match=rf"pool \(0, {pool.id[1]}\) of device 0 is asleep.*restore\(\)"):
             on_device(MIB)
+    with pytest.raises(RuntimeError, match="Tensors of a pool that is asleep cannot be shared"):
+        reductions.dumps(weights)
     on_device(30 * MIB).fill_(7)  # others go on
     cuda.empty_cache()
     del scratch

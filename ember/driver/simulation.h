@@ -72,6 +72,11 @@ EMBER_TEST_API Progress simulated_progress();
 /// Its `points` alone.
 std::uint64_t simulated_points();
 
+/// From now on calls of the host's fail with Code::not_permitted once so many seconds have passed;
+/// zero: never, as at first. So ends a program that would go on for ever. Answers whether any has
+/// failed since the last call of this. Work that was enqueued goes on. Thread-safe.
+bool limit_simulated_calls(double seconds);
+
 /// The schedule of the present run; `threads` without simulated devices. Thread-safe.
 Schedule simulated_schedule();
 

@@ -35,7 +35,7 @@ class Search {
 
   sim::Exploration all() {
     record();
-    const bool repeated = graph_.pairs.empty() || repeats();
+    const bool repeated = graph_.pairs.empty() || (!base_.overdue && repeats());
     made_.pairs = graph_.pairs.size();
     made_.several_orders = graph_.allows_another(
         Classes(graph_.events(), graph_.order, {}).linearise({}, ranks_of(graph_)));
@@ -57,7 +57,7 @@ class Search {
   /// The run from which everything is concluded.
   void record() {
     Recorder recorder;
-    base_ = run(program_, {}, [&](Outcome&) {
+    base_ = run(program_, options_.max_seconds, {}, [&](Outcome&) {
       cuda::add_observer(recorder);
       return std::shared_ptr<Recorder>(&recorder,
                                        [](Recorder* made) { cuda::remove_observer(*made); });
@@ -66,6 +66,9 @@ class Search {
     graph_ = recorder.graph(base_.points, base_.progress);
     base_.fingerprints = recorder.fingerprints();
     made_.reasons = recorder.reasons();
+    if (base_.overdue)
+      made_.reasons.push_back("the program does not end: it was ended after " +
+                              number_text(options_.max_seconds, 6) + " s (max_seconds)");
     if (!base_.thrown.empty()) made_.reasons.push_back("it failed: " + base_.thrown);
     if (!graph_.pairs.empty())
       made_.reasons.push_back("(c) " + std::to_string(graph_.pairs.size()) +
@@ -86,7 +89,7 @@ class Search {
   bool repeats() {
     constexpr int kTries = 3;
     for (int i = 0; i < kTries && made_.runs < options_.max_runs; ++i) {
-      const Outcome again = run(program_, {});
+      const Outcome again = run(program_, options_.max_seconds, {});
       ++made_.runs;
       if (again.fingerprints == base_.fingerprints && difference(base_, again).empty()) return true;
       record();
@@ -109,10 +112,11 @@ class Search {
     bool more = true;  // while there is reason to go on
     // Whether the run was the one that was asked for.
     const auto follow = [&](const std::vector<Step>& steps, std::size_t pair) {
-      const Outcome outcome = run(program_, steps);
+      const Outcome outcome = run(program_, options_.max_seconds, steps);
       ++made_.runs;
       const bool does_the_same = outcome.fingerprints == base_.fingerprints;
       if (!does_the_same) ++others;
+      if (outcome.overdue) return false;  // there is no time left either
       more = difference(base_, outcome).empty();
       if (!more) show(steps, pair);
       return does_the_same && outcome.progress.unfollowed == 0;
@@ -172,12 +176,13 @@ class Search {
     made_.verdict = sim::Verdict::differs;
     const auto differs = [&](const std::vector<Step>& some) {
       ++made_.runs;
-      return !difference(base_, run(program_, some)).empty();
+      const Outcome outcome = run(program_, options_.max_seconds, some);
+      return !outcome.overdue && !difference(base_, outcome).empty();
     };
     // Shrinking has time of its own: what it is asked for is short.
     const auto until = Clock::now() + std::chrono::seconds(10);
     const std::vector<Step> fewest = shrink(steps, differs, [&] { return Clock::now() >= until; });
-    const Outcome outcome = run(program_, fewest);
+    const Outcome outcome = run(program_, options_.max_seconds, fewest);
     ++made_.runs;
     made_.first = schedule_of({});
     made_.second = schedule_of(fewest);

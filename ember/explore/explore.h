@@ -15,7 +15,9 @@ namespace ember::inline v0::sim {
 
 struct ExploreOptions {
   std::size_t max_runs = 10'000;  ///< of the program, in all
-  double max_seconds = 60;        ///< by the machine's clock; a run that has begun is ended
+  /// By the machine's clock. A run that has begun goes on to its end, unless it takes that long by
+  /// itself: then its calls of the devices throw, so that a program which does not end does.
+  double max_seconds = 60;
 };
 
 /// What is known of a program's schedules.

@@ -88,13 +88,15 @@ std::string settle() {
   return fault;
 }
 
-Outcome run(const std::function<void()>& program, const std::vector<Step>& steps,
+Outcome run(const std::function<void()>& program, double seconds, const std::vector<Step>& steps,
             const std::function<std::shared_ptr<cuda::Observer>(Outcome&)>& watch) {
   Outcome out;
   sim::begin_run(schedule_of(steps));
   {
     const auto watching = watch(out);
+    (void)driver::limit_simulated_calls(seconds);
     call(program, out);
+    out.overdue = driver::limit_simulated_calls(0);
   }
   out.points = driver::simulated_points();
   const std::string fault = settle();
@@ -113,8 +115,8 @@ Outcome run(const std::function<void()>& program, const std::vector<Step>& steps
   return out;
 }
 
-Outcome run(const std::function<void()>& program, const std::vector<Step>& steps) {
-  return run(program, steps,
+Outcome run(const std::function<void()>& program, double seconds, const std::vector<Step>& steps) {
+  return run(program, seconds, steps,
              [](Outcome& out) { return std::make_shared<Follower>(out.fingerprints); });
 }
 

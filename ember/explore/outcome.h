@@ -29,7 +29,8 @@ struct Named {
 /// What came of one run.
 struct Outcome {
   std::vector<Named> results;
-  std::string thrown;  // by the program, or a fault
+  std::string thrown;    // by the program, or a fault
+  bool overdue = false;  // the program was ended, as it would not end by itself
   driver::Progress progress;
   std::uint64_t points = 0;  // when the program ended
   std::vector<std::uint64_t> fingerprints;
@@ -37,11 +38,14 @@ struct Outcome {
 
 /// What makes such a schedule.
 std::string schedule_of(const std::vector<driver::Step>& steps);
-/// Runs the program by these steps; `watch(outcome)` makes what watches it and goes when the
-/// program ends. The second one sees only whether a run does what another one did.
-Outcome run(const std::function<void()>& program, const std::vector<driver::Step>& steps,
+/// Runs the program by these steps, for so many seconds at most; `watch(outcome)` makes what
+/// watches it and goes when the program ends. The second one sees only whether a run does what
+/// another one did.
+Outcome run(const std::function<void()>& program, double seconds,
+            const std::vector<driver::Step>& steps,
             const std::function<std::shared_ptr<cuda::Observer>(Outcome&)>& watch);
-Outcome run(const std::function<void()>& program, const std::vector<driver::Step>& steps);
+Outcome run(const std::function<void()>& program, double seconds,
+            const std::vector<driver::Step>& steps);
 /// Where the program that is explored by this thread names its results; null elsewhere.
 std::vector<Named>*& naming() noexcept;
 /// Waits for all work. The first fault, or nothing; devices in a fault are reset.

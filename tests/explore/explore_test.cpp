@@ -501,6 +501,36 @@ TEST(ShrinkSchedule, TakesWhatASeedShows) {
 
 // ---- Bad input
 
+TEST(NotProved, AProgramThatNeverEnds) {
+  const auto explored = [](const std::function<void()>& program) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Exploration made = sim::explore(program, {.max_seconds = 0.5});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+    EXPECT_EQ(made.verdict, Verdict::not_proved);
+    EXPECT_TRUE(
+        has_reason(made, "the program does not end: it was ended after 0.5 s (max_seconds)"))
+        << made.str();
+    EXPECT_EQ(made.runs, 1u);
+  };
+  explored([] {
+    const Stream stream(0);
+    const Word word(stream);
+    while (true) {
+      set(stream, word.at(), 1);
+      stream.synchronize();
+    }
+  });
+  explored([] {
+    const Stream first(0), second(0);
+    const Word word(first);
+    set(first, word.at(), 1);
+    set(second, word.at(), 2);  // a race, too: it is not run again
+    word.used_by(second);
+    while (true) (void)first.query();
+  });
+  EXPECT_EQ(sim::explore([] { (void)add_and_multiply(true); }).verdict, Verdict::proved);
+}
+
 TEST(ExploreErrors, NameWhatWasExpected) {
   EXPECT_ERROR(sim::explore({}), ValueError, "explore: got an empty program");
   EXPECT_ERROR(sim::explore([] {}, {.max_runs = 0}), ValueError, "max_runs is 0");

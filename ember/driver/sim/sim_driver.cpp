@@ -135,6 +135,10 @@ std::uint64_t simulated_points() {
   return seeded != nullptr ? seeded->points() : 0;
 }
 
+bool limit_simulated_calls(double seconds) {
+  return stopped_at_exit != nullptr && stopped_at_exit->limit_calls(seconds);
+}
+
 bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
   if (&driver != stopped_at_exit) return false;
   const SimulatedSpec& its = stopped_at_exit->spec();
@@ -292,7 +296,25 @@ Status SimDriver::check_device(int device) const noexcept {
 Status SimDriver::enter(int device) noexcept {
   EMBER_TRY(check_device(device));
   if (!at(device).active.load(std::memory_order_relaxed)) EMBER_TRY(make_context(device));
+  if (calls_end_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    EMBER_TRY(check_calls_end());
   return machine_.health_of(device).fault();
+}
+
+Status SimDriver::check_calls_end() noexcept {
+  const std::int64_t end = calls_end_.load(std::memory_order_relaxed);
+  if (end == 0 || on_worker() || clock_time(Executor::Clock::now()) < end) return {};
+  call_refused_ = true;
+  return Status(Code::not_permitted, "the program had not ended when its time was over");
+}
+
+bool SimDriver::limit_calls(double seconds) noexcept {
+  // 2^62 ns are 146 years.
+  const double most = 4.6e9;
+  calls_end_ = seconds > 0 ? clock_time(Executor::Clock::now()) +
+                                 static_cast<std::int64_t>(std::min(seconds, most) * 1e9)
+                           : 0;
+  return call_refused_.exchange(false);
 }
 
 Status SimDriver::make_context(int device) noexcept {
@@ -390,6 +412,7 @@ Status SimDriver::await(Point point, int device, std::uint32_t epoch) noexcept {
 Status SimDriver::device_synchronize(int device) noexcept {
   EMBER_TRY(check_device(device));
   EMBER_TRY(refuse_on_worker("synchronizing a device"));
+  EMBER_TRY(check_calls_end());
   EMBER_TRY(captures_.refuse(device, "synchronizing a device"));
   EMBER_TRY(captures_.refuse_unsafe("synchronizing a device"));
   const std::uint32_t epoch = device_epoch(device);

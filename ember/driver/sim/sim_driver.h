@@ -130,6 +130,8 @@ class SimDriver final : public Driver {
                      std::size_t bytes) noexcept override;
   Status range_release(int device, std::uint32_t epoch, void* base) noexcept override;
 
+  /// See limit_simulated_calls().
+  bool limit_calls(double seconds) noexcept;
   /// Whether making it went well; it must not be used otherwise.
   const Status& made() const noexcept { return made_; }
   /// What it was made of: all devices, whatever is visible.
@@ -174,6 +176,7 @@ class SimDriver final : public Driver {
   /// The device exists and is healthy; marks it as used. Code::out_of_memory if other processes
   /// leave no room for a context.
   Status enter(int device) noexcept;
+  Status check_calls_end() noexcept;
   Status make_context(int device) noexcept;
   /// The stream of a live handle, whether its device is healthy or not.
   Status find(StreamHandle handle, Stream*& out) noexcept;
@@ -243,6 +246,8 @@ class SimDriver final : public Driver {
   Status made_;                            // what making() answers
   std::string log_file_;                   // EMBER_SIM_LOG
   const pid_t process_;
+  std::atomic<std::int64_t> calls_end_{0};  // on the machine's clock; 0: never
+  std::atomic<bool> call_refused_{false};
   std::atomic<bool> timed_{false};  // anybody ever asked for times
   std::vector<std::unique_ptr<DeviceState>> devices_;
   HandleTable<Stream> streams_;

@@ -57,10 +57,15 @@ class Stream {
   /// The same, once nobody is inside submit(): after a turn of the epoch no task of an earlier one
   /// comes behind it.
   Point settled_tail() {
-    hand_over();
-    const MutexLock lock(producers_);
-    publish_held();
-    return tail();
+    bool more = false;
+    Point end;
+    {
+      const MutexLock lock(producers_);
+      more = publish_held();
+      end = tail();
+    }
+    if (more && runner_->listening()) runner_->submitted(Task::Kind::kernel);
+    return end;
   }
   /// What is enqueued from now on comes after a point that is reached, without a task that waits
   /// for it. For the thread sanitizer alone.

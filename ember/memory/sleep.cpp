@@ -5,10 +5,11 @@
 // ~~~~~~~~~~~~~~~~~~~~
 // The device is asked without the ledger's lock, so a pool is marked instead. While it is `asleep`
 // it hands nothing out and does not grow; while it is `moving` nothing of it is given back, and
-// nobody else moves it. Growth that had begun before is waited for, and so are frees that had,
-// until it is known which streams their blocks wait for. So only frees happen to it meanwhile, and
-// those touch no memory: what was in use when it was looked at is copied, and what has been freed
-// since is dropped by the next one who gives memory back.
+// nobody else moves it; what was being given back then, is waited for. Growth that had begun before
+// is waited for, and so are frees that had, until it is known which streams their blocks wait for.
+// So only frees happen to it meanwhile, and those touch no memory: what was in use when it was
+// looked at is copied, and what has been freed since is dropped by the next one who gives memory
+// back.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -34,10 +35,14 @@ struct DeviceAllocator::Moving {
 class DeviceAllocator::Move {
  public:
   Move(DeviceAllocator& allocator, Pool& pool) : allocator_(allocator), pool_(pool) {
-    const MutexLock lock(allocator_.ledger_.mutex);
-    while (pool_.moving) allocator_.moved_.wait(allocator_.ledger_.mutex);
-    pool_.moving = true;
-    ++pool_.holds;
+    {
+      const MutexLock lock(allocator_.ledger_.mutex);
+      while (pool_.moving) allocator_.moved_.wait(allocator_.ledger_.mutex);
+      pool_.moving = true;
+      ++pool_.holds;
+    }
+    // Whoever chose some of it before, to give it back, has done so then.
+    const MutexLock given_back(allocator_.reclaim_);
   }
   ~Move() {
     const MutexLock lock(allocator_.ledger_.mutex);

@@ -167,7 +167,7 @@ TEST(NeverWritten, AnUncheckedLaunchMayHaveWrittenIt) {
 TEST(SanitizerApi, NothingWithUncheckedLaunchesIsClean) {
   const Stream a;
   Sanitizer sanitizer({.print = false});
-  launch(a, test::nop_kernel, test::NopArgs());
+  cuda::launch(a, test::nop_kernel, driver::Params(test::NopArgs()));
   EXPECT_EQ(sanitizer.summary().unchecked, 1U);
   EXPECT_FALSE(sanitizer.summary().clean());
 }

@@ -40,7 +40,8 @@ struct Queue {
   int quiet_wanted EMBER_GUARDED_BY(mutex) = 0;
   Condition told;
   std::map<std::uint32_t, std::exception_ptr> failures EMBER_GUARDED_BY(mutex);
-  // Changed by a thread that made sure that nobody is telling, and read by who is.
+  // Changed by a thread that made sure that nobody is telling, and read by who is; which may be the
+  // same: then null stands for one that has gone.
   std::vector<Observer*> list;
   detail::Batch batch;  // of who is telling
   Observer* slot EMBER_GUARDED_BY(mutex) = nullptr;
@@ -56,8 +57,9 @@ std::atomic<bool> any_failure{false};
 std::atomic<std::uint32_t> threads{0};
 
 struct OfThread {
-  bool noticing = false;    // what an observer does through ember is not reported
-  bool enqueueing = false;  // holds a stream's lock
+  bool noticing = false;              // what an observer does through ember is not reported
+  const Observer* noticed = nullptr;  // ... while it is told
+  bool enqueueing = false;            // holds a stream's lock
   std::uint32_t number = 0;
   int places = 0;  // how many calls have noted where the thread stands; the outermost one counts
   std::uint64_t stack = 0;
@@ -90,7 +92,11 @@ struct detail::ObserverList {
     ++accesses_wanted;
   }
   static void remove(Observer& observer) EMBER_REQUIRES(queue().mutex) {
-    std::erase(queue().list, &observer);
+    if (self.noticing)
+      std::replace(queue().list.begin(), queue().list.end(), &observer,
+                   static_cast<Observer*>(nullptr));
+    else
+      std::erase(queue().list, &observer);
     if (queue().slot == &observer) queue().slot = nullptr;
     observer.listed_ = false;
     if (observer.stacks_) want_stacks(false);
@@ -135,6 +141,12 @@ void add_observer(Observer& observer) {
 }
 
 void remove_observer(Observer& observer) {
+  // An interpreter may destroy one wherever it cleans up, so also while another one is told.
+  if (self.noticing && self.noticed != &observer) {
+    const MutexLock lock(queue().mutex);
+    if (ObserverList::holds(observer)) ObserverList::remove(observer);
+    return;
+  }
   ObserverList::quietly("remove_observer", [&]() EMBER_REQUIRES(queue().mutex) {
     if (ObserverList::holds(observer)) ObserverList::remove(observer);
   });
@@ -202,11 +214,16 @@ void deliver() noexcept {
     all.mutex.unlock();
     self.noticing = true;
     all.batch.each([&](const Activity& activity) {
-      for (Observer* observer : all.list)
-        if (ObserverList::is_for(*observer, activity)) observer->notice(activity);
+      for (Observer* const& observer : all.list)
+        if (observer != nullptr && ObserverList::is_for(*observer, activity)) {
+          self.noticed = observer;
+          observer->notice(activity);
+        }
     });
     self.noticing = false;
+    self.noticed = nullptr;
     all.mutex.lock();
+    std::erase(all.list, nullptr);
     all.telling = false;
   }
   if (all.quiet_wanted != 0) all.told.notify_all();

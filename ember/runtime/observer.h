@@ -199,7 +199,8 @@ class EMBER_API Observer {
 /// Error if it is there already, and from within notice(). Thread-safe.
 EMBER_API void add_observer(Observer& observer);
 /// Takes one out, if it is in the list. When the call returns, no notification to it is in
-/// progress, for which it may wait: it may be destroyed. Error from within notice(). Thread-safe.
+/// progress, for which it may wait: it may be destroyed. Error from within its own notice().
+/// Thread-safe.
 EMBER_API void remove_observer(Observer& observer);
 /// The same for one place in the list that holds one observer: puts `observer` there (null empties
 /// it), and returns what was there.

@@ -1,6 +1,7 @@
 // A list of observers that are told everything that happens, the same on every driver.
 #include "ember/runtime/observer.h"
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -108,6 +109,35 @@ TEST(Observer, IsNotToldWhatItDoesItself) {
   synchronize();
   EXPECT_EQ(set_observer(nullptr), &nosy);
   EXPECT_EQ(nosy.calls, 2);  // that a wait began, and that it is over
+}
+
+// As an interpreter does that collects its garbage in a callback.
+TEST(Observer, MayDestroyOthersWhileItIsTold) {
+  struct Counting : Observer {
+    Counting() { add_observer(*this); }
+    ~Counting() override { remove_observer(*this); }
+    void notice(const Activity&) noexcept override { ++calls; }
+    int calls = 0;
+  };
+  struct Cleaning : Counting {
+    void notice(const Activity& activity) noexcept override {
+      Counting::notice(activity);
+      before.reset();
+      after.reset();
+      EXPECT_ERROR(remove_observer(*this), Error, "notice()");
+    }
+    std::unique_ptr<Counting> before, after;
+  };
+  auto before = std::make_unique<Counting>();
+  Cleaning cleaning;
+  cleaning.before = std::move(before);
+  cleaning.after = std::make_unique<Counting>();
+  const Counting last;
+  synchronize();
+  EXPECT_EQ(cleaning.before, nullptr);
+  EXPECT_EQ(cleaning.after, nullptr);
+  EXPECT_GE(cleaning.calls, 2);
+  EXPECT_EQ(last.calls, cleaning.calls);
 }
 
 TEST(Observer, HasNoCallInProgressOnceItLeft) {

@@ -110,21 +110,33 @@ void bindings(const Bench& bench) {
 }
 
 /// Twenty layers of a product and three element-wise operations.
+class Layers {
+ public:
+  Layers() {
+    for (int layer = 0; layer < 20; ++layer) {
+      weights_.push_back(floats({256, 256}, 0.004));
+      shifts_.push_back(floats({256}, 0.01));
+    }
+  }
+  const Tensor& input() const { return input_; }
+  Tensor step() const {
+    Tensor out = input_;
+    for (std::size_t layer = 0; layer < weights_.size(); ++layer)
+      out = (matmul(out, weights_[layer]) + shifts_[layer]).relu() * 1.01;
+    return out;
+  }
+
+ private:
+  const Tensor input_ = floats({32, 256}, 0.5);
+  std::vector<Tensor> weights_, shifts_;
+};
+
 void inference(const Bench& bench) {
   constexpr const char* kGroup =
       "A step of inference: 20 products of 32 x 256 x 256, 60 element-wise operations, to its end";
-  const Tensor x = floats({32, 256}, 0.5);
-  std::vector<Tensor> weights, shifts;
-  for (int layer = 0; layer < 20; ++layer) {
-    weights.push_back(floats({256, 256}, 0.004));
-    shifts.push_back(floats({256}, 0.01));
-  }
+  const Layers layers;
   Tensor out;
-  const auto step = [&] {
-    out = x;
-    for (std::size_t layer = 0; layer < weights.size(); ++layer)
-      out = (matmul(out, weights[layer]) + shifts[layer]).relu() * 1.01;
-  };
+  const auto step = [&] { out = layers.step(); };
   const auto first = Clock::now();
   step();
   drain();
@@ -139,7 +151,7 @@ void inference(const Bench& bench) {
     return std::vector{out};
   });
   bench.add(kGroup, "a step as a graphed function", "us",
-            completion_medians(few, &drain, [&] { (void)graphed({x}); })[0]);
+            completion_medians(few, &drain, [&] { (void)graphed({layers.input()}); })[0]);
 }
 
 /// Small operations to their end, one by one and in a batch, beside as many empty kernels asked of
@@ -180,18 +192,9 @@ void batches(const Bench& bench) {
     for (const Tensor& each : many) each.add_(1);
   });
 
-  const Tensor x = floats({32, 256}, 0.5);
-  std::vector<Tensor> weights, shifts;
-  for (int layer = 0; layer < 20; ++layer) {
-    weights.push_back(floats({256, 256}, 0.004));
-    shifts.push_back(floats({256}, 0.01));
-  }
+  const Layers layers;
   Tensor out;
-  rows("a step of inference of 80 operations", 80, "<= 0.6 x raw", [&] {
-    out = x;
-    for (std::size_t layer = 0; layer < weights.size(); ++layer)
-      out = (matmul(out, weights[layer]) + shifts[layer]).relu() * 1.01;
-  });
+  rows("a step of inference of 80 operations", 80, "<= 0.6 x raw", [&] { out = layers.step(); });
 
   // What it costs where it cannot pay: few operations, whose shapes differ each time.
   constexpr int kFew = 7;

@@ -48,6 +48,9 @@ Status raise(const driver::Params& params, const driver::HostLaunch&) {
 
 class BatchStart : public testing::Test {
  protected:
+  /// A kernel that nobody awaited may still write to `raised_`.
+  void TearDown() override { cuda::synchronize(0); }
+
   void launch(const Stream& stream) {
     raised_ = false;
     check(machine().launch(stream.handle(), driver::Kernel{"raise", &raise},

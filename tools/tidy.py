@@ -5,9 +5,8 @@ builds. Exits with 1 if it found something.
     python3 tools/tidy.py DIR ROOT [--jobs N]
 
 Most checks walk over all that a source includes, which takes ten times as long as the source: so
-several sources of a folder are checked together. The static analyzer, which follows paths, looks into
-the main file alone and gets them one by one. Where a group has a finding, or cannot be compiled as
-one, each of its sources is checked by itself: that is what is printed.
+several sources are checked together. Where a group has findings, or cannot be compiled as one, the
+sources that the findings name are checked by themselves: that is what is printed.
 """
 
 import argparse
@@ -20,6 +19,8 @@ import sys
 
 TOOL = "clang-tidy-14"
 GROUP = 20
+# What a file that includes sources is told, and what sources are told that are included.
+NOT_OF_GROUPS = "-bugprone-suspicious-include,-google-global-names-in-headers"
 
 
 def flags_of(entry):
@@ -50,10 +51,10 @@ def sources(folder, root):
 
 
 def groups_of(flags):
-    """Lists of sources of one folder and the same flags."""
+    """Lists of sources with the same flags, neighbours together."""
     alike = {}
     for name, its in flags.items():
-        alike.setdefault((os.path.dirname(name), its), []).append(name)
+        alike.setdefault(its, []).append(name)
     return [names[i:i + GROUP] for names in alike.values() for i in range(0, len(names), GROUP)]
 
 
@@ -73,22 +74,24 @@ class Checker:
     def alone(self, name):
         return self.run(name, self.flags[name], "")
 
-    def analysed(self, name):
-        """Only the analyzer's checks, of those that are on."""
-        return self.run(name, self.flags[name],
-                        "-clang-diagnostic-*,-bugprone-*,-concurrency-*,-performance-*,-misc-*,"
-                        "-google-*,-modernize-*,-readability-*")
-
     def together(self, names):
         """What was found in a group: the output of those that have something to say."""
+        rest = []
         if len(names) > 1:
-            source = os.path.join(self.made, names[0].strip("/").replace("/", "_"))
+            # The static analyzer looks into the main file alone, and into what a file of such a
+            # name includes.
+            source = os.path.join(self.made, "UnifiedSource_" + names[0].strip("/").replace("/", "_"))
             with open(source, "w") as file:
                 file.writelines(f'#include "{name}"\n' for name in names)
-            rc, _ = self.run(source, self.flags[names[0]], "-bugprone-suspicious-include")
+            rc, text = self.run(source, self.flags[names[0]], NOT_OF_GROUPS)
             if rc == 0:
                 return 0, ""
-        results = [self.alone(name) for name in names]
+            rest = [name for name in names if f"{name}:" not in text]
+            if len(rest) == len(names):
+                rest = []
+        results = [self.alone(name) for name in names if name not in rest]
+        if rest:
+            results.append(self.together(rest))
         return max(rc for rc, _ in results), "".join(text for _, text in results)
 
 
@@ -106,7 +109,6 @@ def main():
     failed = False
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(checker.together, names) for names in groups_of(flags)]
-        jobs += [pool.submit(checker.analysed, name) for name in flags]
         for job in concurrent.futures.as_completed(jobs):
             rc, text = job.result()
             if rc != 0:

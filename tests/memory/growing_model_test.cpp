@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <random>
@@ -15,6 +14,7 @@
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
 #include "tests/memory/fake_source.h"
+#include "tests/memory/operations.h"
 
 namespace ember::test {
 namespace {
@@ -252,17 +252,11 @@ class Growing {
   int ooms_ = 0;
 };
 
-/// EMBER_TEST_OPERATIONS: as in model_test.cpp.
-int growing_steps() {
-  const char* text = std::getenv("EMBER_TEST_OPERATIONS");
-  return text != nullptr ? std::atoi(text) : 1'000'000;
-}
-
 TEST(GrowingModel, RandomOperations) {
   int ooms = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
     Growing model(seed % 2 == 0 ? 512 * kMiB : 160 * kMiB, seed);
-    for (int i = 0; i < growing_steps() / 100; ++i) {
+    for (int i = 0; i < operations() / 100; ++i) {
       model.step();
       if (i % 16 == 0) model.check();
       if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed << ", operation " << i;

@@ -2,7 +2,6 @@
 // same blocks and the same counters.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "ember/base/error.h"
 #include "ember/memory/pools.h"
 #include "tests/memory/fake_source.h"
+#include "tests/memory/operations.h"
 #include "tests/memory/reference_model.h"
 
 namespace ember::test {
@@ -274,12 +274,6 @@ class Pair {
   bool only_small_ = false;
   int ooms_ = 0;
 };
-
-/// EMBER_TEST_OPERATIONS: how many operations each of the two tests does.
-int operations() {
-  const char* text = std::getenv("EMBER_TEST_OPERATIONS");
-  return text != nullptr ? std::atoi(text) : 1'000'000;
-}
 
 TEST(Model, RandomOperationsOfOneThread) {
   int ooms = 0;

@@ -7,6 +7,8 @@ import pytest
 
 import ember
 
+pytestmark = pytest.mark.once
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Every public name of the documents (the reference's index of names).

@@ -11,6 +11,8 @@ import pytest
 
 from ember import race
 
+pytestmark = pytest.mark.once
+
 BUG = """
     import ember as torch
     side = torch.cuda.Stream()

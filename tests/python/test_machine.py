@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 MIB = 1 << 20
 
 SERVE = """

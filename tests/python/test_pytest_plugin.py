@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 BUG = """
     import ember as torch
     import pytest

@@ -11,6 +11,8 @@ import pytest
 import ember
 from ember import race
 
+pytestmark = pytest.mark.once
+
 PROBE = pathlib.Path(ember.__file__).parents[2] / "bin" / "watched_probe"
 
 BUG = """

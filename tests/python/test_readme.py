@@ -7,6 +7,8 @@ import pytest
 
 import ember
 
+pytestmark = pytest.mark.once
+
 README = pathlib.Path(__file__).parents[2] / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 

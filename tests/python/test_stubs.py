@@ -9,6 +9,8 @@ import pytest
 import ember
 from ember import _C
 
+pytestmark = pytest.mark.once
+
 STUBS = pathlib.Path(ember.__file__).parent / "_C"
 
 

@@ -10,6 +10,8 @@ import ember
 import ember as torch
 from ember.cuda import _gpu_trace
 
+pytestmark = pytest.mark.once
+
 KINDS = """event_creation event_deletion event_record event_wait memory_allocation memory_deallocation
 stream_creation device_synchronization stream_synchronization event_synchronization""".split()
 

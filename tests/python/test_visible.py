@@ -11,6 +11,8 @@ import ember
 import ember as torch
 from ember import cuda
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("text,found", [
     (None, list(range(64))), ("", []), ("0", [0]), ("1,0", [1, 0]), ("1gpu2,2ampere", [1, 2]),

@@ -182,13 +182,14 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       "The slices along a dimension that an index tensor names.", dim, index, nb::kw_only(), out);
   both(
       tensor, m, "gather",
-      [](const Tensor& input, I along, const Tensor& places, Tensor* result) {
+      [](const Tensor& input, I along, const Tensor& places, bool /*sparse_grad*/, Tensor* result) {
         return maybe_into(
             result, [&] { return gather(input, along, places); },
             [&](Tensor& into) { gather_out(into, input, along, places); });
       },
-      "Elements along a dimension, one for each element of an index tensor.", dim, index,
-      nb::kw_only(), out);
+      "Elements along a dimension, one for each element of an index tensor. sparse_grad concerns "
+      "gradients, and there are none.",
+      dim, index, nb::kw_only(), nb::arg("sparse_grad") = false, out);
   both(
       tensor, m, "take",
       [](const Tensor& input, const Tensor& places, Tensor* result) {

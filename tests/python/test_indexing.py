@@ -104,6 +104,7 @@ def test_functions(device):
     assert torch.index_select(x, 0, index).tolist() == ARRAY[[2, 0]].tolist()
     places = torch.tensor([[[1, 0]]], device=device)
     assert x.gather(2, places).tolist() == [[[1, 0]]]
+    assert torch.gather(x, 2, places, sparse_grad=True).tolist() == [[[1, 0]]]
     assert x.take(index).tolist() == [2, 0]
     assert torch.nonzero(x[0] > 17).tolist() == np.argwhere(ARRAY[0] > 17).tolist()
     rows, columns = torch.where(x[0] > 17)

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/functors.h"
@@ -172,6 +173,8 @@ Place place_of(OpId op, Inputs inputs, const Tensor& out) {
       throw Error(std::string("where expected condition to be a boolean tensor, but got a tensor "
                               "with dtype ") +
                   legacy_name(tensor->dtype()));
+    if (is_condition(op, k) && tensor->dtype() == Dtype::uint8)
+      warn(Warning::user, "where: a condition of dtype uint8 is deprecated: make it bool.");
     // A CPU tensor without dimensions goes wherever the others are.
     const bool decides = tensor->dim() > 0 || tensor->is_cuda();
     if (!device || (decides && !decided))

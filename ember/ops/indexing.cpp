@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
@@ -98,6 +99,9 @@ class Parser {
       throw Error("indices should be either on cpu or on the same device as the indexed tensor (" +
                   original_.device().str() + ")");
     if (is_mask(tensor)) {
+      if (tensor.dtype() == Dtype::uint8 && tensor.dim() > 0)
+        warn(Warning::user,
+             "An index of dtype uint8 is taken for a mask, which is deprecated: make it bool.");
       for (int d = 0; d < tensor.dim(); ++d)
         if (tensor.sizes()[d] != made_.view.sizes()[at_ + d])
           throw IndexError("The shape of the mask " + tensor.sizes().str() + " at index " +
@@ -292,17 +296,14 @@ const Tensor* only_mask(const Tensor& self, std::span<const Index> items) {
   return near && mask.dtype() == Dtype::bool_ && mask.sizes() == self.sizes() ? &mask : nullptr;
 }
 
-/// A number that is assigned to floats is infinite if it is too large for them, as in torch;
-/// fill_() refuses it.
+/// A number that is assigned to 16-bit floats is infinite if it is too large for them, as in torch;
+/// fill_() refuses it, and so do other dtypes.
 Scalar assigned(const Scalar& number, Dtype dtype) {
-  if (!is_floating_point(dtype) || is_complex_dtype(number.dtype())) return number;
+  const bool half = dtype == Dtype::float16 || dtype == Dtype::bfloat16;
+  if (!half || is_complex_dtype(number.dtype())) return number;
   const auto wide = number.to<double>();
-  const double stored = with_type(dtype, [&]<class T>() {
-    if constexpr (is_floating<T>)
-      return convert<double>(convert<T>(wide));
-    else
-      return wide;
-  });
+  const double stored = dtype == Dtype::float16 ? convert<double>(convert<Half>(wide))
+                                                : convert<double>(convert<BFloat16>(wide));
   return std::isinf(stored) ? Scalar(stored) : number;
 }
 

@@ -33,6 +33,11 @@ Shape infer_size(const Shape& sizes, std::int64_t count) {
   return full;
 }
 
+/// The stride of a dimension of size one in front of dimension `at`.
+std::int64_t step_before(const Shape& sizes, const Shape& strides, int at) {
+  return at < sizes.size() ? m::mul(sizes[at], strides[at]) : 1;
+}
+
 /// The strides that show `sizes` over the elements of another view, if there are any: each run of
 /// dimensions that lie without gaps may be cut anew.
 std::optional<Shape> view_strides(const Shape& from, const Shape& steps, const Shape& sizes,
@@ -225,7 +230,7 @@ Tensor Tensor::expand(const Shape& sizes) const {
                 std::to_string(dim()) + ")");
   Shape full = sizes;
   Shape strides = sizes;
-  for (int i = 0; i < sizes.size(); ++i) {
+  for (int i = sizes.size() - 1; i >= 0; --i) {
     const std::int64_t own = i < added ? 1 : this->sizes()[i - added];
     if (sizes[i] == -1) {
       if (i < added)
@@ -243,10 +248,10 @@ Tensor Tensor::expand(const Shape& sizes) const {
                   ") must match the existing size (" + std::to_string(own) +
                   ") at non-singleton dimension " + std::to_string(i) +
                   ".  Target sizes: " + sizes.str() + ".  Tensor sizes: " + this->sizes().str());
-    if (i < added)
+    if (full[i] != own)
       strides[i] = 0;
     else
-      strides[i] = full[i] == own ? this->strides()[i - added] : 0;
+      strides[i] = i < added ? step_before(full, strides, i + 1) : this->strides()[i - added];
   }
   element_count(full);  // refuses sizes whose product does not fit
   return make_view(full, strides, storage_offset());
@@ -290,7 +295,7 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
   const int at = wrap_dim(dim, this->dim() + 1);
   Shape sizes = this->sizes();
   Shape strides = this->strides();
-  const std::int64_t step = at < this->dim() ? m::mul(sizes[at], strides[at]) : 1;
+  const std::int64_t step = step_before(sizes, strides, at);
   sizes.insert(at, 1);
   strides.insert(at, step);
   return make_view(sizes, strides, storage_offset());

@@ -131,17 +131,17 @@ nb::object exported(Tensor tensor, bool copied) {
 
 /// Makes the consumer's stream wait for what ours holds.
 void hand_over(const Tensor& tensor, nb::handle stream) {
-  if (!tensor.is_cuda()) {
-    if (!stream.is_none()) throw AssertionError("stream should be None on cpu.");
-    return;
-  }
   std::int64_t handle = 1;
   if (!stream.is_none()) {
     const auto given = index_from(stream);
     if (!given) throw TypeError("stream must be ``int`` or ``none``");
     handle = *given;
   }
-  if (handle == -1) return;
+  if (handle == -1) return;  // the consumer does not want to wait
+  if (!tensor.is_cuda()) {
+    if (!stream.is_none()) throw AssertionError("stream should be None on cpu.");
+    return;
+  }
   if (handle == 0) throw AssertionError("unsupported stream on CUDA: 0");
   // 1 and 2 are CUDA's names of the default streams.
   void* native =
@@ -249,6 +249,11 @@ Tensor from_dlpack(nb::handle source, const DeviceLike& device, std::optional<bo
 }
 
 }  // namespace
+
+std::optional<Tensor> dlpack_from(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack__")) return std::nullopt;
+  return shared_dlpack(object);
+}
 
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m) {
   tensor

@@ -42,15 +42,20 @@ nb::object signed_array(nb::handle object) {
   return object.attr("astype")("int64");
 }
 
-/// A short list with something in it that is no number is a tuple of items, as torch has it.
+/// A short list with something in it that is no number is a tuple of items, as torch has it, with a
+/// warning: to NumPy it is an array.
 bool means_tuple(nb::handle index) {
   constexpr Py_ssize_t kShort = 32;
   if (PyTuple_Check(index.ptr())) return true;
   if (!PyList_Check(index.ptr()) || PyList_GET_SIZE(index.ptr()) >= kShort) return false;
   for (const nb::handle item : nb::borrow<nb::list>(index))
     if (item.is_none() || item.is(Py_Ellipsis) || PySlice_Check(item.ptr()) ||
-        nb::isinstance<Tensor>(item) || PySequence_Check(item.ptr()) != 0)
+        nb::isinstance<Tensor>(item) || PySequence_Check(item.ptr()) != 0) {
+      warn_user(
+          "A list as an index, x[[a, b]], is taken for the tuple x[a, b] where it holds more than "
+          "numbers, which is deprecated: write x[tuple(list)], or x[ember.tensor(list)].");
       return true;
+    }
   return false;
 }
 
@@ -72,7 +77,7 @@ Index item_from(nb::handle object) {
     Tensor made = tensor_from(plain, {});
     // Any integers are indices here, but no mask; and nothing is nothing, of whatever dtype.
     const bool mask = made.dtype() == Dtype::bool_ || made.dtype() == Dtype::uint8;
-    if (made.numel() == 0 ? !is_integral(made.dtype()) : !mask && is_integral(made.dtype()))
+    if (!mask && (made.numel() == 0 || is_integral(made.dtype())))
       made = made.dtype() == Dtype::uint64 ? signed_indices(made) : made.to(Dtype::int64);
     return made;
   }
@@ -177,13 +182,14 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       "The slices along a dimension that an index tensor names.", dim, index, nb::kw_only(), out);
   both(
       tensor, m, "gather",
-      [](const Tensor& input, I along, const Tensor& places, Tensor* result) {
+      [](const Tensor& input, I along, const Tensor& places, bool /*sparse_grad*/, Tensor* result) {
         return maybe_into(
             result, [&] { return gather(input, along, places); },
             [&](Tensor& into) { gather_out(into, input, along, places); });
       },
-      "Elements along a dimension, one for each element of an index tensor.", dim, index,
-      nb::kw_only(), out);
+      "Elements along a dimension, one for each element of an index tensor. sparse_grad concerns "
+      "gradients, and there are none.",
+      dim, index, nb::kw_only(), nb::arg("sparse_grad") = false, out);
   both(
       tensor, m, "take",
       [](const Tensor& input, const Tensor& places, Tensor* result) {

@@ -247,8 +247,13 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
       [](nb::object data, std::optional<Dtype> dtype, const DeviceLike& device) -> nb::object {
         const Options options = new_options(dtype, device);
         if (!nb::isinstance<Tensor>(data)) {
-          if (!is_array(data)) return nb::cast(tensor_from(data, options));
-          data = nb::cast(share(data, true));
+          if (is_array(data)) {
+            data = nb::cast(share(data, true));
+          } else if (auto other = dlpack_from(data)) {
+            data = nb::cast(std::move(*other));
+          } else {
+            return nb::cast(tensor_from(data, options));
+          }
         }
         const auto& given = nb::cast<const Tensor&>(data);
         Tensor made = unlocked([&] { return given.to(options); });
@@ -257,7 +262,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None, device: device | int | "
               "str | None = None) -> Tensor"),
-      "The same as tensor, but shares memory with arrays, and returns tensors as they are, where "
+      "The same as tensor, but shares memory with arrays and what has __dlpack__, and returns "
+      "tensors as they are, where "
       "neither dtype nor device change.");
 }
 

@@ -225,6 +225,8 @@ std::optional<Tensor> array_from(nb::handle object);
 void require_cpu_for_numpy(const Tensor& tensor);
 /// Tells observers that the program got a pointer to the tensor's memory. `name` is a literal.
 void tell_exposed(const Tensor& tensor, const char* name);
+/// A tensor over the memory of an object with `__dlpack__`; nothing for other objects.
+std::optional<Tensor> dlpack_from(nb::handle object);
 /// What ember.tensor does.
 Tensor tensor_from(nb::handle data, const Options& options);
 

@@ -207,7 +207,7 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
     if (PyUnicode_Check(p.ptr())) {
       const std::string text = nb::cast<std::string>(p);
       if (text != "fro") throw ValueError("norm: p='" + text + "', expected a number or 'fro'");
-    } else {
+    } else if (!p.is_none()) {
       const auto number = number_from(p);
       if (!number) throw TypeError("norm: p: expected a number or 'fro'");
       if (is_complex_dtype(number->dtype()))
@@ -223,10 +223,10 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
       "(sum of |x|^p)^(1/p); the largest |x| for infinity, the smallest for -infinity, the number "
       "of those that are not zero for 0.";
   both_as(tensor, m, "norm",
-          "p: float | str = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
+          "p: float | str | None = 'fro', dim: int | collections.abc.Sequence[int] | None = None, "
           "keepdim: bool = False, out: Tensor | None = None, dtype: dtype | None = None) -> Tensor",
-          call, kDoc, nb::arg("p") = "fro", nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
-          nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none());
+          call, kDoc, nb::arg("p").none() = "fro", nb::arg("dim") = nb::none(),
+          nb::arg("keepdim") = false, nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none());
 }
 
 void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {

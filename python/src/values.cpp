@@ -218,6 +218,8 @@ Tensor tensor_from(nb::handle data, const Options& options) {
     const Tensor host = *array;
     return unlocked([&] { return host.to(options, false, true); });
   }
+  if (const auto other = dlpack_from(data))
+    return unlocked([&] { return other->to(options, false, true); });
   Options here = options;
   here.device = Device(Device::Type::cpu);
   const Shape sizes = sizes_of(data);
@@ -302,7 +304,7 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
         nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
         "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
         "Without a dtype that of the elements: bool, int64, float32 or complex64; of arrays and "
-        "NumPy's scalars their own.");
+        "NumPy's scalars, and of what has __dlpack__, their own.");
   m.def(
       "scalar_tensor",
       [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device) {

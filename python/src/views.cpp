@@ -156,6 +156,10 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       .def(
           "detach", [](const Tensor& self) { return self.alias(); },
           "A new tensor object with the same elements.")
+      .def_prop_rw(
+          "data", [](const Tensor& self) { return self.alias(); },
+          [](Tensor& self, const Tensor& source) { self.set_(source); },
+          "detach(); to assign to it is set_().")
       .def_prop_ro(
           "T", [](const Tensor& self) { return self.numpy_T(); },
           "All dimensions, in reverse order.")

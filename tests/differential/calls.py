@@ -250,7 +250,7 @@ cfloat(self:tensor)
 cdouble(self:tensor)
 """
 
-PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT H mH real imag".split()
+PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT H mH real imag data".split()
 
 OPERATORS = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//",
@@ -269,6 +269,9 @@ LEFT_OUT = {
     "Tensor.pin_memory": "as Tensor.cuda", "Tensor.is_pinned": "as Tensor.cuda",
     "Tensor.record_stream": "as Tensor.cuda", "Tensor.__cuda_array_interface__": "as Tensor.cuda",
     "Tensor.data_ptr": "an address",
+    "Tensor.share_memory_": "tests/python has it: views keep what it leaves",
+    "Tensor.is_shared": "as Tensor.share_memory_",
+    "Stream": "as Tensor.cuda", "Event": "as Tensor.cuda",
     "Tensor.__dlpack__": "a capsule: from_dlpack calls it",
     "Tensor.__delitem__": "both refuse it: tests/python has it",
     "Tensor.__setstate__": "the two store different things: tests/python has copies by pickle",

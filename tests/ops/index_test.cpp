@@ -682,5 +682,30 @@ TEST(Index, MaskedFillConvertsWhatTheDtypeHolds) {
   }
 }
 
+// In torch a number becomes a tensor of the dtype first, which refuses what float32 does not hold
+// and makes 16-bit floats infinite.
+TEST(Index, AssignmentOfNumbersThatAreTooLarge) {
+  NEEDS_DEVICES(1);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor mask = tensor({true, false}).to(place);
+    const Tensor first = tensor({0}).to(place);
+    const std::vector<Index> items = {0, Slice(0, 1), Ellipsis, mask, first};
+    for (const Dtype dtype : {Dtype::float32, Dtype::complex64, Dtype::float16, Dtype::bfloat16})
+      for (const Index& item : items) {
+        Tensor x = zeros({2}, {dtype, Device(place)});
+        if (item_size(dtype) == 2) {
+          x.index_put_({item}, -1e300);
+          EXPECT_EQ(x[0].item<double>(), -infinity);
+        } else {
+          EXPECT_ERROR(x.index_put_({item}, -1e300), Error, "without overflow");
+          EXPECT_FALSE(x.any().item<bool>());
+          x.index_put_({item}, infinity);
+          EXPECT_EQ(x[0].real().item<double>(), infinity);
+        }
+      }
+  }
+}
+
 }  // namespace
 }  // namespace ember::test

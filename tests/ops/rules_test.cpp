@@ -301,6 +301,23 @@ TEST(Outputs, AreResizedWithAWarning) {
   }
 }
 
+TEST(Masks, OfBytesAreWarnedOf) {
+  const Warnings warnings;
+  const Tensor x = arange(6).view({2, 3});
+  const Tensor rows = tensor({1, 0}, uint8);
+  EXPECT_EQ(x.index({rows}).sizes(), Shape({1, 3}));
+  EXPECT_EQ(Warnings::texts.size(), 1U);
+  x.index_put_({rows, tensor({1, 0, 0}, uint8)}, 7);
+  EXPECT_EQ(Warnings::texts.size(), 3U);
+  EXPECT_EQ(values<int>(where(rows.unsqueeze(1), 1, 0)), std::vector<int>({1, 0}));
+  ASSERT_EQ(Warnings::texts.size(), 4U);
+  for (const std::string& text : Warnings::texts)
+    EXPECT_NE(text.find("uint8"), std::string::npos) << text;
+  EXPECT_EQ(x.index({rows.to(bool_)}).sizes(), Shape({1, 3}));
+  EXPECT_EQ(x.index({scalar_tensor(1, uint8)}).sizes(), Shape({1, 2, 3}));
+  EXPECT_EQ(Warnings::texts.size(), 4U);
+}
+
 // An input in the same memory is not overwritten by an output that grows.
 TEST(Outputs, GrowBesideAnInputInNewMemory) {
   const Warnings warnings;

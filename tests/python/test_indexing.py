@@ -1,5 +1,7 @@
 """Index tensors, masks, and what else picks elements, against NumPy."""
 
+import warnings
+
 import pytest
 
 np = pytest.importorskip("numpy")
@@ -72,6 +74,28 @@ def test_errors(device):
         here[[5]]
 
 
+def test_deprecated_indices(device):
+    """Masks of bytes, and lists that stand for tuples."""
+    x = torch.tensor(ARRAY, device=device)
+    with pytest.warns(UserWarning, match="uint8 is taken for a mask"):
+        assert x[torch.tensor([1, 0, 0], dtype=torch.uint8, device=device)].shape == (1, *ARRAY.shape[1:])
+    for index in ([torch.tensor([0, 1]), torch.tensor([1, 0])], [[0, 1], [1, 0]], [0, None], [slice(1), 0]):
+        with pytest.warns(UserWarning, match="is taken for the tuple"):
+            got = x[index]
+        assert got.tolist() == x[tuple(index)].tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x[[1, 0]].tolist() == ARRAY[[1, 0]].tolist()
+        assert x[[True, False, True]].tolist() == ARRAY[[True, False, True]].tolist()
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint16", "uint64", "float64"])
+def test_empty_arrays_as_indices(name, device):
+    x = torch.tensor(ARRAY, device=device)
+    assert x[np.array([], dtype=name)].shape == (0, *ARRAY.shape[1:])
+    assert x[:, np.empty((2, 0), dtype=name)].shape == (ARRAY.shape[0], 2, 0, *ARRAY.shape[2:])
+
+
 def test_functions(device):
     """Reading and writing by index as functions, against NumPy."""
     x = torch.tensor(ARRAY, device=device)
@@ -80,6 +104,7 @@ def test_functions(device):
     assert torch.index_select(x, 0, index).tolist() == ARRAY[[2, 0]].tolist()
     places = torch.tensor([[[1, 0]]], device=device)
     assert x.gather(2, places).tolist() == [[[1, 0]]]
+    assert torch.gather(x, 2, places, sparse_grad=True).tolist() == [[[1, 0]]]
     assert x.take(index).tolist() == [2, 0]
     assert torch.nonzero(x[0] > 17).tolist() == np.argwhere(ARRAY[0] > 17).tolist()
     rows, columns = torch.where(x[0] > 17)
@@ -201,6 +226,7 @@ def test_masked_fill_of_integers(device):
             x.to(torch.int8).masked_fill(mask, value)
 
 
+@pytest.mark.filterwarnings("ignore:A list as an index")
 def test_kinds_of_index(device):
     x = torch.arange(6.0, device=device).view(2, 3)
     assert x[range(2)].tolist() == x.tolist() and x[range(0)].shape == (0, 3)

@@ -54,6 +54,7 @@ def test_what_is_no_tensor():
         torch.tensor([1j], dtype=torch.float32)
 
 
+@pytest.mark.filterwarnings("ignore:A list as an index")
 def test_sequences_in_themselves():
     class Endless:  # every element is as long as the whole
         def __len__(self):

@@ -271,6 +271,40 @@ def test_dlpack_elsewhere(device):
     assert torch.from_dlpack(x, device=None, copy=None).data_ptr() == x.data_ptr()
 
 
+class Producer:
+    """Has DLPack's methods and nothing else of a tensor."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **keywords):
+        return self.tensor.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+def test_tensors_of_what_has_dlpack(device):
+    x = torch.arange(6, device=device, dtype=torch.int16).view(2, 3).T
+    copied = torch.tensor(Producer(x))
+    assert copied.dtype is torch.int16 and copied.device == x.device and copied.tolist() == x.tolist()
+    shared = torch.as_tensor(Producer(x))
+    assert shared.data_ptr() == x.data_ptr() != copied.data_ptr() and shared.stride() == x.stride()
+    there = torch.as_tensor(Producer(x), torch.float32, "cpu")
+    assert there.dtype is torch.float32 and there.device.type == "cpu" and there.tolist() == x.tolist()
+    assert torch.ones(1, device=device).new_tensor(Producer(x)).dtype is torch.float32
+
+
+def test_dlpack_streams_of_the_cpu():
+    x = torch.ones(2)
+    assert torch.from_dlpack(x.__dlpack__(stream=-1)).tolist() == [1, 1]  # the consumer does not wait
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        x.__dlpack__(stream=0)
+    for wrong in ("1", object()):
+        with pytest.raises(TypeError, match="stream must be"):
+            x.__dlpack__(stream=wrong)
+
+
 def test_dlpack_devices():
     """Which kind of device is announced, and which stream may be asked for."""
     assert torch.ones(1).__dlpack_device__() == (1, 0)

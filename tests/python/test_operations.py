@@ -77,6 +77,7 @@ def test_norm(values, device):
     for p, order in [("fro", 2), (1, 1), (math.inf, np.inf)]:
         np.testing.assert_allclose(x.norm(p).item(), np.linalg.norm(values.reshape(-1), order),
                                    rtol=1e-5)
+    assert x.norm(None, 0).tolist() == x.norm(2, 0).tolist()
     np.testing.assert_allclose(torch.norm(x, dim=1).cpu().numpy(), np.linalg.norm(values, axis=1),
                                rtol=1e-5)
 

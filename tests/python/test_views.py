@@ -127,6 +127,20 @@ def test_set_without_a_source(device):
     assert y.tolist() == [1.0] * 3
 
 
+def test_data(device):
+    """Another object of the same view; assigned to, set_."""
+    x = torch.ones(2, 3, device=device)
+    same = x.data
+    assert same is not x and same.data_ptr() == x.data_ptr() and same.stride() == x.stride()
+    y = torch.zeros(4, device=device)
+    x.data = y
+    assert x.shape == (4,) and x.data_ptr() == y.data_ptr() and same.tolist() == [[1.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="the source is int64 .*, expected float32"):
+        x.data = y.long()
+    with pytest.raises(TypeError):
+        x.data = 1
+
+
 def test_assignment_to_shared_elements(device):
     """A number is no exception; fill_ is."""
     x = torch.zeros(3, 1, device=device).expand(3, 2)

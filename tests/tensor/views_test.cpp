@@ -115,6 +115,11 @@ TEST(Views, Expand) {
   expect_view(x.expand({2, -1, 2}), x, {2, 2, 2}, {0, 0, 1, 1, 0, 0, 1, 1});
   EXPECT_EQ(x.expand({2, 3}).strides(), Shape({1, 0}));
   EXPECT_EQ(x.expand({2, 0}).numel(), 0);
+  // A dimension of size one is one of unsqueeze().
+  const Tensor row = arange(5);
+  EXPECT_EQ(row.expand({1, 1, 5}).strides(), row.unsqueeze(0).unsqueeze(1).strides());
+  EXPECT_EQ(row.expand({1, 3, 1, 5}).strides(), Shape({0, 0, 5, 1}));
+  EXPECT_EQ(scalar_tensor(3).expand({1, 1}).strides(), Shape({1, 1}));
   EXPECT_EQ(scalar_tensor(3).expand({2, 2}).strides(), Shape({0, 0}));
   EXPECT_EQ(x.expand_as(empty({5, 2, 4})).sizes(), Shape({5, 2, 4}));
   EXPECT_ERROR(x.expand({3, 3}), Error,

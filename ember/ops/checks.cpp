@@ -21,12 +21,12 @@ std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
 /// and there is room, as torch does and warns of; else in new memory. Also where an input lies in
 /// the same memory, which the output may reach now.
 void resize(Tensor& out, const Shape& sizes, std::span<const Tensor* const> inputs,
-            const Shape* strides) {
+            const Shape* strides, Resizing resizing) {
   const auto needed = static_cast<std::uint64_t>(element_count(sizes));
   const std::uint64_t room = out.storage()->bytes() / out.element_size() -
                              static_cast<std::uint64_t>(out.storage_offset());
   const bool had_elements = out.numel() != 0;
-  if (had_elements)
+  if (had_elements && resizing == Resizing::warns)
     warn(Warning::user, "An output with one or more elements was resized since it had shape " +
                             out.sizes().str() +
                             ", which does not match the required output shape " + sizes.str() +
@@ -111,10 +111,11 @@ void require_output(const Tensor& out, Device device, const Shape& sizes, Dtype 
 }
 
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
-                    std::span<const Tensor* const> inputs, const Shape* strides) {
+                    std::span<const Tensor* const> inputs, const Shape* strides,
+                    Resizing resizing) {
   require_output(out, device, sizes, dtype, inputs);
   if (out.sizes() == sizes) return;
-  resize(out, sizes, inputs, strides);
+  resize(out, sizes, inputs, strides, resizing);
 }
 
 void require_dtype(const Tensor& out, Dtype dtype) {
@@ -123,14 +124,14 @@ void require_dtype(const Tensor& out, Dtype dtype) {
                 ", but got " + dtype_name(out.dtype()) + " instead");
 }
 
-Tensor& put_result(Tensor& out, const Tensor& result) {
+Tensor& put_result(Tensor& out, const Tensor& result, Resizing resizing) {
   require_dtype(out, result.dtype());
   require_same_device(result.device(), out.device());
   if (out.numel() == 0 && out.sizes() != result.sizes()) {
     out.set_(result);
     return out;
   }
-  prepare_output(out, result.device(), result.sizes(), result.dtype());
+  prepare_output(out, result.device(), result.sizes(), result.dtype(), {}, nullptr, resizing);
   require_no_internal_overlap(out);
   out.copy_(result);
   return out;

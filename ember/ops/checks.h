@@ -36,11 +36,16 @@ void require_apart(const Tensor& first, const Tensor& second);
 void require_output(const Tensor& out, Device device, const Shape& sizes, Dtype dtype,
                     std::span<const Tensor* const> inputs = {});
 
+/// Whether a warning says that an output with elements got another shape. Functions that fill new
+/// tensors, and those that draw random numbers, resize without one.
+enum class Resizing : bool { warns, is_silent };
+
 /// Readies the given output of an operation, after those checks. One of another shape gets the
 /// right one, with `strides` if they are given. If it had elements, a warning says so, and it stays
 /// in its memory where that has room and belongs to no input; else it gets new memory.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
-                    std::span<const Tensor* const> inputs = {}, const Shape* strides = nullptr);
+                    std::span<const Tensor* const> inputs = {}, const Shape* strides = nullptr,
+                    Resizing resizing = Resizing::warns);
 
 /// Error `Expected out tensor to have dtype float32, but got int64 instead` for operations whose
 /// outputs take over no other dtype.
@@ -48,7 +53,7 @@ void require_dtype(const Tensor& out, Dtype dtype);
 
 /// For operations that make their result apart from the given output, of the same dtype: puts it
 /// there. `result` must be nobody else's, as an output without elements takes it over.
-Tensor& put_result(Tensor& out, const Tensor& result);
+Tensor& put_result(Tensor& out, const Tensor& result, Resizing resizing = Resizing::warns);
 
 /// NotImplementedError `"exp" not implemented for 'Bool'`.
 [[noreturn]] void throw_not_implemented(const char* op, Dtype dtype);

@@ -115,7 +115,7 @@ Tensor ones_like(const Tensor& other, const Options& options) {
 }
 
 Tensor& empty_out(Tensor& out, const Shape& sizes) {
-  ops::prepare_output(out, out.device(), sizes, out.dtype());
+  ops::prepare_output(out, out.device(), sizes, out.dtype(), {}, nullptr, ops::Resizing::is_silent);
   return out;
 }
 Tensor& full_out(Tensor& out, const Shape& sizes, const Scalar& value) {

@@ -159,6 +159,7 @@ struct Gathering {
 Gathering gather_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
   Gathering made{with_dims(x), wrap_dim(dim, x.dim()),
                  with_dims(placed_unless_empty(index, x.device(), "gather"))};
+  if (index.numel() == 0) return made;  // nothing is looked up, so any shape will do
   if (made.index.dim() != made.x.dim())
     throw Error("Index tensor must have the same number of dimensions as input tensor");
   for (int d = 0; d < made.x.dim(); ++d)
@@ -170,6 +171,7 @@ Gathering gather_along(const Tensor& x, std::int64_t dim, const Tensor& index) {
 }
 
 void run_gathering(const Tensor& out, const Gathering& what) {
+  if (what.index.numel() == 0) return;
   ops::move_indexed(ops::Reads::gather,
                     {what.index.sizes(), out, with_dims(out).strides(), what.x,
                      without(what.x, what.dim), what.index, what.index.strides(),

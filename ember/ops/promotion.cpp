@@ -34,6 +34,7 @@ struct Promotion {
     // A complex number beside floating-point elements: their width stays.
     if (is_complex_dtype(*lower) && ember::is_floating_point(*higher))
       return complex_dtype(*higher);
+    if (is_complex_dtype(*lower) && is_unsigned_wide(*higher)) return lower;
     return promote_types(*higher, *lower);
   }
   Dtype result() const { return combine(combine(dims, points), numbers).value_or(default_dtype()); }

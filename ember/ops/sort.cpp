@@ -185,6 +185,11 @@ void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim
 Tensor argsort(const Tensor& x, std::int64_t dim, bool descending, bool stable) {
   return sort(x, dim, descending, stable).indices;
 }
+Tensor& argsort_out(Tensor& out, const Tensor& x, std::int64_t dim, bool descending, bool) {
+  Tensor values = empty({0}, {x.dtype(), x.device()});
+  static_cast<void>(sort_into(&values, &out, x, dim, descending));
+  return out;
+}
 
 ValuesAndIndices Tensor::topk(std::int64_t k, std::int64_t dim, bool largest, bool sorted) const {
   return ember::topk(*this, k, dim, largest, sorted);

@@ -34,5 +34,7 @@ EMBER_API void sort_out(Tensor& values, Tensor& indices, const Tensor& x, std::i
 /// The indices of sort() alone.
 EMBER_API Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false,
                          bool stable = false);
+EMBER_API Tensor& argsort_out(Tensor& out, const Tensor& x, std::int64_t dim = -1,
+                              bool descending = false, bool stable = false);
 
 }  // namespace ember::inline v0

@@ -295,14 +295,15 @@ namespace {
 
 /// Fills an output of these sizes; one of others gets what was filled apart.
 template <class Fill>
-Tensor& fill_out(Tensor& out, const Shape& sizes, const Fill& fill) {
+Tensor& fill_out(Tensor& out, const Shape& sizes, const Fill& fill,
+                 ops::Resizing resizing = ops::Resizing::is_silent) {
   if (out.sizes() == sizes) {
     fill(out);
     return out;
   }
   const Tensor made = empty(sizes, {out.dtype(), out.device()});
   fill(made);
-  return ops::put_result(out, made);
+  return ops::put_result(out, made, resizing);
 }
 
 }  // namespace
@@ -322,7 +323,8 @@ Tensor& randint_out(Tensor& out, std::int64_t low, std::int64_t high, const Shap
   return fill_out(out, sizes, [&](const Tensor& into) { random_(into, low, high, generator); });
 }
 Tensor& randperm_out(Tensor& out, std::int64_t n, const GeneratorArg& generator) {
-  return ops::put_result(out, randperm(n, {out.dtype(), out.device()}, generator));
+  return ops::put_result(out, randperm(n, {out.dtype(), out.device()}, generator),
+                         ops::Resizing::is_silent);
 }
 namespace {
 
@@ -369,22 +371,29 @@ Tensor normal(double mean, const Tensor& std, const GeneratorArg& generator) {
 Tensor& normal_out(Tensor& out, const Tensor& mean, const Tensor& std,
                    const GeneratorArg& generator) {
   require_deviations(std);
-  return fill_out(out, broadcast_shapes(mean.sizes(), std.sizes()), [&](const Tensor& into) {
-    scaled_normal(into, apart(mean, into), apart(std, into), generator);
-  });
+  return fill_out(
+      out, broadcast_shapes(mean.sizes(), std.sizes()),
+      [&](const Tensor& into) {
+        scaled_normal(into, apart(mean, into), apart(std, into), generator);
+      },
+      ops::Resizing::warns);
 }
 Tensor& normal_out(Tensor& out, const Tensor& mean, double std, const GeneratorArg& generator) {
-  return fill_out(out, mean.sizes(), [&](const Tensor& into) {
-    const Tensor moved_by = apart(mean, into);
-    normal_(into, 0, std, generator);
-    into.add_(moved_by);
-  });
+  return fill_out(
+      out, mean.sizes(),
+      [&](const Tensor& into) {
+        const Tensor moved_by = apart(mean, into);
+        normal_(into, 0, std, generator);
+        into.add_(moved_by);
+      },
+      ops::Resizing::warns);
 }
 Tensor& normal_out(Tensor& out, double mean, const Tensor& std, const GeneratorArg& generator) {
   require_deviations(std);
-  return fill_out(out, std.sizes(), [&](const Tensor& into) {
-    scaled_normal(into, mean, apart(std, into), generator);
-  });
+  return fill_out(
+      out, std.sizes(),
+      [&](const Tensor& into) { scaled_normal(into, mean, apart(std, into), generator); },
+      ops::Resizing::warns);
 }
 
 Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg& generator) {
@@ -393,7 +402,8 @@ Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg& generato
 }
 Tensor& multinomial_out(Tensor& out, const Tensor& p, std::int64_t count, bool replacement,
                         const GeneratorArg& generator) {
-  return ops::put_result(out, multinomial(p, count, replacement, generator));
+  return ops::put_result(out, multinomial(p, count, replacement, generator),
+                         ops::Resizing::is_silent);
 }
 
 Tensor bernoulli(const Tensor& p, const GeneratorArg& generator) {

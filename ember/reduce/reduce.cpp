@@ -55,15 +55,14 @@ Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
               std::optional<Dtype> dtype, bool product) {
   const DimSet gone = reduce::gone_dims(dims, x.dim());
   if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
-  // Without a dtype the given output's decides.
-  if (!dtype && out != nullptr && can_cast(x.dtype(), out->dtype())) dtype = out->dtype();
+  // Without a dtype the given output's decides, also a lesser one: elements are converted first.
+  if (!dtype && out != nullptr) dtype = out->dtype();
   const Dtype result = dtype.value_or(is_integral(x.dtype()) ? Dtype::int64 : x.dtype());
   // Integers wrap around, so a narrow sum is the low bits of the wide one. Bools saturate.
   const bool widened = is_integral(x.dtype()) && is_integral(result, false);
-  const Tensor from = is_unsigned_wide(x.dtype())
-                          ? x.to(is_integral(result) ? Dtype::int64 : result)
-                      : widened ? x
-                                : converted(x, result);
+  const Tensor given = widened ? x : converted(x, result);
+  // The kernels have no wide unsigned integers; sums of int64 have the same bits.
+  const Tensor from = is_unsigned_wide(given.dtype()) ? given.to(Dtype::int64) : given;
   Reduction reduction{product ? ReduceOp::prod : ReduceOp::sum};
   Dtype made = is_integral(result) ? Dtype::int64 : result;
   if (from.dtype() == Dtype::bool_) {
@@ -204,10 +203,12 @@ Tensor norm_of(Tensor* out, const Tensor& x, double p, const DimList& dims, bool
   const DimSet gone = reduce::gone_dims(dims, x.dim());
   const Tensor from = converted(x, dtype);
   Reduction reduction{ReduceOp::norm, ReduceMode::power, p};
-  if (p == 2) {
-    reduction = {ReduceOp::norm2};
-  } else if (p == 0) {
+  if (p == 0) {
     reduction = {ReduceOp::count_nonzero, ReduceMode::real};
+  } else if (reduce::reduced_count(x.sizes(), gone) == 1) {
+    reduction.mode = ReduceMode::largest;  // the absolute value: no power is too large or too small
+  } else if (p == 2) {
+    reduction = {ReduceOp::norm2};
   } else if (p == 1) {
     reduction.mode = ReduceMode::absolute;
   } else if (std::isinf(p)) {

@@ -260,11 +260,15 @@ void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
           in_order, "All elements along a dimension in order, and where they were. Always stable.",
           nb::arg("dim") = -1, nb::arg("descending") = false, nb::arg("stable") = false,
           nb::kw_only(), nb::arg("out") = nb::none());
-  const auto order = [](const Tensor& input, I dim, bool descending, bool stable) {
-    return unlocked([&] { return argsort(input, dim, descending, stable); });
+  const auto order = [](const Tensor& input, I dim, bool descending, bool stable, Tensor* out) {
+    return maybe_into(
+        out, [&] { return argsort(input, dim, descending, stable); },
+        [&](Tensor& result) { argsort_out(result, input, dim, descending, stable); });
   };
-  both(tensor, m, "argsort", order, "The indices of sort alone.", nb::arg("dim") = -1,
-       nb::arg("descending") = false, nb::arg("stable") = false);
+  both_as(tensor, m, "argsort",
+          std::string("dim: int = -1, descending: bool = False, stable: bool = False, *, ") + kOut,
+          order, "The indices of sort alone.", nb::arg("dim") = -1, nb::arg("descending") = false,
+          nb::arg("stable") = false, nb::kw_only(), nb::arg("out") = nb::none());
 }
 
 }  // namespace

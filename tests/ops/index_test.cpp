@@ -516,6 +516,23 @@ TEST(Index, WithoutDimensions) {
   }
 }
 
+// An index without elements may have any shape, which the result has.
+TEST(Index, GatherByNothing) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = ones({5, 10, 5}, place);
+    for (const Shape& sizes : {Shape({0}), Shape({2, 0}), Shape({0, 20, 1}), Shape({9, 9, 0, 9})}) {
+      const Tensor index = empty(sizes, {Dtype::int64, Device(place)});
+      EXPECT_EQ(gather(x, 0, index).sizes(), sizes);
+      EXPECT_EQ(gather(scalar_tensor(5, place), 0, index).sizes(), sizes);
+      Tensor out = empty({0}, place);
+      EXPECT_EQ(gather_out(out, x, 1, index).sizes(), sizes);
+    }
+    EXPECT_ERROR(gather(x, 3, empty({0}, {Dtype::int64, Device(place)})), IndexError,
+                 "Dimension out of range");
+  }
+}
+
 // No indices, or nothing to index: the right shapes, and nothing written.
 TEST(Index, Empty) {
   NEEDS_DEVICES(1);

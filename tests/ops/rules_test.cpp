@@ -264,14 +264,6 @@ TEST(Outputs, AreResizedWithAWarning) {
            index_select_out(out, x, 0, tensor({2, 0}).to(x.device()));
          }},
         {"tril", [&](Tensor& out) { tril_out(out, x); }},
-        {"zeros",
-         [&](Tensor& out) {
-           zeros_out(out, {2, 3});
-         }},
-        {"rand",
-         [&](Tensor& out) {
-           rand_out(out, {2, 3});
-         }},
         {"masked_select", [&](Tensor& out) { masked_select_out(out, x, x > 3); }}};
     for (const auto& [name, call] : calls) {
       SCOPED_TRACE(name);
@@ -284,9 +276,7 @@ TEST(Outputs, AreResizedWithAWarning) {
         Tensor out = whole.alias();
         call(out);
         EXPECT_EQ(out.sizes(), empty_one.sizes());
-        if (std::string_view(name) != "rand") {
-          EXPECT_TRUE(out.eq(empty_one).all().item<bool>());
-        }
+        EXPECT_TRUE(out.eq(empty_one).all().item<bool>());
         EXPECT_EQ(out.storage() == whole.storage(), room == 100 || out.numel() <= room);
         ASSERT_EQ(Warnings::texts.size(), 1U);
         EXPECT_NE(
@@ -316,6 +306,48 @@ TEST(Masks, OfBytesAreWarnedOf) {
   EXPECT_EQ(x.index({rows.to(bool_)}).sizes(), Shape({1, 3}));
   EXPECT_EQ(x.index({scalar_tensor(1, uint8)}).sizes(), Shape({1, 2, 3}));
   EXPECT_EQ(Warnings::texts.size(), 4U);
+}
+
+// New tensors and random numbers: as in torch, nobody is warned.
+TEST(Outputs, OfNewTensorsAreResizedSilently) {
+  const Warnings warnings;
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    const Options options(float32, place);
+    const Tensor even = full({2, 3}, 0.5, options);
+    const std::vector<std::pair<const char*, std::function<void(Tensor&)>>> calls{
+        {"empty", [&](Tensor& out) { empty_out(out, even.sizes()); }},
+        {"zeros", [&](Tensor& out) { zeros_out(out, even.sizes()); }},
+        {"ones", [&](Tensor& out) { ones_out(out, even.sizes()); }},
+        {"full", [&](Tensor& out) { full_out(out, even.sizes(), 3); }},
+        {"rand", [&](Tensor& out) { rand_out(out, even.sizes()); }},
+        {"randn", [&](Tensor& out) { randn_out(out, even.sizes()); }},
+        {"randint", [&](Tensor& out) { randint_out(out, 0, 9, even.sizes()); }},
+        {"normal", [&](Tensor& out) { normal_out(out, 0, 1, even.sizes()); }},
+        {"bernoulli", [&](Tensor& out) { bernoulli_out(out, even); }}};
+    for (const auto& [name, call] : calls) {
+      SCOPED_TRACE(name);
+      for (const std::int64_t room : {5, 100}) {
+        const Tensor whole = full({room}, 7, options);
+        Tensor out = whole.alias();
+        call(out);
+        EXPECT_EQ(out.sizes(), even.sizes());
+        EXPECT_EQ(out.storage() == whole.storage(), room == 100);
+      }
+    }
+    Tensor order = zeros({5}, {int64, place});
+    randperm_out(order, 6);
+    EXPECT_EQ(order.sizes(), Shape({6}));
+    Tensor drawn = zeros({5}, {int64, place});
+    multinomial_out(drawn, even, 2);
+    EXPECT_EQ(drawn.sizes(), Shape({2, 2}));
+    EXPECT_TRUE(Warnings::texts.empty());
+    // Parameters that are tensors make it an operation on them.
+    Tensor out = zeros({5}, options);
+    normal_out(out, even, even);
+    EXPECT_EQ(Warnings::texts.size(), 1U);
+    Warnings::texts.clear();
+  }
 }
 
 // An input in the same memory is not overwritten by an output that grows.

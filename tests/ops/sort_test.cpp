@@ -220,6 +220,15 @@ TEST(Topk, Outputs) {
     Tensor columns = x.clone();
     sort_out(columns, where, columns, 0, true);
     expect_first(x, 0, 6, true, {columns, where}, "into itself along 0");
+    for (const int dim : {0, 1}) {
+      Tensor places = empty({0}, {Dtype::int64, device});
+      EXPECT_TRUE(argsort_out(places, x, dim, true).is(places));
+      EXPECT_EQ(test::values<std::int64_t>(places),
+                test::values<std::int64_t>(argsort(x, dim, true)));
+    }
+    Tensor numbers = x.to(Dtype::int64);
+    const auto order = test::values<std::int64_t>(argsort(numbers, 0));
+    EXPECT_EQ(test::values<std::int64_t>(argsort_out(numbers, numbers, 0)), order);
 
     Tensor small = empty({3}, {Dtype::float32, device});
     Tensor wrong = empty({6, 7}, {Dtype::int32, device});
@@ -231,6 +240,8 @@ TEST(Topk, Outputs) {
                  "Expected out tensor to have dtype int64, but got int32 instead");
     EXPECT_ERROR(topk_out(wrong, indices, x, 7), Error,
                  "Expected out tensor to have dtype float32, but got int32 instead");
+    EXPECT_ERROR(argsort_out(values, x, 0), Error,
+                 "Expected out tensor to have dtype int64, but got float32 instead");
     EXPECT_EQ(test::values<std::int64_t>(indices), kept);
   }
   Tensor values = empty({0}, Dtype::float32);

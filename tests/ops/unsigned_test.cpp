@@ -67,6 +67,26 @@ TEST(Unsigned, AreFloatsWhereAnOperationWantsThose) {
     }
 }
 
+// A complex number, or a tensor of one without dimensions, is of a higher kind, as floats are.
+TEST(Unsigned, BesideAComplexNumber) {
+  for (const Device place : places())
+    for (const Dtype dtype : dtypes_in(dtypes::unsigned_wide)) {
+      const Tensor x = arange(1, 4, 1, place).to(dtype);
+      const std::complex<double> i(0, 2);
+      EXPECT_EQ(result_type(x, i), complex64);
+      const Tensor made = x * i;
+      EXPECT_EQ(made.dtype(), complex64);
+      EXPECT_EQ(values<double>(made.imag().to(float64)), (std::vector<double>{2, 4, 6}));
+      EXPECT_EQ((x - full({}, i, {complex128, place})).dtype(), complex128);
+      EXPECT_TRUE((full({}, 3, {dtype, place}) / full({2}, i, {complex64, place}))
+                      .eq(std::complex<double>(0, -1.5))
+                      .all()
+                      .item<bool>());
+      EXPECT_FALSE(x.eq(i).any().item<bool>());
+      EXPECT_ERROR(x + ones({3}, {complex64, place}), Error, "attempted to promote");
+    }
+}
+
 // Everything else is refused by name, whichever kernel it would have run.
 TEST(Unsigned, AreNotComputedWith) {
   for (const Device place : places())

@@ -537,6 +537,79 @@ TEST(Norms, DoNotOverflowOnTheWay) {
   }
 }
 
+// One element is as large as its norm, whatever its square and its reciprocal would be.
+TEST(Norms, OfSingleElementsAreTheirSizes) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const std::vector<std::pair<Dtype, double>> numbers{
+        {bfloat16, 0x1.fep127}, {bfloat16, 0x1p-126}, {bfloat16, 0x1p-133},
+        {float16, 65504},       {float64, 1e200},     {float64, -1e200},
+        {float64, 0x1p-1022},   {float64, kInf},      {float32, 0}};
+    for (const auto& [dtype, number] : numbers) {
+      const Tensor x = full({3, 1}, number, {dtype, place});
+      for (const double p : {2.0, 3.0, 0.5, 1.0, -1.0, -2.5, kInf, -kInf}) {
+        SCOPED_TRACE(std::to_string(number) + ", p = " + std::to_string(p));
+        const double size = std::abs(number);
+        EXPECT_EQ(values<double>(x.norm(p, 1).to(float64)),
+                  (std::vector<double>{size, size, size}));
+        EXPECT_EQ(x.select(0, 0).norm(p).item<double>(), size);
+        EXPECT_EQ(full({}, number, {dtype, place}).norm(p).item<double>(), size);
+      }
+      EXPECT_EQ(x.select(0, 0).norm(0).item<double>(), number == 0 ? 0 : 1);
+    }
+    const Tensor complex = full({1}, std::complex<double>(3e200, -4e200), {complex128, place});
+    EXPECT_DOUBLE_EQ(complex.norm().item<double>(), 5e200);
+    EXPECT_TRUE(std::isnan(full({1}, NAN, Device(place)).norm().item<double>()));
+  }
+}
+
+// The output's dtype is that of the sum: elements are converted before they are added up.
+TEST(Reduce, SumsIntoOutputsOfLesserKinds) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor({-9.5, -0.5, 8.5, 2.5, 0.0, 3.9}).view({2, 3}).to(Device(place));
+    Tensor whole = empty({2}, {int64, place});
+    EXPECT_EQ(values<std::int64_t>(sum_out(whole, x, 1)), (std::vector<std::int64_t>{-1, 5}));
+    EXPECT_EQ(values<std::int64_t>(prod_out(whole, x + 4, 1)),
+              (std::vector<std::int64_t>{-5 * 3 * 12, 6 * 4 * 7}));
+    Tensor small = empty({2}, {uint8, place});
+    EXPECT_EQ(values<std::uint8_t>(sum_out(small, x + 10, 1)),
+              (std::vector<std::uint8_t>{0 + 9 + 18, 12 + 10 + 13}));
+    Tensor truth = empty({2}, {bool_, place});
+    EXPECT_EQ(values<bool>(sum_out(truth, x, 1)), (std::vector<bool>{true, true}));
+    EXPECT_EQ(values<bool>(prod_out(truth, x, 1)), (std::vector<bool>{true, false}));
+    Tensor real = empty({2}, {float32, place});
+    EXPECT_EQ(values<float>(sum_out(real, x.to(complex64), 1)), (std::vector<float>{-1.5, 6.4F}));
+    Tensor wide = empty({2}, {uint64, place});
+    EXPECT_EQ(values<std::int64_t>(sum_out(wide, x + 10, 1).to(int64)),
+              (std::vector<std::int64_t>{27, 35}));
+  }
+}
+
+// Elements become the dtype first, and sums and products wrap around.
+TEST(Reduce, SumsOfFloatsAsWideUnsignedIntegers) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = tensor({3.7, 40000.9, 30000.0}).to(Device(place));
+    const auto whole = [](const Tensor& made, Dtype dtype) {
+      EXPECT_EQ(made.dtype(), dtype);
+      return made.to(int64).item<std::int64_t>();
+    };
+    for (const Tensor& from : {x, x.to(complex64), x.to(float64)}) {
+      const std::int64_t sum = 3 + 40000 + 30000;
+      EXPECT_EQ(whole(from.sum({}, false, uint16), uint16), sum - 65536);
+      EXPECT_EQ(whole(from.sum(0, false, uint32), uint32), sum);
+      EXPECT_EQ(whole(from.sum({}, false, uint64), uint64), sum);
+      EXPECT_EQ(whole(from.prod({}, false, uint16), uint16), 3600000000LL % 65536);
+      EXPECT_EQ(whole(from.prod(0, false, uint64), uint64), 3600000000LL);
+    }
+    const Tensor large = full({2}, 0x1p63, {float64, place});
+    EXPECT_EQ(whole(large.sum({}, false, uint64), uint64), 0);
+    EXPECT_EQ(large.select(0, 0).sum({}, false, uint64).item<std::uint64_t>(),
+              std::uint64_t{1} << 63);
+  }
+}
+
 TEST(Reduce, NothingHasANeutralElementOrAnError) {
   NEEDS_DEVICES(1);
   for (const char* place : {"cpu", kDevice}) {
@@ -622,7 +695,7 @@ TEST(Reduce, IntoAnOutput) {
     amax_out(column, x, 0);
     EXPECT_EQ(values<float>(gaps), (std::vector<float>{0, 3, 0, 4, 0, 5}));
     Tensor whole = empty({2}, {Dtype::int64, Device(place)});
-    EXPECT_ERROR(sum_out(whole, x, 1), Error,
+    EXPECT_ERROR(mean_out(whole, x, 1), Error,
                  "result type Float can't be cast to the desired output type Long");
     Tensor value = empty({0}, place);
     Tensor index = empty({0}, {Dtype::int64, Device(place)});

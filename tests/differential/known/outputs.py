@@ -53,12 +53,6 @@ def output_of_a_method(d):
 
 
 @known("**Outputs**")
-def output_of_a_lesser_kind(d):
-    return (plain_name(d) in ("sum", "prod") and d.kind == "ember raises RuntimeError"
-            and "can't be cast to the desired output type" in str(d.ember_error))
-
-
-@known("**Outputs**")
 def output_of_shared_elements_is_resized(d):
     return (d.kind == "torch raises RuntimeError" and "out=" in d.program.call
             and plain_name(d) in ("take", "masked_select", "index_select", "nonzero")

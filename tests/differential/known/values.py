@@ -94,7 +94,7 @@ def operand_not_rounded(d):
 def calls_with_rounded_operands(d):
     for dtype in sorted(dtypes(d) & {"float16", "bfloat16"}):
         names = "|".join(name for name, value in d.inputs.items()
-                         if value.dim() == 0 and not value.is_complex())
+                         if value.numel() == 1 and not value.is_complex())
         if names:
             yield re.sub(rf"(?<![\w.])({names})(?=[,)]|$)", rf"\1.to(torch.{dtype})",
                          d.program.call)

@@ -10,11 +10,15 @@ _Place = typing.Union[_device, str, int, None]
 
 
 class Stream(abc.ABC):
-    """The class that ``cuda.Stream`` is one of. Making one makes a ``cuda.Stream``."""
+    """The class that ``cuda.Stream`` is one of. Making one makes a ``cuda.Stream``, with
+    ``stream_id``, ``device_index`` and ``device_type`` of a stream that there is."""
 
     def __new__(cls, device: _Place = None, *,  # type: ignore[misc]
-                priority: int = 0) -> _CudaStream:
-        return _CudaStream(device, priority)
+                priority: "int | None" = None, stream_id: "int | None" = None,
+                device_index: "int | None" = None,
+                device_type: "int | None" = None) -> _CudaStream:
+        return _CudaStream(device, priority, stream_id=stream_id, device_index=device_index,
+                           device_type=device_type)
 
 
 class Event(abc.ABC):

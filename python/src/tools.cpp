@@ -134,6 +134,8 @@ void bind_trace(nb::module_& m, nb::module_& cuda) {
 
 /// An index of a device as tools pass it on; -1 for the CPU where that is allowed.
 std::int64_t device_index(const DeviceLike& device, bool optional, bool allow_cpu) {
+  // Also a negative one, which has no effect where it is given to set_device.
+  if (const auto number = index_from(device.given)) return *number;
   const std::optional<Device> place = device.place();
   if (place && !place->is_cuda() && allow_cpu) return -1;
   const cuda::DeviceArg given = device.arg();

@@ -62,6 +62,10 @@
         \doc
         error_code: int
 
+^ember\._C\.cuda\.CudaError$:
+    class CudaError(RuntimeError):
+        \doc
+
 ^ember\._C\.InvalidValueError$:
     class InvalidValueError(ValueError, RuntimeError):
         \doc

@@ -3,6 +3,8 @@
 ``import ember as torch`` and go on. Everything here comes from the extension module ``ember._C``.
 """
 
+from math import e as e, inf as inf, nan as nan, pi as pi
+
 from ember._C import *
 from ember._C import __version__ as __version__, _refuse_name, bool_, float32, int32
 

@@ -269,6 +269,9 @@ TEST_F(GraphRandom, ACaptureKnowsNoState) {
     refuses([&] { (void)Generator(kDevice); }, "Cannot construct a new CUDAGeneratorImpl");
     EXPECT_ERROR(graph.register_generator_state(generator), Error,
                  "Cannot register the state during capturing stage. ");
+    EXPECT_ERROR(generator.manual_seed(3), Error,
+                 "only if new seed is the same as the original seed.");
+    generator.manual_seed(1);  // which it has: no effect, as in torch
     x = rand({64}, kFloats, generator);
   });
   graph.replay();

@@ -171,6 +171,15 @@ def test_device_index():
         index("cpu")
 
 
+def test_check_error():
+    """CUDA's numbers of errors as exceptions."""
+    torch.cuda.check_error(0)
+    with pytest.raises(torch.cuda.CudaError, match=r"^out of memory \(2\)$"):
+        torch.cuda.check_error(2)
+    with pytest.raises(RuntimeError, match=r"^unrecognized error code \(12345\)$"):
+        torch.cuda.check_error(12345)
+
+
 def test_modules():
     assert torch.cuda.streams.Stream is torch.cuda.Stream
     assert torch.cuda.streams.Event is torch.cuda.Event

@@ -16,8 +16,8 @@ import ember.fft
 import ember.ops
 import ember.random
 import ember.sim
+from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
-from ember._generic import Event as Event, Stream as Stream
 from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
                    sim as sim)
 

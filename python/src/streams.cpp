@@ -173,6 +173,19 @@ void bind_event(nb::module_& m) {
       .def(nb::init<bool, bool, bool, bool>(), nb::arg("enable_timing") = false,
            nb::arg("blocking") = false, nb::arg("interprocess") = false,
            nb::arg("external") = false)
+      .def(
+          "__init__",
+          [](Event* self, const DeviceLike& device, bool enable_timing, bool blocking,
+             bool interprocess) {
+            const std::optional<Device> place = device.place();
+            if (place && !place->is_cuda())
+              throw ValueError("Expected a cuda device, but got: " + place->str());
+            new (self) Event(enable_timing, blocking, interprocess);
+          },
+          nb::arg("device").none(), nb::kw_only(), nb::arg("enable_timing") = false,
+          nb::arg("blocking") = false, nb::arg("interprocess") = false,
+          "As torch.Event is made: it belongs to the device of the stream that first records it, "
+          "whichever is given.")
       .def_prop_ro("device", &Event::device, "None until the first record.")
       .def_prop_ro("cuda_event", &number_of, "The machine's own handle; 0 until the first record.")
       .def_prop_ro("event_id", &number_of)

@@ -215,6 +215,7 @@ def test_streams_wait():
 
 def test_generic_streams_and_events():
     """cuda.Stream and cuda.Event are torch.Stream's and torch.Event's."""
+    assert torch.Stream in type(torch.cuda.Stream()).mro() and torch.Event in type(torch.cuda.Event()).mro()
     assert issubclass(torch.cuda.Stream, torch.Stream) and issubclass(torch.cuda.Event, torch.Event)
     assert issubclass(torch.cuda.ExternalStream, torch.Stream)
     assert not issubclass(torch.cuda.Stream, torch.Event)

@@ -157,7 +157,8 @@ TEST_F(MemoryHistory, RefusesWhatIsNoOption) {
                "expected stacks to be 'python', or 'all'");
   EXPECT_ERROR(record_memory_history({.skip_actions = {"alloc", "sleep"}}), ValueError,
                "skip_actions: got 'sleep', expected one of alloc free_requested");
-  EXPECT_EQ(actions(), (std::vector<std::string>{"snapshot"})) << "it goes on as it was";
+  (void)actions();
+  EXPECT_EQ(actions(), std::vector<std::string>{"snapshot"}) << "it goes on as it was";
 }
 
 TEST_F(MemoryHistory, RunningOutIsAnEntry) {
@@ -167,7 +168,7 @@ TEST_F(MemoryHistory, RunningOutIsAnEntry) {
   EXPECT_THROW((void)allocate(100 * kMiB + 1, stream()), OutOfMemoryError);
   set_per_process_memory_fraction(1, 0);
   const std::vector<MemoryEvent> seen = events();
-  ASSERT_EQ(seen.size(), 2U);
+  ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].action(), Action::oom);
   EXPECT_EQ(seen[0].size, 102 * kMiB) << "the segment that it would have taken";
   EXPECT_GT(seen[0].address, 0U) << "the device's free bytes";
@@ -369,7 +370,7 @@ TEST(MemoryHistoryProcess, NothingInitialises) {
     EXPECT_FALSE(is_initialized());
     // What was wanted before holds.
     (void)allocate(1, default_stream(0));
-    EXPECT_EQ(memory_snapshot().device_traces.at(0).size(), 5U);
+    EXPECT_EQ(memory_snapshot().device_traces.at(0).size(), 4U);
   });
 }
 

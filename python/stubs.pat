@@ -62,6 +62,10 @@
         \doc
         error_code: int
 
+^ember\._C\.cuda\.CudaError$:
+    class CudaError(RuntimeError):
+        \doc
+
 ^ember\._C\.InvalidValueError$:
     class InvalidValueError(ValueError, RuntimeError):
         \doc
@@ -99,7 +103,7 @@
 ^ember\._C\.cuda\.device_ctx_manager$:
     device_ctx_manager = device
 
-^ember\._C\.cuda\.Stream\._as_parameter_$:
+^ember\._C\.cuda\.(Stream|Event)\._as_parameter_$:
     \from ctypes import c_void_p
     @property
     def _as_parameter_(self) -> c_void_p: ...

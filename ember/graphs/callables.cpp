@@ -1,5 +1,6 @@
 #include "ember/graphs/callables.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace ember::inline v0::cuda {
 struct detail::GraphedState {
   CUDAGraph graph;
   std::vector<Tensor> inputs, outputs;
+  std::vector<const Storage*> input_storages;  // sorted
 };
 
 namespace {
@@ -68,14 +70,19 @@ std::vector<Tensor> GraphedCallable::operator()(const std::vector<Tensor>& argum
                   " of a graphed callable has to be like its sample, " + text_of(input) + ", got " +
                   (given.defined() ? text_of(given) : "an undefined tensor"));
   }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const Tensor& given = arguments[i];
-    const Tensor& input = state.inputs[i];
-    const bool there = given.data_ptr() == input.data_ptr();
-    if (there && given.strides() == input.strides()) continue;
-    // Other strides over the same memory would be overwritten while they are read.
-    Tensor(input).copy_(there ? given.clone() : given);
-  }
+  const auto is_there = [&](std::size_t i) {
+    return arguments[i].data_ptr() == state.inputs[i].data_ptr() &&
+           arguments[i].strides() == state.inputs[i].strides();
+  };
+  // What lies in the samples' memory, but not where it belongs, would be overwritten before it is
+  // read.
+  std::vector<Tensor> from = arguments;
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!is_there(i) && std::binary_search(state.input_storages.begin(), state.input_storages.end(),
+                                           from[i].storage().get()))
+      from[i] = from[i].clone();
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!is_there(i)) Tensor(state.inputs[i]).copy_(from[i]);
   state.graph.replay();
   std::vector<Tensor> results;
   results.reserve(state.outputs.size());
@@ -106,6 +113,9 @@ std::vector<GraphedCallable> make_graphed_callables(
   for (std::size_t i = 0; i < functions.size(); ++i) {
     auto state = std::make_shared<detail::GraphedState>();
     state->inputs = sample_arguments[i];
+    for (const Tensor& input : state->inputs)
+      state->input_storages.push_back(input.storage().get());
+    std::sort(state->input_storages.begin(), state->input_storages.end());
     state->outputs = captured(state->graph, functions[i], state->inputs, pool);
     made.emplace_back(std::move(state));
   }

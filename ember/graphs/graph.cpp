@@ -47,7 +47,8 @@ struct detail::GraphState {
 
   std::vector<Generator> registered;  // handles of states, which nobody else switches
   std::vector<std::shared_ptr<ember::detail::CapturedDraws>> draws;
-  // Behind the last replay of a graph that draws: what that reads must not be written before.
+  // Behind the last replay of a graph that draws, or before that behind what used the memory of
+  // `draws` earlier: what that reads must not be written before.
   std::optional<Event> replayed;
   const void* replayed_on = nullptr;
 
@@ -133,10 +134,18 @@ void drop_exec(GraphState& state) noexcept {
 void end_draws(GraphState& state) noexcept {
   for (const auto& draws : state.draws) draws->end();
   std::erase_if(state.draws, [](const auto& draws) { return !draws->any(); });
+  if (state.draws.empty()) state.replayed.reset();
 }
 
-/// Before the capture begins.
-void note_draws(GraphState& state) {
+void note_replay(GraphState& state, const Stream& stream) {
+  if (state.draws.empty()) return;
+  if (!state.replayed) state.replayed.emplace();
+  state.replayed->record(stream);
+  state.replayed_on = stream.handle().native;
+}
+
+/// Before the capture begins, and before its allocations go to its pool.
+void note_draws(GraphState& state, const Stream& stream) {
   const Device device(Device::Type::cuda, state.device);
   for (const Generator& each : state.registered)
     if (each.device() != device)
@@ -149,6 +158,7 @@ void note_draws(GraphState& state) {
   };
   note(default_generator(device));
   for (const Generator& each : state.registered) note(each);
+  note_replay(state, stream);
 }
 
 /// What a replay on this stream draws.
@@ -156,13 +166,6 @@ void draw(GraphState& state, const Stream& stream) {
   if (state.draws.empty()) return;
   if (state.replayed && state.replayed_on != stream.handle().native) state.replayed->wait(stream);
   for (const auto& draws : state.draws) draws->replay();
-}
-
-void note_replay(GraphState& state, const Stream& stream) {
-  if (state.draws.empty()) return;
-  if (!state.replayed) state.replayed.emplace();
-  state.replayed->record(stream);
-  state.replayed_on = stream.handle().native;
 }
 
 void drop(GraphState& state) noexcept {
@@ -273,8 +276,8 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.
   const auto number = std::make_shared<std::atomic<std::uint64_t>>(0);
-  note_draws(state);
   try {
+    note_draws(state, stream);
     begin_routes(id, number, machine.device_count());
   } catch (...) {
     end_draws(state);

@@ -451,6 +451,7 @@ std::vector<SegmentView> DeviceAllocator::snapshot(std::vector<cuda::MemoryEvent
   const Tell tell;
   const Lock lock(*this);
   std::vector<SegmentView> views = look({});
+  ledger_.history(events);  // without the entry of this snapshot, as in torch
   if (tracking().entries) {
     cuda::MemoryEvent event;
     event.stack = caller().stack;
@@ -460,7 +461,6 @@ std::vector<SegmentView> DeviceAllocator::snapshot(std::vector<cuda::MemoryEvent
         if (block.state != Block::free) event.size += block.size;
     (void)add_entry(ledger_.log, cuda::MemoryEvent::Action::snapshot, event);
   }
-  ledger_.history(events);
   return views;
 }
 

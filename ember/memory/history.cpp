@@ -114,13 +114,13 @@ void record_memory_history(const MemoryHistoryOptions& options) {
   wish.skipped = bits_of(options.skip_actions);
   if (options.enabled) {
     next.history = true;
-    next.entries = *options.enabled == "all";
+    next.entries = true;
     next.native = options.stacks == "all";
   } else {
     next = {};
   }
   wish.clear = options.clear_history || !options.enabled;
-  wish.most = next.entries ? options.max_entries : 0;
+  if (options.enabled) wish.most = *options.enabled == "all" ? options.max_entries : 1;
 
   const MutexLock lock(memory::changing);
   std::uint32_t before = memory::detail::tracking.load(std::memory_order_relaxed);

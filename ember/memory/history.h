@@ -46,8 +46,8 @@ EMBER_API const char* action_name(MemoryEvent::Action action) noexcept;
 
 /// What is recorded, of all devices.
 struct MemoryHistoryOptions {
-  /// "all": entries. "state": none, only where blocks in use come from. Nothing: stops, and forgets
-  /// the entries.
+  /// "all": entries. "state": where blocks in use come from, and the last entry alone. Nothing:
+  /// stops, and forgets the entries.
   std::optional<std::string> enabled = "all";
   /// Whose stacks are taken: of blocks in use ("state"), also for entries, where a free has that of
   /// its allocation ("alloc"), or of the free itself ("all"). Nothing: none.

@@ -1,6 +1,7 @@
 #include "ember/memory/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <utility>
@@ -44,6 +45,18 @@ class Words {
     return Status(Code::invalid_value,
                   std::string("Error parsing CachingAllocator settings, expected ") + wanted +
                       ", but got " + (done() ? "the end" : "'" + std::string(peek()) + "'"));
+  }
+
+  /// To the comma that ends a value, or to the end.
+  void skip_value() noexcept {
+    for (int depth = 0; !done() && (depth > 0 || words_[at_] != ","); ++at_) {
+      if (words_[at_] == "[") ++depth;
+      if (words_[at_] == "]") --depth;
+    }
+  }
+  bool chooses(std::string_view option, std::string_view value) const {
+    const std::array<std::string_view, 3> wanted{option, ":", value};
+    return std::search(words_.begin(), words_.end(), wanted.begin(), wanted.end()) != words_.end();
   }
 
  private:
@@ -103,8 +116,8 @@ Status read_backend(Words& words, Settings& out) {
 
 Status read_max_split_size(Words& words, Settings& out) {
   EMBER_TRY(read_megabytes(words, "max_split_size_mb", out.max_split_size));
-  if (out.max_split_size > kLargeSegment) return {};
-  return invalid("CachingAllocator option max_split_size_mb too small, must be > 20, but got " +
+  if (out.max_split_size >= kLargeSegment) return {};
+  return invalid("CachingAllocator option max_split_size_mb too small, must be >= 20, but got " +
                  std::to_string(out.max_split_size / kMiB));
 }
 
@@ -214,6 +227,20 @@ Status read_option(Words& words, std::string_view option, Settings& out) {
   return invalid("Unrecognized key " + in_quotes(option) + " in CUDA allocator config.");
 }
 
+/// What only the native back end has.
+bool is_native(std::string_view option) {
+  constexpr std::array<std::string_view, 9> kNative{"max_split_size_mb",
+                                                    "max_non_split_rounding_mb",
+                                                    "large_segment_size_mb",
+                                                    "roundup_power2_divisions",
+                                                    "garbage_collection_threshold",
+                                                    "expandable_segments",
+                                                    "release_lock_on_cudamalloc",
+                                                    "throw_on_cudamalloc_oom",
+                                                    "graph_capture_record_stream_reuse"};
+  return std::find(kNative.begin(), kNative.end(), option) != kNative.end();
+}
+
 // One that leaves blocks of what it divides too small to hold a large request would fail.
 Status check_together(const Settings& settings) {
   if (settings.large_segment < kLargeSegment)
@@ -229,19 +256,34 @@ Status check_together(const Settings& settings) {
   return {};
 }
 
+/// With another back end than the native one, which does not heed them, its options may have any
+/// value.
+Status read_any_option(Words& words, std::string_view option, bool native, Settings& out) {
+  if (native || !is_native(option)) return read_option(words, option, out);
+  const Settings before = out;
+  const Words value = words;
+  if (read_option(words, option, out).ok() && check_together(out).ok()) return {};
+  out = before;
+  out.unread_native = true;
+  words = value;
+  words.skip_value();
+  return {};
+}
+
 }  // namespace
 
 Status parse_settings(std::string_view text, Settings& out) {
   Settings settings = out;
   settings.text = text;
   Words words(text);
+  const bool native = !words.chooses("backend", "cudaMallocAsync");
   while (!words.done()) {
     const std::string option(words.next());
     if (option.find_first_of(kPunctuation) != std::string::npos)
       return invalid("Error parsing CachingAllocator settings, expected an option, but got " +
                      in_quotes(option));
     EMBER_TRY(words.expect(':'));
-    EMBER_TRY(read_option(words, option, settings));
+    EMBER_TRY(read_any_option(words, option, native, settings));
     if (!words.done()) EMBER_TRY(words.expect(','));
   }
   EMBER_TRY(check_together(settings));

@@ -25,6 +25,8 @@ struct Settings {
   std::size_t max_split_size = kUnlimited;         ///< blocks of this size and more are never split
   std::size_t max_non_split_rounding = 20 * kMiB;  ///< what a block that is not split may waste
   std::size_t large_segment = kLargeSegment;
+  bool unread_native =
+      false;  ///< backend:native would have refused the value of one of its options
   Divisions roundup_divisions{};            ///< 0 and 1: multiples of 512 bytes
   double garbage_collection_threshold = 0;  ///< of the memory limit; 0: off
   double per_process_memory_fraction = 1;
@@ -57,7 +59,7 @@ struct Settings {
     return max_split_size == kUnlimited && garbage_collection_threshold == 0;
   }
   /// Whether any of the options is set that only backend:native heeds.
-  bool any_native() const noexcept { return !plain() || rounds_up(); }
+  bool any_native() const noexcept { return !plain() || rounds_up() || unread_native; }
   /// Options that were switched on and change nothing here.
   std::vector<std::string> without_effect() const;
 

@@ -28,8 +28,13 @@ const driver::kernels::Table table(kernels, driver::arguments<PhiloxWriteArgs>()
 
 namespace detail {
 
-CapturedDraws::CapturedDraws(Ref<GeneratorState> state, int device) noexcept
-    : state_(std::move(state)), device_(device) {}
+// By the stream's handle: an owner would keep the stream from being handed out again.
+CapturedDraws::CapturedDraws(Ref<GeneratorState> state, int device)
+    : state_(std::move(state)),
+      device_(device),
+      epoch_(cuda::device_epoch(device)),
+      memory_(cuda::allocate(sizeof(PhiloxState),
+                             cuda::ExternalStream(cuda::current_native_stream(device), device))) {}
 
 std::shared_ptr<CapturedDraws> CapturedDraws::note(const Generator& generator) {
   auto made = std::make_shared<CapturedDraws>(generator.state(), generator.device().index());
@@ -58,12 +63,6 @@ bool CapturedDraws::any() const {
 
 PhiloxSource CapturedDraws::draw(std::uint64_t increment) {
   const MutexLock lock(mutex_);
-  if (memory_.size() == 0) {
-    epoch_ = cuda::device_epoch(device_);
-    // By its handle: an owner would keep the stream from being handed out again.
-    memory_ = cuda::allocate(sizeof(PhiloxState),
-                             cuda::ExternalStream(cuda::current_native_stream(device_), device_));
-  }
   const PhiloxSource source{{0, drawn_}, memory_.as<PhiloxState>()};
   drawn_ += increment;
   return source;

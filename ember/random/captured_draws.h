@@ -17,9 +17,11 @@ namespace ember::inline v0::detail {
 class CapturedDraws {
  public:
   /// Notes with the state that a capture is about to begin which may draw from it, on the
-  /// generator's device.
+  /// generator's device and its current stream. Allocates, so it comes before allocations go to
+  /// the capture's pool: what that hands out may have been written by an earlier operation of the
+  /// capture, which every replay does again, after seed and offset were written.
   static std::shared_ptr<CapturedDraws> note(const Generator& generator);
-  CapturedDraws(Ref<GeneratorState> state, int device) noexcept;
+  CapturedDraws(Ref<GeneratorState> state, int device);
   CapturedDraws(const CapturedDraws&) = delete;
   CapturedDraws& operator=(const CapturedDraws&) = delete;
 
@@ -33,8 +35,7 @@ class CapturedDraws {
   void end();
   bool any() const;
 
-  /// For Generator::draw: by how much the offset moves is a multiple of four. The first one
-  /// allocates, in the capture.
+  /// For Generator::draw: by how much the offset moves is a multiple of four.
   PhiloxSource draw(std::uint64_t increment);
   /// Before a replay on the current stream of the device, which is to come after the last one's
   /// work: takes from the generator what the capture drew, and enqueues writing where that begins.
@@ -44,11 +45,11 @@ class CapturedDraws {
  private:
   const Ref<GeneratorState> state_;
   const int device_;
+  const std::uint32_t epoch_;
+  const cuda::DeviceBuffer memory_;
   std::uint64_t capture_ = 0;  // guarded by the state's mutex
   mutable Mutex mutex_;
   std::uint64_t drawn_ EMBER_GUARDED_BY(mutex_) = 0;
-  std::uint32_t epoch_ EMBER_GUARDED_BY(mutex_) = 0;
-  cuda::DeviceBuffer memory_ EMBER_GUARDED_BY(mutex_);
 };
 
 }  // namespace ember::inline v0::detail

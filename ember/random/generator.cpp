@@ -43,12 +43,18 @@ bool is_captured(Device device) {
 }
 
 /// Seed and offset are not known before a replay. The capture goes on.
-void refuse_in_capture(Device device, const std::string& what) {
-  if (is_captured(device)) [[unlikely]]
-    throw Error(
-        what +
-        " during CUDA graph capture. The numbers that are captured come from the "
-        "generator's state at each replay: do this before the capture, or between replays.");
+void refuse_in_capture(Device device, const std::string& call) {
+  if (!is_captured(device)) [[likely]]
+    return;
+  std::string text =
+      call +
+      " during CUDA graph capture. The numbers that are captured come from the "
+      "generator's state at each replay: do this before the capture, or between replays.";
+  if (call.ends_with("::set_current_seed"))
+    text +=
+        " CUDAGeneratorImpl::set_current_seed can be called during stream capture only if new seed "
+        "is the same as the original seed.";
+  throw Error(text);
 }
 
 /// The draws of the capture that the current stream is part of.
@@ -120,6 +126,12 @@ void Generator::write(const PhiloxState& state, const char* call) {
 }
 
 Generator& Generator::manual_seed(std::uint64_t seed) {
+  if (is_captured(device())) [[unlikely]] {
+    const std::lock_guard hold(object_->mutex);
+    GeneratorState& shared = *object_->state;
+    const MutexLock lock(shared.mutex);
+    if (shared.philox.seed == seed) return *this;
+  }
   write({seed, 0}, "set_current_seed");
   return *this;
 }

@@ -3,6 +3,8 @@
 ``import ember as torch`` and go on. Everything here comes from the extension module ``ember._C``.
 """
 
+from math import e as e, inf as inf, nan as nan, pi as pi
+
 from ember._C import *
 from ember._C import __version__ as __version__, _refuse_name, bool_, float32, int32
 
@@ -14,8 +16,8 @@ import ember.fft
 import ember.ops
 import ember.random
 import ember.sim
+from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
-from ember._generic import Event as Event, Stream as Stream
 from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
                    sim as sim)
 

@@ -407,6 +407,9 @@ void bind_fork(nb::module_& m) {
       "back at the end of a with block.");
 }
 
+/// Devices are counted when it is asked for them.
+struct DefaultGenerators {};
+
 }  // namespace
 
 void bind_random(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -422,6 +425,22 @@ void bind_random(nb::class_<Tensor>& tensor, nb::module_& m) {
 }
 
 void bind_cuda_random(nb::module_& m) {
+  nb::class_<DefaultGenerators>(m, "_DefaultGenerators",
+                                "The generators that each device has by default.")
+      .def("__len__", [](const DefaultGenerators&) { return cuda::device_count(); })
+      .def(
+          "__getitem__",
+          [](const DefaultGenerators&, std::int64_t index) {
+            const int count = unlocked([] { return cuda::device_count(); });
+            const std::int64_t device = index < 0 ? index + count : index;
+            if (device < 0 || device >= count)
+              throw nb::index_error(("default_generators: index " + std::to_string(index) +
+                                     " is out of range for " + std::to_string(count) + " devices")
+                                        .c_str());
+            return default_generator(Device(Device::Type::cuda, static_cast<int>(device)));
+          },
+          nb::arg("index"));
+  m.attr("default_generators") = DefaultGenerators();
   m.def(
       "manual_seed",
       [](nb::handle seed) {

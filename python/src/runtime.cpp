@@ -59,6 +59,15 @@ struct Uuid {
   std::array<std::uint8_t, 16> bytes;
 };
 
+auto all_of(const cuda::DeviceProperties& p) {
+  return std::tie(p.name, p.major, p.minor, p.is_multi_gpu_board, p.is_integrated, p.simulated,
+                  p.multi_processor_count, p.total_memory, p.max_threads_per_multi_processor,
+                  p.max_threads_per_block, p.regs_per_multiprocessor, p.warp_size, p.L2_cache_size,
+                  p.shared_memory_per_block, p.shared_memory_per_block_optin,
+                  p.shared_memory_per_multiprocessor, p.clock_rate, p.memory_clock_rate,
+                  p.memory_bus_width, p.pci_domain_id, p.pci_bus_id, p.pci_device_id, p.uuid);
+}
+
 void bind_properties(nb::module_& m) {
   using P = cuda::DeviceProperties;
   nb::class_<Uuid>(m, "_CUuuid")
@@ -95,6 +104,13 @@ void bind_properties(nb::module_& m) {
                    [](const P& self) {
                      return Uuid{self.uuid_text(), self.uuid};
                    })
+      .def(
+          "__eq__", [](const P& self, const P& other) { return all_of(self) == all_of(other); },
+          nb::is_operator())
+      .def(
+          "__ne__", [](const P& self, const P& other) { return all_of(self) != all_of(other); },
+          nb::is_operator())
+      .def("__hash__", [](const P& self) { return nb::hash(nb::cast(self.uuid_text())); })
       .def("__repr__", &P::str);
 }
 

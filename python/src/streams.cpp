@@ -48,8 +48,16 @@ void leave_batch(const BatchContext&) {
 std::uintptr_t handle_of(const Stream& stream) {
   return reinterpret_cast<std::uintptr_t>(stream.native());
 }
+std::uintptr_t number_of(const Event& event) {
+  return reinterpret_cast<std::uintptr_t>(event.native());
+}
 void* pointer_of(std::uintptr_t handle) {
   return reinterpret_cast<void*>(handle);  // NOLINT(performance-no-int-to-ptr)
+}
+
+/// For ctypes: a handle as an argument.
+nb::object as_parameter(std::uintptr_t handle) {
+  return nb::module_::import_("ctypes").attr("c_void_p")(handle);
 }
 
 void make_stream(Stream* self, const DeviceLike& device, std::optional<int> priority,
@@ -89,10 +97,7 @@ void bind_stream(nb::module_& m) {
       .def_prop_ro("stream_id", &Stream::stream_id)
       .def_prop_ro("priority", &Stream::priority)
       .def_prop_ro(
-          "_as_parameter_",
-          [](const Stream& self) {
-            return nb::module_::import_("ctypes").attr("c_void_p")(handle_of(self));
-          },
+          "_as_parameter_", [](const Stream& self) { return as_parameter(handle_of(self)); },
           nb::sig("def _as_parameter_(self) -> typing.Any"))
       .def_static(
           "priority_range",
@@ -168,14 +173,25 @@ void bind_event(nb::module_& m) {
       .def(nb::init<bool, bool, bool, bool>(), nb::arg("enable_timing") = false,
            nb::arg("blocking") = false, nb::arg("interprocess") = false,
            nb::arg("external") = false)
+      .def(
+          "__init__",
+          [](Event* self, const DeviceLike& device, bool enable_timing, bool blocking,
+             bool interprocess) {
+            const std::optional<Device> place = device.place();
+            if (place && !place->is_cuda())
+              throw ValueError("Expected a cuda device, but got: " + place->str());
+            new (self) Event(enable_timing, blocking, interprocess);
+          },
+          nb::arg("device").none(), nb::kw_only(), nb::arg("enable_timing") = false,
+          nb::arg("blocking") = false, nb::arg("interprocess") = false,
+          "As torch.Event is made: it belongs to the device of the stream that first records it, "
+          "whichever is given.")
       .def_prop_ro("device", &Event::device, "None until the first record.")
+      .def_prop_ro("cuda_event", &number_of, "The machine's own handle; 0 until the first record.")
+      .def_prop_ro("event_id", &number_of)
       .def_prop_ro(
-          "cuda_event",
-          [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); },
-          "The machine's own handle; 0 until the first record.")
-      .def_prop_ro(
-          "event_id",
-          [](const Event& self) { return reinterpret_cast<std::uintptr_t>(self.native()); })
+          "_as_parameter_", [](const Event& self) { return as_parameter(number_of(self)); },
+          nb::sig("def _as_parameter_(self) -> typing.Any"))
       .def(
           "record",
           [](Event& self, const Stream* stream) {

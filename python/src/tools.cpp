@@ -134,6 +134,8 @@ void bind_trace(nb::module_& m, nb::module_& cuda) {
 
 /// An index of a device as tools pass it on; -1 for the CPU where that is allowed.
 std::int64_t device_index(const DeviceLike& device, bool optional, bool allow_cpu) {
+  // Also a negative one, which has no effect where it is given to set_device.
+  if (const auto number = index_from(device.given)) return *number;
   const std::optional<Device> place = device.place();
   if (place && !place->is_cuda() && allow_cpu) return -1;
   const cuda::DeviceArg given = device.arg();
@@ -144,6 +146,22 @@ std::int64_t device_index(const DeviceLike& device, bool optional, bool allow_cp
 
 void bind_tools(nb::module_& m, nb::module_& cuda) {
   bind_trace(m, cuda);
+  static PyObject* const cuda_error = PyErr_NewExceptionWithDoc(
+      "ember.cuda.CudaError", "What check_error() raises.", PyExc_RuntimeError, nullptr);
+  if (cuda_error == nullptr) throw nb::python_error();
+  cuda.attr("CudaError") = nb::handle(cuda_error);
+  cuda.def(
+      "check_error",
+      [](int res) {
+        const auto code = static_cast<Code>(res);
+        if (code == Code::ok) return;
+        PyErr_Format(cuda_error, "%s (%d)", code_text(code), res);
+        throw nb::python_error();
+      },
+      nb::arg("res"), "CudaError with the text of CUDA's number of an error. Nothing for 0.");
+  m.def(
+      "_host_emptyCache", [] { unlocked([] { cuda::pinned_empty_cache(); }); },
+      "Gives back cached pinned memory that no work uses.");
   m.def(
       "_cuda_hasPrimaryContext",
       [](const DeviceLike& device) {

@@ -64,6 +64,21 @@ TEST_F(GraphedCallables, CopyOnlyWhatLiesElsewhere) {
   EXPECT_EQ(elements_of(graphed({before.cpu()})[0]), (std::vector<double>{0, 20, 10, 30}));
 }
 
+TEST_F(GraphedCallables, TakeTheSamplesInOtherPlaces) {
+  const Tensor x = full({2, 2}, 5, kFloats), y = full({2, 2}, 2, kFloats);
+  const GraphedCallable graphed = make_graphed_callable(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] - in[1]}; }, {x, y});
+  EXPECT_EQ(elements_of(graphed({y, x})[0]), std::vector<double>(4, -3));
+  EXPECT_EQ(elements_of(x), std::vector<double>(4, 2)) << "copied, as all that lies elsewhere";
+  EXPECT_EQ(elements_of(y), std::vector<double>(4, 5));
+  const Tensor both = arange(8, kFloats);
+  const GraphedCallable halves = make_graphed_callable(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] - in[1]}; },
+      {both.narrow(0, 0, 4), both.narrow(0, 4, 4)});
+  EXPECT_EQ(elements_of(halves({both.narrow(0, 2, 4), both.narrow(0, 1, 4)})[0]),
+            std::vector<double>(4, 1));
+}
+
 TEST_F(GraphedCallables, ResultsLieInTheSameMemory) {
   const GraphedCallable graphed = make_graphed_callable(
       [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1}; },

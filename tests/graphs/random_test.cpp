@@ -269,6 +269,9 @@ TEST_F(GraphRandom, ACaptureKnowsNoState) {
     refuses([&] { (void)Generator(kDevice); }, "Cannot construct a new CUDAGeneratorImpl");
     EXPECT_ERROR(graph.register_generator_state(generator), Error,
                  "Cannot register the state during capturing stage. ");
+    EXPECT_ERROR(generator.manual_seed(3), Error,
+                 "only if new seed is the same as the original seed.");
+    generator.manual_seed(1);  // which it has: no effect, as in torch
     x = rand({64}, kFloats, generator);
   });
   graph.replay();
@@ -361,6 +364,44 @@ TEST_F(GraphRandom, DestroyingDoesNotEndAReplay) {
     gate.open();
   }
   EXPECT_EQ(values(x), values(rand({64}, kFloats, seeded(8))));
+}
+
+TEST_F(GraphRandom, TemporariesOfTheCaptureLeaveSeedAndOffsetAlone) {
+  Generator generator = seeded(9), eager = seeded(9);
+  const Tensor x = zeros({64}, kFloats);
+  CUDAGraph graph;
+  graph.register_generator_state(generator);
+  capture(graph, [&] {
+    std::vector<Tensor> temporaries(8);
+    for (Tensor& each : temporaries) each = full({4}, -1, kFloats);
+    temporaries.clear();
+    x.uniform_(0, 1, generator);
+  });
+  for (int i = 0; i < 2; ++i) {
+    graph.replay();
+    EXPECT_EQ(values(x), values(rand({64}, kFloats, eager)));
+  }
+}
+
+TEST_F(GraphRandom, TheFirstReplayFollowsTheWorkBeforeItsCapture) {
+  Generator generator = seeded(10);
+  const Tensor x = zeros({64}, kFloats);
+  const Stream side(0);
+  cuda::synchronize();
+  test::Gate gate(side);
+  CUDAGraph graph;
+  graph.register_generator_state(generator);
+  {
+    const StreamGuard on(side);
+    (void)full({4}, -1, kFloats);  // whose memory may hold seed and offset
+    graph.capture_begin();
+    x.uniform_(0, 1, generator);
+    graph.capture_end();
+  }
+  graph.replay();
+  EXPECT_FALSE(cuda::current_stream().query());
+  gate.open();
+  EXPECT_EQ(values(x), values(rand({64}, kFloats, seeded(10))));
 }
 
 TEST_F(GraphRandom, AResetIsAnErrorOfTheReplay) {

@@ -62,7 +62,11 @@ TEST(AllocatorSettings, ErrorsSayWhatIsWrong) {
            {"max_split_size_mb", "Error parsing CachingAllocator settings, expected :"},
            {"max_split_size_mb:40 backend:native", "expected a whole number"},
            {"max_split_size_mb:40]", "Error parsing CachingAllocator settings, expected ,"},
-           {"max_split_size_mb:20", "option max_split_size_mb too small, must be > 20"},
+           {"max_split_size_mb:19", "option max_split_size_mb too small, must be >= 20"},
+           {"backend:cudaMallocAsync,pinned_num_register_threads:none", "expected a whole number"},
+           {"backend:cudaMallocAsync,per_process_memory_fraction:2", "fraction is invalid"},
+           {"backend:cudaMallocAsync,max_split_size_mb", "expected :"},
+           {"max_split_size_mb:none,backend:native", "expected a whole number"},
            {"max_split_size_mb:-1", "but got '-1'"},
            {"max_split_size_mb:18446744073709551616", "expected a whole number"},
            {"max_split_size_mb:40,large_segment_size_mb:41", "must be >= large_segment_size_mb"},
@@ -91,6 +95,19 @@ TEST(AllocatorSettings, ErrorsSayWhatIsWrong) {
     EXPECT_NE(status.detail().find(words), std::string::npos) << text << ": " << status.detail();
     EXPECT_EQ(settings, before) << text;
   }
+}
+
+TEST(AllocatorSettings, ValuesOfTheNativeBackEndDoNotMatterToAnother) {
+  for (const char* text :
+       {"max_split_size_mb:1,backend:cudaMallocAsync,release_lock_on_cudamalloc:none",
+        "roundup_power2_divisions:[3:4,>:5],backend:cudaMallocAsync",
+        "backend:cudaMallocAsync,roundup_power2_divisions:[3:4"}) {
+    const Settings settings = parsed(text);
+    EXPECT_TRUE(settings.ordered && settings.any_native()) << text;
+    EXPECT_FALSE(settings.release_lock_on_cudamalloc);
+    EXPECT_EQ(settings.max_split_size, Settings().max_split_size);
+  }
+  EXPECT_EQ(parsed("max_split_size_mb:20").max_split_size, 20 * kMiB);
 }
 
 TEST(AllocatorSettings, OptionsWithoutEffectAreNamed) {

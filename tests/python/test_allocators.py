@@ -87,7 +87,7 @@ def test_everything_is_told_of_it():
         block, = segment["blocks"]
         assert block["size"] == 1000 and block["state"] == "active_allocated" and block["frames"]
         assert [entry["action"] for entry in snapshot["device_traces"][0]] == [
-            "segment_alloc", "alloc", "snapshot"]
+            "segment_alloc", "alloc"]
         assert "Allocated memory" in cuda.memory_summary()
         pool = cuda.MemPool()
         with cuda.use_mem_pool(pool):

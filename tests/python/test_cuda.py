@@ -43,6 +43,10 @@ def test_devices():
 
 def test_properties():
     about = cuda.get_device_properties(0)
+    assert about == cuda.get_device_properties() and hash(about) == hash(cuda.get_device_properties())
+    if cuda.device_count() > 1:
+        assert about != cuda.get_device_properties(1)
+    assert about != "a device"
     assert about.name == cuda.get_device_name() == cuda.get_device_name("cuda:0")
     assert (about.major, about.minor) == cuda.get_device_capability(torch.device("cuda"))
     assert about.total_memory == cuda.mem_get_info()[1]
@@ -211,6 +215,7 @@ def test_streams_wait():
 
 def test_generic_streams_and_events():
     """cuda.Stream and cuda.Event are torch.Stream's and torch.Event's."""
+    assert torch.Stream in type(torch.cuda.Stream()).mro() and torch.Event in type(torch.cuda.Event()).mro()
     assert issubclass(torch.cuda.Stream, torch.Stream) and issubclass(torch.cuda.Event, torch.Event)
     assert issubclass(torch.cuda.ExternalStream, torch.Stream)
     assert not issubclass(torch.cuda.Stream, torch.Event)
@@ -218,6 +223,8 @@ def test_generic_streams_and_events():
     stream = torch.Stream("cuda:0", priority=-1)
     assert type(stream) is torch.cuda.Stream and stream.priority == -1
     assert torch.Stream().device == torch.device("cuda", torch.cuda.current_device())
+    same = torch.Stream(stream_id=stream.stream_id, device_index=0, device_type=stream.device_type)
+    assert same == stream
     event = torch.Event("cuda", enable_timing=True)
     assert type(event) is torch.cuda.Event and event.device is None
     event.record(stream)
@@ -234,6 +241,7 @@ def test_events():
     start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
     assert repr(start) == "<torch.cuda.Event uninitialized>"
     assert start.device is None and start.cuda_event == 0 and start.query()
+    assert start._as_parameter_.value is None
     start.synchronize()
     start.wait()
     with pytest.raises(ValueError, match="Both events must be recorded before calculating elapsed time."):
@@ -242,6 +250,7 @@ def test_events():
     cuda._sleep(1_000_000)
     end.record(cuda.current_stream())
     end.synchronize()
+    assert end._as_parameter_.value == end.cuda_event
     assert start.elapsed_time(end) > 0
     assert start.device == torch.device("cuda:0") and start.cuda_event != 0
     assert repr(start) == f"<torch.cuda.Event {hex(start.cuda_event)}>"

@@ -97,6 +97,8 @@ def test_host_stats(caching):
     assert after["active_bytes"]["peak"] == stats["active_bytes.peak"]
     assert after["num_host_alloc"] == stats["num_host_alloc"]
     assert set(after["host_free_time"]) == {"avg", "count", "max", "min", "total"}
+    torch._C._host_emptyCache()
+    assert cuda.host_memory_stats()["allocations.current"] <= after["allocations"]["current"]
 
 
 def test_nested_stats(caching):

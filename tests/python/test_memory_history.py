@@ -93,11 +93,12 @@ def test_structure():
     assert free["frames"] == [] and free["size"] == 32 * MIB - size
     assert len(snapshot["device_traces"]) == torch.cuda.device_count()
     seen = entries(snapshot)
-    assert [each["action"] for each in seen] == ["segment_alloc", "alloc", "snapshot"]
+    assert [each["action"] for each in seen] == ["segment_alloc", "alloc"]
     for each in seen:
         assert {"action", "addr", "size", "stream", "time_us"} <= set(each)
     assert seen[1]["addr"] == kept.data_ptr() and seen[1]["size"] == 30 * MIB + 1
-    assert seen[2]["size"] == torch.cuda.memory_allocated(0)
+    later = entries()[2]
+    assert later["action"] == "snapshot" and later["size"] == torch.cuda.memory_allocated(0)
     settings = snapshot["allocator_settings"]
     assert settings["max_split_size"] == -1 and settings["expandable_segments"] is False
     assert settings["roundup_power2_divisions"] == {str(2**i): 0 for i in range(16)}
@@ -117,7 +118,7 @@ def test_python_frames():
                          "name": "outer"}
     assert frames[2]["name"] == "test_python_frames"
     del kept
-    freed = entries()[-2]
+    freed = entries()[-1]
     assert freed["action"] == "free_completed"
     assert freed["frames"][0]["name"] == "test_python_frames"
 
@@ -160,13 +161,15 @@ def test_state_and_entries():
     memory._record_memory_history("state", stacks="python")
     kept = outer(10)
     snapshot = memory._snapshot()
-    assert entries(snapshot) == [] and blocks(snapshot)[0]["frames"][0]["name"] == "inner"
+    assert [each["action"] for each in entries(snapshot)] == ["alloc"]
+    assert blocks(snapshot)[0]["frames"][0]["name"] == "inner"
     memory._record_memory_history(max_entries=3, skip_actions=["segment_alloc", "free_requested"])
     for size in range(1, 20):
         outer(size)
     assert [(each["action"], each["size"]) for each in entries()] == [
-        ("alloc", 19), ("free_completed", 19), ("snapshot", torch.cuda.memory_allocated(0))]
-    memory._record_memory_history(clear_history=True)
+        ("free_completed", 18), ("alloc", 19), ("free_completed", 19)]
+    memory._record_memory_history(clear_history=True, skip_actions=None)
+    assert entries() == []
     assert [each["action"] for each in entries()] == ["snapshot"]
     memory._record_memory_history(enabled=None)
     assert entries() == [] and kept is not None
@@ -176,8 +179,7 @@ def test_legacy_signature():
     """A bool first."""
     memory._record_memory_history(True, trace_alloc_max_entries=4, trace_alloc_record_context=True)
     outer(10)
-    assert [each["action"] for each in entries()] == ["alloc", "free_requested", "free_completed",
-                                                      "snapshot"]
+    assert [each["action"] for each in entries()][-3:] == ["alloc", "free_requested", "free_completed"]
     assert entries()[0]["frames"][0]["name"] == "inner"
     memory._record_memory_history(True, True, 10)
     kept = outer(10)
@@ -345,8 +347,7 @@ def test_tags_in_entries():
     tagged = [(each["action"], each.get("tag"), each.get("user_metadata")) for each in entries()
               if each["action"] != "segment_alloc"]
     assert tagged == [("alloc", "a", "a"), ("free_requested", "a", "a"),
-                      ("free_completed", "a", "a"),
-                      ("snapshot", None, None)]
+                      ("free_completed", "a", "a")]
 
 
 def test_before_initialisation():
@@ -358,6 +359,6 @@ memory._record_memory_history()
 assert memory._snapshot()["segments"] == [] and memory.holders() == []
 assert torch.cuda.memory_snapshot() == [] and not torch.cuda.is_initialized()
 torch.empty(1, device="cuda")
-assert len(memory._snapshot()["device_traces"][0]) == 5
+assert len(memory._snapshot()["device_traces"][0]) == 4
 """
     subprocess.run([sys.executable, "-c", program], check=True)

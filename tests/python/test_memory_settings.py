@@ -31,7 +31,7 @@ def test_environment():
     assert run(program, PYTORCH_CUDA_ALLOC_CONF=two, PYTORCH_ALLOC_CONF=four) == "2560"
     assert run(program, EMBER_ALLOC_CONF=two, PYTORCH_ALLOC_CONF=four) == "3072"
     error = run(program, PYTORCH_ALLOC_CONF="max_split_size_mb:7")
-    assert ": CachingAllocator option max_split_size_mb too small, must be > 20" in error
+    assert ": CachingAllocator option max_split_size_mb too small, must be >= 20" in error
     assert error.endswith("(in PYTORCH_ALLOC_CONF)")
 
 

@@ -114,7 +114,7 @@ def test_files(tmp_path):
             assert ("seg_%d" % cuda.memory_snapshot()[0]["address"] in found) == \
                 (save is cuda.memory._save_segment_usage)
         del x
-        page = viz.trace_plot(cuda.memory._snapshot())
+        page = viz.trace_plot(cuda.memory._snapshot(), filter_freed=True)
         assert page.startswith("<!") and viz.segment_plot(cuda.memory._snapshot()).startswith("<!")
     finally:
         cuda.memory._record_memory_history(None)

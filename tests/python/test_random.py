@@ -14,6 +14,24 @@ def seeded():
     torch.manual_seed(0)
 
 
+def test_default_generators():
+    """One of each device, of which `cuda.manual_seed` and its like speak."""
+    assert len(cuda.default_generators) == cuda.device_count()
+    first, *_ = cuda.default_generators
+    cuda.manual_seed(11)
+    assert first.device == torch.device("cuda:0") and first.initial_seed() == 11
+    x = torch.rand(3, device="cuda")
+    first.manual_seed(11)
+    assert torch.rand(3, device="cuda", generator=first).tolist() == x.tolist()
+    assert first.get_offset() == cuda._get_rng_state_offset() == cuda.default_generators[0].get_offset()
+    assert cuda.default_generators[-1].device.index == cuda.device_count() - 1
+    for wrong in (cuda.device_count(), -cuda.device_count() - 1, 2**40):
+        with pytest.raises(IndexError, match=f"index {wrong} is out of range"):
+            cuda.default_generators[wrong]
+    with pytest.raises(TypeError):
+        cuda.default_generators["cuda:0"]
+
+
 def test_seeds():
     """manual_seed, seed and initial_seed, of the CPU, of one device and of all."""
     torch.manual_seed(7)

@@ -165,12 +165,21 @@ def test_device_index():
     index = torch.cuda._utils._get_device_index
     assert index(3) == 3 and index("cuda:1") == 1 and index(torch.device("cuda", 0)) == 0
     assert index(None, optional=True) == torch.cuda.current_device() == index("cuda", True)
-    assert index("cpu", allow_cpu=True) == -1
+    assert index("cpu", allow_cpu=True) == -1 == index(-1)  # an int is passed on as it is
     for wrong in (None, "cuda"):
         with pytest.raises(ValueError, match="with a specified index or an integer, but got:"):
             index(wrong)
     with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
         index("cpu")
+
+
+def test_check_error():
+    """CUDA's numbers of errors as exceptions."""
+    torch.cuda.check_error(0)
+    with pytest.raises(torch.cuda.CudaError, match=r"^out of memory \(2\)$"):
+        torch.cuda.check_error(2)
+    with pytest.raises(RuntimeError, match=r"^unrecognized error code \(12345\)$"):
+        torch.cuda.check_error(12345)
 
 
 def test_modules():

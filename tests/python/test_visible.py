@@ -1,5 +1,6 @@
 """Names by which tools ask which devices there are, and modules of ember.cuda that they import."""
 
+import math
 import os
 import subprocess
 import sys
@@ -211,6 +212,7 @@ def test_modules():
     for name in set(dir(cuda)) & {"CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables",
                                   "is_current_stream_capturing"}:
         assert getattr(graphs, name) is getattr(cuda, name), name
+    assert (ember.inf, ember.pi, ember.e) == (math.inf, math.pi, math.e) and math.isnan(ember.nan)
     assert streams.Stream is cuda.Stream and torch.cuda.memory is memory
     for module in (memory, graphs):
         with pytest.raises(AttributeError, match="not in ember yet"):

@@ -41,7 +41,8 @@ def compare(before: _Segments, after: _Segments,
     return format_flamegraph(_folded_changes(*both))
 
 
-def trace_plot(data: _Snapshot, device: "int | None" = None, plot_segments: bool = False) -> str:
+def trace_plot(data: _Snapshot, device: "int | None" = None, plot_segments: bool = False,
+               filter_freed: bool = False) -> str:
     """A page (HTML) that shows what was in use over time, and the rest of the snapshot, for all
     devices: it has choices for what the other arguments choose in PyTorch."""
     return _snapshot_page(_pickle.dumps(data, protocol=4), "snapshot")

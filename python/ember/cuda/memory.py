@@ -92,12 +92,12 @@ def _record_history_options(
         enabled: "str | None" = "all", context: "str | None" = "all", stacks: str = "all",
         max_entries: int = _sys.maxsize, device: _typing.Any = None, clear_history: bool = False,
         compile_context: bool = False, global_record_annotations: bool = False,
-        skip_actions: _typing.Sequence[str] = ()) -> None:
-    """`enabled`: "all" (entries and the stacks of memory in use), "state" (these only) or None.
+        skip_actions: "_typing.Sequence[str] | None" = None) -> None:
+    """`enabled`: "all" (entries and the stacks of memory in use), "state" (these, and the last entry) or None.
     `context`: None, "state", "alloc" or "all". `stacks`: "python" or "all", with native code's.
     Concerns all devices whatever `device` is, as in torch; nothing is compiled, so what concerns
     compilers has no effect."""
-    _record_history(enabled, context, stacks, max_entries, clear_history, list(skip_actions))
+    _record_history(enabled, context, stacks, max_entries, clear_history, list(skip_actions or ()))
 
 
 def _record_history_options_legacy(

@@ -115,6 +115,54 @@ inline std::string printed(ember::Device device) {
   return out.str();
 }
 
+/// Numbers, too.
+inline std::string printed_numbers() {
+  std::ostringstream out;
+  out << ember::tensor(true).item() << ' ' << ember::Scalar(-7) << ' ' << ember::tensor(2.5).item()
+      << ' ' << ember::Scalar(std::complex<float>(1, -2)) << ' '
+      << ember::tensor({255}, ember::uint8)[0].item();
+  return out.str();
+}
+
+/// Views are functions, as well as methods.
+inline std::vector<Tensor> views_as_functions(const Tensor& x) {
+  return {
+      ember::squeeze(x),
+      ember::squeeze(x, 1),
+      ember::squeeze(x, {0, 1}),
+      ember::unsqueeze(x, 0),
+      ember::transpose(x, 0, 3),
+      ember::permute(x, {3, 2, 0, 1}),
+      ember::select(x, 0, 1),
+      ember::narrow(x, 2, 0, 2),
+      ember::chunk(x, 2, 3)[1],
+      ember::split(x, 1, 2)[2],
+      ember::split(x, {1, 2}, -2)[0],
+      ember::unbind(x, -1)[3],
+      ember::flatten(x),
+      ember::reshape(x, {-1, 4}),
+      ember::t(x[0][0]),
+      ember::adjoint(x[0][0]),
+      ember::as_strided(x, {2, 1, 3}, {12, 12, 4}, 1),
+      ember::diagonal(x[0][0]),
+      ember::view_as_real(ember::view_as_complex(x.view({-1, 2}))).select(1, 0),
+  };
+}
+
+/// Options behind two numbers, and the larger and the smaller of two tensors.
+inline std::vector<Tensor> ranges_and_extremes() {
+  const Tensor x = ember::tensor({1, 2});
+  const Tensor y = ember::tensor({3, 2});
+  return {
+      ember::arange(1, 3, ember::int32),
+      ember::arange(0, 3, {ember::float64, "cpu"}),
+      ember::arange(0, 4, 2),
+      ember::arange(0, 1, 0.5),
+      ember::max(x, y),
+      ember::min(x, y),
+  };
+}
+
 /// Devices as keys.
 inline int by_device(ember::Device device) {
   std::unordered_map<ember::Device, int> count;

@@ -301,6 +301,8 @@ EMBER_EXTREMES(min, ReduceOp::min)
 
 Tensor max(const Tensor& x, const Tensor& y) { return maximum(x, y); }
 Tensor min(const Tensor& x, const Tensor& y) { return minimum(x, y); }
+Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
+Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
 
 #define EMBER_COUNTED(name, mode)                                                       \
   Tensor name(const Tensor& x, const DimList& dims, bool keepdim) {                     \

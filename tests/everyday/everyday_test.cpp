@@ -27,6 +27,28 @@ TEST(Everyday, AssignsToVariables) {
 
 TEST(Everyday, TakesSizesWithoutBraces) { EXPECT_EQ(everyday::sizes_without_braces(), Shape{1}); }
 
+TEST(Everyday, TakesSizesOfAnyKind) {
+  EXPECT_EQ(everyday::sizes_of_any_kind(), (std::vector<Shape>{{2, 3}, {3, 2}, {1, 6}, {3, 2}}));
+  EXPECT_ERROR(zeros(std::vector<int>{2, -1}), ValueError, "negative dimension -1");
+  EXPECT_ERROR(zeros(std::vector<int>(65)), ValueError, "");
+  static_assert(!std::is_constructible_v<Shape, std::string>);
+  static_assert(!std::is_constructible_v<Shape, std::vector<char>>);
+}
+
+TEST(Everyday, GivesOneOfTwoResults) {
+  const auto made = everyday::one_of_two_results();
+  EXPECT_EQ(values<double>(made[0]), (Doubles{2, 5, 7}));
+  EXPECT_EQ(values<double>(made[1]), Doubles{1});
+}
+
+TEST(Everyday, TakesNumbersOf16Bits) {
+  const auto made = everyday::numbers_of_16_bits();
+  EXPECT_EQ(values<double>(made[0]), (Doubles{2, 4}));
+  EXPECT_EQ(values<double>(made[1]), (Doubles{2.5, 4}));
+  EXPECT_EQ(values<double>(made[2]), (Doubles{0, 1}));
+  EXPECT_EQ(made[0].dtype(), float32);
+}
+
 TEST(Everyday, TakesNumbersInBraces) {
   const auto made = everyday::numbers_in_braces();
   const std::vector<Dtype> dtypes{float32, int64, float32, bool_,   complex64,
@@ -108,8 +130,9 @@ TEST(Everyday, HasViewsAsFunctions) {
 
 TEST(Everyday, MakesRangesAndExtremes) {
   const auto made = everyday::ranges_and_extremes();
-  const std::vector<Dtype> dtypes{int32, float64, int64, float32, int64, int64};
-  const std::vector<Doubles> expected{{1, 2}, {0, 1, 2}, {0, 2}, {0, 0.5}, {3, 2}, {1, 2}};
+  const std::vector<Dtype> dtypes{int32, float64, int64, float32, int64, int64, int64, int64};
+  const std::vector<Doubles> expected{{1, 2}, {0, 1, 2}, {0, 2}, {0, 0.5},
+                                      {3, 2}, {1, 2},    {3, 2}, {1, 2}};
   ASSERT_EQ(made.size(), expected.size());
   for (std::size_t i = 0; i < made.size(); ++i) {
     EXPECT_EQ(made[i].dtype(), dtypes[i]) << i;

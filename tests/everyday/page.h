@@ -4,10 +4,12 @@
 
 #include <ember/ember.h>
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -47,6 +49,35 @@ inline Tensor assign_to_variables(ember::Device device) {
 inline ember::Shape sizes_without_braces() {
   const Tensor x = ember::ones(6).view(-1).reshape(6).expand(6);
   return ember::full(x.size(0), 2).sum(0, true).sizes();
+}
+
+/// Sizes from whatever holds integers, and as a span.
+inline std::vector<ember::Shape> sizes_of_any_kind() {
+  const std::vector<int> ints{2, 3};
+  const std::array<std::int64_t, 2> array{3, 2};
+  const std::vector<std::size_t> counts{1, 6};
+  const Tensor x = ember::zeros(ints);
+  ember::Shape sizes = x.view(array).sizes();
+  const std::span<const std::int64_t> span = sizes;
+  return {x.sizes(), span, x.reshape(counts).sizes(), x.permute(std::array{1, 0}).sizes()};
+}
+
+/// One of two results.
+inline std::vector<Tensor> one_of_two_results() {
+  const Tensor x = ember::tensor({2, 7, 5});
+  Tensor values;
+  Tensor indices;
+  std::tie(values, std::ignore) = x.sort();
+  std::tie(std::ignore, indices) = x.max(0);
+  return {values, indices};
+}
+
+/// Numbers of 16 bits beside tensors.
+inline std::vector<Tensor> numbers_of_16_bits() {
+  const Tensor x = ember::tensor({1, 2});
+  Tensor y = ember::Half(1.5F) * x;
+  y += ember::BFloat16(1.0F);
+  return {x * ember::Half(2.0F), y, x == ember::BFloat16(2.0F)};
 }
 
 /// Numbers in braces, nested and mixed.
@@ -160,6 +191,8 @@ inline std::vector<Tensor> ranges_and_extremes() {
       ember::arange(0, 1, 0.5),
       ember::max(x, y),
       ember::min(x, y),
+      x.max(y),
+      x.min(y),
   };
 }
 

@@ -31,3 +31,4 @@
 #include "ember/reduce/reduce.h"
 #include "ember/tensor/print.h"
 #include "ember/tensor/tensor.h"
+#include "ember/tensor/views.h"

@@ -99,6 +99,9 @@ std::vector<GraphedCallable> make_graphed_callables(
   if (options.num_warmup_iters < 0)
     throw Error("make_graphed_callables: num_warmup_iters must not be negative, got " +
                 std::to_string(options.num_warmup_iters));
+  for (const TensorFunction& function : functions)
+    if (!function)
+      throw ValueError("make_graphed_callables: got an empty function, expected a callable one");
   for (const std::vector<Tensor>& samples : sample_arguments)
     require_defined(samples, "sample argument");
   const MemPoolId pool = options.pool ? *options.pool : graph_pool_handle();

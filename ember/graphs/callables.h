@@ -26,6 +26,10 @@ class EMBER_API GraphedCallable {
  public:
   /// Internal: make_graphed_callables() makes them.
   explicit GraphedCallable(std::shared_ptr<detail::GraphedState> state) noexcept;
+  // Moving copies: there is no graphed callable that is none.
+  GraphedCallable(const GraphedCallable&) noexcept = default;
+  GraphedCallable& operator=(const GraphedCallable&) noexcept = default;
+  ~GraphedCallable() = default;
 
   /// What the function gives for these arguments, on the current stream of the device on which it
   /// was captured. Those whose addresses are not those of the sample are copied there first, from
@@ -49,8 +53,8 @@ struct GraphedOptions {
 /// arguments, on a side stream, and captures it then, in this order. The samples are kept, and
 /// their memory is where later arguments are copied to. The graphs share a pool, so they have to be
 /// called in this order, and never at once. Error if the lists have not the same length, for an
-/// argument or a result that is undefined, and for less than no calls; whatever a function throws;
-/// what CUDAGraph::capture_end throws. Waits for the device.
+/// argument or a result that is undefined, and for less than no calls; ValueError for an empty
+/// function; whatever a function throws; what CUDAGraph::capture_end throws. Waits for the device.
 EMBER_API std::vector<GraphedCallable> make_graphed_callables(
     const std::vector<TensorFunction>& functions,
     const std::vector<std::vector<Tensor>>& sample_arguments, const GraphedOptions& options = {});

@@ -213,6 +213,16 @@ void rebind(GraphState& state, std::span<const GraphBinding> bind) {
   }
 }
 
+/// A graph that was moved from is a new one as soon as it is used.
+GraphState& state_or_new(std::unique_ptr<GraphState>& state) {
+  if (state == nullptr) state = std::make_unique<GraphState>(false, std::nullopt);
+  return *state;
+}
+
+bool has_captured(const std::unique_ptr<GraphState>& state) noexcept {
+  return state != nullptr && (state->has_graph() || state->has_exec());
+}
+
 }  // namespace
 
 CaptureErrorMode capture_error_mode(std::string_view text) {
@@ -228,7 +238,8 @@ CUDAGraph::CUDAGraph(bool keep_graph, const std::optional<GraphCheck>& validate)
 CUDAGraph::CUDAGraph(CUDAGraph&& other) noexcept = default;
 
 CUDAGraph& CUDAGraph::operator=(CUDAGraph&& other) noexcept {
-  std::swap(state_, other.state_);
+  CUDAGraph taken(std::move(other));
+  std::swap(state_, taken.state_);
   return *this;
 }
 
@@ -239,7 +250,7 @@ CUDAGraph::~CUDAGraph() {
 }
 
 void CUDAGraph::register_generator_state(const Generator& generator) {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (state.capturing)
     throw Error(
         "Cannot register the state during capturing stage. Generators are registered before the "
@@ -253,7 +264,7 @@ void CUDAGraph::register_generator_state(const Generator& generator) {
 }
 
 void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureErrorMode mode) {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (state.capturing)
     throw Error("capture_begin() called on a CUDAGraph that is capturing already.");
   if (state.has_graph() || state.has_exec())
@@ -308,7 +319,7 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
 }
 
 void CUDAGraph::capture_end() {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (!state.capturing) throw Error("capture_end() called before capture_begin().");
   if (current_stream() != *state.capturing)
     throw Error("Capture must end on the same stream it began on.");
@@ -334,7 +345,7 @@ void CUDAGraph::capture_end() {
 }
 
 void CUDAGraph::instantiate() {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (!state.keep_graph)
     throw Error("instantiate() is intended to be called by the user only when keep_graph=true");
   if (!state.has_graph())
@@ -345,7 +356,7 @@ void CUDAGraph::instantiate() {
 void CUDAGraph::replay() { replay(std::span<const GraphBinding>()); }
 
 void CUDAGraph::replay(std::span<const GraphBinding> bind) {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (!state.has_exec() && state.has_graph() && state.keep_graph) make_ready(state);
   if (!state.has_exec())
     throw Error("Called CUDAGraph::replay without a preceding successful capture.");
@@ -370,21 +381,22 @@ void CUDAGraph::replay(std::span<const GraphBinding> bind) {
 }
 
 void CUDAGraph::reset() {
+  if (state_ == nullptr) return;
   if (state_->capturing) throw Error("reset() called on a CUDAGraph that is capturing.");
   drop(*state_);
   state_->registered.clear();
 }
 
 MemPoolId CUDAGraph::pool() const {
-  if (!state_->has_graph() && !state_->has_exec())
+  if (!has_captured(state_))
     throw Error("Called CUDAGraph::pool() without a preceding successful capture.");
   return *state_->pool;
 }
 
-void CUDAGraph::enable_debug_mode() noexcept { state_->debug = true; }
+void CUDAGraph::enable_debug_mode() noexcept { state_or_new(state_).debug = true; }
 
 void CUDAGraph::debug_dump(const std::string& path) {
-  GraphState& state = *state_;
+  GraphState& state = state_or_new(state_);
   if (!state.debug && !state.keep_graph)
     return warn(Warning::user,
                 "CUDA Graphs debug not enabled, set with [graph].enable_debug_mode()");
@@ -394,13 +406,13 @@ void CUDAGraph::debug_dump(const std::string& path) {
 }
 
 GraphDescription CUDAGraph::describe() const {
-  if (!state_->has_graph() && !state_->has_exec())
+  if (!has_captured(state_))
     throw Error("Called CUDAGraph::describe without a preceding successful capture.");
   return detail::describe(*state_->log);
 }
 
 void* CUDAGraph::raw_cuda_graph() const {
-  if (!state_->keep_graph)
+  if (state_ == nullptr || !state_->keep_graph)
     throw Error(
         "You cannot access the raw cudaGraph_t instance unless CUDAGraph was initialized with "
         "keep_graph=true");
@@ -411,13 +423,15 @@ void* CUDAGraph::raw_cuda_graph() const {
 }
 
 void* CUDAGraph::raw_cuda_graph_exec() const {
-  if (!state_->has_exec())
+  if (state_ == nullptr || !state_->has_exec())
     throw Error(
         "You cannot access the raw cudaGraphExec_t instance until instantiate() has been called");
   return state_->exec.native;
 }
 
-const CaptureLog* CUDAGraph::log() const noexcept { return state_->log.get(); }
+const CaptureLog* CUDAGraph::log() const noexcept {
+  return state_ != nullptr ? state_->log.get() : nullptr;
+}
 
 // ---- In a scope
 

@@ -101,7 +101,7 @@ struct GraphState;
 /// host, numbers read on the host, copies of host memory that is not pinned.
 ///
 /// Members may be called from any thread, but not by two threads at once on one object. Movable,
-/// not copyable.
+/// not copyable; one that was moved from is as CUDAGraph() makes it.
 class EMBER_API CUDAGraph {
  public:
   /// `keep_graph`: capture_end() keeps the graph as it was captured, and makes nothing ready.

@@ -36,6 +36,7 @@ std::vector<Tensor> GraphedFunction::operator()(const std::vector<Tensor>& argum
 }
 
 GraphedFunction graphed(TensorFunction function, GraphedFunctionOptions options) {
+  if (!function) throw ValueError("graphed: got an empty function, expected a callable one");
   return {std::move(function), detail::GraphedCalls(std::move(options))};
 }
 

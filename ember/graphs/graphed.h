@@ -60,6 +60,10 @@ class EMBER_API GraphedFunction {
  public:
   /// Internal: graphed() makes them.
   GraphedFunction(TensorFunction function, detail::GraphedCalls calls);
+  // Moving copies: there is no graphed function that is none.
+  GraphedFunction(const GraphedFunction&) = default;
+  GraphedFunction& operator=(const GraphedFunction&) = default;
+  ~GraphedFunction() = default;
 
   /// What the function gives for these arguments, with all that it does to them and to other
   /// tensors, on the current stream of the arguments' device (without arguments, of the current
@@ -80,8 +84,8 @@ class EMBER_API GraphedFunction {
 };
 
 /// Makes one of a function. What it does beside work of devices is done when it is called only:
-/// twice in the call that captures if the capture fails, and never in a replay. ValueError for a
-/// max_graphs below 1. Does not initialise.
+/// twice in the call that captures if the capture fails, and never in a replay. ValueError for an
+/// empty function, and a max_graphs below 1. Does not initialise.
 ///
 ///     auto step = cuda::graphed([&](const auto& in) { return std::vector{matmul(in[0], w).relu()};
 ///     }); Tensor y = step({x})[0];

@@ -60,6 +60,10 @@ class EMBER_API JitFunction {
   /// ValueError for fewer outputs than one, and for a keyword that comes twice. Compiles nothing,
   /// and does not block.
   JitFunction(std::string code, Keywords defaults, const JitOptions& options = {});
+  // Moving copies: there is no function that is none.
+  JitFunction(const JitFunction&) noexcept = default;
+  JitFunction& operator=(const JitFunction&) noexcept = default;
+  ~JitFunction() = default;
 
   /// The outputs: new tensors with the broadcast shape and the promoted dtype of the inputs, which
   /// all lie on one device, and are computed on the current stream there. Inputs of 16-bit floats

@@ -21,8 +21,9 @@ class [[nodiscard]] EMBER_API HostRegistration {
   HostRegistration(HostRegistration&& other) noexcept
       : pointer_(std::exchange(other.pointer_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   HostRegistration& operator=(HostRegistration&& other) noexcept {
-    std::swap(pointer_, other.pointer_);
-    std::swap(bytes_, other.bytes_);
+    HostRegistration taken(std::move(other));
+    std::swap(pointer_, taken.pointer_);
+    std::swap(bytes_, taken.bytes_);
     return *this;
   }
   ~HostRegistration();

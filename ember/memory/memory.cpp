@@ -7,6 +7,7 @@
 #include "ember/base/error.h"
 #include "ember/base/number_text.h"
 #include "ember/memory/allocators.h"
+#include "ember/memory/resource.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
 
@@ -235,6 +236,11 @@ void PinnedBuffer::swap(PinnedBuffer& other) noexcept {
 
 void* pinned_alloc(std::size_t bytes) {
   const memory::PinnedBlock* block = memory::pinned_allocator().allocate(bytes);
+  return block != nullptr ? block->data : nullptr;
+}
+
+void* detail::pinned_alloc(std::size_t bytes, std::size_t alignment) {
+  const memory::PinnedBlock* block = memory::pinned_allocator().allocate(bytes, alignment);
   return block != nullptr ? block->data : nullptr;
 }
 

@@ -202,7 +202,7 @@ class [[nodiscard]] EMBER_API PinnedBuffer {
   T* as() const noexcept {
     return static_cast<T*>(data_);
   }
-  /// The bytes asked for; the block behind it is the next power of two.
+  /// The bytes asked for; the block behind it may be larger.
   std::size_t size() const noexcept { return size_; }
   /// By this, pinned_record_event knows views of the buffer at any address.
   const void* context() const noexcept { return context_; }

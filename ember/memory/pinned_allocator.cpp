@@ -41,6 +41,12 @@ Status timed(std::int64_t& microseconds, const Call& call) {
   return status;
 }
 
+/// How many bytes of it lie before the first multiple of `alignment`.
+std::size_t bytes_before(const PinnedBlock& block, std::size_t alignment) noexcept {
+  if (alignment == PinnedPolicy::kUnit) return 0;
+  return -reinterpret_cast<std::uintptr_t>(block.data) & (alignment - 1);
+}
+
 }  // namespace
 
 PinnedAllocator::~PinnedAllocator() {
@@ -67,11 +73,12 @@ void PinnedAllocator::apply(const PinnedPolicy& policy) {
 
 // ---- Allocating
 
-PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
+PinnedBlock* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   if (bytes == 0) return nullptr;
   if (bytes >= kTooLarge)
     throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
                      ". Sizes are from 0 to 2^60 - 1 bytes.");
+  alignment = std::max(alignment, PinnedPolicy::kUnit);
   const Tell tell;
   catch_up();
   if (!uses_.empty()) finish_uses(/*settle=*/false);
@@ -82,20 +89,32 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes) {
     MutexLock lock(mutex_);
     generation = generation_;  // before the source is asked, so that it is not too new
     size = policy_.block_bytes(bytes);
-    block = take(size);
+    block = take(size, alignment);
   }
-  if (block == nullptr) block = grow(size, generation);
+  if (block == nullptr) block = grow(size, alignment, generation);
   record(Told::pinned_handed_out,
          {.address = block->data, .bytes = block->bytes, .requested = bytes});
   return block;
 }
 
-PinnedBlock* PinnedAllocator::take(std::size_t size) {
-  const auto found = free_.lower_bound(size);
-  if (found == free_.end()) return nullptr;
-  PinnedBlock* const block = *found;
-  hand_out(block, size);
-  return block;
+PinnedBlock* PinnedAllocator::take(std::size_t size, std::size_t alignment) {
+  for (auto at = free_.lower_bound(size); at != free_.end(); ++at) {
+    PinnedBlock* block = *at;
+    const std::size_t before = bytes_before(*block, alignment);
+    if (block->bytes < before + size) continue;
+    if (before != 0) block = skip(block, before);
+    hand_out(block, size);
+    return block;
+  }
+  return nullptr;
+}
+
+/// Cuts the first bytes off a free block: they stay free, and so does the rest, which is returned.
+/// Without caching nobody else gets them.
+PinnedBlock* PinnedAllocator::skip(PinnedBlock* block, std::size_t bytes) {
+  split(block, bytes);
+  if (policy_.caching && is_current(*block->segment)) free_.insert(std::move(block->node));
+  return block->next;
 }
 
 void PinnedAllocator::hand_out(PinnedBlock* block, std::size_t size) {
@@ -144,13 +163,15 @@ void PinnedAllocator::leave_list(PinnedBlock* block) {
   if (is_cached(*block)) cached_ -= block->bytes;
 }
 
-PinnedBlock* PinnedAllocator::grow(std::size_t size, std::uint32_t generation) {
+PinnedBlock* PinnedAllocator::grow(std::size_t size, std::size_t alignment,
+                                   std::uint32_t generation) {
   auto segment = std::make_unique<PinnedSegment>();
   segment->generation = generation;
   auto block = std::make_unique<PinnedBlock>();
   block->segment = segment.get();
   segment->first = block.get();
-  check(obtain(size, *segment));
+  // Of a segment, too, no more is known than that it begins at a multiple of the unit.
+  check(obtain(size + alignment - PinnedPolicy::kUnit, *segment));
   block->data = segment->data;
   block->bytes = segment->bytes;
   record(Told::pinned_allocated, {.address = segment->data, .bytes = segment->bytes});
@@ -160,8 +181,11 @@ PinnedBlock* PinnedAllocator::grow(std::size_t size, std::uint32_t generation) {
     add(counters_.allocations, 1);
     add(counters_.allocated_bytes, static_cast<std::int64_t>(segment->bytes));
     (void)segment.release();
-    hand_out(block.get(), size);
-    return block.release();
+    PinnedBlock* given = block.get();
+    if (const std::size_t before = bytes_before(*given, alignment)) given = skip(given, before);
+    hand_out(given, policy_.caching ? size : given->bytes);
+    (void)block.release();
+    return given;
   } catch (...) {
     if (segment == nullptr)  // what failed is to cut it: it is whole, and can be found
       (void)block.release();

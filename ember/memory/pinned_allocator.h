@@ -39,7 +39,8 @@ class PinnedAllocator {
 
   /// Null for zero bytes. May block. Throws AcceleratorError (out of memory: after the unused
   /// segments were given back and that did not help), and ValueError for 2^60 bytes and more.
-  PinnedBlock* allocate(std::size_t bytes);
+  /// `alignment` of the address: a power of two up to a page.
+  PinnedBlock* allocate(std::size_t bytes, std::size_t alignment = PinnedPolicy::kUnit);
   /// False, and nothing else, if no block in use begins at `pointer`. Does not block, except to
   /// give back a segment from before a reset, or beyond what may be cached.
   bool free(void* pointer) noexcept;
@@ -63,14 +64,15 @@ class PinnedAllocator {
   void reset_accumulated();
 
  private:
-  PinnedBlock* take(std::size_t size) EMBER_REQUIRES(mutex_);
-  PinnedBlock* grow(std::size_t size, std::uint32_t generation);
+  PinnedBlock* take(std::size_t size, std::size_t alignment) EMBER_REQUIRES(mutex_);
+  PinnedBlock* grow(std::size_t size, std::size_t alignment, std::uint32_t generation);
   Status obtain(std::size_t size, PinnedSegment& out);
   Status ask(std::size_t bytes, void*& out);
   void keep_nothing_for(PinnedSegment& segment);
   void hand_out(PinnedBlock* block, std::size_t size) EMBER_REQUIRES(mutex_);
   void enlist(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   void split(PinnedBlock* block, std::size_t size) EMBER_REQUIRES(mutex_);
+  PinnedBlock* skip(PinnedBlock* block, std::size_t bytes) EMBER_REQUIRES(mutex_);
   void put_back(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   void join(PinnedBlock* left, PinnedBlock* right) EMBER_REQUIRES(mutex_);
   void leave_list(PinnedBlock* block) EMBER_REQUIRES(mutex_);

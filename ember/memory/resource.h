@@ -6,9 +6,15 @@
 #include <string>
 
 #include "ember/base/error.h"
+#include "ember/base/export.h"
 #include "ember/memory/memory.h"
 
 namespace ember::inline v0::cuda {
+
+namespace detail {
+/// As pinned_alloc(), at a multiple of `alignment`: a power of two up to 4096.
+EMBER_API void* pinned_alloc(std::size_t bytes, std::size_t alignment);
+}  // namespace detail
 
 /// Device memory for work on one stream, from the caching allocator. What it gives can be given
 /// back to any DeviceResource, or to caching_allocator_delete. Containers of the standard library
@@ -45,8 +51,8 @@ class PinnedResource final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     if (alignment > 4096)
       throw ValueError("alignment is " + std::to_string(alignment) + ", expected at most 4096");
-    // Blocks are powers of two, and aligned to their size as far as to a page.
-    return pinned_alloc(bytes < alignment ? alignment : bytes);
+    // Never null, also for no bytes.
+    return detail::pinned_alloc(bytes == 0 ? 1 : bytes, alignment);
   }
   void do_deallocate(void* pointer, std::size_t /*bytes*/, std::size_t /*alignment*/) override {
     pinned_delete(pointer);

@@ -43,6 +43,14 @@ EMBER_API Tensor arange(const Scalar& start, const Scalar& end, const Scalar& st
 inline Tensor arange(const Scalar& end, const Options& options = {}) {
   return arange(0, end, 1, options);
 }
+inline Tensor arange(const Scalar& start, const Scalar& end, const Options& options) {
+  return arange(start, end, 1, options);
+}
+// Else a step of 0 might be a string of options.
+template <std::integral Step>
+Tensor arange(const Scalar& start, const Scalar& end, Step step, const Options& options = {}) {
+  return arange(start, end, Scalar(step), options);
+}
 
 // The same in an output that exists, with its dtype and on its device. One of other sizes is
 // resized, with a warning unless it has no elements; arange_out() takes as many elements in any

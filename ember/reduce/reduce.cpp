@@ -5,6 +5,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/reduce/plan.h"
 
@@ -298,6 +299,11 @@ EMBER_WITH_CORRECTION(std, ReduceMode::root)
   }
 EMBER_EXTREMES(max, ReduceOp::max)
 EMBER_EXTREMES(min, ReduceOp::min)
+
+Tensor max(const Tensor& x, const Tensor& y) { return maximum(x, y); }
+Tensor min(const Tensor& x, const Tensor& y) { return minimum(x, y); }
+Tensor Tensor::max(const Tensor& other) const { return maximum(other); }
+Tensor Tensor::min(const Tensor& other) const { return minimum(other); }
 
 #define EMBER_COUNTED(name, mode)                                                       \
   Tensor name(const Tensor& x, const DimList& dims, bool keepdim) {                     \

@@ -58,6 +58,9 @@ EMBER_API Tensor& std_out(Tensor& out, const Tensor& x, const DimList& dims = {}
 /// dim to be specified for input.numel() == 0. ...` if there are none.
 EMBER_API Tensor max(const Tensor& x);
 EMBER_API Tensor min(const Tensor& x);
+/// The larger, or the smaller, of two elements: maximum() and minimum().
+EMBER_API Tensor max(const Tensor& x, const Tensor& y);
+EMBER_API Tensor min(const Tensor& x, const Tensor& y);
 EMBER_API Tensor& max_out(Tensor& out, const Tensor& x);
 EMBER_API Tensor& min_out(Tensor& out, const Tensor& x);
 /// Along one dimension, with their positions in it (int64). IndexError `max(): Expected reduction

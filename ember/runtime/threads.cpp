@@ -3,9 +3,14 @@
 #include <string>
 #include <utility>
 
+#include "ember/base/env.h"
 #include "ember/base/error.h"
 #include "ember/base/sanitizer.h"
+#include "ember/driver/choice.h"
 #include "ember/driver/simulation.h"
+#include "ember/runtime/device.h"
+#include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
 
 namespace ember::inline v0::sim {
 namespace {
@@ -14,6 +19,25 @@ namespace {
 template <class Change>
 void change(Change&& make) {
   driver::change_turns([](void* argument) { (*static_cast<Change*>(argument))(); }, &make);
+}
+
+/// A thread that was started before the devices were made would take no turns: where a seed will
+/// decide, they are made now.
+void make_seeded_devices() {
+  if (cuda::driver_if_made() != nullptr || cuda::is_in_bad_fork()) return;
+  bool seeded = false;
+  const Status status = cuda::detail::with_choice([&](const driver::Choice& choice) {
+    if (choice.kind != driver::Choice::Kind::simulated) return Status();
+    driver::Schedule schedule;
+    if (choice.schedule)
+      schedule = *choice.schedule;
+    else
+      EMBER_TRY(driver::parse_schedule(env::get("EMBER_SIM_SCHEDULE"), schedule));
+    seeded = schedule.seeded();
+    return Status();
+  });
+  if (!status.ok()) throw ValueError(status.detail());
+  if (seeded) (void)cuda::active_driver();
 }
 
 }  // namespace
@@ -27,6 +51,7 @@ struct thread::State {
 
 thread::thread(std::function<void()> body) {
   if (!body) throw ValueError("thread: got an empty function, expected a callable one");
+  make_seeded_devices();
   state_ = std::make_shared<State>();
   state_->number = driver::start_turns();
   try {

@@ -24,8 +24,9 @@ class thread {
   /// No thread.
   thread() noexcept = default;
   /// Starts one that calls `body`, which must not throw (the process would end, as with
-  /// std::thread). ValueError for an empty function; std::system_error if there can be no thread.
-  /// A point. Does not wait for the thread to run.
+  /// std::thread). Makes simulated devices that a seed decides about, if there are none yet, with
+  /// the errors of cuda::init(). ValueError for an empty function; std::system_error if there can
+  /// be no thread. A point. Does not wait for the thread to run.
   EMBER_API explicit thread(std::function<void()> body);
   thread(thread&&) noexcept = default;
   /// Joins the one that it was before.

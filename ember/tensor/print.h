@@ -1,6 +1,9 @@
 // Tensors, sizes and dtypes in streams of text.
 #pragma once
 
+#include <complex>
+#include <concepts>
+#include <cstdint>
 #include <iosfwd>
 
 #include "ember/tensor/tensor.h"
@@ -27,6 +30,19 @@ template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
                                              Dtype dtype) {
   return stream << dtype_name(dtype);
+}
+/// As the stream writes a bool, an integer, a floating-point or a complex number. A template of the
+/// number, too: what only converts to one is left alone.
+template <class Traits, std::same_as<Scalar> Number>
+std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& stream,
+                                             const Number& number) {
+  if (number.beyond_int64()) return stream << number.template to<std::uint64_t>();
+  switch (number.dtype()) {
+    case Dtype::bool_: return stream << number.template to<bool>();
+    case Dtype::int64: return stream << number.template to<std::int64_t>();
+    case Dtype::complex128: return stream << number.template to<std::complex<double>>();
+    default: return stream << number.template to<double>();
+  }
 }
 
 }  // namespace ember::inline v0

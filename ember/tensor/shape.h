@@ -5,6 +5,7 @@
 #include <array>
 #include <bitset>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -14,6 +15,13 @@
 #include "ember/base/export.h"
 
 namespace ember::inline v0 {
+
+namespace detail {
+/// Integers that are sizes; characters are text.
+template <class T>
+concept SizeLike = std::integral<T> &&(sizeof(T) >= 4) && !std::same_as<T, wchar_t> &&
+                   !std::same_as<T, char32_t>;
+}  // namespace detail
 
 /// The most dimensions that a tensor can have.
 inline constexpr int kMaxDims = 64;
@@ -30,6 +38,15 @@ class EMBER_API Shape {
       : Shape(std::span(values.begin(), values.size())) {}
   Shape(std::span<const std::int64_t> values) { assign(values.data(), values.size()); }
   Shape(const std::vector<std::int64_t>& values) { assign(values.data(), values.size()); }
+  /// Other integers: std::vector<int>, std::array<std::int64_t, 2>.
+  template <detail::SizeLike Size>
+  Shape(const std::vector<Size>& values) {
+    for (const Size value : values) push_back(static_cast<std::int64_t>(value));
+  }
+  template <detail::SizeLike Size, std::size_t N>
+  Shape(const std::array<Size, N>& values) {
+    for (const Size value : values) push_back(static_cast<std::int64_t>(value));
+  }
   Shape(const Shape& other) noexcept : count_(other.count_) { copy(other); }
   Shape& operator=(const Shape& other) noexcept {
     count_ = other.count_;
@@ -52,9 +69,6 @@ class EMBER_API Shape {
   void push_back(std::int64_t value);
   void insert(int at, std::int64_t value);
   void erase(int at) noexcept;
-  operator std::span<const std::int64_t>() const noexcept {
-    return {begin(), static_cast<std::size_t>(count_)};
-  }
 
   /// "[2, 3]".
   std::string str() const;

@@ -317,6 +317,8 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor std(const DimList& dims = {}, double correction = 1, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
+  Tensor max(const Tensor& other) const;  ///< of each pair of elements
+  Tensor min(const Tensor& other) const;
   ValuesAndIndices max(std::int64_t dim, bool keepdim = false) const;
   ValuesAndIndices min(std::int64_t dim, bool keepdim = false) const;
   Tensor amax(const DimList& dims = {}, bool keepdim = false) const;
@@ -444,8 +446,10 @@ struct [[nodiscard]] ValuesAndIndices {
   Tensor values;
   Tensor indices;  ///< int64
 
-  /// For `std::tie(values, indices) = x.sort();`.
+  /// For `std::tie(values, indices) = x.sort();`, also with std::ignore.
   operator std::tuple<Tensor&, Tensor&>() noexcept { return {values, indices}; }
+  operator std::tuple<Tensor&, decltype(std::ignore)&>() noexcept { return {values, std::ignore}; }
+  operator std::tuple<decltype(std::ignore)&, Tensor&>() noexcept { return {std::ignore, indices}; }
 };
 
 /// An input of an operation: a tensor, or a number. Lives as long as the call that it is made for.
@@ -453,6 +457,8 @@ class Operand {
  public:
   Operand(const Tensor& tensor) noexcept : tensor_(&tensor) {}
   Operand(const Scalar& number) noexcept : number_(number) {}
+  Operand(Half number) noexcept : number_(number) {}
+  Operand(BFloat16 number) noexcept : number_(number) {}
   template <class T>
   requires(std::is_arithmetic_v<T>) Operand(T number)
   noexcept : number_(number) {}

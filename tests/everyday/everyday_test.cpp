@@ -27,6 +27,28 @@ TEST(Everyday, AssignsToVariables) {
 
 TEST(Everyday, TakesSizesWithoutBraces) { EXPECT_EQ(everyday::sizes_without_braces(), Shape{1}); }
 
+TEST(Everyday, TakesSizesOfAnyKind) {
+  EXPECT_EQ(everyday::sizes_of_any_kind(), (std::vector<Shape>{{2, 3}, {3, 2}, {1, 6}, {3, 2}}));
+  EXPECT_ERROR(zeros(std::vector<int>{2, -1}), ValueError, "negative dimension -1");
+  EXPECT_ERROR(zeros(std::vector<int>(65)), ValueError, "");
+  static_assert(!std::is_constructible_v<Shape, std::string>);
+  static_assert(!std::is_constructible_v<Shape, std::vector<char>>);
+}
+
+TEST(Everyday, GivesOneOfTwoResults) {
+  const auto made = everyday::one_of_two_results();
+  EXPECT_EQ(values<double>(made[0]), (Doubles{2, 5, 7}));
+  EXPECT_EQ(values<double>(made[1]), Doubles{1});
+}
+
+TEST(Everyday, TakesNumbersOf16Bits) {
+  const auto made = everyday::numbers_of_16_bits();
+  EXPECT_EQ(values<double>(made[0]), (Doubles{2, 4}));
+  EXPECT_EQ(values<double>(made[1]), (Doubles{2.5, 4}));
+  EXPECT_EQ(values<double>(made[2]), (Doubles{0, 1}));
+  EXPECT_EQ(made[0].dtype(), float32);
+}
+
 TEST(Everyday, TakesNumbersInBraces) {
   const auto made = everyday::numbers_in_braces();
   const std::vector<Dtype> dtypes{float32, int64, float32, bool_,   complex64,
@@ -88,6 +110,39 @@ TEST(Everyday, HasOtherNames) {
     EXPECT_EQ(values<double>(made[i]), expected[i]) << i;
 }
 
+TEST(Everyday, HasViewsAsFunctions) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) {
+    const Tensor x = arange(24, {float32, place}).view({2, 1, 3, 4});
+    const std::vector<Shape> sizes{{2, 3, 4},    {2, 3, 4},    {2, 3, 4},    {1, 2, 1, 3, 4},
+                                   {4, 1, 3, 2}, {4, 3, 2, 1}, {1, 3, 4},    {2, 1, 2, 4},
+                                   {2, 1, 3, 2}, {2, 1, 1, 4}, {2, 1, 1, 4}, {2, 1, 3},
+                                   {24},         {6, 4},       {4, 3},       {4, 3},
+                                   {2, 1, 3},    {3},          {12}};
+    const auto made = everyday::views_as_functions(x);
+    ASSERT_EQ(made.size(), sizes.size());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      EXPECT_EQ(made[i].sizes(), sizes[i]) << i;
+      EXPECT_EQ(made[i].storage(), x.storage()) << i;
+    }
+  }
+}
+
+TEST(Everyday, MakesRangesAndExtremes) {
+  const auto made = everyday::ranges_and_extremes();
+  const std::vector<Dtype> dtypes{int32, float64, int64, float32, int64, int64, int64, int64};
+  const std::vector<Doubles> expected{{1, 2}, {0, 1, 2}, {0, 2}, {0, 0.5},
+                                      {3, 2}, {1, 2},    {3, 2}, {1, 2}};
+  ASSERT_EQ(made.size(), expected.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    EXPECT_EQ(made[i].dtype(), dtypes[i]) << i;
+    EXPECT_EQ(values<double>(made[i]), expected[i]) << i;
+  }
+  EXPECT_ERROR(arange(0, 5, 0), Error, "step must be nonzero");
+}
+
+TEST(Everyday, PrintsNumbers) { EXPECT_EQ(everyday::printed_numbers(), "1 -7 2.5 (1,-2) 255"); }
+
 TEST(Everyday, Prints) {
   EXPECT_EQ(everyday::printed("cuda:1"),
             "[2, 3] float64 cuda:1 tensor([1., 1., 1.], dtype=torch.float64)");
@@ -148,6 +203,14 @@ TEST(Everyday, AllocatesThroughResources) {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(on_device) % alignment, 0U);
       there.deallocate(on_device, bytes, alignment);
     }
+  // Beside others that are not aligned.
+  std::vector<std::pair<void*, std::size_t>> held;
+  for (std::size_t alignment = 4096; alignment > 0; alignment /= 2)
+    for (int i = 0; i < 3; ++i) {
+      held.emplace_back(pinned.allocate(100, alignment), alignment);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(held.back().first) % alignment, 0U) << alignment;
+    }
+  for (const auto& [memory, alignment] : held) pinned.deallocate(memory, 100, alignment);
 }
 
 TEST(Everyday, PinsMemoryOfOnesOwn) {
@@ -162,6 +225,16 @@ TEST(Everyday, PinsMemoryOfOnesOwn) {
   EXPECT_EQ(second.data(), mine.data());
   EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move)
   second = cuda::HostRegistration();
+  // What another lock takes the place of is unlocked at once, not when that one ends.
+  std::vector<float> other(4096);
+  first = cuda::HostRegistration(mine.data(), mine.size() * sizeof(float));
+  second = cuda::HostRegistration(other.data(), other.size() * sizeof(float));
+  first = std::move(second);
+  EXPECT_FALSE(from_blob(mine.data(), 4).is_pinned());
+  EXPECT_TRUE(from_blob(other.data(), 4).is_pinned());
+  cuda::HostRegistration& self = first;
+  first = std::move(self);
+  EXPECT_EQ(first.data(), other.data());
 }
 
 // What is no memory of the host cannot be locked: whoever copied from it would end the process.

@@ -4,10 +4,12 @@
 
 #include <ember/ember.h>
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -47,6 +49,35 @@ inline Tensor assign_to_variables(ember::Device device) {
 inline ember::Shape sizes_without_braces() {
   const Tensor x = ember::ones(6).view(-1).reshape(6).expand(6);
   return ember::full(x.size(0), 2).sum(0, true).sizes();
+}
+
+/// Sizes from whatever holds integers, and as a span.
+inline std::vector<ember::Shape> sizes_of_any_kind() {
+  const std::vector<int> ints{2, 3};
+  const std::array<std::int64_t, 2> array{3, 2};
+  const std::vector<std::size_t> counts{1, 6};
+  const Tensor x = ember::zeros(ints);
+  ember::Shape sizes = x.view(array).sizes();
+  const std::span<const std::int64_t> span = sizes;
+  return {x.sizes(), span, x.reshape(counts).sizes(), x.permute(std::array{1, 0}).sizes()};
+}
+
+/// One of two results.
+inline std::vector<Tensor> one_of_two_results() {
+  const Tensor x = ember::tensor({2, 7, 5});
+  Tensor values;
+  Tensor indices;
+  std::tie(values, std::ignore) = x.sort();
+  std::tie(std::ignore, indices) = x.max(0);
+  return {values, indices};
+}
+
+/// Numbers of 16 bits beside tensors.
+inline std::vector<Tensor> numbers_of_16_bits() {
+  const Tensor x = ember::tensor({1, 2});
+  Tensor y = ember::Half(1.5F) * x;
+  y += ember::BFloat16(1.0F);
+  return {x * ember::Half(2.0F), y, x == ember::BFloat16(2.0F)};
 }
 
 /// Numbers in braces, nested and mixed.
@@ -113,6 +144,56 @@ inline std::string printed(ember::Device device) {
   const Tensor x = ember::ones({2, 3}, {ember::float64, ember::Device("cpu")});
   out << x.sizes() << ' ' << x.dtype() << ' ' << device << ' ' << x[0];
   return out.str();
+}
+
+/// Numbers, too.
+inline std::string printed_numbers() {
+  std::ostringstream out;
+  out << ember::tensor(true).item() << ' ' << ember::Scalar(-7) << ' ' << ember::tensor(2.5).item()
+      << ' ' << ember::Scalar(std::complex<float>(1, -2)) << ' '
+      << ember::tensor({255}, ember::uint8)[0].item();
+  return out.str();
+}
+
+/// Views are functions, as well as methods.
+inline std::vector<Tensor> views_as_functions(const Tensor& x) {
+  return {
+      ember::squeeze(x),
+      ember::squeeze(x, 1),
+      ember::squeeze(x, {0, 1}),
+      ember::unsqueeze(x, 0),
+      ember::transpose(x, 0, 3),
+      ember::permute(x, {3, 2, 0, 1}),
+      ember::select(x, 0, 1),
+      ember::narrow(x, 2, 0, 2),
+      ember::chunk(x, 2, 3)[1],
+      ember::split(x, 1, 2)[2],
+      ember::split(x, {1, 2}, -2)[0],
+      ember::unbind(x, -1)[3],
+      ember::flatten(x),
+      ember::reshape(x, {-1, 4}),
+      ember::t(x[0][0]),
+      ember::adjoint(x[0][0]),
+      ember::as_strided(x, {2, 1, 3}, {12, 12, 4}, 1),
+      ember::diagonal(x[0][0]),
+      ember::view_as_real(ember::view_as_complex(x.view({-1, 2}))).select(1, 0),
+  };
+}
+
+/// Options behind two numbers, and the larger and the smaller of two tensors.
+inline std::vector<Tensor> ranges_and_extremes() {
+  const Tensor x = ember::tensor({1, 2});
+  const Tensor y = ember::tensor({3, 2});
+  return {
+      ember::arange(1, 3, ember::int32),
+      ember::arange(0, 3, {ember::float64, "cpu"}),
+      ember::arange(0, 4, 2),
+      ember::arange(0, 1, 0.5),
+      ember::max(x, y),
+      ember::min(x, y),
+      x.max(y),
+      x.min(y),
+  };
 }
 
 /// Devices as keys.

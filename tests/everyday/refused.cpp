@@ -51,6 +51,8 @@ int main() {
   static_cast<const ember::Tensor&>(x) += 1;  // discards\|overloaded '+='
 #elif CASE == 23
   x %= x;  // operator%=\|overloaded '%='
+#elif CASE == 24
+  ember::zeros(std::vector<double>{2});  // Shape
 #endif
   return 0;
 }

@@ -120,12 +120,23 @@ TEST_F(GraphedCallables, DrawAnew) {
   EXPECT_EQ(second, elements_of(rand({8}, kFloats)));
 }
 
+TEST_F(GraphedCallables, MovingCopies) {
+  const Tensor x = full({4}, 3, kFloats);
+  GraphedCallable graphed = make_graphed_callable(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2}; }, {x});
+  const GraphedCallable moved = std::move(graphed);
+  EXPECT_EQ(elements_of(graphed({x})[0])[0], 6);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(elements_of(moved({x})[0])[0], 6);
+}
+
 TEST_F(GraphedCallables, SayWhatIsWrong) {
   const Tensor x = zeros({4}, kFloats);
   const auto same = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + 1}; };
   EXPECT_ERROR(make_graphed_callables({same}, {}), Error,
                "there are 1 callables and sample_args for 0");
   EXPECT_ERROR(make_graphed_callable(same, {Tensor()}), Error, "sample argument 0 is undefined");
+  EXPECT_ERROR(make_graphed_callable({}, {x}), ValueError,
+               "make_graphed_callables: got an empty function, expected a callable one");
   EXPECT_ERROR(make_graphed_callable(same, {x}, {.num_warmup_iters = -1}), Error,
                "num_warmup_iters must not be negative, got -1");
   const GraphedCallable graphed = make_graphed_callable(same, {x});

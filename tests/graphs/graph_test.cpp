@@ -318,6 +318,53 @@ TEST_F(Graph, MayBeMovedAndDestroyedWhileItRuns) {
   EXPECT_EQ(read(x)[0], 1);
 }
 
+TEST_F(Graph, OneThatWasMovedFromIsANewOne) {
+  const Tensor x = zeros({8}, kFloats);
+  CUDAGraph graph(/*keep_graph=*/true);
+  capture(graph, [&] { x.add_(1); });
+  const auto moved_from = [&] {
+    CUDAGraph from;
+    const CUDAGraph to = std::move(from);
+    return from;  // NOLINT(bugprone-use-after-move)
+  };
+  EXPECT_ERROR(moved_from().replay(), Error, "without a preceding successful capture");
+  EXPECT_ERROR(moved_from().replay({{x, x}}), Error, "without a preceding successful capture");
+  EXPECT_ERROR(moved_from().capture_end(), Error, "capture_end() called before capture_begin()");
+  EXPECT_ERROR((void)moved_from().pool(), Error, "without a preceding successful capture");
+  EXPECT_ERROR((void)moved_from().describe(), Error, "without a preceding successful capture");
+  EXPECT_ERROR(moved_from().instantiate(), Error, "only when keep_graph=true");
+  EXPECT_ERROR((void)moved_from().raw_cuda_graph(), Error, "keep_graph=true");
+  EXPECT_ERROR((void)moved_from().raw_cuda_graph_exec(), Error, "until instantiate()");
+  EXPECT_EQ(moved_from().log(), nullptr);
+  CUDAGraph other = std::move(graph);
+  graph.reset();  // NOLINT(bugprone-use-after-move)
+  graph.enable_debug_mode();
+  capture(graph, [&] { x.add_(10); });
+  graph.replay();
+  other.replay();
+  EXPECT_EQ(read(x)[0], 11);
+  CUDAGraph& self = other;
+  other = std::move(self);
+  other.replay();
+  EXPECT_EQ(read(x)[0], 12);
+}
+
+// The memory of the one that is replaced must not wait for the end of the one that was moved from.
+TEST_F(Graph, MovingIntoOneDropsWhatItWas) {
+  const Tensor x = ones({1 << 20}, kFloats);
+  CUDAGraph kept, dropped;
+  capture(kept, [&] { x.add_(1); });
+  cuda::empty_cache();
+  const std::size_t before = cuda::memory_reserved();
+  capture(dropped, [&] { x.copy_(x.mul(2).add(1)); });
+  EXPECT_GT(cuda::memory_reserved(), before);
+  dropped = std::move(kept);
+  cuda::empty_cache();
+  EXPECT_EQ(cuda::memory_reserved(), before);
+  dropped.replay();
+  EXPECT_EQ(read(x)[0], 2);
+}
+
 TEST_F(Graph, OneThatIsDestroyedInACaptureEndsIt) {
   const Stream stream(0);
   const cuda::StreamGuard on(stream);

@@ -294,6 +294,18 @@ TEST_F(Graphed, ThrowsWhatTheFunctionThrows) {
   EXPECT_EQ(numbers(function({x})[0])[0], 6) << "a replay asks nobody";
 }
 
+TEST_F(Graphed, MovingCopies) {
+  const Tensor x = filled(2, 3);
+  GraphedFunction function = graphed([](const Tensors& in) { return Tensors{in[0] * 2}; });
+  const GraphedFunction moved = std::move(function);
+  for (int call = 0; call < 3; ++call) {
+    EXPECT_EQ(numbers(function({x})[0])[0], 6);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(numbers(moved({x})[0])[0], 6);
+  }
+  function.clear();
+  EXPECT_ERROR(graphed({}), ValueError, "graphed: got an empty function, expected a callable one");
+}
+
 TEST_F(Graphed, InACaptureItIsPartOfThat) {
   const Tensor x = filled(2, 1);
   const GraphedFunction inner = graphed([](const Tensors& in) { return Tensors{in[0] * 2}; });

@@ -52,6 +52,14 @@ TEST(JiteratorErrors, Creation) {
                "the keyword argument 'a' comes twice");
 }
 
+TEST(JiteratorErrors, NoFunctionIsNone) {
+  auto f = jiterator::create_jit_fn("template <typename T> T twice(T x) { return x + x; }");
+  const auto moved = std::move(f);
+  EXPECT_EQ(f.name(), "twice");  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(f.code(), moved.code());
+  EXPECT_EQ(f.num_outputs(), 1);
+}
+
 TEST(JiteratorErrors, Keywords) {
   const auto f =
       jiterator::create_jit_fn("template <typename T> T f(T x, T a) { return x + a; }", {{"a", 1}});

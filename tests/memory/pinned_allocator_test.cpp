@@ -42,6 +42,52 @@ TEST_F(PinnedAllocatorTest, SizesWasteLessThanAnEighth) {
   EXPECT_THROW((void)allocator_.allocate(static_cast<std::size_t>(-1)), ValueError);
 }
 
+TEST_F(PinnedAllocatorTest, AddressesAreAlignedAsAskedFor) {
+  std::mt19937 random(1);
+  std::map<std::byte*, std::size_t> held;  // and where they end
+  std::size_t live = 0;
+  const auto put_back = [&](std::map<std::byte*, std::size_t>::iterator one) {
+    EXPECT_TRUE(allocator_.free(one->first));
+    held.erase(one);
+    --live;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t alignment = std::size_t{1} << random() % 13;
+    const std::size_t bytes = 1 + random() % (i % 50 == 0 ? 3 * kMiB : 6000);
+    PinnedBlock* const block = allocator_.allocate(bytes, alignment);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->data) % alignment, 0U) << alignment;
+    EXPECT_GE(block->bytes, bytes);
+    const auto [at, is_new] = held.emplace(block->data, bytes);
+    ASSERT_TRUE(is_new);
+    ++live;
+    if (at != held.begin()) {
+      EXPECT_LE(std::prev(at)->first + std::prev(at)->second, at->first);
+    }
+    if (std::next(at) != held.end()) {
+      EXPECT_LE(at->first + bytes, std::next(at)->first);
+    }
+    EXPECT_EQ(allocator_.counters().active_requests.current, static_cast<std::int64_t>(live));
+    while (held.size() > 100) put_back(std::next(held.begin(), random() % held.size()));
+    while (bytes > 6000 && held.count(block->data) != 0) put_back(held.find(block->data));
+  }
+  while (!held.empty()) put_back(held.begin());
+  EXPECT_EQ(allocator_.counters().active_bytes.current, 0);
+  EXPECT_TRUE(allocator_.empty_cache().ok());
+  EXPECT_EQ(allocator_.counters().allocated_bytes.current, 0) << "nothing was lost in cutting";
+}
+
+TEST_F(PinnedAllocatorTest, AddressesAreAlignedWithoutTheCacheToo) {
+  allocator_.apply({.caching = false});
+  std::vector<PinnedBlock*> held;
+  for (std::size_t alignment = 4096; alignment > 0; alignment /= 2) {
+    held.push_back(allocator_.allocate(100, alignment));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(held.back()->data) % alignment, 0U);
+    EXPECT_EQ(allocator_.counters().allocations.current, static_cast<std::int64_t>(held.size()));
+  }
+  for (PinnedBlock* const block : held) EXPECT_TRUE(allocator_.free(block->data));
+  EXPECT_EQ(allocator_.counters().allocated_bytes.current, 0);
+}
+
 TEST_F(PinnedAllocatorTest, SmallBlocksShareASegment) {
   PinnedBlock* block = allocator_.allocate(1000);
   std::byte* const data = block->data;

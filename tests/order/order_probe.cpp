@@ -109,6 +109,55 @@ void counts() {
   std::printf("counted %d\n", counted);
 }
 
+/// The first use of a device is in a thread that takes turns.
+void first_use() {
+  std::uint32_t* data = nullptr;
+  sim::mutex mutex;
+  const auto add_one = [&] {
+    for (int i = 0; i < 3; ++i) {
+      const std::lock_guard lock(mutex);
+      const cuda::Stream stream(0);
+      if (data == nullptr) {
+        data = static_cast<std::uint32_t*>(cuda::caching_allocator_alloc(4));
+        cuda::fill_async(data, 0, 4, stream);
+      }
+      std::uint32_t seen = 0;
+      cuda::copy(&seen, data, 4, stream);
+      ++seen;
+      cuda::copy(data, &seen, 4, stream);
+    }
+  };
+  {
+    sim::thread one(add_one);
+    sim::thread two(add_one);
+  }
+  std::uint32_t sum = 0;
+  cuda::copy(&sum, data, 4, cuda::default_stream(0));
+  std::printf("%u\n%s", sum, sim::log().c_str());
+}
+
+/// An ordinary thread waits by a condition while the devices are made.
+void made_meanwhile() {
+  sim::mutex mutex;
+  sim::condition changed;
+  std::atomic<bool> waits = false;
+  bool go = false;
+  std::thread waiting([&] {
+    std::unique_lock lock(mutex);
+    waits = true;
+    changed.wait(lock, [&] { return go; });
+  });
+  while (!waits) std::this_thread::yield();
+  cuda::synchronize(0);
+  {
+    const std::lock_guard lock(mutex);
+    go = true;
+  }
+  changed.notify_all();
+  waiting.join();
+  std::printf("went on\n");
+}
+
 }  // namespace
 }  // namespace ember
 
@@ -137,6 +186,14 @@ int main(int count, char** arguments) {
   }
   if (count == 2 && std::string(arguments[1]) == "counts") {
     ember::counts();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "first_use") {
+    ember::first_use();
+    return 0;
+  }
+  if (count == 2 && std::string(arguments[1]) == "made_meanwhile") {
+    ember::made_meanwhile();
     return 0;
   }
   if (count == 2) {  // another program

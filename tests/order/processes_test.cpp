@@ -61,6 +61,26 @@ TEST(Processes, RunTheSameBySeedUnderLoad) {
 }
 
 // begin_run leaves nothing behind that the next run would see.
+TEST(Processes, TakeTurnsFromTheFirstThreadOn) {
+  for (const std::string schedule : {"random:1", "random:2", "pct:3:2", "model"}) {
+    const std::string settings = "EMBER_SIM_SCHEDULE=" + schedule;
+    const Ended first = probe(settings, "first_use");
+    EXPECT_EQ(first.status, 0) << first.output;
+    EXPECT_EQ(first.output.substr(0, 2), "6\n") << first.output;
+    EXPECT_NE(first.output.find("\nturn "), std::string::npos) << first.output;
+    EXPECT_EQ(probe(settings, "first_use").output, first.output) << schedule;
+  }
+  EXPECT_EQ(probe("EMBER_SIM_SCHEDULE=threads", "first_use").output, "6\n");
+  EXPECT_NE(probe("EMBER_SIM_SCHEDULE=random", "first_use").output.find("expected"),
+            std::string::npos);
+}
+
+TEST(Processes, WaitOnWhenASeedBeginsToDecide) {
+  for (const char* schedule : {"random:1", "threads"})
+    EXPECT_EQ(probe(std::string("EMBER_SIM_SCHEDULE=") + schedule, "made_meanwhile").output,
+              "went on\n");
+}
+
 TEST(Processes, RunTheSameAsTheFirstRunOrALaterOne) {
   const Ended later = probe("", "0 5");
   ASSERT_EQ(later.status, 0) << later.output;

@@ -191,6 +191,11 @@ Plain& plain() {
 
 }  // namespace
 
+void sim::look_again() {
+  const MutexLock lock(plain().mutex);
+  plain().changed.notify_all();
+}
+
 std::uint32_t start_turns() {
   sim::SeededExecutor* const seeded = sim::seeded_executor();
   return seeded != nullptr ? seeded->start_turns() : 0;
@@ -210,9 +215,13 @@ void pass_turn() {
 
 void await_turn(TurnWait& wait) {
   if (sim::SeededExecutor* const seeded = sim::seeded_executor()) return seeded->await_turn(wait);
-  const MutexLock lock(plain().mutex);
-  while (!wait.ready()) plain().changed.wait(plain().mutex);
-  wait.taken();
+  {
+    const MutexLock lock(plain().mutex);
+    while (!wait.ready() && sim::seeded_executor() == nullptr) plain().changed.wait(plain().mutex);
+    if (sim::seeded_executor() == nullptr) return wait.taken();
+  }
+  // Devices were made meanwhile, and a seed decides.
+  sim::seeded_executor()->await_turn(wait);
 }
 
 void change_turns(void (*change)(void*), void* argument) {

@@ -85,6 +85,7 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   // Work in flight must not run into the destruction of the program's static objects.
   if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
   stopped_at_exit = driver.get();
+  sim::look_again();
   out = std::move(driver);
   return {};
 }

@@ -262,5 +262,7 @@ class SimDriver final : public Driver {
 
 /// The executor of the process's simulated devices, where a seed decides.
 SeededExecutor* seeded_executor() noexcept;
+/// Host threads that wait where no seed decided look whether one does now.
+void look_again();
 
 }  // namespace ember::inline v0::driver::sim

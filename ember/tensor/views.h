@@ -1,0 +1,61 @@
+// Views, as functions: `transpose(x, 0, 1)` is x.transpose(0, 1). What they mean, and their errors,
+// stand at the methods (tensor.h). They share memory with x; nothing blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ember/tensor/tensor.h"
+
+namespace ember::inline v0 {
+
+inline Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides,
+                         std::optional<std::int64_t> offset = {}) {
+  return x.as_strided(sizes, strides, offset);
+}
+/// A copy where no view can be, as flatten.
+inline Tensor reshape(const Tensor& x, const Shape& sizes) { return x.reshape(sizes); }
+inline Tensor flatten(const Tensor& x, std::int64_t start = 0, std::int64_t end = -1) {
+  return x.flatten(start, end);
+}
+inline Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
+  return x.transpose(dim0, dim1);
+}
+inline Tensor t(const Tensor& x) { return x.t(); }
+inline Tensor adjoint(const Tensor& x) { return x.adjoint(); }
+inline Tensor permute(const Tensor& x, const Shape& dims) { return x.permute(dims); }
+inline Tensor squeeze(const Tensor& x) { return x.squeeze(); }
+inline Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
+inline Tensor squeeze(const Tensor& x, const Shape& dims) { return x.squeeze(dims); }
+inline Tensor unsqueeze(const Tensor& x, std::int64_t dim) { return x.unsqueeze(dim); }
+inline Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
+  return x.select(dim, index);
+}
+inline Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, std::int64_t length) {
+  return x.narrow(dim, start, length);
+}
+[[nodiscard]] inline std::vector<Tensor> chunk(const Tensor& x, std::int64_t count,
+                                               std::int64_t dim = 0) {
+  return x.chunk(count, dim);
+}
+[[nodiscard]] inline std::vector<Tensor> split(const Tensor& x, std::int64_t size,
+                                               std::int64_t dim = 0) {
+  return x.split(size, dim);
+}
+[[nodiscard]] inline std::vector<Tensor> split(const Tensor& x,
+                                               const std::vector<std::int64_t>& sizes,
+                                               std::int64_t dim = 0) {
+  return x.split(sizes, dim);
+}
+[[nodiscard]] inline std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0) {
+  return x.unbind(dim);
+}
+inline Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t dim0 = 0,
+                       std::int64_t dim1 = 1) {
+  return x.diagonal(offset, dim0, dim1);
+}
+inline Tensor view_as_real(const Tensor& x) { return x.view_as_real(); }
+inline Tensor view_as_complex(const Tensor& x) { return x.view_as_complex(); }
+
+}  // namespace ember::inline v0

@@ -69,8 +69,8 @@ void chain(const Tensor& source, const std::vector<Tensor>& targets) {
   std::vector<ops::Use> uses;
   const Tensor* previous = &source;
   for (const Tensor& target : targets) {
-    hops.push_back({static_cast<const std::byte*>(previous->data_ptr()),
-                    static_cast<std::byte*>(target.data_ptr()), side_stream(previous->get_device()),
+    hops.push_back({static_cast<const std::byte*>(previous->address()),
+                    static_cast<std::byte*>(target.address()), side_stream(previous->get_device()),
                     previous->storage()->epoch(), ops::peer_of(previous->device(), target),
                     current_stream(previous->device()), current_stream(target.device())});
     uses.push_back({*previous, hops.back().stream});

@@ -101,7 +101,7 @@ void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right
   const Shape sizes{target.numel()};
   const Shape strides{1};
   const auto flat = [&](const Tensor& tensor, std::uint32_t epoch) {
-    return ops::PlanOperand{tensor.data_ptr(), &sizes, &strides, tensor.element_size(), epoch};
+    return ops::PlanOperand{tensor.address(), &sizes, &strides, tensor.element_size(), epoch};
   };
   const std::uint32_t epoch = target.storage()->epoch();
   const driver::PeerMemory peer = ops::peer_of(target.device(), right);

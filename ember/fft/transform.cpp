@@ -131,7 +131,7 @@ constexpr std::int64_t kMostCalls = 16;
 /// complex numbers.
 bool suits_devices(const Tensor& in, const FftGeometry& g) {
   const auto complex_bytes = static_cast<std::uintptr_t>(g.wide ? 16 : 8);
-  if (reinterpret_cast<std::uintptr_t>(in.data_ptr()) % complex_bytes != 0) return false;
+  if (reinterpret_cast<std::uintptr_t>(in.address()) % complex_bytes != 0) return false;
   for (int d = 0; d + 1 < g.dims; ++d) {
     const bool halved = g.kind == FftKind::c2r && d + 2 == g.dims;
     const std::int64_t inner = halved ? g.sizes[d + 1] / 2 + 1 : g.sizes[d + 1];
@@ -163,8 +163,8 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   const ops::Site site = ops::at(out, in);
   const driver::Kernel& kernel = transform_kernel(geometry.kind, geometry.wide);
   driver::FftArgs args;
-  args.out = out.data_ptr();
-  args.in = in.data_ptr();
+  args.out = out.address();
+  args.in = in.address();
   args.scale = scale;
   args.geometry = geometry;
   (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
@@ -177,7 +177,7 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   if (plan->state.work_bytes != 0) {
     work = empty({static_cast<std::int64_t>(plan->state.work_bytes)}, {Dtype::uint8, site.device});
     ops::require_same_epoch(site, work);
-    args.work = work.data_ptr();
+    args.work = work.address();
   }
   args.plan = &plan->state;
   driver::Kernel with_plan = kernel;
@@ -255,7 +255,7 @@ void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const 
 /// Fills in the second half of a Hermitian signal along `dim`.
 void mirror(const Tensor& out, int dim) {
   driver::FftMirrorArgs args;
-  args.data = out.data_ptr();
+  args.data = out.address();
   args.size = out.sizes()[dim];
   args.stride = out.strides()[dim];
   if (args.size < 3) return;

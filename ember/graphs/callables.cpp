@@ -71,7 +71,7 @@ std::vector<Tensor> GraphedCallable::operator()(const std::vector<Tensor>& argum
                   (given.defined() ? text_of(given) : "an undefined tensor"));
   }
   const auto is_there = [&](std::size_t i) {
-    return arguments[i].data_ptr() == state.inputs[i].data_ptr() &&
+    return arguments[i].address() == state.inputs[i].address() &&
            arguments[i].strides() == state.inputs[i].strides();
   };
   // What lies in the samples' memory, but not where it belongs, would be overwritten before it is

@@ -55,13 +55,13 @@ bool CallSignature::Argument::operator==(const Argument& other) const noexcept {
 }
 
 CapturedCall::Range CapturedCall::range_of(const Tensor& tensor) {
-  const std::uintptr_t begin = address_of(tensor.data_ptr());
+  const std::uintptr_t begin = address_of(tensor.address());
   return {begin, begin + static_cast<std::uintptr_t>(extent_of(tensor)) * tensor.element_size()};
 }
 
 CallSignature CallSignature::of(const std::vector<Tensor>& arguments, int device) {
   CallSignature made{device, current_device(), device_epoch(device), {}, {}};
-  const auto first_byte = [](const Tensor& tensor) { return address_of(tensor.data_ptr()); };
+  const auto first_byte = [](const Tensor& tensor) { return address_of(tensor.address()); };
   const auto end_byte = [&](const Tensor& tensor) {
     return first_byte(tensor) +
            static_cast<std::uintptr_t>(extent_of(tensor)) * tensor.element_size();
@@ -74,7 +74,7 @@ CallSignature CallSignature::of(const std::vector<Tensor>& arguments, int device
       if (earlier.numel() == 0 || each.numel() == 0 || first_byte(each) >= end_byte(earlier) ||
           first_byte(earlier) >= end_byte(each))
         continue;
-      if (each.data_ptr() == earlier.data_ptr() && each.dtype() == earlier.dtype() &&
+      if (each.address() == earlier.address() && each.dtype() == earlier.dtype() &&
           each.sizes() == earlier.sizes() && each.strides() == earlier.strides()) {
         same = std::min(same, j);
       } else {
@@ -115,7 +115,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const Tensor& given = arguments[i];
       const std::size_t same = signature.arguments[i].same;
-      call->addresses_.push_back(given.data_ptr());
+      call->addresses_.push_back(given.address());
       Tensor input = given.alias();
       if (copied[i] && same != i) input = inputs[same].alias();
       if (copied[i] && same == i)
@@ -166,13 +166,13 @@ std::string CapturedCall::note_results(const std::vector<Tensor>& results,
       made.index = static_cast<std::size_t>(input - inputs.begin());
       made.itself = input->is(each);
       made.offset =
-          static_cast<const char*>(each.data_ptr()) - static_cast<const char*>(input->data_ptr());
+          static_cast<const char*>(each.address()) - static_cast<const char*>(input->address());
     } else if (is_in(pool, device_, address_of(each.storage()->data()))) {
       made.of = Result::Of::pool;
       auto storage = std::find(storages_.begin(), storages_.end(), each.storage());
       if (storage == storages_.end()) storage = storages_.insert(storage, each.storage());
       made.index = static_cast<std::size_t>(storage - storages_.begin());
-      made.offset = static_cast<const char*>(each.data_ptr()) -
+      made.offset = static_cast<const char*>(each.address()) -
                     static_cast<const char*>(each.storage()->data());
     } else {
       made.elsewhere = each.alias();
@@ -214,7 +214,7 @@ std::string CapturedCall::note_accesses(const CallSignature& signature,
 std::vector<bool> CapturedCall::copied_for(const std::vector<Tensor>& arguments) const {
   std::vector<bool> copied = copied_;
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].data_ptr() != addresses_[i]) copied[i] = true;
+    if (arguments[i].address() != addresses_[i]) copied[i] = true;
   return copied;
 }
 
@@ -236,7 +236,7 @@ Tensor CapturedCall::result(const Result& made, const std::vector<Tensor>& argum
   if (made.of == Result::Of::pool)
     return {storages[made.index], made.dtype, made.sizes, made.strides, made.offset / item};
   const Tensor& given = arguments[made.index];
-  const std::ptrdiff_t offset = static_cast<const char*>(given.data_ptr()) -
+  const std::ptrdiff_t offset = static_cast<const char*>(given.address()) -
                                 static_cast<const char*>(given.storage()->data()) + made.offset;
   return {given.storage(), made.dtype, made.sizes, made.strides, offset / item};
 }

@@ -58,7 +58,7 @@ GraphedResults GraphCache::call(const GraphedFunctionBody& body,
       Entry& added = entries_.emplace_front();
       added.signature = signature;
       added.other = other;
-      for (const Tensor& each : arguments) added.addresses.push_back(each.data_ptr());
+      for (const Tensor& each : arguments) added.addresses.push_back(each.address());
       trim(gone);
     }
   }
@@ -95,7 +95,7 @@ std::string GraphCache::replay(Entry& entry, const GraphedFunctionBody& body,
     copied = entry.graph->copied_for(arguments);
   } else {
     for (std::size_t i = 0; i < arguments.size(); ++i)
-      copied[i] = arguments[i].data_ptr() != entry.addresses[i];
+      copied[i] = arguments[i].address() != entry.addresses[i];
   }
   if (entry.graph == nullptr || copied != entry.graph->copied()) {
     std::string refusal = capture(entry, body, arguments, copied);

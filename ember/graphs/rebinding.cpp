@@ -51,7 +51,7 @@ Rebound rebound_of(std::size_t place, const GraphBinding& binding) {
   expect(now.strides() == captured.strides(), "strides", now.strides().str(),
          captured.strides().str());
   const auto elements = static_cast<std::size_t>(extent_of(captured));
-  const Rebound made{captured.data_ptr(), elements * captured.element_size(), now.data_ptr()};
+  const Rebound made{captured.address(), elements * captured.element_size(), now.address()};
   const auto beyond = [](const void* address) {
     return std::to_string(number(address) % kAlignment);
   };

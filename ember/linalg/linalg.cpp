@@ -103,15 +103,15 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   const auto end = [](const Tensor& tensor) {
     std::int64_t last = 0;
     for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
-    return static_cast<const std::byte*>(tensor.data_ptr()) +
+    return static_cast<const std::byte*>(tensor.address()) +
            static_cast<std::size_t>(last + 1) * tensor.element_size();
   };
-  return static_cast<const std::byte*>(a.data_ptr()) < end(b) &&
-         static_cast<const std::byte*>(b.data_ptr()) < end(a);
+  return static_cast<const std::byte*>(a.address()) < end(b) &&
+         static_cast<const std::byte*>(b.address()) < end(a);
 }
 
 bool same_view(const Tensor& a, const Tensor& b) {
-  return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
+  return a.address() == b.address() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
 /// Readies `out`, or makes a new tensor if it is null, for an operation that reads `like` and

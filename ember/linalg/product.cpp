@@ -91,7 +91,7 @@ struct Matrices {
   std::int64_t ld = 1;
 
   explicit Matrices(const Tensor& tensor)
-      : data(tensor.data_ptr()),
+      : data(tensor.address()),
         rows(tensor.sizes()[tensor.dim() - 2]),
         columns(tensor.sizes()[tensor.dim() - 1]),
         row_stride(tensor.strides()[tensor.dim() - 2]),

@@ -81,15 +81,15 @@ int widest_unit(std::initializer_list<const void*> addresses, std::int64_t bytes
 /// otherwise.
 std::optional<CatPart> rows_of(const Tensor& x) {
   const auto item = static_cast<std::int64_t>(x.element_size());
-  if (x.is_contiguous()) return CatPart{x.data_ptr(), 0, x.numel() * item, 0};
+  if (x.is_contiguous()) return CatPart{x.address(), 0, x.numel() * item, 0};
   const Shape in_order = contiguous_strides(x.sizes());
   const std::array operands{PlanOperand{nullptr, &x.sizes(), &in_order, x.element_size()},
                             memory_of(x)};
   const Dims dims = merge_dims(x.sizes(), operands);
   const auto& stride = dims.stride[1];
-  if (dims.count == 1) return CatPart{x.data_ptr(), 0, item, stride[0] * item};
+  if (dims.count == 1) return CatPart{x.address(), 0, item, stride[0] * item};
   if (dims.count > 2 || stride[0] != 1) return std::nullopt;
-  return CatPart{x.data_ptr(), 0, dims.size[0] * item, stride[1] * item};
+  return CatPart{x.address(), 0, dims.size[0] * item, stride[1] * item};
 }
 
 /// Collects inputs that lie next to each other in the output, and moves them in few launches.
@@ -119,7 +119,7 @@ class Batch {
   void flush() {
     if (parts_.empty()) return;
     // The widest unit that fits everything.
-    auto all = reinterpret_cast<std::uintptr_t>(out_.data_ptr()) | 16U;
+    auto all = reinterpret_cast<std::uintptr_t>(out_.address()) | 16U;
     all |= static_cast<std::uintptr_t>(begin_);
     if (rows_ > 1) all |= static_cast<std::uintptr_t>(pitch_);
     for (const CatPart& part : parts_)
@@ -133,7 +133,7 @@ class Batch {
       part.pitch /= unit;
     }
     const auto count = static_cast<std::int64_t>(parts_.size());
-    CatArgs args{out_.data_ptr(), rows_, pitch_ / unit, begin_ / unit, count, {}};
+    CatArgs args{out_.address(), rows_, pitch_ / unit, begin_ / unit, count, {}};
     if (count <= kCatParts) {
       std::copy_n(parts_.begin(), count, args.parts);
       launch(cat_kernels[shift], args);
@@ -273,10 +273,10 @@ Tensor flat_cat(std::span<const Tensor* const> tensors) {
 void move_bytes(const Tensor& target, const Tensor& source) {
   if (target.numel() == 0) return;
   const auto bytes = static_cast<std::int64_t>(target.nbytes());
-  const int shift = widest_unit({target.data_ptr(), source.data_ptr()}, bytes);
+  const int shift = widest_unit({target.address(), source.address()}, bytes);
   const std::int64_t units = bytes >> shift;
-  CatArgs args{target.data_ptr(), 1, units, 0, 1, {}};
-  args.parts[0] = {source.data_ptr(), units, units, 0};
+  CatArgs args{target.address(), 1, units, 0, 1, {}};
+  args.parts[0] = {source.address(), units, units, 0};
   if (cuda::accesses_wanted()) [[unlikely]]
     run(at_with_peer(target, source), cat_kernels[shift], args,
         std::array{writes(target), reads(source)});

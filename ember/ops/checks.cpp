@@ -13,7 +13,7 @@ namespace {
 std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
   std::int64_t last = 0;
   for (int i = 0; i < tensor.dim(); ++i) last += (tensor.sizes()[i] - 1) * tensor.strides()[i];
-  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.address());
   return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.element_size()};
 }
 
@@ -61,7 +61,7 @@ void require_no_internal_overlap(const Tensor& out) {
 
 void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
   if (out.storage() != input.storage() || out.numel() == 0 || input.numel() == 0) return;
-  if (out.data_ptr() == input.data_ptr() && out.dtype() == input.dtype() &&
+  if (out.address() == input.address() && out.dtype() == input.dtype() &&
       out.sizes() == input.sizes() && out.strides() == input.strides())
     return;
   // Views with gaps may lie between each other; whether they do is too hard a question.
@@ -76,7 +76,7 @@ void require_no_partial_overlap(const Tensor& out, const Tensor& input) {
 
 bool overlap(const Tensor& a, const Tensor& b) {
   if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
-  if (a.data_ptr() == b.data_ptr()) return true;
+  if (a.address() == b.address()) return true;
   if (!is_dense(a.sizes(), a.strides()) || !is_dense(b.sizes(), b.strides())) return false;
   const auto x = range(a);
   const auto y = range(b);

@@ -238,7 +238,7 @@ Scalar ops::value_of(const Tensor& tensor) {
       copy_out(&value, tensor);
     else {
       host_reads("item", tensor);
-      value = *static_cast<const T*>(tensor.data_ptr());
+      value = *static_cast<const T*>(tensor.address());
     }
     return value;
   });
@@ -251,7 +251,7 @@ Tensor& Tensor::fill_(const Scalar& value) const {
   for (int i = 0; !is_contiguous() && i < dim(); ++i)
     if (strides()[i] == 0) written[i] = std::min<std::int64_t>(written[i], 1);
   const std::array<ops::PlanOperand, 2> operands{{
-      {data_ptr(), &written, &strides(), element_size(), storage()->epoch(), "self"},
+      {address(), &written, &strides(), element_size(), storage()->epoch(), "self"},
       {},
   }};
   ops::Loop loop;

@@ -36,12 +36,12 @@ Flip prepare(const Tensor& out, const Tensor& in, const DimSet& flipped) {
   }
   Flip made;
   made.unit = out.element_size();
-  made.out = static_cast<std::byte*>(out.data_ptr());
+  made.out = static_cast<std::byte*>(out.address());
   made.in =
-      static_cast<const std::byte*>(in.data_ptr()) + first * static_cast<std::int64_t>(made.unit);
+      static_cast<const std::byte*>(in.address()) + first * static_cast<std::int64_t>(made.unit);
   const std::array<PlanOperand, 2> operands{{
-      {out.data_ptr(), &out.sizes(), &out.strides(), made.unit},
-      {in.data_ptr(), &in.sizes(), &strides, made.unit},
+      {out.address(), &out.sizes(), &out.strides(), made.unit},
+      {in.address(), &in.sizes(), &strides, made.unit},
   }};
   made.dims = merge_dims(out.sizes(), operands);
   if (made.dims.count == 0) {  // a single position

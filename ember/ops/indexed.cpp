@@ -137,9 +137,9 @@ Prepared prepare(const IndexedMove& move) {
   Prepared made;
   made.item = move.target.element_size();
   const std::array<PlanOperand, 3> operands{{
-      {move.target.data_ptr(), &move.sizes, &move.target_strides, made.item},
-      {move.source.data_ptr(), &move.sizes, &move.source_strides, made.item},
-      {move.index.data_ptr(), &move.sizes, &move.index_strides, sizeof(std::int64_t)},
+      {move.target.address(), &move.sizes, &move.target_strides, made.item},
+      {move.source.address(), &move.sizes, &move.source_strides, made.item},
+      {move.index.address(), &move.sizes, &move.index_strides, sizeof(std::int64_t)},
   }};
   made.dims = merge_dims(move.sizes, operands);
   if (made.dims.count == 0) {  // a single position
@@ -147,9 +147,9 @@ Prepared prepare(const IndexedMove& move) {
     made.dims.size[0] = 1;
     for (auto& stride : made.dims.stride) stride[0] = 0;
   }
-  made.args.target = move.target.data_ptr();
-  made.args.source = move.source.data_ptr();
-  made.args.index = static_cast<const std::int64_t*>(move.index.data_ptr());
+  made.args.target = move.target.address();
+  made.args.source = move.source.address();
+  made.args.index = static_cast<const std::int64_t*>(move.index.address());
   made.args.limit = move.limit;
   made.args.step = move.step;
   made.args.dim = static_cast<std::int8_t>(move.dim);
@@ -188,7 +188,7 @@ void check_alone(const IndexedMove& move) {
   if (move.index.is_cuda() || move.index.numel() == 0) return;
   const Tensor index = move.index.contiguous();
   cuda::settle_deferred();
-  const auto* const places = static_cast<const std::int64_t*>(index.data_ptr());
+  const auto* const places = static_cast<const std::int64_t*>(index.address());
   const std::int64_t least = move.wrap ? -move.limit : 0;
   for (std::int64_t i = 0; i < index.numel(); ++i)
     if (places[i] < least || places[i] >= move.limit)
@@ -241,8 +241,8 @@ void move_indexed(Combines op, const IndexedMove& move) {
 Tensor index_offsets(const Tensor& index, std::int64_t limit, std::int64_t step, int dim) {
   Tensor out = empty(index.sizes(), {Dtype::int64, index.device()});
   if (index.numel() == 0) return out;
-  const OffsetArgs args{static_cast<std::int64_t*>(out.data_ptr()),
-                        static_cast<const std::int64_t*>(index.data_ptr()),
+  const OffsetArgs args{static_cast<std::int64_t*>(out.address()),
+                        static_cast<const std::int64_t*>(index.address()),
                         index.numel(),
                         limit,
                         step,

@@ -23,7 +23,7 @@ struct PlanOperand {
 
 /// The elements of a tensor, which has to outlive the operand.
 inline PlanOperand memory_of(const Tensor& tensor, const char* argument = nullptr) {
-  return {tensor.data_ptr(),     &tensor.sizes(),           &tensor.strides(),
+  return {tensor.address(),      &tensor.sizes(),           &tensor.strides(),
           tensor.element_size(), tensor.storage()->epoch(), argument};
 }
 

@@ -35,7 +35,7 @@ const driver::kernels::Table arange_table(arange_kernels, driver::arguments<Ramp
 void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   if (out.dtype() == Dtype::bool_) throw_not_implemented("arange", out.dtype());
   if (out.numel() == 0) return;
-  const RampArgs args{out.data_ptr(),          out.numel(),        start.to<std::int64_t>(),
+  const RampArgs args{out.address(),           out.numel(),        start.to<std::int64_t>(),
                       step.to<std::int64_t>(), start.to<double>(), step.to<double>()};
   const cuda::Access access = writes_output(out);
   run(at(out), arange_kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));

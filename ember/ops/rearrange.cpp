@@ -46,7 +46,7 @@ bool takes_triangle(const Tensor& out, const Tensor& x) {
   if (out.dtype() != x.dtype() || out.device() != x.device() || out.sizes() != x.sizes() ||
       !out.is_contiguous())
     return false;
-  if (out.data_ptr() == x.data_ptr() && x.is_contiguous()) return true;
+  if (out.address() == x.address() && x.is_contiguous()) return true;
   // Not only of one storage: others may have been given the same memory.
   const cuda::Access a = ops::writes(out);
   const cuda::Access b = ops::reads(x);

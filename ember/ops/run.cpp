@@ -31,7 +31,7 @@ cuda::Access access(const Tensor& tensor, bool writes, const char* argument) {
   const Shape& strides = tensor.strides();
   std::int64_t last = 0;
   for (int i = 0; i < tensor.dim(); ++i) last += (sizes[i] - 1) * strides[i];
-  cuda::Access made{tensor.data_ptr(), static_cast<std::size_t>(last + 1) * tensor.element_size(),
+  cuda::Access made{tensor.address(), static_cast<std::size_t>(last + 1) * tensor.element_size(),
                     writes};
   made.argument = argument;
   // Without gaps every byte counts.
@@ -82,7 +82,7 @@ void copy_bytes(const Tensor& target, const Tensor& source, const cuda::Stream& 
   const Tensor& here = is_target ? target : source;
   const Tensor& there = is_target ? source : target;
   cuda::copy_without_wait(stream, here.storage()->epoch(), peer_of(here.device(), there),
-                          target.data_ptr(), source.data_ptr(), target.nbytes());
+                          target.address(), source.address(), target.nbytes());
 }
 
 void order_behind(const Tensor& used, const cuda::Stream& earlier, const cuda::Stream& later) {
@@ -98,7 +98,7 @@ void copy_out(void* target, const Tensor& source) {
   cuda::refuse_captured(source.device().index(), "copying a number to the host (item)");
   const cuda::HostWait wait(cuda::WaitKind::copy, "copying a number to the host");
   const cuda::Stream stream = cuda::current_stream(source.device());
-  cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.data_ptr(),
+  cuda::copy_in_epoch(stream, source.storage()->epoch(), {}, target, source.address(),
                       source.element_size());
   cuda::synchronize_in_epoch(wait, stream, source.storage()->epoch());
 }

@@ -16,13 +16,13 @@ using ops::ScanOp;
 
 /// Both contiguous, of the type that is computed in.
 void scan(ScanOp op, const Tensor& out, const Tensor& in, int along) {
-  ops::ScanArgs args{in.data_ptr(), out.data_ptr(), nullptr, 1, 1, 1};
+  ops::ScanArgs args{in.address(), out.address(), nullptr, 1, 1, 1};
   for (int i = 0; i < in.dim(); ++i)
     (i < along ? args.outer : i == along ? args.n : args.inner) *= in.sizes()[i];
   const driver::Kernel& kernel = *ops::scan_kernel(op, in.dtype());
   const ops::Site site = ops::at(in, out);
   const Tensor scratch = ops::scratch_for(site, kernel, args);
-  if (scratch.defined()) args.scratch = scratch.data_ptr();
+  if (scratch.defined()) args.scratch = scratch.address();
   const std::array<cuda::Access, 2> accesses{ops::reads(in, "self"), ops::writes_output(out)};
   ops::run(site, kernel, args, accesses);
 }

@@ -173,7 +173,8 @@ Chosen count_chosen(const Tensor& mask) {
   const std::int64_t tiles = tiles_of(mask.numel());
   Chosen made;
   made.before = empty({tiles + 1}, {Dtype::int64, mask.device()});
-  const ops::CountArgs args{mask.data<bool>(), mask.numel(), made.before.data<std::int64_t>()};
+  const ops::CountArgs args{mask.address<bool>(), mask.numel(),
+                            made.before.address<std::int64_t>()};
   const std::array<cuda::Access, 2> accesses{ops::reads(mask, "mask"), ops::writes(made.before)};
   ops::run(ops::at(mask, made.before), select_kernels[0], args, accesses);
   made.count = made.before.select(0, tiles).item<std::int64_t>();
@@ -206,10 +207,10 @@ Tensor nonzero_into(Tensor* out, const Tensor& x) {
   Tensor result = output(out, {chosen.count, x.dim()}, Dtype::int64, x.device());
   if (result.numel() == 0) return result;
   const Tensor place = place_for(result, x, mask);
-  ops::SelectArgs args{mask.data<bool>(),
-                       chosen.before.data<std::int64_t>(),
+  ops::SelectArgs args{mask.address<bool>(),
+                       chosen.before.address<std::int64_t>(),
                        nullptr,
-                       place.data_ptr(),
+                       place.address(),
                        mask.numel(),
                        chosen.count,
                        0,
@@ -239,10 +240,10 @@ Tensor masked_select_into(Tensor* out, const Tensor& x, const Tensor& mask) {
   if (chosen.count == 0) return result;
   const Tensor in = x.expand(sizes).contiguous();
   const Tensor place = place_for(result, x, mask);
-  const ops::SelectArgs args{where.data<bool>(),
-                             chosen.before.data<std::int64_t>(),
-                             in.data_ptr(),
-                             place.data_ptr(),
+  const ops::SelectArgs args{where.address<bool>(),
+                             chosen.before.address<std::int64_t>(),
+                             in.address(),
+                             place.address(),
                              where.numel(),
                              chosen.count,
                              static_cast<int>(x.element_size()),

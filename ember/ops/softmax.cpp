@@ -31,13 +31,13 @@ Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
   if (!made.defined()) made = empty(given.sizes(), {type, given.device()});
   const Tensor x = given.to(type).contiguous();
   if (x.numel() > 0) {
-    SoftmaxArgs args{x.data_ptr(), made.data_ptr(), nullptr, 1, 1, 1, logarithm};
+    SoftmaxArgs args{x.address(), made.address(), nullptr, 1, 1, 1, logarithm};
     for (int i = 0; i < x.dim(); ++i)
       (i < dim ? args.outer : i == dim ? args.count : args.inner) *= x.sizes()[i];
     const driver::Kernel& kernel = ops::softmax_kernel(type);
     const ops::Site site = ops::at(x, made);
     const Tensor scratch = ops::scratch_for(site, kernel, args);
-    if (scratch.defined()) args.scratch = scratch.data_ptr();
+    if (scratch.defined()) args.scratch = scratch.address();
     const std::array<cuda::Access, 2> accesses{ops::reads(x, "self"), ops::writes_output(made)};
     ops::run(site, kernel, args, accesses);
   }

@@ -79,9 +79,9 @@ void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
                bool descending) {
   const std::size_t width = in.element_size();
   const std::int64_t rows = in.numel() / n;
-  ops::SortArgs args{in.data_ptr(),
-                     values.data_ptr(),
-                     indices.data<std::int64_t>(),
+  ops::SortArgs args{in.address(),
+                     values.address(),
+                     indices.address<std::int64_t>(),
                      nullptr,
                      rows,
                      n,
@@ -94,12 +94,12 @@ void sort_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
   args.rows = at_once;
   const ops::Site site = ops::at(in, values, indices);
   const Tensor scratch = ops::scratch_for(site, kernel, args);
-  if (scratch.defined()) args.scratch = scratch.data_ptr();
+  if (scratch.defined()) args.scratch = scratch.address();
   for (std::int64_t first = 0; first < rows; first += at_once) {
     const auto offset = static_cast<std::size_t>(first * n);
-    args.in = static_cast<const std::byte*>(in.data_ptr()) + offset * width;
-    args.values = static_cast<std::byte*>(values.data_ptr()) + offset * width;
-    args.indices = indices.data<std::int64_t>() + offset;
+    args.in = static_cast<const std::byte*>(in.address()) + offset * width;
+    args.values = static_cast<std::byte*>(values.address()) + offset * width;
+    args.indices = indices.address<std::int64_t>() + offset;
     args.rows = std::min(at_once, rows - first);
     ops::run(site, kernel, args, accesses);
   }
@@ -116,9 +116,9 @@ void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
     return;
   }
   const std::int64_t rows = in.numel() / n;
-  ops::TopkArgs args{in.data_ptr(),
-                     values.data_ptr(),
-                     indices.data<std::int64_t>(),
+  ops::TopkArgs args{in.address(),
+                     values.address(),
+                     indices.address<std::int64_t>(),
                      nullptr,
                      rows,
                      n,
@@ -127,7 +127,7 @@ void topk_rows(const Tensor& values, const Tensor& indices, const Tensor& in, st
   const driver::Kernel& kernel = *ops::topk_kernel(in.dtype());
   const ops::Site site = ops::at(in, values, indices);
   const Tensor scratch = ops::scratch_for(site, kernel, args);
-  if (scratch.defined()) args.scratch = scratch.data_ptr();
+  if (scratch.defined()) args.scratch = scratch.address();
   const std::array<cuda::Access, 3> accesses{ops::reads(in, "self"), ops::writes_output(values),
                                              ops::writes_output(indices)};
   ops::run(site, kernel, args, accesses);

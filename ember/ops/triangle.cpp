@@ -102,8 +102,8 @@ void copy_triangle(const Tensor& out, const Tensor& in, std::int64_t diagonal, b
     out.copy_(in);
     return copy_triangle(out, out, diagonal, lower);
   }
-  args.out = out.data_ptr();
-  args.in = in.data_ptr();
+  args.out = out.address();
+  args.in = in.address();
   args.lower = lower;
   // Beyond the matrix all diagonals are alike; so nothing overflows.
   args.edge = std::clamp(diagonal, -args.rows - 1, args.columns) + (lower ? 1 : 0);

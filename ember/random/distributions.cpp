@@ -33,10 +33,10 @@ void fill(DrawId draw, const Tensor& self, const DrawParams& params, const Tenso
   const Tensor out =
       self.is_contiguous() ? self : empty(self.sizes(), {self.dtype(), self.device()});
   DrawArgs args{};
-  args.out = out.data_ptr();
+  args.out = out.address();
   args.count = out.numel();
   args.params = params;
-  if (probabilities != nullptr) args.probabilities = probabilities->data<float>();
+  if (probabilities != nullptr) args.probabilities = probabilities->address<float>();
   args.source = generator.draw(
       random::offset_increment(args.count, random::numbers_per_call(draw, self.dtype())));
   std::array<cuda::Access, 3> accesses{ops::writes(out, arguments.filled)};

@@ -155,7 +155,7 @@ Tensor Generator::get_state() const {
   const PhiloxState state = now();
   Tensor bytes = empty({static_cast<std::int64_t>(sizeof state)}, uint8);
   static_assert(sizeof state == 16);
-  std::memcpy(bytes.data_ptr(), &state, sizeof state);
+  std::memcpy(bytes.address(), &state, sizeof state);
   return bytes;
 }
 
@@ -167,7 +167,7 @@ void Generator::set_state(const Tensor& state) {
   const auto bytes = static_cast<std::size_t>(state.numel());
   if (bytes != sizeof next && bytes != sizeof next.seed)
     throw Error("RNG state is wrong size: " + std::to_string(bytes) + " bytes, expected 16 or 8");
-  std::memcpy(&next, state.data_ptr(), bytes);
+  std::memcpy(&next, state.address(), bytes);
   require_offset(next.offset);
   restore(next);
 }

@@ -64,9 +64,9 @@ Tensor parts_of(const Tensor& weights) {
   const Tensor largest = weights.amax(-1, true);
   Tensor parts = empty(weights.sizes(), {Dtype::int64, weights.device()});
   const random::PartsArgs args{
-      weights.data_ptr(),
-      largest.data_ptr(),
-      parts.data<std::int64_t>(),
+      weights.address(),
+      largest.address(),
+      parts.address<std::int64_t>(),
       weights.numel() / categories,
       categories,
       62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(categories - 1)))};
@@ -86,7 +86,7 @@ Tensor with_replacement(const Tensor& weights, const Shape& sizes, const Generat
   Tensor drawn = empty(sizes, {Dtype::int64, weights.device()});
   random_(drawn, std::numeric_limits<std::int64_t>::min(), std::nullopt, generator);
   const std::int64_t categories = weights.size(-1);
-  const random::SearchArgs args{sums.data<std::int64_t>(), drawn.data<std::int64_t>(),
+  const random::SearchArgs args{sums.address<std::int64_t>(), drawn.address<std::int64_t>(),
                                 sums.numel() / categories, categories, sizes.back()};
   const std::array<cuda::Access, 2> accesses{ops::reads(sums), ops::writes_output(drawn)};
   ops::run(ops::at(sums, drawn), random::search_kernel(), args, accesses);

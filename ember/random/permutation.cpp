@@ -142,7 +142,7 @@ Tensor randperm(std::int64_t n, const Options& options, const GeneratorArg& give
   Tensor made = empty({n}, all);
   const Generator generator = random::generator_for(made.device(), given);
   if (n == 0) return made;
-  const random::PermutationArgs args{made.data_ptr(), n, generator.draw(4)};
+  const random::PermutationArgs args{made.address(), n, generator.draw(4)};
   const std::array<cuda::Access, 2> accesses{ops::writes_output(made),
                                              random::reads_source(args.source)};
   ops::run(ops::at(made), random::kernels[kernel], args,

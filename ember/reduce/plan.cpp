@@ -147,14 +147,14 @@ void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reducti
     for (std::size_t i = count - gone.count(); i < count; ++i) behind.set(i);
     lay_out(in, behind, reduction.indices != nullptr, args);
   }
-  args.in = in.data_ptr();
+  args.in = in.address();
   args.number = reduction.number;
   args.mode = reduction.mode;
   if (reduction.out != nullptr) {
-    args.out = reduction.out->data_ptr();
+    args.out = reduction.out->address();
     args.out_item = static_cast<std::uint8_t>(reduction.out->element_size());
   }
-  if (reduction.indices != nullptr) args.indices = reduction.indices->data<std::int64_t>();
+  if (reduction.indices != nullptr) args.indices = reduction.indices->address<std::int64_t>();
 
   const Dtype dtype = x.dtype() == Dtype::bool_ ? Dtype::uint8 : x.dtype();
   const driver::Kernel& chosen = kernel(reduction.op, dtype);
@@ -162,7 +162,7 @@ void run_reduction(const Tensor& x, const DimSet& gone, const Reduction& reducti
   for (const Tensor* written : {reduction.out, reduction.indices})
     if (written != nullptr) ops::require_same_epoch(site, *written);
   const Tensor scratch = ops::scratch_for(site, chosen, args);
-  if (scratch.defined()) args.scratch = scratch.data_ptr();
+  if (scratch.defined()) args.scratch = scratch.address();
   std::array<cuda::Access, 4> accesses;
   std::size_t count = 0;
   if (cuda::accesses_wanted()) {

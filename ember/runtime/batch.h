@@ -23,7 +23,7 @@ EMBER_API void hand_over_here() noexcept;
 /// any thread), copies, fills, events that are recorded or waited for, host functions, kernels of
 /// the program's own (launch()), replays, the begin of a capture, memory that is asked of the
 /// device or given back to it, and where a stream's or a tensor's own handle is given out
-/// (Stream::native(), and data_ptr() of Python). Operations that are captured, and those on
+/// (Stream::native(), Tensor::data_ptr()). Operations that are captured, and those on
 /// external streams, are not kept. Neither are any where a seed decides the order of work, while
 /// recent launches are kept, or with CUDA_LAUNCH_BLOCKING.
 ///

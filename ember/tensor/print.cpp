@@ -153,7 +153,7 @@ class Writer {
       : sizes_(part.sizes()), full_(full), summarise_(summarise) {
     cuda::settle_deferred();
     texts_ = with_type(part.dtype(), [&]<class T>() {
-      return texts_of(static_cast<const T*>(part.data_ptr()),
+      return texts_of(static_cast<const T*>(part.address()),
                       static_cast<std::size_t>(part.numel()));
     });
   }

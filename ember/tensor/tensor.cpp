@@ -218,9 +218,9 @@ bool Tensor::is_pinned() const {
   if (is_cuda()) return false;
   if (storage()->from_pinned_allocator()) return true;
   driver::Driver* machine = cuda::driver_if_made();
-  if (machine == nullptr || data_ptr() == nullptr) return false;
+  if (machine == nullptr || address() == nullptr) return false;
   driver::PointerInfo info;
-  return machine->pointer_info(data_ptr(), info).ok() &&
+  return machine->pointer_info(address(), info).ok() &&
          info.kind == driver::PointerInfo::Kind::pinned;
 }
 

@@ -20,6 +20,7 @@
 
 #include "ember/base/export.h"
 #include "ember/base/ref.h"
+#include "ember/runtime/batch.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/stream.h"
 #include "ember/tensor/accessor.h"
@@ -125,8 +126,15 @@ class [[nodiscard]] EMBER_API Tensor {
   bool is_pinned() const;
   const Ref<Storage>& storage() const { return state().storage; }
   /// The address of the first element; null if there is none. On a CUDA device it is the device's.
-  /// AcceleratorError if that device was reset since the tensor was made.
+  /// What a cuda::Batch keeps is handed over first. AcceleratorError if that device was reset since
+  /// the tensor was made.
   void* data_ptr() const {
+    cuda::Batch::hand_over();
+    return address();
+  }
+  /// The same, and a batch keeps what it keeps: for operations that are enqueued through ember, and
+  /// to compare with another address.
+  void* address() const {
     state().storage->require_alive();
     return state().data;
   }
@@ -135,6 +143,11 @@ class [[nodiscard]] EMBER_API Tensor {
   T* data() const {
     require_dtype(dtype_of<std::remove_const_t<T>>);
     return static_cast<T*>(data_ptr());
+  }
+  template <class T>
+  T* address() const {
+    require_dtype(dtype_of<std::remove_const_t<T>>);
+    return static_cast<T*>(address());
   }
   template <class T>
   T* data_ptr() const {

@@ -114,7 +114,7 @@ void check_narrow(std::int64_t start, std::int64_t length, std::int64_t size) {
 /// Of elements that are yet to be computed there is none: asking for the address has it made.
 const Ref<Storage>& memory_to_view(const Tensor& tensor) {
   if (tensor.state().data == nullptr && tensor.numel() > 0) [[unlikely]]
-    (void)tensor.data_ptr();
+    (void)tensor.address();
   return tensor.storage();
 }
 

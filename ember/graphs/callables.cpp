@@ -7,6 +7,7 @@
 #include "ember/base/error.h"
 #include "ember/graphs/graph.h"
 #include "ember/memory/pools.h"
+#include "ember/ops/checks.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/guard.h"
 
@@ -16,6 +17,11 @@ struct detail::GraphedState {
   CUDAGraph graph;
   std::vector<Tensor> inputs, outputs;
   std::vector<const Storage*> input_storages;  // sorted
+  struct Shared {
+    std::size_t one, other;
+    bool alike;  // they are one tensor
+  };
+  std::vector<Shared> shared;  // pairs of inputs that share memory
 };
 
 namespace {
@@ -29,6 +35,30 @@ void require_defined(const std::vector<Tensor>& tensors, const char* what) {
     if (!tensors[i].defined())
       throw Error(std::string("make_graphed_callables: ") + what + " " + std::to_string(i) +
                   " is undefined, expected a tensor");
+}
+
+/// What the CPU computes while the function is captured is computed then, once. Pinned memory is
+/// what captured copies read.
+void require_capturable(const std::vector<Tensor>& samples) {
+  require_defined(samples, "sample argument");
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (!samples[i].is_cuda() && !samples[i].is_pinned())
+      throw ValueError("make_graphed_callables: sample argument " + std::to_string(i) +
+                       " is on the CPU, where nothing is captured, expected a CUDA device or "
+                       "pinned memory");
+}
+
+std::vector<detail::GraphedState::Shared> shared_of(const std::vector<Tensor>& samples) {
+  std::vector<detail::GraphedState::Shared> made;
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    for (std::size_t j = i + 1; j < samples.size(); ++j)
+      if (samples[i].storage() == samples[j].storage() && ops::overlap(samples[i], samples[j]))
+        made.push_back({i, j,
+                        samples[i].address() == samples[j].address() &&
+                            samples[i].dtype() == samples[j].dtype() &&
+                            samples[i].sizes() == samples[j].sizes() &&
+                            samples[i].strides() == samples[j].strides()});
+  return made;
 }
 
 /// What the function gives while its work is captured; if it throws, there is no graph.
@@ -70,10 +100,19 @@ std::vector<Tensor> GraphedCallable::operator()(const std::vector<Tensor>& argum
                   " of a graphed callable has to be like its sample, " + text_of(input) + ", got " +
                   (given.defined() ? text_of(given) : "an undefined tensor"));
   }
-  const auto is_there = [&](std::size_t i) {
-    return arguments[i].address() == state.inputs[i].address() &&
-           arguments[i].strides() == state.inputs[i].strides();
+  const auto are_alike = [](const Tensor& a, const Tensor& b) {
+    return a.address() == b.address() && a.strides() == b.strides();
   };
+  const auto is_there = [&](std::size_t i) { return are_alike(arguments[i], state.inputs[i]); };
+  for (const auto& [one, other, alike] : state.shared) {
+    if ((is_there(one) && is_there(other)) ||
+        (alike && are_alike(arguments[one], arguments[other])))
+      continue;
+    throw ValueError("arguments " + std::to_string(one) + " and " + std::to_string(other) +
+                     " of a graphed callable have samples that share memory, so that it cannot "
+                     "hold both: expected " +
+                     (alike ? "one tensor for both" : "the samples themselves"));
+  }
   // What lies in the samples' memory, but not where it belongs, would be overwritten before it is
   // read.
   std::vector<Tensor> from = arguments;
@@ -102,8 +141,7 @@ std::vector<GraphedCallable> make_graphed_callables(
   for (const TensorFunction& function : functions)
     if (!function)
       throw ValueError("make_graphed_callables: got an empty function, expected a callable one");
-  for (const std::vector<Tensor>& samples : sample_arguments)
-    require_defined(samples, "sample argument");
+  for (const std::vector<Tensor>& samples : sample_arguments) require_capturable(samples);
   const MemPoolId pool = options.pool ? *options.pool : graph_pool_handle();
   // What a library makes at the first call of something is no part of a capture.
   synchronize();
@@ -119,6 +157,7 @@ std::vector<GraphedCallable> make_graphed_callables(
     for (const Tensor& input : state->inputs)
       state->input_storages.push_back(input.storage().get());
     std::sort(state->input_storages.begin(), state->input_storages.end());
+    state->shared = shared_of(state->inputs);
     state->outputs = captured(state->graph, functions[i], state->inputs, pool);
     made.emplace_back(std::move(state));
   }

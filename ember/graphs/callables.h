@@ -34,8 +34,9 @@ class EMBER_API GraphedCallable {
   /// What the function gives for these arguments, on the current stream of the device on which it
   /// was captured. Those whose addresses are not those of the sample are copied there first, from
   /// any device. The results are the same memory each time, which the next call overwrites. Error
-  /// for another number of arguments, or one of another dtype or shape than its sample. Blocks
-  /// where such a copy does.
+  /// for another number of arguments, or one of another dtype or shape than its sample; ValueError
+  /// for two whose samples share memory, unless both are what their samples are: one tensor, or the
+  /// samples. Blocks where such a copy does.
   std::vector<Tensor> operator()(const std::vector<Tensor>& arguments) const;
 
  private:
@@ -54,7 +55,8 @@ struct GraphedOptions {
 /// their memory is where later arguments are copied to. The graphs share a pool, so they have to be
 /// called in this order, and never at once. Error if the lists have not the same length, for an
 /// argument or a result that is undefined, and for less than no calls; ValueError for an empty
-/// function; whatever a function throws; what CUDAGraph::capture_end throws. Waits for the device.
+/// function, and for a sample on the CPU that is not pinned; whatever a function throws; what
+/// CUDAGraph::capture_end throws. Waits for the device.
 EMBER_API std::vector<GraphedCallable> make_graphed_callables(
     const std::vector<TensorFunction>& functions,
     const std::vector<std::vector<Tensor>>& sample_arguments, const GraphedOptions& options = {});

@@ -9,6 +9,7 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
@@ -165,9 +166,8 @@ void synchronize(DeviceArg device) {
   const int index = device.existing();
   const HostWait wait(WaitKind::device, "synchronize");
   detail::activate(index);
-  notify({.kind = Activity::Kind::wait_began, .device = index});
-  wait.device(index);
-  notify({.kind = Activity::Kind::device_synchronized, .device = index});
+  detail::told_wait({.device = index}, Activity::Kind::device_synchronized,
+                    [&] { wait.device(index); });
 }
 
 bool has_primary_context(DeviceArg device) {

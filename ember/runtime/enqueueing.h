@@ -1,6 +1,7 @@
 // Enqueueing work so that observers see the order of the queue: Note [One order] in observer.cpp.
 #pragma once
 
+#include "ember/base/error.h"
 #include "ember/driver/handles.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/observer.h"
@@ -87,19 +88,32 @@ class Enqueueing {
 
 namespace detail {
 
-/// Calls `wait()`, which waits for what the stream holds now, and tells what it began to wait for
-/// and that the wait is over.
+/// Calls `wait()`, and tells what it began to wait for (device, stream or event of `what`) and that
+/// the wait is over (`over`): also where a fault or a reset has dropped the work, of which nothing
+/// is left then. Not where nobody waited, or not to the end.
+template <class Wait>
+void told_wait(Activity what, Activity::Kind over, const Wait& wait) {
+  what.kind = Activity::Kind::wait_began;
+  notify(what);
+  what.kind = over;
+  try {
+    wait();
+  } catch (const AcceleratorError& error) {
+    const Code code = error.code();
+    if (code != Code::interrupted && code != Code::not_permitted &&
+        code != Code::stream_capture_unsupported && code != Code::captured_event)
+      notify(what);
+    throw;
+  }
+  notify(what);
+}
+/// Of what a stream holds now.
 template <class Wait>
 void told_wait(const Stream& stream, const Wait& wait) {
-  const auto tell = [&](Activity::Kind kind) {
-    notify({.kind = kind,
-            .device = stream.device_index(),
-            .stream = stream.handle().native,
-            .stream_id = stream.stream_id()});
-  };
-  tell(Activity::Kind::wait_began);
-  wait();
-  tell(Activity::Kind::stream_synchronized);
+  told_wait({.device = stream.device_index(),
+             .stream = stream.handle().native,
+             .stream_id = stream.stream_id()},
+            Activity::Kind::stream_synchronized, wait);
 }
 
 }  // namespace detail

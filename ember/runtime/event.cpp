@@ -136,14 +136,13 @@ bool Event::query() const {
 void Event::synchronize() const {
   if (!created_) return;
   const HostWait wait(WaitKind::event, "Event.synchronize");
-  notify({.kind = Activity::Kind::wait_began, .device = handle_.device, .event = handle_.native});
-  if (shared_)
-    shared_->synchronize();
-  else
-    wait.event(handle_);
-  notify({.kind = Activity::Kind::event_synchronized,
-          .device = handle_.device,
-          .event = handle_.native});
+  detail::told_wait({.device = handle_.device, .event = handle_.native},
+                    Activity::Kind::event_synchronized, [&] {
+                      if (shared_)
+                        shared_->synchronize();
+                      else
+                        wait.event(handle_);
+                    });
 }
 
 double Event::elapsed_time(const Event& end) const {

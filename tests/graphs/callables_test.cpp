@@ -120,6 +120,32 @@ TEST_F(GraphedCallables, DrawAnew) {
   EXPECT_EQ(second, elements_of(rand({8}, kFloats)));
 }
 
+// Their memory can hold one of two different arguments.
+TEST_F(GraphedCallables, SamplesThatShareMemoryTakeWhatSharesIt) {
+  const auto sum = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0] + in[1] * 10};
+  };
+  const Tensor x = full({4}, 1, kFloats), y = full({4}, 2, kFloats);
+  const GraphedCallable twice = make_graphed_callable(sum, {x, x});
+  EXPECT_EQ(elements_of(twice({x, x})[0])[0], 11);
+  EXPECT_EQ(elements_of(twice({y, y})[0])[0], 22);
+  EXPECT_ERROR(twice({y, full({4}, 3, kFloats)}), ValueError,
+               "arguments 0 and 1 of a graphed callable have samples that share memory, so that it "
+               "cannot hold both: expected one tensor for both");
+  EXPECT_EQ(elements_of(twice({y, y})[0])[0], 22);
+  const Tensor whole = full({5}, 1, kFloats);
+  const Tensor first = whole.narrow(0, 0, 4), last = whole.narrow(0, 1, 4);
+  const GraphedCallable shifted = make_graphed_callable(sum, {first, last});
+  whole.select(0, 4).fill_(5);
+  EXPECT_EQ(elements_of(shifted({first, last})[0]), (std::vector<double>{11, 11, 11, 51}));
+  EXPECT_ERROR(shifted({y, last}), ValueError, "expected the samples themselves");
+  // Neighbours in one storage share nothing.
+  const Tensor halves = zeros({2, 4}, kFloats);
+  const GraphedCallable apart =
+      make_graphed_callable(sum, {halves.select(0, 0), halves.select(0, 1)});
+  EXPECT_EQ(elements_of(apart({x, y})[0])[0], 11 + 10);
+}
+
 TEST_F(GraphedCallables, MovingCopies) {
   const Tensor x = full({4}, 3, kFloats);
   GraphedCallable graphed = make_graphed_callable(
@@ -135,6 +161,10 @@ TEST_F(GraphedCallables, SayWhatIsWrong) {
   EXPECT_ERROR(make_graphed_callables({same}, {}), Error,
                "there are 1 callables and sample_args for 0");
   EXPECT_ERROR(make_graphed_callable(same, {Tensor()}), Error, "sample argument 0 is undefined");
+  EXPECT_ERROR(
+      make_graphed_callable(same, {x.cpu()}), ValueError,
+      "make_graphed_callables: sample argument 0 is on the CPU, where nothing is captured, "
+      "expected a CUDA device or pinned memory");
   EXPECT_ERROR(make_graphed_callable({}, {x}), ValueError,
                "make_graphed_callables: got an empty function, expected a callable one");
   EXPECT_ERROR(make_graphed_callable(same, {x}, {.num_warmup_iters = -1}), Error,

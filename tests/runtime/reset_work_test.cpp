@@ -163,6 +163,38 @@ TEST(ResetWork, BetweenACopyAndItsWaitIsNoticed) {
   });
 }
 
+/// Counts waits.
+class CountedWaits final : public Observer {
+ public:
+  CountedWaits() { set_observer(this); }
+  ~CountedWaits() override { set_observer(nullptr); }
+  void notice(const Activity& activity) noexcept override {
+    switch (activity.kind) {
+      case Activity::Kind::wait_began: ++began; break;
+      case Activity::Kind::stream_synchronized:
+      case Activity::Kind::event_synchronized: ++over; break;
+      default: break;
+    }
+  }
+  int began = 0, over = 0;
+};
+
+// Nothing is left of the work, so that the same host memory may be used for other work: who watches
+// must not take it for a race.
+TEST(ResetWork, AWaitThatFindsTheDeviceResetIsOverForObservers) {
+  IN_CHILD({
+    const Stream stream(0);
+    Event event;
+    event.record(stream);
+    CountedWaits observer;
+    std::thread([] { reset_device(0); }).join();
+    EXPECT_ERROR(stream.synchronize(), AcceleratorError, "before its reset");
+    EXPECT_ERROR(event.synchronize(), AcceleratorError, "before its reset");
+    EXPECT_EQ(observer.began, 2);
+    EXPECT_EQ(observer.over, 2);
+  });
+}
+
 TEST(ResetWork, ALateCopyOfAnotherDeviceTouchesNothingNew) {
   if (!is_simulated()) GTEST_SKIP() << "a copy to memory that is gone ends every real device";
   NEEDS_DEVICES(2);

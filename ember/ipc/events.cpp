@@ -10,8 +10,10 @@
 #include "ember/ipc/event_cell.h"
 #include "ember/ipc/leasing.h"
 #include "ember/ipc/service.h"
+#include "ember/runtime/device.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 
 namespace ember::inline v0::ipc {
 namespace {
@@ -52,7 +54,10 @@ class WordsEvent : public cuda::detail::SharedEvent {
 
   bool query() const override {
     refuse_lost();
-    return reached() >= recorded();
+    const std::uint64_t number = recorded();
+    if (reached() >= number) return true;
+    if (sim::seeded()) (void)ask_in_order(number, &driver::Driver::stream_query);
+    return reached() >= number;
   }
 
   void synchronize() const override {
@@ -62,6 +67,8 @@ class WordsEvent : public cuda::detail::SharedEvent {
                    "synchronizing an event of several processes, called from a host function or a "
                    "kernel"));
     const std::uint64_t number = recorded();
+    if (reached() < number && sim::seeded())
+      check(ask_in_order(number, &driver::Driver::stream_synchronize));
     for (std::uint64_t seen = reached(); seen < number; seen = reached()) {
       driver::await_change(*cell_, seen);
       if (interrupted())
@@ -85,6 +92,20 @@ class WordsEvent : public cuda::detail::SharedEvent {
   std::uint64_t reached() const noexcept { return cell_->load(std::memory_order_acquire); }
   void refuse_lost() const {
     if (reached() == driver::kWordLost) throw_lost();
+  }
+
+  /// Asks, or waits, by a stream of its own. Where a seed decides, work is done only while the host
+  /// is in the driver: who looked at the word alone would never see it change.
+  Status ask_in_order(std::uint64_t number,
+                      Status (driver::Driver::*ask)(driver::StreamHandle) noexcept) const {
+    driver::Driver& driver = cuda::active_driver();
+    EMBER_TRY(file_->open_with(driver));
+    driver::StreamHandle side;
+    EMBER_TRY(driver.stream_create(cuda::current_device(), 0, side));
+    Status status = driver.word_wait(side, cell_, number, file_);
+    if (status.ok()) status = (driver.*ask)(side);
+    const Status destroyed = driver.stream_destroy(side);
+    return status.ok() ? destroyed : status;
   }
 
   /// Asks for the next record, in this process's name: there is no moment at which it is asked for

@@ -1,4 +1,6 @@
 // Chapter 4 and properties E1 to E5.
+#include <thread>
+
 #include "ember/runtime/event.h"
 #include "tests/support/devices.h"
 
@@ -32,6 +34,19 @@ TEST(Event, IsReachedAfterSynchronize) {  // E1
   synchronize();
   EXPECT_TRUE(event.query());
   EXPECT_EQ(event.str().rfind("<torch.cuda.Event 0x", 0), 0u);
+}
+
+// Also where a seed decides, which does work only while the host waits or asks.
+TEST(Event, ThatHasAHandleIsReachedByItsOwnProcess) {
+  Event event(false, false, /*interprocess=*/true);
+  const Stream stream;
+  event.record(stream);
+  (void)event.ipc_handle();
+  event.synchronize();
+  EXPECT_TRUE(event.query());
+  event.record(stream);
+  while (!event.query()) std::this_thread::yield();
+  event.synchronize();
 }
 
 TEST(Event, SynchronizeWaitsForTheRecord) {

@@ -459,10 +459,11 @@ struct [[nodiscard]] ValuesAndIndices {
   Tensor values;
   Tensor indices;  ///< int64
 
+  using Ignored = decltype(std::ignore);
   /// For `std::tie(values, indices) = x.sort();`, also with std::ignore.
   operator std::tuple<Tensor&, Tensor&>() noexcept { return {values, indices}; }
-  operator std::tuple<Tensor&, decltype(std::ignore)&>() noexcept { return {values, std::ignore}; }
-  operator std::tuple<decltype(std::ignore)&, Tensor&>() noexcept { return {std::ignore, indices}; }
+  operator std::tuple<Tensor&, Ignored&>() noexcept { return {values, std::ignore}; }
+  operator std::tuple<Ignored&, Tensor&>() noexcept { return {std::ignore, indices}; }
 };
 
 /// An input of an operation: a tensor, or a number. Lives as long as the call that it is made for.

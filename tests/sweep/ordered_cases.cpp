@@ -35,9 +35,9 @@ void add_sorts(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) 
           sort_out(values, places, t, dim, descending);
         },
         note);
-    add(
-        cases, "argsort", {x}, [=](Tensors& t) { return argsort(t[0], dim, descending); }, {},
-        note);
+    add_with_out(
+        cases, "argsort", {x}, [=](Tensors& t) { return argsort(t[0], dim, descending); },
+        [=](Tensor& out, Tensors& t) { argsort_out(out, t[0], dim, descending); }, {}, note);
     const std::int64_t k = sizes.empty() ? 1 : (sizes[wrap_dim(dim, sizes.size())] + 1) / 2;
     add_pair(
         cases, "topk", x, [=](const Tensor& t) { return topk(t, k, dim, descending); },

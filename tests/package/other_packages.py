@@ -1,5 +1,7 @@
 """A plugin of pytest (`-p other_packages`): imports packages that bring a C++ runtime, before or after
-ember, as EMBER_TEST_PACKAGES says ("before" or "after"), and says which of them it left out."""
+ember, as EMBER_TEST_PACKAGES says ("before" or "after"), and says which of them it left out.
+
+With `--every-other`, "before" runs every other test, and "after" the others."""
 
 import importlib
 import importlib.util
@@ -32,6 +34,15 @@ import ember
 
 with open("/proc/self/maps") as maps:
     assert "libstdc++.so" in maps.read(), f"{imported} brought no C++ runtime: this proves nothing"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--every-other", action="store_true")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--every-other"):
+        items[:] = items[order == "after"::2]
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -49,7 +49,8 @@ elseif(HOW STREQUAL "static_runtime")
     message(STATUS "${output}")
   endforeach()
   # So does the Python suite with all of them that are installed. Left out is what the others cannot
-  # change: what is marked so, types, and tests that run in processes of their own.
+  # change: what is marked so, types, and tests that run in processes of their own. Each test runs in one
+  # of the orders.
   execute_process(COMMAND ${PYTHON} -c "import pytest" RESULT_VARIABLE without_pytest ERROR_QUIET)
   file(GLOB suite ${EMBER}/tests/python/test_*.py)
   list(FILTER suite EXCLUDE REGEX "test_(interrupt|large|process|typing)\\.py$")
@@ -59,7 +60,7 @@ elseif(HOW STREQUAL "static_runtime")
     foreach(order before after)
       run(${CMAKE_COMMAND} -E env PYTHONPATH=${BUILD}/python:${CMAKE_CURRENT_LIST_DIR}
         PYTHONDONTWRITEBYTECODE=1 EMBER_DEVICES=sim:3@1GiB EMBER_TEST_PACKAGES=${order}
-        ${PYTHON} -m pytest -m "not once" --rootdir=${EMBER} -c ${EMBER}/pyproject.toml -p other_packages ${suite})
+        ${PYTHON} -m pytest -m "not once" --rootdir=${EMBER} -c ${EMBER}/pyproject.toml -p other_packages --every-other ${suite})
       message(STATUS "${output}")
     endforeach()
   endif()

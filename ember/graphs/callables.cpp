@@ -1,13 +1,13 @@
 #include "ember/graphs/callables.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
 #include "ember/base/error.h"
 #include "ember/graphs/graph.h"
 #include "ember/memory/pools.h"
-#include "ember/ops/checks.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/guard.h"
 
@@ -48,11 +48,21 @@ void require_capturable(const std::vector<Tensor>& samples) {
                        "pinned memory");
 }
 
+/// As far as that is easy to tell: views with gaps may lie between each other.
+bool share_memory(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.numel() == 0 || b.numel() == 0) return false;
+  if (a.address() == b.address()) return true;
+  if (!is_dense(a.sizes(), a.strides()) || !is_dense(b.sizes(), b.strides())) return false;
+  const auto* const x = static_cast<const std::byte*>(a.address());
+  const auto* const y = static_cast<const std::byte*>(b.address());
+  return x < y + b.nbytes() && y < x + a.nbytes();
+}
+
 std::vector<detail::GraphedState::Shared> shared_of(const std::vector<Tensor>& samples) {
   std::vector<detail::GraphedState::Shared> made;
   for (std::size_t i = 0; i < samples.size(); ++i)
     for (std::size_t j = i + 1; j < samples.size(); ++j)
-      if (samples[i].storage() == samples[j].storage() && ops::overlap(samples[i], samples[j]))
+      if (share_memory(samples[i], samples[j]))
         made.push_back({i, j,
                         samples[i].address() == samples[j].address() &&
                             samples[i].dtype() == samples[j].dtype() &&

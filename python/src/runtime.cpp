@@ -106,10 +106,10 @@ void bind_properties(nb::module_& m) {
                    })
       .def(
           "__eq__", [](const P& self, const P& other) { return all_of(self) == all_of(other); },
-          nb::is_operator())
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def(
           "__ne__", [](const P& self, const P& other) { return all_of(self) != all_of(other); },
-          nb::is_operator())
+          nb::is_operator(), nb::sig("def __ne__(self, other: object, /) -> bool"))
       .def("__hash__", [](const P& self) { return nb::hash(nb::cast(self.uuid_text())); })
       .def("__repr__", &P::str);
 }

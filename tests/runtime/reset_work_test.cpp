@@ -188,8 +188,8 @@ TEST(ResetWork, AWaitThatFindsTheDeviceResetIsOverForObservers) {
     event.record(stream);
     CountedWaits observer;
     std::thread([] { reset_device(0); }).join();
-    EXPECT_ERROR(stream.synchronize(), AcceleratorError, "before its reset");
-    EXPECT_ERROR(event.synchronize(), AcceleratorError, "before its reset");
+    EXPECT_ERROR(stream.synchronize(), AcceleratorError, "context is destroyed");
+    EXPECT_ERROR(event.synchronize(), AcceleratorError, "context is destroyed");
     EXPECT_EQ(observer.began, 2);
     EXPECT_EQ(observer.over, 2);
   });

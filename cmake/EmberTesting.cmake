@@ -52,13 +52,8 @@ if(EMBER_SANITIZE MATCHES "undefined")
   target_compile_options(ember_test_flags INTERFACE -fno-sanitize=null,alignment)
 endif()
 # What is tested is the library, which is optimised as the preset says. Tests at -O3 took half of the
-# time of a build; at -O0 those that compare many numbers run for minutes. With sanitizers -O1 costs three
-# times the compiling of -O0, and the checks are most of what runs.
-if(EMBER_SANITIZE)
-  target_compile_options(ember_test_flags INTERFACE -O0)
-else()
-  target_compile_options(ember_test_flags INTERFACE -O1)
-endif()
+# time of a build; at -O0 those that compare many numbers run for minutes.
+target_compile_options(ember_test_flags INTERFACE -O1)
 set(ember_test_timeout 300)
 if(EMBER_SANITIZE)
   set(ember_test_timeout 1500)

@@ -170,9 +170,10 @@ std::once_flag asked;
 namespace ember::inline v0::cuda {
 
 void detail::explore_as_asked() {
-  std::call_once(explore::asked, [] {
-    const std::string file = env::get("EMBER_SIM_EXPLORE").value_or("");
-    if (file.empty()) return;
+  // Before the flag, at which a thread waits that was forked beside this.
+  const std::string file = env::get("EMBER_SIM_EXPLORE").value_or("");
+  if (file.empty()) return;
+  std::call_once(explore::asked, [&] {
     explore::Process::only() = std::make_unique<explore::Process>(file);
     add_observer(*explore::Process::only());
   });

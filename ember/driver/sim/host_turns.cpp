@@ -179,7 +179,7 @@ void SeededExecutor::change_turns(void (*change)(void*), void* argument) {
 namespace ember::inline v0::driver {
 namespace {
 
-/// Where no seed decides.
+/// Where no seed decides. Under its lock none begins to.
 struct Plain {
   Mutex mutex;
   Condition changed;
@@ -191,8 +191,9 @@ Plain& plain() {
 
 }  // namespace
 
-void sim::look_again() {
+void sim::begin_turns(void (*publish)(SimDriver&), SimDriver& driver) {
   const MutexLock lock(plain().mutex);
+  publish(driver);
   plain().changed.notify_all();
 }
 
@@ -217,7 +218,7 @@ void await_turn(TurnWait& wait) {
   if (sim::SeededExecutor* const seeded = sim::seeded_executor()) return seeded->await_turn(wait);
   {
     const MutexLock lock(plain().mutex);
-    while (!wait.ready() && sim::seeded_executor() == nullptr) plain().changed.wait(plain().mutex);
+    while (sim::seeded_executor() == nullptr && !wait.ready()) plain().changed.wait(plain().mutex);
     if (sim::seeded_executor() == nullptr) return wait.taken();
   }
   // Devices were made meanwhile, and a seed decides.
@@ -227,9 +228,15 @@ void await_turn(TurnWait& wait) {
 void change_turns(void (*change)(void*), void* argument) {
   if (sim::SeededExecutor* const seeded = sim::seeded_executor())
     return seeded->change_turns(change, argument);
-  const MutexLock lock(plain().mutex);
-  change(argument);
-  plain().changed.notify_all();
+  {
+    const MutexLock lock(plain().mutex);
+    if (sim::seeded_executor() == nullptr) {
+      change(argument);
+      plain().changed.notify_all();
+      return;
+    }
+  }
+  sim::seeded_executor()->change_turns(change, argument);
 }
 
 bool turns_in_order() {

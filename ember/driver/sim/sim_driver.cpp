@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +47,9 @@ std::vector<int> visible_simulated(const SimulatedSpec& spec) {
 
 namespace {
 
-sim::SimDriver* stopped_at_exit = nullptr;
+/// Is stopped at exit. Read by threads that take turns before there are devices.
+std::atomic<sim::SimDriver*> the_made{nullptr};
+sim::SimDriver* made() noexcept { return the_made.load(std::memory_order_acquire); }
 
 /// Devices that are named must exist: a fault that cannot happen is a mistake.
 Status check_devices(const Faults& faults, int count) {
@@ -83,17 +86,16 @@ Status make_simulated(const SimulatedSpec& spec, const std::optional<Schedule>& 
   EMBER_TRY(driver->made());
   if (shared != nullptr) driver->share(*shared);
   // Work in flight must not run into the destruction of the program's static objects.
-  if (stopped_at_exit == nullptr) std::atexit([] { stopped_at_exit->stop(); });
-  stopped_at_exit = driver.get();
-  sim::look_again();
+  if (made() == nullptr) std::atexit([] { made()->stop(); });
+  sim::begin_turns([](sim::SimDriver& now) { the_made.store(&now, std::memory_order_release); },
+                   *driver);
   out = std::move(driver);
   return {};
 }
 
 Status begin_simulated_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) {
-  if (stopped_at_exit == nullptr)
-    return Status(Code::not_supported, "there are no simulated devices");
-  return stopped_at_exit->begin_run(schedule, renew);
+  if (made() == nullptr) return Status(Code::not_supported, "there are no simulated devices");
+  return made()->begin_run(schedule, renew);
 }
 
 Schedule simulated_schedule() {
@@ -102,15 +104,14 @@ Schedule simulated_schedule() {
 }
 
 Status set_simulated_faults(const Faults& faults) {
-  if (stopped_at_exit == nullptr)
-    return Status(Code::not_supported, "there are no simulated devices");
-  EMBER_TRY(check_devices(faults, stopped_at_exit->device_count()));
-  stopped_at_exit->set_faults(faults);
+  if (made() == nullptr) return Status(Code::not_supported, "there are no simulated devices");
+  EMBER_TRY(check_devices(faults, made()->device_count()));
+  made()->set_faults(faults);
   return {};
 }
 
 std::uint64_t simulated_faults_happened() {
-  return stopped_at_exit != nullptr ? stopped_at_exit->faults().happened() : 0;
+  return made() != nullptr ? made()->faults().happened() : 0;
 }
 
 void guard_host_memory() { sim::host_guard::enable(); }
@@ -137,28 +138,28 @@ std::uint64_t simulated_points() {
 }
 
 bool limit_simulated_calls(double seconds) {
-  return stopped_at_exit != nullptr && stopped_at_exit->limit_calls(seconds);
+  return made() != nullptr && made()->limit_calls(seconds);
 }
 
 bool may_share(const Driver& driver, const SimulatedSpec& spec) noexcept {
-  if (&driver != stopped_at_exit) return false;
-  const SimulatedSpec& its = stopped_at_exit->spec();
-  const sim::SharedMachine* shared = stopped_at_exit->shared();
+  if (&driver != made()) return false;
+  const SimulatedSpec& its = made()->spec();
+  const sim::SharedMachine* shared = made()->shared();
   return its.count == spec.count && its.memory_bytes == spec.memory_bytes &&
          (shared == nullptr || shared->path() == sim::record_path(spec.folder, spec.machine));
 }
 
 Status share_simulated(SimulatedSpec& spec, Driver* driver) {
-  sim::SimDriver* made = driver == stopped_at_exit ? stopped_at_exit : nullptr;
-  const sim::SharedMachine* shared = made != nullptr ? made->shared() : nullptr;
+  sim::SimDriver* own = driver == made() ? made() : nullptr;
+  const sim::SharedMachine* shared = own != nullptr ? own->shared() : nullptr;
   if (shared == nullptr) {
-    if (made != nullptr) {  // what it has, whatever the environment says by now
-      spec.count = made->spec().count;
-      spec.memory_bytes = made->spec().memory_bytes;
+    if (own != nullptr) {  // what it has, whatever the environment says by now
+      spec.count = own->spec().count;
+      spec.memory_bytes = own->spec().memory_bytes;
     }
     sim::SharedMachine* joined = nullptr;
     EMBER_TRY(sim::join_machine(spec, joined));
-    if (made != nullptr) made->share(*joined);
+    if (own != nullptr) own->share(*joined);
     shared = joined;
   }
   spec = shared->spec();
@@ -186,7 +187,7 @@ void leave_simulated() { sim::leave_machines(); }
 namespace sim {
 
 SeededExecutor* seeded_executor() noexcept {
-  return stopped_at_exit != nullptr ? stopped_at_exit->seeded() : nullptr;
+  return made() != nullptr ? made()->seeded() : nullptr;
 }
 
 SimDriver::SimDriver(const SimulatedSpec& spec, std::vector<int> visible, Run run)

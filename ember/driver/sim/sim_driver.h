@@ -262,7 +262,8 @@ class SimDriver final : public Driver {
 
 /// The executor of the process's simulated devices, where a seed decides.
 SeededExecutor* seeded_executor() noexcept;
-/// Host threads that wait where no seed decided look whether one does now.
-void look_again();
+/// Calls `publish`, from which on seeded_executor() may be there, and has host threads look again
+/// that wait where no seed decided.
+void begin_turns(void (*publish)(SimDriver&), SimDriver& driver);
 
 }  // namespace ember::inline v0::driver::sim

@@ -9,9 +9,10 @@
 # ember_script(<name> <command>...) registers a test that is no GoogleTest program. Exit status 77
 # and a line "skipped: <why>" skip it.
 #
-# ember_test_exact(<name>) registers such a program again, as <name>.exact: on simulated devices
-# without caching, where every access is checked against exactly what was allocated, and those of
-# kernels against what their launches declare.
+# ember_test_exact(<name> [EXCEPT <pattern>...]) registers such a program again, as <name>.exact: on
+# simulated devices without caching, where every access is checked against exactly what was
+# allocated, and those of kernels against what their launches declare. The patterns are of tests that
+# compile much and touch no other memory for it.
 #
 # ember_test_seeded(<name>) registers it three times more, as <name>.random, <name>.pct and
 # <name>.model: on simulated devices whose order a seed, or a device model, decides (docs/order.md).
@@ -23,7 +24,8 @@
 # ember_test_watched(<name> [EXCEPT <pattern>...]) registers it again, as <name>.watched: on
 # simulated devices under the stream sanitizer (docs/sanitizer.md), which must find nothing, and
 # leave nothing unchecked. For suites whose main function is that of ember_test_main. The patterns are
-# of tests whose work is a race on purpose, or says on purpose not what it touches. Not watched are
+# of tests whose work is a race on purpose, or says on purpose not what it touches, or that compile
+# much. Not watched are
 # the suites that use no device; runtime and ipc, whose work runs in child processes that fail, are
 # reset or killed in the middle of it; order, explore, races and sanitizer, whose subject is what
 # nothing orders; and linalg.own_loops, which enqueues what linalg does.
@@ -104,9 +106,11 @@ function(ember_test_exact name)
   if(NOT TARGET test_${name} OR EMBER_SANITIZE)
     return()
   endif()
+  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  list(JOIN arg_EXCEPT ":" except)
   add_test(NAME ${name}.exact COMMAND test_${name})
   ember_test_properties(${name}.exact
-    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1;EMBER_SIM_CHECK_ACCESSES=set:1")
+    "EMBER_DEVICES=set:sim:4@1GiB;CUDA_VISIBLE_DEVICES=unset:;PYTORCH_NO_CUDA_MEMORY_CACHING=set:1;EMBER_SIM_CHECK_ACCESSES=set:1;EMBER_TEST_EXCEPT=set:${except}")
 endfunction()
 
 function(ember_test_seeded name)

@@ -70,6 +70,14 @@ Status Driver::batch_end() noexcept { return {}; }
 Status Driver::ipc_export_memory(void*, IpcExport&) noexcept {
   return unavailable(*this, "sharing between processes");
 }
+Status Driver::ipc_export_pieces(void*, std::size_t, std::vector<IpcPiece>&,
+                                 std::size_t&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
+Status Driver::ipc_open_pieces(int, std::span<const IpcPiece>, std::size_t, std::size_t,
+                               void*&) noexcept {
+  return unavailable(*this, "sharing between processes");
+}
 Status Driver::ipc_open_memory(int, const IpcHandle&, int, std::size_t, std::size_t,
                                void*&) noexcept {
   return unavailable(*this, "sharing between processes");

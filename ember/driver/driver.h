@@ -28,6 +28,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,14 @@ struct IpcExport {
   int file = -1;           ///< has to come along to whoever opens it; the driver's, and stays open
   std::size_t offset = 0;  ///< of the pointer, in what is opened
   std::size_t extent = 0;  ///< bytes of what is opened; 0: the file's own size says it
+  bool in_pieces = false;  ///< the rest is not set: ipc_export_pieces says more
+};
+
+/// Part of the memory behind a range of addresses, in order: bytes of a file.
+struct IpcPiece {
+  int file = -1;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
 };
 
 /// Which ways there are for others to reach memory of a device.
@@ -363,15 +372,26 @@ class EMBER_TEST_API Driver {
   // ---- Between processes (optional)
   // --------------------------------------------------------------
 
-  /// What another process needs to reach the allocation at `pointer`; not_supported for a chunk.
+  /// What another process needs to reach the allocation at `pointer`. Code::not_supported where
+  /// that cannot be.
   virtual Status ipc_export_memory(void* pointer, IpcExport& out) noexcept;
+  /// The memory behind `bytes` from `pointer` on, which lie in chunks; `in_front`: bytes of the
+  /// first piece before `pointer`. The files are the caller's to close, each once however often it
+  /// is named. The memory lasts as long as a file of it is open or it is mapped somewhere; on
+  /// simulated devices its contents are somebody else's once the chunk is given back.
+  virtual Status ipc_export_pieces(void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                                   std::size_t& in_front) noexcept;
   /// Maps `bytes` of another process's allocation, from `offset` on, as memory of `device`: work,
   /// copies and the device's own rules take it as they take memory from malloc, and nothing beyond
   /// it. `file` is the descriptor that came along, which stays the caller's, or -1. The memory goes
   /// with a reset of the device, and has to be closed all the same. May block.
   virtual Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                                  std::size_t bytes, void*& out) noexcept;
-  /// Closes what ipc_open_memory gave; once for each time. Code::invalid_value for anything else.
+  /// The same for memory in pieces, which are all of the sizes that ipc_export_pieces gave; the
+  /// files stay the caller's.
+  virtual Status ipc_open_pieces(int device, std::span<const IpcPiece> pieces, std::size_t in_front,
+                                 std::size_t bytes, void*& out) noexcept;
+  /// Closes what these two gave; once for each time. Code::invalid_value for anything else.
   /// What tasks of simulated devices have in hand stays until they are done; on CUDA it blocks
   /// until work that may use the memory is done.
   virtual Status ipc_close_memory(int device, void* pointer) noexcept;

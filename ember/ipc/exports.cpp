@@ -195,6 +195,7 @@ Exports::Granted Exports::lease(const Record& record, const Process& holder, std
     return granted;
   }
   granted.memory = entry->second.source.descriptor;
+  if (record.kind == Kind::pieces) granted.in_pieces = entry->second.storage;
   if (const Ready& ready = handle->second.ready; ready.value != 0) {
     const std::uint64_t now = ready.cell.word->load(std::memory_order_acquire);
     if (now == driver::kWordLost) {

@@ -63,6 +63,7 @@ class Exports {
   struct Granted {
     Answer answer = Answer::unknown;
     int memory = -1;
+    Ref<Storage> in_pieces;
     Ready ready;
   };
   Granted lease(const Record& record, const Process& holder, std::uint64_t id, Gone& gone);

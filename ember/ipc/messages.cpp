@@ -41,9 +41,27 @@ bool parse_reply(std::span<const std::uint8_t> bytes, Reply& out) {
   const auto answer = static_cast<unsigned>(reply.answer);
   if (answer < 1 || answer > static_cast<unsigned>(Answer::exhausted)) return false;
   if ((reply.files & ~kAllFiles) != 0) return false;
+  if (reply.zero != 0 || reply.pieces > Pieces::kMost || reply.before > Record::kMostBytes ||
+      (reply.pieces == 0 && reply.before != 0))
+    return false;
   if (reply.answer != Answer::granted)
-    if (reply.lease != 0 || reply.files != 0 || reply.value != 0) return false;
+    if (reply.lease != 0 || reply.pieces != 0 || reply.files != 0 || reply.value != 0) return false;
   out = reply;
+  return true;
+}
+
+bool parse_pieces(std::span<const std::uint8_t> bytes, std::size_t files, Pieces& out) {
+  Pieces pieces;
+  if (!take(bytes, pieces) || pieces.count == 0 || pieces.count > Pieces::kCapacity) return false;
+  for (std::size_t i = 0; i < Pieces::kCapacity; ++i) {
+    const Piece& piece = pieces.piece[i];
+    const bool is_there = i < pieces.count;
+    if (piece.zero != 0 || is_there != (piece.bytes != 0) || piece.bytes > Record::kMostBytes ||
+        piece.offset > Record::kMostBytes || (is_there && piece.file >= files) ||
+        (!is_there && (piece.file != 0 || piece.offset != 0)))
+      return false;
+  }
+  out = pieces;
   return true;
 }
 

@@ -1,4 +1,5 @@
-// What processes say to each other: one request and one reply for each connection, of fixed sizes.
+// What processes say to each other: one request and one reply for each connection, of fixed sizes,
+// and the pieces that a reply announces.
 // Both may come from anywhere and are checked field by field.
 #pragma once
 
@@ -49,17 +50,41 @@ struct Reply {
   std::uint32_t magic = kMagic;
   std::uint16_t version = Record::kVersion;
   Answer answer = Answer::malformed;
-  std::uint64_t lease = 0;  ///< as in the request
-  std::uint32_t files = 0;  ///< of Files
-  std::uint32_t word = 0;   ///< in the owner's words
-  std::uint64_t value = 0;  ///< which it must have; zero: the memory is ready
-  std::uint64_t words = 0;  ///< which file of words; it follows if the sender does not have it
-  Record record;            ///< forward
+  std::uint64_t lease = 0;   ///< as in the request
+  std::uint32_t files = 0;   ///< of Files
+  std::uint32_t word = 0;    ///< in the owner's words
+  std::uint64_t value = 0;   ///< which it must have; zero: the memory is ready
+  std::uint64_t words = 0;   ///< which file of words; it follows if the sender does not have it
+  std::uint64_t before = 0;  ///< bytes in front of the memory in the first piece
+  std::uint32_t pieces = 0;  ///< how many follow, in messages of their own
+  std::uint32_t zero = 0;
+  Record record;  ///< forward
 };
-static_assert(sizeof(Reply) == 216);
+static_assert(sizeof(Reply) == 232);
+
+/// Where memory lies behind a range of addresses.
+struct Piece {
+  std::uint64_t offset = 0;  ///< in its file
+  std::uint64_t bytes = 0;
+  std::uint32_t file = 0;  ///< which of the descriptors that came with these messages so far
+  std::uint32_t zero = 0;
+};
+struct Pieces {
+  static constexpr std::uint32_t kMagic = 0x73696d65;
+  static constexpr std::size_t kCapacity = 128;  ///< pieces, and descriptors, of one message
+  static constexpr std::uint32_t kMost = 4096;   ///< pieces of one memory
+
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = Record::kVersion;
+  std::uint16_t count = 0;
+  std::array<Piece, kCapacity> piece{};
+};
+static_assert(sizeof(Pieces) == 8 + 24 * Pieces::kCapacity);
 
 /// False for anything that no process of this version sends. The record of a lease is checked too.
 bool parse_request(std::span<const std::uint8_t> bytes, Request& out);
 bool parse_reply(std::span<const std::uint8_t> bytes, Reply& out);
+/// `files`: how many descriptors have come with them.
+bool parse_pieces(std::span<const std::uint8_t> bytes, std::size_t files, Pieces& out);
 
 }  // namespace ember::inline v0::ipc

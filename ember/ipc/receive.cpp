@@ -130,24 +130,32 @@ void* map_host(Service& service, const Record& record, const File& file) {
   return mapping.data() + record.offset;
 }
 
-void* open_on_device(const Record& record, Device device, const File& file) {
+void* open_on_device(const Record& record, Device device, const File& file,
+                     const MemoryInPieces& pieces) {
+  void* data = nullptr;
+  if (record.kind == Kind::pieces) {
+    if (pieces.pieces.empty())
+      throw Error("cannot receive: the memory's owner sent no pieces of it");
+    check(cuda::active_driver().ipc_open_pieces(device.index(), pieces.pieces, pieces.before,
+                                                record.bytes, data));
+    return data;
+  }
   driver::IpcHandle native;
   std::memcpy(native.bytes, record.native.data(), sizeof native.bytes);
-  void* data = nullptr;
   check(cuda::active_driver().ipc_open_memory(device.index(), native, file.get(), record.offset,
                                               record.bytes, data));
   return data;
 }
 
 Reply ask_for_lease(Service& service, const Record& record, NewLease& lease, bool wants_memory,
-                    std::vector<File>& files) {
+                    std::vector<File>& files, MemoryInPieces* pieces = nullptr) {
   Request request;
   request.start = service.self().start;
   request.lease = lease.number();
   request.record = record;
   if (wants_memory) request.wants |= kMemoryFile;
   if (record.kind != Kind::host) request.words = known_words(service, record.process());
-  Reply reply = service.ask(record.process(), request, files);
+  Reply reply = service.ask(record.process(), request, files, pieces);
   lease.granted();
   return reply;
 }
@@ -207,8 +215,10 @@ Ref<Storage> receive(std::span<const std::uint8_t> handle) {
     return storage;
   }
   const FileUser file_user(service, record);
-  const bool wants_memory = record.kind == Kind::file || (record.kind == Kind::host && !file_user);
-  const Reply reply = ask_for_lease(service, record, lease, wants_memory, files);
+  const bool wants_memory = record.kind == Kind::file || record.kind == Kind::pieces ||
+                            (record.kind == Kind::host && !file_user);
+  MemoryInPieces pieces;
+  const Reply reply = ask_for_lease(service, record, lease, wants_memory, files, &pieces);
   File memory;
   File words;
   std::size_t next = 0;
@@ -221,7 +231,7 @@ Ref<Storage> receive(std::span<const std::uint8_t> handle) {
   import->lease = lease.number();
   import->device = device;
   import->data = record.kind == Kind::host ? map_host(service, record, memory)
-                                           : open_on_device(record, device, memory);
+                                           : open_on_device(record, device, memory, pieces);
   note_handle(*import, record);
   {
     const MutexLock lock(service.mutex);

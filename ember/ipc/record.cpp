@@ -37,7 +37,7 @@ Status check_record(const Record& record) {
     return wrong("has version " + std::to_string(record.version) + ", expected " +
                  std::to_string(Record::kVersion) + ": do both processes run the same ember?");
   const auto kind = static_cast<unsigned>(record.kind);
-  if (kind < 1 || kind > 4) return wrong("is of the unknown kind " + std::to_string(kind));
+  if (kind < 1 || kind > 5) return wrong("is of the unknown kind " + std::to_string(kind));
   if (record.owner <= 0 || record.start == 0) return wrong("names no process");
   if (record.slot == 0) return wrong("names no memory");
   const bool is_event = record.kind == Kind::event;
@@ -45,12 +45,15 @@ Status check_record(const Record& record) {
   if (record.bytes > Record::kMostBytes || record.offset > Record::kMostBytes)
     return wrong("names " + std::to_string(record.bytes) + " bytes from " +
                  std::to_string(record.offset) + " on, expected less than 2^60");
-  const bool of_device = record.kind == Kind::file || record.kind == Kind::native;
+  const bool of_device =
+      record.kind == Kind::file || record.kind == Kind::native || record.kind == Kind::pieces;
   if (of_device == is_zero(record.device)) return wrong("names a device that its kind cannot have");
   if (record.kind == Kind::native) {
     if (record.extent > Record::kMostBytes || record.offset > record.extent ||
         record.bytes > record.extent - record.offset)
       return wrong("reaches beyond its allocation");
+  } else if (record.kind == Kind::pieces && record.offset != 0) {
+    return wrong("has a place, which only its pieces have");
   } else if (record.extent != 0 || !is_zero(record.native)) {
     return wrong("has fields that its kind does not have");
   }

@@ -18,11 +18,12 @@ enum class Kind : std::uint16_t {
   file = 2,    ///< memory of a simulated device, in the file behind it
   native = 3,  ///< memory of a real device, by its driver's own handle
   event = 4,   ///< a simulated device's event: words in a file of the owner's
+  pieces = 5,  ///< memory of a device behind a range of addresses: files come with the lease
 };
 
 struct Record {
   static constexpr std::uint32_t kMagic = 0x70696d65;  // "emip"
-  static constexpr std::uint16_t kVersion = 1;
+  static constexpr std::uint16_t kVersion = 2;
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
 
   std::uint32_t magic = kMagic;

@@ -54,7 +54,10 @@ Source source_on_device(const Storage& storage) {
   driver::DeviceProperties properties;
   check(driver.device_properties(device, properties));
   Source source;
-  source.record = own_record(exported.file >= 0 ? Kind::file : Kind::native, storage.bytes());
+  source.record = own_record(exported.in_pieces   ? Kind::pieces
+                             : exported.file >= 0 ? Kind::file
+                                                  : Kind::native,
+                             storage.bytes());
   source.record.device = properties.uuid;
   source.record.epoch = storage.epoch();
   source.record.offset = exported.offset;

@@ -163,7 +163,8 @@ std::uint64_t Service::new_lease() {
   return number;
 }
 
-Reply Service::ask(const Process& owner, const Request& request, std::vector<File>& files) {
+Reply Service::ask(const Process& owner, const Request& request, std::vector<File>& files,
+                   MemoryInPieces* pieces) {
   at(Step::before_connect);
   const std::int64_t until = now() + kPatience;
   File socket;
@@ -186,8 +187,18 @@ Reply Service::ask(const Process& owner, const Request& request, std::vector<Fil
   if (reply.answer != Answer::granted) throw_refusal(owner, reply.answer);
   const std::size_t expected =
       ((reply.files & kMemoryFile) != 0 ? 1U : 0U) + ((reply.files & kWordsFile) != 0 ? 1U : 0U);
-  if (reply.lease != request.lease || files.size() != expected)
+  if (reply.lease != request.lease || files.size() != expected ||
+      (reply.pieces != 0 && pieces == nullptr))
     throw Error("cannot receive: " + name_of(owner) + " answered another question");
+  if (reply.pieces == 0) return reply;
+  pieces->before = reply.before;
+  if (!receive_pieces(socket, reply.pieces,
+                      static_cast<int>(std::max<std::int64_t>(until - now(), 1)), *pieces)) {
+    const MutexLock lock(mutex);
+    give_back(owner, request.lease);
+    throw Error("cannot receive: of the memory of " + name_of(owner) +
+                " not all pieces came, or this process has no descriptors left for them");
+  }
   return reply;
 }
 

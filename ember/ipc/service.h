@@ -16,6 +16,7 @@
 #include "ember/ipc/exports.h"
 #include "ember/ipc/host_pool.h"
 #include "ember/ipc/imports.h"
+#include "ember/ipc/pieces.h"
 #include "ember/ipc/socket.h"
 #include "ember/ipc/words.h"
 #include "ember/memory/out_of_memory.h"
@@ -49,9 +50,10 @@ class Service {
   /// Makes the thread look at what is new.
   void wake() noexcept EMBER_REQUIRES(mutex);
 
-  /// One request and its reply. Blocks for two seconds at most. Throws Error that says what became
-  /// of the owner, or why it refused.
-  Reply ask(const Process& owner, const Request& request, std::vector<File>& files);
+  /// One request and its reply, with the pieces that follow it, which nobody else expects. Blocks
+  /// for two seconds at most. Throws Error that says what became of the owner, or why it refused.
+  Reply ask(const Process& owner, const Request& request, std::vector<File>& files,
+            MemoryInPieces* pieces = nullptr);
   /// Gives a lease back, later and without waiting.
   void give_back(const Process& owner, std::uint64_t lease) EMBER_REQUIRES(mutex);
   /// A number for a lease.
@@ -87,7 +89,7 @@ class Service {
   void accept_all();
   void serve(Connection& connection);
   Reply answer(const Request& request, const Process& peer, std::vector<int>& descriptors,
-               Exports::Gone& gone) EMBER_REQUIRES(mutex);
+               Ref<Storage>& in_pieces, Exports::Gone& gone) EMBER_REQUIRES(mutex);
   void release_now(const std::shared_ptr<Import>& import);
   void close_now(const std::shared_ptr<Import>& import);
   void return_leases();

@@ -154,18 +154,34 @@ void Service::serve(Connection& connection) {
   Reply reply;
   std::vector<int> descriptors;
   Exports::Gone gone;
+  Ref<Storage> in_pieces;
+  MemoryInPieces memory;
   const bool sensible = parse_request(bytes, request);
   const Process peer{id, request.start};
   if (sensible) {
     const MutexLock lock(mutex);
-    reply = answer(request, peer, descriptors, gone);
+    reply = answer(request, peer, descriptors, in_pieces, gone);
+  }
+  if (in_pieces) {
+    const Status status = find_pieces(*in_pieces, memory);
+    reply.before = memory.before;
+    reply.pieces = static_cast<std::uint32_t>(memory.pieces.size());
+    if (!status.ok()) {
+      reply = Reply();
+      reply.answer =
+          status.code() == Code::context_is_destroyed ? Answer::reset : Answer::exhausted;
+      const MutexLock lock(mutex);
+      (void)exports.give_back(peer, request.lease, gone);
+    }
   }
   std::vector<File> copies;
   copies.reserve(descriptors.size());
   for (const int descriptor : descriptors) copies.emplace_back(descriptor);
   if (sensible && request.verb == Verb::give_back) return;
   if (reply.answer == Answer::granted && request.verb == Verb::lease) at(Step::lease_noted);
-  const bool heard = send_message(socket, bytes_of(reply), descriptors);
+  if (reply.answer != Answer::granted) descriptors.clear();
+  const bool heard = send_message(socket, bytes_of(reply), descriptors) &&
+                     (reply.pieces == 0 || send_pieces(socket, memory));
   at(Step::reply_sent);
   if (heard || reply.answer != Answer::granted || request.verb != Verb::lease) return;
   const MutexLock lock(mutex);
@@ -173,7 +189,7 @@ void Service::serve(Connection& connection) {
 }
 
 Reply Service::answer(const Request& request, const Process& peer, std::vector<int>& descriptors,
-                      Exports::Gone& gone) {
+                      Ref<Storage>& in_pieces, Exports::Gone& gone) {
   Reply reply;
   if (request.verb == Verb::give_back) {
     at(Step::give_back_came);
@@ -190,7 +206,7 @@ Reply Service::answer(const Request& request, const Process& peer, std::vector<i
     return reply;
   }
   const Record& record = request.record;
-  const Exports::Granted granted = exports.lease(record, peer, request.lease, gone);
+  Exports::Granted granted = exports.lease(record, peer, request.lease, gone);
   reply.answer = granted.answer;
   if (granted.answer != Answer::granted) return reply;
   const int memory = record.kind == Kind::host ? host.descriptor(record.file) : granted.memory;
@@ -209,7 +225,10 @@ Reply Service::answer(const Request& request, const Process& peer, std::vector<i
     }
   }
   reply.lease = request.lease;
+  if ((request.wants & kMemoryFile) != 0) in_pieces = granted.in_pieces;
+  if (granted.in_pieces) gone.push_back(std::move(granted.in_pieces));  // not under the lock
   if (copied) return reply;
+  in_pieces = {};
   (void)exports.give_back(peer, request.lease, gone);
   reply = Reply();
   reply.answer = Answer::exhausted;

@@ -16,7 +16,7 @@
 namespace ember::inline v0::ipc {
 namespace {
 
-constexpr std::size_t kMostDescriptors = 4;
+constexpr std::size_t kMostDescriptors = 128;
 
 Status system_error(const std::string& what) {
   return Status(Code::not_supported, what + ": " + std::strerror(errno));

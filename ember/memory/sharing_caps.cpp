@@ -40,6 +40,8 @@ std::string as_of_malloc(Origin origin) {
   return "no setting: the device does not offer it for memory of cudaMalloc";
 }
 
+constexpr const char* kDescriptor = "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR";
+
 /// For what only memory of cuMemCreate has that was asked for with such a handle.
 std::string as_of_create(Origin origin, const char* handle) {
   if (origin == Origin::foreign) return as_of_malloc(origin);
@@ -95,8 +97,10 @@ SharingCaps sharing_caps(const void* pointer) {
   caps.legacy_ipc = cap_of(sharing.legacy_ipc, as_of_malloc(origin),
                            "the device has no handles of CUDA's, and shares memory by fd");
   caps.fd = cap_of(sharing.fd,
-                   has_handles ? as_of_create(origin, "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR")
-                               : as_of_malloc(origin),
+                   !has_handles                 ? as_of_malloc(origin)
+                   : origin == Origin::ordinary ? "allocate it with expandable_segments:True "
+                                                  "(EMBER_ALLOC_CONF, or set_allocator_settings)"
+                                                : as_of_create(origin, kDescriptor),
                    "the device gives out no descriptors");
   caps.fabric = cap_of(sharing.fabric, as_of_create(origin, "CU_MEM_HANDLE_TYPE_FABRIC"),
                        "the device is not part of an NVLink fabric");

@@ -1,6 +1,9 @@
 // Ranges of addresses, with memory behind them in chunks, of every driver.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tests/support/devices.h"
@@ -63,10 +66,49 @@ TEST_F(Ranges, ChunksThatFollowEachOtherAreOneAllocation) {
   EXPECT_EQ(info.device, 0);
   EXPECT_EQ(info.base, at(1));
   EXPECT_EQ(info.bytes, 2 * chunk_);
-  IpcExport exported;
-  EXPECT_EQ(machine().ipc_export_memory(across, exported).code(), Code::not_supported);
   check(machine().pointer_info(at(0), info));
   EXPECT_NE(info.kind, PointerInfo::Kind::device) << "there is no memory behind it";
+}
+
+// Another process gets the memory in pieces, and so can this one.
+TEST_F(Ranges, OpenInPieces) {
+  check(map(2));
+  check(map(0));
+  check(map(1));
+  IpcExport exported;
+  if (const Status status = machine().ipc_export_memory(at(0), exported);
+      status.code() == Code::not_supported)
+    GTEST_SKIP() << status.text();
+  EXPECT_TRUE(exported.in_pieces);
+  std::byte* const inside = at(0) + chunk_ - 400;
+  const std::size_t bytes = chunk_ + 800;
+  check(machine().fill(stream_.handle(), inside, 7, 4, bytes / 4));
+  stream_.synchronize();
+  std::vector<IpcPiece> pieces;
+  std::size_t in_front = 0;
+  check(machine().ipc_export_pieces(inside, bytes, pieces, in_front));
+  EXPECT_EQ(in_front, chunk_ - 400);
+  std::size_t total = 0;
+  for (const IpcPiece& piece : pieces) total += piece.bytes;
+  EXPECT_EQ(total, 3 * chunk_);
+  void* opened = nullptr;
+  check(machine().ipc_open_pieces(0, pieces, in_front, bytes, opened));
+  auto* const there = static_cast<std::byte*>(opened);
+  EXPECT_EQ(read(there + bytes - 4, 1), std::vector<std::uint32_t>{7});
+  launch(stream_, test::affine_kernel,
+         test::AffineArgs{reinterpret_cast<std::uint32_t*>(there + 396), 2, 10, 1});
+  stream_.synchronize();
+  EXPECT_EQ(read(inside + 392, 4), (std::vector<std::uint32_t>{7, 71, 71, 7}));
+  EXPECT_EQ(machine().ipc_open_pieces(0, pieces, in_front, total, opened).code(),
+            Code::invalid_value);
+  EXPECT_EQ(machine().ipc_open_pieces(0, {}, 0, 1, opened).code(), Code::invalid_value);
+  EXPECT_EQ(machine().ipc_export_pieces(inside, 4 * chunk_, pieces, in_front).code(),
+            Code::invalid_value);
+  int last = -1;
+  for (const IpcPiece& piece : pieces)
+    if (std::exchange(last, piece.file) != piece.file) (void)close(piece.file);
+  check(machine().ipc_close_memory(0, there));
+  EXPECT_EQ(machine().ipc_close_memory(0, there).code(), Code::invalid_value);
 }
 
 TEST_F(Ranges, MemoryComesAndGoesWithChunks) {

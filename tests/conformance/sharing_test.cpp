@@ -187,7 +187,7 @@ TEST(SeamMemory, SaysHowItCanBeShared) {
   EXPECT_EQ(driver.memory_sharing(nullptr, found).code(), Code::invalid_value);
   const test::Pinned<int> pinned(4);
   EXPECT_EQ(driver.memory_sharing(pinned.get(), found).code(), Code::invalid_value);
-  // A chunk of a range cannot be, and other memory can.
+  // A chunk of a range in pieces.
   constexpr std::size_t kBytes = std::size_t{2} << 20;
   void* base = nullptr;
   std::size_t unit = 0;
@@ -197,8 +197,8 @@ TEST(SeamMemory, SaysHowItCanBeShared) {
   MemorySharing of_chunk;
   check(driver.memory_sharing(base, of_chunk));
   EXPECT_NE(of_chunk.legacy_ipc, Way::yes);
-  EXPECT_NE(of_chunk.fd, Way::yes);
-  EXPECT_TRUE(of_chunk.legacy_ipc == Way::other_memory || of_chunk.fd == Way::other_memory);
+  const Status of_range = driver.ipc_export_memory(base, exported);
+  EXPECT_EQ(of_chunk.fd == Way::yes, of_range.ok() && exported.in_pieces) << of_range.text();
   check(driver.range_unmap(0, epoch, base, kBytes));
   check(driver.range_release(0, epoch, base));
 }

@@ -4,6 +4,7 @@
 
 #include "ember/fft/transform.h"
 #include "tests/fft/support.h"
+#include "tests/support/fewer.h"
 
 namespace ember::test {
 namespace {
@@ -224,9 +225,9 @@ TEST_P(Transforms, DoNotDependOnThreads) {
           << x.sizes().str() << " on " << count << " threads";
     }
   };
-  for (const Shape& sizes :
-       {Shape{262'144}, Shape{100, 1000}, Shape{17, 4096}, Shape{3, 65'536}, Shape{301, 307},
-        Shape{262'147}, Shape{5, 20'011}, Shape{1023, 257}, Shape{131'072}, Shape{3, 399, 100}}) {
+  const std::vector<Shape> all{{262'144}, {100, 1000}, {17, 4096},  {3, 65'536}, {301, 307},
+                               {262'147}, {5, 20'011}, {1023, 257}, {131'072},   {3, 399, 100}};
+  for (const Shape& sizes : one_of_three_if_sanitized(all)) {
     check(signal(complex, sizes), [](const Tensor& t) { return fft::fft(t); });
     check(signal(complex, sizes), [](const Tensor& t) { return fft::fftn(t); });
     check(signal(GetParam(), sizes), [](const Tensor& t) { return fft::rfftn(t); });
@@ -313,7 +314,8 @@ TEST_P(Transforms, OfLongRealSignals) {
   NEEDS_HOST_FFT();
   const Dtype complex = complex_dtype(GetParam());
   // Long enough with halves that are even, odd and prime; and one that is just too short.
-  for (const std::int64_t n : {262'144, 262'142, 300'030, 524'294, 262'140}) {
+  for (const std::int64_t n :
+       one_of_three_if_sanitized(std::vector{262'144, 262'142, 300'030, 524'294, 262'140})) {
     const Tensor x = signal(GetParam(), {n});
     on_each(x, [&](const Tensor& here, const std::string& where) {
       const Tensor whole = fft::fft(here.to(complex));
@@ -348,7 +350,7 @@ TEST(Transforms, OfLongSignals) {
   NEEDS_HOST_FFT();
   // By their energy, and there and back.
   for (const std::int64_t n :
-       {std::int64_t{1} << 20, std::int64_t{1'000'003}, std::int64_t{3'000'000}}) {
+       one_of_three_if_sanitized(std::vector{1 << 20, 1'000'003, 3'000'000})) {
     const Tensor x = signal(Dtype::complex128, {n});
     on_each(x, [&](const Tensor& here, const std::string& where) {
       const Tensor y = fft::fft(here, {}, -1, "ortho");

@@ -21,7 +21,7 @@ Record good_record(Kind kind) {
   record.start = 200;
   record.slot = 3;
   if (kind != Kind::event) record.bytes = 4096;
-  if (kind == Kind::file || kind == Kind::native) record.device[0] = 7;
+  if (kind == Kind::file || kind == Kind::native || kind == Kind::pieces) record.device[0] = 7;
   if (kind == Kind::native) record.extent = 8192;
   return record;
 }
@@ -33,7 +33,7 @@ std::string text_of(const T& object) {
 
 std::vector<std::string> make_texts() {
   std::vector<std::string> texts;
-  for (const Kind kind : {Kind::host, Kind::file, Kind::native})
+  for (const Kind kind : {Kind::host, Kind::file, Kind::native, Kind::pieces})
     texts.push_back(text_of(good_record(kind)));
   texts.push_back(text_of(event_bytes(good_record(Kind::event))));
   Request request;
@@ -48,6 +48,14 @@ std::vector<std::string> make_texts() {
   reply.answer = Answer::granted;
   reply.lease = 6;
   texts.push_back(text_of(reply));
+  reply.pieces = 2;
+  reply.before = 512;
+  texts.push_back(text_of(reply));
+  Pieces pieces;
+  pieces.count = 2;
+  pieces.piece[0] = {4096, 8192, 0, 0};
+  pieces.piece[1] = {0, 4096, 1, 0};
+  texts.push_back(text_of(pieces));
   return texts;
 }
 
@@ -84,7 +92,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   Reply reply;
   if (parse_reply(bytes, reply))
-    fuzz::expect(reply.answer == Answer::granted || (reply.files == 0 && reply.lease == 0),
+    fuzz::expect(reply.answer == Answer::granted ||
+                     (reply.files == 0 && reply.lease == 0 && reply.pieces == 0),
                  "a refusal gives nothing");
+  Pieces pieces;
+  if (parse_pieces(bytes, 2, pieces)) {
+    fuzz::expect(pieces.count >= 1 && pieces.count <= Pieces::kCapacity, "a message has pieces");
+    for (std::size_t i = 0; i < pieces.count; ++i)
+      fuzz::expect(pieces.piece[i].file < 2 && pieces.piece[i].bytes != 0 &&
+                       pieces.piece[i].offset + pieces.piece[i].bytes <= 2 * Record::kMostBytes,
+                   "a piece has bytes of a file that came along");
+  }
   return 0;
 }

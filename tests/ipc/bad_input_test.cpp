@@ -90,7 +90,7 @@ TEST(BadRecord, SaysWhatIsWrong) {
   EXPECT_ERROR(ipc::receive(bytes(bad)), Error, "none of ember's");
   bad = good;
   bad.version = 99;
-  EXPECT_ERROR(ipc::receive(bytes(bad)), Error, "has version 99, expected 1");
+  EXPECT_ERROR(ipc::receive(bytes(bad)), Error, "has version 99, expected 2");
   bad = good;
   bad.machine ^= 1;
   EXPECT_ERROR(ipc::receive(bytes(bad)), Error, "another machine");

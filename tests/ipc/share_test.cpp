@@ -1,6 +1,8 @@
 // Memory between processes: what arrives, for how long it stays, and in which order work is done.
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "ember/base/error.h"
@@ -9,6 +11,7 @@
 #include "ember/memory/out_of_memory_report.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
+#include "ember/runtime/guard.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/telemetry.h"
 #include "peer.h"
@@ -95,6 +98,99 @@ TEST(ShareMemory, WhatIsLeasedIsNamedWhereMemoryRunsOut) {
   EXPECT_EQ(await_counts(before), "");
   EXPECT_EQ(failure(), nullptr) << "the same call succeeds";
   cuda::set_per_process_memory_fraction(1, 0);
+}
+
+/// Memory on a stream of its own that lies in two chunks, of which another stream's has its memory
+/// between them.
+class ShareGrowing : public testing::Test {
+ protected:
+  static constexpr std::size_t kMiB = std::size_t{1} << 20;
+  void SetUp() override {
+    cuda::empty_cache();
+    cuda::set_allocator_settings("expandable_segments:True");
+  }
+  void TearDown() override {
+    cuda::empty_cache();
+    cuda::set_allocator_settings("expandable_segments:False");
+  }
+  /// The last `bytes` of 44 MiB.
+  Ref<Storage> memory_in_pieces(std::size_t bytes, unsigned seed) {
+    const cuda::StreamGuard on_it(stream_);
+    {
+      const Ref<Storage> first = Storage::allocate(Device("cuda:0"), 22 * kMiB);
+      const cuda::StreamGuard elsewhere(other_);
+      between_ = Storage::allocate(Device("cuda:0"), 22 * kMiB);
+      const cuda::StreamGuard back(stream_);
+      const Ref<Storage> second = Storage::allocate(Device("cuda:0"), 22 * kMiB);
+    }
+    front_ = Storage::allocate(Device("cuda:0"), 44 * kMiB - bytes);
+    Ref<Storage> made = Storage::allocate(Device("cuda:0"), bytes);
+    test::write_memory(*made, seed);
+    stream_.synchronize();
+    return made;
+  }
+  const cuda::Stream stream_{0};
+  const cuda::Stream other_{0};
+  Ref<Storage> between_, front_;
+};
+
+TEST_F(ShareGrowing, ArrivesFromSeveralPieces) {
+  Peer peer;
+  Ref<Storage> mine = memory_in_pieces(30 * kMiB, 1);
+  std::vector<driver::IpcPiece> pieces;
+  std::size_t in_front = 0;
+  const Status status =
+      test::machine().ipc_export_pieces(mine->data(), mine->bytes(), pieces, in_front);
+  if (status.code() == Code::not_supported) GTEST_SKIP() << status.text();
+  check(status);
+  EXPECT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(in_front, 14 * kMiB);
+  const int last = pieces.back().file;
+  (void)close(pieces.front().file);
+  if (last != pieces.front().file) (void)close(last);
+  ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  EXPECT_EQ(peer.ask("check x 1"), "ok");
+  EXPECT_EQ(peer.ask("write x 2"), "ok");
+  EXPECT_EQ(peer.ask("synchronize cuda:0"), "ok");
+  EXPECT_TRUE(test::has_bytes(*mine, 2));
+  // And on to a third process, and back.
+  Peer third;
+  ASSERT_EQ(third.ask("receive y " + peer.ask("send x")), "ok");
+  EXPECT_EQ(third.ask("check y 2"), "ok");
+  EXPECT_TRUE(ipc::receive(test::to_handle(peer.ask("send x"))) == mine);
+}
+
+TEST_F(ShareGrowing, StaysWhileItIsLeased) {
+  Peer peer;
+  Ref<Storage> mine = memory_in_pieces(30 * kMiB, 3);
+  front_ = between_ = {};
+  const std::size_t reserved = cuda::memory_reserved(0);
+  ASSERT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  mine = {};
+  cuda::empty_cache();
+  EXPECT_GE(cuda::memory_reserved(0), 30 * kMiB);
+  EXPECT_LT(cuda::memory_reserved(0), reserved) << "what nobody uses went";
+  const Ref<Storage> other = test::make_memory(Device("cuda:0"), 44 * kMiB, 4);
+  cuda::synchronize(0);
+  EXPECT_EQ(peer.ask("check x 3"), "ok");
+  EXPECT_EQ(peer.ask("drop x"), "ok");
+  // The service's thread lets it go soon after the lease.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  do cuda::empty_cache();
+  while (cuda::memory_reserved(0) >= 30 * kMiB + 44 * kMiB &&
+         std::chrono::steady_clock::now() < until);
+  EXPECT_LT(cuda::memory_reserved(0), 30 * kMiB + 44 * kMiB);
+}
+
+TEST_F(ShareGrowing, ThatWasResetIsRefused) {
+  if (!cuda::is_simulated()) GTEST_SKIP() << "resets end what other tests use";
+  Peer peer;
+  Ref<Storage> mine = memory_in_pieces(30 * kMiB, 5);
+  const std::string handle = test::to_text(ipc::send(mine));
+  cuda::reset_device(0);
+  EXPECT_NE(peer.ask("receive x " + handle).find("was reset"), std::string::npos);
+  mine = front_ = between_ = {};
+  cuda::init();
 }
 
 TEST_P(Share, StaysUntilTheLeaseIsGivenBack) {

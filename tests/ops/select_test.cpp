@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/ops/support.h"
+#include "tests/support/fewer.h"
 
 namespace ember::test {
 namespace {
@@ -126,7 +127,7 @@ TEST(Nonzero, StridedInputsAndOutputs) {
 
 TEST(MaskedSelect, AllTypesShapesAndDensities) {
   NEEDS_DEVICES(1);
-  for (const Dtype dtype : all_dtypes())
+  for (const Dtype dtype : one_of_three_under_tsan(all_dtypes()))
     for (const Shape& sizes : kShapes)
       for (const unsigned percent : {0U, 50U, 100U}) {
         const Tensor x = numbered(dtype, sizes);

@@ -5,11 +5,12 @@
 #include <random>
 
 #include "tests/ops/support.h"
+#include "tests/support/fewer.h"
 
 namespace ember::test {
 namespace {
 
-const std::vector<Dtype> kOrdered = dtypes_in(dtypes::real_or_bool);
+const std::vector<Dtype> kOrdered = one_of_three_under_tsan(dtypes_in(dtypes::real_or_bool));
 
 /// Many equal elements, and for floating-point types the awkward values.
 Tensor with_ties(Dtype dtype, const Shape& sizes, unsigned seed = 1) {

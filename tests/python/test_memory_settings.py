@@ -1,6 +1,7 @@
 """Settings of the allocator: environment variables, and changes at run time."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -82,8 +83,9 @@ def test_segments_that_grow(caching):
         maps = [(each["addr"], each["size"]) for each in snapshot["device_traces"][0]
                 if each["action"] == "segment_map"]
         assert maps == [(address, 30 << 20), (address + (30 << 20), 20 << 20)]
-        with pytest.raises(RuntimeError, match="expandable_segments:True cannot be shared between processes"):
-            reductions.dumps(second)
+        data, handles = reductions.dumps(second)
+        assert len(handles) == 1
+        assert pickle.loads(data).data_ptr() == address
         del second
         cuda.empty_cache()
         assert cuda.memory_reserved() == reserved

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/ops/support.h"
+#include "tests/support/fewer.h"
 
 namespace ember::test {
 namespace {
@@ -160,7 +161,7 @@ DimList list_of(const std::vector<int>& dims) {
 template <class Check>
 void each_case(DtypeSet dtypes, const Check& check) {
   for (const Case& one : cases())
-    for (const Dtype dtype : dtypes_in(dtypes)) {
+    for (const Dtype dtype : one_of_three_under_tsan(dtypes_in(dtypes))) {
       const Tensor here = one.make(dtype);
       const Tensor base = here.to(kDevice);
       // With the same strides, so that the device goes the same way.

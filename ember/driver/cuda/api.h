@@ -46,6 +46,9 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuMemMap)                          \
   CALL(cuMemUnmap)                        \
   CALL(cuMemSetAccess)                    \
+  CALL(cuMemRetainAllocationHandle)       \
+  CALL(cuMemExportToShareableHandle)      \
+  CALL(cuMemImportFromShareableHandle)    \
   CALL(cuMemHostRegister_v2)              \
   CALL(cuMemHostUnregister)               \
   CALL(cuMemHostGetDevicePointer_v2)      \

@@ -114,6 +114,10 @@ class CudaDriver final : public Driver {
   Status batch_end() noexcept override;
 
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
+  Status ipc_export_pieces(void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                           std::size_t& in_front) noexcept override;
+  Status ipc_open_pieces(int device, std::span<const IpcPiece> pieces, std::size_t in_front,
+                         std::size_t bytes, void*& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
   Status ipc_close_memory(int device, void* pointer) noexcept override;
@@ -268,6 +272,16 @@ class CudaDriver final : public Driver {
   Mutex ranges_mutex_;
   std::map<void*, Range> ranges_ EMBER_GUARDED_BY(ranges_mutex_);
   std::atomic<bool> any_range_{false};  // there was one
+  /// A range with another process's chunks, by the address that was handed out.
+  struct OpenedPieces {
+    int device = 0;
+    std::uint32_t epoch = 0;
+    void* base = nullptr;
+  };
+  std::map<void*, OpenedPieces> opened_pieces_ EMBER_GUARDED_BY(ranges_mutex_);
+  /// False if there is none; else it is closed, as `status` says.
+  bool close_pieces(ContextGuard& on, void* pointer, Status& status) noexcept;
+  CUresult release_pieces(const OpenedPieces& closed) noexcept;
   /// cuMemcpyAsync; but memory of ranges goes between devices without access by another call.
   CUresult copy_async(void* target, const void* source, std::size_t bytes,
                       CUstream stream) noexcept;
@@ -277,6 +291,8 @@ class CudaDriver final : public Driver {
       EMBER_REQUIRES(ranges_mutex_);
   CUresult put_chunk(Device& on, CUdeviceptr start, std::size_t bytes) noexcept
       EMBER_REQUIRES(ranges_mutex_);
+  CUresult map_chunk(Device& on, CUdeviceptr start, std::size_t bytes,
+                     CUmemGenericAllocationHandle chunk) noexcept EMBER_REQUIRES(ranges_mutex_);
   /// After a reset of the device: neither its memory in ranges nor their addresses end with its
   /// context.
   void drop_ranges(int device) noexcept;

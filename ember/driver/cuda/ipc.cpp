@@ -84,9 +84,17 @@ Status CudaDriver::memory_sharing(const void* pointer, MemorySharing& out) noexc
 
 Status CudaDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   const auto found = allocations_.find(pointer);
-  if (found && found->entry.kind == Kind::chunk)
-    return Status(Code::not_supported,
-                  "sharing " + address_text(pointer) + ": it lies in a range of addresses");
+  if (found && found->entry.kind == Kind::chunk) {
+    MemorySharing sharing;
+    EMBER_TRY(memory_sharing(pointer, sharing));
+    if (sharing.fd != MemorySharing::Way::yes)
+      return Status(Code::not_supported,
+                    "sharing " + address_text(pointer) + ": it lies in a range of addresses, and " +
+                        device_text(found->entry.device) + " gives out no descriptors");
+    out = {};
+    out.in_pieces = true;
+    return {};
+  }
   if (!found || found->entry.kind != Kind::device || found->entry.device == Allocations::kNoDevice)
     return Status(Code::invalid_value, "sharing " + address_text(pointer) +
                                            ": expected device memory of this process's own");
@@ -159,6 +167,7 @@ Status CudaDriver::ipc_open_memory(int device, const IpcHandle& handle, int, std
 Status CudaDriver::ipc_close_memory(int device, void* pointer) noexcept {
   ContextGuard on;
   EMBER_TRY(admit(device, on));
+  if (Status status; close_pieces(on, pointer, status)) return status;
   const MutexLock lock(opened_mutex_);
   const auto* inside = static_cast<const std::byte*>(pointer);
   for (auto opened = opened_.begin(); opened != opened_.end(); ++opened) {

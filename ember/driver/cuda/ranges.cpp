@@ -1,6 +1,7 @@
 // Ranges of addresses whose memory comes and goes in chunks. A chunk is one cuMemCreate; its handle
 // is released once it is mapped, and the memory lives as long as the mapping.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
@@ -20,10 +21,17 @@ CUmemLocation location_of(const Device& device) {
   return location;
 }
 
+/// Other processes can have it where the device gives out descriptors.
 CUmemAllocationProp memory_of(const Device& device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(device);
+  int descriptors = 0;
+  if (api.cuDeviceGetAttribute(&descriptors,
+                               CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                               device.id()) == CUDA_SUCCESS &&
+      descriptors != 0)
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return properties;
 }
 
@@ -123,8 +131,14 @@ CUresult CudaDriver::put_chunk(Device& on, CUdeviceptr start, std::size_t bytes)
   CUmemGenericAllocationHandle chunk{};
   CUresult result = api.cuMemCreate(&chunk, bytes, &properties, 0);
   if (result != CUDA_SUCCESS) return result;
-  result = api.cuMemMap(start, bytes, 0, chunk, 0);
-  (void)api.cuMemRelease(chunk);  // unless it is mapped it is gone
+  return map_chunk(on, start, bytes, chunk);
+}
+
+// Unless it is mapped the chunk is gone.
+CUresult CudaDriver::map_chunk(Device& on, CUdeviceptr start, std::size_t bytes,
+                               CUmemGenericAllocationHandle chunk) noexcept {
+  CUresult result = api.cuMemMap(start, bytes, 0, chunk, 0);
+  (void)api.cuMemRelease(chunk);
   if (result != CUDA_SUCCESS) return result;
   std::vector<CUmemAccessDesc> access;
   const auto allow = [&](const Device& device) {
@@ -193,6 +207,151 @@ CUresult CudaDriver::copy_async(void* target, const void* source, std::size_t by
     }
   }
   return api.cuMemcpyAsync(to_cuda(target), to_cuda(source), bytes, stream);
+}
+
+// ---- Between processes
+
+Status CudaDriver::ipc_export_pieces(void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                                     std::size_t& in_front) noexcept {
+  const auto found = allocations_.find(pointer);
+  const auto* const first = static_cast<const std::byte*>(pointer);
+  if (!found || found->entry.kind != Kind::chunk || bytes == 0 ||
+      bytes > found->entry.bytes -
+                  static_cast<std::size_t>(first - static_cast<const std::byte*>(found->base)))
+    return Status(Code::invalid_value, "sharing " + bytes_text(bytes) + " at " +
+                                           address_text(pointer) +
+                                           ": expected memory behind a range");
+  ContextGuard on;
+  EMBER_TRY(enter(found->entry.device, on));
+  const RelaxedMode relaxed;
+  const MutexLock lock(ranges_mutex_);
+  std::vector<IpcPiece> pieces;
+  CUresult result = CUDA_SUCCESS;
+  for (const Allocations::Found& chunk : allocations_.chunks_of(found->entry.device)) {
+    const auto* const start = static_cast<const std::byte*>(chunk.base);
+    if (start + chunk.entry.bytes <= first || start >= first + bytes) continue;
+    if (pieces.empty()) in_front = static_cast<std::size_t>(first - start);
+    CUmemGenericAllocationHandle handle{};
+    result = api.cuMemRetainAllocationHandle(&handle, chunk.base);
+    if (result != CUDA_SUCCESS) break;
+    int file = -1;
+    result = api.cuMemExportToShareableHandle(&file, handle,
+                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    (void)api.cuMemRelease(handle);
+    if (result != CUDA_SUCCESS) break;
+    pieces.push_back({file, 0, chunk.entry.bytes});
+  }
+  if (result != CUDA_SUCCESS)
+    for (const IpcPiece& piece : pieces) (void)close(piece.file);
+  EMBER_TRY(on->outcome(result, [&] { return "sharing memory at " + address_text(pointer); }));
+  out = std::move(pieces);
+  return {};
+}
+
+// It becomes a range like the allocator's own: peers reach it, and a reset takes it.
+Status CudaDriver::ipc_open_pieces(int device, std::span<const IpcPiece> pieces,
+                                   std::size_t in_front, std::size_t bytes, void*& out) noexcept {
+  ContextGuard on;
+  EMBER_TRY(enter(device, on));
+  const RelaxedMode relaxed;
+  std::size_t granularity = 0;
+  const CUmemAllocationProp properties = memory_of(*on);
+  EMBER_TRY(on->outcome(api.cuMemGetAllocationGranularity(&granularity, &properties,
+                                                          CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                        [&] { return "asking for the pages of " + device_text(device); }));
+  constexpr std::size_t kMost = std::size_t{1} << 60;
+  std::size_t total = 0;
+  for (const IpcPiece& piece : pieces) {
+    if (piece.bytes == 0 || piece.bytes % granularity != 0 || piece.bytes > kMost - total ||
+        piece.offset != 0)
+      return Status(Code::invalid_value, "another process's memory comes in a piece of " +
+                                             bytes_text(piece.bytes) + ", expected multiples of " +
+                                             bytes_text(granularity));
+    total += piece.bytes;
+  }
+  if (bytes == 0 || in_front > total || bytes > total - in_front)
+    return Status(Code::invalid_value, "another process's memory has " + bytes_text(total) +
+                                           ", expected " + bytes_text(bytes) + " from " +
+                                           std::to_string(in_front) + " on");
+  const MutexLock lock(ranges_mutex_);
+  CUdeviceptr base = 0;
+  CUresult result = api.cuMemAddressReserve(&base, total, 0, 0, 0);
+  CUdeviceptr at = base;
+  if (result == CUDA_SUCCESS) {
+    for (const IpcPiece& piece : pieces) {
+      CUmemGenericAllocationHandle chunk{};
+      result = api.cuMemImportFromShareableHandle(
+          &chunk, reinterpret_cast<void*>(static_cast<std::uintptr_t>(piece.file)),  // NOLINT
+          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      if (result == CUDA_SUCCESS) result = map_chunk(*on, at, piece.bytes, chunk);
+      if (result != CUDA_SUCCESS) break;
+      at += piece.bytes;
+    }
+    if (result != CUDA_SUCCESS) {
+      CUdeviceptr mapped = base;
+      for (const IpcPiece& piece : pieces) {
+        if (mapped == at) break;
+        (void)api.cuMemUnmap(mapped, piece.bytes);
+        mapped += piece.bytes;
+      }
+      (void)api.cuMemAddressFree(base, total);
+    }
+  }
+  EMBER_TRY(on->outcome(result, [&] {
+    return "opening " + bytes_text(bytes) + " of another process on " + device_text(device);
+  }));
+  void* const start = reinterpret_cast<void*>(base);  // NOLINT(performance-no-int-to-ptr)
+  auto* piece_at = static_cast<std::byte*>(start);
+  for (const IpcPiece& piece : pieces) {
+    allocations_.add(piece_at, {Kind::chunk, device, piece.bytes});
+    piece_at += piece.bytes;
+  }
+  ranges_[start] = {device, total, granularity};
+  any_range_.store(true, std::memory_order_relaxed);
+  out = static_cast<std::byte*>(start) + in_front;
+  opened_pieces_[out] = {device, on->epoch(), start};
+  return {};
+}
+
+bool CudaDriver::close_pieces(ContextGuard& on, void* pointer, Status& status) noexcept {
+  OpenedPieces closed;
+  {
+    const MutexLock lock(ranges_mutex_);
+    const auto opened = opened_pieces_.find(pointer);
+    if (opened == opened_pieces_.end() || opened->second.device != on->index()) return false;
+    closed = opened->second;
+    opened_pieces_.erase(opened);
+  }
+  if (closed.epoch != on->epoch()) return true;  // went with the reset
+  status = on->release(
+      on,
+      [&] {
+        // Unlike that of an opened handle, the end of a mapping waits for nothing.
+        const CUresult waited = api.cuCtxSynchronize();
+        const CUresult given_back = release_pieces(closed);
+        return waited == CUDA_SUCCESS ? given_back : waited;
+      },
+      [&] { return "closing another process's memory at " + address_text(pointer); });
+  return true;
+}
+
+CUresult CudaDriver::release_pieces(const OpenedPieces& closed) noexcept {
+  const MutexLock lock(ranges_mutex_);
+  const auto range = ranges_.find(closed.base);
+  if (range == ranges_.end()) return CUDA_SUCCESS;
+  const std::size_t bytes = range->second.bytes;
+  const auto* const start = static_cast<const std::byte*>(closed.base);
+  CUresult result = CUDA_SUCCESS;
+  for (const Allocations::Found& chunk : allocations_.chunks_of(closed.device)) {
+    const auto* const at = static_cast<const std::byte*>(chunk.base);
+    if (at < start || at >= start + bytes) continue;
+    (void)allocations_.take(chunk.base, Kind::chunk, closed.device);
+    const CUresult unmapped = api.cuMemUnmap(to_cuda(chunk.base), chunk.entry.bytes);
+    if (result == CUDA_SUCCESS) result = unmapped;
+  }
+  const CUresult freed = api.cuMemAddressFree(to_cuda(closed.base), bytes);
+  ranges_.erase(range);
+  return result == CUDA_SUCCESS ? freed : result;
 }
 
 void CudaDriver::drop_ranges(int device) noexcept {

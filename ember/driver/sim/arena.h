@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ember/base/status.h"
+#include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/imports.h"
 #include "ember/driver/sim/run_memory.h"
@@ -95,6 +96,11 @@ class Arena {
   /// The file behind a device's memory and the address's place in it, for another process. False if
   /// it lies in no allocation of the machine's own, or in a chunk.
   bool file_of(const void* pointer, int& file, std::size_t& offset) const;
+  /// Where in the file behind a device's memory `bytes` from `pointer` on lie, of which the first
+  /// piece has `in_front` more in front; the files stay the arena's. False unless they lie in
+  /// chunks.
+  bool pieces_of(const void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                 std::size_t& in_front) const;
   Imports& imports() noexcept { return imports_; }
   const Imports& imports() const noexcept { return imports_; }
   /// Whether it is an address of a range.

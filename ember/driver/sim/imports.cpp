@@ -38,22 +38,40 @@ Status check_file(int file, std::size_t offset, std::size_t bytes) {
 
 Imported::~Imported() { (void)munmap(reserved_, 2 * span_); }
 
-Status Imports::open(int device, std::uint32_t epoch, int file, std::size_t offset,
-                     std::size_t bytes, void*& out) {
-  EMBER_TRY(check_file(file, offset, bytes));
-  const std::size_t first = offset / kPage * kPage;
-  const std::size_t span = (offset + bytes - first + kPage - 1) / kPage * kPage;
+Status Imports::open(int device, std::uint32_t epoch, std::span<const IpcPiece> pieces,
+                     std::size_t in_front, std::size_t bytes, void*& out) {
+  const bool several = pieces.size() > 1;
+  std::size_t mapped = 0;
+  for (const IpcPiece& piece : pieces) {
+    EMBER_TRY(check_file(piece.file, piece.offset, piece.bytes));
+    if (several && (piece.offset % kPage != 0 || piece.bytes % kPage != 0))
+      return Status(Code::invalid_value, "the pieces of another process's memory are no pages");
+    mapped += piece.bytes;
+  }
+  if (bytes == 0 || in_front > mapped || bytes > mapped - in_front)
+    return Status(Code::invalid_value, "the pieces of another process's memory have " +
+                                           std::to_string(mapped) + " bytes, expected " +
+                                           std::to_string(bytes) + " from " +
+                                           std::to_string(in_front) + " on");
+  // Of a single piece that begins within a page, what is in front of it is mapped, too.
+  const std::size_t in_page = pieces.front().offset % kPage;
+  const std::size_t span = (in_page + mapped + kPage - 1) / kPage * kPage;
   void* range =
       mmap(nullptr, 2 * span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return failed("mmap");
   auto* reserved = static_cast<std::byte*>(range);
-  if (mmap(reserved + span, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
-           static_cast<off_t>(first)) == MAP_FAILED) {
-    Status status = failed("mmap of another process's memory");
-    (void)munmap(range, 2 * span);
-    return status;
+  std::byte* at = reserved + span;
+  for (const IpcPiece& piece : pieces) {
+    const std::size_t length = several ? piece.bytes : span;
+    if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, piece.file,
+             static_cast<off_t>(piece.offset / kPage * kPage)) == MAP_FAILED) {
+      Status status = failed("mmap of another process's memory");
+      (void)munmap(range, 2 * span);
+      return status;
+    }
+    at += length;
   }
-  std::byte* address = reserved + (offset - first);
+  std::byte* address = reserved + in_page + in_front;
   Ref<const Imported> made(new Imported(reserved, span, address, bytes, device, epoch));
   const std::unique_lock lock(mutex_);
   by_address_.emplace(address, std::move(made));

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <map>
 #include <shared_mutex>
+#include <span>
 
 #include "ember/base/ref.h"
 #include "ember/base/status.h"
+#include "ember/driver/driver.h"
 
 namespace ember::inline v0::driver::sim {
 
@@ -55,11 +57,11 @@ class Imported : public RefCounted {
 /// Thread-safe.
 class Imports {
  public:
-  /// Maps `bytes` of the file, which stays the caller's, from `offset` on. Code::invalid_value
-  /// unless it is sealed against shrinking and long enough, since an access beyond its end would
-  /// end the process.
-  Status open(int device, std::uint32_t epoch, int file, std::size_t offset, std::size_t bytes,
-              void*& out);
+  /// Maps the pieces behind each other: `bytes` from `in_front` on are the memory. The files stay
+  /// the caller's. Code::invalid_value unless they are sealed against shrinking and long enough,
+  /// since an access beyond a file's end would end the process, and several pieces are whole pages.
+  Status open(int device, std::uint32_t epoch, std::span<const IpcPiece> pieces,
+              std::size_t in_front, std::size_t bytes, void*& out);
   /// Nobody finds it any more; tasks that have found it keep it. Code::invalid_value unless it was
   /// opened for the device and begins there.
   Status close(int device, const void* pointer);

@@ -115,6 +115,33 @@ Status Arena::unmap(int device, std::uint32_t epoch, void* start, std::size_t by
   return {};
 }
 
+bool Arena::pieces_of(const void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                      std::size_t& in_front) const {
+  if (bytes == 0 || !is_of_range(pointer) || !contains(pointer, bytes)) return false;
+  if (follows_runs_) touch(pointer, bytes, true);  // nobody sees what other processes do
+  const int device = own_device(pointer);
+  const Memory& memory = memory_of(device);
+  const std::shared_lock lock(memory.mutex);
+  const std::size_t first = offset_of(device, pointer);
+  auto chunk = memory.allocations.upper_bound(first);
+  if (chunk == memory.allocations.begin()) return false;
+  std::size_t at = (--chunk)->first;
+  for (; chunk != memory.allocations.end() && at < first + bytes; ++chunk) {
+    if (chunk->first != at || !chunk->second.is_chunk()) return false;  // a reset took it meanwhile
+    for (const Pages& pages : chunk->second.pages) {
+      if (at + pages.bytes > first && at < first + bytes) {
+        if (out.empty()) in_front = first - at;
+        if (!out.empty() && out.back().offset + out.back().bytes == pages.offset)
+          out.back().bytes += pages.bytes;
+        else
+          out.push_back({memory.file, pages.offset, pages.bytes});
+      }
+      at += pages.bytes;
+    }
+  }
+  return at >= first + bytes;
+}
+
 // Whole pages that are free, the lowest first. None if there are not enough.
 std::vector<Arena::Pages> Arena::take_pages(Memory& memory, std::size_t bytes) {
   std::vector<Pages> taken;

@@ -111,6 +111,10 @@ class SimDriver final : public Driver {
   Status batch_end() noexcept override;
 
   Status ipc_export_memory(void* pointer, IpcExport& out) noexcept override;
+  Status ipc_export_pieces(void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                           std::size_t& in_front) noexcept override;
+  Status ipc_open_pieces(int device, std::span<const IpcPiece> pieces, std::size_t in_front,
+                         std::size_t bytes, void*& out) noexcept override;
   Status ipc_open_memory(int device, const IpcHandle& handle, int file, std::size_t offset,
                          std::size_t bytes, void*& out) noexcept override;
   Status ipc_close_memory(int device, void* pointer) noexcept override;

@@ -1,7 +1,11 @@
 // Sharing between processes, as the simulated driver has it: memory is the file behind a device,
 // and order is a number in shared memory.
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -17,7 +21,7 @@ Status check_word(const Word* word) {
 
 }  // namespace
 
-// Memory is a file, but chunks are pieces of it from anywhere. Cards and fabrics are not simulated.
+// All memory is in files. Cards and fabrics are not simulated.
 Status SimDriver::memory_sharing(const void* pointer, MemorySharing& out) noexcept {
   PointerInfo info;
   if (!machine_.arena.find(pointer, info)) {
@@ -25,18 +29,18 @@ Status SimDriver::memory_sharing(const void* pointer, MemorySharing& out) noexce
     std::snprintf(text, sizeof text, "pointer %p: expected device memory in use", pointer);
     return Status(Code::invalid_value, text);
   }
-  const bool whole = machine_.arena.is_own(pointer) && !machine_.arena.is_of_range(pointer);
   out = {};
-  out.fd = whole ? MemorySharing::Way::yes : MemorySharing::Way::other_memory;
+  out.fd =
+      machine_.arena.is_own(pointer) ? MemorySharing::Way::yes : MemorySharing::Way::other_memory;
   return {};
 }
 
 Status SimDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   IpcExport made;
   if (PointerInfo info; machine_.arena.is_of_range(pointer) && machine_.arena.find(pointer, info)) {
-    char text[80];
-    std::snprintf(text, sizeof text, "sharing %p: it lies in a range of addresses", pointer);
-    return Status(Code::not_supported, text);
+    out = {};
+    out.in_pieces = true;
+    return {};
   }
   if (!machine_.arena.file_of(pointer, made.file, made.offset)) {
     char text[112];
@@ -48,6 +52,30 @@ Status SimDriver::ipc_export_memory(void* pointer, IpcExport& out) noexcept {
   return {};
 }
 
+Status SimDriver::ipc_export_pieces(void* pointer, std::size_t bytes, std::vector<IpcPiece>& out,
+                                    std::size_t& in_front) noexcept {
+  std::vector<IpcPiece> pieces;
+  std::size_t skipped = 0;
+  if (!machine_.arena.pieces_of(pointer, bytes, pieces, skipped)) {
+    char text[128];
+    std::snprintf(text, sizeof text, "sharing %zu bytes at %p: expected memory behind a range",
+                  bytes, pointer);
+    return Status(Code::invalid_value, text);
+  }
+  const int file = fcntl(pieces.front().file, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return Status(Code::unknown, std::string("dup failed: ") + std::strerror(errno));
+  for (IpcPiece& piece : pieces) piece.file = file;
+  out = std::move(pieces);
+  in_front = skipped;
+  return {};
+}
+
+Status SimDriver::ipc_open_pieces(int device, std::span<const IpcPiece> pieces,
+                                  std::size_t in_front, std::size_t bytes, void*& out) noexcept {
+  EMBER_TRY(enter(device));
+  return machine_.arena.imports().open(device, device_epoch(device), pieces, in_front, bytes, out);
+}
+
 Status SimDriver::ipc_open_memory(int device, const IpcHandle&, int file, std::size_t offset,
                                   std::size_t bytes, void*& out) noexcept {
   EMBER_TRY(enter(device));
@@ -55,7 +83,8 @@ Status SimDriver::ipc_open_memory(int device, const IpcHandle&, int file, std::s
     return Status(Code::invalid_value, "memory of another process: " + std::to_string(bytes) +
                                            " bytes from " + std::to_string(offset) +
                                            " on, expected less than 2^60");
-  return machine_.arena.imports().open(device, device_epoch(device), file, offset, bytes, out);
+  const IpcPiece piece{file, offset, bytes};
+  return machine_.arena.imports().open(device, device_epoch(device), {&piece, 1}, 0, bytes, out);
 }
 
 Status SimDriver::ipc_close_memory(int device, void* pointer) noexcept {

@@ -1,6 +1,9 @@
 // The host code of the CUDA driver: ranges of addresses and their chunks.
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "fake_machine.h"
 
@@ -47,6 +50,61 @@ TEST_F(RangesOnFakeCuda, ChunksComeBackWithTheAccessOfPeers) {
   ASSERT_TRUE(map(0).ok());
   EXPECT_EQ(fake().access_set, before + 2) << "the device, and its peer";
   EXPECT_EQ(fake().chunks, 1);
+}
+
+TEST_F(RangesOnFakeCuda, OpenInPieces) {
+  ASSERT_TRUE(map(0).ok());
+  ASSERT_TRUE(map(1).ok());
+  ASSERT_TRUE(map(2).ok());
+  IpcExport exported;
+  EXPECT_EQ(cuda().ipc_export_memory(at(1), exported).code(), Code::not_supported)
+      << "the memory was made without descriptors";
+  fake().handle_types = 1;
+  ASSERT_TRUE(cuda().ipc_export_memory(at(1), exported).ok());
+  EXPECT_TRUE(exported.in_pieces);
+  auto* const inside = static_cast<std::byte*>(at(1)) - 300;
+  std::vector<IpcPiece> pieces;
+  std::size_t in_front = 0;
+  for (const char* call : {"cuMemRetainAllocationHandle", "cuMemExportToShareableHandle"}) {
+    fail(call, kInvalid);
+    EXPECT_FALSE(cuda().ipc_export_pieces(inside, 500, pieces, in_front).ok());
+  }
+  EXPECT_EQ(cuda().ipc_export_pieces(inside, 3 * kUnit, pieces, in_front).code(),
+            Code::invalid_value);
+  ASSERT_TRUE(cuda().ipc_export_pieces(inside, 500, pieces, in_front).ok());
+  ASSERT_EQ(pieces.size(), 2U) << "the third chunk has none of it";
+  EXPECT_EQ(in_front, kUnit - 300);
+  void* opened = nullptr;
+  for (const char* call : {"cuMemAddressReserve", "cuMemImportFromShareableHandle", "cuMemMap",
+                           "cuMemSetAccess", "cuMemGetAllocationGranularity"}) {
+    fail(call, kNoMemory);
+    EXPECT_EQ(cuda().ipc_open_pieces(1, pieces, in_front, 500, opened).code(), Code::out_of_memory)
+        << call;
+    EXPECT_EQ(fake().ranges, 1) << call;
+    EXPECT_EQ(fake().chunks, 3) << call;
+  }
+  EXPECT_EQ(cuda().ipc_open_pieces(1, pieces, in_front, kUnit + 301, opened).code(),
+            Code::invalid_value);
+  ASSERT_TRUE(cuda().ipc_open_pieces(1, pieces, in_front, 500, opened).ok());
+  EXPECT_EQ(fake().ranges, 2);
+  EXPECT_EQ(fake().chunks, 5);
+  PointerInfo info;
+  ASSERT_TRUE(cuda().pointer_info(opened, info).ok());
+  EXPECT_EQ(info.device, 1);
+  EXPECT_EQ(static_cast<std::byte*>(opened) - static_cast<std::byte*>(info.base),
+            static_cast<std::ptrdiff_t>(in_front));
+  EXPECT_EQ(cuda().ipc_close_memory(0, opened).code(), Code::invalid_value);
+  EXPECT_TRUE(cuda().ipc_close_memory(1, opened).ok());
+  EXPECT_EQ(cuda().ipc_close_memory(1, opened).code(), Code::invalid_value);
+  EXPECT_EQ(fake().ranges, 1);
+  EXPECT_EQ(fake().chunks, 3);
+  // With a reset it goes, and is closed all the same.
+  ASSERT_TRUE(cuda().ipc_open_pieces(1, pieces, in_front, 500, opened).ok());
+  EXPECT_TRUE(cuda().device_reset(1).ok());
+  EXPECT_EQ(fake().ranges, 1);
+  EXPECT_TRUE(cuda().ipc_close_memory(1, opened).ok());
+  for (const IpcPiece& piece : pieces) (void)close(piece.file);
+  fake().handle_types = 0;
 }
 
 TEST_F(RangesOnFakeCuda, ChunksComeAndGo) {

@@ -10,6 +10,7 @@
 
 #include <cuda.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -395,6 +396,44 @@ CUresult cuMemSetAccess(CUdeviceptr start, std::size_t bytes, const CUmemAccessD
       return CUDA_SUCCESS;
     }
   return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* start) {
+  if (const CUresult result = range_call("cuMemRetainAllocationHandle"); result != CUDA_SUCCESS)
+    return result;
+  const std::lock_guard lock(mutex);
+  for (auto& [handle, chunk] : chunks) {
+    if (chunk.at != reinterpret_cast<CUdeviceptr>(start)) continue;
+    chunk.held = true;
+    *out = handle;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+// The descriptor is a file with what a chunk of it has.
+CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType, unsigned long long) {
+  if (const CUresult result = range_call("cuMemExportToShareableHandle"); result != CUDA_SUCCESS)
+    return result;
+  const std::lock_guard lock(mutex);
+  const Chunk same{chunks.at(handle).device, chunks.at(handle).bytes, 0, true};
+  const int file = memfd_create("chunk", MFD_CLOEXEC);
+  if (pwrite(file, &same, sizeof same, 0) != sizeof same) return CUDA_ERROR_OPERATING_SYSTEM;
+  *static_cast<int*>(out) = file;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* file,
+                                        CUmemAllocationHandleType) {
+  if (const CUresult result = range_call("cuMemImportFromShareableHandle"); result != CUDA_SUCCESS)
+    return result;
+  const std::lock_guard lock(mutex);
+  Chunk same{};
+  if (pread(static_cast<int>(reinterpret_cast<std::intptr_t>(file)), &same, sizeof same, 0) !=
+      sizeof same)
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = ++last_chunk;
+  chunks[*out] = same;
+  fake_cuda.chunks = static_cast<int>(chunks.size());
+  return CUDA_SUCCESS;
 }
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   *free = 1000;

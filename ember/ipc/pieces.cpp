@@ -1,6 +1,8 @@
 #include "ember/ipc/pieces.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "ember/ipc/socket.h"
 #include "ember/runtime/runtime.h"

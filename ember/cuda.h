@@ -6,6 +6,7 @@
 #include "ember/base/error.h"
 #include "ember/graphs/graph.h"
 #include "ember/memory/allocator_functions.h"
+#include "ember/memory/cudart.h"
 #include "ember/memory/device_vector.h"
 #include "ember/memory/flame_graph.h"
 #include "ember/memory/history.h"

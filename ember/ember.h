@@ -17,6 +17,8 @@
 #include "ember/linalg/precision.h"
 #include "ember/ops/arithmetic.h"
 #include "ember/ops/cat.h"
+#include "ember/ops/compare.h"
+#include "ember/ops/count.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/index.h"

@@ -458,4 +458,26 @@ Tensor& Tensor::addr_(const Tensor& vec1, const Tensor& vec2, const Scalar& beta
   return self();
 }
 
+namespace {
+
+/// The first vector as a column, so that multiplication has its product with every element.
+Tensor column_of(const Tensor& x, const Tensor& y) {
+  const auto require_vector = [](const char* name, const Tensor& vector) {
+    if (vector.dim() != 1)
+      throw Error(std::string("outer: Expected 1-D argument ") + name + ", but got " +
+                  std::to_string(vector.dim()) + "-D");
+  };
+  require_vector("self", x);
+  require_vector("vec2", y);
+  return x.unsqueeze(1);
+}
+
+}  // namespace
+
+Tensor outer(const Tensor& x, const Tensor& y) { return mul(column_of(x, y), y); }
+Tensor& outer_out(Tensor& out, const Tensor& x, const Tensor& y) {
+  return mul_out(out, column_of(x, y), y);
+}
+Tensor Tensor::outer(const Tensor& vec2) const { return ember::outer(*this, vec2); }
+
 }  // namespace ember::inline v0

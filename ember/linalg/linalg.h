@@ -98,4 +98,9 @@ EMBER_API void clear_blas_workspaces();
 EMBER_API ::cublasContext* current_blas_handle();
 
 }  // namespace cuda
+/// The products of every element of a vector with every one of another: `x[i] * y[j]`. Dtypes are
+/// promoted as in x * y. Error unless both have one dimension. Does not block.
+EMBER_API Tensor outer(const Tensor& x, const Tensor& y);
+EMBER_API Tensor& outer_out(Tensor& out, const Tensor& x, const Tensor& y);
+
 }  // namespace ember::inline v0

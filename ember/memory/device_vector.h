@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -40,6 +41,10 @@ class [[nodiscard]] DeviceVector {
       : DeviceVector(elements.size(), stream) {
     copy_from(elements);
   }
+  /// The same for elements in braces: `DeviceVector<float>{1, 2.5F}`, so that
+  /// `DeviceVector<int>{5}` has one element, as a std::vector has.
+  DeviceVector(std::initializer_list<T> elements, const Stream& stream = current_stream())
+      : DeviceVector(std::span<const T>(elements.begin(), elements.size()), stream) {}
   DeviceVector(DeviceVector&& other) noexcept
       : buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)) {}
   DeviceVector& operator=(DeviceVector&& other) noexcept {
@@ -52,28 +57,40 @@ class [[nodiscard]] DeviceVector {
   T* data() const { return buffer_.template as<T>(); }
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
+  const T* cbegin() const { return begin(); }
+  const T* cend() const { return end(); }
   std::size_t size() const noexcept { return size_; }
   std::size_t size_bytes() const noexcept { return size_ * sizeof(T); }
   bool empty() const noexcept { return size_ == 0; }
+  /// For how many elements there is memory.
+  std::size_t capacity() const noexcept { return buffer_.size() / sizeof(T); }
   /// `cuda` without an index, and nothing, as long as no size was given.
   Device device() const noexcept { return buffer_.device(); }
   const std::optional<Stream>& stream() const noexcept { return buffer_.stream(); }
   const DeviceBuffer& buffer() const noexcept { return buffer_; }
 
-  /// Another size; the first elements stay, new ones are undefined. Enqueued on the vector's
-  /// stream, or on the current one if it has none yet. Does not block.
+  /// Another size; the first elements stay, new ones are undefined. Where there is no memory for so
+  /// many, they move: enqueued on the vector's stream, or on the current one if it has none yet.
+  /// Does not block.
   void resize(std::size_t size) {
-    if (size == size_) return;
-    DeviceVector next(size, stream() ? *stream() : current_stream());
-    const std::size_t kept = bytes_of(size < size_ ? size : size_);
-    if (kept != 0) copy_async(next.data(), data(), kept, *stream());
-    *this = std::move(next);
+    if (size > capacity()) move_to(size);
+    size_ = size;
+  }
+  /// Memory for at least so many elements, which moves them as resize() does.
+  void reserve(std::size_t elements) {
+    if (elements > capacity()) move_to(elements);
+  }
+  /// Memory for no more than there are.
+  void shrink_to_fit() {
+    if (size_ != capacity()) move_to(size_);
   }
   /// A copy, for work on `stream`, which is noted with the elements.
   DeviceVector clone(const Stream& stream = current_stream()) const {
-    DeviceVector made;
-    made.buffer_ = cuda::clone(buffer_, stream);
-    made.size_ = size_;
+    const T* const from = data();
+    DeviceVector made(size_, stream);
+    if (empty()) return made;
+    record_stream(from, stream);
+    copy_async(made.data(), from, size_bytes(), stream);
     return made;
   }
 
@@ -117,6 +134,13 @@ class [[nodiscard]] DeviceVector {
   // A product beyond 64 bits is beyond every device, which allocate() says.
   static std::size_t bytes_of(std::size_t size) noexcept {
     return size > SIZE_MAX / sizeof(T) ? SIZE_MAX : size * sizeof(T);
+  }
+  /// The elements, of which there is room for all, in new memory for `capacity` of them.
+  void move_to(std::size_t capacity) {
+    const Stream& on = stream() ? *stream() : current_stream();
+    DeviceBuffer next = allocate(bytes_of(capacity), on);
+    if (size_ != 0) copy_async(next.data(), data(), size_bytes(), on);
+    buffer_ = std::move(next);
   }
   void require_size(const char* what, std::size_t size) const {
     if (size != size_)

@@ -57,6 +57,13 @@ Scalar product(const Scalar& y, const Scalar& alpha, Dtype dtype) {
   });
 }
 
+/// A number that is NaN bounds nothing where it is the only bound, and a tensor's NaN does: so
+/// torch has it. fmax and fmin know the difference.
+Tensor bounded(const Operand& x, const Operand& bound, OpId op, OpId past_nan, Tensor* out) {
+  const bool nan = bound.tensor() == nullptr && std::isnan(bound.number().to<double>());
+  return call(nan ? past_nan : op, out, x, bound);
+}
+
 /// addcmul computes x + y * z at once, in float for the 16-bit types.
 Tensor scaled_sum(OpId plain, Tensor* out, const Operand& x, const Operand& y,
                   const Scalar& alpha) {
@@ -116,6 +123,35 @@ Tensor rounded(Tensor* out, const Tensor& x, int decimals) {
 }
 
 }  // namespace
+
+namespace ops {
+
+Tensor clamp(const Operand& x, const std::optional<Operand>& min, const std::optional<Operand>& max,
+             Tensor* out) {
+  if (min && max) return call(OpId::clamp, out, x, *min, *max);
+  if (min) return bounded(x, *min, OpId::maximum, OpId::fmax, out);
+  if (max) return bounded(x, *max, OpId::minimum, OpId::fmin, out);
+  throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
+}
+
+}  // namespace ops
+
+Tensor clamp_min(const Operand& x, const Operand& min) { return ops::clamp(x, min, {}); }
+Tensor clamp_max(const Operand& x, const Operand& max) { return ops::clamp(x, {}, max); }
+Tensor& clamp_min_out(Tensor& out, const Operand& x, const Operand& min) {
+  return clamp_out(out, x, min);
+}
+Tensor& clamp_max_out(Tensor& out, const Operand& x, const Operand& max) {
+  return clamp_out(out, x, {}, max);
+}
+Tensor Tensor::clamp(const std::optional<Operand>& min) const { return ops::clamp(*this, min, {}); }
+Tensor& Tensor::clamp_(const std::optional<Operand>& min) const {
+  return clamp_out(self(), *this, min);
+}
+Tensor Tensor::clamp_min(const Operand& min) const { return ops::clamp(*this, min, {}); }
+Tensor& Tensor::clamp_min_(const Operand& min) const { return clamp_min_out(self(), *this, min); }
+Tensor Tensor::clamp_max(const Operand& max) const { return ops::clamp(*this, {}, max); }
+Tensor& Tensor::clamp_max_(const Operand& max) const { return clamp_max_out(self(), *this, max); }
 
 #define EMBER_ARITHMETIC(name, Extra, call)                                              \
   Tensor name(const Operand& x, const Operand& y, Extra extra) { return call(nullptr); } \

@@ -3,6 +3,8 @@
 // (elementwise.h), as are the methods of the first three. Nothing blocks on CUDA devices.
 #pragma once
 
+#include <optional>
+
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
@@ -31,6 +33,27 @@ EMBER_API Tensor& addcmul_out(Tensor& out, const Operand& x, const Operand& y, c
 EMBER_API Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, const Scalar& value);
 EMBER_API Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
                               const Scalar& value);
+
+/// x, but at least `min` and at most `max`, either of which may be missing: `clamp(x, 0)`,
+/// `clamp(x,
+/// {}, 5)`; numbers and tensors. One bound is as maximum() and minimum(), except that a number
+/// which is NaN bounds nothing. Error `torch.clamp: At least one of 'min' or 'max' must not be
+/// None`. Templates, so that two numbers are those of elementwise.h.
+template <int = 0>
+Tensor clamp(const Operand& x, const std::optional<Operand>& min,
+             const std::optional<Operand>& max = {}) {
+  return ops::clamp(x, min, max);
+}
+template <int = 0>
+Tensor& clamp_out(Tensor& out, const Operand& x, const std::optional<Operand>& min,
+                  const std::optional<Operand>& max = {}) {
+  (void)ops::clamp(x, min, max, &out);
+  return out;
+}
+EMBER_API Tensor clamp_min(const Operand& x, const Operand& min);
+EMBER_API Tensor& clamp_min_out(Tensor& out, const Operand& x, const Operand& min);
+EMBER_API Tensor clamp_max(const Operand& x, const Operand& max);
+EMBER_API Tensor& clamp_max_out(Tensor& out, const Operand& x, const Operand& max);
 
 /// To so many digits behind the point, or, if negative, to zeros before it: x * 10^decimals is
 /// rounded and divided again. Floating types only, except with no decimals: NotImplementedError

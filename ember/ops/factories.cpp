@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -172,6 +173,64 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
                       all);
   ops::ramp(made, start, step);
   return made;
+}
+
+namespace {
+
+/// The same of a floating dtype, to which an integer one is cut off afterwards: whole elements
+/// between are not at equal distances.
+Tensor real_linspace(double start, double end, std::int64_t steps, const Options& options) {
+  const bool integers = is_integral(*options.dtype);
+  Options floating = options;
+  if (integers) floating.dtype = Dtype::float64;
+  const Tensor made = empty({steps}, floating);
+  ops::ramp_between(made, start, end);
+  return integers ? made.to(options) : made;
+}
+
+void require_not_negative(const char* name, std::int64_t value) {
+  if (value < 0)
+    throw Error(std::string(name) + " must be greater or equal to 0, got " + std::to_string(value));
+}
+
+}  // namespace
+
+Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps,
+                const Options& options) {
+  if (steps < 0) throw Error("number of steps must be non-negative");
+  const bool complex = is_complex_dtype(start.dtype()) || is_complex_dtype(end.dtype());
+  Options all = options;
+  if (!all.dtype) all.dtype = complex ? complex_dtype(default_dtype()) : default_dtype();
+  if (*all.dtype == Dtype::bool_) ops::throw_not_implemented("linspace", *all.dtype);
+  if (complex && !is_complex_dtype(*all.dtype))
+    throw Error(std::string("torch.linspace(): inferred dtype ") +
+                dtype_name(complex_dtype(default_dtype())) +
+                " can't be safely cast to passed dtype " + dtype_name(*all.dtype));
+  for (const Scalar& number : {start, end}) require_fits(number, *all.dtype);
+  if (!is_complex_dtype(*all.dtype))
+    return real_linspace(start.to<double>(), end.to<double>(), steps, all);
+  Tensor made = empty({steps}, all);
+  const Tensor parts = made.view_as_real();
+  const auto first = start.to<Complex<double>>();
+  const auto last = end.to<Complex<double>>();
+  const Options part(parts.dtype(), made.device());
+  parts.select(1, 0).copy_(real_linspace(first.re, last.re, steps, part));
+  parts.select(1, 1).copy_(real_linspace(first.im, last.im, steps, part));
+  return made;
+}
+Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end, std::int64_t steps) {
+  return ops::put_result(out, linspace(start, end, steps, {out.dtype(), out.device()}));
+}
+
+Tensor eye(std::int64_t n, std::optional<std::int64_t> m, const Options& options) {
+  require_not_negative("n", n);
+  require_not_negative("m", m.value_or(n));
+  Tensor made = zeros({n, m.value_or(n)}, options);
+  made.diagonal().fill_(1);
+  return made;
+}
+Tensor& eye_out(Tensor& out, std::int64_t n, std::optional<std::int64_t> m) {
+  return ops::put_result(out, eye(n, m, {out.dtype(), out.device()}), ops::Resizing::is_silent);
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -52,6 +53,23 @@ Tensor arange(const Scalar& start, const Scalar& end, Step step, const Options& 
   return arange(start, end, Scalar(step), options);
 }
 
+/// `steps` numbers at equal distances from start to end, both of which are among them (one alone is
+/// start). Without a dtype float32, or complex64 if one of the two is complex. Integers are cut
+/// off. Error for fewer than no steps, for numbers that the dtype cannot hold, and
+/// `torch.linspace(): inferred dtype ... can't be safely cast to passed dtype float32` for complex
+/// numbers and a real dtype; NotImplementedError for bool.
+EMBER_API Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps,
+                          const Options& options = {});
+/// n rows of m columns (n unless given) of zeros, with ones on the main diagonal. Error if one of
+/// the two is negative.
+EMBER_API Tensor eye(std::int64_t n, std::optional<std::int64_t> m, const Options& options = {});
+inline Tensor eye(std::int64_t n, const Options& options = {}) { return eye(n, {}, options); }
+template <std::integral Columns>
+requires(!std::same_as<Columns, bool>) Tensor
+    eye(std::int64_t n, Columns m, const Options& options = {}) {
+  return eye(n, std::optional<std::int64_t>(m), options);
+}
+
 // The same in an output that exists, with its dtype and on its device. One of other sizes is
 // resized, with a warning unless it has no elements; arange_out() takes as many elements in any
 // shape.
@@ -61,6 +79,9 @@ EMBER_API Tensor& ones_out(Tensor& out, const Shape& sizes);
 EMBER_API Tensor& full_out(Tensor& out, const Shape& sizes, const Scalar& value);
 EMBER_API Tensor& arange_out(Tensor& out, const Scalar& start, const Scalar& end,
                              const Scalar& step = 1);
+EMBER_API Tensor& linspace_out(Tensor& out, const Scalar& start, const Scalar& end,
+                               std::int64_t steps);
+EMBER_API Tensor& eye_out(Tensor& out, std::int64_t n, std::optional<std::int64_t> m = {});
 
 /// A one-dimensional tensor with these elements, of their type unless another is given. Error if
 /// that is an integer type which cannot hold one of them (fits() in number.h), or real and they are

@@ -16,8 +16,11 @@ Status host_implementation(const driver::Params& params, const driver::HostLaunc
   for (std::int64_t i = 0; i < args.count; ++i) {
     if constexpr (std::is_integral_v<T>)
       out[i] = convert<T>(m::add(args.first, m::mul(i, args.step)));
-    else
+    else if (i < args.turn)
       out[i] = convert<T>(args.real_first + static_cast<double>(i) * args.real_step);
+    else
+      out[i] =
+          convert<T>(args.real_last - static_cast<double>(args.count - 1 - i) * args.real_step);
   }
   return {};
 }
@@ -30,15 +33,26 @@ constinit driver::Kernel arange_kernels[] = {
 };
 const driver::kernels::Table arange_table(arange_kernels, driver::arguments<RampArgs>());
 
+void run_ramp(const Tensor& out, const RampArgs& args) {
+  if (args.count == 0) return;
+  const cuda::Access access = writes_output(out);
+  run(at(out), arange_kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
+}
+
 }  // namespace
 
 void ramp(const Tensor& out, const Scalar& start, const Scalar& step) {
   if (out.dtype() == Dtype::bool_) throw_not_implemented("arange", out.dtype());
-  if (out.numel() == 0) return;
-  const RampArgs args{out.address(),           out.numel(),        start.to<std::int64_t>(),
-                      step.to<std::int64_t>(), start.to<double>(), step.to<double>()};
-  const cuda::Access access = writes_output(out);
-  run(at(out), arange_kernels[static_cast<int>(out.dtype())], args, std::span(&access, 1));
+  const std::int64_t count = out.numel();
+  run_ramp(out, {out.address(), count, start.to<std::int64_t>(), step.to<std::int64_t>(),
+                 start.to<double>(), step.to<double>(), count, 0});
+}
+
+void ramp_between(const Tensor& out, double first, double last) {
+  const std::int64_t count = out.numel();
+  const double step = count > 1 ? (last - first) / static_cast<double>(count - 1) : 0;
+  // One element is the first.
+  run_ramp(out, {out.address(), count, 0, 0, first, step, count > 1 ? count / 2 : 1, last});
 }
 
 }  // namespace ember::inline v0::ops

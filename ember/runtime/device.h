@@ -1,6 +1,7 @@
 // Devices: naming them, counting them, choosing one. Chapters 1 and 2 of the documents.
 #pragma once
 
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,8 @@ class EMBER_API Device {
   std::string str() const;
 
   friend bool operator==(const Device&, const Device&) = default;
+  /// The CPU first, then CUDA devices by their indices: for std::map and std::set.
+  friend auto operator<=>(const Device&, const Device&) = default;
 
  private:
   static std::string_view not_null(const char* text);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -165,6 +166,24 @@ EMBER_API void host_function(std::function<void()> function, const Stream& strea
 inline void host_function(std::function<void()> function, const Stream& stream,
                           std::initializer_list<Access> accesses) {
   host_function(std::move(function), stream, detail::known(accesses));
+}
+
+/// The same for what can only be moved, such as a lambda that owns a promise.
+template <class Function>
+requires(std::is_invocable_v<Function&> && !std::is_copy_constructible_v<Function> &&
+         !std::is_lvalue_reference_v<Function>) void host_function(Function&& function,
+                                                                   const Stream& stream =
+                                                                       current_stream()) {
+  host_function([kept = std::make_shared<Function>(std::move(function))] { (*kept)(); }, stream);
+}
+template <class Function>
+requires(
+    std::is_invocable_v<Function&> && !std::is_copy_constructible_v<Function> &&
+    !std::is_lvalue_reference_v<Function>) void host_function(Function&& function,
+                                                              const Stream& stream,
+                                                              std::span<const Access> accesses) {
+  host_function([kept = std::make_shared<Function>(std::move(function))] { (*kept)(); }, stream,
+                accesses);
 }
 
 /// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a

@@ -125,6 +125,8 @@ class [[nodiscard]] EMBER_API Tensor {
   /// causes.
   bool is_pinned() const;
   const Ref<Storage>& storage() const { return state().storage; }
+  /// False: there are no gradients.
+  static constexpr bool requires_grad() noexcept { return false; }
   /// The address of the first element; null if there is none. On a CUDA device it is the device's.
   /// What a cuda::Batch keeps is handed over first. AcceleratorError if that device was reset since
   /// the tensor was made.
@@ -172,6 +174,8 @@ class [[nodiscard]] EMBER_API Tensor {
 
   // ---- Views: they share memory. (views.cpp)
   Tensor alias() const;  ///< a new tensor object with the same view
+  /// The same, by torch's name: there are no gradients to cut off.
+  Tensor detach() const { return alias(); }
   /// Any sizes and strides over the same storage. Error beyond its end; `offset` is the tensor's
   /// own by default.
   Tensor as_strided(const Shape& sizes, const Shape& strides,
@@ -189,6 +193,9 @@ class [[nodiscard]] EMBER_API Tensor {
   /// A view where possible, else a copy.
   Tensor reshape(const Shape& sizes) const;
   Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
+  Tensor ravel() const { return flatten(); }
+  /// One dimension as several, of which one size may be -1.
+  Tensor unflatten(std::int64_t dim, const Shape& sizes) const;
   Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;
   /// Up to two dimensions, exchanged.
   Tensor t() const;
@@ -202,9 +209,12 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor H() const;
   Tensor adjoint() const { return mH(); }
   Tensor permute(const Shape& dims) const;
+  /// Some dimensions to other places; the others keep their order.
+  Tensor movedim(const Shape& source, const Shape& destination) const;
   /// Dimensions of size one become the given sizes, with stride zero; -1 keeps a size.
   Tensor expand(const Shape& sizes) const;
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
+  Tensor broadcast_to(const Shape& sizes) const { return expand(sizes); }
   Tensor squeeze() const;
   Tensor squeeze(std::int64_t dim) const;
   /// Without those of the given dimensions that have size one. Error if one is given twice.
@@ -315,6 +325,24 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor& sub_(const Operand& other, const Scalar& alpha) const;
   Tensor div(const Operand& other, Rounding rounding) const;
   Tensor& div_(const Operand& other, Rounding rounding) const;
+  /// Bounds that may be missing: `x.clamp(0)`, `x.clamp({}, 5)`. (ops/arithmetic.h) A template, so
+  /// that two numbers are those of the list above.
+  Tensor clamp(const std::optional<Operand>& min) const;
+  Tensor& clamp_(const std::optional<Operand>& min) const;
+  template <int = 0>
+  Tensor clamp(const std::optional<Operand>& min, const std::optional<Operand>& max) const;
+  template <int = 0>
+  Tensor& clamp_(const std::optional<Operand>& min, const std::optional<Operand>& max) const;
+  Tensor clamp_min(const Operand& min) const;
+  Tensor& clamp_min_(const Operand& min) const;
+  Tensor clamp_max(const Operand& max) const;
+  Tensor& clamp_max_(const Operand& max) const;
+  /// Comparisons with a tolerance, or of whole tensors; the last two block. (ops/compare.h)
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                 bool equal_nan = false) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false) const;
+  bool equal(const Tensor& other) const;
   Tensor& operator+=(const Operand& other);
   Tensor& operator-=(const Operand& other);
   Tensor& operator*=(const Operand& other);
@@ -359,12 +387,18 @@ class [[nodiscard]] EMBER_API Tensor {
   /// Blocks until it is known how many there are, as does masked_select.
   Tensor nonzero() const;
   Tensor masked_select(const Tensor& mask) const;
+  /// They block as well: what comes out depends on the elements. (ops/count.h)
+  Tensor bincount(const Tensor& weights = {}, std::int64_t minlength = 0) const;
+  Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = {}) const;
+  Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> dim = {},
+                           std::optional<std::int64_t> output_size = {}) const;
 
   // ---- Products. (linalg/linalg.h)
   Tensor mm(const Tensor& mat2) const;
   Tensor bmm(const Tensor& mat2) const;
   Tensor mv(const Tensor& vec) const;
   Tensor dot(const Tensor& other) const;
+  Tensor outer(const Tensor& vec2) const;
   Tensor matmul(const Tensor& other) const;
   Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
                const Scalar& alpha = 1) const;
@@ -487,6 +521,21 @@ class Operand {
   const Tensor* tensor_ = nullptr;
   Scalar number_;
 };
+
+namespace ops {
+EMBER_API Tensor clamp(const Operand& x, const std::optional<Operand>& min,
+                       const std::optional<Operand>& max, Tensor* out = nullptr);
+}  // namespace ops
+
+template <int>
+Tensor Tensor::clamp(const std::optional<Operand>& min, const std::optional<Operand>& max) const {
+  return ops::clamp(*this, min, max);
+}
+template <int>
+Tensor& Tensor::clamp_(const std::optional<Operand>& min, const std::optional<Operand>& max) const {
+  (void)ops::clamp(*this, min, max, &self());
+  return self();
+}
 
 /// Whether elements of the view lie in one row without gaps, in the order of the dimensions.
 EMBER_API bool is_contiguous(const Shape& sizes, const Shape& strides) noexcept;

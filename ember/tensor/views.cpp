@@ -170,6 +170,53 @@ Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
   return reshape(sizes);
 }
 
+Tensor Tensor::unflatten(std::int64_t dim, const Shape& sizes) const {
+  const int place = wrap_dim(dim, this->dim());
+  if (sizes.empty()) throw Error("unflatten: sizes must be non-empty");
+  Shape all;
+  for (int i = 0; i < this->dim(); ++i) {
+    if (i != place) {
+      all.push_back(this->sizes()[i]);
+      continue;
+    }
+    for (const std::int64_t size : infer_size(sizes, this->sizes()[i])) all.push_back(size);
+  }
+  return view(all);
+}
+
+Tensor Tensor::movedim(const Shape& source, const Shape& destination) const {
+  if (source.size() != destination.size())
+    throw Error("movedim: Invalid source or destination dims: source (" + source.str() +
+                " dims) should contain the same number of dims as destination (" +
+                destination.str() + " dims)");
+  if (dim() == 0) {  // which counts as one dimension
+    for (const Shape& dims : {source, destination})
+      for (const std::int64_t place : dims) wrap_dim(place, 0);
+    return alias();
+  }
+  constexpr std::int64_t kFree = -1;
+  Shape from;  // for each dimension of the result
+  for (int i = 0; i < dim(); ++i) from.push_back(kFree);
+  DimSet moved;
+  for (int i = 0; i < source.size(); ++i) {
+    const int take = wrap_dim(source[i], dim());
+    const int put = wrap_dim(destination[i], dim());
+    if (moved[static_cast<std::size_t>(take)] || from[put] != kFree)
+      throw Error("movedim: repeated dim in `" +
+                  std::string(from[put] != kFree ? "destination" : "source") + "` (" +
+                  (from[put] != kFree ? destination : source).str() + ")");
+    moved[static_cast<std::size_t>(take)] = true;
+    from[put] = take;
+  }
+  int next = 0;
+  for (int i = 0; i < dim(); ++i) {
+    if (from[i] != kFree) continue;
+    while (moved[static_cast<std::size_t>(next)]) ++next;
+    from[i] = next++;
+  }
+  return permute(from);
+}
+
 Tensor Tensor::transpose(std::int64_t dim0, std::int64_t dim1) const {
   const int a = wrap_dim(dim0, dim());
   const int b = wrap_dim(dim1, dim());

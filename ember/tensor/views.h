@@ -25,6 +25,14 @@ inline Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
 inline Tensor t(const Tensor& x) { return x.t(); }
 inline Tensor adjoint(const Tensor& x) { return x.adjoint(); }
 inline Tensor permute(const Tensor& x, const Shape& dims) { return x.permute(dims); }
+inline Tensor movedim(const Tensor& x, const Shape& source, const Shape& destination) {
+  return x.movedim(source, destination);
+}
+inline Tensor ravel(const Tensor& x) { return x.ravel(); }
+inline Tensor unflatten(const Tensor& x, std::int64_t dim, const Shape& sizes) {
+  return x.unflatten(dim, sizes);
+}
+inline Tensor broadcast_to(const Tensor& x, const Shape& sizes) { return x.broadcast_to(sizes); }
 inline Tensor squeeze(const Tensor& x) { return x.squeeze(); }
 inline Tensor squeeze(const Tensor& x, std::int64_t dim) { return x.squeeze(dim); }
 inline Tensor squeeze(const Tensor& x, const Shape& dims) { return x.squeeze(dims); }

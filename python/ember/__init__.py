@@ -18,6 +18,8 @@ import ember.random
 import ember.sim
 from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
+from ember._gradients import (inference_mode as inference_mode,
+                              is_grad_enabled as is_grad_enabled, no_grad as no_grad)
 from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
                    sim as sim)
 
@@ -39,8 +41,8 @@ class _NoGradients:
             self.__get__(tensor)
 
 
-for _name in ("backward", "detach_", "grad", "grad_fn", "is_leaf", "register_hook", "requires_grad",
-              "requires_grad_", "retain_grad", "retains_grad"):
+for _name in ("backward", "grad", "grad_fn", "is_leaf", "register_hook", "retain_grad",
+              "retains_grad"):
     setattr(Tensor, _name, _NoGradients(_name))
 del _name
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "results.h"
 
@@ -77,6 +78,24 @@ void both_as(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name
               nb::sig(rename("def " + name + "(input: Tensor, " + tail).c_str()));
       },
       kSameNames, extra...);
+}
+
+/// Error if gradients are asked for, which ember does not compute.
+void require_no_gradient(bool requires_grad);
+
+template <class Call, class Result, class... Given>
+auto with_requires_grad(Call call, Result (Call::*)(Given...) const) {
+  return [call](Given... given, bool requires_grad) -> Result {
+    require_no_gradient(requires_grad);
+    return call(std::forward<Given>(given)...);
+  };
+}
+/// A function or method that makes new tensors: as def(), with a last parameter `requires_grad` by
+/// keyword.
+template <class Scope, class Call, class... Extra>
+void define_factory(Scope& scope, const char* name, Call call, const Extra&... extra) {
+  scope.def(name, with_requires_grad(call, &Call::operator()), extra...,
+            nb::arg("requires_grad") = false);
 }
 
 /// __exit__, which lets exceptions pass. A with block calls it with three arguments; taken one by

@@ -213,6 +213,12 @@ Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pi
   return options;
 }
 
+void require_no_gradient(bool requires_grad) {
+  if (requires_grad)
+    throw NotImplementedError(
+        "requires_grad=True: ember computes no gradients (docs/differences.md), expected False");
+}
+
 Options new_options(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {
   Options options = options_of(dtype, device, pin_memory);
   if (options.device) return options;

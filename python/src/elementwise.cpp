@@ -2,7 +2,6 @@
 // becomes a function, a method, a method in place and, for some, an operator. What torch's
 // signatures add to the rows stands here as a table.
 #include <array>
-#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -356,23 +355,6 @@ void define_where(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::sig("def where(self, condition: Tensor, other: Tensor | complex) -> Tensor"), doc);
 }
 
-/// A number that is NaN bounds nothing where it is the only bound, and a tensor's NaN does: so
-/// torch has it. fmax and fmin know the difference.
-OpId clamp_by(const Operand& bound, OpId op, OpId past_nan) {
-  const bool nan = bound.tensor() == nullptr && std::isnan(bound.number().to<double>());
-  return nan ? past_nan : op;
-}
-
-/// clamp with one bound is maximum or minimum.
-template <class Compute>
-auto clamp(const Operand& x, const std::optional<Operand>& least,
-           const std::optional<Operand>& most, Compute&& use) {
-  if (least && most) return use(OpId::clamp, x, *least, *most);
-  if (least) return use(clamp_by(*least, OpId::maximum, OpId::fmax), x, *least);
-  if (most) return use(clamp_by(*most, OpId::minimum, OpId::fmin), x, *most);
-  throw Error("torch.clamp: At least one of 'min' or 'max' must not be None");
-}
-
 void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name) {
   const char* doc = ops::op_info(OpId::clamp).doc;
   using Bound = std::optional<Operand>;
@@ -381,9 +363,9 @@ void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
   m.def(
       name.c_str(),
       [](const Operand& input, const Bound& least, const Bound& most, Tensor* out) {
-        return clamp(input, least, most, [&](OpId op, const auto&... inputs) {
-          return compute_maybe_into(out, op, inputs...);
-        });
+        return maybe_into(
+            out, [&] { return ember::clamp(input, least, most); },
+            [&](Tensor& result) { ember::clamp_out(result, input, least, most); });
       },
       nb::arg("input"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::kw_only(),
       nb::arg("out") = nb::none(),
@@ -394,19 +376,49 @@ void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
   tensor.def(
       name.c_str(),
       [](const Tensor& self, const Bound& least, const Bound& most) {
-        return clamp(self, least, most,
-                     [](OpId op, const auto&... inputs) { return compute(op, inputs...); });
+        return unlocked([&] { return self.clamp(least, most); });
       },
       nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
       nb::sig(("def " + name + "(self, " + bounds + ") -> Tensor").c_str()), doc);
   tensor.def((name + "_").c_str(),
              [](Tensor& self, const Bound& least, const Bound& most) {
-               return clamp(self, least, most, [&](OpId op, const auto&... inputs) {
-                 return compute_into(self, op, inputs...);
-               });
+               unlocked([&] { self.clamp_(least, most); });
+               return same_object(self);
              },
              nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
              nb::sig(("def " + name + "_(self, " + bounds + ") -> Tensor").c_str()), doc);
+}
+
+/// clamp with one bound that has to be given, and its forms.
+template <class Make, class Into>
+void define_bound(nb::class_<Tensor>& tensor, nb::module_& m, const std::string& name,
+                  const char* bound, Make make, Into into, const char* doc) {
+  const std::string tail = std::string(bound) + ": Tensor | complex";
+  m.def(
+      name.c_str(),
+      [make, into](const Operand& input, const Operand& limit, Tensor* out) {
+        return maybe_into(
+            out, [&] { return make(input, limit); },
+            [&](Tensor& result) { (void)into(result, input, limit); });
+      },
+      nb::arg("input"), nb::arg(bound), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(
+          ("def " + name + "(input: Tensor, " + tail + ", *, out: Tensor | None = None) -> Tensor")
+              .c_str()),
+      doc);
+  tensor.def(
+      name.c_str(),
+      [make](const Tensor& self, const Operand& limit) {
+        return unlocked([&] { return make(self, limit); });
+      },
+      nb::arg(bound), nb::sig(("def " + name + "(self, " + tail + ") -> Tensor").c_str()), doc);
+  tensor.def((name + "_").c_str(),
+             [into](Tensor& self, const Operand& limit) {
+               unlocked([&] { (void)into(self, self, limit); });
+               return same_object(self);
+             },
+             nb::arg(bound), nb::sig(("def " + name + "_(self, " + tail + ") -> Tensor").c_str()),
+             doc);
 }
 
 void define(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
@@ -476,6 +488,10 @@ void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m) {
     define(tensor, m, info.name, static_cast<OpId>(number++));
   for (const Alias& alias : kAliases) define(tensor, m, alias.name, alias.op);
   define_keywords(tensor, m);
+  define_bound(tensor, m, "clamp_min", "min", EMBER_CALL(clamp_min), EMBER_CALL(clamp_min_out),
+               "x, but at least `min`.");
+  define_bound(tensor, m, "clamp_max", "max", EMBER_CALL(clamp_max), EMBER_CALL(clamp_max_out),
+               "x, but at most `max`.");
   for (const Operator& row : kOperators) define_operator(tensor, row);
   struct Sign {
     const char* name;

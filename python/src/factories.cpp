@@ -16,14 +16,14 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
         out, options, [&] { return make(shape, options); },
         [&](Tensor& output) { static_cast<void>(into(output, shape)); });
   };
-  m.def(
-      name,
+  define_factory(
+      m, name,
       [run](const Sizes& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
             bool pin_memory) { return run(size.shape(), out, dtype, device, pin_memory); },
       nb::arg("size"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false, doc);
-  m.def(
-      name,
+  define_factory(
+      m, name,
       [run](const nb::args& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
             bool pin_memory) { return run(shape_of(size), out, dtype, device, pin_memory); },
       nb::arg("size"), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
@@ -33,8 +33,8 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
 /// A method new_<name>, with sizes in both ways.
 template <class Make>
 void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const char* doc) {
-  tensor.def(
-      name,
+  define_factory(
+      tensor, name,
       [make](const Tensor& self, const Sizes& size, MaybeDtype dtype, const DeviceLike& device,
              bool pin_memory) {
         const Shape shape = size.shape();
@@ -43,8 +43,8 @@ void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const c
       },
       nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("pin_memory") = false, doc);
-  tensor.def(
-      name,
+  define_factory(
+      tensor, name,
       [make](const Tensor& self, const nb::args& size, MaybeDtype dtype, const DeviceLike& device,
              bool pin_memory) {
         const Shape shape = shape_of(size);
@@ -57,8 +57,8 @@ void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const c
 
 template <class Make>
 void define_like(nb::module_& m, const char* name, Make make, const char* doc) {
-  m.def(
-      name,
+  define_factory(
+      m, name,
       [make](const Tensor& input, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
         return unlocked([&] { return make(input, options); });
@@ -96,8 +96,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       m, "ones_like", [](const Tensor& t, const Options& o) { return ones_like(t, o); },
       "Ones, with another tensor's sizes, dtype and device unless given.");
 
-  m.def(
-      "full",
+  define_factory(
+      m, "full",
       [](const Sizes& size, const NumberLike& fill_value, Tensor* out, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
@@ -110,8 +110,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("out") = nb::none(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere; without a dtype its kind: bool, int64, float32 or complex64.");
-  m.def(
-      "full_like",
+  define_factory(
+      m, "full_like",
       [](const Tensor& input, const NumberLike& fill_value, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
@@ -121,8 +121,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("input"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere, with another tensor's sizes, dtype and device unless given.");
-  tensor.def(
-      "new_full",
+  define_factory(
+      tensor, "new_full",
       [](const Tensor& self, const Sizes& size, const NumberLike& fill_value, MaybeDtype dtype,
          const DeviceLike& device, bool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
@@ -132,8 +132,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "One number everywhere, with this tensor's dtype and device unless given.");
-  m.def(
-      "empty_strided",
+  define_factory(
+      m, "empty_strided",
       [](const Sizes& size, const Sizes& stride, MaybeDtype dtype, const DeviceLike& device,
          bool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
@@ -143,14 +143,53 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "Undefined contents, with sizes and strides in elements.");
 
+  define_factory(
+      m, "linspace",
+      [](const NumberLike& start, const NumberLike& end, std::int64_t steps, Tensor* out,
+         MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+        const Options options = new_options(dtype, device, pin_memory);
+        const Scalar first = start.number();
+        const Scalar last = end.number();
+        return made_or_into(
+            out, options, [&] { return linspace(first, last, steps, options); },
+            [&](Tensor& into) { linspace_out(into, first, last, steps); });
+      },
+      nb::arg("start"), nb::arg("end"), nb::arg("steps"), nb::kw_only(),
+      nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false,
+      "So many numbers at equal distances, start and end among them.");
+  const auto ones_on_diagonal = [](std::int64_t n, std::optional<std::int64_t> columns, Tensor* out,
+                                   const Options& options) {
+    return made_or_into(
+        out, options, [&] { return eye(n, columns, options); },
+        [&](Tensor& into) { eye_out(into, n, columns); });
+  };
+  define_factory(
+      m, "eye",
+      [ones_on_diagonal](std::int64_t n, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
+                         bool pin_memory) {
+        return ones_on_diagonal(n, {}, out, new_options(dtype, device, pin_memory));
+      },
+      nb::arg("n"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      "A matrix of zeros with ones on the main diagonal: n rows, and as many columns or m.");
+  define_factory(
+      m, "eye",
+      [ones_on_diagonal](std::int64_t n, std::int64_t columns, Tensor* out, MaybeDtype dtype,
+                         const DeviceLike& device, bool pin_memory) {
+        return ones_on_diagonal(n, columns, out, new_options(dtype, device, pin_memory));
+      },
+      nb::arg("n"), nb::arg("m"), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+
   const auto range = [](const Scalar& start, const Scalar& end, const Scalar& step, Tensor* out,
                         const Options& options) {
     return made_or_into(
         out, options, [&] { return arange(start, end, step, options); },
         [&](Tensor& into) { arange_out(into, start, end, step); });
   };
-  m.def(
-      "arange",
+  define_factory(
+      m, "arange",
       [range](const NumberLike& end, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
               bool pin_memory) {
         return range(0, end.number(), 1, out, new_options(dtype, device, pin_memory));
@@ -159,8 +198,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "start, start + step, ... below (or above) end. Without a dtype int64 if all numbers are "
       "integers, else float32.");
-  m.def(
-      "arange",
+  define_factory(
+      m, "arange",
       [range](const NumberLike& start, const NumberLike& end, const NumberLike& step, Tensor* out,
               MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
         return range(start.number(), end.number(), step.number(), out,

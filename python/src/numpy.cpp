@@ -143,6 +143,77 @@ nb::object to_numpy(const Tensor& self) {
   return numpy().attr("asarray")(SharedMemory{self.alias()});
 }
 
+Dtype dtype_of_text(const std::string& text) {
+  for (const Format& format : kFormats)
+    if (text == format.numpy) return format.dtype;
+  throw TypeError("__cuda_array_interface__: typestr: got '" + text +
+                  "', expected that of a dtype, such as '<f4'");
+}
+
+/// The strides of the protocol, which are bytes, in elements; nothing for an array without gaps.
+std::optional<Shape> strides_from(const nb::dict& about, std::int64_t item) {
+  const nb::object given = about.attr("get")("strides");
+  if (given.is_none()) return std::nullopt;
+  Shape strides;
+  for (const auto bytes :
+       argument<std::vector<std::int64_t>>(given, "strides", "a tuple of ints or None")) {
+    if (bytes % item != 0)
+      throw ValueError("__cuda_array_interface__: strides: got " + std::to_string(bytes) +
+                       " bytes, expected a multiple of the element's " + std::to_string(item));
+    strides.push_back(bytes / item);
+  }
+  return strides;
+}
+
+/// Work that is enqueued from now on comes after what the owner's stream holds.
+void wait_for_owner(const nb::dict& about, const Device& device) {
+  const nb::object given = about.attr("get")("stream");
+  if (given.is_none()) return;
+  const auto handle = argument<std::uintptr_t>(given, "stream", "an int or None");
+  unlocked([&] {
+    // 1 stands for the default stream.
+    const cuda::ExternalStream owner(
+        reinterpret_cast<void*>(handle == 1 ? 0 : handle),  // NOLINT(performance-no-int-to-ptr)
+        device);
+    cuda::current_stream(device).wait_stream(owner);
+  });
+}
+
+/// A tensor over the memory of an object with `__cuda_array_interface__`, which it keeps; nothing
+/// for other objects.
+std::optional<Tensor> cuda_array_from(nb::handle object) {
+  if (PyType_Check(object.ptr()) != 0 || !nb::hasattr(object, "__cuda_array_interface__"))
+    return std::nullopt;
+  if (unlocked([] { return cuda::device_count() > 0 && cuda::is_simulated(); }))
+    throw TypeError(std::string("a ") + Py_TYPE(object.ptr())->tp_name +
+                    " offers its memory by __cuda_array_interface__ alone, which is that of a real "
+                    "GPU, and the devices here are simulated: copy it to the host first, such as "
+                    "by its get() or copy_to_host()");
+  const auto about = argument<nb::dict>(nb::object(object.attr("__cuda_array_interface__")),
+                                        "__cuda_array_interface__", "a dict");
+  if (!about.attr("get")("mask").is_none())
+    throw TypeError("__cuda_array_interface__: mask: got one, expected None");
+  const Dtype dtype = dtype_of_text(nb::cast<std::string>(about["typestr"]));
+  Shape sizes;
+  for (const auto size :
+       argument<std::vector<std::int64_t>>(about["shape"], "shape", "a tuple of ints"))
+    sizes.push_back(size);
+  const auto strides = strides_from(about, static_cast<std::int64_t>(item_size(dtype)));
+  const auto place =
+      argument<std::pair<std::uintptr_t, bool>>(about["data"], "data", "an address and a bool");
+  auto* const data = reinterpret_cast<void*>(place.first);  // NOLINT(performance-no-int-to-ptr)
+  const Device device(Device::Type::cuda, unlocked([&] {
+                        return data == nullptr ? cuda::current_device()
+                                               : cuda::device_of_pointer(data);
+                      }));
+  wait_for_owner(about, device);
+  // Whoever lets the last tensor go need not have Python's lock.
+  auto release = [kept = nb::object(nb::borrow(object)).release().ptr()] {
+    if (const LockFromAnywhere lock; lock) Py_DECREF(kept);
+  };
+  return from_blob(data, sizes, Options(dtype, device), release, strides);
+}
+
 }  // namespace
 
 void tell_exposed(const Tensor& tensor, const char* name) {
@@ -251,6 +322,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
             data = nb::cast(share(data, true));
           } else if (auto other = dlpack_from(data)) {
             data = nb::cast(std::move(*other));
+          } else if (auto array = cuda_array_from(data)) {
+            data = nb::cast(std::move(*array));
           } else {
             return nb::cast(tensor_from(data, options));
           }
@@ -262,9 +335,9 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::sig("def as_tensor(data: typing.Any, dtype: dtype | None = None, device: device | int | "
               "str | None = None) -> Tensor"),
-      "The same as tensor, but shares memory with arrays and what has __dlpack__, and returns "
-      "tensors as they are, where "
-      "neither dtype nor device change.");
+      "The same as tensor, but shares memory with arrays and what has __dlpack__ or "
+      "__cuda_array_interface__, and returns tensors as they are, where neither dtype nor device "
+      "change.");
 }
 
 }  // namespace ember::python

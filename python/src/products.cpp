@@ -123,6 +123,8 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
                  "The product of a matrix and a vector.");
   define_product(tensor, m, "dot", "tensor", EMBER_CALL(dot), EMBER_CALL(dot_out),
                  "The sum of the products of two vectors' elements.");
+  define_product(tensor, m, "outer", "vec2", EMBER_CALL(outer), EMBER_CALL(outer_out),
+                 "The products of every element of a vector with every one of another.");
   define_product(tensor, m, "matmul", "other", EMBER_CALL(matmul), EMBER_CALL(matmul_out),
                  "The product of vectors, matrices or batches of matrices, broadcast.");
   define_added(tensor, m, "addmm", "mat1", "mat2", EMBER_CALL(addmm), EMBER_CALL(addmm_out),
@@ -139,7 +141,8 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::is_operator());
   define_joined(m, "cat", EMBER_CALL(cat), EMBER_CALL(cat_out),
                 "The tensors, one behind the other along a dimension.");
-  define_joined(m, "concat", EMBER_CALL(cat), EMBER_CALL(cat_out), "The same as cat.");
+  for (const char* name : {"concat", "concatenate"})
+    define_joined(m, name, EMBER_CALL(cat), EMBER_CALL(cat_out), "The same as cat.");
   define_joined(m, "stack", EMBER_CALL(stack), EMBER_CALL(stack_out),
                 "The tensors, all of one shape, along a new dimension.");
 }

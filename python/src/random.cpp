@@ -118,8 +118,8 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
         out, options, [&] { return make(shape, options, generator); },
         [&](Tensor& output) { static_cast<void>(into(output, shape, generator)); });
   };
-  m.def(
-      name,
+  define_factory(
+      m, name,
       [run](const Sizes& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
             const DeviceLike& device, bool pin_memory) {
         return run(size.shape(), generator, out, dtype, device, pin_memory);
@@ -127,8 +127,8 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
       nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("pin_memory") = false, doc);
-  m.def(
-      name,
+  define_factory(
+      m, name,
       [run](const nb::args& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
             const DeviceLike& device, bool pin_memory) {
         return run(shape_of(size), generator, out, dtype, device, pin_memory);
@@ -154,8 +154,8 @@ void define_new(nb::module_& m) {
   define_sized(m, "rand", EMBER_CALL(rand), EMBER_CALL(rand_out), "Uniform from 0 to below 1.");
   define_sized(m, "randn", EMBER_CALL(randn), EMBER_CALL(randn_out), "Standard normal.");
   const auto like = [&](const char* name, auto make, const char* doc) {
-    m.def(
-        name,
+    define_factory(
+        m, name,
         [make](const Tensor& input, GeneratorArg generator, MaybeDtype dtype,
                const DeviceLike& device) {
           const Options options = options_of(dtype, device);
@@ -181,8 +181,8 @@ void define_new(nb::module_& m) {
         out, options, [&] { return randint(low, high, shape, options, generator); },
         [&](Tensor& into) { randint_out(into, low, high, shape, generator); });
   };
-  m.def(
-      "randint",
+  define_factory(
+      m, "randint",
       [whole](std::int64_t high, const Sizes& size, GeneratorArg generator, Tensor* out,
               MaybeDtype dtype, const DeviceLike& device) {
         return whole(0, high, size, generator, out, dtype, device);
@@ -190,11 +190,11 @@ void define_new(nb::module_& m) {
       nb::arg("high"), nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
       nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "Whole numbers from low (0) to below high; int64 unless another dtype is given.");
-  m.def("randint", whole, nb::arg("low"), nb::arg("high"), nb::arg("size"), nb::kw_only(),
-        nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
-        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
-  m.def(
-      "randperm",
+  define_factory(m, "randint", whole, nb::arg("low"), nb::arg("high"), nb::arg("size"),
+                 nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
+                 nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+  define_factory(
+      m, "randperm",
       [](std::int64_t n, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
          const DeviceLike& device) {
         const Options options = new_options(dtype, device);
@@ -205,8 +205,8 @@ void define_new(nb::module_& m) {
       nb::arg("n"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "The numbers from 0 to below n in random order; int64 unless another dtype is given.");
-  m.def(
-      "normal",
+  define_factory(
+      m, "normal",
       [](double mean, double std, const Sizes& size, GeneratorArg generator, Tensor* out,
          MaybeDtype dtype, const DeviceLike& device) {
         const Options options = new_options(dtype, device);

@@ -66,6 +66,7 @@ std::optional<Signature> parsed(const std::string& text, nb::handle objects) {
       continue;
     }
     Parameter parameter = parameter_of(part, objects);
+    if (parameter.name == "requires_grad") continue;  // no part of a schema
     if (part.starts_with('*') || is_for_numpy(parameter)) return std::nullopt;
     parameter.keyword_only = keyword_only;
     made.parameters.push_back(std::move(parameter));

@@ -168,6 +168,51 @@ void bind_stream(nb::module_& m) {
           nb::arg("stream_ptr"), nb::arg("device") = nb::none());
 }
 
+void bind_foreign(nb::module_& m) {
+  m.def(
+      "get_stream_from_external",
+      [](std::uintptr_t data_ptr, const DeviceLike& device) {
+        const cuda::DeviceArg given = device.arg();
+        return unlocked([&] { return ExternalStream(pointer_of(data_ptr), given); });
+      },
+      nb::arg("data_ptr"), nb::arg("device") = nb::none(),
+      nb::sig(
+          "def get_stream_from_external(data_ptr: int, device: device | int | str | None = None)"
+          " -> ExternalStream"),
+      "A stream around a foreign handle, which its owner keeps alive.");
+  const auto number = [](Code code) { return static_cast<int>(code); };
+  m.def(
+      "_cudaGetErrorString", [](int error) { return code_text(static_cast<Code>(error)); },
+      nb::arg("error"), "The text of CUDA's number of an error.");
+  m.def(
+      "_cudaHostRegister",
+      [number](std::uintptr_t ptr, std::size_t size, unsigned /*flags*/) {
+        return number(unlocked([&] { return cuda::cudart::host_register(pointer_of(ptr), size); }));
+      },
+      nb::arg("ptr"), nb::arg("size"), nb::arg("flags"),
+      "Page-locks memory of the host's; flags make no difference.");
+  m.def(
+      "_cudaHostUnregister",
+      [number](std::uintptr_t ptr) {
+        return number(unlocked([&] { return cuda::cudart::host_unregister(pointer_of(ptr)); }));
+      },
+      nb::arg("ptr"), "The end of _cudaHostRegister.");
+  m.def(
+      "_cudaStreamCreate",
+      [number](std::uintptr_t ptr) {
+        auto* const handle = static_cast<void**>(pointer_of(ptr));
+        return number(unlocked([&] { return cuda::cudart::stream_create(handle); }));
+      },
+      nb::arg("ptr"),
+      "Makes a stream of the current device, whose handle is written at an address.");
+  m.def(
+      "_cudaStreamDestroy",
+      [number](std::uintptr_t stream) {
+        return number(unlocked([&] { return cuda::cudart::stream_destroy(pointer_of(stream)); }));
+      },
+      nb::arg("stream"), "The end of _cudaStreamCreate.");
+}
+
 void bind_event(nb::module_& m) {
   nb::class_<Event>(m, "Event", "A point in the work of a stream.", nb::is_weak_referenceable())
       .def(nb::init<bool, bool, bool, bool>(), nb::arg("enable_timing") = false,
@@ -274,6 +319,7 @@ void bind_batch(nb::module_& m) {
 }  // namespace
 
 void bind_streams(nb::module_& m) {
+  bind_foreign(m);
   bind_event(m);
   bind_stream(m);
   bind_context(m);

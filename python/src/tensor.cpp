@@ -31,6 +31,22 @@ void bind_tensor(nb::module_& m) {
       .def_prop_ro("is_cpu", [](const Tensor& self) { return !self.is_cuda(); })
       .def_prop_ro("itemsize", [](const Tensor& self) { return self.element_size(); })
       .def_prop_ro("nbytes", [](const Tensor& self) { return self.nbytes(); })
+      .def_prop_rw(
+          "requires_grad", [](const Tensor&) { return false; },
+          [](const Tensor&, bool requires_grad) { require_no_gradient(requires_grad); },
+          "False: ember computes no gradients. To assign True is an error.")
+      .def(
+          "requires_grad_",
+          [](Tensor& self, bool requires_grad) {
+            require_no_gradient(requires_grad);
+            return same_object(self);
+          },
+          nb::arg("requires_grad") = true,
+          nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
+          "The tensor itself; an error with True, since ember computes no gradients.")
+      .def(
+          "detach_", [](Tensor& self) { return same_object(self); },
+          nb::sig("def detach_(self) -> Tensor"), "The tensor itself.")
       .def(
           "dim", [](const Tensor& self) { return self.dim(); }, "The number of dimensions.")
       .def("ndimension", [](const Tensor& self) { return self.dim(); })
@@ -116,6 +132,7 @@ void bind_tensor(nb::module_& m) {
   bind_values(tensor, m);
   bind_indexing(tensor, m);
   bind_elementwise(tensor, m);
+  bind_counting(tensor, m);
   bind_factories(tensor, m);
   bind_pickling(tensor);
   bind_numpy(tensor, m);

@@ -1,7 +1,7 @@
 // Elements as Python's own objects, and tensors from them.
 #include <cstring>
 
-#include "python.h"
+#include "define.h"
 
 namespace ember::python {
 namespace {
@@ -300,13 +300,14 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
                        bool pin_memory) {
     return tensor_from(data, new_options(dtype, device, pin_memory));
   };
-  m.def("tensor", make, nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
-        nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
-        "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
-        "Without a dtype that of the elements: bool, int64, float32 or complex64; of arrays and "
-        "NumPy's scalars, and of what has __dlpack__, their own.");
-  m.def(
-      "scalar_tensor",
+  define_factory(
+      m, "tensor", make, nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      "A new tensor with the elements of nested sequences, a number, an array or a tensor. "
+      "Without a dtype that of the elements: bool, int64, float32 or complex64; of arrays and "
+      "NumPy's scalars, and of what has __dlpack__, their own.");
+  define_factory(
+      m, "scalar_tensor",
       [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device) {
         Options options = new_options(dtype, device);
         if (!options.dtype) options.dtype = default_dtype();
@@ -315,8 +316,8 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
       },
       nb::arg("s"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       "One number without dimensions.");
-  tensor.def(
-      "new_tensor",
+  define_factory(
+      tensor, "new_tensor",
       [](const Tensor& self, nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
          bool pin_memory) {
         Options options = options_of(dtype, device, pin_memory);

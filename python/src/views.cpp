@@ -64,6 +64,27 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "permute",
       [](const Tensor& self, const Sizes& dims) { return self.permute(dims.shape()); },
       "The dimensions in another order.", nb::arg("dims"));
+  for (const char* name : {"movedim", "moveaxis"})
+    both(
+        tensor, m, name,
+        [](const Tensor& self, const Sizes& source, const Sizes& destination) {
+          return self.movedim(source.shape(), destination.shape());
+        },
+        "Some dimensions at other places; the others keep their order.", nb::arg("source"),
+        nb::arg("destination"));
+  both(
+      tensor, m, "ravel", [](const Tensor& self) { return unlocked([&] { return self.ravel(); }); },
+      "All dimensions as one; a view where possible, else a copy.");
+  both(
+      tensor, m, "unflatten",
+      [](const Tensor& self, I dim, const Sizes& sizes) {
+        return self.unflatten(dim, sizes.shape());
+      },
+      "One dimension as several, of which one size may be -1.", nb::arg("dim"), nb::arg("sizes"));
+  both(
+      tensor, m, "broadcast_to",
+      [](const Tensor& self, const Sizes& size) { return self.broadcast_to(size.shape()); },
+      "expand().", nb::arg("size"));
   both(
       tensor, m, "reshape",
       [](const Tensor& self, const Sizes& shape) {
@@ -154,7 +175,7 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           [](const Tensor& self, const Tensor& other) { return self.expand_as(other); },
           nb::arg("other"))
       .def(
-          "detach", [](const Tensor& self) { return self.alias(); },
+          "detach", [](const Tensor& self) { return self.detach(); },
           "A new tensor object with the same elements.")
       .def_prop_rw(
           "data", [](const Tensor& self) { return self.alias(); },

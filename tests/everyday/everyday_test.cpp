@@ -175,6 +175,7 @@ TEST(Everyday, RefusesWhatIsNotInAVector) {
   const std::vector<int> host{7, 8, 9};
   x.copy_from(host);
   x.resize(2);
+  x.shrink_to_fit();
   cuda::DeviceVector<int> moved(std::move(x));
   EXPECT_EQ(moved.to_host(), (std::vector<int>{7, 8}));
   EXPECT_TRUE(x.empty() && x.data() == nullptr);  // NOLINT(bugprone-use-after-move)
@@ -295,6 +296,43 @@ TEST(Everyday, HandsStreamsOn) {
 }
 
 TEST(Everyday, CountsByDevice) { EXPECT_EQ(everyday::by_device("cuda:3"), 2); }
+
+TEST(Everyday, GrowsAVectorThatHasRoom) {
+  NEEDS_DEVICES(1);
+  cuda::DeviceVector<int> x{1, 2, 3};
+  x.reserve(100);
+  EXPECT_EQ(x.to_host(), (std::vector<int>{1, 2, 3}));
+  EXPECT_GE(x.capacity(), 100U);
+  const int* const place = x.cbegin();
+  x.resize(100);
+  EXPECT_EQ(x.begin(), place) << "there was room";
+  x.set_element(99, 7);
+  x.resize(1);
+  EXPECT_EQ(x.begin(), place);
+  EXPECT_EQ(x.cend() - x.cbegin(), 1);
+  EXPECT_EQ(x.clone().capacity(), 1U) << "a copy is of the elements alone";
+  x.shrink_to_fit();
+  EXPECT_EQ(x.capacity(), 1U);
+  EXPECT_EQ(x.to_host(), (std::vector<int>{1}));
+  const cuda::DeviceVector<int> five{5};
+  EXPECT_EQ(five.to_host(), (std::vector<int>{5}));
+  cuda::DeviceVector<float> empty;
+  empty.reserve(10);
+  EXPECT_TRUE(empty.empty() && empty.capacity() >= 10);
+  EXPECT_ERROR(x.reserve(SIZE_MAX), OutOfMemoryError, "");
+}
+
+TEST(Everyday, KeepsThingsByDevice) { EXPECT_EQ(everyday::by_device(), "cpu cuda:0 cuda:1 "); }
+
+TEST(Everyday, CallsWhatCanOnlyBeMoved) {
+  NEEDS_DEVICES(1);
+  EXPECT_EQ(everyday::move_only_host_function(), 42);
+}
+
+TEST(Everyday, MakesAndComparesTensors) {
+  NEEDS_DEVICES(1);
+  for (const char* place : {"cpu", kDevice}) EXPECT_TRUE(everyday::made_and_compared(place));
+}
 
 }  // namespace
 }  // namespace ember::test

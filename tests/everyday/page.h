@@ -8,12 +8,16 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <future>
+#include <map>
 #include <memory_resource>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace everyday {
@@ -244,6 +248,34 @@ inline bool hand_on(ember::cuda::StreamRef stream) {
   ember::cuda::fill_async(buffer.data(), 1, buffer.size(), stream);
   stream.synchronize();
   return stream.query() && buffer.stream() == stream;
+}
+
+/// Ordered containers of devices.
+inline std::string by_device() {
+  const std::map<ember::Device, int> load{{"cuda:1", 1}, {"cpu", 2}, {"cuda:0", 3}};
+  std::set<ember::Device> seen;
+  for (const auto& [device, count] : load) seen.insert(device);
+  std::ostringstream text;
+  for (const ember::Device& device : seen) text << device << ' ';
+  return text.str();
+}
+
+/// A host function that owns what cannot be copied.
+inline int move_only_host_function() {
+  std::promise<int> promise;
+  std::future<int> answer = promise.get_future();
+  ember::cuda::host_function([p = std::move(promise)]() mutable { p.set_value(42); });
+  return answer.get();
+}
+
+/// New tensors, bounds and comparisons.
+inline bool made_and_compared(ember::Device device) {
+  const Tensor x = ember::linspace(-1, 1, 5, device);
+  const Tensor matrix = ember::eye(5, device).matmul(x.unsqueeze(1)).ravel();
+  const auto [elements, inverse, counts] = ember::unique(x.clamp_min(0), true, true);
+  return ember::allclose(matrix, x) && ember::equal(x.clamp(0), x.clamp(0, {})) &&
+         elements.numel() == 3 && counts[0].item<int>() == 3 && inverse[4].item<int>() == 2 &&
+         ember::outer(x, x).sizes() == ember::Shape({5, 5}) && !x.detach().requires_grad();
 }
 
 }  // namespace everyday

@@ -234,5 +234,56 @@ TEST(Numbers, Unsigned) {
   EXPECT_FALSE(fits(kNumber, int64));
 }
 
+TEST(Factories, Linspace) {
+  for (const char* place : devices()) {
+    EXPECT_EQ(values<double>(linspace(0, 1, 5, place)),
+              (std::vector<double>{0, 0.25, 0.5, 0.75, 1}));
+    EXPECT_EQ(linspace(0, 1, 5, place).dtype(), float32);
+    EXPECT_EQ(values<double>(linspace(5, -5, 4, {int32, place})),
+              (std::vector<double>{5, 1, -1, -5}));
+    EXPECT_EQ(values<double>(linspace(0, 10, 4, {int64, place})),
+              (std::vector<double>{0, 3, 6, 10}));
+    EXPECT_EQ(values<double>(linspace(3, 7, 1, place)), (std::vector<double>{3}));
+    EXPECT_EQ(linspace(3, 7, 0, place).sizes(), Shape({0}));
+    // Both ends are exact, and the numbers the same from either end.
+    for (const std::int64_t steps : {2, 3, 7, 50, 1000}) {
+      const Tensor x = linspace(0.1, 0.7, steps, {float64, place});
+      EXPECT_EQ(x[0].item<double>(), 0.1);
+      EXPECT_EQ(x[steps - 1].item<double>(), 0.7);
+      EXPECT_EQ(values<double>(linspace(-1, 1, steps, {float64, place})),
+                values<double>(linspace(1, -1, steps, {float64, place}).flip({0})));
+    }
+    const Tensor line = linspace(0, std::complex<double>(0, 1), 3, place);
+    EXPECT_EQ(line.dtype(), complex64);
+    EXPECT_EQ(values<double>(line.imag()), (std::vector<double>{0, 0.5, 1}));
+    EXPECT_EQ(values<double>(line.real()), (std::vector<double>{0, 0, 0}));
+    EXPECT_ERROR(linspace(0, 1, -1, place), Error, "number of steps must be non-negative");
+    EXPECT_ERROR(linspace(0, 1, 3, {bool_, place}), NotImplementedError,
+                 "\"linspace\" not implemented for 'Bool'");
+    EXPECT_ERROR(linspace(0, 300, 4, {uint8, place}), Error,
+                 "value cannot be converted to type uint8 without overflow");
+    EXPECT_ERROR(linspace(0, std::complex<double>(0, 1), 3, {float32, place}), Error,
+                 "inferred dtype complex64 can't be safely cast to passed dtype float32");
+    Tensor out = empty({0}, {float64, place});
+    EXPECT_EQ(values<double>(linspace_out(out, 0, 3, 4)), (std::vector<double>{0, 1, 2, 3}));
+  }
+}
+
+TEST(Factories, Eye) {
+  for (const char* place : devices()) {
+    EXPECT_EQ(values<double>(eye(2, place)), (std::vector<double>{1, 0, 0, 1}));
+    EXPECT_EQ(eye(2, place).dtype(), float32);
+    EXPECT_EQ(values<double>(eye(2, 3, place)), (std::vector<double>{1, 0, 0, 0, 1, 0}));
+    EXPECT_EQ(values<double>(eye(3, 2, {int8, place})), (std::vector<double>{1, 0, 0, 1, 0, 0}));
+    EXPECT_EQ(values<bool>(eye(2, {bool_, place})), (std::vector<bool>{true, false, false, true}));
+    EXPECT_EQ(eye(0, place).sizes(), Shape({0, 0}));
+    EXPECT_EQ(eye(2, 0, place).sizes(), Shape({2, 0}));
+    EXPECT_ERROR(eye(-1, place), Error, "n must be greater or equal to 0, got -1");
+    EXPECT_ERROR(eye(2, -1, place), Error, "m must be greater or equal to 0, got -1");
+    Tensor out = ones({2, 2}, place);
+    EXPECT_EQ(values<double>(eye_out(out, 2)), (std::vector<double>{1, 0, 0, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace ember::test

@@ -557,5 +557,51 @@ TEST(Observers, SeeTheAccesses) {
   cuda::set_observer(nullptr);
 }
 
+TEST(Clamp, TakesOneBound) {
+  for (const char* place : {"cpu", kDevice}) {
+    if (Device(place).is_cuda() && cuda::device_count() == 0) continue;
+    const Tensor x = tensor<float>({-3, 0, kNaN, 3}, place);
+    const auto text = [](const Tensor& t) { return t.cpu().str(); };
+    EXPECT_EQ(text(x.clamp(0)), "tensor([0., 0., nan, 3.])");
+    EXPECT_EQ(text(clamp(x, 0)), "tensor([0., 0., nan, 3.])");
+    EXPECT_EQ(text(x.clamp_min(0)), "tensor([0., 0., nan, 3.])");
+    EXPECT_EQ(text(clamp_max(x, 1)), "tensor([-3.,  0., nan,  1.])");
+    EXPECT_EQ(text(x.clamp({}, 1)), "tensor([-3.,  0., nan,  1.])");
+    EXPECT_EQ(text(x.clamp(std::nullopt, 1)), "tensor([-3.,  0., nan,  1.])");
+    EXPECT_EQ(text(x.clamp(std::optional<double>(-1), std::optional<double>(1))),
+              "tensor([-1.,  0., nan,  1.])");
+    EXPECT_EQ(text(clamp(x, {}, 1)), "tensor([-3.,  0., nan,  1.])");
+    EXPECT_EQ(text(x.clamp(-1, 1)), "tensor([-1.,  0., nan,  1.])");
+    // A number that is NaN bounds nothing alone; a tensor's NaN does.
+    EXPECT_EQ(text(x.clamp_min(kNaN)), "tensor([-3.,  0., nan,  3.])");
+    EXPECT_EQ(text(x.clamp_max(full({}, kNaN, Device(place)))), "tensor([nan, nan, nan, nan])");
+    const Tensor bounds = tensor<float>({1, 2, 3, 4}, place);
+    EXPECT_EQ(text(x.clamp(bounds)), "tensor([1., 2., nan, 4.])");
+    EXPECT_EQ(text(x.clamp(std::nullopt, bounds - 2)), "tensor([-3.,  0., nan,  2.])");
+    EXPECT_EQ(text(x.clamp(bounds - 2, bounds)), "tensor([-1.,  0., nan,  3.])");
+    EXPECT_EQ(clamp_min(ones({2}, {int64, place}), 2.5).dtype(), float32);
+    EXPECT_ERROR(ones({2}, {int64, place}).clamp_min_(2.5), Error,
+                 "result type Float can't be cast");
+    Tensor y = x.clone();
+    EXPECT_TRUE(y.clamp_(0).is(y));
+    y.clamp_max_(2).clamp_min_(1).clamp_({}, 1.5);
+    EXPECT_EQ(text(y), "tensor([1.0000, 1.0000,    nan, 1.5000])");
+    Tensor out = empty({0}, place);
+    EXPECT_EQ(text(clamp_out(out, x, 0)), "tensor([0., 0., nan, 3.])");
+    EXPECT_EQ(text(clamp_max_out(out, x, 0)), "tensor([-3.,  0., nan,  0.])");
+    EXPECT_ERROR(x.clamp(std::nullopt), Error,
+                 "torch.clamp: At least one of 'min' or 'max' must not be None");
+  }
+}
+
+TEST(Abs, OfBoolIsItself) {
+  for (const char* place : {"cpu", kDevice}) {
+    if (Device(place).is_cuda() && cuda::device_count() == 0) continue;
+    const Tensor x = tensor({true, false}, place);
+    EXPECT_EQ(x.abs().dtype(), bool_);
+    EXPECT_EQ(values<bool>(x.abs()), (std::vector<bool>{true, false}));
+  }
+}
+
 }  // namespace
 }  // namespace ember::test

@@ -1,6 +1,7 @@
 """ember.cuda: devices, streams, events."""
 
 import ctypes
+import mmap
 import threading
 import subprocess
 import sys
@@ -161,6 +162,40 @@ def test_external_streams():
     assert cuda.Stream(stream_ptr=s.cuda_stream) == e
     with pytest.raises(RuntimeError, match="Priority was explicitly set for a external stream"):
         cuda.Stream(stream_ptr=s.cuda_stream, priority=-1)
+
+
+def test_streams_from_external():
+    s = cuda.Stream()
+    e = cuda.get_stream_from_external(s.cuda_stream, device=0)
+    assert isinstance(e, cuda.ExternalStream) and e.cuda_stream == s.cuda_stream
+    assert cuda.get_stream_from_external(data_ptr=s.cuda_stream) == e
+
+
+def test_cudart():
+    """What tools call of the CUDA runtime: numbers of errors, 0 for success."""
+    rt = cuda.cudart()
+    free, total = rt.cudaMemGetInfo(0)
+    assert 0 < free <= total
+    assert rt.cudaGetErrorString(700) == "an illegal memory access was encountered"
+    memory = mmap.mmap(-1, 1 << 16)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert rt.cudaHostRegister(address, 1 << 16, 0) == 0
+    assert rt.cudaHostRegister(address, 1 << 16, 0) == 712
+    assert rt.cudaHostUnregister(address) == 0
+    assert rt.cudaHostUnregister(address) == 713
+    handle = ctypes.c_void_p()
+    assert rt.cudaStreamCreate(ctypes.addressof(handle)) == 0 and handle.value
+    with cuda.stream(cuda.ExternalStream(handle.value)):
+        assert (torch.ones(2, device="cuda") + 1).tolist() == [2, 2]
+    assert rt.cudaStreamDestroy(handle.value) == 0
+    assert rt.cudaStreamDestroy(handle.value) == 400
+    cuda.check_error(0)
+
+
+def test_bf16():
+    assert cuda.is_bf16_supported() is True
+    enough = cuda.get_device_capability()[0] >= 8
+    assert cuda.is_bf16_supported(including_emulation=False) is enough
 
 
 @pytest.mark.needs_devices(2)

@@ -71,6 +71,7 @@ REFERENCE = {
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2, "hypot": np.hypot,
     "deg2rad": np.deg2rad,
+    "rad2deg": np.rad2deg,
     "erf": each(math.erf), "erfc": each(math.erfc), "lgamma": each(lgamma),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": relu,
     "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin,
@@ -296,6 +297,18 @@ def test_clamp_with_one_bound(device):
     assert x.clamp_(0, 1) is x
     with pytest.raises(RuntimeError, match="At least one of 'min' or 'max' must not be None"):
         ember.clamp(x)
+    x = ember.tensor([-2.0, math.nan, 3.0], device=device)
+    assert str(x.clamp_min(0).tolist()) == str(ember.clamp_min(x, 0).tolist()) == "[0.0, nan, 3.0]"
+    assert str(ember.clamp_max(x, max=ember.zeros(3, device=device)).tolist()) == "[-2.0, nan, 0.0]"
+    out = ember.empty(0, device=device)
+    assert ember.clamp_min(x, 0, out=out) is out and out.numel() == 3
+    assert x.clamp_min_(0.5) is x and x.clamp_max_(max=0.5) is x
+    assert str(x.tolist()) == "[0.5, nan, 0.5]"
+
+
+def test_abs_of_bool(device):
+    x = ember.tensor([True, False], device=device)
+    assert x.abs().tolist() == [True, False] and abs(x).dtype == ember.bool
 
 
 def test_alpha(device):

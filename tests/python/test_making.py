@@ -248,3 +248,48 @@ def test_default_device():
     finally:
         torch.set_default_device(None)
     assert not torch.ones(2).is_cuda
+
+
+def test_requires_grad():
+    """Every function that makes tensors takes False, and says of True that there are no gradients."""
+    x = torch.ones(2, 2)
+    probabilities = torch.full((2,), 0.5)
+    makers = [
+        lambda **k: torch.empty(2, 3, **k), lambda **k: torch.empty((2, 3), **k),
+        lambda **k: torch.zeros(2, **k), lambda **k: torch.ones([2], **k),
+        lambda **k: torch.full((2,), 1, **k), lambda **k: torch.full_like(x, 1, **k),
+        lambda **k: torch.empty_like(x, **k), lambda **k: torch.zeros_like(x, **k),
+        lambda **k: torch.ones_like(x, **k), lambda **k: torch.empty_strided((2,), (1,), **k),
+        lambda **k: torch.arange(3, **k), lambda **k: torch.arange(0, 3, **k),
+        lambda **k: torch.arange(0, 3, 2, **k), lambda **k: torch.linspace(0, 1, 3, **k),
+        lambda **k: torch.eye(2, **k), lambda **k: torch.eye(2, 3, **k),
+        lambda **k: torch.tensor([1.0], **k), lambda **k: torch.scalar_tensor(1, **k),
+        lambda **k: x.new_empty(2, **k), lambda **k: x.new_zeros((2,), **k),
+        lambda **k: x.new_ones(2, **k), lambda **k: x.new_full((2,), 1, **k),
+        lambda **k: x.new_tensor([1.0], **k), lambda **k: torch.rand(2, **k),
+        lambda **k: torch.randn((2,), **k), lambda **k: torch.rand_like(x, **k),
+        lambda **k: torch.randn_like(x, **k), lambda **k: torch.randint(3, (2,), **k),
+        lambda **k: torch.randint(0, 3, (2,), **k), lambda **k: torch.randperm(3, **k),
+        lambda **k: torch.normal(0.0, 1.0, (2,), **k),
+    ]
+    for make in makers:
+        assert make(requires_grad=False).requires_grad is False
+        with pytest.raises(NotImplementedError,
+                           match="requires_grad=True: ember computes no gradients"):
+            make(requires_grad=True)
+    with pytest.raises(TypeError):
+        torch.bernoulli(probabilities, requires_grad=False)
+
+
+def test_linspace_and_eye(device):
+    assert torch.linspace(0, 1, 5, device=device).tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert torch.linspace(start=0, end=10, steps=4, dtype=torch.int64).tolist() == [0, 3, 6, 10]
+    assert torch.linspace(torch.tensor(0), 3.0, 4, device=device).device.type == device[:4].rstrip(":")
+    out = torch.empty(0, device=device)
+    assert torch.linspace(0, 1j.imag, 3, out=out) is out and out.tolist() == [0, 0.5, 1]
+    assert torch.linspace(0, 1j, 3, device=device).tolist() == [0, 0.5j, 1j]
+    assert torch.eye(2, device=device).tolist() == [[1, 0], [0, 1]]
+    assert torch.eye(1, m=2, dtype=torch.bool, device=device).tolist() == [[True, False]]
+    assert torch.eye(2, out=out) is out and out.shape == (2, 2)
+    with pytest.raises(RuntimeError, match="n must be greater or equal to 0, got -1"):
+        torch.eye(-1)

@@ -334,6 +334,38 @@ def test_cuda_array_interface():
     assert not hasattr(torch.ones(1), "__cuda_array_interface__")
 
 
+def test_as_tensor_of_a_cuda_array():
+    """Memory of another library's that is offered by ``__cuda_array_interface__`` alone."""
+    class Foreign:
+        def __init__(self, tensor, **changed):
+            self.about = {"version": 3, "shape": (2, 3), "typestr": "<f4", "strides": None,
+                          "data": (tensor.data_ptr(), False), "stream": 1, **changed}
+
+        @property
+        def __cuda_array_interface__(self):
+            return self.about
+
+    x = torch.arange(6, device="cuda:0", dtype=torch.float32).reshape(2, 3)
+    if torch.cuda.is_simulated():
+        with pytest.raises(TypeError, match="a Foreign offers .* that of a real GPU, and the "
+                                            "devices here are simulated: copy it to the host"):
+            torch.as_tensor(Foreign(x))
+        return
+    foreign = Foreign(x)
+    y = torch.as_tensor(foreign, device="cuda")
+    assert y.data_ptr() == x.data_ptr() and y.tolist() == x.tolist()
+    seen = weakref.ref(foreign)
+    del foreign
+    assert seen() is not None
+    del y
+    assert seen() is None
+    assert torch.as_tensor(Foreign(x, shape=(3, 2), strides=(4, 12))).tolist() == x.T.tolist()
+    with pytest.raises(TypeError, match="typestr: got '<f3'"):
+        torch.as_tensor(Foreign(x, typestr="<f3"))
+    with pytest.raises(TypeError, match="mask"):
+        torch.as_tensor(Foreign(x, mask=x))
+
+
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
 def test_wide_unsigned_numbers(name):
     dtype = getattr(torch, name)

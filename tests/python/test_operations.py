@@ -413,3 +413,41 @@ def test_results_share_nothing_with_their_input():
         byte.addmm(byte, byte, alpha=300)
     with pytest.raises(TypeError, match="not dict"):
         torch.cat({})
+
+
+def test_comparisons_of_whole_tensors(device):
+    x = torch.tensor([1.0, 2.0], device=device)
+    assert torch.allclose(x, x + 1e-7) and not x.allclose(x + 1)
+    assert torch.isclose(x, x + torch.tensor([0, 1.0], device=device)).tolist() == [True, False]
+    assert torch.allclose(x, x + 1, atol=1) and x.allclose(x + 1, rtol=1)
+    assert torch.equal(x, x.double()) and not x.equal(x[:1]) and torch.equal(x, x.clone()) is True
+    with pytest.raises(RuntimeError, match="Float did not match Double"):
+        torch.isclose(x, x.double())
+
+
+def test_counts_of_elements(device):
+    x = torch.tensor([3, 1, 3], device=device)
+    assert torch.bincount(x).tolist() == [0, 1, 0, 2] and x.bincount(minlength=5).shape == (5,)
+    assert torch.bincount(x, weights=x.float() / 2).tolist() == [0, 0.5, 0, 3]
+    assert torch.unique(x).tolist() == x.unique(sorted=False).tolist() == [1, 3]
+    elements, inverse = torch.unique(x, return_inverse=True)
+    assert elements[inverse].tolist() == x.tolist()
+    elements, counts = x.unique(return_counts=True)
+    assert counts.tolist() == [1, 2]
+    assert torch.unique_consecutive(x).tolist() == [3, 1, 3]
+    assert [t.tolist() for t in torch.unique_consecutive(x, True, True)] == [
+        [3, 1, 3], [0, 1, 2], [1, 1, 1]]
+    assert torch.repeat_interleave(x, 2).tolist() == [3, 3, 1, 1, 3, 3]
+    assert x.repeat_interleave(x - 1, dim=0, output_size=4).tolist() == [3, 3, 3, 3]
+    assert torch.repeat_interleave(x).tolist() == [0, 0, 0, 1, 2, 2, 2]
+
+
+def test_everyday_shapes(device):
+    x = torch.arange(6, device=device).reshape(2, 3)
+    assert x.movedim(0, 1).tolist() == torch.moveaxis(x, (0,), (1,)).tolist() == x.T.tolist()
+    assert torch.ravel(x).shape == (6,) and x.unflatten(1, (3, -1)).shape == (2, 3, 1)
+    assert torch.broadcast_to(x, (4, 2, 3)).shape == (4, 2, 3)
+    assert torch.outer(x[0], x[1]).tolist() == [[0, 0, 0], [3, 4, 5], [6, 8, 10]]
+    assert torch.concatenate([x, x], axis=1).shape == (2, 6)
+    with pytest.raises(RuntimeError, match="outer: Expected 1-D argument vec2, but got 2-D"):
+        torch.outer(x[0], x)

@@ -235,27 +235,48 @@ def test_what_a_dtype_has_not_is_not_implemented(place):
 
 def test_missing_names():
     """A name of torch's that is not here says where to look; others are as Python has them."""
-    for module, name in (torch, "linspace"), (torch.cuda, "gds"):
+    for module, name in (torch, "einsum"), (torch.cuda, "gds"):
         with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute "
                                                  f"'{name}'.*not in ember yet.*coverage.md"):
             getattr(module, name)
     with pytest.raises(AttributeError, match="has no attribute '__wrapped__'$"):
         torch.__wrapped__
     with pytest.raises(ImportError):
-        from ember import linspace  # noqa: F401
+        from ember import einsum  # noqa: F401
+
+
+def test_without_gradients():
+    """What says that none are wanted is taken as it is."""
+    with torch.no_grad(), torch.inference_mode(), torch.inference_mode(False):
+        assert not torch.is_grad_enabled()
+
+    @torch.no_grad()
+    @torch.inference_mode()
+    def twice(x):
+        return x * 2
+
+    @torch.no_grad
+    @torch.inference_mode
+    def thrice(x):
+        return x * 3
+
+    assert twice(torch.ones(1)).item() == 2 and thrice(torch.ones(1)).item() == 3
 
 
 def test_missing_gradients():
     """What torch.Tensor has for gradients says that there are none, and is missing for hasattr."""
     x = torch.ones(2)
-    for name in "backward", "grad", "requires_grad", "requires_grad_":
+    for name in "backward", "grad", "retain_grad":
         with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}': ember "
                                                  "computes no gradients"):
             getattr(x, name)
         assert not hasattr(x, name) and not hasattr(torch.Tensor, name)
-    with pytest.raises(AttributeError, match="computes no gradients"):
+    with pytest.raises(NotImplementedError, match="computes no gradients"):
         x.requires_grad = True
+    with pytest.raises(NotImplementedError, match="requires_grad=True: ember computes no gradients"):
+        x.requires_grad_()
     x.requires_grad = False
+    assert x.requires_grad is False and x.requires_grad_(False) is x and x.detach_() is x
     x.grad = None
     assert not vars(x)
     with pytest.raises(AttributeError, match="no attribute 'backwards'$"):

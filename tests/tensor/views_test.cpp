@@ -345,4 +345,31 @@ TEST(Views, SqueezeSeveralDimensions) {
   EXPECT_ERROR(x.squeeze({0, 7}), IndexError, "but got 7");
 }
 
+TEST(Views, MoveDimensions) {
+  const Tensor x = numbered({2, 3, 4});
+  EXPECT_EQ(x.movedim(0, 2).sizes(), Shape({3, 4, 2}));
+  EXPECT_EQ(x.movedim({0, 2}, {-1, 0}).sizes(), Shape({4, 3, 2}));
+  EXPECT_EQ(movedim(x, {}, {}).sizes(), x.sizes());
+  EXPECT_EQ(x.movedim(1, 0)[2][1][3].item<int>(), x[1][2][3].item<int>());
+  EXPECT_EQ(scalar_tensor(1).movedim(0, -1).sizes(), Shape());
+  EXPECT_ERROR(x.movedim({0, 1}, {2}), Error, "should contain the same number of dims");
+  EXPECT_ERROR(x.movedim({0, -3}, {1, 2}), Error, "movedim: repeated dim in `source`");
+  EXPECT_ERROR(x.movedim({0, 1}, {2, 2}), Error, "movedim: repeated dim in `destination`");
+  EXPECT_ERROR(x.movedim(3, 0), IndexError, "but got 3");
+}
+
+TEST(Views, UnflattenAndRavel) {
+  const Tensor x = numbered({2, 12});
+  EXPECT_EQ(x.unflatten(1, {3, -1}).sizes(), Shape({2, 3, 4}));
+  EXPECT_EQ(unflatten(x, -1, {12}).sizes(), x.sizes());
+  EXPECT_EQ(x.unflatten(0, {1, 2}).data_ptr(), x.data_ptr());
+  EXPECT_EQ(x.t().ravel().sizes(), Shape({24}));
+  EXPECT_EQ(ravel(x).data_ptr(), x.data_ptr());
+  EXPECT_EQ(x[0].broadcast_to({5, 12}).strides(), Shape({0, 1}));
+  EXPECT_EQ(x.detach().data_ptr(), x.data_ptr());
+  EXPECT_FALSE(x.requires_grad());
+  EXPECT_ERROR(x.unflatten(1, {5, -1}), Error, "is invalid for input of size 12");
+  EXPECT_ERROR(x.unflatten(1, {}), Error, "unflatten: sizes must be non-empty");
+}
+
 }  // namespace ember::test

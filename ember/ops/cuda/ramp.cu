@@ -16,9 +16,12 @@ __global__ void ramp_kernel(RampArgs args) {
        i += step) {
     if constexpr (std::is_integral_v<T>)
       static_cast<T*>(args.out)[i] = convert<T>(m::add(args.first, m::mul(i, args.step)));
-    else  // rounded after the product, as on the host
+    else if (i < args.turn)  // rounded after the product, as on the host
       static_cast<T*>(args.out)[i] =
           convert<T>(args.real_first + __dmul_rn(static_cast<double>(i), args.real_step));
+    else
+      static_cast<T*>(args.out)[i] = convert<T>(
+          args.real_last - __dmul_rn(static_cast<double>(args.count - 1 - i), args.real_step));
   }
 }
 

@@ -1,6 +1,7 @@
 """Devices, streams, events and memory."""
 
 import sys as _sys
+from types import ModuleType as _ModuleType
 
 from ember import _C
 from ember._C import (AcceleratorError as AcceleratorError,
@@ -21,6 +22,7 @@ from ember._C.cuda import (_device_count_nvml as _device_count_nvml,
 
 # In place of the extension's own submodule of this name; and for type checkers, which take what is
 # imported `as` itself for public.
+import ember.cuda._cudart
 import ember.cuda._gpu_trace
 import ember.cuda._sanitizer
 import ember.cuda._utils
@@ -33,11 +35,22 @@ import ember.cuda.random
 import ember.cuda.streams
 from ember.cuda.graphs import (graph as graph, graphed as graphed,
                                make_graphed_callables as make_graphed_callables)
-from ember.cuda import (_gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
+from ember.cuda import (_cudart as _cudart, _gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
                         comm as comm, graphs as graphs, jiterator as jiterator, memory as memory,
                         nvtx as nvtx, random as random, streams as streams)
 from ember.cuda.memory import (CUDAPluggableAllocator as CUDAPluggableAllocator,
                                change_current_allocator as change_current_allocator)
+
+
+def cudart() -> _ModuleType:
+    """What of the CUDA runtime tools ask for: ``cudaMemGetInfo``, ``cudaHostRegister`` and so on."""
+    init()
+    return _cudart
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether devices compute with bfloat16 by themselves, or, unless told otherwise, at all."""
+    return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
 def ipc_collect() -> None:

@@ -1,0 +1,172 @@
+#include "ember/ops/count.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ember/base/error.h"
+#include "ember/ops/cat.h"
+#include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
+#include "ember/ops/factories.h"
+#include "ember/ops/index.h"
+#include "ember/ops/scan.h"
+#include "ember/ops/select.h"
+#include "ember/ops/sort.h"
+#include "ember/reduce/reduce.h"
+
+namespace ember::inline v0 {
+namespace {
+
+using UniqueElements = std::tuple<Tensor, Tensor, Tensor>;
+
+void require_real(const Tensor& x, const char* name) {
+  if (x.is_complex()) ops::throw_not_implemented(name, x.dtype());
+}
+
+/// Of a row: where an element differs from the one before, the first one included.
+Tensor begins(const Tensor& row) {
+  Tensor made = ones_like(row, Dtype::bool_);
+  const std::int64_t size = row.numel();
+  if (size > 1)
+    made.narrow(0, 1, size - 1).copy_(ne(row.narrow(0, 1, size - 1), row.narrow(0, 0, size - 1)));
+  return made;
+}
+
+/// The elements at which a run begins in a row, which run each element is in, and the lengths.
+UniqueElements runs(const Tensor& row, bool return_inverse, bool return_counts) {
+  const Tensor first = begins(row);
+  const Options indices(Dtype::int64, row.device());
+  UniqueElements made{row.masked_select(first), empty({0}, indices), empty({0}, indices)};
+  if (return_inverse) std::get<1>(made) = first.cumsum(0).sub_(1);
+  if (return_counts) {
+    const Tensor from = first.nonzero().view({-1});
+    const Tensor size = full({1}, row.numel(), indices);
+    const Tensor to = cat({from, size}).narrow(0, from.numel() > 0 ? 1 : 0, from.numel());
+    std::get<2>(made) = to - from;
+  }
+  return made;
+}
+
+/// For each of the repeated, where it comes from.
+Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
+  if (repeats.dim() > 1) throw Error("repeats must be 0-dim or 1-dim tensor");
+  if (repeats.dtype() != Dtype::int32 && repeats.dtype() != Dtype::int64)
+    ops::throw_not_implemented("repeat_interleave", repeats.dtype());
+  const Options indices(Dtype::int64, repeats.device());
+  if (repeats.numel() == 0) {
+    if (output_size.value_or(0) != 0) throw Error("allocated size does not match required size");
+    return empty({0}, indices);
+  }
+  if (repeats.lt(0).any().item<bool>()) throw Error("repeats can not be negative");
+  const Tensor ends = repeats.to(Dtype::int64).cumsum(0);
+  const auto total = ends.select(0, -1).item<std::int64_t>();
+  if (output_size.value_or(total) != total)
+    throw Error("allocated size does not match required size: got an output_size of " +
+                std::to_string(*output_size) + ", expected " + std::to_string(total));
+  // One step up wherever one ends; steps behind the last element count for none.
+  Tensor steps = zeros({total + 1}, indices);
+  steps.scatter_add_(0, ends, ones_like(ends));
+  return steps.narrow(0, 0, total).cumsum(0);
+}
+
+}  // namespace
+
+Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) {
+  if (minlength < 0) throw Error("minlength should be >= 0");
+  if (!is_integral(x.dtype()) || x.dtype() == Dtype::bool_)
+    ops::throw_not_implemented("bincount", x.dtype());
+  constexpr const char* kOnly = "bincount only supports 1-d non-negative integral inputs.";
+  if (x.dim() != 1) throw Error(kOnly);
+  if (weights.defined() && weights.sizes() != x.sizes())
+    throw Error("weights should be 1-d and have the same length as input");
+  const bool weighted = weights.defined();
+  if (weighted) ops::require_same_device(x.device(), weights.device());
+  const Dtype dtype = x.numel() == 0                      ? Dtype::int64
+                      : !weighted                         ? Dtype::int64
+                      : weights.dtype() == Dtype::float32 ? Dtype::float32
+                                                          : Dtype::float64;
+  if (x.numel() == 0) return zeros({minlength}, {dtype, x.device()});
+  const Tensor places = x.to(Dtype::int64);
+  if (places.min().item<std::int64_t>() < 0) throw Error(kOnly);
+  const std::int64_t size = std::max(places.max().item<std::int64_t>() + 1, minlength);
+  Tensor made = zeros({size}, {dtype, x.device()});
+  made.scatter_add_(0, places, weighted ? weights.to(dtype) : ones_like(places));
+  return made;
+}
+
+UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts) {
+  require_real(x, "unique");
+  const auto [sorted, order] = sort(x.reshape({-1}));
+  UniqueElements made = runs(sorted, return_inverse, return_counts);
+  if (return_inverse) {
+    Tensor inverse = empty_like(order);
+    inverse.scatter_(0, order, std::get<1>(made));
+    std::get<1>(made) = inverse.view(x.sizes());
+  }
+  return made;
+}
+
+UniqueElements unique_consecutive(const Tensor& x, bool return_inverse, bool return_counts) {
+  require_real(x, "unique_consecutive");
+  UniqueElements made = runs(x.reshape({-1}), return_inverse, return_counts);
+  if (return_inverse) std::get<1>(made) = std::get<1>(made).view(x.sizes());
+  return made;
+}
+
+Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<std::int64_t> dim,
+                         std::optional<std::int64_t> output_size) {
+  if (repeats < 0) throw Error("Repeats must be non-negative");
+  const Tensor given = dim ? x : x.reshape({-1});
+  if (given.dim() == 0) return repeat_interleave(given.view({1}), repeats, 0, output_size);
+  const int along = wrap_dim(dim.value_or(0), given.dim());
+  Shape sizes;
+  for (int i = 0; i < given.dim(); ++i) {
+    sizes.push_back(given.sizes()[i]);
+    if (i == along) sizes.push_back(repeats);
+  }
+  const Tensor all = given.unsqueeze(along + 1).expand(sizes);
+  Shape result = given.sizes();
+  if (__builtin_mul_overflow(result[along], repeats, &result[along]))
+    throw ValueError("repeat_interleave: more than 2^63 elements along dimension " +
+                     std::to_string(along));
+  if (output_size.value_or(result[along]) != result[along])
+    throw Error("repeat_interleave: Invalid output_size, expected " +
+                std::to_string(result[along]) + " but got " + std::to_string(*output_size));
+  Tensor made = empty(result, {x.dtype(), x.device()});
+  made.view(sizes).copy_(all);
+  return made;
+}
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<std::int64_t> dim,
+                         std::optional<std::int64_t> output_size) {
+  ops::require_same_device(x.device(), repeats.device());
+  const Tensor given = dim && x.dim() > 0 ? x : x.reshape({-1});
+  const int along = wrap_dim(dim.value_or(0), given.dim());
+  const std::int64_t size = given.sizes()[along];
+  const bool one = repeats.dim() == 0 || (repeats.dim() == 1 && repeats.numel() == 1);
+  if (!one && repeats.dim() == 1 && repeats.numel() != size)
+    throw Error("repeats must have the same size as input along dim, but got repeats.size(0) = " +
+                std::to_string(repeats.numel()) + " and input.size(" + std::to_string(along) +
+                ") = " + std::to_string(size));
+  return given.index_select(
+      along, sources(one ? repeats.reshape({1}).expand({size}) : repeats, output_size));
+}
+
+Tensor repeat_interleave(const Tensor& repeats) {
+  if (repeats.dim() != 1) throw Error("repeat_interleave only accepts 1D vector as repeat");
+  return sources(repeats, {});
+}
+
+Tensor Tensor::bincount(const Tensor& weights, std::int64_t minlength) const {
+  return ember::bincount(*this, weights, minlength);
+}
+Tensor Tensor::repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim) const {
+  return ember::repeat_interleave(*this, repeats, dim);
+}
+Tensor Tensor::repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> dim,
+                                 std::optional<std::int64_t> output_size) const {
+  return ember::repeat_interleave(*this, repeats, dim, output_size);
+}
+
+}  // namespace ember::inline v0

@@ -1,0 +1,43 @@
+// How often elements occur, or are to occur: the sizes of what comes out depend on what goes in. So
+// all of these block until the device has computed them, unless a comment says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "ember/base/export.h"
+#include "ember/tensor/tensor.h"
+
+namespace ember::inline v0 {
+
+/// How often each number from zero on occurs in a vector of integers (int64), or the sum of the
+/// weights at the places where it does (float32 for float32, else float64); for at least
+/// `minlength` numbers. Error for negative numbers and for weights of another shape;
+/// NotImplementedError for other dtypes than integers.
+EMBER_API Tensor bincount(const Tensor& x, const Tensor& weights = {}, std::int64_t minlength = 0);
+
+/// The elements that occur, each once, in ascending order; then, if asked for, where each element
+/// of x is among them, in x's shape, and how often each occurs (int64), else tensors without
+/// elements. NaNs are no two the same. Real types and bool only.
+EMBER_API std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& x, bool return_inverse = false,
+                                                    bool return_counts = false);
+/// The same of elements that follow each other: in x's order, one of each row of equal elements.
+EMBER_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& x,
+                                                                bool return_inverse = false,
+                                                                bool return_counts = false);
+
+/// Each element, or each slice along a dimension, so many times in a row; without a dimension x is
+/// one row. With a number nothing blocks. `repeats` of int32 or int64 has one element, or one for
+/// each slice; `output_size`, how many slices come out, is checked. Error for negative repeats and
+/// for others of them than there are slices.
+EMBER_API Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
+                                   std::optional<std::int64_t> dim = {},
+                                   std::optional<std::int64_t> output_size = {});
+EMBER_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
+                                   std::optional<std::int64_t> dim = {},
+                                   std::optional<std::int64_t> output_size = {});
+/// 0 repeats[0] times, 1 repeats[1] times, and so on.
+EMBER_API Tensor repeat_interleave(const Tensor& repeats);
+
+}  // namespace ember::inline v0

@@ -311,9 +311,16 @@ Tensor& cat_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) 
   if (is_input)
     std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(others),
                  [&](const Tensor& tensor) { return !tensor.is(out); });
-  ops::prepare_output(out, plan.device, plan.sizes, plan.dtype);
+  const std::span<const Tensor> given = is_input ? std::span<const Tensor>(others) : tensors;
+  if (out.sizes() == plan.sizes) {
+    ops::require_output(out, plan.device, plan.sizes, plan.dtype);
+  } else {
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& tensor : given) inputs.push_back(&tensor);
+    ops::prepare_output(out, plan.device, plan.sizes, plan.dtype, inputs);
+  }
   ops::require_no_internal_overlap(out);
-  ops::fill(out, is_input ? others : tensors, plan.dim);
+  ops::fill(out, given, plan.dim);
   return out;
 }
 

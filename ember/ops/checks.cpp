@@ -17,16 +17,20 @@ std::pair<std::uintptr_t, std::uintptr_t> range(const Tensor& tensor) {
   return {begin, begin + static_cast<std::uintptr_t>(last + 1) * tensor.element_size()};
 }
 
-/// Gives an output other sizes: in its own memory, from its first element on, if it had elements
-/// and there is room, as torch does and warns of; else in new memory. Also where an input lies in
-/// the same memory, which the output may reach now.
+/// Whether that many elements have room in the output's memory, from its first element on. A view
+/// without elements may lie behind its end.
+bool has_room(const Tensor& out, std::uint64_t elements) {
+  const std::uint64_t held = out.storage()->bytes() / out.element_size();
+  const auto first = static_cast<std::uint64_t>(out.storage_offset());
+  return first <= held && elements <= held - first;
+}
+
+/// Gives an output other sizes: in its own memory, from its first element on, if there is room, as
+/// torch does; else in new memory. Also where an input lies in the same memory, which the output
+/// may reach now.
 void resize(Tensor& out, const Shape& sizes, std::span<const Tensor* const> inputs,
             const Shape* strides, Resizing resizing) {
-  const auto needed = static_cast<std::uint64_t>(element_count(sizes));
-  const std::uint64_t room = out.storage()->bytes() / out.element_size() -
-                             static_cast<std::uint64_t>(out.storage_offset());
-  const bool had_elements = out.numel() != 0;
-  if (had_elements && resizing == Resizing::warns)
+  if (out.numel() != 0 && resizing == Resizing::warns)
     warn(Warning::user, "An output with one or more elements was resized since it had shape " +
                             out.sizes().str() +
                             ", which does not match the required output shape " + sizes.str() +
@@ -34,7 +38,7 @@ void resize(Tensor& out, const Shape& sizes, std::span<const Tensor* const> inpu
   const bool alone = std::none_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
     return input->storage() == out.storage();
   });
-  if (had_elements && needed <= room && alone)
+  if (alone && has_room(out, static_cast<std::uint64_t>(element_count(sizes))))
     out.set_(Tensor(out.storage(), out.dtype(), sizes,
                     strides != nullptr ? *strides : contiguous_strides(sizes),
                     out.storage_offset()));
@@ -127,7 +131,8 @@ void require_dtype(const Tensor& out, Dtype dtype) {
 Tensor& put_result(Tensor& out, const Tensor& result, Resizing resizing) {
   require_dtype(out, result.dtype());
   require_same_device(result.device(), out.device());
-  if (out.numel() == 0 && out.sizes() != result.sizes()) {
+  if (out.numel() == 0 && out.sizes() != result.sizes() &&
+      !has_room(out, static_cast<std::uint64_t>(result.numel()))) {
     out.set_(result);
     return out;
   }

@@ -41,8 +41,8 @@ void require_output(const Tensor& out, Device device, const Shape& sizes, Dtype 
 enum class Resizing : bool { warns, is_silent };
 
 /// Readies the given output of an operation, after those checks. One of another shape gets the
-/// right one, with `strides` if they are given. If it had elements, a warning says so, and it stays
-/// in its memory where that has room and belongs to no input; else it gets new memory.
+/// right one, with `strides` if they are given; if it had elements, a warning says so. It stays in
+/// its memory where that has room and belongs to no input; else it gets new memory.
 void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
                     std::span<const Tensor* const> inputs = {}, const Shape* strides = nullptr,
                     Resizing resizing = Resizing::warns);
@@ -52,7 +52,7 @@ void prepare_output(Tensor& out, Device device, const Shape& sizes, Dtype dtype,
 void require_dtype(const Tensor& out, Dtype dtype);
 
 /// For operations that make their result apart from the given output, of the same dtype: puts it
-/// there. `result` must be nobody else's, as an output without elements takes it over.
+/// there. `result` must be nobody else's, as an output without room for it takes it over.
 Tensor& put_result(Tensor& out, const Tensor& result, Resizing resizing = Resizing::warns);
 
 /// NotImplementedError `"exp" not implemented for 'Bool'`.

@@ -266,7 +266,8 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m) {
                 throw ValueError("__array__: a dtype other than the tensor's needs a copy");
               return array.attr("astype")(wanted);
             }
-            return copy.is(Py_True) ? nb::object(array.attr("copy")()) : array;
+            // In the order of the strides, as NumPy copies arrays of its own.
+            return copy.is(Py_True) ? nb::object(array.attr("copy")("K")) : array;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "

@@ -97,15 +97,26 @@ std::optional<Dtype> joined(std::optional<Dtype> a, Dtype b) {
   return a ? promote_types(*a, b) : b;
 }
 
-/// The dtype of all elements together: tensors and NumPy's scalars have one, numbers of Python's
-/// are bool, int64, float32 or complex64, and so is a sequence of nothing float32. `levels`: how
-/// many may lie in each other, for a list may contain itself.
+/// The dtype of an array of NumPy's, if a tensor can have it; nothing for other objects.
+std::optional<Dtype> array_dtype(nb::handle object) {
+  if (std::string_view(kind_name(object)) != "numpy.ndarray") return std::nullopt;
+  return numpy_scalar_dtype(object.attr("dtype").attr("type")());
+}
+
+/// The dtype of all elements together: tensors and NumPy's scalars and arrays have one, numbers of
+/// Python's are bool, int64, float32 or complex64, and so is a sequence of nothing float32.
+/// `levels`: how many may lie in each other, for a list may contain itself.
 void join_dtypes(nb::handle data, std::optional<Dtype>& dtype, int levels = kMaxDims) {
   if (nb::isinstance<Tensor>(data)) {
     dtype = joined(dtype, nb::cast<const Tensor&>(data).dtype());
     return;
   }
   if (is_sequence(data) && !PyUnicode_Check(data.ptr())) {
+    // Without dimensions it has no elements to ask, and with a size of zero none either.
+    if (const auto own = array_dtype(data)) {
+      dtype = joined(dtype, *own);
+      return;
+    }
     if (levels == 0) throw_too_deep(data);
     const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
     if (!items.is_valid()) throw nb::python_error();

@@ -271,6 +271,23 @@ TEST(Outputs, AreResizedWithAWarning) {
       Warnings::texts.clear();
       call(empty_one);
       EXPECT_TRUE(Warnings::texts.empty());
+      // A view without elements: into the memory that it is a part of, and that is no mistake.
+      const Tensor around = full({100}, 7, options);
+      Tensor view = around.slice(0, 3, 3);
+      call(view);
+      EXPECT_TRUE(Warnings::texts.empty());
+      EXPECT_EQ(view.storage(), around.storage());
+      EXPECT_TRUE(view.eq(empty_one).all().item<bool>());
+      EXPECT_TRUE(around.slice(0, 3, 3 + view.numel()).eq(view.flatten()).all().item<bool>());
+      EXPECT_TRUE(around.slice(0, 0, 3).eq(7).all().item<bool>());
+      EXPECT_TRUE(around.slice(0, 3 + view.numel()).eq(7).all().item<bool>());
+      // There is no room at the end, nor behind it.
+      for (const std::int64_t at : {100, 1000}) {
+        Tensor last = around.as_strided({0}, {1}, at);
+        call(last);
+        EXPECT_NE(last.storage(), around.storage());
+        EXPECT_TRUE(last.eq(empty_one).all().item<bool>());
+      }
       for (const std::int64_t room : {5, 100}) {
         const Tensor whole = full({room}, 7, options);
         Tensor out = whole.alias();
@@ -287,6 +304,25 @@ TEST(Outputs, AreResizedWithAWarning) {
             << Warnings::texts[0];
         Warnings::texts.clear();
       }
+    }
+  }
+}
+
+// What an output would reach when it is resized may be an input.
+TEST(Outputs, AreResizedBesideInputs) {
+  const Warnings warnings;
+  for (const char* place : {"cpu", kDevice}) {
+    if (std::string(place) != "cpu" && cuda::device_count() == 0) continue;
+    for (const std::int64_t size : {0, 1}) {
+      const Tensor x = arange(6, Options(float32, place));
+      Tensor out = x.slice(0, 1, 1 + size);
+      cat_out(out, std::vector<Tensor>{x.slice(0, 4, 6), x.slice(0, 2, 4)}, 0);
+      EXPECT_EQ(values<float>(out), std::vector<float>({4, 5, 2, 3}));
+      EXPECT_EQ(values<float>(x), std::vector<float>({0, 1, 2, 3, 4, 5}));
+      out = x.slice(0, 1, 1 + size);
+      neg_out(out, x.slice(0, 2, 4));
+      EXPECT_EQ(values<float>(out), std::vector<float>({-2, -3}));
+      EXPECT_EQ(values<float>(x), std::vector<float>({0, 1, 2, 3, 4, 5}));
     }
   }
 }

@@ -89,6 +89,8 @@ def test_tensors_as_arrays():
     x = torch.arange(4.0)
     assert np.shares_memory(np.asarray(x), x.numpy())
     assert not np.shares_memory(np.array(x), x.numpy())
+    turned = torch.ones(2, 3).T
+    assert np.array(turned).strides == np.array(turned.numpy()).strides == (4, 12)
     assert np.asarray(x, dtype=np.int64).dtype == np.int64
     assert np.add(x, 1).tolist() == [1.0, 2.0, 3.0, 4.0]
     for made in (np.add(x, 1), np.sin(x), np.maximum(x, np.ones(4)), np.add.reduce(x), np.modf(x)[0]):
@@ -364,6 +366,22 @@ def test_as_tensor_of_a_cuda_array():
         torch.as_tensor(Foreign(x, typestr="<f3"))
     with pytest.raises(TypeError, match="mask"):
         torch.as_tensor(Foreign(x, mask=x))
+def test_arrays_in_lists():
+    """An array has one dtype, and may have no dimensions, or no elements."""
+    for data, dtype in (([1, np.array(2)], torch.int64), ([1, np.array(2, "i1")], torch.int64),
+                        ([False, np.array(2, "u1")], torch.uint8), ([1, np.array(2.0)], torch.float64),
+                        ([1.0, np.array(2)], torch.float32), ([1, np.array(2, "c8")], torch.complex64)):
+        for made in (torch.tensor(data), torch.as_tensor(data)):
+            assert made.dtype is dtype and made.tolist() == [data[0], 2]
+    assert torch.tensor([[1, np.array(2)], [np.array(3), 4]]).tolist() == [[1, 2], [3, 4]]
+    assert torch.tensor([1, np.array(2)], dtype=torch.float16).tolist() == [1, 2]
+    assert torch.tensor([np.zeros(0, "i4")]).dtype is torch.int32
+    assert torch.tensor([np.zeros(0), []]).dtype is torch.float64
+    for data in ([1, np.array("x")], [1, np.array(None)], [1, np.array([2])], [np.array(2)]):
+        with pytest.raises(TypeError):
+            torch.tensor(data)
+    with pytest.raises(TypeError):
+        torch.tensor([1, np.array(2.5)], dtype=torch.int32)
 
 
 @pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])

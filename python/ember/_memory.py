@@ -47,13 +47,21 @@ def _read(path: str) -> bytes:
         _sys.exit(f"ember memory view: {path}: {error}")
 
 
+def _title(path: str) -> str:
+    """A file's name as text, whatever its bytes are."""
+    return _os.fsencode(_os.path.basename(path)).decode(errors="replace")
+
+
 def _write_page(chosen: _argparse.Namespace) -> int:
     snapshot = _read(chosen.snapshot)
     before = _read(chosen.before) if chosen.before is not None else b""
     out = chosen.out if chosen.out is not None else _os.path.splitext(chosen.snapshot)[0] + ".html"
+    for read in (chosen.snapshot, chosen.before):
+        if read is not None and _os.path.exists(out) and _os.path.samefile(out, read):
+            _sys.exit(f"ember memory view: the page would take the place of the snapshot '{read}'; "
+                      "give it another name by --out")
     try:
-        page = _snapshot_page(snapshot, _os.path.basename(chosen.snapshot), before,
-                              _os.path.basename(chosen.before or ""))
+        page = _snapshot_page(snapshot, _title(chosen.snapshot), before, _title(chosen.before or ""))
         with open(out, "w", encoding="utf-8") as file:
             file.write(page)
     except (OSError, ValueError) as error:

@@ -123,6 +123,32 @@ def test_command(tmp_path):
     assert done.returncode == 1 and "No such file" in done.stderr
 
 
+def view(*arguments, folder):
+    return subprocess.run([sys.executable, "-m", "ember", "memory", "view", *arguments], cwd=folder,
+                          capture_output=True, check=False)
+
+
+def test_view_keeps_the_snapshots(tmp_path):
+    """Also where the page's own name would be that of a snapshot."""
+    text = pickle.dumps({"segments": [], "device_traces": []})
+    (tmp_path / "one.html").write_bytes(text)
+    (tmp_path / "two").symlink_to("one.html")
+    for arguments in (["one.html"], ["two", "--out", "one.html"],
+                      ["two", "--before", "one.html", "--out", "two"]):
+        done = view(*arguments, folder=tmp_path)
+        assert done.returncode == 1 and b"the page would take the place of the snapshot" in done.stderr
+        assert (tmp_path / "one.html").read_bytes() == text
+    assert view("two", folder=tmp_path).stdout == b"two.html\n"
+
+
+def test_view_of_a_file_whose_name_is_no_text(tmp_path):
+    name = os.fsdecode(b"x\xff.pickle")
+    (tmp_path / name).write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+    done = view(name, folder=tmp_path)
+    assert done.returncode == 0 and not done.stderr
+    assert "x\ufffd.pickle" in (tmp_path / os.fsdecode(b"x\xff.html")).read_text(encoding="utf-8")
+
+
 def test_dump_leaves_links_and_special_files_what_they_are(tmp_path):
     real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
     real.write_bytes(b"earlier")

@@ -8,6 +8,7 @@
 
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
+#include "ember/base/file_name.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/graphs/checks.h"
@@ -396,6 +397,7 @@ MemPoolId CUDAGraph::pool() const {
 void CUDAGraph::enable_debug_mode() noexcept { state_or_new(state_).debug = true; }
 
 void CUDAGraph::debug_dump(const std::string& path) {
+  require_file_name(path, "path");
   GraphState& state = state_or_new(state_);
   if (!state.debug && !state.keep_graph)
     return warn(Warning::user,

@@ -39,7 +39,10 @@ class WordsEvent : public cuda::detail::SharedEvent {
     if (reached() < number - 1)
       status = driver.word_wait(stream.handle(), cell_, number - 1, file_);
     if (status.ok()) status = driver.word_write(stream.handle(), cell_, number);
-    if (status.ok()) return keep_until_done(stream);
+    if (status.ok()) {
+      keep_until_done(stream);
+      return check(finish_if_seeded(stream.handle()));
+    }
     driver::raise_word(*cell_, driver::kWordLost);  // nobody will do it
     check(status);
   }

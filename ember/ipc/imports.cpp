@@ -7,7 +7,9 @@
 #include "ember/base/error.h"
 #include "ember/ipc/service.h"
 #include "ember/ipc/steps.h"
+#include "ember/ipc/words.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 
 namespace ember::inline v0::ipc {
 
@@ -20,6 +22,7 @@ ImportedMemory::~ImportedMemory() {
       record_stream(cuda::current_stream(import_->device));
     } catch (const Error&) {  // then no work of this thread is in progress
     }
+    finish_streams();
   }
   service->release(import_);
 }
@@ -28,6 +31,19 @@ void ImportedMemory::record_stream(const cuda::Stream& stream) {
   const MutexLock lock(import_->mutex);
   auto& streams = import_->streams;
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+}
+
+void ImportedMemory::finish_streams() noexcept {
+  if (!sim::seeded()) return;
+  std::vector<cuda::Stream> streams;
+  {
+    const MutexLock lock(import_->mutex);
+    streams.swap(import_->streams);
+  }
+  std::erase_if(streams,
+                [](const cuda::Stream& stream) { return finish_if_seeded(stream.handle()).ok(); });
+  const MutexLock lock(import_->mutex);
+  import_->streams.insert(import_->streams.end(), streams.begin(), streams.end());
 }
 
 void ImportedMemory::require_alive() const {

@@ -57,6 +57,8 @@ class ImportedMemory final : public ForeignMemory {
   const std::shared_ptr<Import>& import() const noexcept { return import_; }
 
  private:
+  /// Where a seed decides: does the work that the memory is kept for, and forgets the streams.
+  void finish_streams() noexcept;
   const std::shared_ptr<Import> import_;
   const std::uint64_t generation_;  // of the process: a forked child gives nothing back
 };

@@ -111,6 +111,7 @@ Ready when_ready(const Storage& storage) {
   if (ready.value != 0) {
     status = file->open_with(driver);
     if (status.ok()) status = driver.word_write(stream.handle(), ready.cell.word, ready.value);
+    if (status.ok()) status = finish_if_seeded(stream.handle());
   }
   if (status.ok()) return ready;
   if (ready.value != 0) {

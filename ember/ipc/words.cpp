@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/simulation.h"
 
 namespace ember::inline v0::ipc {
 
@@ -43,6 +45,10 @@ driver::Word* WordsFile::cell(std::uint64_t index) const noexcept {
   static_assert(sizeof(driver::Word) == 8 && driver::Word::is_always_lock_free);
   if (index >= mapping_.bytes() / (kCellWords * sizeof(driver::Word))) return nullptr;
   return reinterpret_cast<driver::Word*>(mapping_.data()) + index * kCellWords;
+}
+
+Status finish_if_seeded(const driver::StreamHandle& stream) noexcept {
+  return sim::seeded() ? cuda::HostWait::stream(cuda::WaitKind::library, stream) : Status();
 }
 
 Status WordPool::take(Cell& out) {

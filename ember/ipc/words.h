@@ -43,6 +43,11 @@ class WordsFile : public driver::Context {
   bool opened_ EMBER_GUARDED_BY(mutex_) = false;
 };
 
+/// Where a seed decides, work is done only while the host is in the driver, and this process may
+/// next wait for another one outside of it: what that one waits for is done before. Observers are
+/// not told: it orders nothing for the program.
+Status finish_if_seeded(const driver::StreamHandle& stream) noexcept;
+
 /// The cells of this process's own file, which is there while any is in use. Not thread-safe.
 class WordPool {
  public:

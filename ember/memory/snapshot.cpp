@@ -1,17 +1,22 @@
 #include "ember/memory/snapshot.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "ember/base/error.h"
 #include "ember/base/file.h"
+#include "ember/base/file_name.h"
 #include "ember/base/stack.h"
 #include "ember/memory/allocators.h"
 #include "ember/memory/snapshot_writer.h"
@@ -111,20 +116,47 @@ std::string snapshot_as_json(const MemorySnapshot& snapshot) {
   return std::move(writer).json();
 }
 
-// Beside it and then in its place: whoever reads the file finds a whole one.
+namespace {
+
+/// Beside it and then in its place: whoever reads the file finds a whole one.
+bool replace_file(const std::string& file, const std::string& bytes, mode_t mode) {
+  static std::atomic<unsigned> count{0};  // threads may write the same one
+  const std::string part =
+      file + ".part-" + std::to_string(getpid()) + "-" + std::to_string(count.fetch_add(1));
+  File to(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!to) return false;
+  if (write_all(to.get(), bytes) && ::close(to.release()) == 0 &&
+      ::rename(part.c_str(), file.c_str()) == 0)
+    return true;
+  const int why = errno;
+  (void)::unlink(part.c_str());
+  errno = why;
+  return false;
+}
+
+/// What is no ordinary file, such as a pipe or a device, takes the bytes and stays what it is.
+bool write_file(const std::string& file, const std::string& bytes) {
+  struct stat found {};
+  if (::stat(file.c_str(), &found) != 0) return replace_file(file, bytes, 0666);
+  if (!S_ISREG(found.st_mode)) {
+    File to(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+    return to && write_all(to.get(), bytes) && ::close(to.release()) == 0;
+  }
+  // A link stays, too.
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(file.c_str(), nullptr), std::free);
+  return real && replace_file(real.get(), bytes, found.st_mode & 0777);
+}
+
+}  // namespace
+
 void dump_memory_snapshot(const std::string& file) {
+  require_file_name(file, "filename");
   const MemorySnapshot snapshot = memory_snapshot();
   const std::string bytes =
       file.ends_with(".json") ? snapshot_as_json(snapshot) : snapshot_as_pickle(snapshot);
-  const std::string part = file + ".part-" + std::to_string(getpid());
-  File to(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  bool good = to && write_all(to.get(), bytes);
-  int why = errno;
-  if (good && ::close(to.release()) != 0) good = false, why = errno;
-  if (good && ::rename(part.c_str(), file.c_str()) != 0) good = false, why = errno;
-  if (good) return;
-  (void)::unlink(part.c_str());
-  throw Error("a snapshot of memory could not be written to '" + file + "': " + std::strerror(why));
+  if (!write_file(file, bytes))
+    throw Error("a snapshot of memory could not be written to '" + file +
+                "': " + std::strerror(errno));
 }
 
 std::vector<MemoryHolder> memory_holders(DeviceArg device, std::size_t most) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ember/base/error.h"
+#include "ember/base/file_name.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/driver/simulation.h"
@@ -95,6 +96,7 @@ void begin_run(const std::string& schedule) { begin(parsed(schedule)); }
 std::string log() { return driver::simulated_log(); }
 
 void save_log(const std::string& file) {
+  require_file_name(file, "file");
   const std::string text = log();
   std::FILE* opened = std::fopen(file.c_str(), "wbe");
   bool written = opened != nullptr;

@@ -4,11 +4,14 @@
 #include <cstring>
 
 #include "ember/base/error.h"
+#include "ember/base/file_name.h"
 #include "ember/base/json_text.h"
 
 namespace ember::inline v0::cuda::timeline {
 
-TextFile::TextFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "wbe")) {
+TextFile::TextFile(const std::string& path) : path_(path) {
+  require_file_name(path, "file");
+  file_.reset(std::fopen(path.c_str(), "wbe"));
   if (!file_) fail();
   waiting_.reserve(kMost + 4096);
 }

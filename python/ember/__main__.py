@@ -1,9 +1,33 @@
 """The command ``ember``, or ``python -m ember``: `top`, `race`, `replay`, `explore` and `memory`."""
 
 import argparse
+import os
+import signal
 import sys
+import types
+import typing
 
 from ember import _explore, _memory, race, top
+
+_WITH_PROGRAM = ("race", "replay", "explore")
+
+
+class _Signalled(BaseException):
+    """A signal has come that ends the process, once what it began is put away."""
+
+
+def _raise(number: int, frame: "types.FrameType | None") -> typing.NoReturn:
+    raise _Signalled(number)
+
+
+def _end_by(number: int) -> None:
+    """Ends the process by a signal, so that who started it sees which."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def main(arguments: "list[str] | None" = None) -> None:
@@ -11,9 +35,12 @@ def main(arguments: "list[str] | None" = None) -> None:
     program that `race`, `replay` and `explore` run."""
     given = sys.argv[1:] if arguments is None else arguments
     own, program = given, None
-    if "--" in given:
+    if given and given[0] in _WITH_PROGRAM and "--" in given:
         at = given.index("--")
         own, program = given[:at], given[at + 1:]
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # arguments and output may be of any encoding
+            stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="ember", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     top._add_commands(commands)
@@ -22,7 +49,20 @@ def main(arguments: "list[str] | None" = None) -> None:
     _memory._add_commands(commands)
     chosen = parser.parse_args(own)
     chosen.program = program
-    sys.exit(chosen.run(chosen))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _raise)
+    status = 0
+    try:
+        status = chosen.run(chosen)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _end_by(signal.SIGINT)
+    except _Signalled as came:
+        _end_by(came.args[0])
+    except BrokenPipeError:
+        _end_by(signal.SIGPIPE)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

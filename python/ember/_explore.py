@@ -4,7 +4,6 @@ can matter, or see from one run that none does."""
 import argparse as _argparse
 import os as _os
 import shlex as _shlex
-import tempfile as _tempfile
 import time as _time
 import typing as _typing
 
@@ -18,6 +17,7 @@ _STATUSES = """exit status:
   4    the program failed
   5    nothing was watched: the program did no work on devices of ember's
   7    not proved, for the reasons that are shown
+  125  the command itself failed: there is no place for its own files
   127  the program cannot be started
 """
 
@@ -63,7 +63,7 @@ def _read(path: str) -> "dict[str, list[str]]":
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n")
-    except FileNotFoundError:
+    except OSError:
         return {}
     for line in lines:
         name, _, rest = line.partition(" ")
@@ -145,7 +145,7 @@ def _conclude(search: _Search) -> int:
     base = search.run([])
     if base.ended.how != _race._SUCCESS:
         _say(f"the program failed: {base.ended.how}")
-        for line in base.error.decode(errors="replace").splitlines()[-5:]:
+        for line in _race._last_lines(base.error):
             _say(f"  | {line}")
         return _race.FAILED
     if not base.file or base.number("operations") == 0:
@@ -201,8 +201,6 @@ def _conclude(search: _Search) -> int:
 
 def _explore(chosen: _argparse.Namespace) -> int:
     program, devices = _race._program(chosen), _race._devices(chosen)
-    try:
-        with _tempfile.TemporaryDirectory(prefix="ember-explore-") as folder:
-            return _conclude(_Search(chosen, program, devices, folder))
-    except OSError as error:
-        return _race._refuse(program, error)
+    return _race._with_folder(
+        "ember-explore-", program,
+        lambda folder: _conclude(_Search(chosen, program, devices, folder)))

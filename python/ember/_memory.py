@@ -5,6 +5,7 @@ import os as _os
 import sys as _sys
 import typing as _typing
 
+from ember import race as _race
 from ember._C.cuda import _compare_snapshots, _snapshot_json, _snapshot_page
 
 
@@ -23,7 +24,7 @@ def _add_commands(commands: _typing.Any) -> None:
     compare = of_memory.add_parser("compare", help="what grew between two snapshots")
     compare.add_argument("before", help="a file of _dump_snapshot, also of PyTorch's")
     compare.add_argument("after", help="a later one")
-    compare.add_argument("--most", type=int, default=10, metavar="N",
+    compare.add_argument("--most", type=_race._number("--most", 0), default=10, metavar="N",
                          help="how many places are shown that grew, and that shrank (10)")
     compare.set_defaults(run=_print_comparison)
 
@@ -46,13 +47,21 @@ def _read(path: str) -> bytes:
         _sys.exit(f"ember memory view: {path}: {error}")
 
 
+def _title(path: str) -> str:
+    """A file's name as text, whatever its bytes are."""
+    return _os.fsencode(_os.path.basename(path)).decode(errors="replace")
+
+
 def _write_page(chosen: _argparse.Namespace) -> int:
     snapshot = _read(chosen.snapshot)
     before = _read(chosen.before) if chosen.before is not None else b""
     out = chosen.out if chosen.out is not None else _os.path.splitext(chosen.snapshot)[0] + ".html"
+    for read in (chosen.snapshot, chosen.before):
+        if read is not None and _os.path.exists(out) and _os.path.samefile(out, read):
+            _sys.exit(f"ember memory view: the page would take the place of the snapshot '{read}'; "
+                      "give it another name by --out")
     try:
-        page = _snapshot_page(snapshot, _os.path.basename(chosen.snapshot), before,
-                              _os.path.basename(chosen.before or ""))
+        page = _snapshot_page(snapshot, _title(chosen.snapshot), before, _title(chosen.before or ""))
         with open(out, "w", encoding="utf-8") as file:
             file.write(page)
     except (OSError, ValueError) as error:
@@ -64,7 +73,7 @@ def _write_page(chosen: _argparse.Namespace) -> int:
 def _print_comparison(chosen: _argparse.Namespace) -> int:
     try:
         with open(chosen.before, "rb") as before, open(chosen.after, "rb") as after:
-            text = _compare_snapshots(before.read(), after.read(), max(chosen.most, 0))
+            text = _compare_snapshots(before.read(), after.read(), chosen.most)
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory compare: {error}")
     _sys.stdout.write(text)

@@ -7,10 +7,13 @@ import collections as _collections
 import json as _json
 import os as _os
 import shlex as _shlex
+import shutil as _shutil
 import signal as _signal
 import subprocess as _subprocess
 import sys as _sys
 import tempfile as _tempfile
+import threading as _threading
+import time as _time
 import typing as _typing
 
 CLEAN = 0  #: Nothing was found, and everything was checked.
@@ -20,6 +23,7 @@ FAILED = 4  #: The program failed, whatever the seed.
 NOT_WATCHED = 5  #: No work on a device of ember's was seen.
 NOT_CHECKED = 6  #: Nothing was found, but some work does not say what it accesses.
 NOT_PROVED = 7  #: Of `ember explore`: no race, but one run does not prove every order.
+NO_FOLDER = 125  #: The command itself failed: there is no place for its own files.
 NOT_STARTED = 127  #: There is no such program, or it cannot be run.
 
 _STATUSES = """exit status:
@@ -30,6 +34,7 @@ _STATUSES = """exit status:
   4    the program failed, whatever the seed
   5    nothing was watched: the program did no work on devices of ember's
   6    no race, but not everything was checked
+  125  the command itself failed: there is no place for its own files
   127  the program cannot be started
 """
 
@@ -63,16 +68,40 @@ def _add_commands(commands: _typing.Any) -> None:
                              help="the simulated devices (default: EMBER_DEVICES, else sim:2)")
 
 
+_MOST = 10 ** 9  # of seeds, runs and seconds: more than anybody waits for
+
+
+def _natural(text: str) -> "int | None":
+    """The number that a text is, if it is one of at most 20 digits."""
+    digits = text.lstrip("0") or text[:1]
+    return int(digits) if text.isascii() and text.isdigit() and len(digits) <= 20 else None
+
+
 def _number(name: str, least: int) -> "_typing.Callable[[str], int]":
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
-            raise _argparse.ArgumentTypeError(f"{name} is '{text}', expected a number from {least}")
-        return int(text)
+        number = _natural(text)
+        if number is None or not least <= number <= _MOST:
+            raise _argparse.ArgumentTypeError(f"{name} is '{_shown(text)}', expected a number from "
+                                              f"{least} to {_MOST}")
+        return number
     return parse
 
 
+def _shown(text: "bytes | str", start: int = 0) -> str:
+    """A piece of a text, of bounded length and without anything that a terminal would obey."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    piece = text[start:start + _WIDTH]
+    plain = "".join(each if each.isprintable() or each == "\t"
+                    else each.encode("unicode_escape").decode() for each in piece)
+    return ("..." if start else "") + plain + ("..." if start + _WIDTH < len(text) else "")
+
+
+_WIDTH = 200
+
+
 def _program(chosen: _argparse.Namespace) -> "list[str]":
-    if not chosen.program:
+    if not chosen.program or not chosen.program[0]:
         chosen.parser.error("expected -- and a program to run")
     return list(chosen.program)
 
@@ -102,6 +131,28 @@ def _refuse(program: "list[str]", error: OSError) -> int:
     return NOT_STARTED
 
 
+class _NotStarted(Exception):
+    """Carries the OSError of a program that cannot be started."""
+
+
+def _with_folder(prefix: str, program: "list[str]",
+                 run: "_typing.Callable[[str], int]") -> int:
+    """Calls it with a folder for files of the command's own, and says what cannot be done."""
+    folder = ""
+    try:
+        folder = _tempfile.mkdtemp(prefix=prefix)
+        return run(folder)
+    except _NotStarted as failed:
+        return _refuse(program, _typing.cast(OSError, failed.args[0]))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"ember: {error}", file=_sys.stderr)
+        return NO_FOLDER
+    finally:
+        _shutil.rmtree(folder, ignore_errors=True)  # programs may write there to the last
+
+
 def _say(text: str) -> None:
     print(f"ember race: {text}", flush=True)
 
@@ -125,40 +176,112 @@ def _ended(status: int, output: bytes = b"") -> _Ended:
 _SUCCESS = "exit status 0"
 
 
+_MOST_OUTPUT = 256 << 20  # bytes that a run may print on either stream
+
+
+class _Reader:
+    """Takes what comes through a pipe, for as long as a program runs: what it started itself may
+    hold the other end for much longer."""
+
+    def __init__(self, pipe: "_typing.IO[bytes]") -> None:
+        self.text = bytearray()
+        self.too_much = False
+        self._pipe = pipe
+        self._thread = _threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._pipe:
+            while True:
+                piece = _os.read(self._pipe.fileno(), 1 << 16)
+                if not piece:
+                    return
+                if len(self.text) + len(piece) > _MOST_OUTPUT:
+                    self.too_much = True
+                    return
+                self.text += piece
+
+    def taken(self) -> bytes:
+        """What has come, a moment after the program's end."""
+        self._thread.join(_AFTER_END)
+        return bytes(self.text)
+
+
+_AFTER_END = 0.5
+
+
+def _end(process: "_subprocess.Popen[bytes]") -> None:
+    """Ends a program, and what it has started: its session is its own."""
+    try:
+        _os.killpg(process.pid, _signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _wait(process: "_subprocess.Popen[bytes]", readers: "list[_Reader]", timeout: int) -> str:
+    """Waits for it; why it was ended, or nothing."""
+    until = _time.monotonic() + timeout
+    while _time.monotonic() < until:
+        if any(reader.too_much for reader in readers):
+            return f"printed more than {_MOST_OUTPUT >> 20} MiB"
+        try:
+            process.wait(min(1.0, max(until - _time.monotonic(), 0.0)))
+            return ""
+        except _subprocess.TimeoutExpired:
+            pass
+    return f"not done after {timeout} s"
+
+
 def _run(program: "list[str]", environment: "dict[str, str]", timeout: int,
          capture: bool) -> "tuple[_Ended, bytes]":
     """Runs it once; the second part is what it wrote on stderr, if that was captured."""
     pipe = _subprocess.PIPE if capture else None
     try:
-        done = _subprocess.run(program, env=environment, stdin=_subprocess.DEVNULL, stdout=pipe,
-                               stderr=pipe, timeout=timeout, check=False)
-    except _subprocess.TimeoutExpired as late:
-        return _Ended(f"not done after {timeout} s", late.stdout or b""), late.stderr or b""
-    return _ended(done.returncode, done.stdout or b""), done.stderr or b""
+        process = _subprocess.Popen(program, env=environment, stdin=_subprocess.DEVNULL, stdout=pipe,
+                                    stderr=pipe, start_new_session=True)
+    except OSError as error:
+        raise _NotStarted(error) from None
+    try:
+        readers = [_Reader(each) for each in (process.stdout, process.stderr) if each is not None]
+        ended = _wait(process, readers, timeout)
+        if ended:
+            _end(process)
+    except BaseException:
+        _end(process)
+        raise
+    output, error = (reader.taken() for reader in readers) if readers else (b"", b"")
+    if any(reader.too_much for reader in readers):
+        ended = f"printed more than {_MOST_OUTPUT >> 20} MiB"
+    return _Ended(ended, output) if ended else _ended(process.returncode, output), error
 
 
 def _watched(path: str) -> "_collections.Counter[str]":
-    """The summaries of all processes that wrote one, added up; and their names."""
+    """The summaries of all processes that wrote one, added up; and their names. A line may be
+    none, such as that of a process that was ended while it wrote."""
     total: "_collections.Counter[str]" = _collections.Counter()
-    with open(path, encoding="utf-8") as lines:
+    with open(path, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            summary = _json.loads(line)
-            names = summary.pop("unchecked_names")
-            total.update({name: value for name, value in summary.items() if name != "process"})
-            total.update({f"name {name}": 1 for name in names})
+            try:
+                summary = _json.loads(line)
+                names = summary.pop("unchecked_names")
+                total.update({name: int(value) for name, value in summary.items()
+                              if name != "process"})
+                total.update({f"name {name}": 1 for name in names})
+            except (ValueError, TypeError, KeyError, AttributeError):
+                total["unreadable"] += 1
     return total
 
 
-def _under_sanitizer(chosen: _argparse.Namespace, program: "list[str]",
-                     devices: str) -> "tuple[int, _Ended]":
+def _under_sanitizer(chosen: _argparse.Namespace, program: "list[str]", devices: str,
+                     folder: str) -> "tuple[int, _Ended]":
     """What the sanitizer says of the program: a status, and how the program ended."""
-    with _tempfile.TemporaryDirectory(prefix="ember-race-") as folder:
-        path = _os.path.join(folder, "summary")
-        open(path, "w", encoding="utf-8").close()
-        ended, _ = _run(program, _environment(devices, EMBER_SANITIZER="continue",
-                                              EMBER_SANITIZER_SUMMARY=path), chosen.timeout, False)
-        total = _watched(path)
-    if total["checked"] + total["unchecked"] == 0:
+    path = _os.path.join(folder, "summary")
+    open(path, "w", encoding="utf-8").close()
+    ended, _ = _run(program, _environment(devices, EMBER_SANITIZER="continue",
+                                          EMBER_SANITIZER_SUMMARY=path), chosen.timeout, False)
+    total = _watched(path)
+    if total["checked"] + total["unchecked"] + total["unreadable"] == 0:
         if ended.how == _SUCCESS:
             _say("nothing was watched: the program did no work on devices of ember's, or ended "
                  "without its exit handlers")
@@ -169,13 +292,16 @@ def _under_sanitizer(chosen: _argparse.Namespace, program: "list[str]",
     text = f"{found} race{'' if found == 1 else 's'} in {total['checked']} operations"
     if total["unchecked"]:
         names = [name[5:] for name in total if name.startswith("name ")]
-        text += f"; {total['unchecked']} unchecked launches: {', '.join(names)}"
+        text += f"; {total['unchecked']} unchecked launches: {', '.join(map(_shown, names))}"
     if total["exposed"]:
         text += f"; {total['exposed']} pointers whose use nobody sees"
+    if total["unreadable"]:
+        text += f"; {total['unreadable']} summaries of processes that cannot be read"
     _say(f"under the sanitizer: {text}")
     if found:
         return RACE, ended
-    return NOT_CHECKED if total["unchecked"] or total["exposed"] else CLEAN, ended
+    partly = total["unchecked"] or total["exposed"] or total["unreadable"]
+    return NOT_CHECKED if partly else CLEAN, ended
 
 
 def _first_difference(one: bytes, other: bytes) -> "tuple[int, str, str]":
@@ -183,10 +309,16 @@ def _first_difference(one: bytes, other: bytes) -> "tuple[int, str, str]":
     left, right = one.split(b"\n"), other.split(b"\n")
     at = next((i for i, (a, b) in enumerate(zip(left, right)) if a != b),
               min(len(left), len(right)))
+    texts = [lines[at].decode(errors="backslashreplace") if at < len(lines) else "(nothing)"
+             for lines in (left, right)]
+    same = len(_os.path.commonprefix(texts)) if max(map(len, texts)) > _WIDTH else 0
+    start = max(same - _WIDTH // 2, 0)
+    return at + 1, _shown(texts[0], start), _shown(texts[1], start)
 
-    def line(lines: "list[bytes]") -> str:
-        return lines[at].decode(errors="replace") if at < len(lines) else "(nothing)"
-    return at + 1, line(left), line(right)
+
+def _last_lines(error: bytes) -> "list[str]":
+    """The last of what was written on stderr."""
+    return [_shown(line) for line in error.splitlines()[-5:]]
 
 
 def _seeds_text(seeds: "list[int]") -> str:
@@ -220,20 +352,22 @@ def _by_seeds(chosen: _argparse.Namespace, program: "list[str]",
         words = ["ember", "replay", "--devices", devices, str(seeds[0]), "--", *program]
         _say("    see it again: " + " ".join(map(_shlex.quote, words)))
         if ended.how != _SUCCESS:
-            for line in errors[ended].decode(errors="replace").splitlines()[-5:]:
+            for line in _last_lines(errors[ended]):
                 _say(f"    | {line}")
     return results
 
 
 def _race(chosen: _argparse.Namespace) -> int:
     program, devices = _program(chosen), _devices(chosen)
-    try:
-        status, ended = _under_sanitizer(chosen, program, devices)
-        if status == NOT_WATCHED:
-            return status
-        results = _by_seeds(chosen, program, devices) if chosen.seeds else {}
-    except OSError as error:
-        return _refuse(program, error)
+    return _with_folder("ember-race-", program,
+                        lambda folder: _conclude(chosen, program, devices, folder))
+
+
+def _conclude(chosen: _argparse.Namespace, program: "list[str]", devices: str, folder: str) -> int:
+    status, ended = _under_sanitizer(chosen, program, devices, folder)
+    if status == NOT_WATCHED:
+        return status
+    results = _by_seeds(chosen, program, devices) if chosen.seeds else {}
     hows = {ended.how, *(each.how for each in results)}
     if status == RACE:
         _say("a race")
@@ -250,17 +384,20 @@ def _race(chosen: _argparse.Namespace) -> int:
 
 def _replay(chosen: _argparse.Namespace) -> int:
     program, devices, order = _program(chosen), _devices(chosen), chosen.order
-    if order.isascii() and order.isdigit() and int(order) < 2 ** 64:
-        schedule = f"random:{order}"
+    seed = _natural(order)
+    if seed is not None and seed < 2 ** 64:
+        schedule = f"random:{seed}"
     elif order.startswith(("random:", "pct:", "swarm:", "steps:")):
         schedule = order
     elif _os.path.isfile(order):
         schedule = "replay:" + _os.path.abspath(order)
     else:
         schedule = ""
-        chosen.parser.error(f"SEED_OR_FILE is '{order}', expected a seed, random:SEED, "
+        chosen.parser.error(f"SEED_OR_FILE is '{_shown(order)}', expected a seed, random:SEED, "
                             "pct:SEED:DEPTH, swarm:SEED, steps:LIST, or the file of a log")
     environment = {**_os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_SCHEDULE": schedule}
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores
+        _signal.signal(number, _signal.SIG_DFL)
     try:
         _os.execvpe(program[0], program, environment)
     except OSError as error:

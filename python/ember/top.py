@@ -10,6 +10,7 @@ import typing as _typing
 from ember._C.cuda import _allow_top as allow, _top_table as table
 
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
+_MOST_SECONDS = 86400
 
 
 def _add_commands(commands: _typing.Any) -> None:
@@ -23,8 +24,8 @@ def _add_commands(commands: _typing.Any) -> None:
 
 def _run(chosen: _argparse.Namespace) -> int:
     """Prints the table until Ctrl-C, or once."""
-    if chosen.every <= 0:
-        chosen.parser.error("--every expects a positive number")
+    if not 0 < chosen.every <= _MOST_SECONDS:
+        chosen.parser.error(f"--every expects a positive number, {_MOST_SECONDS} at most")
     try:
         while True:
             text = table()

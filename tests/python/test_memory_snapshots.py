@@ -1,6 +1,8 @@
 """Snapshots in files: what `ember memory json` reads, beside Python's own pickle and json."""
 
+import concurrent.futures
 import json
+import os
 import pickle
 import pickletools
 import random
@@ -9,6 +11,8 @@ import sys
 
 import pytest
 
+import ember
+from ember import cuda
 from ember._C.cuda import _snapshot_json as snapshot_json
 
 FRAME = {"filename": "a \"file\"\\ü\n.py", "line": 7, "name": "f<\U0001F600>"}
@@ -117,3 +121,70 @@ def test_command(tmp_path):
     done = subprocess.run([*command, str(tmp_path / "none")], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 1 and "No such file" in done.stderr
+
+
+def view(*arguments, folder):
+    return subprocess.run([sys.executable, "-m", "ember", "memory", "view", *arguments], cwd=folder,
+                          capture_output=True, check=False)
+
+
+def test_view_keeps_the_snapshots(tmp_path):
+    """Also where the page's own name would be that of a snapshot."""
+    text = pickle.dumps({"segments": [], "device_traces": []})
+    (tmp_path / "one.html").write_bytes(text)
+    (tmp_path / "two").symlink_to("one.html")
+    for arguments in (["one.html"], ["two", "--out", "one.html"],
+                      ["two", "--before", "one.html", "--out", "two"]):
+        done = view(*arguments, folder=tmp_path)
+        assert done.returncode == 1 and b"the page would take the place of the snapshot" in done.stderr
+        assert (tmp_path / "one.html").read_bytes() == text
+    assert view("two", folder=tmp_path).stdout == b"two.html\n"
+
+
+def test_view_of_a_file_whose_name_is_no_text(tmp_path):
+    name = os.fsdecode(b"x\xff.pickle")
+    (tmp_path / name).write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+    done = view(name, folder=tmp_path)
+    assert done.returncode == 0 and not done.stderr
+    assert "x\ufffd.pickle" in (tmp_path / os.fsdecode(b"x\xff.html")).read_text(encoding="utf-8")
+
+
+def test_dump_leaves_links_and_special_files_what_they_are(tmp_path):
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    real.write_bytes(b"earlier")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    cuda.memory._dump_snapshot(str(link))
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o600
+    assert "segments" in pickle.loads(real.read_bytes())
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as end:
+        cuda.memory._dump_snapshot(str(pipe))
+        assert "segments" in pickle.loads(end.read())
+    assert pipe.is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe", "real"]
+
+
+def test_threads_dump_the_same_file(tmp_path):
+    file = tmp_path / "snapshot"
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(cuda.memory._dump_snapshot, str(file)) for _ in range(100)]:
+            done.result()
+    assert "segments" in pickle.loads(file.read_bytes()) and os.listdir(tmp_path) == ["snapshot"]
+
+
+@pytest.mark.parametrize("write", [
+    cuda.memory._dump_snapshot, ember.sim.save_log, lambda name: captured().debug_dump(name)])
+def test_names_of_files_that_are_none(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="expected the name of a file, got 'x' followed by a null"):
+        write("x\0y")
+    with pytest.raises(ValueError, match="expected the name of a file, got an empty text"):
+        write("")
+    assert not os.listdir(tmp_path)
+
+
+def captured():
+    graph = cuda.CUDAGraph()
+    graph.enable_debug_mode()
+    return graph

@@ -6,6 +6,8 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -622,6 +624,74 @@ def test_a_forked_child_shares_the_cpus_tensors():
 def fill_and_send(shared, q):
     shared.fill_(9)
     q.put(torch.tensor([1, 2, 3]))
+
+
+SEEDED = """
+import os
+import time
+import ember as torch
+import ember.multiprocessing as mp
+
+def serve(given, answers):
+    while (message := given.get()) is not None:
+        what, value = message
+        if what == "sum":
+            answers.put(sum(each.sum().item() for each in value))
+        elif what == "touch":  # and waits for nothing
+            value.add_(1)
+            answers.put("enqueued")
+        elif what == "back":
+            answers.put(value.add_(1))
+        elif what == "event":
+            value.wait()
+            mine = torch.cuda.Event(interprocess=True)
+            mine.record()
+            answers.put(mine)
+        del message, value
+
+def main():
+    context = mp.get_context("spawn")
+    given, answers = context.Queue(), context.Queue()
+    child = context.Process(target=serve, args=(given, answers))
+    child.start()
+    def ask(what, value):
+        given.put((what, value))
+        return answers.get(timeout=60)
+    base = torch.arange(100, device="cuda")
+    assert ask("sum", [base[:50], base[50:], torch.ones(3, device="cuda")]) == 4953
+    assert ask("back", base).sum().item() == 5050
+    event = torch.cuda.Event(interprocess=True)
+    event.record()
+    answer = ask("event", event)
+    base.add_(1)
+    answer.wait()
+    answer.synchronize()
+    assert base.sum().item() == 5150
+    assert ask("touch", base) == "enqueued"
+    del base, event, answer
+    until = time.monotonic() + 30  # the child asks and waits for nothing meanwhile
+    while torch.cuda.memory_allocated() and time.monotonic() < until:
+        torch.cuda.ipc_collect()
+        time.sleep(0.01)
+    assert torch.cuda.memory_allocated() == 0
+    given.put(None)
+    child.join(60)
+    assert child.exitcode == 0
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("schedule", ["threads", "random:1", "pct:2:3", "model", "steps:"])
+def test_where_a_seed_decides(schedule, tmp_path):
+    """No process waits for work that another does only while its host is in a call."""
+    (tmp_path / "program.py").write_text(SEEDED)
+    done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "EMBER_DEVICES": "sim:2@64MiB",
+                               "EMBER_SIM_SCHEDULE": schedule}, timeout=120, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 def test_it_is_the_standard_module():

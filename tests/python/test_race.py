@@ -2,9 +2,11 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -156,7 +158,7 @@ def test_mistakes(command, arguments, text):
 def test_statuses_are_documented(command):
     said = command("race", "--help").stdout
     for status in (race.CLEAN, race.RACE, race.DIFFERS, race.FAILED, race.NOT_WATCHED,
-                   race.NOT_CHECKED, race.NOT_STARTED):
+                   race.NOT_CHECKED, race.NO_FOLDER, race.NOT_STARTED):
         assert f"\n  {status:<5}" in said
 
 
@@ -176,3 +178,148 @@ def test_replay_of_a_log_and_of_a_schedule(command, tmp_path):
 def test_programs_in_cpp(command, what, status):
     done = command("race", "--seeds", "3", "--", str(PROBE), what)
     assert done.returncode == status, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("arguments, program", [
+    (["race", "--seeds", "9" * 5000], ["true"]),
+    (["race", "--timeout", "99999999999999999999"], ["true"]),
+    (["explore", "--timeout", "1" * 5000], ["true"]), (["replay", "9" * 5000], ["true"]),
+    (["race"], [""]), (["explore"], [""]), (["replay", "5"], [""])])
+def test_numbers_and_programs_that_are_none(command, arguments, program):
+    done = command(*arguments, "--", *program)
+    assert done.returncode == 2 and "usage: ember" in done.stderr
+    assert "Traceback" not in done.stderr and len(done.stderr) < 1000
+
+
+def test_what_stands_behind_commands_that_run_nothing(command):
+    assert "unrecognized arguments" in command("top", "--once", "--", "true").stderr
+    assert "memory view: -x: [Errno 2]" in command("memory", "view", "--", "-x").stderr
+
+
+@pytest.mark.parametrize("name", ["race", "explore"])
+def test_program_that_leaves_others_behind(command, name):
+    """It is done when its own process is, although another one holds its output."""
+    done = command(name, "--timeout", "20", source=FIXED + """
+    import subprocess
+    subprocess.Popen(["sleep", "100"]) if "EMBER_SANITIZER" not in __import__("os").environ else 0
+""")
+    assert done.returncode == race.CLEAN, done.stdout + done.stderr
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+ENDLESS = """
+    import subprocess
+    import time
+    held = subprocess.Popen(["sleep", "500"])
+    with open("pids", "a") as pids:
+        pids.write(f"{held.pid}\\n")
+    time.sleep(500)
+"""
+
+
+def gone(tmp_path):
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    until = time.monotonic() + 10
+    while any(map(alive, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return pids and not any(map(alive, pids))
+
+
+@pytest.mark.parametrize("name", ["race", "explore"])
+def test_program_without_end(command, name, tmp_path):
+    done = command(name, "--timeout", "2", *(["--seeds", "1"] if name == "race" else []),
+                   source=ENDLESS)
+    assert done.returncode == race.FAILED and "not done after 2 s" in done.stdout
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["race", "explore"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal(name, number, tmp_path):
+    """It goes on to what was started, folders are put away, and who started it sees the signal."""
+    (tmp_path / "program.py").write_text(textwrap.dedent(ENDLESS))
+    (tmp_path / "tmp").mkdir()
+    with subprocess.Popen([sys.executable, "-m", "ember", name, "--", sys.executable, "program.py"],
+                          cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path / "tmp"),
+                                             "EMBER_DEVICES": "sim:1"},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 60
+        while not (tmp_path / "pids").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        running.send_signal(number)
+        output, error = running.communicate(timeout=60)
+    assert running.returncode == -number and not output and not error
+    assert gone(tmp_path) and not os.listdir(tmp_path / "tmp")
+
+
+def test_reader_that_goes_away(tmp_path):
+    (tmp_path / "program.py").write_text(textwrap.dedent(FIXED).replace('print("the sum is", ', "float("))
+    with subprocess.Popen([sys.executable, "-m", "ember", "race", "--seeds", "1", "--",
+                           sys.executable, "program.py"], cwd=tmp_path,
+                          env={**os.environ, "EMBER_DEVICES": "sim:1"},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        running.stdout.close()
+        error = running.stderr.read()
+        running.wait()
+    assert running.returncode == -signal.SIGPIPE and not error, error
+
+
+def test_output_that_is_no_text(command):
+    """Escapes reach no terminal, long lines are cut where they differ, and encodings do not matter."""
+    done = command("race", "--seeds", "2", PYTHONIOENCODING="ascii", source=FIXED + """
+    import os
+    import sys
+    sys.stdout.flush()
+    "EMBER_SANITIZER" in os.environ or sys.stdout.buffer.write(b"a" * 3000000 + b"\\x1b[31m\\xff\\x00" + "\u4e2d".encode() +
+                            os.environ.get("EMBER_SIM_SCHEDULE", "").encode())
+""")
+    assert done.returncode == race.DIFFERS, done.stderr
+    said = done.stdout[done.stdout.index("ember race: 2 different"):]
+    assert "a\\x1b[31m\\xff\\x00\\u4e2drandom:1', with seed 0 '...aaa" in said
+    assert len(said) < 2000
+
+
+def test_more_output_than_anybody_reads(command):
+    done = command("explore", "--", "yes")
+    assert done.returncode == race.FAILED
+    assert "the program failed: printed more than 256 MiB" in done.stdout
+
+
+@pytest.mark.parametrize("line", ["{\"half\":", "[]", "{}", "3"])
+def test_summaries_of_others(command, line):
+    done = command("race", "--seeds", "1", source=FIXED + f"""
+    import os
+    file = os.environ.get("EMBER_SANITIZER_SUMMARY")
+    if file:
+        with open(file, "a") as summary:
+            summary.write({line!r} + "\\n")
+""")
+    assert done.returncode == race.NOT_CHECKED, done.stderr
+    assert "1 summaries of processes that cannot be read" in done.stdout and not done.stderr
+
+
+def test_folder_that_goes_away(command):
+    done = command("race", "--seeds", "1", source=FIXED + """
+    import os
+    import shutil
+    file = os.environ.get("EMBER_SANITIZER_SUMMARY")
+    if file:
+        shutil.rmtree(os.path.dirname(file))
+""")
+    assert done.returncode == race.NO_FOLDER and "cannot be started" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_replay_leaves_signals_as_they_were(command):
+    done = command("replay", "1", "--", sys.executable, "-c",
+                   "print(*(line for line in open('/proc/self/status') if 'SigIgn' in line))")
+    alone = subprocess.run([sys.executable, "-c", "print(*(line for line in "
+                            "open('/proc/self/status') if 'SigIgn' in line))"],
+                           capture_output=True, text=True, check=True)
+    assert done.stdout == alone.stdout

@@ -62,3 +62,6 @@ def test_live(environment):
 def test_mistakes(environment):
     assert "--every expects a positive number" in top(environment, "--every", "0").stderr
     assert top(environment, "--every", "x").returncode == 2
+    for number in ("nan", "inf", "-1", "1e30"):
+        done = top(environment, "--every", number)
+        assert done.returncode == 2 and "--every expects a positive number" in done.stderr

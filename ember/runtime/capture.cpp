@@ -136,6 +136,21 @@ bool CaptureLog::note(const Stream& stream, const Activity& activity) noexcept {
   return status != driver::CaptureStatus::none;
 }
 
+void CaptureLog::note_external(const Stream& stream, const Activity& activity,
+                               std::shared_ptr<const void> event) noexcept {
+  std::uint64_t id = 0;
+  if (status_of(stream.handle(), id) != driver::CaptureStatus::active) return;
+  Activity placed = activity;
+  placed.stack = capture_stack();
+  const MutexLock lock(logs.mutex);
+  for (CaptureLog* log : logs.list) {
+    if (log->id_ != id) continue;
+    log->add(stream, placed).external = true;
+    if (std::find(log->external_.begin(), log->external_.end(), event) == log->external_.end())
+      log->external_.push_back(event);
+  }
+}
+
 void CaptureLog::note_spoiled(const std::string& what) noexcept {
   const std::uint64_t stack = capture_stack();
   const MutexLock lock(logs.mutex);
@@ -183,7 +198,7 @@ std::size_t CaptureLog::number_of(const void* event) {
   return number;
 }
 
-void CaptureLog::add(const Stream& stream, const Activity& activity) {
+CaptureLog::Entry& CaptureLog::add(const Stream& stream, const Activity& activity) {
   Entry& entry = entries_.emplace_back();
   entry.activity = activity;
   entry.activity.device = stream.device_index();
@@ -202,6 +217,7 @@ void CaptureLog::add(const Stream& stream, const Activity& activity) {
     keep(access.sizes);
     keep(access.strides);
   }
+  return entry;
 }
 
 bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
@@ -242,7 +258,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
     activity.stream_id = entry.stream == 0
                              ? on.stream_id()
                              : first_stream_id_ + static_cast<std::int64_t>(entry.stream);
-    if (activity.event != nullptr) activity.event = &event_names_[entry.event];
+    if (activity.event != nullptr && !entry.external) activity.event = &event_names_[entry.event];
     if (is_work(activity.kind) && entry.node != 0 && entry.node < tickets.size()) {
       const driver::Ticket& ticket = tickets[static_cast<std::size_t>(entry.node) - 1];
       activity.ticket = ticket.number;

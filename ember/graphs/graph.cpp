@@ -331,7 +331,7 @@ void CUDAGraph::capture_end() {
   state.checks->ended(*state.log, state.device);
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
-  if (nodes == 0)
+  if (nodes == 0 && !detail::CallCapture::any())
     warn(Warning::user,
          "The CUDA Graph is empty. This usually means that the graph was attempted to be captured "
          "on wrong device or stream.");

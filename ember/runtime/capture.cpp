@@ -111,6 +111,12 @@ void CaptureLog::end(bool watch_on) noexcept {
   for (const Stream& stream : streams_) stream_texts_.push_back(stream.str());
   stream_names_ = std::make_unique<char[]>(count);
   event_names_ = std::make_unique<char[]>(events_.size() + 1);  // and its own
+  const auto adds = [](const Entry& entry) {
+    return is_work(entry.activity.kind) ||
+           (entry.stream == 0 && entry.activity.kind == Activity::Kind::event_waited);
+  };
+  tail_ = entries_.size();
+  while (tail_ > 0 && !adds(entries_[tail_ - 1])) --tail_;
   first_stream_id_ = graph_streams -= static_cast<std::int64_t>(count);
   gone.swap(streams_);
   id_ = 0;
@@ -230,6 +236,12 @@ bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
   return all_known;
 }
 
+bool CaptureLog::is_recorded_behind_all(std::size_t i) const noexcept {
+  const Entry& entry = entries_[i];
+  return i >= tail_ && entry.external && entry.stream == 0 &&
+         entry.activity.kind == Activity::Kind::event_recorded;
+}
+
 void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound> memory) noexcept {
   // Where a seed decides, the tasks of this replay.
   std::span<const driver::Ticket> tickets = driver::simulated_replay_tickets();
@@ -242,17 +254,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
                     .event = &event_names_[events_.size()],
                     .ticket = ticket});
   };
-  const auto record_end = [&] {
-    record_own(Activity::Kind::event_recorded, tickets.empty() ? 0 : tickets.back().number);
-  };
-  const bool again = std::exchange(replayed_, true);
-  // Who wants to know of replays as a whole knows that.
-  if (detail::observers.load(std::memory_order_relaxed) <=
-      detail::order_observers.load(std::memory_order_relaxed))
-    return record_end();
-  // Replays follow each other, whatever their streams.
-  if (again) record_own(Activity::Kind::event_waited, 0);
-  for (const Entry& entry : entries_) {
+  const auto record_entry = [&](const Entry& entry) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.handle().native : &stream_names_[entry.stream];
     activity.stream_id = entry.stream == 0
@@ -278,7 +280,28 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
       activity.source = driver::rebound_address(memory, activity.source);
     }
     detail::record(activity);
+  };
+  // Events that the program has recorded behind everything stand for the whole replay.
+  const auto record_end = [&] {
+    record_own(Activity::Kind::event_recorded, tickets.empty() ? 0 : tickets.back().number);
+    for (std::size_t i = tail_; i < entries_.size(); ++i)
+      if (is_recorded_behind_all(i)) record_entry(entries_[i]);
+  };
+  const bool again = std::exchange(replayed_, true);
+  // Who wants to know of replays as a whole knows that, and what all of it waits for.
+  if (detail::observers.load(std::memory_order_relaxed) <=
+      detail::order_observers.load(std::memory_order_relaxed)) {
+    for (const Entry& entry : entries_) {
+      const bool waits = entry.external && entry.activity.kind == Activity::Kind::event_waited;
+      if (!waits || entry.stream != 0) break;
+      record_entry(entry);
+    }
+    return record_end();
   }
+  // Replays follow each other, whatever their streams.
+  if (again) record_own(Activity::Kind::event_waited, 0);
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (!is_recorded_behind_all(i)) record_entry(entries_[i]);
   record_end();
 }
 

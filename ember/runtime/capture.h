@@ -141,6 +141,8 @@ class CaptureLog {
   const std::vector<std::string>& stream_names() const noexcept { return stream_texts_; }
   /// The event that a replay records last, as observers see it.
   const void* end_event() const noexcept { return &event_names_[events_.size()]; }
+  /// Whether replays record or wait for events of the program's, which observers of order need.
+  bool has_external_events() const noexcept { return !external_.empty(); }
   /// By which call the capture became invalid, if that is known.
   SpoiledBy spoiled_by() const;
   /// After the capture: shows each access of what was captured. False if some of the work did not
@@ -163,6 +165,7 @@ class CaptureLog {
  private:
   std::size_t number_of(const Stream& stream);
   std::size_t number_of(const void* event);
+  bool is_recorded_behind_all(std::size_t i) const noexcept;
   Entry& add(const Stream& stream, const Activity& activity);
 
   std::atomic<std::uint64_t> id_{0};
@@ -173,6 +176,7 @@ class CaptureLog {
   std::vector<std::string> stream_texts_;
   std::vector<const void*> events_;
   std::vector<std::shared_ptr<const void>> external_;
+  std::size_t tail_ = 0;  // entries behind which the first stream holds all of the capture
   std::vector<Entry> entries_;
   /// Their addresses stand for streams and events.
   std::unique_ptr<char[]> stream_names_, event_names_;

@@ -234,6 +234,43 @@ TEST_F(ExternalEvents, AreNodes) {
   EXPECT_EQ(first_of(other), 2);
 }
 
+TEST_F(ExternalEvents, OrderReplaysAndTheHostForChecks) {
+  const Tensor x = zeros({64}, kFloats);
+  const Tensor pinned = zeros({64}).pin_memory();
+  const Stream other(0);
+  Event go = external(), done = external();
+  go.record(other);
+  const cuda::MemPoolId pool = cuda::graph_pool_handle();
+  CUDAGraph one(false, cuda::GraphCheck::error), two(false, cuda::GraphCheck::error);
+  Tensor y, z;
+  {
+    auto scope = cuda::graph(one, pool);
+    go.wait();
+    y = (x + 1) * 2;
+    pinned.copy_(y, true);
+    done.record();
+    scope.end();
+  }
+  {
+    auto scope = cuda::graph(two, pool);
+    z = (x + 2) * 3;
+    scope.end();
+  }
+  for (int round = 0; round < 3; ++round) {
+    one.replay();
+    {
+      const StreamGuard on(other);
+      done.wait();
+      two.replay();
+      go.record();
+    }
+    done.synchronize();
+    EXPECT_EQ(first_of(pinned), 2);
+  }
+  cuda::synchronize();
+  EXPECT_EQ(first_of(z), 6);
+}
+
 TEST_F(ExternalEvents, OfOtherDevices) {
   NEEDS_DEVICES(2);
   const Tensor x = zeros({64}, kFloats);

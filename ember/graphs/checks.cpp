@@ -213,7 +213,8 @@ void GraphChecks::ended(const CaptureLog& log, int device) {
     if (use.on_host)
       host.push_back({reinterpret_cast<const void*>(use.address), use.bytes, use.writes,
                       Access::Memory::pinned});
-  member_.emplace(pool_, device, levels_.order, log.end_event(), std::move(host));
+  member_.emplace(pool_, device, levels_.order, log.end_event(), std::move(host),
+                  CallCapture::any());
 }
 
 // ---- Memory that is gone

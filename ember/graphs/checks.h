@@ -33,7 +33,8 @@ Status explain(const Status& status, const CaptureLog& log);
 
 /// While it lives, the thread captures a call of a function, whose replays are given arguments that
 /// lie in the same memory: that is there then, whatever became of the tensors that were captured.
-/// The call may well do nothing.
+/// Its results are taken out of the pool before other graphs are replayed there, in any order. The
+/// call may well do nothing.
 class CallCapture {
  public:
   CallCapture() noexcept;

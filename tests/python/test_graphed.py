@@ -99,6 +99,16 @@ def test_arguments_that_come_and_go_are_no_mistake(check, monkeypatch):
         function(torch.ones(3, device="cuda"), torch.ones(4, device="cuda"))
 
 
+def test_signatures_come_in_any_order(monkeypatch):
+    monkeypatch.setenv("EMBER_GRAPH_CHECK", "error")
+    function = cuda.graphed(lambda x: (x * 2).sum() + x)
+    streams = [cuda.current_stream(), cuda.Stream()]
+    for turn, size in enumerate([1, 2, 3] * 3 + [3, 2, 1, 2, 3, 3, 1]):
+        with cuda.stream(streams[turn % 2]):
+            x = torch.full((size,), float(turn), device="cuda")
+            assert function(x).tolist() == [turn * (2 * size + 1)] * size
+
+
 def test_a_call_that_does_nothing():
     function = cuda.graphed(lambda x: x + 1 if x.numel() else x)
     with warnings.catch_warnings():

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "ember/base/error.h"
+#include "ember/graphs/checks.h"
 #include "ember/graphs/extent.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/guard.h"
@@ -110,6 +111,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
   call->written_.resize(arguments.size());
   std::vector<Tensor> inputs;
   GraphedResults results;
+  CallCapture watched;
   // Where one of these fails, the graph's end ends the capture.
   try {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -122,6 +124,8 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
         input = Tensor::make(given.device(), given.dtype(), {extent_of(given)})
                     .as_strided(given.sizes(), given.strides());
       call->buffers_.push_back(copied[i] && same == i ? input : Tensor());
+      const Range lies = range_of(input);
+      watched.add(lies.begin, lies.end - lies.begin);
       inputs.push_back(std::move(input));
     }
     call->buffers_of_ = current_stream(signature.device);

@@ -1,5 +1,6 @@
 #include "ember/graphs/checks.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -112,6 +113,24 @@ Status explain(const Status& status, const CaptureLog& log) {
 
 // ---- What a graph uses
 
+namespace {
+thread_local CallCapture* call_capture = nullptr;
+}
+
+CallCapture::CallCapture() noexcept : outer_(std::exchange(call_capture, this)) {}
+CallCapture::~CallCapture() { call_capture = outer_; }
+
+bool CallCapture::any() noexcept { return call_capture != nullptr; }
+
+bool CallCapture::is_given(const Access& access) noexcept {
+  if (!any()) return false;
+  const auto first = reinterpret_cast<std::uintptr_t>(access.address);
+  return std::any_of(
+      call_capture->given_.begin(), call_capture->given_.end(), [&](const auto& given) {
+        return first >= given.first && first + access.bytes <= given.first + given.second;
+      });
+}
+
 GraphChecks::GraphChecks(const CheckLevels& levels, const MemPoolId& pool, bool shared)
     : levels_(levels), pool_(pool) {
   if (!shared || levels.order == GraphCheck::off) return;
@@ -130,7 +149,8 @@ void GraphChecks::captured(const Activity& activity) noexcept {
 void GraphChecks::access(const Access& access, const WorkPlace& place) {
   using Found = memory::FreeWatch::Found;
   const bool ordered = levels_.order != GraphCheck::off;
-  const Found found = watch_.watch(access.address, pool_);
+  const Found found =
+      CallCapture::is_given(access) ? Found::unknown : watch_.watch(access.address, pool_);
   if (found == Found::in_pool) {
     if (ordered && access.writes && older_.find(access.address, access.bytes) == nullptr)
       written_.set(access.address, access.bytes, place);
@@ -193,7 +213,8 @@ void GraphChecks::ended(const CaptureLog& log, int device) {
     if (use.on_host)
       host.push_back({reinterpret_cast<const void*>(use.address), use.bytes, use.writes,
                       Access::Memory::pinned});
-  member_.emplace(pool_, device, levels_.order, log.end_event(), std::move(host));
+  member_.emplace(pool_, device, levels_.order, log.end_event(), std::move(host),
+                  CallCapture::any());
 }
 
 // ---- Memory that is gone

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ember/graphs/graph.h"
@@ -29,6 +30,29 @@ void tell_mistake(GraphCheck level, const char* mistake, const std::string& text
 std::string place_text(const char* what, std::uint64_t stack);
 /// What an error of a capture's end says: which call it was, or where the branch forked.
 Status explain(const Status& status, const CaptureLog& log);
+
+/// While it lives, the thread captures a call of a function, whose replays are given arguments that
+/// lie in the same memory: that is there then, whatever became of the tensors that were captured.
+/// Its results are taken out of the pool before other graphs are replayed there, in any order. The
+/// call may well do nothing.
+class CallCapture {
+ public:
+  CallCapture() noexcept;
+  ~CallCapture();
+  CallCapture(const CallCapture&) = delete;
+  CallCapture& operator=(const CallCapture&) = delete;
+
+  /// The memory of an argument.
+  void add(std::uintptr_t address, std::size_t bytes) { given_.emplace_back(address, bytes); }
+  /// Whether the thread captures a call.
+  static bool any() noexcept;
+  /// Whether it does, and all of this is of one argument.
+  static bool is_given(const Access& access) noexcept;
+
+ private:
+  std::vector<std::pair<std::uintptr_t, std::size_t>> given_;
+  CallCapture* const outer_;
+};
 
 /// One piece of work, for reports.
 struct WorkPlace {

@@ -12,6 +12,8 @@ const char* kind_of(Activity::Kind kind) noexcept {
     case Activity::Kind::copied: return "copy";
     case Activity::Kind::filled: return "fill";
     case Activity::Kind::host_function_queued: return "host function";
+    case Activity::Kind::event_recorded: return "event record";
+    case Activity::Kind::event_waited: return "event wait";
     default: return "kernel";
   }
 }
@@ -29,7 +31,7 @@ GraphDescription detail::describe(const CaptureLog& log) {
     node.device = activity.device;
     node.branch = from.entry->stream;
     node.bytes = activity.bytes;
-    node.memory_known = activity.accesses_known;
+    node.memory_known = activity.accesses_known || from.entry->external;
     for (const Access& access : from.entry->accesses)
       if (access.bytes != 0)
         node.memory.push_back({reinterpret_cast<std::uintptr_t>(access.address), access.bytes,

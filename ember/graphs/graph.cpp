@@ -332,7 +332,7 @@ void CUDAGraph::capture_end() {
   state.checks->ended(*state.log, state.device);
   std::size_t nodes = 0;
   check(active_driver().graph_node_count(state.graph, nodes));
-  if (nodes == 0)
+  if (nodes == 0 && !detail::CallCapture::any())
     warn(Warning::user,
          "The CUDA Graph is empty. This usually means that the graph was attempted to be captured "
          "on wrong device or stream.");
@@ -366,7 +366,8 @@ void CUDAGraph::replay(std::span<const GraphBinding> bind) {
   const Stream stream = current_stream(state.device);
   refuse_captured(stream.handle(), "CUDAGraph.replay");
   rebind(state, bind);
-  const bool untold = state.checks->before_replay(*state.log, stream);
+  const bool untold =
+      state.checks->before_replay(*state.log, stream) && !state.log->has_external_events();
   draw(state, stream);
   if (untold) {
     check(machine.graph_launch(state.exec, stream.handle()));

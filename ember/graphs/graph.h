@@ -60,7 +60,7 @@ struct EMBER_API GraphDescription {
     std::string argument;  ///< "self", "output", "target"; empty where nobody said
   };
   struct Node {
-    std::string kind;  ///< "kernel", "copy", "fill" or "host function"
+    std::string kind;  ///< "kernel", "copy", "fill", "host function", "event record", "event wait"
     std::string name;  ///< the kernel's, such as "add.float32"; else the kind
     int device = 0;
     std::size_t branch = 0;          ///< by the streams of the capture; 0: where it began

@@ -352,7 +352,7 @@ bool ReplayWatch::begin_replay(const ReplayMember& member, const Stream& on) {
   {
     const MutexLock lock(mutex_);
     const std::uint64_t first = book.members.front()->number_, last = book.last;
-    if (member.number_ != first && (last == 0 || member.number_ < last)) {
+    if (!member.any_order_ && member.number_ != first && (last == 0 || member.number_ < last)) {
       found.mistake = "replays-out-of-order";
       found.text =
           capture_text(member.number_) + " of pool " + pool_text(member.pool_) + " is replayed " +
@@ -397,12 +397,13 @@ bool ReplayWatch::begin_replay(const ReplayMember& member, const Stream& on) {
 // ---- One graph
 
 ReplayMember::ReplayMember(const MemPoolId& pool, int device, GraphCheck level,
-                           const void* end_event, std::vector<Access> host)
+                           const void* end_event, std::vector<Access> host, bool any_order)
     : pool_(pool),
       device_(device),
       level_(level),
       end_event_(end_event),
       host_(std::move(host)),
+      any_order_(any_order),
       stack_(capture_stack()) {
   ReplayWatch::get().join(*this);
 }

@@ -32,9 +32,10 @@ class ReplayMember {
  public:
   /// `end_event`: that replays record last (CaptureLog::end_event). `host`: accesses of page-locked
   /// memory, without shapes. May wait for a thread that is being told something.
-  /// `device`: the graph's. The memory of one pool on two devices has nothing in common.
+  /// `any_order`: whoever replays it has taken what others computed in the pool, and so it has no
+  /// turn. `device`: the graph's. The memory of one pool on two devices has nothing in common.
   ReplayMember(const MemPoolId& pool, int device, GraphCheck level, const void* end_event,
-               std::vector<Access> host);
+               std::vector<Access> host, bool any_order);
   ~ReplayMember();
   ReplayMember(const ReplayMember&) = delete;
   ReplayMember& operator=(const ReplayMember&) = delete;
@@ -53,6 +54,7 @@ class ReplayMember {
   const GraphCheck level_;
   const void* const end_event_;
   const std::vector<Access> host_;
+  const bool any_order_;
   const std::uint64_t stack_;  ///< where the capture ended
   std::uint64_t number_ = 0;   ///< among the captures of the pool, from 1
   std::shared_ptr<PoolBook> book_;

@@ -28,6 +28,8 @@ const char* work_name(const Activity& activity) noexcept {
     case Kind::copied: return "copy";
     case Kind::filled: return "fill";
     case Kind::host_function_queued: return "host function";
+    case Kind::event_recorded: return "event record";
+    case Kind::event_waited: return "event wait";
     default: return "unknown work";
   }
 }
@@ -43,7 +45,7 @@ GraphStructure structure_of(const CaptureLog& log) {
       made.forks.resize(entry.stream + 1);
     }
     Nodes& tail = tails[entry.stream];
-    switch (entry.activity.kind) {
+    switch (entry.external ? Kind::kernel_launched : entry.activity.kind) {
       case Kind::event_recorded: events[entry.event] = {&entry, tail}; break;
       case Kind::event_waited: {
         const Recorded& recorded = events[entry.event];

@@ -111,6 +111,12 @@ void CaptureLog::end(bool watch_on) noexcept {
   for (const Stream& stream : streams_) stream_texts_.push_back(stream.str());
   stream_names_ = std::make_unique<char[]>(count);
   event_names_ = std::make_unique<char[]>(events_.size() + 1);  // and its own
+  const auto adds = [](const Entry& entry) {
+    return is_work(entry.activity.kind) ||
+           (entry.stream == 0 && entry.activity.kind == Activity::Kind::event_waited);
+  };
+  tail_ = entries_.size();
+  while (tail_ > 0 && !adds(entries_[tail_ - 1])) --tail_;
   first_stream_id_ = graph_streams -= static_cast<std::int64_t>(count);
   gone.swap(streams_);
   id_ = 0;
@@ -134,6 +140,21 @@ bool CaptureLog::note(const Stream& stream, const Activity& activity) noexcept {
     }
   }
   return status != driver::CaptureStatus::none;
+}
+
+void CaptureLog::note_external(const Stream& stream, const Activity& activity,
+                               std::shared_ptr<const void> event) noexcept {
+  std::uint64_t id = 0;
+  if (status_of(stream.handle(), id) != driver::CaptureStatus::active) return;
+  Activity placed = activity;
+  placed.stack = capture_stack();
+  const MutexLock lock(logs.mutex);
+  for (CaptureLog* log : logs.list) {
+    if (log->id_ != id) continue;
+    log->add(stream, placed).external = true;
+    if (std::find(log->external_.begin(), log->external_.end(), event) == log->external_.end())
+      log->external_.push_back(event);
+  }
 }
 
 void CaptureLog::note_spoiled(const std::string& what) noexcept {
@@ -183,7 +204,7 @@ std::size_t CaptureLog::number_of(const void* event) {
   return number;
 }
 
-void CaptureLog::add(const Stream& stream, const Activity& activity) {
+CaptureLog::Entry& CaptureLog::add(const Stream& stream, const Activity& activity) {
   Entry& entry = entries_.emplace_back();
   entry.activity = activity;
   entry.activity.device = stream.device_index();
@@ -202,6 +223,7 @@ void CaptureLog::add(const Stream& stream, const Activity& activity) {
     keep(access.sizes);
     keep(access.strides);
   }
+  return entry;
 }
 
 bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
@@ -212,6 +234,12 @@ bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
     for (const Access& access : entry.accesses) see(access);
   }
   return all_known;
+}
+
+bool CaptureLog::is_recorded_behind_all(std::size_t i) const noexcept {
+  const Entry& entry = entries_[i];
+  return i >= tail_ && entry.external && entry.stream == 0 &&
+         entry.activity.kind == Activity::Kind::event_recorded;
 }
 
 void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound> memory) noexcept {
@@ -226,23 +254,13 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
                     .event = &event_names_[events_.size()],
                     .ticket = ticket});
   };
-  const auto record_end = [&] {
-    record_own(Activity::Kind::event_recorded, tickets.empty() ? 0 : tickets.back().number);
-  };
-  const bool again = std::exchange(replayed_, true);
-  // Who wants to know of replays as a whole knows that.
-  if (detail::observers.load(std::memory_order_relaxed) <=
-      detail::order_observers.load(std::memory_order_relaxed))
-    return record_end();
-  // Replays follow each other, whatever their streams.
-  if (again) record_own(Activity::Kind::event_waited, 0);
-  for (const Entry& entry : entries_) {
+  const auto record_entry = [&](const Entry& entry) {
     Activity activity = entry.activity;
     activity.stream = entry.stream == 0 ? on.handle().native : &stream_names_[entry.stream];
     activity.stream_id = entry.stream == 0
                              ? on.stream_id()
                              : first_stream_id_ + static_cast<std::int64_t>(entry.stream);
-    if (activity.event != nullptr) activity.event = &event_names_[entry.event];
+    if (activity.event != nullptr && !entry.external) activity.event = &event_names_[entry.event];
     if (is_work(activity.kind) && entry.node != 0 && entry.node < tickets.size()) {
       const driver::Ticket& ticket = tickets[static_cast<std::size_t>(entry.node) - 1];
       activity.ticket = ticket.number;
@@ -262,7 +280,28 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
       activity.source = driver::rebound_address(memory, activity.source);
     }
     detail::record(activity);
+  };
+  // Events that the program has recorded behind everything stand for the whole replay.
+  const auto record_end = [&] {
+    record_own(Activity::Kind::event_recorded, tickets.empty() ? 0 : tickets.back().number);
+    for (std::size_t i = tail_; i < entries_.size(); ++i)
+      if (is_recorded_behind_all(i)) record_entry(entries_[i]);
+  };
+  const bool again = std::exchange(replayed_, true);
+  // Who wants to know of replays as a whole knows that, and what all of it waits for.
+  if (detail::observers.load(std::memory_order_relaxed) <=
+      detail::order_observers.load(std::memory_order_relaxed)) {
+    for (const Entry& entry : entries_) {
+      const bool waits = entry.external && entry.activity.kind == Activity::Kind::event_waited;
+      if (!waits || entry.stream != 0) break;
+      record_entry(entry);
+    }
+    return record_end();
   }
+  // Replays follow each other, whatever their streams.
+  if (again) record_own(Activity::Kind::event_waited, 0);
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (!is_recorded_behind_all(i)) record_entry(entries_[i]);
   record_end();
 }
 

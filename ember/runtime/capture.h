@@ -115,6 +115,7 @@ class CaptureLog {
     Activity activity;       ///< its spans are not valid
     std::size_t stream = 0;  ///< 0: the one on which the capture began
     std::size_t event = 0;
+    bool external = false;   ///< `activity.event` is the program's, which replays record, too
     std::uint64_t node = 0;  ///< of work: as Driver::capture_node has it
     std::vector<Access> accesses;
     std::vector<std::vector<std::int64_t>> shapes;  ///< of accesses, which look at them
@@ -140,6 +141,8 @@ class CaptureLog {
   const std::vector<std::string>& stream_names() const noexcept { return stream_texts_; }
   /// The event that a replay records last, as observers see it.
   const void* end_event() const noexcept { return &event_names_[events_.size()]; }
+  /// Whether replays record or wait for events of the program's, which observers of order need.
+  bool has_external_events() const noexcept { return !external_.empty(); }
   /// By which call the capture became invalid, if that is known.
   SpoiledBy spoiled_by() const;
   /// After the capture: shows each access of what was captured. False if some of the work did not
@@ -152,13 +155,18 @@ class CaptureLog {
   /// Notes it if the stream is part of a capture; false if it is none.
   /// Else watchers are told of it.
   static bool note(const Stream& stream, const Activity& activity) noexcept;
+  /// The same of an event that a replay records or waits for as the program's. It is kept with the
+  /// log.
+  static void note_external(const Stream& stream, const Activity& activity,
+                            std::shared_ptr<const void> event) noexcept;
   /// Notes by what captures became invalid that are so now.
   static void note_spoiled(const std::string& what) noexcept;
 
  private:
   std::size_t number_of(const Stream& stream);
   std::size_t number_of(const void* event);
-  void add(const Stream& stream, const Activity& activity);
+  bool is_recorded_behind_all(std::size_t i) const noexcept;
+  Entry& add(const Stream& stream, const Activity& activity);
 
   std::atomic<std::uint64_t> id_{0};
   WorkWatcher* const watcher_;
@@ -167,6 +175,8 @@ class CaptureLog {
   std::vector<Stream> streams_;
   std::vector<std::string> stream_texts_;
   std::vector<const void*> events_;
+  std::vector<std::shared_ptr<const void>> external_;
+  std::size_t tail_ = 0;  // entries behind which the first stream holds all of the capture
   std::vector<Entry> entries_;
   /// Their addresses stand for streams and events.
   std::unique_ptr<char[]> stream_names_, event_names_;

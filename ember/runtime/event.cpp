@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/deferred.h"
 #include "ember/runtime/enqueueing.h"
 #include "ember/runtime/host_wait.h"
@@ -19,22 +20,38 @@ bool answer(const Status& status) {
   return true;
 }
 
+void give_back(const driver::EventHandle& handle) noexcept {
+  driver::Driver* machine = driver_if_made();
+  if (machine == nullptr) return;
+  // An event of a device that was reset is gone already; there is nobody to tell.
+  (void)machine->event_destroy(handle);
+  notify(
+      {.kind = Activity::Kind::event_destroyed, .device = handle.device, .event = handle.native});
+}
+
+/// A handle that graphs need, too.
+struct SharedHandle {
+  explicit SharedHandle(const driver::EventHandle& of) noexcept : handle(of) {}
+  SharedHandle(const SharedHandle&) = delete;
+  SharedHandle& operator=(const SharedHandle&) = delete;
+  ~SharedHandle() { give_back(handle); }
+  const driver::EventHandle handle;
+};
+
 }  // namespace
 
 Event::Event(bool enable_timing, bool blocking, bool interprocess, bool external)
-    : options_{enable_timing, blocking, interprocess} {
+    : options_{enable_timing, blocking, interprocess}, external_(external) {
   if (enable_timing && interprocess)
     throw ValueError("Event: interprocess=True excludes enable_timing=True, got both");
-  if (external)
-    throw AcceleratorError(
-        Status(Code::not_supported,
-               "Event: external=True is for CUDA graphs, which have no such events yet"));
 }
 
 Event::Event(Event&& other) noexcept
     : shared_(std::move(other.shared_)),
       opened_by_(std::move(other.opened_by_)),
       options_(other.options_),
+      external_(other.external_),
+      owner_(std::move(other.owner_)),
       handle_(std::exchange(other.handle_, {})),
       created_(std::exchange(other.created_, false)),
       recorded_(std::exchange(other.recorded_, false)) {}
@@ -45,6 +62,8 @@ Event& Event::operator=(Event&& other) noexcept {
   shared_ = std::move(other.shared_);
   opened_by_ = std::move(other.opened_by_);
   options_ = other.options_;
+  external_ = other.external_;
+  owner_ = std::move(other.owner_);
   handle_ = std::exchange(other.handle_, {});
   created_ = std::exchange(other.created_, false);
   recorded_ = std::exchange(other.recorded_, false);
@@ -58,12 +77,10 @@ void Event::destroy() noexcept {
   opened_by_.reset();
   if (!created_) return;
   created_ = recorded_ = false;
-  driver::Driver* machine = driver_if_made();
-  if (machine == nullptr) return;
-  // An event of a device that was reset is gone already; there is nobody to tell.
-  (void)machine->event_destroy(handle_);
-  notify(
-      {.kind = Activity::Kind::event_destroyed, .device = handle_.device, .event = handle_.native});
+  if (external_)
+    owner_.reset();
+  else
+    give_back(handle_);
 }
 
 void Event::create(int device) {
@@ -85,8 +102,14 @@ void Event::create(int device) {
   }
   handle_ = made;
   created_ = true;
+  if (external_) owner_ = std::make_shared<const SharedHandle>(made);
   notify(
       {.kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native});
+}
+
+/// Whether it is captured as a node; elsewhere CUDA has the flag for that refused.
+bool Event::becomes_work_on(const Stream& stream) const noexcept {
+  return external_ && detail::is_capturing(stream.handle());
 }
 
 void Event::record(const Stream& stream) {
@@ -98,11 +121,16 @@ void Event::record(const Stream& stream) {
                 " does not match recording stream's device " +
                 std::to_string(stream.device_index()) + ".");
   Enqueueing call(stream.handle());
-  check(machine.event_record(handle_, stream.handle()));
+  const bool work = becomes_work_on(stream);
+  check(machine.event_record(handle_, stream.handle(),
+                             work ? driver::EventScope::external : driver::EventScope::internal));
   if (shared_) shared_->record(stream);
   recorded_ = true;
-  if (call.watched()) [[unlikely]]
-    call.record(stream, {.kind = Activity::Kind::event_recorded, .event = handle_.native});
+  const Activity told{.kind = Activity::Kind::event_recorded, .event = handle_.native};
+  if (work) [[unlikely]]
+    CaptureLog::note_external(stream, told, owner_);
+  else if (call.watched()) [[unlikely]]
+    call.record(stream, told);
   call.done();
 }
 
@@ -114,12 +142,18 @@ void Event::wait(const Stream& stream) const {
   if (!created_) return;
   settle_deferred();
   Enqueueing call(stream.handle());
+  const bool work = becomes_work_on(stream);
   if (shared_)
     shared_->wait(stream);
   else
-    check(active_driver().event_wait(stream.handle(), handle_));
-  if (call.watched()) [[unlikely]]
-    call.record(stream, {.kind = Activity::Kind::event_waited, .event = handle_.native});
+    check(active_driver().event_wait(
+        stream.handle(), handle_,
+        work ? driver::EventScope::external : driver::EventScope::internal));
+  const Activity told{.kind = Activity::Kind::event_waited, .event = handle_.native};
+  if (work) [[unlikely]]
+    CaptureLog::note_external(stream, told, owner_);
+  else if (call.watched()) [[unlikely]]
+    call.record(stream, told);
   call.done();
 }
 

@@ -42,8 +42,11 @@ std::unique_ptr<SharedEvent> make_shared_event();
 class EMBER_API Event {
  public:
   /// `enable_timing`: can be used with elapsed_time. `blocking`: synchronize() sleeps instead of
-  /// spinning. `interprocess`: can be shared; ValueError together with timing. `external`: for
-  /// graphs, which have none of these yet: AcceleratorError `operation not supported`.
+  /// spinning. `interprocess`: can be shared; ValueError together with timing. `external`: in a
+  /// capture, record() and wait() become work of the graph instead of joining streams: each replay
+  /// records the event, or waits for what it stands for then. So times can be taken within a graph,
+  /// and work outside of it can wait for a part of it, or the other way round. The event lives as
+  /// long as the graph.
   explicit Event(bool enable_timing = false, bool blocking = false, bool interprocess = false,
                  bool external = false);
   Event(Event&& other) noexcept;
@@ -98,11 +101,14 @@ class EMBER_API Event {
 
  private:
   void create(int device);
+  bool becomes_work_on(const Stream& stream) const noexcept;
   void destroy() noexcept;
 
   std::unique_ptr<detail::SharedEvent> shared_;
   std::unique_ptr<driver::IpcHandle> opened_by_;  // as good in a third process
   driver::EventOptions options_;
+  bool external_ = false;
+  std::shared_ptr<const void> owner_;  // of an external one's handle, with graphs
   driver::EventHandle handle_;
   bool created_ = false;
   bool recorded_ = false;

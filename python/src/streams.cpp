@@ -214,7 +214,10 @@ void bind_foreign(nb::module_& m) {
 }
 
 void bind_event(nb::module_& m) {
-  nb::class_<Event>(m, "Event", "A point in the work of a stream.", nb::is_weak_referenceable())
+  nb::class_<Event>(m, "Event",
+                    "A point in the work of a stream. In a capture, an external one joins no "
+                    "streams: each replay of the graph records it, or waits for it.",
+                    nb::is_weak_referenceable())
       .def(nb::init<bool, bool, bool, bool>(), nb::arg("enable_timing") = false,
            nb::arg("blocking") = false, nb::arg("interprocess") = false,
            nb::arg("external") = false)

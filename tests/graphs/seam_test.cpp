@@ -111,6 +111,19 @@ TEST_F(SeamGraphs, AnEventFromOutsideIsRefused) {
   EXPECT_EQ(log_.read()[1], 9U) << "the stream is an ordinary one again";
 }
 
+TEST_F(SeamGraphs, EventsOfGraphsNeedACapture) {
+  EventHandle event;
+  check(machine().event_create(0, {}, event));
+  const auto external = EventScope::external;
+  EXPECT_EQ(machine().event_record(event, stream_.handle(), external).code(), Code::invalid_value);
+  EXPECT_EQ(machine().event_wait(stream_.handle(), event, external).code(), Code::invalid_value);
+  begin(stream_);
+  check(machine().event_record(event, stream_.handle(), external));
+  check(machine().event_wait(stream_.handle(), event, external));
+  EXPECT_EQ(end(stream_), Code::ok);
+  check(machine().event_destroy(event));
+}
+
 TEST_F(SeamGraphs, ABranchHasToBeJoined) {
   cuda::Event fork, join;
   begin(stream_);

@@ -80,6 +80,44 @@ def test_the_least_recently_used_goes():
     assert called(0) == 1
 
 
+@pytest.mark.parametrize("check", ["warn", "error"])
+def test_arguments_that_come_and_go_are_no_mistake(check, monkeypatch):
+    monkeypatch.setenv("EMBER_GRAPH_CHECK", check)
+    weights = [torch.ones(3, device="cuda")]
+    function = cuda.graphed(lambda x, y: (x * 2 + weights[0], y[1:] + 1, x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in range(5):
+            a, b, c = function(torch.full((3,), float(value), device="cuda"),
+                               torch.full((4,), float(value), device="cuda"))
+            assert a.tolist() == [2 * value + 1] * 3
+            assert b.tolist() == [value + 1] * 3 and c.tolist() == [value] * 3
+    weights[0] = None  # which the graph goes on reading
+    expected = (pytest.warns(UserWarning, match="stale-memory") if check == "warn" else
+                pytest.raises(RuntimeError, match="stale-memory"))
+    with expected:
+        function(torch.ones(3, device="cuda"), torch.ones(4, device="cuda"))
+
+
+def test_signatures_come_in_any_order(monkeypatch):
+    monkeypatch.setenv("EMBER_GRAPH_CHECK", "error")
+    function = cuda.graphed(lambda x: (x * 2).sum() + x)
+    streams = [cuda.current_stream(), cuda.Stream()]
+    for turn, size in enumerate([1, 2, 3] * 3 + [3, 2, 1, 2, 3, 3, 1]):
+        with cuda.stream(streams[turn % 2]):
+            x = torch.full((size,), float(turn), device="cuda")
+            assert function(x).tolist() == [turn * (2 * size + 1)] * size
+
+
+def test_a_call_that_does_nothing():
+    function = cuda.graphed(lambda x: x + 1 if x.numel() else x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            assert function(torch.ones(0, 2, device="cuda")).shape == (0, 2)
+            assert function(torch.ones(1, 2, device="cuda")).tolist() == [[2, 2]]
+
+
 def test_changes_in_place():
     total = torch.zeros(3, device="cuda")
 

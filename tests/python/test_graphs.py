@@ -63,6 +63,34 @@ def test_by_hand():
     assert y.tolist() == [3] * 4
 
 
+def test_external_events():
+    x, y = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
+    side = cuda.Stream()
+    begin, end = (cuda.Event(enable_timing=True, external=True) for _ in range(2))
+    go = side.record_event(cuda.Event(external=True))
+
+    def work():
+        begin.record()
+        x.add_(1)
+        end.record()
+        go.wait()
+        y.copy_(x)
+
+    graph, _ = capture(work)
+    with pytest.raises(RuntimeError, match="invalid resource handle"):
+        begin.elapsed_time(end)
+    for round in (1, 2):
+        side.record_event(go)
+        graph.replay()
+        end.synchronize()
+        assert begin.elapsed_time(end) >= 0
+        with cuda.stream(side):
+            end.wait()
+            assert x.tolist() == [round] * 64
+        cuda.synchronize()
+        assert y.tolist() == [round] * 64
+
+
 def test_replays_with_other_tensors():
     x, y = torch.ones(4, 8, device="cuda"), torch.zeros(4, 8, device="cuda")
     graph, total = capture(lambda: y.copy_(x * 2 + x[0]).sum())

@@ -139,7 +139,7 @@ std::uint64_t Captures::node(const Stream& stream) {
 }
 
 Status Captures::add(const Stream& stream, TaskKind kind, const Kernel& kernel,
-                     const Params& params, PeerMemory peer) {
+                     const Params& params, PeerMemory peer, EventHandle event) {
   const MutexLock lock(mutex_);
   Member* member = nullptr;
   Capture* const capture = find(stream, member);
@@ -151,6 +151,7 @@ Status Captures::add(const Stream& stream, TaskKind kind, const Kernel& kernel,
   node.branch = member->branch;
   node.kernel = kernel;
   node.peer = peer;
+  node.event = event;
   const auto* const bytes = static_cast<const std::byte*>(params.data());
   node.arguments.assign(bytes, bytes + params.size());
   node.addresses = params.addresses();

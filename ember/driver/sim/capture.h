@@ -36,7 +36,7 @@ class Captures {
 
   /// What was given to a stream that is part of one.
   Status add(const Stream& stream, TaskKind kind, const Kernel& kernel, const Params& params,
-             PeerMemory peer);
+             PeerMemory peer, EventHandle event = {});
   /// What an event stands for that is recorded on the stream.
   Status mark(const Stream& stream, std::shared_ptr<const CaptureMark>& out);
   /// The stream waits for an event that was recorded as `mark`, or (null) outside of captures. One

@@ -71,7 +71,8 @@ GraphExec::GraphExec(std::shared_ptr<const CapturedGraph> graph, std::vector<Str
     waits_.push_back(latest(*graph_, node.after, node.branch));
 }
 
-Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
+Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on,
+                         const std::vector<Event*>& events) {
   const CapturedGraph& graph = *graph_;
   const MutexLock lock(mutex_);
   // Its memory is used again; not in place, since tasks may launch others.
@@ -92,15 +93,33 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
     for (const std::size_t node : nodes) points.push_back(done[node]);
     return points;
   };
+  auto event = events.begin();
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const CapturedGraph::Node& node = graph.nodes[i];
     Stream& stream = *on[node.branch];
     std::vector<Point> before = points_of(waits_[i]);
     if (node.after.empty() && node.branch != 0) before.push_back(begin);
     add_wait(together, stream, before);
-    const Trouble trouble =
-        node.kind == TaskKind::kernel ? machine.faults.next_kernel() : Trouble();
-    done[i] = together.add(stream, node.kind, kernel_of(i), params_of(i), node.peer, trouble);
+    if (node.kind == TaskKind::wait) {
+      Event::Record record;
+      (void)(*event++)->read(node.event, record);
+      // Of its own stream the work before it comes first anyway.
+      if (record.point.timeline != nullptr && record.point.timeline != &stream.timeline())
+        add_wait(together, stream, {record.point});
+      done[i] = stream.tail();
+      tickets.push_back({done[i].value, 0, 0, 0});
+      continue;
+    }
+    if (node.kind == TaskKind::stamp) {
+      Event& recorded = **event++;
+      const StampArgs stamp{&recorded, recorded.next_serial(node.event)};
+      done[i] = together.add(stream, node.kind, node.kernel, Params(stamp));
+      (void)recorded.set(node.event, done[i]);
+    } else {
+      const Trouble trouble =
+          node.kind == TaskKind::kernel ? machine.faults.next_kernel() : Trouble();
+      done[i] = together.add(stream, node.kind, kernel_of(i), params_of(i), node.peer, trouble);
+    }
     tickets.push_back(this_ticket());
   }
   add_wait(together, main, points_of(last_));
@@ -112,7 +131,7 @@ Status GraphExec::launch(Machine& machine, const std::vector<Stream*>& on) {
   // runs, and which point that was.
   std::vector<std::uint64_t> before(tickets.empty() ? 0 : on.size());
   for (std::size_t i = 0; i + 1 < tickets.size(); ++i)
-    before[graph.nodes[i].branch] = tickets[i].task;
+    if (tickets[i].task != 0) before[graph.nodes[i].branch] = tickets[i].task;
   const auto place = [&](Ticket& ticket, std::size_t branch) {
     ticket.stream = last[branch].stream;
     ticket.point = last[branch].point;

@@ -33,6 +33,7 @@ struct CapturedGraph {
     std::vector<std::byte> arguments;
     AddressPlaces addresses;  ///< in these
     PeerMemory peer;
+    EventHandle event;               ///< of kind `stamp`: is recorded; `wait`: is waited for
     std::vector<std::size_t> after;  ///< earlier nodes, which it waits for
 
     Params params() const noexcept { return {arguments.data(), arguments.size()}; }
@@ -66,8 +67,10 @@ class GraphExec {
   const CapturedGraph& graph() const noexcept { return *graph_; }
   const std::vector<StreamHandle>& streams() const noexcept { return streams_; }
 
-  /// Submits one replay; `on` for each branch. After a failure nothing was submitted.
-  Status launch(Machine& machine, const std::vector<Stream*>& on);
+  /// Submits one replay; `on` for each branch, `events` for each node with an event. After a
+  /// failure nothing was submitted.
+  Status launch(Machine& machine, const std::vector<Stream*>& on,
+                const std::vector<Event*>& events);
   /// Driver::graph_bind. After a failure nothing has changed.
   Status bind(const GraphRebinding& binding);
   /// Calls `act(args, branch)` for each copy of a replay.

@@ -141,8 +141,18 @@ Status SimDriver::graph_launch(GraphExecHandle handle, StreamHandle on) noexcept
     EMBER_TRY(enter(exec->streams()[i - 1], side));
     streams.push_back(side);
   }
+  std::vector<Event*> events;
+  for (const CapturedGraph::Node& node : graph.nodes) {
+    if (node.event.native == nullptr) continue;
+    Event* event = nullptr;
+    EMBER_TRY(enter(node.event, event));
+    Event::Record record;
+    if (node.kind == TaskKind::wait && event->read(node.event, record) && record.captured)
+      return captures_.refuse(*record.captured, "replaying a graph that waits for an event");
+    events.push_back(event);
+  }
   if (!host_guard::enabled()) [[likely]]
-    return exec->launch(machine_, streams);
+    return exec->launch(machine_, streams, events);
   const auto is_pinned = [this](const void* address) {
     PointerInfo info;
     return pointer_info(address, info).ok() && info.kind == PointerInfo::Kind::pinned;
@@ -151,7 +161,7 @@ Status SimDriver::graph_launch(GraphExecHandle handle, StreamHandle on) noexcept
     host_guard::begin(copy, is_pinned(copy.target), is_pinned(copy.source), *streams[branch],
                       branch == 0 ? on.native : exec->streams()[branch - 1].native);
   });
-  Status launched = exec->launch(machine_, streams);
+  Status launched = exec->launch(machine_, streams, events);
   if (!launched.ok())
     exec->each_copy(
         [&](const CopyArgs& copy, std::size_t branch) { host_guard::end(copy, *streams[branch]); });

@@ -26,6 +26,11 @@ Status from_before_reset(const char* what, int device) {
                                                 " was made before the device was reset");
 }
 
+Status not_captured(const char* done) {
+  return Status(Code::invalid_value, std::string("an event was to be ") + done +
+                                         " by a graph on a stream that is part of no capture");
+}
+
 /// Whose work a wait is for: on a default stream, that of the moment.
 std::uint32_t epoch_waited_for(const StreamHandle& handle, const Point& tail) {
   return handle.epoch != kAnyEpoch ? handle.epoch : tail.epoch;
@@ -185,7 +190,7 @@ Status SimDriver::event_destroy(EventHandle handle) noexcept {
   return {};
 }
 
-Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) noexcept {
+Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope scope) noexcept {
   Event* event = nullptr;
   Stream* stream = nullptr;
   EMBER_TRY(find(handle, event));
@@ -197,6 +202,10 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
   const auto set = [&](const auto& what) {
     return event->set(handle, what) ? Status() : from_before_reset("event", handle.device);
   };
+  if (scope == EventScope::external) {
+    if (!stream->capturing()) return not_captured("recorded");
+    return captures_.add(*stream, Task::Kind::stamp, {"event record"}, Params(), {}, handle);
+  }
   if (stream->capturing()) [[unlikely]] {
     std::shared_ptr<const CaptureMark> mark;
     EMBER_TRY(captures_.mark(*stream, mark));
@@ -215,11 +224,15 @@ Status SimDriver::event_record(EventHandle handle, StreamHandle on, EventScope) 
   return set(done);
 }
 
-Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope) noexcept {
+Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope scope) noexcept {
   Stream* stream = nullptr;
   Event* event = nullptr;
   EMBER_TRY(enter(handle, stream));
   EMBER_TRY(enter(on, event));
+  if (scope == EventScope::external) {
+    if (!stream->capturing()) return not_captured("waited for");
+    return captures_.add(*stream, Task::Kind::wait, {"event wait"}, Params(), {}, on);
+  }
   Event::Record record;
   if (!event->read(on, record)) return from_before_reset("event", on.device);
   if (record.captured && handle.native == nullptr)

@@ -366,6 +366,8 @@ def test_as_tensor_of_a_cuda_array():
         torch.as_tensor(Foreign(x, typestr="<f3"))
     with pytest.raises(TypeError, match="mask"):
         torch.as_tensor(Foreign(x, mask=x))
+
+
 def test_arrays_in_lists():
     """An array has one dtype, and may have no dimensions, or no elements."""
     for data, dtype in (([1, np.array(2)], torch.int64), ([1, np.array(2, "i1")], torch.int64),

@@ -221,7 +221,7 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
     const Tensor earlier = made.narrow(along, 0, left);
     made = x.dtype() == Dtype::bool_ ? later.logical_xor(earlier) : sub(later, earlier);
   }
-  return made.is(x) ? x.clone() : made;
+  return n == 0 ? x.clone() : made;
 }
 
 Tensor trace(const Tensor& x) {

@@ -1,7 +1,9 @@
 #include "ember/ops/softmax.h"
 
 #include <array>
+#include <string>
 
+#include "ember/base/error.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
@@ -82,6 +84,10 @@ Tensor logsumexp(const Tensor& given, const DimList& dims, bool keepdim) {
   return keepdim ? sums : sums.view(x.sum(dims, false).sizes());
 }
 Tensor& logsumexp_out(Tensor& out, const Tensor& x, const DimList& dims, bool keepdim) {
+  if (!out.is_floating_point() && !out.is_complex())
+    throw Error(
+        std::string("logsumexp(): Expected floating point type for result tensor, but got: ") +
+        legacy_name(out.dtype()));
   const Tensor made = logsumexp(x, dims, keepdim);
   return ops::put_result(out, made.to(out.dtype()));
 }

@@ -1,5 +1,4 @@
-// Tensors beside each other, as grids, and what is one line of other operations; what numbers of a
-// dtype can be.
+// Tensors as grids, and what is one line of other operations; what numbers of a dtype can be.
 #include <cstdio>
 #include <string>
 
@@ -9,23 +8,6 @@ namespace ember::python {
 namespace {
 
 using I = std::int64_t;
-
-template <class Make, class Into>
-void define_stacked(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
-  m.def(
-      name,
-      [make, into](const nb::iterable& tensors, Tensor* out) {
-        const auto list = nb::cast<std::vector<Tensor>>(nb::list(tensors));
-        return maybe_into(
-            out, [&] { return make(list); }, [&](Tensor& result) { (void)into(result, list); });
-      },
-      nb::arg("tensors"), nb::kw_only(), nb::arg("out") = nb::none(),
-      nb::sig(
-          ("def " + std::string(name) +
-           "(tensors: collections.abc.Iterable[Tensor], *, out: Tensor | None = None) -> Tensor")
-              .c_str()),
-      doc);
-}
 
 void define_meshgrid(nb::module_& m) {
   m.def(
@@ -128,10 +110,6 @@ void define_limits(nb::module_& m) {
 }  // namespace
 
 void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m) {
-  define_stacked(m, "hstack", EMBER_CALL(hstack), EMBER_CALL(hstack_out),
-                 "Beside each other: along the second dimension, vectors along their one.");
-  define_stacked(m, "vstack", EMBER_CALL(vstack), EMBER_CALL(vstack_out),
-                 "Below each other: along the first dimension, vectors as rows.");
   define_meshgrid(m);
   both(
       tensor, m, "tile",
@@ -145,7 +123,9 @@ void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m) {
   });
   both(
       tensor, m, "diff",
-      [](const Tensor& self, I n, I dim) { return unlocked([&] { return diff(self, n, dim); }); },
+      [](const Tensor& self, I n, I dim) -> TensorObject {
+        return itself_or(self, unlocked([&] { return diff(self, n, dim); }));
+      },
       "Each element less the one before, n times.", nb::arg("n") = 1, nb::arg("dim") = -1);
   both(
       tensor, m, "trace", [](const Tensor& self) { return unlocked([&] { return trace(self); }); },

@@ -247,6 +247,9 @@ TEST(Arranged, LogSumExp) {
     const auto sum = logsumexp(complex, 0).item<std::complex<float>>();
     EXPECT_NEAR(std::abs(sum - std::log(std::exp(std::complex<float>(1, 2)) + std::exp(2.0F))), 0,
                 1e-5);
+    Tensor whole = zeros({2}, {int64, place});
+    EXPECT_ERROR(logsumexp_out(whole, x, 1), Error,
+                 "logsumexp(): Expected floating point type for result tensor, but got: Long");
     EXPECT_TRUE(std::isnan(logsumexp(tensor({kNaN, 1.0}, place), 0).item<double>()));
   }
 }

@@ -29,12 +29,6 @@ def another_of_equal_elements(d):
             and same_elements(d, *d.results))
 
 
-@known("**The median of no integers**")
-def median_of_no_integers(d):
-    return (plain_name(d) == "median" and d.kind == "values" and d.inputs["a"].numel() == 0
-            and not d.inputs["a"].is_floating_point())
-
-
 def same_elements(d, of_torch, of_ember):
     """Whether both index tensors name equal elements of the input, along one of its dimensions."""
     values = d.inputs.get("a")

@@ -31,6 +31,7 @@
 #include "ember/random/distributions.h"
 #include "ember/random/seed.h"
 #include "ember/reduce/reduce.h"
+#include "ember/tensor/limits.h"
 #include "ember/tensor/print.h"
 #include "ember/tensor/tensor.h"
 #include "ember/tensor/views.h"

@@ -118,7 +118,7 @@
 # Only there to say why they are refused: type checkers are to find such calls.
 ^ember\._C\.Tensor\.__(init|delitem)__$:
 
-^ember\._C\.Tensor\.(backward|grad|grad_fn|is_leaf|register_hook|retains?_grad)$:
+^ember\._C\.Tensor\.(backward|grad|grad_fn|register_hook|retains?_grad)$:
 
 ^ember\._C\.Tensor\.item$:
     def item(self) -> int | float | bool:

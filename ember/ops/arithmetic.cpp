@@ -136,22 +136,22 @@ Tensor clamp(const Operand& x, const std::optional<Operand>& min, const std::opt
 
 }  // namespace ops
 
-Tensor clamp_min(const Operand& x, const Operand& min) { return ops::clamp(x, min, {}); }
-Tensor clamp_max(const Operand& x, const Operand& max) { return ops::clamp(x, {}, max); }
+Tensor clamp_min(const Operand& x, const Operand& min) { return maximum(x, min); }
+Tensor clamp_max(const Operand& x, const Operand& max) { return minimum(x, max); }
 Tensor& clamp_min_out(Tensor& out, const Operand& x, const Operand& min) {
-  return clamp_out(out, x, min);
+  return maximum_out(out, x, min);
 }
 Tensor& clamp_max_out(Tensor& out, const Operand& x, const Operand& max) {
-  return clamp_out(out, x, {}, max);
+  return minimum_out(out, x, max);
 }
 Tensor Tensor::clamp(const std::optional<Operand>& min) const { return ops::clamp(*this, min, {}); }
 Tensor& Tensor::clamp_(const std::optional<Operand>& min) const {
   return clamp_out(self(), *this, min);
 }
-Tensor Tensor::clamp_min(const Operand& min) const { return ops::clamp(*this, min, {}); }
-Tensor& Tensor::clamp_min_(const Operand& min) const { return clamp_min_out(self(), *this, min); }
-Tensor Tensor::clamp_max(const Operand& max) const { return ops::clamp(*this, {}, max); }
-Tensor& Tensor::clamp_max_(const Operand& max) const { return clamp_max_out(self(), *this, max); }
+Tensor Tensor::clamp_min(const Operand& min) const { return maximum(min); }
+Tensor& Tensor::clamp_min_(const Operand& min) const { return maximum_(min); }
+Tensor Tensor::clamp_max(const Operand& max) const { return minimum(max); }
+Tensor& Tensor::clamp_max_(const Operand& max) const { return minimum_(max); }
 
 #define EMBER_ARITHMETIC(name, Extra, call)                                              \
   Tensor name(const Operand& x, const Operand& y, Extra extra) { return call(nullptr); } \

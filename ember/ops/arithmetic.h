@@ -50,6 +50,7 @@ Tensor& clamp_out(Tensor& out, const Operand& x, const std::optional<Operand>& m
   (void)ops::clamp(x, min, max, &out);
   return out;
 }
+/// maximum() and minimum(), by torch's names: here a number that is NaN makes all NaN.
 EMBER_API Tensor clamp_min(const Operand& x, const Operand& min);
 EMBER_API Tensor& clamp_min_out(Tensor& out, const Operand& x, const Operand& min);
 EMBER_API Tensor clamp_max(const Operand& x, const Operand& max);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/driver/extent.h"
@@ -351,6 +352,37 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
 Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim) {
   const std::vector<Tensor> parts = unsqueezed(tensors, dim);
   return cat_out(out, parts, wrap_dim(dim, tensors[0].dim() + 1));
+}
+
+namespace {
+
+/// The tensors with so many dimensions at least: a vector is a row.
+std::vector<Tensor> at_least(int dims, std::span<const Tensor> tensors, const char* name) {
+  if (tensors.empty()) throw Error(std::string(name) + " expects a non-empty TensorList");
+  std::vector<Tensor> made;
+  made.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) {
+    Tensor view = tensor;
+    while (view.dim() < dims) view = view.unsqueeze(0);
+    made.push_back(std::move(view));
+  }
+  return made;
+}
+std::int64_t beside(const std::vector<Tensor>& tensors) { return tensors[0].dim() == 1 ? 0 : 1; }
+
+}  // namespace
+
+Tensor hstack(std::span<const Tensor> tensors) {
+  const std::vector<Tensor> parts = at_least(1, tensors, "hstack");
+  return cat(parts, beside(parts));
+}
+Tensor& hstack_out(Tensor& out, std::span<const Tensor> tensors) {
+  const std::vector<Tensor> parts = at_least(1, tensors, "hstack");
+  return cat_out(out, parts, beside(parts));
+}
+Tensor vstack(std::span<const Tensor> tensors) { return cat(at_least(2, tensors, "vstack")); }
+Tensor& vstack_out(Tensor& out, std::span<const Tensor> tensors) {
+  return cat_out(out, at_least(2, tensors, "vstack"));
 }
 
 }  // namespace ember::inline v0

@@ -36,6 +36,25 @@ inline Tensor stack(const std::vector<Tensor>& tensors, std::int64_t dim = 0) {
 }
 EMBER_API Tensor& stack_out(Tensor& out, std::span<const Tensor> tensors, std::int64_t dim = 0);
 
+/// Beside each other: along the second dimension, vectors and numbers along their one.
+EMBER_API Tensor hstack(std::span<const Tensor> tensors);
+inline Tensor hstack(std::initializer_list<Tensor> tensors) {
+  return hstack(std::span(tensors.begin(), tensors.size()));
+}
+inline Tensor hstack(const std::vector<Tensor>& tensors) {
+  return hstack(std::span<const Tensor>(tensors));
+}
+/// Below each other: along the first dimension, vectors and numbers as rows.
+EMBER_API Tensor vstack(std::span<const Tensor> tensors);
+inline Tensor vstack(std::initializer_list<Tensor> tensors) {
+  return vstack(std::span(tensors.begin(), tensors.size()));
+}
+inline Tensor vstack(const std::vector<Tensor>& tensors) {
+  return vstack(std::span<const Tensor>(tensors));
+}
+EMBER_API Tensor& hstack_out(Tensor& out, std::span<const Tensor> tensors);
+EMBER_API Tensor& vstack_out(Tensor& out, std::span<const Tensor> tensors);
+
 namespace ops {
 
 /// The elements of the tensors, which have one dtype and one device, as one vector: those of the

@@ -207,6 +207,8 @@ Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps,
                 dtype_name(complex_dtype(default_dtype())) +
                 " can't be safely cast to passed dtype " + dtype_name(*all.dtype));
   for (const Scalar& number : {start, end}) require_fits(number, *all.dtype);
+  if (is_integral(*all.dtype))  // the ends are cut off first
+    return real_linspace(std::trunc(start.to<double>()), std::trunc(end.to<double>()), steps, all);
   if (!is_complex_dtype(*all.dtype))
     return real_linspace(start.to<double>(), end.to<double>(), steps, all);
   Tensor made = empty({steps}, all);

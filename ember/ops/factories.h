@@ -54,10 +54,10 @@ Tensor arange(const Scalar& start, const Scalar& end, Step step, const Options& 
 }
 
 /// `steps` numbers at equal distances from start to end, both of which are among them (one alone is
-/// start). Without a dtype float32, or complex64 if one of the two is complex. Integers are cut
-/// off. Error for fewer than no steps, for numbers that the dtype cannot hold, and
-/// `torch.linspace(): inferred dtype ... can't be safely cast to passed dtype float32` for complex
-/// numbers and a real dtype; NotImplementedError for bool.
+/// start). Without a dtype float32, or complex64 if one of the two is complex. For an integer dtype
+/// the ends are cut off first, then each number. Error for fewer than no steps, for numbers that
+/// the dtype cannot hold, and `torch.linspace(): inferred dtype ... can't be safely cast to passed
+/// dtype float32` for complex numbers and a real dtype; NotImplementedError for bool.
 EMBER_API Tensor linspace(const Scalar& start, const Scalar& end, std::int64_t steps,
                           const Options& options = {});
 /// n rows of m columns (n unless given) of zeros, with ones on the main diagonal. Error if one of

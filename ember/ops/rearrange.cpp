@@ -1,10 +1,13 @@
 #include "ember/ops/rearrange.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/ops/cat.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/flip.h"
 #include "ember/ops/run.h"
@@ -168,5 +171,64 @@ Tensor Tensor::repeat(const Shape& repeats) const { return ember::repeat(*this, 
 Tensor Tensor::tril(std::int64_t diagonal) const { return ember::tril(*this, diagonal); }
 Tensor Tensor::triu(std::int64_t diagonal) const { return ember::triu(*this, diagonal); }
 Tensor Tensor::diag(std::int64_t diagonal) const { return ember::diag(*this, diagonal); }
+
+Tensor tile(const Tensor& x, const Shape& repeats) {
+  Shape all;
+  for (int i = repeats.size(); i < x.dim(); ++i) all.push_back(1);
+  for (const std::int64_t count : repeats) all.push_back(count);
+  return repeat(x, all);
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, std::string_view indexing) {
+  if (tensors.empty()) throw Error("meshgrid expects a non-empty TensorList");
+  const bool exchanged = indexing == "xy" && tensors.size() > 1;
+  if (indexing != "xy" && indexing != "ij")
+    throw Error("torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: " +
+                std::string(indexing));
+  std::vector<Tensor> given(tensors.begin(), tensors.end());
+  if (exchanged) std::swap(given[0], given[1]);
+  Shape sizes;
+  for (const Tensor& tensor : given) {
+    if (tensor.dim() > 1)
+      throw Error("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: " +
+                  std::to_string(tensor.dim()) + " dimensions");
+    if (tensor.dtype() != given[0].dtype())
+      throw Error("meshgrid expects all tensors to have the same dtype");
+    ops::require_same_device(given[0].device(), tensor.device());
+    sizes.push_back(tensor.numel());
+  }
+  std::vector<Tensor> made;
+  made.reserve(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    Shape own;
+    for (std::size_t k = 0; k < given.size(); ++k) own.push_back(k == i ? given[i].numel() : 1);
+    made.push_back(given[i].reshape(own).expand(sizes));
+  }
+  if (exchanged) std::swap(made[0], made[1]);
+  return made;
+}
+
+Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
+  if (x.dim() == 0) throw Error("diff expects input to be at least one-dimensional");
+  if (n < 0) throw Error("order must be non-negative but got " + std::to_string(n));
+  const int along = wrap_dim(dim, x.dim());
+  Tensor made = x;
+  const std::int64_t times = std::min(n, x.sizes()[along]);
+  for (std::int64_t i = 0; i < times; ++i) {
+    const std::int64_t size = made.sizes()[along];
+    const std::int64_t left = size > 0 ? size - 1 : 0;
+    const Tensor later = made.narrow(along, size - left, left);
+    const Tensor earlier = made.narrow(along, 0, left);
+    made = x.dtype() == Dtype::bool_ ? later.logical_xor(earlier) : sub(later, earlier);
+  }
+  return n == 0 ? x.clone() : made;
+}
+
+Tensor trace(const Tensor& x) {
+  if (x.dim() != 2)
+    throw Error("trace: expected a matrix, but got tensor with dim " + std::to_string(x.dim()));
+  if (x.dtype() == Dtype::bool_) ops::throw_not_implemented("trace", x.dtype());
+  return x.diagonal().sum();
+}
 
 }  // namespace ember::inline v0

@@ -2,6 +2,12 @@
 // the device of the given one. Nothing blocks on CUDA devices.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
@@ -28,5 +34,29 @@ EMBER_API Tensor& triu_out(Tensor& out, const Tensor& x, std::int64_t diagonal =
 EMBER_API Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
 /// As tril_out.
 EMBER_API Tensor& diag_out(Tensor& out, const Tensor& x, std::int64_t diagonal = 0);
+
+/// repeat() for any count of numbers: missing ones are 1.
+EMBER_API Tensor tile(const Tensor& x, const Shape& repeats);
+
+/// Vectors (and numbers) as the coordinates of a grid: for each of them a view with the sizes of
+/// all, in which it runs along its own dimension. "xy" exchanges the first two dimensions of the
+/// results. Error for tensors of more dimensions, for several dtypes or devices, and for none.
+[[nodiscard]] EMBER_API std::vector<Tensor> meshgrid(std::span<const Tensor> tensors,
+                                                     std::string_view indexing = "ij");
+[[nodiscard]] inline std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors,
+                                                  std::string_view indexing = "ij") {
+  return meshgrid(std::span(tensors.begin(), tensors.size()), indexing);
+}
+[[nodiscard]] inline std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors,
+                                                  std::string_view indexing = "ij") {
+  return meshgrid(std::span<const Tensor>(tensors), indexing);
+}
+
+/// Each element less the one before, along a dimension; n times. Of bools: whether they differ. x itself
+/// if it has no elements there.
+/// Error for negative n, and without dimensions.
+EMBER_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1);
+/// The sum of the main diagonal of a matrix. Error unless there are two dimensions.
+EMBER_API Tensor trace(const Tensor& x);
 
 }  // namespace ember::inline v0

@@ -1,8 +1,11 @@
 #include "ember/ops/softmax.h"
 
 #include <array>
+#include <string>
 
+#include "ember/base/error.h"
 #include "ember/ops/checks.h"
+#include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
 #include "ember/ops/softmax_args.h"
@@ -68,6 +71,25 @@ Tensor Tensor::softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
 }
 Tensor Tensor::log_softmax(std::int64_t dim, std::optional<Dtype> dtype) const {
   return softmax_of(nullptr, *this, dim, dtype, true);
+}
+
+Tensor logsumexp(const Tensor& given, const DimList& dims, bool keepdim) {
+  const bool integers = !given.is_floating_point() && !given.is_complex();
+  const Tensor x = integers ? given.to(default_dtype()) : given;
+  if (x.numel() == 0) return x.exp().sum(dims, keepdim).log_();
+  const Tensor largest = x.real().amax(dims, true);
+  // Infinite ones must not be subtracted from themselves.
+  const Tensor offset = largest.masked_fill(largest.isinf(), 0);
+  const Tensor sums = sub(x, offset).exp_().sum(dims, true).log_().add_(offset);
+  return keepdim ? sums : sums.view(x.sum(dims, false).sizes());
+}
+Tensor& logsumexp_out(Tensor& out, const Tensor& x, const DimList& dims, bool keepdim) {
+  if (!out.is_floating_point() && !out.is_complex())
+    throw Error(
+        std::string("logsumexp(): Expected floating point type for result tensor, but got: ") +
+        legacy_name(out.dtype()));
+  const Tensor made = logsumexp(x, dims, keepdim);
+  return ops::put_result(out, made.to(out.dtype()));
 }
 
 }  // namespace ember::inline v0

@@ -22,4 +22,10 @@ EMBER_API Tensor& softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
 EMBER_API Tensor& log_softmax_out(Tensor& out, const Tensor& x, std::int64_t dim,
                                   std::optional<Dtype> dtype = {});
 
+/// The logarithm of the sum of exp(x) over dimensions, without overflow; integers are converted to
+/// float32. Of complex numbers those with the largest real part count as the largest.
+EMBER_API Tensor logsumexp(const Tensor& x, const DimList& dims, bool keepdim = false);
+EMBER_API Tensor& logsumexp_out(Tensor& out, const Tensor& x, const DimList& dims,
+                                bool keepdim = false);
+
 }  // namespace ember::inline v0

@@ -193,7 +193,8 @@ class [[nodiscard]] EMBER_API Tensor {
   /// A view where possible, else a copy.
   Tensor reshape(const Shape& sizes) const;
   Tensor flatten(std::int64_t start = 0, std::int64_t end = -1) const;
-  Tensor ravel() const { return flatten(); }
+  /// All dimensions as one, without gaps: a view where it has none, else a copy.
+  Tensor ravel() const { return contiguous().flatten(); }
   /// One dimension as several, of which one size may be -1.
   Tensor unflatten(std::int64_t dim, const Shape& sizes) const;
   Tensor transpose(std::int64_t dim0, std::int64_t dim1) const;

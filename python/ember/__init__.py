@@ -41,7 +41,7 @@ class _NoGradients:
             self.__get__(tensor)
 
 
-for _name in ("backward", "grad", "grad_fn", "is_leaf", "register_hook", "retain_grad",
+for _name in ("backward", "grad", "grad_fn", "register_hook", "retain_grad",
               "retains_grad"):
     setattr(Tensor, _name, _NoGradients(_name))
 del _name

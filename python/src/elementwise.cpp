@@ -112,6 +112,15 @@ std::string signature(const char* name, OpId op, bool method) {
   return text + ") -> Tensor";
 }
 
+/// torch has no functions that compute these in place.
+bool has_in_place_function(OpId op) {
+  const OpInfo& info = ops::op_info(op);
+  return info.result == Result::same
+             ? op != OpId::positive && op != OpId::sign && op != OpId::conj && op != OpId::lgamma &&
+                   op != OpId::bitwise_not
+             : op == OpId::abs;
+}
+
 void define_unary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
   const char* doc = ops::op_info(op).doc;
   m.def(
@@ -126,13 +135,15 @@ void define_unary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, 
       name, [op](const Tensor& self) { return itself_or(self, compute(op, Operand(self))); },
       nb::sig(signature(name, op, true).c_str()), doc);
   const std::string in_place = std::string(name) + "_";
-  tensor.def(
-      in_place.c_str(),
-      [op](Tensor& self) {
-        ops::require_in_place(op, self);
-        return compute_into(self, op, Operand(self));
-      },
-      nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+  const auto overwrite = [op](Tensor& self) {
+    ops::require_in_place(op, self);
+    return compute_into(self, op, Operand(self));
+  };
+  tensor.def(in_place.c_str(), overwrite, nb::sig(signature(in_place.c_str(), op, true).c_str()),
+             doc);
+  if (has_in_place_function(op))
+    m.def(in_place.c_str(), overwrite, nb::arg("input"),
+          nb::sig(("def " + in_place + "(input: Tensor) -> Tensor").c_str()), doc);
 }
 
 void define_binary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {

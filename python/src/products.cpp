@@ -112,6 +112,23 @@ void define_joined(nb::module_& m, const char* name, Make make, Into into, const
       nb::arg("out") = nb::none());
 }
 
+template <class Make, class Into>
+void define_stacked(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
+  m.def(
+      name,
+      [make, into](nb::handle tensors, Tensor* out) {
+        const std::vector<Tensor> list = tensors_of(tensors);
+        return maybe_into(
+            out, [&] { return make(list); }, [&](Tensor& result) { (void)into(result, list); });
+      },
+      nb::arg("tensors"), nb::kw_only(), nb::arg("out") = nb::none(),
+      nb::sig(
+          ("def " + std::string(name) +
+           "(tensors: collections.abc.Iterable[Tensor], *, out: Tensor | None = None) -> Tensor")
+              .c_str()),
+      doc);
+}
+
 }  // namespace
 
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
@@ -145,6 +162,10 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
     define_joined(m, name, EMBER_CALL(cat), EMBER_CALL(cat_out), "The same as cat.");
   define_joined(m, "stack", EMBER_CALL(stack), EMBER_CALL(stack_out),
                 "The tensors, all of one shape, along a new dimension.");
+  define_stacked(m, "hstack", EMBER_CALL(hstack), EMBER_CALL(hstack_out),
+                 "Beside each other: along the second dimension, vectors along their one.");
+  define_stacked(m, "vstack", EMBER_CALL(vstack), EMBER_CALL(vstack_out),
+                 "Below each other: along the first dimension, vectors as rows.");
 }
 
 }  // namespace ember::python

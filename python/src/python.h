@@ -39,6 +39,7 @@ void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_comm(nb::module_& cuda);
 void bind_tools(nb::module_& m, nb::module_& cuda);
 void bind_elementwise(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_counting(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_pickling(nb::class_<Tensor>& tensor);

@@ -35,6 +35,8 @@ void bind_tensor(nb::module_& m) {
           "requires_grad", [](const Tensor&) { return false; },
           [](const Tensor&, bool requires_grad) { require_no_gradient(requires_grad); },
           "False: ember computes no gradients. To assign True is an error.")
+      .def_prop_ro(
+          "is_leaf", [](const Tensor&) { return true; }, "True: nothing is computed for gradients.")
       .def(
           "requires_grad_",
           [](Tensor& self, bool requires_grad) {
@@ -132,6 +134,7 @@ void bind_tensor(nb::module_& m) {
   bind_values(tensor, m);
   bind_indexing(tensor, m);
   bind_elementwise(tensor, m);
+  bind_arranging(tensor, m);
   bind_counting(tensor, m);
   bind_factories(tensor, m);
   bind_pickling(tensor);

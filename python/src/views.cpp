@@ -64,14 +64,21 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "permute",
       [](const Tensor& self, const Sizes& dims) { return self.permute(dims.shape()); },
       "The dimensions in another order.", nb::arg("dims"));
-  for (const char* name : {"movedim", "moveaxis"})
+  for (const char* name : {"movedim", "moveaxis"}) {
+    constexpr const char* kDoc = "Some dimensions at other places; the others keep their order.";
     both(
         tensor, m, name,
-        [](const Tensor& self, const Sizes& source, const Sizes& destination) {
-          return self.movedim(source.shape(), destination.shape());
+        [](const Tensor& self, I source, I destination) {
+          return self.movedim(source, destination);
         },
-        "Some dimensions at other places; the others keep their order.", nb::arg("source"),
-        nb::arg("destination"));
+        kDoc, nb::arg("source"), nb::arg("destination"));
+    both(
+        tensor, m, name,
+        [](const Tensor& self, const std::vector<I>& source, const std::vector<I>& destination) {
+          return self.movedim(source, destination);
+        },
+        kDoc, nb::arg("source"), nb::arg("destination"));
+  }
   both(
       tensor, m, "ravel", [](const Tensor& self) { return unlocked([&] { return self.ravel(); }); },
       "All dimensions as one; a view where possible, else a copy.");

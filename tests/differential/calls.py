@@ -7,7 +7,7 @@ the first parameter.
 
 UNARY = """abs absolute neg negative positive sign square reciprocal angle ceil floor trunc fix
 frac sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin arcsin acos arccos atan
-arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad erf erfc lgamma sigmoid
+arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad rad2deg erf erfc lgamma sigmoid
 relu isnan isinf isfinite signbit logical_not bitwise_not conj""".split()
 BINARY = """mul multiply true_divide floor_divide remainder fmod atan2 arctan2 hypot maximum
 minimum fmax fmin copysign nextafter eq ne not_equal lt less le less_equal gt greater ge
@@ -17,7 +17,7 @@ WHOLE_NUMBERS = ["bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bit
                  "bitwise_right_shift", "gcd"]
 FLOATING = """reciprocal frac sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin
 arcsin acos arccos atan arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad
-erf erfc lgamma sigmoid true_divide atan2 arctan2 hypot copysign nextafter""".split()
+rad2deg erf erfc lgamma sigmoid true_divide atan2 arctan2 hypot copysign nextafter""".split()
 # PyTorch has no form with a number of these.
 OF_TENSORS = """atan2 arctan2 hypot maximum minimum fmax fmin nextafter logical_and logical_or
 logical_xor gcd""".split()
@@ -40,6 +40,8 @@ addcdiv(input:floats tensor1:like tensor2:like * value?:number out?:out)
 lerp(input:floats end:same weight:other * out?:out)
 clamp(input:tensor min?:other max?:other * out?:out)
 clip(input:tensor min?:other max?:other * out?:out)
+clamp_min(input:tensor min:other * out?:out)
+clamp_max(input:tensor max:other * out?:out)
 round(input:tensor * decimals?:whole out?:out)
 where(condition:condition input:other other:other * out?:out)
 where(condition:tensor)
@@ -56,6 +58,10 @@ unsqueeze(input:tensor dim:new_dim)
 permute(input:tensor dims:order)
 reshape(input:tensor shape:new_shape)
 as_strided(input:tensor size:strided stride:strides storage_offset?:size)
+movedim(input:tensor source:dims destination:dims)
+moveaxis(input:tensor source:dims destination:dims)
+ravel(input:tensor)
+broadcast_to(input:tensor size:wider_shape)
 chunk(input:tensor chunks:size dim?:dim)
 split(tensor:tensor split_size_or_sections:pieces dim?:dim)
 unbind(input:tensor dim?:dim)
@@ -86,6 +92,10 @@ triu(input:tensor diagonal?:whole * out?:plain_out)
 diag(input:flat diagonal?:whole * out?:out)
 cumsum(input:tensor dim:dim * dtype?:accumulating out?:out)
 cumprod(input:tensor dim:dim * dtype?:accumulating out?:out)
+logsumexp(input:floats dim:dim keepdim?:flag * out?:out)
+equal(input:tensor other:same)
+isclose(input:tensor other:same rtol?:real atol?:real equal_nan?:flag)
+allclose(input:tensor other:same rtol?:real atol?:real equal_nan?:flag)
 softmax(input:floats dim:dim dtype?:accumulating * out?:out)
 log_softmax(input:floats dim:dim dtype?:accumulating * out?:out)
 
@@ -113,6 +123,12 @@ min(input:tensor dim:dim keepdim?:flag * out?:outs)
 min(input:tensor other:like)
 norm(input:floats p?:power dim?:dims keepdim?:flag dtype?:accumulating * out?:out)
 topk(input:tensor k:size dim?:dim largest?:flag sorted?:flag * out?:outs)
+unique(input:tensor)
+bincount(input:ints weights?:like minlength?:size)
+repeat_interleave(input:tensor repeats:size)
+diff(input:tensor * dim?:dim)
+tile(input:tensor dims:repeats)
+outer(input:flat vec2:like * out?:out)
 sort(input:tensor dim?:dim descending?:flag * stable?:flag out?:outs)
 argsort(input:tensor dim?:dim descending?:flag * stable?:flag)
 
@@ -125,6 +141,9 @@ addmm(input:added2 mat1:left2 mat2:right2 * beta?:number alpha?:number out?:out)
 baddbmm(input:added3 batch1:left3 batch2:right3 * beta?:number alpha?:number out?:out)
 addr(input:added2 vec1:column_vector vec2:other_vector * beta?:number alpha?:number out?:out)
 cat(tensors:joined dim?:dim * out?:out)
+hstack(tensors:joined * out?:out)
+vstack(tensors:joined * out?:out)
+concatenate(tensors:joined dim?:dim * out?:out)
 concat(tensors:joined dim?:dim * out?:out)
 stack(tensors:alike dim?:new_dim * out?:out)
 
@@ -143,6 +162,8 @@ zeros_like(input:tensor * dtype?:dtype device?:device)
 ones_like(input:tensor * dtype?:dtype device?:device)
 full_like(input:tensor fill_value:number * dtype?:dtype device?:device)
 empty_strided(size:strided stride:dense_strides * dtype?:dtype device?:device)
+linspace(start:real end:real steps:size * dtype?:floating out?:out)
+eye(n:size m?:size * dtype?:dtype out?:out)
 arange(end:real * dtype?:dtype device?:device out?:out)
 arange(start:whole end:size step?:whole * dtype?:dtype out?:out)
 arange(start:real end:whole step?:real * dtype?:floating out?:out)
@@ -250,7 +271,8 @@ cfloat(self:tensor)
 cdouble(self:tensor)
 """
 
-PROPERTIES = "dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT H mH real imag data".split()
+PROPERTIES = """dtype device shape ndim is_cuda is_cpu itemsize nbytes T mT H mH real imag data
+requires_grad is_leaf""".split()
 
 OPERATORS = {
     "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//",
@@ -288,6 +310,16 @@ LEFT_OUT = {
     "set_float32_matmul_precision": "as set_default_device",
     "get_float32_matmul_precision": "as set_default_device",
     "dtype": "a class that is not called",
+    "finfo": "a class: tests/python has it", "iinfo": "as finfo",
+    "unflatten": "PyTorch wraps its errors: tests/python has it", "Tensor.unflatten": "as unflatten",
+    "unique_consecutive": "PyTorch mixes up its flags by position: tests/python has it",
+    "Tensor.unique_consecutive": "as unique_consecutive",
+    "median": "PyTorch reads beyond expanded tensors: tests/python has it", "Tensor.median": "as median",
+    "trace": "PyTorch's CPU has no 16-bit kernels: tests/python has it", "Tensor.trace": "as trace",
+    "meshgrid": "any number of tensors: tests/python has it",
+    "no_grad": "nothing is computed: tests/python has it", "inference_mode": "as no_grad",
+    "is_grad_enabled": "True in PyTorch", "Tensor.requires_grad_": "as no_grad",
+    "Tensor.detach_": "as no_grad",
     "OutOfMemoryError": "an exception", "AcceleratorError": "as OutOfMemoryError",
     "stft": "its arguments have to fit each other: test_fft.py has it, and ember.fft",
     "istft": "as stft", "Tensor.stft": "as stft", "Tensor.istft": "as stft",
@@ -317,6 +349,7 @@ def signatures():
     lines = []
     for name in UNARY:
         lines.append(f"{name}(input:{first_kind(name)} * out?:out)")
+        lines.append(f"{name}_(input:{first_kind(name)})")
     for name in BINARY:
         beside = "beside" if name in OF_TENSORS else "other"
         lines.append(f"{name}(input:{first_kind(name)} other:{beside} * out?:out)")

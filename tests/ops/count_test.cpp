@@ -163,5 +163,109 @@ TEST(Count, RepeatInterleave) {
   }
 }
 
+TEST(Count, Median) {
+  for (const char* place : places()) {
+    EXPECT_EQ(median(tensor({3, 1, 2, 2}, place)).item<int>(), 2);
+    EXPECT_EQ(median(tensor({4.0, 1.0, 3.0, 2.0}, place)).item<double>(), 2) << "the lower of two";
+    const Tensor x = tensor({{3.0, 1.0, kNaN}, {2.0, 5.0, 4.0}}, place);
+    EXPECT_TRUE(std::isnan(median(x).item<double>()));
+    const auto [values, indices] = median(x, 1);
+    EXPECT_EQ(values.cpu().str(), "tensor([nan, 4.])");
+    EXPECT_EQ(indices.cpu().str(), "tensor([2, 2])");
+    EXPECT_EQ(median(x, 0, true).values.sizes(), Shape({1, 3}));
+    EXPECT_EQ(median(scalar_tensor(3.0, place), 0).values.sizes(), Shape());
+    EXPECT_TRUE(std::isnan(median(zeros({0}, place)).item<double>()));
+    EXPECT_ERROR((void)median(zeros({0, 2}, place), 0), IndexError,
+                 "median(): Expected reduction dim 0 to have non-zero size.");
+    EXPECT_ERROR(median(ones({2}, {bool_, place})), NotImplementedError,
+                 "\"median\" not implemented for 'Bool'");
+  }
+}
+
+TEST(Arranged, BesideAndBelow) {
+  for (const char* place : places()) {
+    const Tensor a = arange(3, place);
+    EXPECT_EQ(values<std::int64_t>(hstack({a, a + 10})), (Ints{0, 1, 2, 10, 11, 12}));
+    EXPECT_EQ(vstack({a, a}).sizes(), Shape({2, 3}));
+    EXPECT_EQ(hstack({ones({2, 1}, place), ones({2, 2}, place)}).sizes(), Shape({2, 3}));
+    EXPECT_EQ(values<std::int64_t>(hstack({a[1], a[2]})), (Ints{1, 2}));
+    EXPECT_EQ(vstack({a[1], a[2]}).sizes(), Shape({2, 1}));
+    EXPECT_ERROR(hstack(std::vector<Tensor>()), Error, "hstack expects a non-empty TensorList");
+    EXPECT_EQ(values<std::int64_t>(tile(arange(2, place), {2, 2})), (Ints{0, 1, 0, 1, 0, 1, 0, 1}));
+    EXPECT_EQ(tile(ones({2, 2}, place), 2).sizes(), Shape({2, 4}));
+  }
+}
+
+TEST(Arranged, Grids) {
+  for (const char* place : places()) {
+    const Tensor x = tensor({1, 2}, place);
+    const Tensor y = tensor({3, 4, 5}, place);
+    const auto rows = meshgrid({x, y});
+    EXPECT_EQ(values<std::int64_t>(rows[0]), (Ints{1, 1, 1, 2, 2, 2}));
+    EXPECT_EQ(values<std::int64_t>(rows[1]), (Ints{3, 4, 5, 3, 4, 5}));
+    EXPECT_EQ(rows[0].data_ptr(), x.data_ptr());
+    const auto columns = meshgrid({x, y}, "xy");
+    EXPECT_EQ(columns[0].sizes(), Shape({3, 2}));
+    EXPECT_EQ(values<std::int64_t>(columns[0]), (Ints{1, 2, 1, 2, 1, 2}));
+    EXPECT_EQ(values<std::int64_t>(columns[1]), (Ints{3, 3, 4, 4, 5, 5}));
+    EXPECT_EQ(meshgrid({x, x[0]})[1].sizes(), Shape({2, 1}));
+    EXPECT_ERROR((void)meshgrid({x, y.to(float32)}), Error,
+                 "meshgrid expects all tensors to have the same dtype");
+    EXPECT_ERROR((void)meshgrid({x, x.view({1, 2})}), Error, "Expected 0D or 1D tensor");
+    EXPECT_ERROR((void)meshgrid({x}, "a"), Error, "indexing must be one of");
+  }
+}
+
+TEST(Arranged, DifferencesAndTraces) {
+  for (const char* place : places()) {
+    const Tensor x = tensor({1, 4, 9}, place);
+    EXPECT_EQ(values<std::int64_t>(diff(x)), (Ints{3, 5}));
+    EXPECT_EQ(values<std::int64_t>(diff(x, 2)), (Ints{2}));
+    EXPECT_EQ(diff(x, 7).sizes(), Shape({0}));
+    EXPECT_EQ(values<std::int64_t>(diff(x, 0)), (Ints{1, 4, 9}));
+    EXPECT_EQ(diff(zeros({2, 3}, place), 5, 0).sizes(), Shape({0, 3}));
+    EXPECT_EQ(values<bool>(diff(tensor({true, false, false}, place))), (Bools{true, false}));
+    EXPECT_ERROR(diff(x[0]), Error, "diff expects input to be at least one-dimensional");
+    EXPECT_ERROR(diff(x, -1), Error, "order must be non-negative but got -1");
+    EXPECT_EQ(trace(tensor({{1, 2, 3}, {4, 5, 6}}, place)).item<int>(), 6);
+    EXPECT_EQ(trace(ones({2, 2}, {int8, place})).dtype(), int64);
+    EXPECT_ERROR(trace(x), Error, "trace: expected a matrix, but got tensor with dim 1");
+  }
+}
+
+TEST(Arranged, LogSumExp) {
+  for (const char* place : places()) {
+    const Tensor x = tensor({{1000.0, 1000.0}, {-kInf, -kInf}, {kInf, 1.0}}, place);
+    EXPECT_NEAR(logsumexp(x, 1)[0].item<double>(), 1000 + std::log(2), 1e-4);
+    EXPECT_EQ(values<double>(logsumexp(x, 1).narrow(0, 1, 2)), (Doubles{-kInf, kInf}));
+    EXPECT_EQ(logsumexp(x, 1, true).sizes(), Shape({3, 1}));
+    EXPECT_NEAR(logsumexp(zeros({2, 2}, place), {0, 1}).item<double>(), std::log(4), 1e-6);
+    EXPECT_NEAR(logsumexp(tensor({1, 2}, place), 0).item<double>(), 2 + std::log1p(std::exp(-1)),
+                1e-6);
+    EXPECT_EQ(logsumexp(zeros({0}, place), 0).item<double>(), -kInf);
+    const Tensor complex = tensor<std::complex<float>>({{1, 2}, {2, 0}}, place);
+    const auto sum = logsumexp(complex, 0).item<std::complex<float>>();
+    EXPECT_NEAR(std::abs(sum - std::log(std::exp(std::complex<float>(1, 2)) + std::exp(2.0F))), 0,
+                1e-5);
+    Tensor whole = zeros({2}, {int64, place});
+    EXPECT_ERROR(logsumexp_out(whole, x, 1), Error,
+                 "logsumexp(): Expected floating point type for result tensor, but got: Long");
+    EXPECT_TRUE(std::isnan(logsumexp(tensor({kNaN, 1.0}, place), 0).item<double>()));
+  }
+}
+
+TEST(Limits, OfDtypes) {
+  EXPECT_EQ(finfo().max, std::numeric_limits<float>::max());
+  EXPECT_EQ(finfo(float16).eps, 0x1p-10);
+  EXPECT_EQ(finfo(bfloat16).max, scalar_tensor(kInf, bfloat16).nextafter(0).item<double>());
+  EXPECT_EQ(finfo(float16).max, scalar_tensor(kInf, float16).nextafter(0).item<double>());
+  EXPECT_EQ(finfo(complex128).dtype, float64);
+  EXPECT_EQ(iinfo(int8).min, -128);
+  EXPECT_EQ(iinfo(uint64).max, UINT64_MAX);
+  EXPECT_EQ(iinfo(int64).min, INT64_MIN);
+  EXPECT_ERROR((void)finfo(int8), TypeError, "finfo: dtype: got int8");
+  EXPECT_ERROR((void)iinfo(bool_), TypeError, "iinfo: dtype: got bool");
+}
+
 }  // namespace
 }  // namespace ember::test

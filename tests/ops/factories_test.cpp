@@ -244,6 +244,8 @@ TEST(Factories, Linspace) {
     EXPECT_EQ(values<double>(linspace(0, 10, 4, {int64, place})),
               (std::vector<double>{0, 3, 6, 10}));
     EXPECT_EQ(values<double>(linspace(3, 7, 1, place)), (std::vector<double>{3}));
+    EXPECT_EQ(values<double>(linspace(0.5, 3, 5, {int8, place})),
+              (std::vector<double>{0, 0, 1, 2, 3}));
     EXPECT_EQ(linspace(3, 7, 0, place).sizes(), Shape({0}));
     // Both ends are exact, and the numbers the same from either end.
     for (const std::int64_t steps : {2, 3, 7, 50, 1000}) {

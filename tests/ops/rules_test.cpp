@@ -608,8 +608,9 @@ TEST(Clamp, TakesOneBound) {
               "tensor([-1.,  0., nan,  1.])");
     EXPECT_EQ(text(clamp(x, {}, 1)), "tensor([-3.,  0., nan,  1.])");
     EXPECT_EQ(text(x.clamp(-1, 1)), "tensor([-1.,  0., nan,  1.])");
-    // A number that is NaN bounds nothing alone; a tensor's NaN does.
-    EXPECT_EQ(text(x.clamp_min(kNaN)), "tensor([-3.,  0., nan,  3.])");
+    // A number that is NaN bounds nothing alone, except by these names; a tensor's NaN does.
+    EXPECT_EQ(text(x.clamp(kNaN)), "tensor([-3.,  0., nan,  3.])");
+    EXPECT_EQ(text(x.clamp_min(kNaN)), "tensor([nan, nan, nan, nan])");
     EXPECT_EQ(text(x.clamp_max(full({}, kNaN, Device(place)))), "tensor([nan, nan, nan, nan])");
     const Tensor bounds = tensor<float>({1, 2, 3, 4}, place);
     EXPECT_EQ(text(x.clamp(bounds)), "tensor([1., 2., nan, 4.])");

@@ -451,3 +451,37 @@ def test_everyday_shapes(device):
     assert torch.concatenate([x, x], axis=1).shape == (2, 6)
     with pytest.raises(RuntimeError, match="outer: Expected 1-D argument vec2, but got 2-D"):
         torch.outer(x[0], x)
+
+
+def test_arranged(device):
+    x, y = torch.arange(3, device=device), torch.arange(2, device=device)
+    assert torch.hstack((x, y)).tolist() == [0, 1, 2, 0, 1] and torch.vstack([x, x]).shape == (2, 3)
+    assert [g.shape for g in torch.meshgrid(x, y, indexing="xy")] == [(2, 3), (2, 3)]
+    assert torch.meshgrid([x, y])[0].tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert torch.tile(y, (2, 2)).tolist() == y.tile(2, 2).tolist() == [[0, 1, 0, 1]] * 2
+    assert torch.diff(x * x).tolist() == x.square().diff(n=1).tolist() == [1, 3]
+    assert torch.trace(torch.eye(3, device=device)).item() == 3
+    assert torch.median(x).item() == 1
+    values, indices = torch.median(torch.tensor([[3, 1, 2]], device=device), dim=1, keepdim=True)
+    assert values.tolist() == [[2]] and indices.tolist() == [[2]]
+    assert x.median(0).values.item() == 1
+    z = torch.tensor([[1000.0, 1000.0]], device=device)
+    assert torch.logsumexp(z, dim=1).tolist() == z.logsumexp((1,)).tolist()
+    assert round(torch.logsumexp(z, -1).item() - 1000, 3) == 0.693
+    w = torch.tensor([-1.0, 4.0], device=device)
+    assert torch.relu_(w) is w and torch.sqrt_(w).tolist() == [0, 2]
+    assert not hasattr(torch, "isnan_") and w.is_leaf
+
+
+def test_limits():
+    f = torch.finfo(torch.float16)
+    assert (f.bits, f.eps, f.max, f.min, f.tiny, f.dtype) == (16, 2**-10, 65504, -65504, 2**-14, "float16")
+    assert repr(torch.finfo()) == (
+        "finfo(resolution=1e-06, min=-3.40282e+38, max=3.40282e+38, eps=1.19209e-07, "
+        "smallest_normal=1.17549e-38, tiny=1.17549e-38, dtype=float32)")
+    assert torch.finfo(torch.complex128).bits == 64
+    i = torch.iinfo(torch.uint64)
+    assert (i.bits, i.min, i.max, i.dtype) == (64, 0, 2**64 - 1, "uint64")
+    assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    with pytest.raises(TypeError, match="finfo: dtype: got int8"):
+        torch.finfo(torch.int8)

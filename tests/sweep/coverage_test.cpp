@@ -84,10 +84,17 @@ const std::set<std::string>& others() {
       "make", "as_strided", "set_", "from_blob", "record_stream",
       // New tensors that take after no other.
       "empty", "empty_strided", "zeros", "ones", "full", "arange", "tensor", "scalar_tensor",
-      "rand", "randn", "randint", "randperm", "normal",
-      // The same in an output: tests/ops/outputs_test.cpp.
-      "empty_out", "zeros_out", "ones_out", "full_out", "arange_out", "rand_out", "randn_out",
-      "randint_out", "randperm_out", "normal_out", "bernoulli_out", "multinomial_out",
+      "rand", "randn", "randint", "randperm", "normal", "linspace", "eye",
+      // What has no elements, or is a bool or a number of the host's.
+      "requires_grad", "equal", "allclose", "finfo", "iinfo",
+      // What comes out depends on the elements; views are sorted, indexed and compared by those
+      // that
+      // are here: tests/ops/count_test.cpp.
+      "bincount", "unique", "unique_consecutive", "repeat_interleave",
+      // The same in an output: tests/ops/outputs_test.cpp, factories_test.cpp.
+      "linspace_out", "eye_out", "empty_out", "zeros_out", "ones_out", "full_out", "arange_out",
+      "rand_out", "randn_out", "randint_out", "randperm_out", "normal_out", "bernoulli_out",
+      "multinomial_out",
       // Of dtypes, devices and generators.
       "get_num_threads", "set_num_threads", "result_type", "clear_blas_workspaces", "seed",
       "seed_all", "initial_seed", "manual_seed", "manual_seed_all", "get_rng_state",

@@ -101,6 +101,25 @@ void add_conversions(Cases& cases) {
       [](Tensors& t) { return mul(t[0], t[1]); }, {.ulp = 2});
 }
 
+/// Bounds that may be missing, and closeness.
+void add_bounds(Cases& cases) {
+  for (const Dtype dtype : {Dtype::float32, Dtype::int16}) {
+    const std::vector<Input> inputs{input(dtype, {3, 4}), input(dtype, {4}, 1)};
+    add_with_out(
+        cases, "clamp", inputs, [](Tensors& t) { return clamp(t[0], t[1]); },
+        [](Tensor& out, Tensors& t) { clamp_out(out, t[0], std::nullopt, t[1]); }, {}, "one bound");
+    add_with_out(
+        cases, "clamp_min", inputs, [](Tensors& t) { return clamp_min(t[0], t[1]); },
+        [](Tensor& out, Tensors& t) { clamp_min_out(out, t[0], t[1]); });
+    add_with_out(
+        cases, "clamp_max", inputs, [](Tensors& t) { return clamp_max(t[0], t[1]); },
+        [](Tensor& out, Tensors& t) { clamp_max_out(out, t[0], t[1]); });
+    add_in_place(cases, "clamp_min_", inputs, [](Tensors& t) { t[0].clamp_min_(t[1]); });
+    add_in_place(cases, "clamp_max_", inputs, [](Tensors& t) { t[0].clamp_max_(t[1]); });
+    add(cases, "isclose", inputs, [](Tensors& t) { return isclose(t[0], t[1], 0.5, 1); });
+  }
+}
+
 /// The forms with one argument more.
 void add_arithmetic(Cases& cases) {
   const Shape sizes{3, 4};
@@ -168,6 +187,7 @@ void add_elementwise_cases(Cases& cases) {
     if (second != first) add_forms(cases, forms, info, second, false);
   }
   add_conversions(cases);
+  add_bounds(cases);
   add_arithmetic(cases);
 }
 

@@ -48,6 +48,17 @@ void add_sorts(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) 
   }
 }
 
+void add_medians(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) {
+  const Input x = input(dtype, sizes);
+  if (sizes.empty() || sizes[wrap_dim(dim, sizes.size())] > 0)
+    cases.push_back(
+        {"median", text_of({x}) + ", dim " + std::to_string(dim), {x}, [=](Tensors& t, Device) {
+           const ValuesAndIndices made = median(t[0], dim);
+           return Tensors{made.values, made.indices};
+         }});
+  add(cases, "median", {x}, [](Tensors& t) { return median(t[0]); });
+}
+
 void add_scans(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) {
   const std::string note = "dim " + std::to_string(dim);
   const std::vector<Input> x{input(dtype, sizes)};
@@ -82,6 +93,8 @@ void add_ordered_cases(Cases& cases) {
       add_sorts(cases, dtype, along.sizes, along.dim);
     for (const Dtype dtype : {Dtype::float32, Dtype::int64, Dtype::bool_, Dtype::complex64})
       add_scans(cases, dtype, along.sizes, along.dim);
+    for (const Dtype dtype : {Dtype::float32, Dtype::int16})
+      add_medians(cases, dtype, along.sizes, along.dim);
   }
   add_with_out(
       cases, "cumsum", {input(Dtype::int8, {3, 4})},

@@ -22,6 +22,7 @@ void add_products(Cases& cases, Dtype dtype, std::int64_t n, std::int64_t k, std
   both("bmm", {batch_a, batch_b}, bmm, bmm_out);
   both("mv", {a, vector}, mv, mv_out);
   both("dot", {input(dtype, {k}), vector}, dot, dot_out);
+  both("outer", {input(dtype, {k}), vector}, outer, outer_out);
   for (const auto& [x, y] : std::vector<std::pair<Input, Input>>{{a, b},
                                                                  {a, vector},
                                                                  {vector, b},

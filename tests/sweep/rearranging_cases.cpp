@@ -16,6 +16,15 @@ void add_stacks(Cases& cases, const std::vector<Input>& inputs, std::int64_t dim
       [=](Tensor& out, Tensors& t) { stack_out(out, t, dim); }, {}, "dim " + std::to_string(dim));
 }
 
+void add_beside(Cases& cases, const std::vector<Input>& inputs) {
+  add_with_out(
+      cases, "hstack", inputs, [](Tensors& t) { return hstack(t); },
+      [](Tensor& out, Tensors& t) { hstack_out(out, t); });
+  add_with_out(
+      cases, "vstack", inputs, [](Tensors& t) { return vstack(t); },
+      [](Tensor& out, Tensors& t) { vstack_out(out, t); });
+}
+
 }  // namespace
 
 void add_rearranging_cases(Cases& cases) {
@@ -24,6 +33,9 @@ void add_rearranging_cases(Cases& cases) {
     add_cats(cases, {input(dtype, {3, 4}), input(dtype, {3, 1}, 1), input(dtype, {0}, 2)}, 1);
     add_cats(cases, {input(dtype, {2, 3, 5}), input(dtype, {2, 2, 5}, 1)}, 1);
     add_cats(cases, {input(dtype, {7}), input(dtype, {5}, 1)}, 0);
+    add_beside(cases, {input(dtype, {3, 4}), input(dtype, {3, 4}, 1)});
+    add_beside(cases, {input(dtype, {7}), input(dtype, {7}, 1)});
+    add_beside(cases, {input(dtype, {2, 3, 5}), input(dtype, {2, 3, 5}, 1)});
     add_cats(cases, {input(dtype, {0, 3}), input(dtype, {1, 3}, 1)}, 0);
     add_stacks(cases, {input(dtype, {3, 4}), input(dtype, {3, 4}, 1)}, 0);
     add_stacks(cases, {input(dtype, {3, 4}), input(dtype, {3, 4}, 1)}, 2);
@@ -40,6 +52,9 @@ void add_rearranging_cases(Cases& cases) {
       }
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {-3}); });
       add(cases, "repeat", {x}, [](Tensors& t) { return repeat(t[0], {2, 1, 3}); });
+      add(cases, "tile", {x}, [](Tensors& t) { return tile(t[0], {2}); });
+      add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0]); });
+      add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 2, 0); });
       if (x.content.sizes.size() < 2) continue;
       add(cases, "flip", {x}, [](Tensors& t) { return flip(t[0], {0, -1}); });
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {1, -2}, {0, 1}); });
@@ -52,6 +67,11 @@ void add_rearranging_cases(Cases& cases) {
             [=](Tensor& out, Tensors& t) { triu_out(out, t[0], diagonal); });
       }
     }
+    add(cases, "trace", {matrix}, [](Tensors& t) { return trace(t[0]); });
+    cases.push_back(
+        {"meshgrid", text_of({row, row}), {row, input(dtype, {4}, 1)}, [](Tensors& t, Device) {
+           return meshgrid(t);
+         }});
     for (const int diagonal : {0, 2, -1})
       for (const Input& x : {row, matrix})
         add_with_out(

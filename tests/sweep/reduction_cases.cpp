@@ -131,6 +131,10 @@ void add_softmaxes(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t d
   Traits logs = rounded;
   logs.floor = 1;
   add_with_out(
+      cases, "logsumexp", x, [=](Tensors& t) { return logsumexp(t[0], dim); },
+      [=](Tensor& out, Tensors& t) { logsumexp_out(out, t[0], dim); }, logs,
+      "dim " + std::to_string(dim));
+  add_with_out(
       cases, "log_softmax", x, [=](Tensors& t) { return log_softmax(t[0], dim); },
       [=](Tensor& out, Tensors& t) { log_softmax_out(out, t[0], dim); }, logs,
       "dim " + std::to_string(dim));

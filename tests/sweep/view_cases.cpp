@@ -24,6 +24,7 @@ void add_any(Cases& cases, const Input& x) {
   const Shape& sizes = x.content.sizes;
   const std::int64_t count = element_count(sizes);
   add_view(cases, "alias", x, [](const Tensor& t) { return t.alias(); });
+  add_view(cases, "detach", x, [](const Tensor& t) { return t.detach(); });
   add_view(cases, "squeeze", x, [](const Tensor& t) { return t.squeeze(); });
   add_view(cases, "unsqueeze", x, [](const Tensor& t) { return t.unsqueeze(0); });
   add_view(cases, "unsqueeze", x, [](const Tensor& t) { return t.unsqueeze(-1); });
@@ -33,12 +34,20 @@ void add_any(Cases& cases, const Input& x) {
       cases, "view", x, [=](const Tensor& t) { return t.view(sizes); }, "itself");
   add(cases, "reshape", {x}, [=](Tensors& t) { return t[0].reshape({count}); });
   add(cases, "flatten", {x}, [](Tensors& t) { return t[0].flatten(); });
+  add(cases, "ravel", {x}, [](Tensors& t) { return t[0].ravel(); });
+  for (int dim = 0; dim < sizes.size(); ++dim) {
+    add_view(cases, "movedim", x, [=](const Tensor& t) { return t.movedim(dim, -1); });
+    add_view(cases, "unflatten", x, [=](const Tensor& t) {
+      return t.unflatten(dim, {1, t.size(dim), 1});
+    });
+  }
   if (count > 0)
     add(cases, "reshape", {x}, [=](Tensors& t) { return t[0].reshape({-1, count, 1}); });
   add_view(cases, "real", x, [](const Tensor& t) { return t.real(); });
   Shape larger = sizes;
   larger.insert(0, 2);
   add_view(cases, "expand", x, [=](const Tensor& t) { return t.expand(larger); });
+  add_view(cases, "broadcast_to", x, [=](const Tensor& t) { return t.broadcast_to(larger); });
   cases.push_back({"expand_as",
                    text_of({x}),
                    {x, input(Dtype::uint8, larger)},

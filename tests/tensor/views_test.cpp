@@ -365,6 +365,7 @@ TEST(Views, UnflattenAndRavel) {
   EXPECT_EQ(x.unflatten(0, {1, 2}).data_ptr(), x.data_ptr());
   EXPECT_EQ(x.t().ravel().sizes(), Shape({24}));
   EXPECT_EQ(ravel(x).data_ptr(), x.data_ptr());
+  EXPECT_EQ(x[0][0].expand({5}).ravel().strides(), Shape({1})) << "without gaps";
   EXPECT_EQ(x[0].broadcast_to({5, 12}).strides(), Shape({0, 1}));
   EXPECT_EQ(x.detach().data_ptr(), x.data_ptr());
   EXPECT_FALSE(x.requires_grad());

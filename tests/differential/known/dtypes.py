@@ -15,6 +15,10 @@ NO_KERNEL = {
             r"implemented for '(Byte|Char|Short|Int|Long|Bool)'",
     "addcdiv": "Integer division with addcdiv is no longer supported",
     "clamp": r'"clamp_\w*cpu" not implemented for \'Bool\'',
+    "clamp_min": r'"clamp_\w*cpu" not implemented for \'Bool\'',
+    "clamp_max": r'"clamp_\w*cpu" not implemented for \'Bool\'',
+    "abs": r'"abs_cpu" not implemented for \'Bool\'',
+    "absolute": r'"abs_cpu" not implemented for \'Bool\'',
     "clip": r'"clamp_\w*cpu" not implemented for \'Bool\'',
     "round": r'"round_vml_cpu" not implemented for \'(Byte|Char|Short|Int|Long)\'',
     "arange": r'"arange_cpu" not implemented for \'Complex(Float|Double)\'',
@@ -89,7 +93,7 @@ def no_kernel_of_complex32(d):
 @known("**Forms of arguments**")
 def dtype_of_clamp(d):
     """A tensor without dimensions counts as a number in torch where the other one is a number."""
-    return (plain_name(d) in ("clamp", "clip") and d.kind == "dtype"
+    return (plain_name(d) in ("clamp", "clip", "clamp_min", "clamp_max") and d.kind == "dtype"
             and any(one.dim() == 0 for one in d.inputs.values()))
 
 

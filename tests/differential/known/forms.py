@@ -8,7 +8,7 @@ from known.registry import (NUMBER, agrees, dtypes, known, plain_name, torch_say
                             with_arguments)
 
 # Of these, PyTorch takes a number as the second operand only, or for neither.
-OPERANDS = calls.BINARY + """add sub subtract div divide pow addcmul addcdiv lerp clamp
+OPERANDS = calls.BINARY + """add sub subtract div divide pow addcmul addcdiv lerp clamp clamp_min clamp_max
 clip""".split()
 # Where these stand that may be numbers, and how numbers are written.
 PLACES = [0, 1, 2, "input", "other", "end", "weight", "tensor1", "tensor2", "min", "max"]
@@ -111,7 +111,7 @@ def dims_of_flip(d):
             r"-?\d+|np\.int64\(-?\d+\)", ast.unparse(tree))
         return ast.Tuple([tree], ast.Load()) if one else tree
 
-    return plain_name(d) in ("flip", "permute") and torch_says(
+    return plain_name(d) in ("flip", "permute", "tile") and torch_says(
         d, r"'dims' (\(position \d\) )?must be tuple of ints, not (int|numpy\.int64)$",
         TypeError) and agrees(d, with_arguments(d.program.call, as_tuple))
 
@@ -134,7 +134,7 @@ def sort_by_position(d):
 
 @known("**Forms of arguments**")
 def clamp_between_tensor_and_number(d):
-    return plain_name(d) in ("clamp", "clip") and torch_says(
+    return plain_name(d) in ("clamp", "clip", "clamp_min", "clamp_max") and torch_says(
         d, rf"arguments - got \((Tensor, )?(Tensor, (out=Tensor, )?(max=)?{NUMBER}|{NUMBER}, (max=)?"
            rf"Tensor)|max=({NUMBER}, min=Tensor|Tensor, min={NUMBER})"
            rf"|min=({NUMBER}, max=Tensor|Tensor, max={NUMBER})", TypeError) and tensors_agree(d)
@@ -143,7 +143,7 @@ def clamp_between_tensor_and_number(d):
 @known("**Forms of arguments**")
 def clamp_between_number_and_point(d):
     """torch takes a bound without dimensions as a number, which wraps around in the dtype of others."""
-    return (plain_name(d) in ("clamp", "clip")
+    return (plain_name(d) in ("clamp", "clip", "clamp_min", "clamp_max")
             and (d.kind in ("values", "input: values", "dtype")
                  or torch_says(d, "cannot be converted to type .* without overflow"))
             and any(x.dim() == 0 for name, x in d.inputs.items() if name != "a")
@@ -170,7 +170,7 @@ def size_that_is_a_number(d):
         return torch_says(d, r"arguments - got \(\w+, ((std=)?\w+, (generator=[\w.]+, )?(size=)?int"
                              r"|.*size=int, std)"
                              r"|size=int, std=")
-    return torch_says(d, r"argument '(size|shape|split_sizes|stride)' (\(position \d\) )?must be "
+    return torch_says(d, r"argument '(sizes?|shape|split_sizes|stride)' (\(position \d\) )?must be "
                          r"tuple of ints, not (int|numpy\.int64)$", TypeError)
 
 
@@ -249,8 +249,14 @@ def complex_view_of_nothing(d):
 
 
 @known("**Forms of arguments**")
+def isclose_of_a_smaller_tensor(d):
+    return plain_name(d) in ("isclose", "allclose") and torch_says(
+        d, "doesn't match the broadcast shape", RuntimeError)
+
+
+@known("**Forms of arguments**")
 def tensor_as_a_list(d):
-    return d.name in ("cat", "concat", "stack") and torch_says(
+    return d.name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack") and torch_says(
         d, r"must be tuple of Tensors, not Tensor|arguments - got \((dim=\w+, )?(tensors=)?Tensor\b", TypeError)
 
 

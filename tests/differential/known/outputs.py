@@ -100,7 +100,8 @@ def number_as_an_output(d):
 
 @known("**`cat` into an input**")
 def joined_into_an_input_without_elements(d):
-    return (plain_name(d) in ("cat", "concat", "stack") and "out=a" in d.program.call
+    return (plain_name(d) in ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+            and "out=a" in d.program.call
             and re.search(r"[\[(]a\b", d.program.call) is not None  # with elements, ember refuses it as well
             and torch_says(d, "refer to a single memory location|cannot refer to any of the output"
                               "|same number of dimensions"))

@@ -175,6 +175,6 @@ def numbers_beside_elements(d):
 
 @known("**Numbers beside elements**")
 def complex_bounds(d):
-    return (plain_name(d) in ("clip", "clamp") and d.kind == "ember raises NotImplementedError"
+    return (plain_name(d) in ("clip", "clamp", "clamp_min", "clamp_max") and d.kind == "ember raises NotImplementedError"
             and not d.inputs["a"].is_complex() and "complex" in d.program.text
             and "not implemented for 'Complex" in str(d.ember_error))

@@ -8,14 +8,15 @@ import compare
 from known.registry import agrees, dtypes, known, plain_name
 
 NUMBERS = r"(?<![\w.'])\d+(?:\.\d*)?(?:e-?\d+)?(?![\w.'])"
-POSITIONS = ["sort", "topk", "max", "min"]
+POSITIONS = ["sort", "topk", "max", "min", "median"]
 # What sums up, and what only moves elements.
 SUMS = """add sub subtract sum mean cumsum radd rsub iadd isub""".split()
 MOVED = """cat concat stack getitem setitem gather scatter take put index_select index_copy
 index_fill masked_fill masked_select where copy to clone roll flip tril triu diag sort topk repeat
 full fill tensor as_tensor new_tensor""".split()
 # Where the sign of a zero depends on the order of operations, or of equal elements.
-SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip sort cumsum mm bmm matmul addmm
+SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip clamp_min clamp_max unique median
+sort cumsum mm bmm matmul addmm
 baddbmm addr lerp pow topk""".split()
 
 

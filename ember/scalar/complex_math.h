@@ -13,6 +13,17 @@ EMBER_HD T scaled(T size, T part) {
   return part == 0 && isinf(size) ? copysign(part, copysign(T(1), size) < 0 ? -part : part)
                                   : size * part;
 }
+
+/// So small that it may be subnormal: a half and a length of such numbers lose bits, unless they
+/// are scaled by 2^48 or 2^108 first, which leaves them small.
+template <class T>
+EMBER_HD bool tiny(T x) {
+  return x < T(sizeof(T) == 4 ? 0x1p-100 : 0x1p-900);
+}
+template <class T>
+EMBER_HD T upscale() {
+  return T(sizeof(T) == 4 ? 0x1p48 : 0x1p108);
+}
 }  // namespace detail
 template <class T>
 EMBER_HD Complex<T> exp(Complex<T> z) {
@@ -42,6 +53,11 @@ EMBER_HD Complex<T> log(Complex<T> z) {
   // Halved, the size stays finite.
   if (larger > T(1) && !isinf(larger))
     return {log(hypot(x * T(0.5), y * T(0.5))) + T(0.69314718055994530942), angle};
+  if (detail::tiny(larger)) {
+    const T up = detail::upscale<T>();
+    return {log(hypot(x * up, y * up)) - T((sizeof(T) == 4 ? 48 : 108) * 0.69314718055994530942),
+            angle};
+  }
   return {log(hypot(x, y)), angle};
 }
 // 2 to the power z, in two steps of its root: neither is too large where the product is not.
@@ -78,13 +94,23 @@ template <class T>
 EMBER_HD Complex<T> sqrt(Complex<T> z) {
   if (z.re == 0 && z.im == 0) return {T(0), z.im};
   if (isinf(z.im)) return {fabs(z.im), z.im};
-  // Of the two ways to the components, the one without cancellation. Halving first keeps the sum
-  // finite.
-  const T length = hypot(z.re * T(0.5), z.im * T(0.5));
-  const T larger = sqrt(length + fabs(z.re) * T(0.5));
-  const T smaller = z.im / (T(2) * larger);
-  if (z.re >= 0) return {larger, smaller};
-  return {fabs(smaller), copysign(larger, z.im)};
+  const T larger = fabs(z.re) > fabs(z.im) ? fabs(z.re) : fabs(z.im);
+  T up = T(1);
+  T down = T(1);
+  if (detail::tiny(larger)) {
+    up = detail::upscale<T>();
+    down = T(sizeof(T) == 4 ? 0x1p-24 : 0x1p-54);
+  } else if (larger > T(sizeof(T) == 4 ? 0x1p125 : 0x1p1021)) {
+    up = T(0.25);  // the sum of the length and a part stays finite
+    down = T(2);
+  }
+  const T x = fabs(z.re) * up;
+  const T y = z.im * up;
+  // Of the two ways to the components, the one without cancellation.
+  const T root = sqrt((hypot(x, y) + x) * T(0.5));
+  const T other = y / (T(2) * root) * down;
+  if (z.re >= 0) return {root * down, other};
+  return {fabs(other), copysign(root * down, z.im)};
 }
 template <class T>
 EMBER_HD Complex<T> sinh(Complex<T> z) {

@@ -84,6 +84,34 @@ TEST(ComplexNumbers, FunctionsAreThoseOfMathematics) {
       "atanh", &ember::atanh, 4, [](LongZ z) { return std::atanh(z); }, kWide);
 }
 
+// Where a half of a number and the length of two keep few bits or none, and where a length is
+// beyond the largest number.
+TEST(ComplexNumbers, AreExactAtBothEndsOfTheRange) {
+  for (const double part : {0x1p-149, -0x1p-149, 3 * 0x1p-149, 0x1p-127, 0x1p-101, -0x1p-99}) {
+    const std::vector<double> parts{part, 0.0, 0x1p-149, 5 * 0x1p-149};
+    complex_function<float>(
+        "sqrt", &ember::sqrt, 4, [](LongZ z) { return std::sqrt(z); }, parts);
+    complex_function<float>(
+        "log", &ember::log, 4, [](LongZ z) { return std::log(z); }, parts);
+  }
+  for (const double part : {0x1p-1074, -0x1p-1074, 3 * 0x1p-1074, 0x1p-1023, 0x1p-899}) {
+    const std::vector<double> parts{part, 0.0, 0x1p-1074, 5 * 0x1p-1074};
+    complex_function<double>(
+        "sqrt", &ember::sqrt, 4, [](LongZ z) { return std::sqrt(z); }, parts);
+    complex_function<double>(
+        "log", &ember::log, 4, [](LongZ z) { return std::log(z); }, parts);
+  }
+  complex_function<float>("sqrt", &ember::sqrt, 4, [](LongZ z) { return std::sqrt(z); },
+                          {3.4e38, -3e38, 0x1p125});
+  complex_function<double>("sqrt", &ember::sqrt, 4, [](LongZ z) { return std::sqrt(z); },
+                           {1.7e308, -1e308, 0x1p1021});
+  const std::vector<double> beside{1.0, 0x1p-149, -0x1p-149};
+  complex_function<float>(
+      "acos", &ember::acos, 16, [](LongZ z) { return std::acos(z); }, beside);
+  complex_function<float>(
+      "acosh", &ember::acosh, 16, [](LongZ z) { return std::acosh(z); }, beside);
+}
+
 // What C99's Annex G says of infinities and branch cuts.
 TEST(ComplexNumbers, AtTheEdges) {
   struct Case {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "define.h"
+#include "held_guard.h"
 
 namespace ember::python {
 namespace {
@@ -20,24 +21,27 @@ struct DeviceContext {
   explicit DeviceContext(std::int64_t target) : index(target) {}
   std::int64_t index;
   int previous = -1;
-  std::optional<DeviceGuard> guard;
-  std::vector<std::unique_ptr<DeviceGuard>> inner;
+  std::optional<HeldGuard<DeviceGuard>> guard;
+  std::vector<std::unique_ptr<HeldGuard<DeviceGuard>>> inner;
 
   void enter() {
     if (index < 0) return;
     // A device's first use may take long. What the object holds changes with the lock held only:
     // other threads may enter it as well.
     unlocked([&] { const DeviceGuard ready(index); });
-    const DeviceGuard* const entered =
-        guard ? inner.emplace_back(std::make_unique<DeviceGuard>(index)).get()
+    const HeldGuard<DeviceGuard>* const entered =
+        guard ? inner.emplace_back(std::make_unique<HeldGuard<DeviceGuard>>(index)).get()
               : &guard.emplace(index);
-    previous = entered->original_device().index();
+    previous = entered->get().original_device().index();
   }
   void exit() {
-    if (inner.empty())
-      guard.reset();
-    else
+    if (!inner.empty()) {
+      inner.back()->end();
       inner.pop_back();
+    } else if (guard) {
+      guard->end();
+      guard.reset();
+    }
   }
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "define.h"
+#include "held_guard.h"
 
 namespace ember::python {
 namespace {
@@ -20,13 +21,15 @@ struct StreamContext {
   StreamContext(StreamContext&&) = default;
   ~StreamContext() = default;
   std::optional<Stream> stream;
-  std::vector<std::unique_ptr<StreamGuard>> guards;
+  std::vector<std::unique_ptr<HeldGuard<StreamGuard>>> guards;
 
   void enter() {
-    if (stream) guards.push_back(std::make_unique<StreamGuard>(*stream));
+    if (stream) guards.push_back(std::make_unique<HeldGuard<StreamGuard>>(*stream));
   }
   void exit() {
-    if (!guards.empty()) guards.pop_back();
+    if (guards.empty()) return;
+    guards.back()->end();
+    guards.pop_back();
   }
 };
 

@@ -1,6 +1,8 @@
 """ember.cuda: devices, streams, events."""
 
+import concurrent.futures
 import ctypes
+import gc
 import mmap
 import threading
 import subprocess
@@ -226,6 +228,50 @@ def test_current_streams():
     assert cuda.current_device() == 0
     with pytest.raises(ValueError, match="Expected a cuda device"):
         cuda.current_stream("cpu")
+
+
+def test_contexts_that_are_never_left():
+    """They stay in force, as PyTorch's do, and whichever thread collects them keeps its own."""
+    mine, other = cuda.Stream(), cuda.Stream()
+    before = cuda.current_stream()
+    held = [cuda.stream(mine), cuda.device(cuda.current_device())]
+    for each in held:
+        each.__enter__()
+
+    def collect():
+        with cuda.stream(other):
+            held.clear()
+            gc.collect()
+            return cuda.current_stream() == other
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            assert thread.submit(collect).result()
+        assert cuda.current_stream() == mine
+        cuda.stream(other).__enter__()
+        gc.collect()
+        assert cuda.current_stream() == other
+    finally:
+        cuda.set_stream(before)
+
+
+def test_devices_that_are_never_left():
+    held = [cuda.device(1)]
+    held[0].__enter__()
+    held[0].__enter__()
+
+    def collect():
+        cuda.set_device(1)
+        held.clear()
+        gc.collect()
+        return cuda.current_device()
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            assert thread.submit(collect).result() == 1
+        assert cuda.current_device() == 1
+    finally:
+        cuda.set_device(0)
 
 
 def test_streams_wait():

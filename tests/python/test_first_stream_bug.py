@@ -105,4 +105,4 @@ def test_statuses_are_those_of_the_command():
     from ember import race
     table = {int(number): text for number, text in re.findall(r"^\| (\d+) \| (.*) \|$", PAGE, re.MULTILINE)}
     assert sorted(table) == [race.CLEAN, race.RACE, 2, race.DIFFERS, race.FAILED, race.NOT_WATCHED,
-                             race.NOT_CHECKED, race.NOT_STARTED]
+                             race.NOT_CHECKED, race.NO_FOLDER, race.NOT_STARTED]

@@ -94,7 +94,7 @@ struct PointerInfo {
 enum class CaptureMode { global, thread_local_, relaxed };
 enum class CaptureStatus { none, active, invalidated };
 
-/// How event_record and event_wait act inside a capture (the documents' Event(external=True)).
+/// `external`, in captures only (else Code::invalid_value): replays record it, or wait for it.
 enum class EventScope { internal, external };
 
 /// 64 opaque bytes that another process on this machine can open.

@@ -38,7 +38,9 @@ class Scanner {
         continue;
       }
       if (c == '#' && line_begins) {
+        const bool never = directive() == "if" && is_zero(at_);
         skip_line();
+        if (never) skip_group();
         continue;
       }
       line_begins = false;
@@ -53,6 +55,52 @@ class Scanner {
     while (at_ < code_.size() && code_[at_] != '\n') {
       if (code_[at_] == '\\' && at_ + 1 < code_.size()) ++at_;
       ++at_;
+    }
+  }
+
+  std::size_t behind_blanks(std::size_t at) const {
+    while (at < code_.size() && is_space(code_[at]) && code_[at] != '\n') ++at;
+    return at;
+  }
+  /// The name of the directive whose sign is here.
+  std::string_view directive() const {
+    const std::size_t first = behind_blanks(at_ + 1);
+    std::size_t end = first;
+    while (end < code_.size() && is_word(code_[end])) ++end;
+    return code_.substr(first, end - first);
+  }
+  /// Whether the condition of the #if that is there is 0.
+  bool is_zero(std::size_t at) const {
+    at = behind_blanks(code_.find("if", at) + 2);
+    if (code_.substr(at, 1) != "0") return false;
+    at = behind_blanks(at + 1);
+    const std::string_view next = code_.substr(at, 2);
+    return next.empty() || next[0] == '\n' || next == "//" || next == "/*";
+  }
+  /// What such an #if leaves out, to its #else, #elif or #endif: that need not be C++.
+  void skip_group() {
+    std::size_t depth = 0;
+    for (bool line_begins = true; at_ < code_.size();) {
+      const char c = code_[at_];
+      const std::size_t begin = at_;
+      if (is_space(c)) {
+        line_begins |= c == '\n';
+        ++at_;
+      } else if (code_.substr(at_, 2) == "//") {
+        skip_line();
+      } else if (code_.substr(at_, 2) == "/*") {
+        const std::size_t end = code_.find("*/", at_ + 2);
+        at_ = end == kNone ? code_.size() : end + 2;
+      } else if (c == '#' && line_begins) {
+        const std::string_view name = directive();
+        skip_line();
+        if (name.starts_with("if")) ++depth;
+        if (depth == 0 && (name.starts_with("el") || name == "endif")) return;
+        if (name == "endif") --depth;
+      } else {
+        line_begins = false;
+        if ((c != '"' && c != '\'') || !string(c)) at_ = begin + 1;
+      }
     }
   }
 

@@ -37,6 +37,17 @@ TEST(Signature, OfTexts) {
       {"template <typename T> T f(T x) { return x; }\nstruct S { int g() { return 1; } };", "f", 1},
       {"template <typename T> T f(T x) { return x; }\n#define OTHER {\nint h() { return 1; }", "f",
        1},
+      {"template <typename T> T f(T x) {\n#if 0  // don't\n it's } \"\n#if 1\n#else\n#endif\n /*\n"
+       "#endif */ (\n#endif\n return x; }",
+       "f", 1},
+      {"template <typename T> T f(T x) {\n#  if 0\n don't }\n# else\n return x; }\n#endif\n", "f",
+       1},
+      {"template <typename T> T f(T x) { return x; }\n#if 0\ntemplate <typename T> T g() { "
+       "}\n#endif",
+       "f", 1},
+      {"template <typename T> T f(T x) { return x; }\n#if 0 || 1\ntemplate <typename T> T g() { }\n"
+       "#endif",
+       "g", 0},
       {"template <typename T> T \xc3\xa4(T x) { return x; }", "\xc3\xa4", 1},
   };
   for (const Row& row : rows) {

@@ -43,6 +43,7 @@ clip(input:tensor min?:other max?:other * out?:out)
 clamp_min(input:tensor min:other * out?:out)
 clamp_max(input:tensor max:other * out?:out)
 round(input:tensor * decimals?:whole out?:out)
+round_(input:tensor)
 where(condition:condition input:other other:other * out?:out)
 where(condition:tensor)
 

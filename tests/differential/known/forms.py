@@ -186,7 +186,7 @@ def size_beside_other_arguments(d):
 def no_size(d):
     if plain_name(d) in "new_empty new_zeros new_ones empty zeros ones rand randn".split():
         return torch_says(d, r'"size"|got \((\)|dtype=|device=|generator=|out=)', TypeError)
-    return re.search(r"\.(view|permute|reshape|expand)\(\)$", d.program.call) is not None
+    return re.search(r"\.(view|permute|reshape|expand|tile)\(\)$", d.program.call) is not None
 
 
 @known("**Forms of arguments**")

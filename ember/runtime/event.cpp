@@ -120,6 +120,8 @@ void Event::record(const Stream& stream) {
     throw Error("Event device " + std::to_string(handle_.device) +
                 " does not match recording stream's device " +
                 std::to_string(stream.device_index()) + ".");
+  // Before the record has a number, which others would wait for in vain.
+  if (shared_) refuse_captured(stream.handle(), "recording an event for other processes");
   Enqueueing call(stream.handle());
   const bool work = becomes_work_on(stream);
   check(machine.event_record(handle_, stream.handle(),

@@ -91,6 +91,17 @@ def test_external_events():
         assert y.tolist() == [round] * 64
 
 
+def test_a_record_that_is_refused_leaves_the_event_as_it_was():
+    event = cuda.Event(interprocess=True)
+    event.record()
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+        capture(event.record)
+    event.synchronize()
+    event.record()
+    event.synchronize()
+    assert event.query()
+
+
 def test_replays_with_other_tensors():
     x, y = torch.ones(4, 8, device="cuda"), torch.zeros(4, 8, device="cuda")
     graph, total = capture(lambda: y.copy_(x * 2 + x[0]).sum())

@@ -32,6 +32,8 @@ class WordsEvent : public cuda::detail::SharedEvent {
 
   void record(const cuda::Stream& stream) override {
     driver::Driver& driver = cuda::active_driver();
+    // It stays so: nothing is left to be written, and nobody would wait until that is done.
+    if (reached() == driver::kWordLost) return;
     check(file_->open_with(driver));
     const std::uint64_t number = next_record();
     Status status;

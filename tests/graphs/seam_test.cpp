@@ -1,5 +1,6 @@
 // What driver.h promises of captures and graphs, of every driver.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -226,7 +227,7 @@ TEST_F(SeamGraphs, IsWrittenAsTextForGraphviz) {
   check(machine().fill(stream_.handle(), log_.get(), 0, 4, 16));
   GraphHandle graph;
   check(machine().capture_end(stream_.handle(), graph));
-  const std::string path = testing::TempDir() + "ember_graph.dot";
+  const std::string path = testing::TempDir() + "ember_graph." + std::to_string(getpid()) + ".dot";
   check(machine().graph_describe(graph, path));
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -97,11 +97,11 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
 
 UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts) {
   require_real(x, "unique");
-  const auto [sorted, order] = sort(x.reshape({-1}));
-  UniqueElements made = runs(sorted, return_inverse, return_counts);
+  const ValuesAndIndices ordered = sort(x.reshape({-1}));
+  UniqueElements made = runs(ordered.values, return_inverse, return_counts);
   if (return_inverse) {
-    Tensor inverse = empty_like(order);
-    inverse.scatter_(0, order, std::get<1>(made));
+    Tensor inverse = empty_like(ordered.indices);
+    inverse.scatter_(0, ordered.indices, std::get<1>(made));
     std::get<1>(made) = inverse.view(x.sizes());
   }
   return made;

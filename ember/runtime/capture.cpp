@@ -143,7 +143,7 @@ bool CaptureLog::note(const Stream& stream, const Activity& activity) noexcept {
 }
 
 void CaptureLog::note_external(const Stream& stream, const Activity& activity,
-                               std::shared_ptr<const void> event) noexcept {
+                               const std::shared_ptr<const void>& event) noexcept {
   std::uint64_t id = 0;
   if (status_of(stream.handle(), id) != driver::CaptureStatus::active) return;
   Activity placed = activity;

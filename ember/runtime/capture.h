@@ -158,7 +158,7 @@ class CaptureLog {
   /// The same of an event that a replay records or waits for as the program's. It is kept with the
   /// log.
   static void note_external(const Stream& stream, const Activity& activity,
-                            std::shared_ptr<const void> event) noexcept;
+                            const std::shared_ptr<const void>& event) noexcept;
   /// Notes by what captures became invalid that are so now.
   static void note_spoiled(const std::string& what) noexcept;
 

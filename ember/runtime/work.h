@@ -174,7 +174,8 @@ requires(std::is_invocable_v<Function&> && !std::is_copy_constructible_v<Functio
          !std::is_lvalue_reference_v<Function>) void host_function(Function&& function,
                                                                    const Stream& stream =
                                                                        current_stream()) {
-  host_function([kept = std::make_shared<Function>(std::move(function))] { (*kept)(); }, stream);
+  host_function(
+      [kept = std::make_shared<Function>(std::forward<Function>(function))] { (*kept)(); }, stream);
 }
 template <class Function>
 requires(
@@ -182,8 +183,9 @@ requires(
     !std::is_lvalue_reference_v<Function>) void host_function(Function&& function,
                                                               const Stream& stream,
                                                               std::span<const Access> accesses) {
-  host_function([kept = std::make_shared<Function>(std::move(function))] { (*kept)(); }, stream,
-                accesses);
+  host_function(
+      [kept = std::make_shared<Function>(std::forward<Function>(function))] { (*kept)(); }, stream,
+      accesses);
 }
 
 /// Spins for a number of clock cycles on the stream (the documents' `_sleep`); one cycle is a

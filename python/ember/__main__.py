@@ -1,6 +1,7 @@
 """The command ``ember``, or ``python -m ember``: `top`, `race`, `replay`, `explore` and `memory`."""
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -39,7 +40,7 @@ def main(arguments: "list[str] | None" = None) -> None:
         at = given.index("--")
         own, program = given[:at], given[at + 1:]
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # arguments and output may be of any encoding
+        if isinstance(stream, io.TextIOWrapper):  # arguments and output may be of any encoding
             stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(prog="ember", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)

@@ -240,8 +240,8 @@ def _run(program: "list[str]", environment: "dict[str, str]", timeout: int,
     try:
         process = _subprocess.Popen(program, env=environment, stdin=_subprocess.DEVNULL, stdout=pipe,
                                     stderr=pipe, start_new_session=True)
-    except OSError as error:
-        raise _NotStarted(error) from None
+    except OSError as failed:
+        raise _NotStarted(failed) from None
     try:
         readers = [_Reader(each) for each in (process.stdout, process.stderr) if each is not None]
         ended = _wait(process, readers, timeout)

@@ -37,10 +37,4 @@ EMBER_API Tensor argsort(const Tensor& x, std::int64_t dim = -1, bool descending
 EMBER_API Tensor& argsort_out(Tensor& out, const Tensor& x, std::int64_t dim = -1,
                               bool descending = false, bool stable = false);
 
-/// The element in the middle of all in order, the lower of two; NaN if there is one. NaN of
-/// nothing. NotImplementedError for bool and complex types.
-EMBER_API Tensor median(const Tensor& x);
-/// The same along a dimension, and where it was. IndexError for a dimension without elements.
-EMBER_API ValuesAndIndices median(const Tensor& x, std::int64_t dim, bool keepdim = false);
-
 }  // namespace ember::inline v0

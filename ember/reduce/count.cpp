@@ -1,4 +1,4 @@
-#include "ember/ops/count.h"
+#include "ember/reduce/count.h"
 
 #include <algorithm>
 #include <string>

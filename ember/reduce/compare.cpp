@@ -1,4 +1,4 @@
-#include "ember/ops/compare.h"
+#include "ember/reduce/compare.h"
 
 #include <string>
 

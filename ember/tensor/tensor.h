@@ -338,7 +338,7 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor& clamp_min_(const Operand& min) const;
   Tensor clamp_max(const Operand& max) const;
   Tensor& clamp_max_(const Operand& max) const;
-  /// Comparisons with a tolerance, or of whole tensors; the last two block. (ops/compare.h)
+  /// Comparisons with a tolerance, or of whole tensors; the last two block. (reduce/compare.h)
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                  bool equal_nan = false) const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
@@ -388,7 +388,7 @@ class [[nodiscard]] EMBER_API Tensor {
   /// Blocks until it is known how many there are, as does masked_select.
   Tensor nonzero() const;
   Tensor masked_select(const Tensor& mask) const;
-  /// They block as well: what comes out depends on the elements. (ops/count.h)
+  /// They block as well: what comes out depends on the elements. (reduce/count.h)
   Tensor bincount(const Tensor& weights = {}, std::int64_t minlength = 0) const;
   Tensor repeat_interleave(std::int64_t repeats, std::optional<std::int64_t> dim = {}) const;
   Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> dim = {},

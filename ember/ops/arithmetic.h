@@ -34,9 +34,8 @@ EMBER_API Tensor addcdiv(const Operand& x, const Operand& y, const Operand& z, c
 EMBER_API Tensor& addcdiv_out(Tensor& out, const Operand& x, const Operand& y, const Operand& z,
                               const Scalar& value);
 
-/// x, but at least `min` and at most `max`, either of which may be missing: `clamp(x, 0)`,
-/// `clamp(x,
-/// {}, 5)`; numbers and tensors. One bound is as maximum() and minimum(), except that a number
+/// x, but at least `min` and at most `max`, numbers or tensors, either of which may be missing:
+/// `clamp(x, 0)`, `clamp(x, {}, 5)`. One bound is as maximum() and minimum(), except that a number
 /// which is NaN bounds nothing. Error `torch.clamp: At least one of 'min' or 'max' must not be
 /// None`. Templates, so that two numbers are those of elementwise.h.
 template <int = 0>

@@ -19,11 +19,7 @@ std::vector<T> one_of_three(const std::vector<T>& all) {
 /// For the thread sanitizer only: which threads touch what does not depend on the dtype.
 template <class T>
 std::vector<T> one_of_three_under_tsan(const std::vector<T>& all) {
-#if defined(EMBER_SANITIZED_THREADS)
-  return one_of_three(all);
-#else
-  return all;
-#endif
+  return kThreadSanitizer ? one_of_three(all) : all;
 }
 
 /// For every sanitizer.

@@ -94,7 +94,7 @@ struct PointerInfo {
 enum class CaptureMode { global, thread_local_, relaxed };
 enum class CaptureStatus { none, active, invalidated };
 
-/// `external`, in captures only (else Code::invalid_value): replays record it, or wait for it.
+/// `external`, in captures only (else Code::illegal_state): replays record it, or wait for it.
 enum class EventScope { internal, external };
 
 /// 64 opaque bytes that another process on this machine can open.

@@ -5,6 +5,7 @@
 
 #include "ember/memory/back_end.h"
 #include "ember/memory/scopes.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::memory {
@@ -223,6 +224,10 @@ void Ledger::report(const AllocEvent& event) {
   activity.address = event.address;
   activity.bytes = event.bytes;
   activity.requested = event.requested;
+  // Asked now: when it is told, the capture may be over.
+  if (event.kind == Kind::allocated && cuda::any_capture()) [[unlikely]]
+    activity.for_capture = cuda::is_captured({const_cast<void*>(event.stream), device_,
+                                              cuda::device_epoch(device_)});
   activity.total_allocated = static_cast<std::uint64_t>(stats.allocated());
   activity.total_reserved = static_cast<std::uint64_t>(stats.reserved());
   cuda::detail::record(activity);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::sanitizer {
@@ -11,12 +10,6 @@ namespace {
 using Kind = Activity::Kind;
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
-/// Whether an allocation that is told of now is for a stream that is captured.
-bool is_for_capture(const Activity& activity) {
-  return any_capture() && is_captured({const_cast<void*>(activity.stream), activity.device,
-                                       device_epoch(activity.device)});
-}
 
 Side side_of(const Entry& entry) {
   return {entry.operation,
@@ -359,7 +352,7 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
       made.device = activity.device;
       made.stack = activity.stack;
       made.born = serial_;
-      made.of_graph = is_for_capture(activity);
+      made.of_graph = activity.for_capture;
       if (!expects_writes_) made.written.add_all();
       return;
     }

@@ -1,9 +1,11 @@
 // What observers see of captures and replays.
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -110,6 +112,46 @@ TEST(GraphObservers, ReplaysAreToldAsLaunches) {
   capture();
   for (const Recorder::Seen& each : recorder.take())  // the stream's work before the capture
     EXPECT_EQ(each.kind, Kind::event_recorded) << "what is captured was not done";
+}
+
+/// Holds up the thread that tells, the first time.
+class Gate : public cuda::Observer {
+ public:
+  ~Gate() override { cuda::remove_observer(*this); }
+  void notice(const Activity& /*activity*/) noexcept override {
+    if (!entered_.try_wait()) entered_.count_down();
+    opened_.wait();
+  }
+  void await_entry() { entered_.wait(); }
+  void open() { opened_.count_down(); }
+
+ private:
+  std::latch entered_{1};
+  std::latch opened_{1};
+};
+
+// What one thread does is told by whoever tells already, and that may be after the capture.
+TEST(GraphObservers, MemoryOfACaptureIsKnownAsSuchWhenItIsToldLate) {
+  NEEDS_CACHING();
+  const Stream stream(0);
+  const cuda::StreamGuard on(stream);
+  Tensor x = ones({100}, kFloats), y;
+  cuda::synchronize();
+  cuda::Sanitizer sanitizer({.print = false});
+  Gate gate;
+  cuda::add_observer(gate);
+  std::thread teller([] { (void)Stream(0).query(); });
+  gate.await_entry();
+  CUDAGraph graph;
+  graph.capture_begin();
+  y = x * 2 + 1;  // the product is freed in the capture
+  graph.capture_end();
+  gate.open();
+  teller.join();
+  graph.replay();
+  cuda::synchronize();
+  EXPECT_EQ(sanitizer.summary().uses_after_free, 0U);
+  EXPECT_TRUE(sanitizer.conflicts().empty());
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ TEST_F(SeamGraphs, EventsOfGraphsNeedACapture) {
   EventHandle event;
   check(machine().event_create(0, {}, event));
   const auto external = EventScope::external;
-  EXPECT_EQ(machine().event_record(event, stream_.handle(), external).code(), Code::invalid_value);
-  EXPECT_EQ(machine().event_wait(stream_.handle(), event, external).code(), Code::invalid_value);
+  EXPECT_EQ(machine().event_record(event, stream_.handle(), external).code(), Code::illegal_state);
+  EXPECT_EQ(machine().event_wait(stream_.handle(), event, external).code(), Code::illegal_state);
   begin(stream_);
   check(machine().event_record(event, stream_.handle(), external));
   check(machine().event_wait(stream_.handle(), event, external));

@@ -119,11 +119,15 @@ bool has_bytes(const Storage& storage, unsigned seed) {
 
 // ---- Counting
 
-// CUDA keeps a file for the events that a process has shared,
-// /dev/shm/cuda.shm.USER.PROCESS.NUMBER, and a process that opened one of them has it mapped: until
-// it ends, whatever became of the events.
-bool is_cudas(const std::string& text) {
-  return text.find("/dev/shm/cuda.shm.") != std::string::npos;
+/// Whether a line of maps is of something that this program mapped: a file, or memory that it
+/// shares. The heap's come and go, and CUDA keeps what it has mapped for a process until that ends,
+/// such as the files of its events in /dev/shm.
+bool is_ours(const std::string& line) {
+  std::istringstream words(line);
+  std::string addresses, permissions, offset, device, inode, name;
+  words >> addresses >> permissions >> offset >> device >> inode >> name;
+  if (name.empty()) return permissions.back() == 's';
+  return name.front() == '/' && name.rfind("/dev/", 0) != 0;
 }
 
 Counts Counts::now() {
@@ -133,21 +137,13 @@ Counts Counts::now() {
   counts.threads = entries_of("/proc/self/task");
   counts.sockets = entries_of((std::string(std::getenv("XDG_RUNTIME_DIR")) + "/ember").c_str());
   std::ifstream maps("/proc/self/maps");
-  std::size_t cudas = 0;
   for (std::string line; std::getline(maps, line);) {
-    if (is_cudas(line)) {
-      ++cudas;
-      continue;
-    }
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;
-#if !defined(EMBER_SANITIZED_HEAP)  // whose allocators map more and more
-    ++counts.lines;
-#endif
+    if (is_ours(line)) ++counts.lines;
   }
-  // Each of them parts a range of addresses that CUDA has reserved.
-  counts.lines -= std::min(cudas, counts.lines);
+  // Other programs have files there, too.
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
-    if (!is_cudas(file.path().string())) ++counts.shm;
+    if (file.path().filename().string().find("ember") != std::string::npos) ++counts.shm;
   counts.leases = ipc::leases().size();
   return counts;
 }

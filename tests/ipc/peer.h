@@ -55,10 +55,10 @@ struct Counts {
   std::size_t allocated = 0;    ///< bytes on device 0
   std::size_t descriptors = 0;  ///< in /proc/self/fd
   std::size_t mappings = 0;     ///< lines of /proc/self/maps with shared files
-  std::size_t lines = 0;        ///< of /proc/self/maps, all of them
+  std::size_t lines = 0;        ///< of /proc/self/maps, of files and shared memory
   std::size_t threads = 0;
   std::size_t sockets = 0;  ///< files in the folder of sockets, of any process
-  std::size_t shm = 0;      ///< files in /dev/shm, of any process
+  std::size_t shm = 0;      ///< files in /dev/shm that are named after this library
   std::size_t leases = 0;
 
   static Counts now();

@@ -27,14 +27,16 @@ def context(request):
 def counts():
     """What has to come back to what it was."""
     with open("/proc/self/maps") as maps:
-        # Of files and devices; anonymous ones are Python's own heap, which comes and goes.
-        named = sum(len(line.split()) > 5 or line.split()[1].endswith("s") for line in maps)
+        # Of files, and shared ones; others are Python's own heap, which comes and goes, and CUDA's,
+        # which keeps them.
+        named = sum("/dev/" not in line and (len(line.split()) > 5 or line.split()[1].endswith("s"))
+                    for line in maps)
     return {"allocated": torch.cuda.memory_allocated(0),
             "descriptors": len(os.listdir("/proc/self/fd")),
             "mappings": named,
             "threads": len(os.listdir("/proc/self/task")),
             "sockets": len(sockets()),
-            "files in /dev/shm": len(os.listdir("/dev/shm"))}
+            "files in /dev/shm": sum("ember" in name for name in os.listdir("/dev/shm"))}
 
 
 def sockets():

@@ -27,7 +27,7 @@ Status from_before_reset(const char* what, int device) {
 }
 
 Status not_captured(const char* done) {
-  return Status(Code::invalid_value, std::string("an event was to be ") + done +
+  return Status(Code::illegal_state, std::string("an event was to be ") + done +
                                          " by a graph on a stream that is part of no capture");
 }
 

@@ -1,7 +1,8 @@
 # ember_test(<name> SOURCES <file>... [LIBRARIES <target>...] [DEVICES none|sim|cuda|both]
-#            [INTERNALS])
+#            [INTERNALS] [OPTIMIZED])
 #
 # Links the library as users have it; with INTERNALS its objects, for what it does not export.
+# OPTIMIZED: of tests that compare many numbers, with a sanitizer, too.
 # Builds bin/test_<name> with GoogleTest and registers it with ctest: as <name> (none, the default),
 # as <name>.sim on four simulated devices, as <name>.cuda on the machine's own. The latter exists
 # only with a CUDA object, and is skipped where there is no GPU.
@@ -49,20 +50,26 @@ if(EMBER_SANITIZE MATCHES "thread")
 endif()
 # The tests' own code is not searched for null and misaligned pointers, access by access: it would
 # take twice as long to compile.
-add_library(ember_test_flags INTERFACE)
+add_library(ember_test_searches INTERFACE)
 if(EMBER_SANITIZE MATCHES "undefined")
-  target_compile_options(ember_test_flags INTERFACE -fno-sanitize=null,alignment)
+  target_compile_options(ember_test_searches INTERFACE -fno-sanitize=null,alignment)
 endif()
 # What is tested is the library, which is optimised as the preset says. Tests at -O3 took half of the
-# time of a build; at -O0 those that compare many numbers run for minutes.
+# time of a build. With a sanitizer optimising them takes three times as long as all else, so there
+# only those are that compare many numbers (OPTIMIZED), which would run for minutes.
+add_library(ember_test_flags INTERFACE)
+target_link_libraries(ember_test_flags INTERFACE ember_test_searches)
 target_compile_options(ember_test_flags INTERFACE -O1)
+add_library(ember_test_flags_unoptimized INTERFACE)
+target_link_libraries(ember_test_flags_unoptimized INTERFACE ember_test_searches)
+target_compile_options(ember_test_flags_unoptimized INTERFACE -O0)
 set(ember_test_timeout 300)
 if(EMBER_SANITIZE)
   set(ember_test_timeout 1500)
 endif()
 
 function(ember_test name)
-  cmake_parse_arguments(arg "INTERNALS" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "INTERNALS;OPTIMIZED" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_DEVICES)
     set(arg_DEVICES none)
   elseif(NOT arg_DEVICES MATCHES "^(none|sim|cuda|both)$")
@@ -79,8 +86,12 @@ function(ember_test name)
   if(arg_INTERNALS)
     set(library ember_internals)
   endif()
+  set(flags ember_test_flags)
+  if(EMBER_SANITIZE AND NOT arg_OPTIMIZED)
+    set(flags ember_test_flags_unoptimized)
+  endif()
   target_link_libraries(test_${name} PRIVATE
-    ${arg_LIBRARIES} ${library} ember_flags ember_test_flags GTest::gtest_main)
+    ${arg_LIBRARIES} ${library} ember_flags ${flags} GTest::gtest_main)
 
   set(program $<TARGET_FILE:test_${name}>)
   if(arg_DEVICES STREQUAL "none")

@@ -7,10 +7,10 @@
 
 namespace ember::test {
 
-/// A fifth where a sanitizer looks on: a mistake of the allocator's logic is found without one.
+/// A tenth where a sanitizer looks on: a mistake of the allocator's logic is found without one.
 constexpr int fewer_if_sanitized(int usual) {
 #if defined(EMBER_SANITIZED_HEAP)
-  return usual / 5;
+  return usual / 10;
 #else
   return usual;
 #endif

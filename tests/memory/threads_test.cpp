@@ -17,6 +17,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
+#include "ember/base/sanitizer.h"
 #include "ember/memory/history.h"
 #include "tests/memory/fake_source.h"
 
@@ -171,7 +172,9 @@ class Threads : public testing::Test {
 
 TEST_F(Threads, RandomOperationsNeitherOverlapNorMiscount) {
   const char* asked = std::getenv("EMBER_TEST_OPERATIONS");  // of all threads together
-  const int each = asked != nullptr ? std::atoi(asked) / static_cast<int>(kThreads) : 100'000;
+  const int each = asked != nullptr   ? std::atoi(asked) / static_cast<int>(kThreads)
+                   : kThreadSanitizer ? 30'000
+                                      : 100'000;
   run([this, each](unsigned thread) { random_operations(thread, each); });
   EXPECT_TRUE(owners_.clean());
   EXPECT_TRUE(contended_) << "the shards were never open: the test proves too little";

@@ -1,5 +1,5 @@
 # cmake -DEMBER=<sources> -DWORK=<scratch folder> -DBUILD=<another> -DPYTHON=<interpreter>
-#       -DDUCC0=<headers> -P wheel.cmake
+#       -DDUCC0=<headers> -DCOMPILER=<as this build names it, and so the compiler's cache> -P wheel.cmake
 #
 # Builds a wheel, installs it, and uses it.
 
@@ -39,6 +39,7 @@ endif()
 
 run(${PYTHON} -m pip wheel --no-build-isolation --no-deps --no-index -w ${WORK}/wheels
   --config-settings=build-dir=${BUILD}
+  --config-settings=cmake.define.CMAKE_CXX_COMPILER=${COMPILER}
   --config-settings=cmake.define.EMBER_CUDA=OFF
   --config-settings=cmake.define.EMBER_DUCC0_INCLUDE_DIR=${DUCC0} ${EMBER})
 file(GLOB wheel ${WORK}/wheels/ember-*.whl)

@@ -34,6 +34,8 @@
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
 # by hand gets that file, its time limit and its environment from ember_test_properties.
 
+set(EMBER_TEST_GPUS 1 CACHE STRING "GPUs that ctest is told of with --resource-spec-file; 1: it is not")
+
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
   message(STATUS "Tests left out: GoogleTest was not found")
@@ -107,8 +109,19 @@ function(ember_test name)
     add_test(NAME ${name}.cuda COMMAND ${PROJECT_SOURCE_DIR}/tests/on_gpu.sh ${program})
     ember_test_properties(${name}.cuda "EMBER_DEVICES=set:cuda")
     # Bringing up and resetting a device takes a second each time, and a test does so in each child.
-    set_tests_properties(${name}.cuda PROPERTIES
-      SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu TIMEOUT 900)
+    set_tests_properties(${name}.cuda PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+    ember_test_on_gpus(${name}.cuda)
+  endif()
+endfunction()
+
+# Programs that share a GPU wait for each other, and see each other's memory. So a test that uses GPUs
+# has them for itself: all that there are, one test after the other; or, of several, two (ctest
+# --resource-spec-file, tests/on_gpu.sh; ./dev gpu).
+function(ember_test_on_gpus test)
+  if(EMBER_TEST_GPUS GREATER 1)
+    set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS 2,gpus:1)
+  else()
+    set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu)
   endif()
 endfunction()
 

@@ -12,22 +12,40 @@ machine() {
   fi
 }
 
+# For ctest: the GPUs that a program would see.
+list_gpus() {
+  local gpu ids=${CUDA_VISIBLE_DEVICES:-} rows=()
+  [[ $ids =~ ^[0-9,]+$ ]] || ids=$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd, -)
+  for gpu in ${ids//,/ }; do rows+=("{\"id\": \"$gpu\", \"slots\": 1}"); done
+  test_gpus=${#rows[@]}
+  say "{\"version\": {\"major\": 1, \"minor\": 0}, \"local\": [{\"gpus\": [$(joined "${rows[@]}")]}]}" \
+    >"$root/build/gpus.json"
+}
+
 cmd_gpu() {
-  local results=$root/build/gpu status=0
-  if [[ $# -eq 2 && $1 == --results ]]; then
-    results=$(cd "$caller" && realpath -m "$2")
-  elif [[ $# -gt 0 ]]; then
-    die 'gpu: expected nothing or --results DIR'
-  fi
+  local results=$root/build/gpu status=0 suites='' repeat=1 bench=yes
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      --results) [[ $# -gt 1 ]] || die 'gpu: --results expects a folder'
+        results=$(cd "$caller" && realpath -m "$2"); shift ;;
+      --repeat) [[ $# -gt 1 ]] && shift; repeat=$1 ;;
+      --no-bench) bench='' ;;
+      -*) die "gpu: unknown option $1" ;;
+      *) suites=$1 ;;
+    esac
+    shift
+  done
+  [[ $repeat =~ ^[1-9][0-9]*$ ]] || die 'gpu: --repeat expects a positive number'
   have_gpu || die 'gpu: there is no NVIDIA GPU here; ./dev test uses simulated ones'
   export EMBER_INSTALL=0
+  mkdir -p "$root/build" "$results"
+  if has nvidia-smi; then list_gpus; fi
   prepare_build "$script_needs"
   build_preset release
   have_cuda_object || die 'gpu: the CUDA object was not built; is nvcc here?'
-  mkdir -p "$results"
   machine | tee "$results/machine.txt"
-  run_suites release '' 1
-  EMBER_DEVICES=cuda run_benchmarks "$results" || status=1
+  run_suites release "$suites" "$repeat"
+  [[ -z $bench ]] || EMBER_DEVICES=cuda run_benchmarks "$results" || status=1
   report release | tee "$results/tests.txt" || status=1
   return "$status"
 }

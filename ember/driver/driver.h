@@ -53,13 +53,6 @@ struct IpcExport {
   bool in_pieces = false;  ///< the rest is not set: ipc_export_pieces says more
 };
 
-/// Part of the memory behind a range of addresses, in order: bytes of a file.
-struct IpcPiece {
-  int file = -1;
-  std::size_t offset = 0;
-  std::size_t bytes = 0;
-};
-
 /// Which ways there are for others to reach memory of a device.
 struct MemorySharing {
   enum class Way : std::uint8_t {
@@ -105,6 +98,9 @@ class EMBER_TEST_API Driver {
   virtual Status device_activate(int device) noexcept = 0;
   /// Blocks until all work enqueued on the device so far is done; reports a fault.
   virtual Status device_synchronize(int device) noexcept = 0;
+  /// (optional) Tells a profiler that is attached to the process, and waits for that, to collect
+  /// from now on what a device does, or no longer. Without one it does nothing.
+  virtual Status device_profile(int device, bool on) noexcept;
   /// Whether the calling thread may wait for devices. False in a host function and in a kernel's
   /// host implementation, which would wait for themselves: functions that block answer
   /// Code::not_permitted there.

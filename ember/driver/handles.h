@@ -102,4 +102,11 @@ struct IpcHandle {
   unsigned char bytes[64] = {};
 };
 
+/// Part of the memory behind a range of addresses, in order: bytes of a file.
+struct IpcPiece {
+  int file = -1;
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
 }  // namespace ember::inline v0::driver

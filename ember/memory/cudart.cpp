@@ -7,6 +7,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
 #include "ember/memory/host_registration.h"
+#include "ember/runtime/runtime.h"
 #include "ember/runtime/stream.h"
 
 namespace ember::inline v0::cuda::cudart {
@@ -56,6 +57,10 @@ Code host_unregister(void* pointer) {
     return Code::ok;
   });
 }
+
+Code profiler_start() { return active_driver().device_profile(current_device(), true).code(); }
+
+Code profiler_stop() { return active_driver().device_profile(current_device(), false).code(); }
 
 Code stream_create(void** handle) {
   if (handle == nullptr) return Code::invalid_value;

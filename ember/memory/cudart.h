@@ -16,6 +16,12 @@ EMBER_API Code host_register(void* pointer, std::size_t bytes);
 /// Blocks until copies that may use the memory are done. host_memory_not_registered for what
 /// host_register has not locked.
 EMBER_API Code host_unregister(void* pointer);
+/// A profiler that is attached to the process, such as `nsys profile -c cudaProfilerApi`, collects
+/// from now on what the current device does. Without one, and on simulated devices, it does
+/// nothing.
+EMBER_API Code profiler_start();
+/// The end of that. What the device has yet to do is not waited for.
+EMBER_API Code profiler_stop();
 /// A stream of the current device, for ExternalStream, until stream_destroy.
 EMBER_API Code stream_create(void** handle);
 /// Work that the stream holds is still done. invalid_handle for what stream_create has not made.

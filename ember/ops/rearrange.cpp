@@ -224,11 +224,4 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
   return n == 0 ? x.clone() : made;
 }
 
-Tensor trace(const Tensor& x) {
-  if (x.dim() != 2)
-    throw Error("trace: expected a matrix, but got tensor with dim " + std::to_string(x.dim()));
-  if (x.dtype() == Dtype::bool_) ops::throw_not_implemented("trace", x.dtype());
-  return x.diagonal().sum();
-}
-
 }  // namespace ember::inline v0

@@ -55,7 +55,5 @@ EMBER_API Tensor tile(const Tensor& x, const Shape& repeats);
 /// Each element less the one before, along a dimension; n times. Of bools: whether they differ. x
 /// itself if it has no elements there. Error for negative n, and without dimensions.
 EMBER_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1);
-/// The sum of the main diagonal of a matrix. Error unless there are two dimensions.
-EMBER_API Tensor trace(const Tensor& x);
 
 }  // namespace ember::inline v0

@@ -343,4 +343,11 @@ Tensor Tensor::norm(double p, const DimList& dims, bool keepdim, std::optional<D
   return ember::norm(*this, p, dims, keepdim, dtype);
 }
 
+Tensor trace(const Tensor& x) {
+  if (x.dim() != 2)
+    throw Error("trace: expected a matrix, but got tensor with dim " + std::to_string(x.dim()));
+  if (x.dtype() == Dtype::bool_) ops::throw_not_implemented("trace", x.dtype());
+  return x.diagonal().sum();
+}
+
 }  // namespace ember::inline v0

@@ -98,6 +98,8 @@ EMBER_API Tensor& any_out(Tensor& out, const Tensor& x, const DimList& dims = {}
                           bool keepdim = false);
 EMBER_API Tensor& all_out(Tensor& out, const Tensor& x, const DimList& dims = {},
                           bool keepdim = false);
+/// The sum of the main diagonal of a matrix. Error unless there are two dimensions.
+EMBER_API Tensor trace(const Tensor& x);
 /// How many elements are not zero: int64.
 EMBER_API Tensor count_nonzero(const Tensor& x, const DimList& dims = {});
 EMBER_API Tensor& count_nonzero_out(Tensor& out, const Tensor& x, const DimList& dims = {});

@@ -201,6 +201,12 @@ void bind_foreign(nb::module_& m) {
       },
       nb::arg("ptr"), "The end of _cudaHostRegister.");
   m.def(
+      "_cudaProfilerStart", [number] { return number(unlocked(cuda::cudart::profiler_start)); },
+      "An attached profiler collects from now on.");
+  m.def(
+      "_cudaProfilerStop", [number] { return number(unlocked(cuda::cudart::profiler_stop)); },
+      "An attached profiler collects no longer.");
+  m.def(
       "_cudaStreamCreate",
       [number](std::uintptr_t ptr) {
         auto* const handle = static_cast<void**>(pointer_of(ptr));

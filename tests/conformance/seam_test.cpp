@@ -27,6 +27,7 @@ TEST(Seam, NamesADeviceThatDoesNotExist) {
     refused(driver.device_properties(device, properties));
     refused(driver.device_activate(device));
     refused(driver.device_synchronize(device));
+    refused(driver.device_profile(device, true));
     refused(driver.device_reset(device));
     refused(driver.malloc(device, 512, memory));
     refused(driver.free(device, nullptr));

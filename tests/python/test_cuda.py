@@ -185,6 +185,7 @@ def test_cudart():
     assert rt.cudaHostRegister(address, 1 << 16, 0) == 712
     assert rt.cudaHostUnregister(address) == 0
     assert rt.cudaHostUnregister(address) == 713
+    assert rt.cudaProfilerStart() == 0 and rt.cudaProfilerStop() == 0
     handle = ctypes.c_void_p()
     assert rt.cudaStreamCreate(ctypes.addressof(handle)) == 0 and handle.value
     with cuda.stream(cuda.ExternalStream(handle.value)):

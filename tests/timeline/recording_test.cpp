@@ -377,6 +377,7 @@ TEST(Recording, ManyThreadsAtOnce) {
 // ---- Where a seed decides
 
 void expect_exact_times() {
+  unsetenv("CUDA_VISIBLE_DEVICES");
   simulate(1);
   sim::schedule("random:3");
   const Stream stream(0);
@@ -409,6 +410,7 @@ TEST(RecordingSeeded, TimesAreThoseOfTheRun) { IN_CHILD(expect_exact_times()); }
 
 TEST(RecordingSeeded, TheSameSeedGivesTheSamePicture) {
   IN_CHILD({
+    unsetenv("CUDA_VISIBLE_DEVICES");
     simulate(1);
     sim::schedule("random:0");
     const Stream a(0);

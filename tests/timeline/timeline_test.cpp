@@ -118,6 +118,7 @@ TEST(Timeline, BadArgumentsAreErrors) {
 
 TEST(Timeline, AForkedChildHasNoPartInIt) {
   IN_CHILD({
+    unsetenv("CUDA_VISIBLE_DEVICES");
     simulate(1);
     const File json(".json");
     enable_timeline({.file = json.path()});
@@ -253,6 +254,7 @@ TEST(TimelineByEvents, WithoutEventsWorkIsNotTimed) {
 
 TEST(TimelineByEvents, FaultsAndResetsDropWhatWasInFlight) {
   IN_CHILD({
+    unsetenv("CUDA_VISIBLE_DEVICES");
     setenv("EMBER_DEVICES", "sim:1", 1);  // a real device's fault ends it for the process
     (void)Untimed::install();
     const Stream stream(0);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 #include <cstddef>
 #include <string>
@@ -75,7 +76,6 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuMemsetD32Async)                  \
   CALL(cuStreamBeginCapture_v2)           \
   CALL(cuStreamEndCapture)                \
-  CALL(cuStreamIsCapturing)               \
   CALL(cuThreadExchangeStreamCaptureMode) \
   CALL(cuGraphGetNodes)                   \
   CALL(cuGraphInstantiateWithFlags)       \
@@ -99,7 +99,9 @@ namespace ember::inline v0::driver::cuda {
   CALL(cuIpcOpenMemHandle_v2)             \
   CALL(cuIpcCloseMemHandle)               \
   CALL(cuIpcGetEventHandle)               \
-  CALL(cuIpcOpenEventHandle)
+  CALL(cuIpcOpenEventHandle)              \
+  CALL(cuProfilerStart)                   \
+  CALL(cuProfilerStop)
 
 struct Api {
 #define EMBER_CUDA_POINTER(name) decltype(&::name) name = nullptr;

@@ -67,6 +67,14 @@ Status CudaDriver::device_activate(int device) noexcept {
   return enter(device, on);
 }
 
+Status CudaDriver::device_profile(int device, bool on) noexcept {
+  ContextGuard context;
+  EMBER_TRY(enter(device, context));
+  return context->outcome(on ? api.cuProfilerStart() : api.cuProfilerStop(), [&] {
+    return (on ? "starting the profile of " : "stopping the profile of ") + device_text(device);
+  });
+}
+
 Status CudaDriver::device_synchronize(int device) noexcept {
   return wait_for(device, [&](ContextGuard& on) -> Status {
     if (!on->active())

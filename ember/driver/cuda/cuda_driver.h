@@ -38,6 +38,7 @@ class CudaDriver final : public Driver {
   bool device_active(int device) noexcept override;
   Status device_activate(int device) noexcept override;
   Status device_synchronize(int device) noexcept override;
+  Status device_profile(int device, bool on) noexcept override;
   bool may_wait() noexcept override;
   std::uint32_t device_epoch(int device) noexcept override;
   bool epoch_ended(int device, std::uint32_t epoch) noexcept override;

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "ember/base/status.h"
-#include "ember/driver/driver.h"
 #include "ember/driver/handles.h"
 #include "ember/driver/sim/imports.h"
 #include "ember/driver/sim/run_memory.h"

@@ -13,7 +13,7 @@
 
 #include "ember/base/ref.h"
 #include "ember/base/status.h"
-#include "ember/driver/driver.h"
+#include "ember/driver/handles.h"
 
 namespace ember::inline v0::driver::sim {
 

@@ -372,6 +372,8 @@ bool SimDriver::device_active(int device) noexcept {
 }
 
 Status SimDriver::device_activate(int device) noexcept { return enter(device); }
+// No profiler knows of these devices.
+Status SimDriver::device_profile(int device, bool /*on*/) noexcept { return enter(device); }
 
 std::vector<Stream*> SimDriver::streams_of(int device) {
   DeviceState& state = at(device);

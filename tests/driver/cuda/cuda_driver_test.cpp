@@ -53,6 +53,18 @@ TEST_F(OnFakeCuda, WakesOnlyTheDeviceThatIsUsed) {
   EXPECT_EQ(fake().retained[1], 1);
 }
 
+TEST_F(OnFakeCuda, TellsAProfilerOfOneDevice) {
+  EXPECT_TRUE(cuda().device_profile(1, true).ok());
+  EXPECT_EQ(fake().profiles_begun, 1);
+  EXPECT_EQ(fake().profiles_ended, 0);
+  EXPECT_TRUE(cuda().device_profile(1, false).ok());
+  EXPECT_EQ(fake().profiles_ended, 1);
+  EXPECT_FALSE(cuda().device_active(0));
+  fake().fault[1] = 719;
+  expect(cuda().device_profile(1, true), Code::launch_failure, "starting the profile of cuda:1");
+  EXPECT_EQ(fake().profiles_begun, 1);
+}
+
 TEST_F(OnFakeCuda, FollowsTheCurrentContextThatOthersSet) {
   StreamHandle stream = stream_on(1);
   for (void* foreign_context : {context_of(0), static_cast<void*>(nullptr)}) {

@@ -262,6 +262,16 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   current = context;
   return CUDA_SUCCESS;
 }
+CUresult cuProfilerStart() {
+  if (CUresult result = look(); result != CUDA_SUCCESS) return result;
+  ++fake_cuda.profiles_begun;
+  return CUDA_SUCCESS;
+}
+CUresult cuProfilerStop() {
+  if (CUresult result = look(); result != CUDA_SUCCESS) return result;
+  ++fake_cuda.profiles_ended;
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxSynchronize() {
   std::vector<std::shared_ptr<Queue>> all;
   {
@@ -562,9 +572,6 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* statu
   if (last != nullptr) *last = nullptr;
   if (count != nullptr) *count = 0;
   return CUDA_SUCCESS;
-}
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return cuStreamGetCaptureInfo_v2(stream, status, nullptr, nullptr, nullptr, nullptr);
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   thread_local CUstreamCaptureMode of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;

@@ -59,6 +59,8 @@ struct FakeCuda {
   int graphs_made = 0, graphs_updated = 0, graphs_launched = 0, graphs_ready = 0;
   /// Making graphs ready runs out of memory.
   bool no_more_graphs = false;
+  /// How often a profiler was told to begin and to end.
+  int profiles_begun = 0, profiles_ended = 0;
   /// Contexts in use: retained and not released.
   int retained[kDevices] = {};
 };

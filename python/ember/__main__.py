@@ -10,7 +10,28 @@ import typing
 
 from ember import _explore, _memory, race, top
 
-_WITH_PROGRAM = ("race", "replay", "explore")
+_WITH_PROGRAM = {"race": 0, "replay": 1, "explore": 0}  #: and how many words come before the program
+_FLAGS = ("-h", "--help", "--status-only")  #: the options of these without a value
+
+
+def _split(given: "list[str]") -> "tuple[list[str], list[str]]":
+    """The command with its own arguments, and the program with its. The program begins behind
+    ``--``, or with the first word that is no option of the command's."""
+    words = _WITH_PROGRAM[given[0]]
+    at = 1
+    while at < len(given):
+        word = given[at]
+        if word == "--":
+            return given[:at], given[at + 1:]
+        if word.startswith("-"):
+            alone = "=" in word or any(flag.startswith(word) for flag in _FLAGS)
+            at += 1 if alone else 2
+        elif words == 0:
+            break
+        else:
+            words -= 1
+            at += 1
+    return given[:at], given[at:]
 
 
 class _Signalled(BaseException):
@@ -32,13 +53,10 @@ def _end_by(number: int) -> None:
 
 
 def main(arguments: "list[str] | None" = None) -> None:
-    """Runs one command, and ends the process with its status. What stands behind ``--`` is the
-    program that `race`, `replay` and `explore` run."""
-    given = sys.argv[1:] if arguments is None else arguments
-    own, program = given, None
-    if given and given[0] in _WITH_PROGRAM and "--" in given:
-        at = given.index("--")
-        own, program = given[:at], given[at + 1:]
+    """Runs one command, and ends the process with its status."""
+    own, program = sys.argv[1:] if arguments is None else arguments, list[str]()
+    if own and own[0] in _WITH_PROGRAM:
+        own, program = _split(own)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # arguments and output may be of any encoding
             stream.reconfigure(errors="backslashreplace")

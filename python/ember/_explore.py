@@ -25,7 +25,7 @@ _STATUSES = """exit status:
 def _add_commands(commands: _typing.Any) -> None:
     explore = commands.add_parser(
         "explore", help="run a program in every order that can matter", epilog=_STATUSES,
-        usage="ember explore [--runs N] [--seconds S] [--devices sim:N] -- PROGRAM [ARGUMENT...]",
+        usage="ember explore [--runs N] [--seconds S] [--devices sim:N] [--] PROGRAM [ARGUMENT...]",
         formatter_class=_argparse.RawDescriptionHelpFormatter,
         description="Runs a program once and says whether that proves that every order of what its "
                     "streams do gives the same result; if not, runs it in the other orders, and "

@@ -42,7 +42,7 @@ _STATUSES = """exit status:
 def _add_commands(commands: _typing.Any) -> None:
     race = commands.add_parser(
         "race", help="find the races of a program", epilog=_STATUSES,
-        usage="ember race [--seeds K] [--devices sim:N] -- PROGRAM [ARGUMENT...]",
+        usage="ember race [--seeds K] [--devices sim:N] [--] PROGRAM [ARGUMENT...]",
         formatter_class=_argparse.RawDescriptionHelpFormatter,
         description="Runs a program once under the stream sanitizer, and once for each of K seeds, "
                     "which decide the order of what its streams do; compares what it prints on "
@@ -57,7 +57,7 @@ def _add_commands(commands: _typing.Any) -> None:
     race.set_defaults(run=_race, parser=race)
     replay = commands.add_parser(
         "replay", help="run a program in the order of a seed, or of a log",
-        usage="ember replay [--devices sim:N] SEED_OR_FILE -- PROGRAM [ARGUMENT...]",
+        usage="ember replay [--devices sim:N] SEED_OR_FILE [--] PROGRAM [ARGUMENT...]",
         description="Runs a program whose streams do everything in the order of a seed, of a "
                     "schedule such as pct:SEED:DEPTH, or of the log of an earlier run "
                     "(EMBER_SIM_LOG). Ends as the program does.")
@@ -101,9 +101,14 @@ _WIDTH = 200
 
 
 def _program(chosen: _argparse.Namespace) -> "list[str]":
-    if not chosen.program or not chosen.program[0]:
-        chosen.parser.error("expected -- and a program to run")
-    return list(chosen.program)
+    """What is to be run; a program in Python that is not executable by the Python that this is."""
+    program = list(chosen.program)
+    if not program or not program[0]:
+        chosen.parser.error("expected a program to run")
+    name = program[0]
+    if name.endswith(".py") and _os.path.isfile(name) and not _os.access(name, _os.X_OK):
+        program.insert(0, _sys.executable)
+    return program
 
 
 def _devices(chosen: _argparse.Namespace) -> str:
@@ -124,10 +129,7 @@ def _environment(devices: str, **settings: str) -> "dict[str, str]":
 
 
 def _refuse(program: "list[str]", error: OSError) -> int:
-    hint = ""
-    if isinstance(error, PermissionError) and program[0].endswith(".py"):
-        hint = f"; for a program in Python: -- python {program[0]}"
-    print(f"ember: '{program[0]}' cannot be started: {error.strerror}{hint}", file=_sys.stderr)
+    print(f"ember: '{program[0]}' cannot be started: {error.strerror}", file=_sys.stderr)
     return NOT_STARTED
 
 

@@ -131,25 +131,50 @@ def test_unchecked_is_not_clean(command):
 
 
 def test_not_started(command, tmp_path):
-    (tmp_path / "script.py").write_text("pass")
+    (tmp_path / "script").write_text("pass")
     for name in ("race", "replay"):
         arguments = [name] + ["3"] * (name == "replay")
         done = command(*arguments, "--", "./nowhere")
         assert done.returncode == race.NOT_STARTED
         assert "'./nowhere' cannot be started: No such file or directory" in done.stderr
-        done = command(*arguments, "--", "./script.py")
+        done = command(*arguments, "--", "./script")
         assert done.returncode == race.NOT_STARTED
-        assert "for a program in Python: -- python ./script.py" in done.stderr
+        assert "'./script' cannot be started: Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ["replay", "3"], ["replay", "3", "--"], ["replay", "--devices", "sim:1", "3"],
+    ["replay", "--devices=sim:1", "3", "--"]])
+def test_the_program_needs_no_dashes_before_it(command, tmp_path, arguments):
+    (tmp_path / "script.py").write_text("import sys; print(sys.argv[1:], sys.executable)")
+    done = command(*arguments, "script.py", "--seeds", "--", "-x")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"['--seeds', '--', '-x'] {sys.executable}\n"
+
+
+def test_a_program_in_python_that_can_be_executed_says_itself_by_what(command, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("#!/bin/sh\necho by the shell")
+    script.chmod(0o755)
+    assert command("replay", "3", "./script.py").stdout == "by the shell\n"
+
+
+def test_race_and_explore_without_dashes(command, tmp_path):
+    (tmp_path / "program.py").write_text(textwrap.dedent(FIXED))
+    for arguments in (["race", "--seeds", "2", "--status-only"], ["race", "--status-only"],
+                      ["explore", "--runs", "20"]):
+        done = command(*arguments, "program.py")
+        assert done.returncode == race.CLEAN, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["race"], "expected -- and a program to run"), (["race", "--"], "expected -- and a program"),
+    (["race"], "expected a program to run"), (["race", "--"], "expected a program to run"),
     (["race", "--seeds", "-1", "--", "true"], "--seeds is '-1', expected a number from 0"),
     (["race", "--seeds", "x", "--", "true"], "--seeds is 'x', expected a number from 0"),
     (["race", "--timeout", "0", "--", "true"], "--timeout is '0', expected a number from 1"),
     (["race", "--devices", "cuda", "--", "true"], "--devices is 'cuda', expected simulated devices"),
     (["replay", "nowhere", "--", "true"], "SEED_OR_FILE is 'nowhere', expected a seed"),
-    (["replay", "3"], "expected -- and a program to run")])
+    (["replay", "3"], "expected a program to run")])
 def test_mistakes(command, arguments, text):
     done = command(*arguments)
     assert done.returncode == 2 and text in done.stderr

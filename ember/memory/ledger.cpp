@@ -226,8 +226,8 @@ void Ledger::report(const AllocEvent& event) {
   activity.requested = event.requested;
   // Asked now: when it is told, the capture may be over.
   if (event.kind == Kind::allocated && cuda::any_capture()) [[unlikely]]
-    activity.for_capture = cuda::is_captured({const_cast<void*>(event.stream), device_,
-                                              cuda::device_epoch(device_)});
+    activity.for_capture =
+        cuda::is_captured({const_cast<void*>(event.stream), device_, cuda::device_epoch(device_)});
   activity.total_allocated = static_cast<std::uint64_t>(stats.allocated());
   activity.total_reserved = static_cast<std::uint64_t>(stats.reserved());
   cuda::detail::record(activity);

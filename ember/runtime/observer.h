@@ -123,7 +123,7 @@ struct Activity {
   std::span<const Access> accesses = {};  ///< valid during the notification
   bool accesses_known = false;            ///< `accesses` are all; with none it touches nothing
   bool done = false;                      ///< what a query answered
-  bool for_capture = false;  ///< of memory_allocated: its stream is part of a capture
+  bool for_capture = false;               ///< of memory_allocated: its stream is part of a capture
   std::uint32_t thread = 0;               ///< who did it: threads are 1, 2, 3, ...
   std::uint64_t order = 0;  ///< counts what happened, in the order in which it is told
   /// Where the thread stood (stack_text() in base/stack.h): 0 unless an observer wants_stacks().

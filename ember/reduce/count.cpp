@@ -70,6 +70,13 @@ Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
   return steps.narrow(0, 0, total).cumsum(0);
 }
 
+int dimension_of(const Tensor& x, std::int64_t dim) {
+  if (x.dim() == 0)
+    throw IndexError("Dimension specified as " + std::to_string(dim) +
+                     " but tensor has no dimensions");
+  return wrap_dim(dim, x.dim());
+}
+
 }  // namespace
 
 Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) {
@@ -118,8 +125,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
                          std::optional<std::int64_t> output_size) {
   if (repeats < 0) throw Error("Repeats must be non-negative");
   const Tensor given = dim ? x : x.reshape({-1});
-  if (given.dim() == 0) return repeat_interleave(given.view({1}), repeats, 0, output_size);
-  const int along = wrap_dim(dim.value_or(0), given.dim());
+  const int along = dimension_of(given, dim.value_or(0));
   Shape sizes;
   for (int i = 0; i < given.dim(); ++i) {
     sizes.push_back(given.sizes()[i]);
@@ -141,8 +147,8 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
 Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<std::int64_t> dim,
                          std::optional<std::int64_t> output_size) {
   ops::require_same_device(x.device(), repeats.device());
-  const Tensor given = dim && x.dim() > 0 ? x : x.reshape({-1});
-  const int along = wrap_dim(dim.value_or(0), given.dim());
+  const Tensor given = dim ? x : x.reshape({-1});
+  const int along = dimension_of(given, dim.value_or(0));
   const std::int64_t size = given.sizes()[along];
   const bool one = repeats.dim() == 0 || (repeats.dim() == 1 && repeats.numel() == 1);
   if (!one && repeats.dim() == 1 && repeats.numel() != size)

@@ -173,6 +173,7 @@ Tensor Tensor::flatten(std::int64_t start, std::int64_t end) const {
 Tensor Tensor::unflatten(std::int64_t dim, const Shape& sizes) const {
   const int place = wrap_dim(dim, this->dim());
   if (sizes.empty()) throw Error("unflatten: sizes must be non-empty");
+  if (this->dim() == 0) throw Error("unflatten: the tensor has no dimension that could be parted");
   Shape all;
   for (int i = 0; i < this->dim(); ++i) {
     if (i != place) {

@@ -192,6 +192,33 @@ TEST(EventBetween, MayGoBeforeItsRecordIsDone) {
   }
 }
 
+// One record behind another, on two devices: the first is lost, the events go, and only then does
+// the second stream come to look.
+TEST(EventBetween, MayGoWhenARecordBeforeAnotherIsLost) {
+  if (!cuda::is_simulated()) GTEST_SKIP() << "CUDA's events between processes are its own";
+  NEEDS_DEVICES(2);
+  cuda::init();
+  const cuda::Stream held(1), later(1);
+  Gate gate(held);
+  {
+    Event opened;
+    opened.record(held);
+    const cuda::Stream lost(0);
+    opened.wait(lost);
+    opened.wait(later);
+    Event event(false, false, true);
+    event.record(lost);
+    Event other = Event::from_ipc_handle(Device("cuda:1"), event.ipc_handle());
+    other.record(later);
+    cuda::reset_device(0);
+    EXPECT_ERROR(other.query(), Error, "never be reached");
+  }
+  gate.open();
+  EXPECT_ERROR(cuda::synchronize(1), AcceleratorError, "wait for another process");
+  cuda::reset_device(1);
+  ipc::collect();
+}
+
 TEST(EventBetween, RefusesWhatIsNoHandle) {
   cuda::init();
   const std::array<std::uint8_t, 64> zeros{};

@@ -137,6 +137,9 @@ TEST(Count, RepeatInterleave) {
     EXPECT_EQ(values<std::int64_t>(x.t().repeat_interleave(2, 0)), (Ints{1, 3, 1, 3, 2, 4, 2, 4}));
     EXPECT_EQ(x.repeat_interleave(0, 0).sizes(), Shape({0, 2}));
     EXPECT_EQ(values<std::int64_t>(repeat_interleave(scalar_tensor(3, place), 2)), (Ints{3, 3}));
+    const Tensor scalar = scalar_tensor(3, place);
+    EXPECT_ERROR(scalar.repeat_interleave(2, 0), IndexError, "has no dimensions");
+    EXPECT_ERROR(scalar.repeat_interleave(tensor({2}, place), -1), IndexError, "has no dimensions");
     EXPECT_EQ(values<std::int64_t>(x.repeat_interleave(tensor({1, 2}, place), 0)),
               (Ints{1, 2, 3, 4, 3, 4}));
     EXPECT_EQ(values<std::int64_t>(x.repeat_interleave(tensor({1, 2}, place).to(int32), -1)),

@@ -371,6 +371,8 @@ TEST(Views, UnflattenAndRavel) {
   EXPECT_FALSE(x.requires_grad());
   EXPECT_ERROR(x.unflatten(1, {5, -1}), Error, "is invalid for input of size 12");
   EXPECT_ERROR(x.unflatten(1, {}), Error, "unflatten: sizes must be non-empty");
+  EXPECT_ERROR(x[0][0].unflatten(-1, {2, -1}), Error, "has no dimension");
+  EXPECT_ERROR(x[0][0].unflatten(0, {1}), Error, "has no dimension");
 }
 
 }  // namespace ember::test

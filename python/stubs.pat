@@ -136,7 +136,7 @@
     def type(self, dtype: None = None, non_blocking: bool = False) -> str:
         \doc
     @overload
-    def type(self, dtype: dtype | str, non_blocking: bool = False) -> Tensor: ...
+    def type(self, dtype: dtype | str | type, non_blocking: bool = False) -> Tensor: ...
 
 ^ember\._C\.Tensor\.nonzero$:
     @overload

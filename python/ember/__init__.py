@@ -20,6 +20,11 @@ from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
 from ember._gradients import (inference_mode as inference_mode,
                               is_grad_enabled as is_grad_enabled, no_grad as no_grad)
+from ember._typed import (BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor,
+                          ByteTensor as ByteTensor, CharTensor as CharTensor,
+                          DoubleTensor as DoubleTensor, FloatTensor as FloatTensor,
+                          HalfTensor as HalfTensor, IntTensor as IntTensor,
+                          LongTensor as LongTensor, ShortTensor as ShortTensor)
 from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
                    sim as sim)
 

@@ -26,9 +26,15 @@ Options options_of_type(const std::string& name) {
 nb::object convert_to_type(const Tensor& self, nb::handle type, bool non_blocking) {
   if (type.is_none()) return nb::cast(type_name(self.dtype(), self.is_cuda()));
   if (const auto dtype = dtype_from(type)) return to(self, *dtype, non_blocking, false);
-  if (!nb::isinstance<nb::str>(type))
+  std::string name;
+  if (nb::isinstance<nb::str>(type))
+    name = nb::cast<std::string>(type);
+  else if (PyType_Check(type.ptr()))  // such as cuda.FloatTensor
+    name = nb::cast<std::string>(nb::str(type.attr("__module__"))) + "." +
+           nb::cast<std::string>(nb::str(type.attr("__name__")));
+  else
     throw TypeError("type: dtype must be a type, str, or dtype object");
-  Options options = options_of_type(nb::cast<std::string>(type));
+  Options options = options_of_type(name);
   if (self.is_cuda() && options.device->is_cuda()) options.device.reset();  // it is there already
   return to(self, options, non_blocking, false);
 }
@@ -116,10 +122,13 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           nb::arg("src"), nb::arg("non_blocking") = false,
           nb::sig("def copy_(self, src: Tensor | complex, non_blocking: bool = False) -> Tensor"),
           "The elements of another tensor, of any dtype and on any device, broadcast; or a number.")
-      .def("type", &convert_to_type, nb::arg("dtype") = nb::none(), nb::arg("non_blocking") = false,
-           nb::sig("def type(self, dtype: dtype | str | None = None, non_blocking: bool = False) "
-                   "-> typing.Any"),
-           "Such as 'torch.cuda.FloatTensor'; with such a name or a dtype, the tensor as that.")
+      .def(
+          "type", &convert_to_type, nb::arg("dtype") = nb::none(), nb::arg("non_blocking") = false,
+          nb::sig(
+              "def type(self, dtype: dtype | str | type | None = None, non_blocking: bool = False) "
+              "-> typing.Any"),
+          "Such as 'torch.cuda.FloatTensor'; with such a name, its class or a dtype, the tensor as "
+          "that.")
       .def(
           "fill_",
           [](Tensor& self, const Operand& value) {

@@ -33,6 +33,27 @@ def test_type_stays_on_its_device():
     assert x.type("torch.cuda.IntTensor").device == x.device == x.type(torch.int8).device
 
 
+def test_typed_classes():
+    """Programs that are older than dtypes ask for these (the reference, chapter 24)."""
+    x, y = torch.ones(2), torch.ones(2, device="cuda", dtype=torch.int64)
+    assert isinstance(x, torch.FloatTensor) and not isinstance(x, torch.cuda.FloatTensor)
+    assert isinstance(y, torch.cuda.LongTensor) and not isinstance(y, torch.cuda.FloatTensor)
+    assert not isinstance(y, torch.LongTensor) and not isinstance(3, torch.LongTensor)
+    assert torch.cuda.HalfTensor.dtype is torch.float16 and torch.cuda.HalfTensor.is_cuda
+    assert x.type(torch.FloatTensor) is x and y.type(torch.cuda.LongTensor) is y
+    assert x.type(torch.cuda.HalfTensor).type() == "torch.cuda.HalfTensor"
+    for of, device in ((torch, "cpu"), (torch.cuda, "cuda")):
+        for name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long",
+                     "Short"):
+            kind = getattr(of, name + "Tensor")
+            made = torch.zeros(1, dtype=kind.dtype, device=device)
+            assert isinstance(made, kind) and made.type() == f"{kind.__module__}.{kind.__name__}"
+    with pytest.raises(TypeError, match=r"torch.cuda.FloatTensor is a type.*device='cuda'"):
+        torch.cuda.FloatTensor(2, 3)
+    with pytest.raises(ValueError, match="invalid type: 'builtins.int'"):
+        x.type(int)
+
+
 def test_copies_of_objects(device):
     x = torch.arange(6, device=device).view(2, 3)
     x.note = ["mine"]

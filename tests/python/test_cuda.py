@@ -195,6 +195,14 @@ def test_cudart():
     cuda.check_error(0)
 
 
+def test_profiler():
+    with cuda.profiler.profile():
+        assert (torch.ones(2, device="cuda") + 1).tolist() == [2, 2]
+    with pytest.raises(KeyError), cuda.profiler.profile():
+        raise KeyError
+    assert cuda.profiler.start() is None and cuda.profiler.stop() is None
+
+
 def test_bf16():
     assert cuda.is_bf16_supported() is True
     enough = cuda.get_device_capability()[0] >= 8

@@ -31,13 +31,19 @@ import ember.cuda.graphs
 import ember.cuda.jiterator
 import ember.cuda.memory
 import ember.cuda.nvtx
+import ember.cuda.profiler
 import ember.cuda.random
 import ember.cuda.streams
 from ember.cuda.graphs import (graph as graph, graphed as graphed,
                                make_graphed_callables as make_graphed_callables)
 from ember.cuda import (_cudart as _cudart, _gpu_trace as _gpu_trace, _sanitizer as _sanitizer, _utils as _utils,
                         comm as comm, graphs as graphs, jiterator as jiterator, memory as memory,
-                        nvtx as nvtx, random as random, streams as streams)
+                        nvtx as nvtx, profiler as profiler, random as random, streams as streams)
+from ember.cuda._typed import (BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor,
+                               ByteTensor as ByteTensor, CharTensor as CharTensor,
+                               DoubleTensor as DoubleTensor, FloatTensor as FloatTensor,
+                               HalfTensor as HalfTensor, IntTensor as IntTensor,
+                               LongTensor as LongTensor, ShortTensor as ShortTensor)
 from ember.cuda.memory import (CUDAPluggableAllocator as CUDAPluggableAllocator,
                                change_current_allocator as change_current_allocator)
 

@@ -61,7 +61,7 @@ TEST_F(OnFakeCuda, TellsAProfilerOfOneDevice) {
   EXPECT_EQ(fake().profiles_ended, 1);
   EXPECT_FALSE(cuda().device_active(0));
   fake().fault[1] = 719;
-  expect(cuda().device_profile(1, true), Code::launch_failure, "starting the profile of cuda:1");
+  expect(cuda().device_profile(1, true), Code::launch_failure, "fault of asynchronous work on cuda:1");
   EXPECT_EQ(fake().profiles_begun, 1);
 }
 

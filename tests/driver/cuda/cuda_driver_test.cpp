@@ -61,7 +61,8 @@ TEST_F(OnFakeCuda, TellsAProfilerOfOneDevice) {
   EXPECT_EQ(fake().profiles_ended, 1);
   EXPECT_FALSE(cuda().device_active(0));
   fake().fault[1] = 719;
-  expect(cuda().device_profile(1, true), Code::launch_failure, "fault of asynchronous work on cuda:1");
+  expect(cuda().device_profile(1, true), Code::launch_failure,
+         "fault of asynchronous work on cuda:1; nothing that was queued here is unfinished");
   EXPECT_EQ(fake().profiles_begun, 1);
 }
 

@@ -3,18 +3,15 @@
 
 import typing as _typing
 
-from ember._C import (Tensor as _Tensor, bfloat16 as _bfloat16, bool_ as _bool, dtype as _dtype,
-                      float16 as _float16, float32 as _float32, float64 as _float64,
-                      int8 as _int8, int16 as _int16, int32 as _int32, int64 as _int64,
-                      uint8 as _uint8)
+import ember._C as _C
 
 
 class _Typed(type):
-    dtype: _dtype
+    dtype: _C.dtype
     is_cuda: bool
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return (isinstance(instance, _Tensor) and instance.dtype == cls.dtype
+        return (isinstance(instance, _C.Tensor) and instance.dtype == cls.dtype
                 and instance.is_cuda == cls.is_cuda)
 
     def __call__(cls, *args: object, **kwargs: object) -> _typing.NoReturn:
@@ -24,19 +21,19 @@ class _Typed(type):
                         f"ember.tensor([1, 2], dtype={cls.dtype}{device}) one of these elements")
 
 
-def _typed(name: str, dtype: _dtype, is_cuda: bool = False) -> _Typed:
+def _typed(name: str, dtype: _C.dtype, is_cuda: bool = False) -> _Typed:
     module = "torch.cuda" if is_cuda else "torch"
     return _Typed(name, (), {"__module__": module, "__doc__": f"Tensors of {dtype}.", "dtype": dtype,
                              "is_cuda": is_cuda})
 
 
-BFloat16Tensor = _typed("BFloat16Tensor", _bfloat16)
-BoolTensor = _typed("BoolTensor", _bool)
-ByteTensor = _typed("ByteTensor", _uint8)
-CharTensor = _typed("CharTensor", _int8)
-DoubleTensor = _typed("DoubleTensor", _float64)
-FloatTensor = _typed("FloatTensor", _float32)
-HalfTensor = _typed("HalfTensor", _float16)
-IntTensor = _typed("IntTensor", _int32)
-LongTensor = _typed("LongTensor", _int64)
-ShortTensor = _typed("ShortTensor", _int16)
+BFloat16Tensor = _typed("BFloat16Tensor", _C.bfloat16)
+BoolTensor = _typed("BoolTensor", _C.bool_)
+ByteTensor = _typed("ByteTensor", _C.uint8)
+CharTensor = _typed("CharTensor", _C.int8)
+DoubleTensor = _typed("DoubleTensor", _C.float64)
+FloatTensor = _typed("FloatTensor", _C.float32)
+HalfTensor = _typed("HalfTensor", _C.float16)
+IntTensor = _typed("IntTensor", _C.int32)
+LongTensor = _typed("LongTensor", _C.int64)
+ShortTensor = _typed("ShortTensor", _C.int16)

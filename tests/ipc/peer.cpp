@@ -141,9 +141,12 @@ Counts Counts::now() {
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;
     if (is_ours(line)) ++counts.lines;
   }
-  // Other programs have files there, too.
-  for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
-    if (file.path().filename().string().find("ember") != std::string::npos) ++counts.shm;
+  // CUDA keeps one for the events that a process has shared, and semaphores of other programs' come
+  // and go.
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = file.path().filename();
+    if (name.rfind("cuda.shm.", 0) != 0 && name.rfind("sem.", 0) != 0) ++counts.shm;
+  }
   counts.leases = ipc::leases().size();
   return counts;
 }

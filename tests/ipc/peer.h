@@ -58,7 +58,7 @@ struct Counts {
   std::size_t lines = 0;        ///< of /proc/self/maps, of files and shared memory
   std::size_t threads = 0;
   std::size_t sockets = 0;  ///< files in the folder of sockets, of any process
-  std::size_t shm = 0;      ///< files in /dev/shm that are named after this library
+  std::size_t shm = 0;      ///< files in /dev/shm, but CUDA's and semaphores
   std::size_t leases = 0;
 
   static Counts now();

@@ -36,7 +36,8 @@ def counts():
             "mappings": named,
             "threads": len(os.listdir("/proc/self/task")),
             "sockets": len(sockets()),
-            "files in /dev/shm": sum("ember" in name for name in os.listdir("/dev/shm"))}
+            "files in /dev/shm": sum(not name.startswith(("cuda.shm.", "sem."))
+                                    for name in os.listdir("/dev/shm"))}
 
 
 def sockets():

@@ -23,6 +23,9 @@ struct SimulatedSpec {
 
   int count = 1;
   std::uint64_t memory_bytes = kDefaultMemory;  ///< per device
+  /// Whether the program has named them itself, and no CUDA_VISIBLE_DEVICES, which may speak of the
+  /// machine's GPUs, leaves some of them out.
+  bool all_visible = false;
   /// The machine that the process shares with others; empty: it has one of its own.
   std::string machine{};
   /// Where that is; empty: in one of the user's private folders.

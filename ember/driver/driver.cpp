@@ -30,7 +30,11 @@ Status Driver::range_release(int, std::uint32_t, void*) noexcept {
 }
 Status Driver::device_profile(int, bool) noexcept { return {}; }
 std::int64_t Driver::now() noexcept { return clock_time(std::chrono::steady_clock::now()); }
-Status Driver::time_next(WorkTimes*) noexcept { return unavailable(*this, "times of work"); }
+Status Driver::time_next(StreamHandle, WorkTimes*) noexcept {
+  return unavailable(*this, "times of work");
+}
+Status Driver::times_collect() noexcept { return unavailable(*this, "times of work"); }
+Status Driver::times_pause() noexcept { return {}; }
 Status Driver::blas_handle(StreamHandle, std::uint8_t, void*, std::size_t, void*&) noexcept {
   return unavailable(*this, "handles of cuBLAS");
 }

@@ -257,11 +257,17 @@ class EMBER_TEST_API Driver {
   /// work ran: the one of std::chrono::steady_clock, unless a seed decides. It never goes back.
   /// Never fails.
   virtual std::int64_t now() noexcept;
-  /// (optional) The next kernel, copy, fill or host function that the calling thread enqueues notes
-  /// in `times` when it runs, and owns a share of it from then on; until then it is the caller's to
-  /// keep alive. Null takes that back. Whatever comes of the work is noted before anybody can see
-  /// that it is over. A driver that does not offer this is asked for timed events instead.
-  virtual Status time_next(WorkTimes* times) noexcept;
+  /// (optional) The next kernel, copy, fill or host function that the calling thread enqueues, on
+  /// that stream, notes in `times` when it runs, and owns a share of it from then on; until then it
+  /// is the caller's to keep alive. Null takes that back. Where this is not offered
+  /// (Code::not_supported; the detail may say what is missing) timed events are used instead.
+  virtual Status time_next(StreamHandle stream, WorkTimes* times) noexcept;
+  /// (optional) What came of work is noted when this returns, if a wait for its device had shown
+  /// before that it is over; what became of other work may be. Code::not_supported, and why, if the
+  /// last time_next() was refused. Waits for no device.
+  virtual Status times_collect() noexcept;
+  /// (optional) Nobody asks for times until the next time_next(): what it costs to take them ends.
+  virtual Status times_pause() noexcept;
 
   // ---- Peers
   // -------------------------------------------------------------------------------------

@@ -140,6 +140,11 @@ Status open(const Choice& choice, std::unique_ptr<Driver>& out) {
   return Code::invalid_value;
 }
 
+std::optional<std::string> visible_text(const Choice& choice) {
+  if (choice.kind == Choice::Kind::simulated && choice.simulated.all_visible) return std::nullopt;
+  return env::get("CUDA_VISIBLE_DEVICES");
+}
+
 int count_without_opening(const Choice& choice) noexcept {
   switch (choice.kind) {
     case Choice::Kind::none: return 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,9 @@ void leave_simulated();
 /// its machine is shared with; defined in driver/sim.
 Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out);
 Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out);
+
+/// What CUDA_VISIBLE_DEVICES says of the devices that are chosen; nothing where all are visible.
+std::optional<std::string> visible_text(const Choice& choice);
 
 /// Which of `spec`'s devices CUDA_VISIBLE_DEVICES leaves, by their numbers; defined in driver/sim.
 std::vector<int> visible_simulated(const SimulatedSpec& spec);

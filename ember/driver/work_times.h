@@ -16,7 +16,8 @@ inline std::int64_t clock_time(std::chrono::steady_clock::time_point time) noexc
 }
 
 /// Begin and end of a kernel, copy, fill or host function, in nanoseconds on the clock of
-/// Driver::now(). Written once, by whoever runs the work; read by any thread at any time.
+/// Driver::now(). Written by whoever runs the work, or learns when it did (then perhaps more than
+/// once, as more of it is known); read by any thread at any time.
 class WorkTimes final : public RefCounted {
  public:
   enum class State : std::uint8_t {

@@ -103,9 +103,10 @@ class EMBER_API DeviceArg {
 };
 
 /// Chooses simulated devices for this process, whatever EMBER_DEVICES says, on the machine that
-/// EMBER_SIM_MACHINE names if it does. Only before the first use of a device: Error afterwards.
-/// ValueError unless `count` is 1 to 64 and `memory_bytes` (of
-/// each) 2 MiB to 1 TiB.
+/// EMBER_SIM_MACHINE names if it does. All of them are visible: CUDA_VISIBLE_DEVICES, in which
+/// there may be the numbers of real GPUs, leaves out devices of EMBER_DEVICES alone. Only before
+/// the first use of a device: Error afterwards. ValueError unless `count` is 1 to 64 and
+/// `memory_bytes` (of each) 2 MiB to 1 TiB.
 EMBER_API void simulate(int count,
                         std::uint64_t memory_bytes = driver::SimulatedSpec::kDefaultMemory);
 /// Whether it is settled which devices there are: by simulate(), EMBER_DEVICES, or a first use.
@@ -144,7 +145,8 @@ EMBER_API bool is_in_bad_fork() noexcept;
 /// init() succeeds: NVML counts the devices of a driver that is too old as well.
 EMBER_API bool is_available() noexcept;
 
-/// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds); zero on any
+/// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds, but for those of
+/// simulate()); zero on any
 /// trouble: no CUDA object, no driver, a child in which init() is refused, a malformed
 /// EMBER_DEVICES. A warning `CUDA initialization: ...` (base/embedding.h) tells of the last, of a
 /// driver that is too old and of errors of the driver. Does not initialise as long as NVML can
@@ -158,6 +160,8 @@ struct SimulatedMachine {
   std::uint64_t memory_bytes = 0;  ///< of each
   std::string name;
   std::string folder;  ///< where its record lies
+  /// Whether CUDA_VISIBLE_DEVICES leaves out none of the devices, as after simulate().
+  bool all_visible = false;
 
   friend bool operator==(const SimulatedMachine&, const SimulatedMachine&) = default;
 };

@@ -237,6 +237,7 @@ void simulate(int count, std::uint64_t memory_bytes) {
   choice.kind = driver::Choice::Kind::simulated;
   choice.simulated.count = count;
   choice.simulated.memory_bytes = memory_bytes;
+  choice.simulated.all_visible = true;
   if (const Status status = driver::check_simulated(choice.simulated); !status.ok())
     throw ValueError("simulate: " + status.detail());
   refuse_bad_fork();
@@ -272,13 +273,15 @@ std::optional<SimulatedMachine> share_simulated_machine() {
   if (const Status status = driver::share_simulated(spec, made); !status.ok())
     throw_open_failure(status);
   state().asked = choice;
-  return SimulatedMachine{spec.count, spec.memory_bytes, spec.machine, spec.folder};
+  return SimulatedMachine{spec.count, spec.memory_bytes, spec.machine, spec.folder,
+                          spec.all_visible};
 }
 
 bool join_simulated_machine(const SimulatedMachine& machine) {
   driver::Choice choice;
   choice.kind = driver::Choice::Kind::simulated;
-  choice.simulated = {machine.devices, machine.memory_bytes, machine.name, machine.folder};
+  choice.simulated = {machine.devices, machine.memory_bytes, machine.all_visible, machine.name,
+                      machine.folder};
   if (const Status status = driver::check_simulated(choice.simulated); !status.ok())
     throw ValueError("join_simulated_machine: " + status.detail());
   refuse_bad_fork();

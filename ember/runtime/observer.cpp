@@ -100,7 +100,7 @@ struct detail::ObserverList {
     if (queue().slot == &observer) queue().slot = nullptr;
     observer.listed_ = false;
     if (observer.stacks_) want_stacks(false);
-    if (observer.times_) --timed_observers;
+    if (observer.times_ && --timed_observers == 0) pause_times();
     --observers;
     --accesses_wanted;
   }

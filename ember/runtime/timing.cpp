@@ -193,7 +193,7 @@ std::int64_t now() noexcept {
 
 Timing::Timing(driver::Driver& machine, const driver::StreamHandle& stream) noexcept
     : machine_(machine), stream_(stream), times_(make_ref<WorkTimes>()) {
-  const Status status = machine.time_next(times_.get());
+  const Status status = machine.time_next(stream, times_.get());
   asked_ = status.ok();
   if (status.code() != Code::not_supported) return;
   if (DeviceTimer* const timer = timer_of(stream)) pair_ = timer->begin(machine, stream).release();
@@ -201,7 +201,7 @@ Timing::Timing(driver::Driver& machine, const driver::StreamHandle& stream) noex
 }
 
 Timing::~Timing() {
-  if (asked_) (void)machine_.time_next(nullptr);
+  if (asked_) (void)machine_.time_next(stream_, nullptr);
   if (pair_ != nullptr)
     timer_of(stream_)->abandon(machine_, std::unique_ptr<TimedPair>(std::exchange(pair_, nullptr)));
 }
@@ -215,10 +215,16 @@ WorkTimes* Timing::enqueued() noexcept {
   return times_.get();
 }
 
-void collect_times() noexcept {
+std::string collect_times() noexcept {
   driver::Driver* const machine = driver_if_made();
-  if (machine == nullptr) return;
+  if (machine == nullptr) return {};
+  const Status status = machine->times_collect();
   for (DeviceTimer& timer : timers()) timer.collect(*machine);
+  return status.code() == Code::not_supported ? status.detail() : "";
+}
+
+void pause_times() noexcept {
+  if (driver::Driver* const machine = driver_if_made()) (void)machine->times_pause();
 }
 
 void renew_timing_locks() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "ember/base/ref.h"
 #include "ember/driver/driver.h"
@@ -34,8 +35,11 @@ class Timing {
   bool asked_ = false;
 };
 
-/// Where events are what says when work ran: looks which of it is over. Does not wait.
-void collect_times() noexcept;
+/// Has noted what a wait for its device has shown to be over. Where events stand around work, says
+/// why; empty otherwise. Waits for no device.
+std::string collect_times() noexcept;
+/// No observer wants times any more.
+void pause_times() noexcept;
 /// For the child of a fork.
 void renew_timing_locks() noexcept;
 

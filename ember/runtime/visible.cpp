@@ -9,20 +9,29 @@
 namespace ember::inline v0::cuda {
 namespace {
 
-std::optional<std::string> visible_text() { return env::get("CUDA_VISIBLE_DEVICES"); }
+std::optional<std::string> visible_text() {
+  std::optional<std::string> text;
+  (void)detail::with_choice([&](const driver::Choice& choice) {
+    text = driver::visible_text(choice);
+    return Status();
+  });
+  return text;
+}
 
 /// The devices of the machine that are visible. A number need not exist where nobody can tell.
 std::vector<int> visible_numbers() {
   const auto uuids = machine_uuids();
   if (uuids) return driver::visible_devices(visible_text(), *uuids);
-  const VisibleList list = parse_visible_devices();
+  const VisibleList list = driver::parse_visible(visible_text());
   if (!list.prefixes.empty()) throw Error("Can't get device UUIDs");
   return {list.numbers.begin(), list.numbers.end()};
 }
 
 }  // namespace
 
-VisibleList parse_visible_devices() { return driver::parse_visible(visible_text()); }
+VisibleList parse_visible_devices() {
+  return driver::parse_visible(env::get("CUDA_VISIBLE_DEVICES"));
+}
 
 std::optional<std::vector<std::string>> machine_uuids() {
   std::vector<std::string> found;
@@ -38,7 +47,7 @@ int machine_device_count() {
 }
 
 int visible_device_count() {
-  const VisibleList list = parse_visible_devices();
+  const VisibleList list = driver::parse_visible(visible_text());
   if (list.numbers.empty() && list.prefixes.empty()) return 0;
   if (!list.prefixes.empty() && list.prefixes.front().starts_with("MIG-")) return -1;
   const auto uuids = machine_uuids();

@@ -139,7 +139,8 @@ void write_json(const Picture& picture, const std::string& file) {
   to << "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"slices\":" << picture.counts.slices
      << ",\"arrows\":" << picture.counts.arrows << ",\"over_limit\":" << picture.counts.over
      << ",\"not_begun\":" << picture.counts.waiting << ",\"dropped\":" << picture.counts.dropped
-     << "},\"traceEvents\":[";
+     << ",\"by_events\":";
+  to.quoted(picture.by_events) << "},\"traceEvents\":[";
   Events events(picture, to);
   events.metadata();
   events.slices();

@@ -93,7 +93,8 @@ void put_data(TextFile& to, const Picture& picture) {
   to << "],\n\"counts\":{\"slices\":" << picture.counts.slices
      << ",\"arrows\":" << picture.counts.arrows << ",\"over\":" << picture.counts.over
      << ",\"waiting\":" << picture.counts.waiting << ",\"dropped\":" << picture.counts.dropped
-     << "}}\n";
+     << "},\n\"by_events\":";
+  to.quoted(picture.by_events) << "}\n";
 }
 
 }  // namespace

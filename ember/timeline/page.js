@@ -465,14 +465,17 @@ window.addEventListener("resize", draw);
 
 const counts = data.counts;
 byId("counts").textContent = `${counts.slices.toLocaleString("en")} slices, ${counts.arrows.toLocaleString("en")} arrows`;
-for (const [count, what] of [[counts.over, "beyond the limit"], [counts.waiting, "not begun"],
-  [counts.dropped, "dropped or not timed"]]) {
-  if (count === 0) continue;
+const addNote = (text, title) => {
   const note = document.createElement("span");
   note.className = "bad";
-  note.textContent = `; ${count.toLocaleString("en")} ${what}`;
+  note.textContent = `; ${text}`;
+  note.title = title;
   byId("counts").append(note);
-}
+};
+for (const [count, what] of [[counts.over, "beyond the limit"], [counts.waiting, "not begun"],
+  [counts.dropped, "dropped or not timed"]])
+  if (count !== 0) addNote(`${count.toLocaleString("en")} ${what}`, "");
+if (data.by_events !== "") addNote("times by events", data.by_events);
 everything();
 
 // For scripts: what is shown.

@@ -52,6 +52,8 @@ struct Picture {
   std::vector<Track> tracks;  ///< the host's first, then device by device
   std::vector<Arrow> arrows;
   Counts counts;
+  /// Why times are those of events around the work, a little wider; empty if they are its own.
+  std::string by_events;
 };
 
 }  // namespace ember::inline v0::cuda::timeline

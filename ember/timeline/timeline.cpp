@@ -31,6 +31,7 @@ std::string TimelineSummary::str() const {
   add(over_limit, " beyond the limit");
   add(not_begun, " not begun");
   add(dropped, " dropped or not timed");
+  if (!by_events.empty()) text.append("; times by events: ").append(by_events);
   return text;
 }
 
@@ -69,9 +70,11 @@ class Timeline::Recorder final : public Observer {
     return on_;
   }
   timeline::Picture picture() const {
-    detail::collect_times();
+    std::string by_events = detail::collect_times();
     const MutexLock lock(mutex_);
-    return recording_.picture(detail::now());
+    timeline::Picture made = recording_.picture(detail::now());
+    made.by_events = std::move(by_events);
+    return made;
   }
   /// Error in a forked child.
   void check_process() const {
@@ -123,8 +126,10 @@ void Timeline::finish() {
 
 TimelineSummary Timeline::summary() const {
   recorder_->check_process();
-  const timeline::Counts counts = recorder_->picture().counts;
-  return {counts.slices, counts.arrows, counts.over, counts.waiting, counts.dropped};
+  timeline::Picture picture = recorder_->picture();
+  const timeline::Counts& counts = picture.counts;
+  return {counts.slices,  counts.arrows,  counts.over,
+          counts.waiting, counts.dropped, std::move(picture.by_events)};
 }
 
 void Timeline::save(const std::string& file) const {

@@ -27,6 +27,9 @@ struct TimelineSummary {
   std::uint64_t over_limit = 0;  ///< slices and arrows that came after the limit was reached
   std::uint64_t not_begun = 0;   ///< work that was enqueued and has not begun
   std::uint64_t dropped = 0;     ///< work that a fault or a reset dropped, or that was not timed
+  /// Why the times of a real device's work are those of two events around it, about a microsecond
+  /// too wide; empty if they are the work's own.
+  std::string by_events = {};
   /// "120 slices, 8 arrows; 3 not begun", with what is not zero.
   EMBER_API std::string str() const;
 };
@@ -42,8 +45,9 @@ struct TimelineSummary {
 /// A track for each stream and each thread of the host; kernels, copies, fills and host functions
 /// with the time at which they ran, waits of the host, NVTX ranges and marks; arrows from the work
 /// that an event stands for to the work that waited for it. Simulated devices note exactly when
-/// work began and ended, on the clock of the run where a seed decides. On real devices two timed
-/// events stand around each operation.
+/// work began and ended, on the clock of the run where a seed decides. On real devices CUPTI knows
+/// it; where that is missing or another tool's, two timed events stand around each operation, and
+/// the summary, the page and the JSON say why.
 ///
 /// Several may record at once, and beside other observers. Members are thread-safe. In a forked
 /// child nothing is recorded, and members are an Error.

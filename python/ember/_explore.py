@@ -170,6 +170,8 @@ def _conclude(search: _Search) -> int:
             shown = search.shortest(base, steps)
             _say(f"two orders differ, in {search.runs} runs: {difference}")
             devices = f"EMBER_DEVICES={search.devices}"
+            if "CUDA_VISIBLE_DEVICES" in _os.environ:
+                devices = f"env -u CUDA_VISIBLE_DEVICES {devices}"
             program = " ".join(map(_shlex.quote, search.program))
             for order in ([], shown):
                 _say(f"  {_line(devices, order)} {program}")

@@ -121,9 +121,11 @@ def _devices(chosen: _argparse.Namespace) -> str:
 
 
 def _environment(devices: str, **settings: str) -> "dict[str, str]":
-    """The present one with these settings, and no others of the kind."""
+    """The present one with these settings, and no others of the kind. CUDA_VISIBLE_DEVICES speaks of
+    the machine's GPUs."""
     kept = {name: value for name, value in _os.environ.items()
-            if name not in ("EMBER_SANITIZER", "TORCH_CUDA_SANITIZER", "EMBER_SANITIZER_EXITCODE",
+            if name not in ("CUDA_VISIBLE_DEVICES",
+                            "EMBER_SANITIZER", "TORCH_CUDA_SANITIZER", "EMBER_SANITIZER_EXITCODE",
                             "EMBER_SANITIZER_SUMMARY", "EMBER_SIM_LOG", "EMBER_SIM_EXPLORE")}
     return {**kept, "EMBER_DEVICES": devices, **settings}
 
@@ -398,6 +400,7 @@ def _replay(chosen: _argparse.Namespace) -> int:
         chosen.parser.error(f"SEED_OR_FILE is '{_shown(order)}', expected a seed, random:SEED, "
                             "pct:SEED:DEPTH, swarm:SEED, steps:LIST, or the file of a log")
     environment = {**_os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_SCHEDULE": schedule}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)  # which speaks of the machine's GPUs
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which Python ignores
         _signal.signal(number, _signal.SIG_DFL)
     try:

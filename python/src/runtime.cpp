@@ -190,19 +190,21 @@ void bind_runtime(nb::module_& m) {
           cuda::simulate(count);
       },
       nb::arg("count"), nb::arg("memory_bytes") = nb::none(),
-      "Chooses simulated devices for this process, before the first use of a device.");
+      "Chooses simulated devices for this process, before the first use of a device. All are "
+      "visible, whatever CUDA_VISIBLE_DEVICES says.");
   m.def("_devices_chosen", &cuda::devices_chosen,
         "Whether the program, EMBER_DEVICES or a first use has settled which devices there are.");
-  using Machine = std::tuple<int, std::uint64_t, std::string, std::string>;
+  using Machine = std::tuple<int, std::uint64_t, std::string, std::string, bool>;
   m.def("_share_machine", []() -> std::optional<Machine> {
     const auto shared = unlocked([] { return cuda::share_simulated_machine(); });
     if (!shared) return std::nullopt;
-    return Machine{shared->devices, shared->memory_bytes, shared->name, shared->folder};
+    return Machine{shared->devices, shared->memory_bytes, shared->name, shared->folder,
+                   shared->all_visible};
   });
   m.def("_join_machine", [](const Machine& machine) {
-    const auto& [devices, memory_bytes, name, folder] = machine;
+    const auto& [devices, memory_bytes, name, folder, all_visible] = machine;
     return unlocked([&] {
-      return cuda::join_simulated_machine({devices, memory_bytes, name, folder});
+      return cuda::join_simulated_machine({devices, memory_bytes, name, folder, all_visible});
     });
   });
   m.def("_leave_machine", [] { unlocked([] { cuda::leave_simulated_machine(); }); });

@@ -33,6 +33,9 @@ void bind_timeline(nb::module_& cuda) {
                  "Work that was enqueued and has not begun.");
   summary.def_ro("dropped", &cuda::TimelineSummary::dropped,
                  "Work that a fault or a reset dropped, or that was not timed.");
+  summary.def_ro("by_events", &cuda::TimelineSummary::by_events,
+                 "Why the times of a real device's work are those of two events around it, about a "
+                 "microsecond too wide; empty if they are the work's own.");
   summary.def("__str__", &cuda::TimelineSummary::str);
 
   nb::class_<Timeline> timeline(

@@ -196,11 +196,12 @@ TEST(Seam, WorkNotesWhenItRanWhereThatIsOffered) {
   const auto fill = [&] { check(driver.fill(stream.handle(), memory.get(), 1, 4, 64)); };
   const Ref<WorkTimes> times = make_ref<WorkTimes>();
   const std::int64_t before = driver.now();
-  const Status offered = driver.time_next(times.get());
+  const Status offered = driver.time_next(stream.handle(), times.get());
   if (offered.code() == Code::not_supported) GTEST_SKIP() << offered.text();
   check(offered);
   fill();
   check(driver.stream_synchronize(stream.handle()));
+  check(driver.times_collect());
   const auto [state, begin, end] = times->read();
   EXPECT_EQ(state, WorkTimes::State::done);
   EXPECT_LE(before, begin);
@@ -208,12 +209,24 @@ TEST(Seam, WorkNotesWhenItRanWhereThatIsOffered) {
   EXPECT_LE(end, driver.now());
   // It is for one piece of work, and may be taken back.
   const Ref<WorkTimes> unused = make_ref<WorkTimes>();
-  check(driver.time_next(unused.get()));
-  check(driver.time_next(nullptr));
+  check(driver.time_next(stream.handle(), unused.get()));
+  check(driver.time_next(stream.handle(), nullptr));
   fill();
   check(driver.stream_synchronize(stream.handle()));
+  check(driver.times_collect());
   EXPECT_EQ(unused->read().state, WorkTimes::State::waiting);
   EXPECT_EQ(times->read().begin, begin);
+  // It may pause, and go on.
+  check(driver.times_pause());
+  const Ref<WorkTimes> later = make_ref<WorkTimes>();
+  check(driver.time_next(stream.handle(), later.get()));
+  fill();
+  check(driver.time_next(stream.handle(), nullptr));
+  check(driver.times_pause());
+  check(driver.stream_synchronize(stream.handle()));
+  check(driver.times_collect());
+  EXPECT_EQ(later->read().state, WorkTimes::State::done);
+  EXPECT_GE(later->read().begin, end);
 }
 
 TEST(Seam, StreamsComeAndGo) {

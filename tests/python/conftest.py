@@ -17,6 +17,15 @@ os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 
 
+def environment_with(**given):
+    """The present one with what is given; None takes a variable out. Where that is simulated devices,
+    CUDA_VISIBLE_DEVICES, which may have the numbers of the machine's GPUs, goes unless it is given."""
+    made = {**os.environ, **given}
+    if (given.get("EMBER_DEVICES") or "").startswith("sim") and "CUDA_VISIBLE_DEVICES" not in given:
+        made["CUDA_VISIBLE_DEVICES"] = None
+    return {name: value for name, value in made.items() if value is not None}
+
+
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
         metafunc.parametrize("device", ["cpu", "cuda:0"])

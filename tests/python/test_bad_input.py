@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 pytestmark = pytest.mark.skipif(not os.environ.get("EMBER_DEVICES", "").startswith("sim"),
                                 reason="about simulated devices")
@@ -13,12 +14,12 @@ SCHEDULES = ["threads", "random:1", "pct:1:3", "model"]
 
 
 def run(code, **environment):
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith("EMBER_S") and "SANITIZER" not in name}
+    left_out = {name: None for name in os.environ
+                if name.startswith("EMBER_S") or "SANITIZER" in name}
     return subprocess.run(
         [sys.executable, "-c", "import ember as torch, os\ncuda = torch.cuda\n" + textwrap.dedent(code)],
-        env={**kept, "EMBER_DEVICES": "sim:2@256MiB", **environment}, capture_output=True, text=True,
-        timeout=120, check=False)
+        env=environment_with(EMBER_DEVICES="sim:2@256MiB", **{**left_out, **environment}), capture_output=True,
+        text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

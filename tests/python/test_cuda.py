@@ -264,6 +264,7 @@ def test_contexts_that_are_never_left():
         cuda.set_stream(before)
 
 
+@pytest.mark.needs_devices(2)
 def test_devices_that_are_never_left():
     held = [cuda.device(1)]
     held[0].__enter__()
@@ -362,18 +363,20 @@ def test_events_of_another_device():
     event.wait(cuda.Stream(device=cuda.device_count() - 1))
 
 
-def test_simulate():
-    """Devices can be chosen before first use, and not after it."""
+@pytest.mark.parametrize("visible", ["1", "7", "", "GPU-0123"])
+def test_simulate(visible):
+    """Devices can be chosen before first use, and not after it. All are visible."""
     text = fresh("""
 import ember
 ember.cuda.simulate(2, 64 << 20)
+print(ember.cuda._device_count_nvml(), ember.cuda.utilization(1))
 print(ember.cuda.device_count(), ember.cuda.is_simulated(), ember.cuda.mem_get_info()[1] >> 20)
 try:
     ember.cuda.simulate(3)
 except RuntimeError:
     print("refused")
-""", EMBER_DEVICES="none")
-    assert text == "2 True 64\nrefused"
+""", EMBER_DEVICES="none", CUDA_VISIBLE_DEVICES=visible)
+    assert text == "2 0\n2 True 64\nrefused"
 
 
 @pytest.mark.skipif(not cuda.is_simulated(), reason="a GPU ends the process's use of it")

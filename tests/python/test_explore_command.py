@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 from ember import race
 
@@ -45,7 +46,8 @@ def explore(tmp_path):
         (tmp_path / "program.py").write_text(textwrap.dedent(source))
         kept = {name: value for name, value in os.environ.items()
                 if "SANITIZER" not in name and "SCHEDULE" not in name
-                and name not in ("EMBER_DEVICES", "PYTORCH_NO_CUDA_MEMORY_CACHING")}
+                and name not in ("EMBER_DEVICES", "CUDA_VISIBLE_DEVICES",
+                                 "PYTORCH_NO_CUDA_MEMORY_CACHING")}
         return subprocess.run(
             [sys.executable, "-m", "ember", "explore", *arguments, "--", sys.executable,
              "program.py"], cwd=tmp_path, env={**kept, **environment}, capture_output=True,
@@ -54,7 +56,8 @@ def explore(tmp_path):
 
 
 def test_differs(explore, tmp_path):
-    done = explore(BUG)
+    done = explore(BUG, CUDA_VISIBLE_DEVICES="7")
+    assert "env -u CUDA_VISIBLE_DEVICES EMBER_DEVICES=" in done.stdout
     assert done.returncode == race.DIFFERS, done.stdout + done.stderr
     assert "5 operations, 5 tasks, 2 unordered pairs\n" in done.stdout
     assert "CSAN detected a possible data race" in done.stdout and "in <module>" in done.stdout
@@ -62,8 +65,7 @@ def test_differs(explore, tmp_path):
     orders = re.findall(r"EMBER_DEVICES=(\S+) EMBER_SIM_SCHEDULE=(\S+)", done.stdout)
     assert len(orders) == 2 and orders[0][1] == "steps:" and len(orders[1][1]) < 40
     printed = [subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True,
-                              env={**os.environ, "EMBER_DEVICES": devices,
-                                   "EMBER_SIM_SCHEDULE": steps}, check=True).stdout
+                              env=environment_with(EMBER_DEVICES=devices, EMBER_SIM_SCHEDULE=steps), check=True).stdout
                for devices, steps in orders]
     assert printed[0] != printed[1]
 

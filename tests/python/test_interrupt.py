@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import environment_with
 
 WAITS = {
     "device": "cuda.synchronize()",
@@ -38,8 +39,8 @@ except BaseException as error:
     print(error, flush=True)
 os._exit(0)  # without caching, the end of x would wait for the device
 """
-    environment = dict(os.environ, EMBER_DEVICES="sim:1")
-    child = subprocess.Popen([sys.executable, "-c", code], env=environment, text=True,
+    child = subprocess.Popen([sys.executable, "-c", code], text=True,
+                             env=environment_with(EMBER_DEVICES="sim:1"),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert child.stdout.readline() == "waiting\n"

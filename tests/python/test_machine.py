@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from conftest import environment_with
 
 pytestmark = pytest.mark.once
 
@@ -48,9 +49,7 @@ class Program:
     """A process that evaluates what it is told."""
 
     def __init__(self, devices="sim:2@256MiB", machine="shared", **environment):
-        environment = {**os.environ, "EMBER_DEVICES": devices, "EMBER_SIM_MACHINE": machine,
-                       **environment}
-        environment = {name: value for name, value in environment.items() if value is not None}
+        environment = environment_with(EMBER_DEVICES=devices, EMBER_SIM_MACHINE=machine, **environment)
         self.process = subprocess.Popen([sys.executable, "-c", SERVE], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -287,7 +286,7 @@ if __name__ == "__main__":
 
 def run(script, *arguments, devices="sim:2@256MiB", **environment):
     done = subprocess.run([sys.executable, str(script), *arguments], text=True, timeout=100,
-                          env={**os.environ, "EMBER_DEVICES": devices, **environment},
+                          env=environment_with(EMBER_DEVICES=devices, **environment),
                           capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -299,6 +298,8 @@ def test_children_live_on_the_machine_of_their_parent(place, tmp_path, method, h
     script = tmp_path / "script.py"
     script.write_text(CHILDREN)
     environment = {"EMBER_SIM_MACHINE": "mine"} if how == "named" else {}
+    if how == "simulate":  # the number of a real GPU, of which these devices know nothing
+        environment["CUDA_VISIBLE_DEVICES"] = "7"
     devices = "none" if how == "simulate" else "sim:2@256MiB"
     assert run(script, method, how, devices=devices, **environment) == "done\n"
     assert records(place) == []
@@ -323,7 +324,7 @@ if __name__ == "__main__":
 """)
     for _ in range(2):
         assert subprocess.run([sys.executable, str(script)], timeout=100,
-                              env={**os.environ, "EMBER_DEVICES": "sim:2", "KILLED": "1"},
+                              env=environment_with(EMBER_DEVICES="sim:2", KILLED="1"),
                               check=False).returncode == -signal.SIGKILL
     assert len(records(place)) == 1
     run(script)

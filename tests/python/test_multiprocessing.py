@@ -12,6 +12,7 @@ import tempfile
 import time
 
 import pytest
+from conftest import environment_with
 
 import ember as torch
 import ember.multiprocessing as mp
@@ -573,7 +574,7 @@ if __name__ == "__main__":
         file.write(code)
         file.flush()
         done = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=120,
-                              env={**os.environ, "EMBER_DEVICES": "sim:1"})
+                              env=environment_with(EMBER_DEVICES="sim:1"))
     assert done.stdout == "3 67108864 [1.0, 1.0] cuda:2\n" * 2, done.stderr
 
 
@@ -692,8 +693,8 @@ def test_where_a_seed_decides(schedule, tmp_path):
     """No process waits for work that another does only while its host is in a call."""
     (tmp_path / "program.py").write_text(SEEDED)
     done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True,
-                          env={**os.environ, "EMBER_DEVICES": "sim:2@64MiB",
-                               "EMBER_SIM_SCHEDULE": schedule}, timeout=120, check=False)
+                          env=environment_with(EMBER_DEVICES="sim:2@64MiB",
+                                               EMBER_SIM_SCHEDULE=schedule), timeout=120, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 

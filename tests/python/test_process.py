@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import pytest
+from conftest import environment_with
 
 import ember as torch
 from ember import cuda
@@ -13,7 +14,7 @@ from ember import cuda
 
 def child(code, *options, timeout=60, **environment):
     return subprocess.run([sys.executable, *options, "-c", "import ember, time\n"
-                           "cuda = ember.cuda\n" + code], env={**os.environ, **environment},
+                           "cuda = ember.cuda\n" + code], env=environment_with(**environment),
                           capture_output=True, text=True, timeout=timeout)
 
 

@@ -1,6 +1,5 @@
 """The pytest plugin: each test here runs pytest in a process of its own, on small files of tests."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -8,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 pytestmark = pytest.mark.once
 
@@ -43,10 +43,10 @@ def run(tmp_path):
         (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
         (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p no:cacheprovider\n")
         chosen = ("EMBER_DEVICES", "EMBER_SANITIZER", "EMBER_SIM_SCHEDULE", "CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
-        others = {name: value for name, value in os.environ.items() if name not in chosen}
+        left_out = {name: None for name in chosen}
         command = command or [sys.executable, "-m", "pytest", "-p", "ember.pytest_plugin", "-ra", *arguments]
         return Ended(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
-                                    env={**others, "COLUMNS": "200", **environment}))
+                                    env=environment_with(COLUMNS="200", **{**left_out, **environment})))
     return run
 
 

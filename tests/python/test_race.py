@@ -104,6 +104,12 @@ def test_result_that_differs(command):
     assert ": exit status 5" in done.stdout and ": exit status 0" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [["race"], ["replay", "3"], ["explore"]])
+def test_the_numbers_of_the_machines_gpus_do_not_matter(command, arguments):
+    done = command(*arguments, source=FIXED, CUDA_VISIBLE_DEVICES="7")
+    assert done.returncode == race.CLEAN, done.stdout + done.stderr
+
+
 def test_failure(command):
     done = command("race", source=FIXED + "    raise SystemExit('broken')\n")
     assert done.returncode == race.FAILED

@@ -1,20 +1,19 @@
 """ember.sim: runs that a seed decides, from Python. What they promise is tested in C++ (tests/order)."""
 
-import os
 import subprocess
 import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 import ember
 
 
 def run(program, **environment):
-    others = {name: value for name, value in os.environ.items()
-              if name not in ("EMBER_SIM_SCHEDULE", "EMBER_SANITIZER")}
+    left_out = {"EMBER_SIM_SCHEDULE": None, "EMBER_SANITIZER": None}
     return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True,
-                          text=True, env={**others, "EMBER_DEVICES": "sim:2", **environment},
+                          text=True, env=environment_with(EMBER_DEVICES="sim:2", **{**left_out, **environment}),
                           timeout=100, check=False)
 
 

@@ -1,13 +1,13 @@
 """Runs in which a seed decides, proof and exploration: ember.sim. In processes of their own, since a process's devices
 are made with one kind of schedule."""
 
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
+from conftest import environment_with
 
 BEGIN = """
 import ember as torch
@@ -30,12 +30,11 @@ def add_and_multiply(fixed, named=True):
 
 
 def run_whole(program, schedule="", file=None):
-    made = dict(os.environ, EMBER_DEVICES="sim:2@256MiB", EMBER_SIM_SCHEDULE=schedule)
-    made.pop("CUDA_VISIBLE_DEVICES", None)
     if file is not None:
         file.write_text(program)
     how = ["-c", program] if file is None else [file]
-    done = subprocess.run([sys.executable, *how], env=made, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, *how], capture_output=True, text=True, timeout=120,
+                          env=environment_with(EMBER_DEVICES="sim:2@256MiB", EMBER_SIM_SCHEDULE=schedule))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

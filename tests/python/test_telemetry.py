@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from conftest import environment_with
 
 import ember
 
@@ -138,7 +139,7 @@ def test_mistakes():
 
 
 def run(program, **environment):
-    return subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment},
+    return subprocess.run([sys.executable, "-c", program], env=environment_with(**environment),
                           capture_output=True, text=True, timeout=100, check=True).stdout
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import environment_with
 
 HOLDER = """
 import sys
@@ -20,7 +21,7 @@ sys.stdin.read()
 @pytest.fixture
 def environment(tmp_path):
     # A path of a socket has to be short.
-    return {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "EMBER_DEVICES": "sim:2"}
+    return environment_with(XDG_RUNTIME_DIR=str(tmp_path), EMBER_DEVICES="sim:2")
 
 
 def top(environment, *arguments):

@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from conftest import environment_with
 
 import ember
 import ember as torch
@@ -42,9 +43,8 @@ def test_transform_mistakes():
 
 
 def run(program, **environment):
-    environment = {k: v for k, v in {**os.environ, **environment}.items() if v is not None}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=environment,
-                          capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)],
+                          env=environment_with(**environment), capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

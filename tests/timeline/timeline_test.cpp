@@ -191,7 +191,8 @@ class Untimed : public driver::ForwardingDriver {
 
  protected:
   Status before(driver::Call call) noexcept override {
-    if (call == driver::Call::time_next) return Code::not_supported;
+    if (call == driver::Call::time_next || call == driver::Call::times_collect)
+      return Status(Code::not_supported, "there is no clock");
     if (call == driver::Call::event_create && full) return Code::out_of_memory;
     return {};
   }
@@ -233,6 +234,23 @@ TEST(TimelineByEvents, EventsStandAroundTheWork) {
     EXPECT_EQ(picture.counts.slices, 3 + 2000 + 40 + 1U);
     EXPECT_LT(driver.live, 300);
   });
+}
+
+TEST(TimelineByEvents, IsSaidWithTheReason) {
+  const File json(".json");
+  if (!test::in_child()) setenv("TIMELINE_TEST_FILE", json.path().c_str(), 1);
+  IN_CHILD({
+    (void)Untimed::install();
+    Timeline timeline;
+    sleep_cycles(10);
+    synchronize();
+    EXPECT_EQ(timeline.summary().by_events, "there is no clock");
+    EXPECT_EQ(timeline.summary().str(), "2 slices, 0 arrows; times by events: there is no clock");
+    timeline.save_json(std::getenv("TIMELINE_TEST_FILE"));
+  });
+  if (test::in_child()) return;
+  unsetenv("TIMELINE_TEST_FILE");
+  EXPECT_TRUE(has(json.text(), "\"by_events\":\"there is no clock\""));
 }
 
 TEST(TimelineByEvents, WithoutEventsWorkIsNotTimed) {

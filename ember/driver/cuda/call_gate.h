@@ -14,6 +14,7 @@ struct alignas(64) CallsOfThread {
   bool in_host_function = false;  ///< it runs one for the driver; CUDA permits no calls there
   bool in_batch = false;          ///< its launches may be kept (Driver::batch_begin)
   bool had_context = false;       ///< the driver has made one current for it
+  std::uint64_t timed = 0;        ///< the WorkClock's number of what it enqueues next; 0: none
   std::atomic<bool> used{true};   ///< by a living thread
   CallsOfThread* next = nullptr;
 

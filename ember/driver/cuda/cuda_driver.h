@@ -90,6 +90,10 @@ class CudaDriver final : public Driver {
   Status host_function(StreamHandle stream, void (*function)(void*), void (*destroy)(void*),
                        void* argument) noexcept override;
 
+  Status time_next(StreamHandle stream, WorkTimes* times) noexcept override;
+  Status times_collect() noexcept override;
+  Status times_pause() noexcept override;
+
   Status peer_possible(int device, int peer, bool& out) noexcept override;
   Status peer_enable(int device, int peer) noexcept override;
   Status peer_disable(int device, int peer) noexcept override;

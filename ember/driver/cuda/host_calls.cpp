@@ -1,5 +1,8 @@
 #include "ember/driver/cuda/host_calls.h"
 
+#include <chrono>
+#include <utility>
+
 #include "ember/driver/cuda/call_gate.h"
 #include "ember/driver/cuda/capture.h"
 
@@ -8,10 +11,10 @@ namespace ember::inline v0::driver::cuda {
 bool in_host_call() noexcept { return CallsOfThread::mine().in_host_function; }
 
 CUresult HostCalls::enqueue(CUstream stream, void (*function)(void*), void (*destroy)(void*),
-                            void* argument) {
+                            void* argument, Ref<WorkTimes> times) {
   std::list<Call> made(1);
   const auto call = made.begin();
-  *call = {this, function, destroy, argument, call};
+  *call = {this, function, destroy, argument, call, std::move(times)};
   {
     const MutexLock lock(mutex_);
     if (fault_ != CUDA_SUCCESS) return fault_;
@@ -42,7 +45,10 @@ void HostCalls::run(void* argument) {
   }
   CallsOfThread& calls = CallsOfThread::mine();
   calls.in_host_function = true;
+  const auto now = [] { return clock_time(std::chrono::steady_clock::now()); };
+  if (call->times) call->times->began(now());
   call->function(call->argument);
+  if (call->times) call->times->ended(now(), false);
   call->destroy(call->argument);
   calls.in_host_function = false;
   const MutexLock lock(owner.mutex_);
@@ -115,7 +121,10 @@ void HostCalls::destroy_dropped() noexcept {
   }
   // As on CUDA's thread: the caller may hold locks, though none that a host function takes.
   calls.in_host_function = true;
-  for (const Call& call : dropped) call.destroy(call.argument);
+  for (const Call& call : dropped) {
+    if (call.times) call.times->dropped();
+    call.destroy(call.argument);
+  }
   calls.in_host_function = false;
   const MutexLock lock(mutex_);
   if (fault_ != CUDA_SUCCESS) over_.splice(over_.end(), dropped);

@@ -5,7 +5,9 @@
 #include <list>
 
 #include "ember/base/mutex.h"
+#include "ember/base/ref.h"
 #include "ember/driver/cuda/api.h"
+#include "ember/driver/work_times.h"
 
 namespace ember::inline v0::driver::cuda {
 
@@ -23,8 +25,9 @@ class HostCalls {
 
   /// Enqueues `function(argument)` and then `destroy(argument)` on the stream, whose context is
   /// current. If CUDA refuses, or the device is in a fault, neither is called.
-  CUresult enqueue(CUstream stream, void (*function)(void*), void (*destroy)(void*),
-                   void* argument);
+  /// Notes in `times`, if there are, when it runs.
+  CUresult enqueue(CUstream stream, void (*function)(void*), void (*destroy)(void*), void* argument,
+                   Ref<WorkTimes> times = {});
 
   /// The same for a stream that is captured: the function is called by every replay, and destroyed
   /// with the graph.
@@ -56,6 +59,7 @@ class HostCalls {
     void (*destroy)(void*);
     void* argument;
     std::list<Call>::iterator self;
+    Ref<WorkTimes> times{};
   };
   static void CUDA_CB run(void* call);
   struct Captured {

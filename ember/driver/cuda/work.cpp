@@ -2,6 +2,7 @@
 #include "ember/driver/cuda/capture.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/text.h"
+#include "ember/driver/cuda/work_clock.h"
 
 namespace ember::inline v0::driver::cuda {
 namespace {
@@ -44,7 +45,7 @@ bool is_elsewhere(int device, const void* pointer) noexcept {
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Params& params,
                           PeerMemory peer) noexcept {
-  if (CallsOfThread::mine().in_batch) [[unlikely]] {
+  if (CallsOfThread::mine().in_batch && CallsOfThread::mine().timed == 0) [[unlikely]] {
     bool kept = false;
     Status status = keep_launch(stream, kernel, params, peer, kept);
     if (kept || !status.ok()) return status;
@@ -192,9 +193,33 @@ Status CudaDriver::host_function(StreamHandle stream, void (*function)(void*),
         HostCalls& calls = on->host_calls();
         if (const CUgraph graph = captured_graph(to_cuda(stream)); graph != nullptr) [[unlikely]]
           return calls.capture(graph, to_cuda(stream), function, destroy, argument);
-        return calls.enqueue(to_cuda(stream), function, destroy, argument);
+        // CUPTI knows nothing of host functions: they note themselves when they run.
+        Ref<WorkTimes> times = WorkClock::instance().take(CallsOfThread::mine().timed);
+        return calls.enqueue(to_cuda(stream), function, destroy, argument, std::move(times));
       },
       [&] { return std::string("enqueuing a host function"); });
+}
+
+Status CudaDriver::time_next(StreamHandle stream, WorkTimes* times) noexcept {
+  CallsOfThread& calls = CallsOfThread::mine();
+  if (std::exchange(calls.timed, 0) != 0) WorkClock::instance().end_work();
+  if (times == nullptr) return {};
+  Device* on = nullptr;
+  EMBER_TRY(find(stream.device, on));
+  const RelaxedMode relaxed(captures_here.load(std::memory_order_relaxed) != 0);
+  return WorkClock::instance().begin_work(stream.device, on->epoch(), times, calls.timed);
+}
+
+Status CudaDriver::times_collect() noexcept {
+  return WorkClock::instance().collect([this](int device, std::uint32_t epoch) {
+    const Device& of = *devices_[static_cast<std::size_t>(device)];
+    return of.faulted() || of.epoch() != epoch;
+  });
+}
+
+Status CudaDriver::times_pause() noexcept {
+  WorkClock::instance().pause();
+  return {};
 }
 
 Status CudaDriver::record_launches(int count, StackNumber stack) noexcept {

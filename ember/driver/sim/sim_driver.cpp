@@ -42,7 +42,7 @@ std::vector<std::string> simulated_uuids(const SimulatedSpec& spec) {
 }
 
 std::vector<int> visible_simulated(const SimulatedSpec& spec) {
-  return visible_devices(env::get("CUDA_VISIBLE_DEVICES"), simulated_uuids(spec));
+  return visible_devices(visible_text({Choice::Kind::simulated, spec}), simulated_uuids(spec));
 }
 
 namespace {

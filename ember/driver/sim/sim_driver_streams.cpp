@@ -519,7 +519,7 @@ thread_local constinit WorkTimes* next_times = nullptr;
 
 std::int64_t SimDriver::now() noexcept { return clock_time(machine_.executor->unbroken_now()); }
 
-Status SimDriver::time_next(WorkTimes* times) noexcept {
+Status SimDriver::time_next(StreamHandle, WorkTimes* times) noexcept {
   next_times = times;
   if (times != nullptr) timed_.store(true, std::memory_order_relaxed);
   return {};

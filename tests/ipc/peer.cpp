@@ -119,10 +119,13 @@ bool has_bytes(const Storage& storage, unsigned seed) {
 
 // ---- Counting
 
-/// Whether a line of maps is of something that this program mapped: a file, or memory that it
-/// shares. The heap's come and go, and CUDA keeps what it has mapped for a process until that ends,
-/// such as the files of its events in /dev/shm.
+/// Whether a line of maps counts. Of CUDA's, which keeps what it has mapped for a process until
+/// that ends (such as the files of its events in /dev/shm), and of the sanitizers', whose heaps map
+/// more and more, only those of files and of shared memory do.
 bool is_ours(const std::string& line) {
+#if !defined(EMBER_SANITIZED_HEAP)
+  if (cuda::driver_if_made() != nullptr && cuda::driver_if_made()->simulated()) return true;
+#endif
   std::istringstream words(line);
   std::string addresses, permissions, offset, device, inode, name;
   words >> addresses >> permissions >> offset >> device >> inode >> name;
@@ -186,8 +189,8 @@ std::string Counts::text() const {
 
 namespace {
 
-// What /dev/shm holds, and what of the machine's own this process has mapped: to tell a leak of
-// ours from what a driver keeps.
+// What /dev/shm holds, and what this process has mapped: to tell a leak of ours from what others
+// keep.
 std::string what_is_there() {
   std::ostringstream out;
   out << "/dev/shm:";
@@ -195,8 +198,7 @@ std::string what_is_there() {
     out << ' ' << file.path().filename().string();
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
-    if (line.find(" /dev/") != std::string::npos || line.find("memfd:") != std::string::npos)
-      out << '\n' << line;
+    if (is_ours(line)) out << '\n' << line;
   return out.str();
 }
 

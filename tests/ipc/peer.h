@@ -55,7 +55,7 @@ struct Counts {
   std::size_t allocated = 0;    ///< bytes on device 0
   std::size_t descriptors = 0;  ///< in /proc/self/fd
   std::size_t mappings = 0;     ///< lines of /proc/self/maps with shared files
-  std::size_t lines = 0;        ///< of /proc/self/maps, of files and shared memory
+  std::size_t lines = 0;        ///< of /proc/self/maps; on real devices of files and shared memory
   std::size_t threads = 0;
   std::size_t sockets = 0;  ///< files in the folder of sockets, of any process
   std::size_t shm = 0;      ///< files in /dev/shm, but CUDA's and semaphores
@@ -63,7 +63,7 @@ struct Counts {
 
   static Counts now();
   /// The same once device 0 has been used: its file and its stream stay; and once memory was shared
-  /// both ways, after which glibc keeps stacks and arenas of threads that ended.
+  /// both ways, after which threads that serve others stay.
   static Counts warm();
   std::string text() const;
   friend bool operator==(const Counts&, const Counts&) = default;

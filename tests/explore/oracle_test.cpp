@@ -104,7 +104,7 @@ std::string program(unsigned seed) {
 
 // A sanitizer sees as much in fewer of them.
 #if defined(EMBER_SANITIZED_HEAP)
-constexpr unsigned kPrograms = 130;
+constexpr unsigned kPrograms = 60;
 #else
 constexpr unsigned kPrograms = 400;
 #endif

@@ -112,7 +112,7 @@ TEST(Scan, LongRows) {
   // Integers are exact: what a GPU does in tiles has to be right to the last one.
   for (const Shape& sizes : {Shape{300007}, Shape{5, 70001}, Shape{600, 20000 / 8}}) {
     const Tensor x = sample(Dtype::int64, sizes);
-    for (const Dtype dtype : one_of_three_under_tsan(std::vector{
+    for (const Dtype dtype : one_of_three_if_sanitized(std::vector{
              Dtype::int64, Dtype::float64, Dtype::float32, Dtype::complex64, Dtype::complex128})) {
       const Tensor here = cumsum(x, -1, dtype);
       expect_scanned(here, x, -1, false, 1, "long rows");
@@ -142,7 +142,7 @@ TEST(Scan, RowsOfManyTiles) {
 
 TEST(Scan, GivesTheSameBitsAgain) {
   NEEDS_DEVICES(1);
-  for (const Dtype dtype : one_of_three_under_tsan(std::vector{Dtype::float32, Dtype::float64})) {
+  for (const Dtype dtype : one_of_three_if_sanitized(std::vector{Dtype::float32, Dtype::float64})) {
     const Tensor x = (arange(0, 5000000, 1, {dtype, kDevice}) * 0.7).sin();
     const auto first = values<double>(x.cumsum(0));
     for (int i = 0; i < 5; ++i)

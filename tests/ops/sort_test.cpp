@@ -10,7 +10,7 @@
 namespace ember::test {
 namespace {
 
-const std::vector<Dtype> kOrdered = one_of_three_under_tsan(dtypes_in(dtypes::real_or_bool));
+const std::vector<Dtype> kOrdered = one_of_three_if_sanitized(dtypes_in(dtypes::real_or_bool));
 
 /// Many equal elements, and for floating-point types the awkward values.
 Tensor with_ties(Dtype dtype, const Shape& sizes, unsigned seed = 1) {

@@ -161,7 +161,7 @@ DimList list_of(const std::vector<int>& dims) {
 template <class Check>
 void each_case(DtypeSet dtypes, const Check& check) {
   for (const Case& one : cases())
-    for (const Dtype dtype : one_of_three_under_tsan(dtypes_in(dtypes))) {
+    for (const Dtype dtype : one_of_three_if_sanitized(dtypes_in(dtypes))) {
       const Tensor here = one.make(dtype);
       const Tensor base = here.to(kDevice);
       // With the same strides, so that the device goes the same way.

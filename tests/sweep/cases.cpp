@@ -41,7 +41,7 @@ const std::map<std::string, Cases>& all_cases() {
 
 std::size_t every() {
 #if defined(EMBER_SANITIZED_HEAP)
-  constexpr std::size_t kEvery = 4;
+  constexpr std::size_t kEvery = 8;
 #else
   constexpr std::size_t kEvery = 1;
 #endif

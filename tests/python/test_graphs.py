@@ -63,6 +63,7 @@ def test_by_hand():
     assert y.tolist() == [3] * 4
 
 
+@pytest.mark.cuda_refuses
 def test_external_events():
     x, y = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
     side = cuda.Stream()
@@ -91,6 +92,7 @@ def test_external_events():
         assert y.tolist() == [round] * 64
 
 
+@pytest.mark.cuda_refuses
 def test_a_record_that_is_refused_leaves_the_event_as_it_was():
     event = cuda.Event(interprocess=True)
     event.record()
@@ -263,6 +265,7 @@ def test_debug_dump(tmp_path):
     assert x.tolist() == [2] * 4
 
 
+@pytest.mark.cuda_refuses
 @pytest.mark.parametrize("call, text", [
     (lambda x: x.sum().item(), "item"),
     (lambda x: x.cpu(), "Cannot copy between CPU and CUDA tensors during CUDA graph capture"),

@@ -18,12 +18,14 @@ using Subscriber = struct CUpti_Subscriber_st*;
 enum class Kind : std::uint32_t {
   copy = 1,           // CUPTI_ACTIVITY_KIND_MEMCPY
   fill = 2,           // ..._MEMSET
+  driver_call = 4,    // ..._DRIVER
   kernel = 10,        // ..._CONCURRENT_KERNEL
   peer_copy = 22,     // ..._MEMCPY2
   external_call = 39  // ..._EXTERNAL_CORRELATION
 };
-inline constexpr Kind kKinds[] = {Kind::external_call, Kind::kernel, Kind::copy, Kind::peer_copy,
-                                  Kind::fill};
+/// The name of a call is recorded in front of the call itself, so that is asked for as well.
+inline constexpr Kind kKinds[] = {Kind::external_call, Kind::driver_call, Kind::kernel,
+                                  Kind::copy,          Kind::peer_copy,   Kind::fill};
 inline constexpr int kOurs = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 
 /// Where the fields of records are, in bytes.

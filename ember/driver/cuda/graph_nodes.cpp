@@ -1,6 +1,7 @@
 #include "ember/driver/cuda/graph_nodes.h"
 
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "ember/driver/compiled.h"
@@ -57,9 +58,14 @@ Status GraphNodes::look_at(CUgraphNode node, Node& out) const {
       const std::string_view name = name_of(out.kernel.func);
       out.own = out.kernel.kernelParams != nullptr && is_own(name);
       const std::span<const AddressPlaces> places = Functions::parameters_of(out.kernel.func);
+      // How many parameters a kernel has is known of those whose places are, and of compiled ones.
+      const std::size_t count = name == kCompiledEntry ? 1
+                                : places.empty()       ? std::numeric_limits<std::size_t>::max()
+                                                       : places.size();
       std::size_t offset = 0, size = 0;
       for (std::size_t k = 0;
-           out.own && api.cuFuncGetParamInfo(out.kernel.func, k, &offset, &size) == CUDA_SUCCESS;
+           out.own && k < count &&
+           api.cuFuncGetParamInfo(out.kernel.func, k, &offset, &size) == CUDA_SUCCESS;
            ++k) {
         const std::size_t at = out.bytes.size();
         out.bytes.resize(at + (size + kWord - 1) / kWord * kWord);

@@ -44,6 +44,7 @@ std::size_t place_of_call(cupti::Kind kind) {
     case cupti::Kind::copy:
     case cupti::Kind::fill: return cupti::kCopyCallAt;
     case cupti::Kind::peer_copy: return cupti::kPeerCopyCallAt;
+    case cupti::Kind::driver_call:
     case cupti::Kind::external_call: return 0;
   }
   return 0;
@@ -64,10 +65,9 @@ Status WorkClock::turn_on() noexcept {
   if (refused_) return why_;
   const cupti::Calls* calls = nullptr;
   why_ = cupti::load(calls);
-  if (why_.ok()) {
-    calls_.store(calls, std::memory_order_release);
-    why_ = subscribe(*calls);
-  }
+  if (why_.ok() && calls_.exchange(calls) == nullptr)
+    (void)std::atexit([] { instance().leave(); });  // so before CUPTI's own end
+  if (why_.ok()) why_ = subscribe(*calls);
   refused_ = !why_.ok();
   on_.store(!refused_, std::memory_order_release);
   return why_;
@@ -97,9 +97,19 @@ Status WorkClock::subscribe(const cupti::Calls& calls) noexcept {
   return cupti::failure(calls, what, result);
 }
 
+void WorkClock::leave() noexcept {
+  pause();
+  flush(false);
+  flush(true);
+  const MutexLock lock(switching_);
+  over_ = true;
+  refused_ = true;
+  why_ = Status(Code::not_supported, "the process ends");
+}
+
 void WorkClock::pause() noexcept {
   const MutexLock lock(switching_);
-  refused_ = false;
+  refused_ = over_;
   if (!on_.exchange(false)) return;
   const cupti::Calls& calls = *calls_.load(std::memory_order_acquire);
   for (const cupti::Kind kind : cupti::kKinds) (void)calls.disable(kind);
@@ -130,6 +140,7 @@ Status WorkClock::begin_work(int device, std::uint32_t epoch, WorkTimes* times,
 }
 
 void WorkClock::end_work() noexcept {
+  if (!on_.load(std::memory_order_acquire)) return;  // it forgets names when it is left
   std::uint64_t last = 0;
   (void)calls_.load(std::memory_order_acquire)->pop(cupti::kOurs, &last);
 }
@@ -202,16 +213,18 @@ void WorkClock::read(const cupti::Calls& calls, std::uint8_t* buffer, std::size_
   early_.swap(spans);  // what others enqueue is nobody's: it is gone with the next buffer
 }
 
+void WorkClock::flush(bool forced) noexcept {
+  const cupti::Calls* const calls = calls_.load(std::memory_order_acquire);
+  if (calls == nullptr || over_.load(std::memory_order_acquire)) return;
+  const std::uint32_t flag = forced ? 1 : 0;
+  try {
+    std::thread([&] { (void)calls->flush(flag); }).join();
+  } catch (const std::system_error&) {  // no thread can be made
+    (void)calls->flush(flag);
+  }
+}
+
 Status WorkClock::collect(const std::function<bool(int, std::uint32_t)>& lost) noexcept {
-  const auto flush = [this](std::uint32_t forced) {
-    const cupti::Calls* const calls = calls_.load(std::memory_order_acquire);
-    if (calls == nullptr) return;
-    try {
-      std::thread([&] { (void)calls->flush(forced); }).join();
-    } catch (const std::system_error&) {  // no thread can be made
-      (void)calls->flush(forced);
-    }
-  };
   // With a device in a fault, records that will never be complete keep back their buffer.
   const auto any_lost = [&] {
     const MutexLock lock(mutex_);
@@ -219,9 +232,9 @@ Status WorkClock::collect(const std::function<bool(int, std::uint32_t)>& lost) n
       return !each.second.known && lost(each.second.device, each.second.epoch);
     });
   };
-  flush(0);
+  flush(false);
   if (any_lost()) {
-    flush(1);
+    flush(true);
     const MutexLock lock(mutex_);
     for (auto& [number, work] : works_)
       if (!work.known && lost(work.device, work.epoch)) work.times->dropped();
@@ -231,7 +244,7 @@ Status WorkClock::collect(const std::function<bool(int, std::uint32_t)>& lost) n
     sweep();
   }
   const MutexLock lock(switching_);
-  return why_;
+  return over_ ? Status() : why_;
 }
 
 }  // namespace ember::inline v0::driver::cuda

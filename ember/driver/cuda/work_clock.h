@@ -60,6 +60,10 @@ class WorkClock {
   static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer,
                           std::size_t size, std::size_t valid);
   void read(const cupti::Calls& calls, std::uint8_t* buffer, std::size_t valid) noexcept;
+  /// On a thread of its own; forced: of buffers that are not complete, too.
+  void flush(bool forced) noexcept;
+  /// The process ends: what CUPTI has is taken, and CUPTI not called any more.
+  void leave() noexcept;
   void note(Number work, Span span) noexcept EMBER_REQUIRES(mutex_);
   /// Forgets what nobody else keeps the times of.
   void sweep() noexcept EMBER_REQUIRES(mutex_);
@@ -67,6 +71,7 @@ class WorkClock {
   // Held while CUPTI is told something; never by its callbacks.
   Mutex switching_;
   std::atomic<bool> on_{false};
+  std::atomic<bool> over_{false};
   bool refused_ EMBER_GUARDED_BY(switching_) = false;  // since pause()
   Status why_ EMBER_GUARDED_BY(switching_);            // the last refusal, until one was none
   cupti::Subscriber subscriber_ EMBER_GUARDED_BY(switching_) = nullptr;

@@ -28,6 +28,14 @@ struct Buffer {
 std::vector<Buffer> buffers;
 std::uint32_t last_call = 0;
 thread_local std::vector<std::uint64_t> names;
+// A name's record stands in front of that of the call itself: both have to be asked for.
+bool names_are_recorded[2] = {};
+constexpr std::uint32_t kDriverCall = 4;
+
+void note_kind(std::uint32_t kind, bool on) {
+  if (kind == kNamed) names_are_recorded[0] = on;
+  if (kind == kDriverCall) names_are_recorded[1] = on;
+}
 
 }  // namespace
 
@@ -68,11 +76,12 @@ std::uint8_t* add_record(std::uint32_t kind) {
 std::uint32_t call_now() {
   const std::lock_guard lock(mutex);
   const std::uint32_t call = ++last_call;
-  if (fake_cupti.kinds != 0 && !names.empty()) {
+  if (names_are_recorded[0] && names_are_recorded[1] && !names.empty()) {
     std::uint8_t* const record = add_record(kNamed);
     put(record, 4, std::uint32_t{3});
     put(record, 8, names.back());
     put(record, 16, call);
+    (void)add_record(kDriverCall);
   }
   return call;
 }
@@ -100,11 +109,13 @@ int cuptiUnsubscribe(void* subscriber) {
   if (subscriber != &fake_cupti) return invalid;
   return --fake_cupti.subscribers, success;
 }
-int cuptiActivityEnable(std::uint32_t) {
+int cuptiActivityEnable(std::uint32_t kind) {
   if (fails("cuptiActivityEnable") || ask == nullptr || now == nullptr) return invalid;
+  note_kind(kind, true);
   return ++fake_cupti.kinds, success;
 }
-int cuptiActivityDisable(std::uint32_t) {
+int cuptiActivityDisable(std::uint32_t kind) {
+  note_kind(kind, false);
   if (fake_cupti.kinds != 0) --fake_cupti.kinds;
   return success;
 }

@@ -2,6 +2,7 @@
 // has returns to what it was within a second, and what it receives are the right bytes or an error,
 // within two.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "ember/memory/memory.h"
 #include "ember/runtime/runtime.h"
 #include "peer.h"
+#include "stacks.h"
 #include "tests/support/devices.h"
 
 namespace ember {
@@ -165,6 +167,7 @@ TEST(KilledAtRandom, LeavesNothingBehind) {
   for (int round = 0; round < rounds; ++round) {
     const auto seed = static_cast<unsigned>(first + round);
     SCOPED_TRACE("EMBER_TEST_SEED=" + std::to_string(seed));
+    test::still_alive();
     std::mt19937 random(seed);
     if (peer == nullptr) {
       before = Counts::warm();
@@ -180,7 +183,12 @@ TEST(KilledAtRandom, LeavesNothingBehind) {
       Counts with_peer = before;
       ++with_peer.descriptors;  // of the pipe to it
       ++with_peer.sockets;      // its own
-      ASSERT_EQ(await_counts(with_peer), "");
+      const std::string difference = await_counts(with_peer);
+      if (!difference.empty()) {
+        test::show_stacks(getpid());
+        test::show_stacks(peer->process());
+      }
+      ASSERT_EQ(difference, "");
       continue;
     }
     // Real devices take longer to open what they receive.

@@ -10,10 +10,12 @@
 
 #include "ember/runtime/device.h"
 #include "peer.h"
+#include "stacks.h"
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--peer") == 0) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives a test that ended early
+    ember::test::install_stacks(false);
     return ember::test::run_peer(std::atoi(argv[2]));
   }
   // What is mapped is counted, and glibc keeps stacks and arenas of threads that have ended. It
@@ -25,6 +27,7 @@ int main(int argc, char** argv) {
     (void)execv("/proc/self/exe", argv);
   }
   testing::InitGoogleTest(&argc, argv);
+  ember::test::install_stacks(true);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (const char* devices = std::getenv("EMBER_DEVICES"); devices == nullptr || *devices == '\0')
     if (ember::cuda::device_count() == 0) setenv("EMBER_DEVICES", "sim:4@1GiB", 1);

@@ -23,12 +23,14 @@
 #include <sstream>
 #include <thread>
 
+#include "ember/base/error.h"
 #include "ember/base/sanitizer.h"
 #include "ember/ipc/process.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/work.h"
+#include "stacks.h"
 #include "tests/support/gate.h"
 
 extern char** environ;
@@ -134,6 +136,11 @@ bool is_ours(const std::string& line) {
 }
 
 Counts Counts::now() {
+  // What the allocator keeps is where it happened to be free.
+  try {
+    if (cuda::driver_if_made() != nullptr) cuda::empty_cache();
+  } catch (const Error&) {  // a device in a fault
+  }
   Counts counts;
   if (cuda::driver_if_made() != nullptr) counts.allocated = cuda::memory_allocated(0);
   counts.descriptors = entries_of("/proc/self/fd");
@@ -239,6 +246,7 @@ Peer::Peer() {
   posix_spawn_file_actions_destroy(&actions);
   close(both[1]);
   socket_ = both[0];
+  remember_process(process_);
 }
 
 Peer::~Peer() {
@@ -278,6 +286,7 @@ void Peer::await_end() {
   if (process_ < 0) return;
   int status = 0;
   (void)waitpid(process_, &status, 0);
+  forget_process(process_);
   process_ = -1;
 }
 

@@ -173,7 +173,7 @@ def test_streams_from_external():
     assert cuda.get_stream_from_external(data_ptr=s.cuda_stream) == e
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 def test_cudart():
     """What tools call of the CUDA runtime: numbers of errors, 0 for success."""
     rt = cuda.cudart()

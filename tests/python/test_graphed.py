@@ -168,7 +168,7 @@ def test_random_numbers():
     assert drawn[0] == drawn[1]
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 @pytest.mark.parametrize("what", ["host", "cpu", "unhashable", "result", "swallowed"])
 def test_without_a_graph_it_says_so_once(what):
     total = torch.zeros(1, device="cuda")

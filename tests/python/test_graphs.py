@@ -63,7 +63,7 @@ def test_by_hand():
     assert y.tolist() == [3] * 4
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 def test_external_events():
     x, y = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
     side = cuda.Stream()
@@ -92,7 +92,7 @@ def test_external_events():
         assert y.tolist() == [round] * 64
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 def test_a_record_that_is_refused_leaves_the_event_as_it_was():
     event = cuda.Event(interprocess=True)
     event.record()
@@ -265,7 +265,7 @@ def test_debug_dump(tmp_path):
     assert x.tolist() == [2] * 4
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 @pytest.mark.parametrize("call, text", [
     (lambda x: x.sum().item(), "item"),
     (lambda x: x.cpu(), "Cannot copy between CPU and CUDA tensors during CUDA graph capture"),
@@ -481,6 +481,7 @@ def test_a_warning_that_is_an_error_is_raised_by_the_replay():
             graph.replay()
 
 
+@pytest.mark.reported_by_tools
 def test_a_result_that_is_read_before_the_replay():
     x = torch.ones(100, device="cuda")
     graph, y = capture(lambda: x + 1, cuda.CUDAGraph(validate="error"))
@@ -511,6 +512,7 @@ def test_replays_that_overlap_or_come_out_of_turn():
     assert z.tolist() == [4] * 100
 
 
+@pytest.mark.reported_by_tools
 def test_the_end_of_a_failed_capture_says_what_and_where():
     x = torch.ones(1, device="cuda")
     graph = cuda.CUDAGraph()

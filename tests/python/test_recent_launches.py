@@ -70,14 +70,14 @@ FAULT = """
 """
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 def test_a_fault_names_the_call():
     said = run(FAULT, EMBER_RECORD_LAUNCHES="16")
     assert "number" in said.stdout and "the default stream" in said.stdout, said
     assert "in culprit" in said.stdout, said
 
 
-@pytest.mark.cuda_refuses
+@pytest.mark.reported_by_tools
 def test_without_recording_it_names_the_operation():
     said = run(FAULT, EMBER_RECORD_LAUNCHES="")
     assert "in culprit" not in said.stdout

@@ -19,13 +19,15 @@ enum class Kind : std::uint32_t {
   copy = 1,           // CUPTI_ACTIVITY_KIND_MEMCPY
   fill = 2,           // ..._MEMSET
   driver_call = 4,    // ..._DRIVER
+  runtime_call = 5,   // ..._RUNTIME, by which libraries launch
   kernel = 10,        // ..._CONCURRENT_KERNEL
   peer_copy = 22,     // ..._MEMCPY2
   external_call = 39  // ..._EXTERNAL_CORRELATION
 };
 /// The name of a call is recorded in front of the call itself, so that is asked for as well.
-inline constexpr Kind kKinds[] = {Kind::external_call, Kind::driver_call, Kind::kernel,
-                                  Kind::copy,          Kind::peer_copy,   Kind::fill};
+inline constexpr Kind kKinds[] = {Kind::external_call, Kind::driver_call, Kind::runtime_call,
+                                  Kind::kernel,        Kind::copy,        Kind::peer_copy,
+                                  Kind::fill};
 inline constexpr int kOurs = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 
 /// Where the fields of records are, in bytes.

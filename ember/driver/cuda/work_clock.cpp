@@ -45,6 +45,7 @@ std::size_t place_of_call(cupti::Kind kind) {
     case cupti::Kind::fill: return cupti::kCopyCallAt;
     case cupti::Kind::peer_copy: return cupti::kPeerCopyCallAt;
     case cupti::Kind::driver_call:
+    case cupti::Kind::runtime_call:
     case cupti::Kind::external_call: return 0;
   }
   return 0;

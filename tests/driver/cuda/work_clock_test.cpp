@@ -27,6 +27,7 @@ static_assert(offsetof(CUpti_ActivityExternalCorrelation, correlationId) == kExt
 static_assert(CUPTI_ACTIVITY_KIND_MEMCPY == static_cast<int>(Kind::copy));
 static_assert(CUPTI_ACTIVITY_KIND_MEMSET == static_cast<int>(Kind::fill));
 static_assert(CUPTI_ACTIVITY_KIND_DRIVER == static_cast<int>(Kind::driver_call));
+static_assert(CUPTI_ACTIVITY_KIND_RUNTIME == static_cast<int>(Kind::runtime_call));
 static_assert(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL == static_cast<int>(Kind::kernel));
 static_assert(CUPTI_ACTIVITY_KIND_MEMCPY2 == static_cast<int>(Kind::peer_copy));
 static_assert(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION == static_cast<int>(Kind::external_call));
@@ -193,7 +194,7 @@ TEST_F(WorkClockOnFakeCuda, AFaultDropsWhatWasInFlight) {
 TEST_F(WorkClockOnFakeCuda, PausesAndGoesOn) {
   (void)work(kKernel, 10, 20);
   EXPECT_EQ(cupti().subscribers, 1);
-  EXPECT_EQ(cupti().kinds, 6);
+  EXPECT_EQ(cupti().kinds, 7);
   ASSERT_TRUE(cuda().times_pause().ok());
   EXPECT_EQ(cupti().subscribers, 0);
   EXPECT_EQ(cupti().kinds, 0);

@@ -141,7 +141,7 @@ Status WorkClock::begin_work(int device, std::uint32_t epoch, WorkTimes* times,
 }
 
 void WorkClock::end_work() noexcept {
-  if (!on_.load(std::memory_order_acquire)) return;  // it forgets names when it is left
+  if (over_.load(std::memory_order_acquire)) return;
   std::uint64_t last = 0;
   (void)calls_.load(std::memory_order_acquire)->pop(cupti::kOurs, &last);
 }

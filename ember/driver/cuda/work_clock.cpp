@@ -66,9 +66,11 @@ Status WorkClock::turn_on() noexcept {
   if (refused_) return why_;
   const cupti::Calls* calls = nullptr;
   why_ = cupti::load(calls);
-  if (why_.ok() && calls_.exchange(calls) == nullptr)
-    (void)std::atexit([] { instance().leave(); });  // so before CUPTI's own end
-  if (why_.ok()) why_ = subscribe(*calls);
+  if (why_.ok()) {
+    why_ = subscribe(*calls);
+    // What is registered last is called first, and CUPTI's own end must come later.
+    if (calls_.exchange(calls) == nullptr) (void)std::atexit([] { instance().leave(); });
+  }
   refused_ = !why_.ok();
   on_.store(!refused_, std::memory_order_release);
   return why_;

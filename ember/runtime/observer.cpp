@@ -165,6 +165,11 @@ Observer* set_observer(Observer* observer) {
   });
 }
 
+void collect_times() {
+  if (self.noticing) throw Error("collect_times: must not be called from within notice()");
+  (void)detail::collect_times();
+}
+
 bool inside_notice() noexcept { return self.noticing; }
 
 std::span<const Access> no_accesses() noexcept {

@@ -136,8 +136,8 @@ struct Activity {
   /// done: when the call began. 0 of others, and as `time`.
   std::int64_t began = 0;
   /// Of kernels, copies, fills and host functions: where it stands when they run
-  /// (driver/work_times.h). Null unless an observer wants_times(). Lives during the notification,
-  /// and as long as there is a Ref to it.
+  /// (driver/work_times.h); of real devices once collect_times() is called. Null unless an observer
+  /// wants_times(). Lives during the notification, and as long as there is a Ref to it.
   driver::WorkTimes* times = nullptr;
   std::uint64_t total_allocated = 0;  ///< bytes in use on the device after the change
   std::uint64_t total_reserved = 0;   ///< bytes the allocator holds on the device after the change
@@ -206,6 +206,10 @@ EMBER_API void remove_observer(Observer& observer);
 /// The same for one place in the list that holds one observer: puts `observer` there (null empties
 /// it), and returns what was there.
 EMBER_API Observer* set_observer(Observer* observer);
+/// Has it noted when work ran (Activity::times), of all work of which a wait for its device has
+/// shown that it is over. Simulated devices note that by themselves. Waits for no device. Error
+/// from within notice(). Thread-safe.
+EMBER_API void collect_times();
 
 /// For notice(): the call of `thread` that is being told, or that thread's next one that enqueues
 /// work, throws `error` once it is done.

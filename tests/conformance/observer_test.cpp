@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "ember/driver/work_times.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
 #include "tests/support/devices.h"
@@ -312,6 +313,38 @@ TEST(Observer, IsToldWhatWorkAccesses) {
   launch(stream, test::nop_kernel, Params(test::NopArgs{}), {&strided, 1});
   ASSERT_EQ(observer.all.size(), 1u);
   EXPECT_EQ(observer.sizes.back(), (std::vector<std::int64_t>{2, 3}));
+}
+
+/// Keeps the times of the last kernel, and tries to collect them where that is not allowed.
+class Timer : public Observer {
+ public:
+  Timer() { add_observer(*this); }
+  ~Timer() override { remove_observer(*this); }
+  bool wants_times() const noexcept override { return true; }
+  void notice(const Activity& activity) noexcept override {
+    if (activity.kind != Activity::Kind::kernel_launched) return;
+    times = Ref<driver::WorkTimes>(activity.times);
+    try {
+      collect_times();
+    } catch (const Error& error) {
+      refused = error.what();
+    }
+  }
+  Ref<driver::WorkTimes> times;
+  std::string refused;
+};
+
+TEST(Observer, IsToldWhenWorkRan) {
+  const Timer timer;
+  const Stream stream(0);
+  sleep_cycles(100'000, stream);
+  stream.synchronize();
+  collect_times();
+  ASSERT_TRUE(timer.times);
+  const auto [state, begin, end] = timer.times->read();
+  EXPECT_EQ(state, driver::WorkTimes::State::done);
+  EXPECT_LT(begin, end);
+  EXPECT_EQ(timer.refused, "collect_times: must not be called from within notice()");
 }
 
 TEST(Observer, MayHaveAnOperationFail) {

@@ -33,7 +33,7 @@ class Recorded final : public cuda::Observer {
     recording_.observe(activity);
   }
   Picture picture() const {
-    cuda::detail::collect_times();
+    cuda::collect_times();
     const MutexLock lock(mutex_);
     return recording_.picture(cuda::detail::now());
   }

@@ -11,10 +11,9 @@
 namespace ember::inline v0::driver::cuda {
 namespace {
 
-constexpr const char* kToolkits[] = {"/usr/local/cuda/lib64/",
-                                     "/usr/local/cuda/targets/x86_64-linux/lib/",
-                                     "/usr/local/cuda/extras/CUPTI/lib64/",
-                                     EMBER_CUDA_LIBRARY_DIR "/"};
+constexpr const char* kToolkits[] = {
+    "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
+    "/usr/local/cuda/extras/CUPTI/lib64/", EMBER_CUDA_LIBRARY_DIR "/"};
 constexpr const char* kSystem[] = {"/usr/lib/x86_64-linux-gnu/", "/usr/lib64/", "/usr/lib/"};
 
 bool is_named(const LibraryNames& names) { return names.named && !names.named->empty(); }

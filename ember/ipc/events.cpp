@@ -137,12 +137,14 @@ class OwnEvent final : public WordsEvent {
   ~OwnEvent() override {
     Service* service = Service::of_generation(generation_);
     if (service == nullptr) return;
+    WordPool::Files retired;  // go after the lock
     const MutexLock lock(service->mutex);
     if (slot_ != 0)
       service->exports.end_event(slot_);
     else
       service->words.give_back_at(place_, recorded());
     service->wake();
+    retired = service->retired_words();
   }
 
   std::array<std::uint8_t, 64> handle() override {

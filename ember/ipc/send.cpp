@@ -115,8 +115,11 @@ Ready when_ready(const Storage& storage) {
   }
   if (status.ok()) return ready;
   if (ready.value != 0) {
+    WordPool::Files retired;  // go after the lock
     const MutexLock lock(service.mutex);
     service.words.give_back(ready.cell);
+    service.wake();
+    retired = service.retired_words();
   }
   stream.synchronize();
   return {};

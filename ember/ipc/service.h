@@ -49,6 +49,10 @@ class Service {
   void start(bool listening) EMBER_REQUIRES(mutex);
   /// Makes the thread look at what is new.
   void wake() noexcept EMBER_REQUIRES(mutex);
+  /// Files of words that are used no more, if there is no thread that would let go of them.
+  WordPool::Files retired_words() noexcept EMBER_REQUIRES(mutex) {
+    return running_ ? WordPool::Files() : words.take_retired();
+  }
 
   /// One request and its reply, with the pieces that follow it, which nobody else expects. Blocks
   /// for two seconds at most. Throws Error that says what became of the owner, or why it refused.

@@ -56,11 +56,13 @@ bool Service::turn(std::int64_t& idle_since) {
   std::vector<pollfd> looks;
   std::deque<std::shared_ptr<Import>> released;
   std::deque<std::shared_ptr<Import>> finished;
+  WordPool::Files retired;  // go after the lock
   int wait = 0;
   {
     File wake;
     File listener;
     const MutexLock lock(mutex);
+    retired = words.take_retired();
     if (!idle() || !connections_.empty()) idle_since = now();
     if (now() - idle_since >= kLinger) {
       if (listener_) remove_socket(self_);
@@ -83,6 +85,7 @@ bool Service::turn(std::int64_t& idle_since) {
     for (const auto& [process, watch] : holders_)
       if (watch.descriptor() >= 0) looks.push_back({watch.descriptor(), POLLIN, 0});
   }
+  retired.clear();
   for (const Connection& connection : connections_)
     looks.push_back({connection.socket.get(), POLLIN, 0});
   for (const auto& import : released) release_now(import);
@@ -117,6 +120,7 @@ int Service::patience() {
     if (watch.descriptor() < 0) at_most(100);
   if (!to_return_.empty()) at_most(10);
   if (some_words_are_owed) at_most(20);
+  if (words.any_retired()) at_most(0);
   if (!connections_.empty()) at_most(100);
   return shortest;
 }

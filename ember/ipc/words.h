@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ember/base/mutex.h"
@@ -48,7 +49,7 @@ class WordsFile : public driver::Context {
 /// not told: it orders nothing for the program.
 Status finish_if_seeded(const driver::StreamHandle& stream) noexcept;
 
-/// The cells of this process's own file, which is there while any is in use. Not thread-safe.
+/// The cells of this process's own file, which is used while any of them is. Not thread-safe.
 class WordPool {
  public:
   struct Cell {
@@ -69,7 +70,13 @@ class WordPool {
   const Ref<WordsFile>& file() const noexcept { return file_; }
   /// Which file it is: a later one has another number.
   std::uint64_t number() const noexcept { return number_; }
-  bool empty() const noexcept { return used_ == 0; }
+  bool empty() const noexcept { return used_ == 0 && retired_.empty(); }
+  bool any_retired() const noexcept { return !retired_.empty(); }
+
+  using Files = std::vector<Ref<WordsFile>>;
+  /// Files that are used no more. Real devices wait for all work that was enqueued before they let
+  /// go of one, host functions among it: so they must not go under a lock that those take.
+  Files take_retired() noexcept { return std::exchange(retired_, {}); }
 
  private:
   struct Owed {
@@ -77,6 +84,7 @@ class WordPool {
     std::uint64_t value = 0;
   };
   Ref<WordsFile> file_;
+  Files retired_;
   std::uint64_t number_ = 0;
   std::vector<std::uint32_t> free_;
   std::vector<Owed> owed_;

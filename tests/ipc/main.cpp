@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     setenv("EMBER_TEST_STARTED_AGAIN", "1", 1);
     (void)execv("/proc/self/exe", argv);
   }
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
   testing::InitGoogleTest(&argc, argv);
   ember::test::install_stacks(true);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);

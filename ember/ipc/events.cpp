@@ -192,9 +192,10 @@ class EventLease {
       (void)service->exports.give_back(import_.owner, import_.lease, none);
     } else {
       service->imports.events.erase(&import_);
-      service->imports.leave(import_.owner);
+      service->words.retire(service->imports.leave(import_.owner));
       service->give_back(import_.owner, import_.lease);
     }
+    service->words.retire(std::move(import_.file));
     service->wake();
   }
   EventLease(const EventLease&) = delete;

@@ -62,10 +62,12 @@ Imports::Owner& Imports::enter(const Process& owner) {
   return found->second;
 }
 
-void Imports::leave(const Process& owner) {
+Ref<WordsFile> Imports::leave(const Process& owner) {
   const auto found = owners_.find(owner);
-  if (found == owners_.end() || --found->second.users > 0) return;
+  if (found == owners_.end() || --found->second.users > 0) return {};
+  Ref<WordsFile> words = std::move(found->second.words);
   owners_.erase(found);
+  return words;
 }
 
 Imports::Owner* Imports::find_owner(const Process& owner) {

@@ -92,7 +92,8 @@ class Imports {
 
   /// The owner, known from here on; must be followed by leave().
   Owner& enter(const Process& owner);
-  void leave(const Process& owner);
+  /// The words that nobody needs any more, to be retired; null while somebody does.
+  Ref<WordsFile> leave(const Process& owner);
   Owner* find_owner(const Process& owner);
   std::map<Process, Owner>& owners() noexcept { return owners_; }
 

@@ -17,7 +17,7 @@ Ref<WordsFile> words_of(Service& service, const Process& owner, const Reply& rep
   if (!known.words || known.words_number != reply.words) {
     Ref<WordsFile> mapped;
     require(WordsFile::map(file, mapped));
-    known.words = std::move(mapped);
+    service.words.retire(std::exchange(known.words, std::move(mapped)));
     known.words_number = reply.words;
   }
   return known.words;

@@ -45,11 +45,11 @@ class User {
   }
   ~User() {
     if (kept_) return;
-    Ref<WordsFile> words;  // may go after the lock
+    WordPool::Files retired;  // go after the lock
     const MutexLock lock(service_.mutex);
-    if (const Imports::Owner* owner = service_.imports.find_owner(owner_)) words = owner->words;
-    service_.imports.leave(owner_);
+    service_.words.retire(service_.imports.leave(owner_));
     service_.wake();
+    retired = service_.retired_words();
   }
   User(const User&) = delete;
   User& operator=(const User&) = delete;

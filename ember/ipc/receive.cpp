@@ -170,9 +170,10 @@ void order_behind_owner(Service& service, Import& import, const Reply& reply, co
   {
     const MutexLock lock(service.mutex);
     const MutexLock own(import.mutex);
-    std::erase_if(import.awaited, [](const Import::Awaited& each) {
-      return each.word->load(std::memory_order_acquire) >= each.value;
-    });
+    for (Import::Awaited& each : import.awaited)
+      if (each.word->load(std::memory_order_acquire) >= each.value)
+        service.words.retire(std::move(each.file));
+    std::erase_if(import.awaited, [](const Import::Awaited& each) { return !each.file; });
     import.awaited.push_back({file, word, reply.value});
     // If the owner has ended already, the thread has looked when this was not there yet.
     service.imports.find_owner(import.owner)->ended = false;

@@ -262,12 +262,10 @@ void Service::close_now(const std::shared_ptr<Import>& import) {
   if (import->device.is_cuda())
     if (driver::Driver* driver = cuda::driver_if_made())
       (void)driver->ipc_close_memory(import->device.index(), import->data);
-  Ref<WordsFile> words_file;  // may go after the lock
-  Mapping mapping;
+  Mapping mapping;  // may go after the lock
   const MutexLock lock(mutex);
   --in_work_;
   if (Imports::Owner* owner = imports.find_owner(import->owner)) {
-    words_file = owner->words;
     if (const auto file = owner->files.find(import->record.file);
         import->record.kind == Kind::host && file != owner->files.end() &&
         --file->second.users == 0) {
@@ -276,7 +274,7 @@ void Service::close_now(const std::shared_ptr<Import>& import) {
     }
   }
   imports.held.erase(import);
-  imports.leave(import->owner);
+  words.retire(imports.leave(import->owner));
   at(Step::before_give_back);
   to_return_.push_back({import->owner, import->lease});
 }

@@ -73,7 +73,7 @@ void WordPool::give_back(const Cell& cell) noexcept {
   // What was lost stays so for those that wait there.
   if (is_usable(cell.word->load(std::memory_order_relaxed))) free_.push_back(cell.index);
   if (--used_ != 0) return;
-  retired_.push_back(std::move(file_));
+  retire(std::move(file_));
   free_.clear();
 }
 

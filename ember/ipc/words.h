@@ -74,8 +74,12 @@ class WordPool {
   bool any_retired() const noexcept { return !retired_.empty(); }
 
   using Files = std::vector<Ref<WordsFile>>;
-  /// Files that are used no more. Real devices wait for all work that was enqueued before they let
-  /// go of one, host functions among it: so they must not go under a lock that those take.
+  /// For a share of a file, this process's or another one's, that may be the last. Real devices
+  /// wait for all work that was enqueued before they let go of a file, host functions among it: so
+  /// it goes neither under a lock that those take, nor in one of them.
+  void retire(Ref<WordsFile> file) {
+    if (file) retired_.push_back(std::move(file));
+  }
   Files take_retired() noexcept { return std::exchange(retired_, {}); }
 
  private:

@@ -20,10 +20,8 @@ int main(int argc, char** argv) {
   }
   // What is mapped is counted, and glibc keeps stacks and arenas of threads that have ended. It
   // reads this when a program starts.
-  if (setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.pthread.stack_cache_size=0", 0) ==
-          0 &&
-      std::getenv("EMBER_TEST_STARTED_AGAIN") == nullptr) {
-    setenv("EMBER_TEST_STARTED_AGAIN", "1", 1);
+  if (std::getenv("GLIBC_TUNABLES") == nullptr) {
+    setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.pthread.stack_cache_size=0", 1);
     (void)execv("/proc/self/exe", argv);
   }
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

@@ -22,7 +22,8 @@ namespace {
 using test::Gate;
 using test::Peer;
 
-/// Waits for the device before it lets go of words, as CUDA does of what is page-locked.
+/// Waits for the device before it lets go of words, as CUDA does of what is page-locked. (What a
+/// test::HookedDriver does is for one thread.)
 class WaitsToClose final : public driver::ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;

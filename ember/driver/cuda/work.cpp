@@ -45,7 +45,8 @@ bool is_elsewhere(int device, const void* pointer) noexcept {
 
 Status CudaDriver::launch(StreamHandle stream, const Kernel& kernel, const Params& params,
                           PeerMemory peer) noexcept {
-  if (CallsOfThread::mine().in_batch && CallsOfThread::mine().timed == 0) [[unlikely]] {
+  if (const CallsOfThread& calls = CallsOfThread::mine(); calls.in_batch && calls.timed == 0)
+      [[unlikely]] {
     bool kept = false;
     Status status = keep_launch(stream, kernel, params, peer, kept);
     if (kept || !status.ok()) return status;

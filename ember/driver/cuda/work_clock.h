@@ -29,7 +29,7 @@ class WorkClock {
   /// again after pause().
   Status begin_work(int device, std::uint32_t epoch, WorkTimes* times, Number& out) noexcept;
   void end_work() noexcept;
-  /// For work that CUPTI does not know: the caller notes when it runs.
+  /// For work that CUPTI does not know: the caller notes when it runs. Null for no work.
   Ref<WorkTimes> take(Number work) noexcept;
 
   /// Brings what CUPTI has to where it is to stand, on a thread of its own: a program's threads may

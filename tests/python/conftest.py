@@ -17,6 +17,10 @@ os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 
 
+# What turns the stream sanitizer on. A tool that a test is run under has names like them of its own.
+SANITIZER_VARIABLES = ("EMBER_SANITIZER", "TORCH_CUDA_SANITIZER")
+
+
 def environment_with(**given):
     """The present one with what is given; None takes a variable out. Where that is simulated devices,
     CUDA_VISIBLE_DEVICES, which may have the numbers of the machine's GPUs, goes unless it is given."""

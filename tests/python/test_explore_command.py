@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import environment_with
+from conftest import SANITIZER_VARIABLES, environment_with
 
 from ember import race
 
@@ -45,7 +45,7 @@ def explore(tmp_path):
     def explore(source, *arguments, **environment):
         (tmp_path / "program.py").write_text(textwrap.dedent(source))
         kept = {name: value for name, value in os.environ.items()
-                if "SANITIZER" not in name and "SCHEDULE" not in name
+                if not name.startswith(SANITIZER_VARIABLES) and "SCHEDULE" not in name
                 and name not in ("EMBER_DEVICES", "CUDA_VISIBLE_DEVICES",
                                  "PYTORCH_NO_CUDA_MEMORY_CACHING")}
         return subprocess.run(

@@ -579,6 +579,15 @@ def test_several_graphed_callables():
     assert out.tolist() == [15.0] * 4
 
 
+@pytest.mark.reported_by_tools
+def test_graphed_callables_must_not_wait():
+    x = torch.zeros(4, device="cuda")
+    with pytest.raises(RuntimeError, match="item"):
+        cuda.make_graphed_callables(lambda t: t * t.sum().item(), (x,))
+    assert cuda.current_stream() == cuda.default_stream()
+    assert cuda.make_graphed_callables(lambda t: t + 1, (x,))(x).tolist() == [1.0] * 4
+
+
 def test_graphed_callables_say_what_is_wrong():
     x = torch.zeros(4, device="cuda")
     with pytest.raises(AssertionError, match="sample_args for each callable must contain only "
@@ -590,8 +599,6 @@ def test_graphed_callables_say_what_is_wrong():
         cuda.make_graphed_callables(lambda t: 3, (x,))
     with pytest.raises(RuntimeError, match="num_warmup_iters must not be negative, got -1"):
         cuda.make_graphed_callables(abs, (x,), num_warmup_iters=-1)
-    with pytest.raises(RuntimeError, match="item"):
-        cuda.make_graphed_callables(lambda t: t * t.sum().item(), (x,))
 
     def throws(t):
         result = t + 1

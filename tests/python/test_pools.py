@@ -198,7 +198,7 @@ def test_a_pool_sleeps(growing):
     pool = cuda.MemPool()
     with cuda.use_mem_pool(pool):
         weights = torch.arange(5 * MIB, device="cuda")
-        scratch = on_device(20 * MIB)
+        scratch = on_device(20 * MIB).fill_(1)  # all of it is read when it goes to the host
     address, expected = weights.data_ptr(), weights.sum().item()
     cuda.empty_cache()
     free = cuda.mem_get_info()[0]

@@ -42,6 +42,7 @@ def test_the_end_does_not_wait_for_a_device():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.reported_by_tools
 @pytest.mark.parametrize("call", [
     "(x + 1).sum().item()", "cuda.synchronize()", "cuda._host_function(lambda: None)"])
 def test_the_end_comes_while_a_daemon_thread_is_at_work(call):
@@ -61,6 +62,7 @@ begun.wait()
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.reported_by_tools
 def test_a_forked_child_ends_though_a_host_function_was_running():
     done = child("""
 import os, threading

@@ -9,6 +9,7 @@ import textwrap
 import time
 
 import pytest
+from conftest import SANITIZER_VARIABLES
 
 import ember
 from ember import race
@@ -58,7 +59,7 @@ def command(tmp_path):
             (tmp_path / "program.py").write_text(textwrap.dedent(source))
             program = ["--", sys.executable, "program.py"]
         kept = {name: value for name, value in os.environ.items()
-                if "SANITIZER" not in name and "SCHEDULE" not in name
+                if not name.startswith(SANITIZER_VARIABLES) and "SCHEDULE" not in name
                 and name not in ("EMBER_DEVICES", "PYTORCH_NO_CUDA_MEMORY_CACHING")}
         return subprocess.run([sys.executable, "-m", "ember", *arguments, *program], cwd=tmp_path,
                               env={**kept, "EMBER_SIM_SCHEDULE": "random:0", **environment},

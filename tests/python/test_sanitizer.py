@@ -8,6 +8,7 @@ import textwrap
 import traceback
 
 import pytest
+from conftest import SANITIZER_VARIABLES
 
 import ember
 from ember.cuda import _sanitizer as csan
@@ -16,7 +17,8 @@ from ember.cuda import _sanitizer as csan
 def run(*parts, **environment):
     """What a process of its own says: the sanitizer stays on once it is."""
     program = "\n".join(map(textwrap.dedent, parts))
-    others = {name: value for name, value in os.environ.items() if "SANITIZER" not in name}
+    others = {name: value for name, value in os.environ.items()
+              if not name.startswith(SANITIZER_VARIABLES)}
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                           env={**others, **environment}, check=False)
 

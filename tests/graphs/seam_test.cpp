@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -231,6 +232,7 @@ TEST_F(SeamGraphs, IsWrittenAsTextForGraphviz) {
   check(machine().graph_describe(graph, path));
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
+  (void)std::remove(path.c_str());
   EXPECT_NE(text.find("digraph"), std::string::npos);
   EXPECT_NE(text.find("->"), std::string::npos) << "one waits for the other";
   EXPECT_FALSE(machine().graph_describe(graph, "/no such folder/graph.dot").ok());

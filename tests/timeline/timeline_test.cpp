@@ -30,11 +30,14 @@ using test::Recorded;
 using test::Track;
 using test::track_with;
 
-/// A file of this process's, which goes with the test.
+/// A file of this process's, which goes with the test. One of an earlier process of that number,
+/// whose end came after its test's, goes before.
 class File {
  public:
   explicit File(const std::string& ending)
-      : path_(testing::TempDir() + "ember-timeline-" + std::to_string(getpid()) + ending) {}
+      : path_(testing::TempDir() + "ember-timeline-" + std::to_string(getpid()) + ending) {
+    (void)std::remove(path_.c_str());
+  }
   ~File() { (void)std::remove(path_.c_str()); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;

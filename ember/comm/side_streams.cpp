@@ -108,7 +108,7 @@ void add_by_kernel(const Tensor& target, const Tensor& left, const Tensor& right
   const std::array operands{
       flat(target, epoch), flat(left, left.storage()->epoch()),
       flat(right, peer.device < 0 ? right.storage()->epoch() : driver::kAnyEpoch)};
-  ops::Loop loop;
+  ops::Loop loop{};
   ops::run_loop(target.device(), ops::elementwise_kernel(ops::OpId::add, target.dtype()), sizes,
                 operands, loop, peer);
 }

@@ -221,6 +221,20 @@ constexpr AddressPlaces addresses_in() noexcept {
     return {};
 }
 
+/// Whether each byte belongs to a field, of types that state their layout themselves: what compares
+/// arguments byte by byte, as batches do, sees nothing else then.
+template <class T>
+constexpr bool without_gaps() noexcept {
+  if constexpr (requires(const T* type) {
+                  { stated_type(type) } -> std::same_as<const T*>;
+                }) {
+    std::size_t sum = 0;
+    for (const Field& field : fields_of(static_cast<const T*>(nullptr))) sum += field.size;
+    return sum == sizeof(T);
+  }
+  return true;
+}
+
 /// A field of `Type`.
 #define EMBER_FIELD(name) \
   ::ember::driver::layout::field<decltype(Type::name)>(#name, offsetof(Type, name))

@@ -59,10 +59,12 @@ EMBER_ARGUMENTS(FftPlanState, EMBER_FIELD(native), EMBER_FIELD(work_bytes),
 /// there no transform that uses the plan may be in progress when it is destroyed.
 struct FftPlanArgs {
   void* state = nullptr;  ///< a FftPlanState on the host, which lives until the launch returns
-  bool destroy = false;
   FftGeometry geometry;
+  bool destroy = false;
+  std::uint8_t unused[7]{};  ///< so that arguments compare byte by byte
 };
-EMBER_ARGUMENTS(FftPlanArgs, EMBER_FIELD(state), EMBER_FIELD(destroy), EMBER_FIELD(geometry))
+EMBER_ARGUMENTS(FftPlanArgs, EMBER_FIELD(state), EMBER_FIELD(geometry), EMBER_FIELD(destroy),
+                EMBER_FIELD(unused))
 
 /// A transform: out = scale * DFT(in), not normalised otherwise. On a real device a plan goes with
 /// it, c2r overwrites its input, and the scale is for others. `out` may be `in` for c2c with the
@@ -86,8 +88,10 @@ struct FftMirrorArgs {
   std::int64_t batch_sizes[kFftBatchDims] = {};
   std::int64_t batch_strides[kFftBatchDims] = {};
   std::int32_t batch_dims = 0;
+  std::uint8_t unused[4]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(FftMirrorArgs, EMBER_FIELD(data), EMBER_FIELD(size), EMBER_FIELD(stride),
-                EMBER_FIELD(batch_sizes), EMBER_FIELD(batch_strides), EMBER_FIELD(batch_dims))
+                EMBER_FIELD(batch_sizes), EMBER_FIELD(batch_strides), EMBER_FIELD(batch_dims),
+                EMBER_FIELD(unused))
 
 }  // namespace ember::inline v0::driver

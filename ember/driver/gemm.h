@@ -32,11 +32,12 @@ struct GemmArgs {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   std::int64_t lda = 0, ldb = 0, ldc = 0;                 ///< leading dimensions, in elements
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  ///< between products, in elements
+  bool transpose_a = false, transpose_b = false;
+  std::uint8_t math = 0;                 ///< the bits above
+  std::uint8_t unused[5]{};              ///< so that arguments compare byte by byte
   alignas(16) double alpha[2] = {1, 0};  ///< real and imaginary part; libraries load both at once
   alignas(16) double beta[2] = {0, 0};
   std::int64_t integer_alpha = 1, integer_beta = 0;  ///< the same for integer types
-  bool transpose_a = false, transpose_b = false;
-  std::uint8_t math = 0;  ///< the bits above
 
   bool reads_c() const noexcept { return beta[0] != 0 || beta[1] != 0 || integer_beta != 0; }
 };
@@ -46,7 +47,7 @@ EMBER_ARGUMENTS(GemmArgs, EMBER_FIELD(c), EMBER_FIELD(a), EMBER_FIELD(b), EMBER_
                 EMBER_FIELD(stride_a), EMBER_FIELD(stride_b), EMBER_FIELD(stride_c),
                 EMBER_FIELD(alpha), EMBER_FIELD(beta), EMBER_FIELD(integer_alpha),
                 EMBER_FIELD(integer_beta), EMBER_FIELD(transpose_a), EMBER_FIELD(transpose_b),
-                EMBER_FIELD(math))
+                EMBER_FIELD(math), EMBER_FIELD(unused))
 static_assert(KernelArguments<GemmArgs>);
 
 }  // namespace ember::inline v0::driver

@@ -83,7 +83,10 @@ class Params {
   /// The arguments must live until the launch returns.
   template <KernelArguments T>
   explicit Params(const T& arguments) noexcept
-      : data_(&arguments), size_(sizeof(T)), addresses_(layout::addresses_in<T>()) {}
+      : data_(&arguments), size_(sizeof(T)), addresses_(layout::addresses_in<T>()) {
+    static_assert(layout::without_gaps<T>(),
+                  "a byte that belongs to no field: add one, set to zero");
+  }
   /// `size` bytes, aligned as any object.
   Params(const void* data, std::size_t size, AddressPlaces addresses = {}) noexcept
       : data_(data), size_(size), addresses_(addresses) {}

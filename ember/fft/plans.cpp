@@ -50,7 +50,7 @@ DevicePlans& plans_of(int device) {
 void ask_device(int device, const Ref<Plan>& plan, bool destroy) {
   driver::Kernel kernel = plan_kernel();
   kernel.context = plan;
-  const driver::FftPlanArgs args{&plan->state, destroy, plan->geometry};
+  const driver::FftPlanArgs args{&plan->state, plan->geometry, destroy};
   cuda::launch_on_current(device, plan->epoch, {}, kernel, driver::Params(args),
                           cuda::no_accesses());  // of memory that others see
 }

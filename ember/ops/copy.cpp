@@ -37,7 +37,7 @@ namespace {
 void copy_here(const Tensor& target, const Tensor& source) {
   const std::array<ops::PlanOperand, 2> operands{ops::memory_of(target, "self"),
                                                  ops::memory_of(source, "src")};
-  ops::Loop loop;
+  ops::Loop loop{};
   ops::run_loop(target.device(), ops::cast_kernel(source.dtype(), target.dtype()), target.sizes(),
                 operands, loop);
 }
@@ -254,7 +254,7 @@ Tensor& Tensor::fill_(const Scalar& value) const {
       {address(), &written, &strides(), element_size(), storage()->epoch(), "self"},
       {},
   }};
-  ops::Loop loop;
+  ops::Loop loop{};
   with_type(dtype(), [&]<class T>() {
     const T stored = value.to<T>();
     std::memcpy(loop.numbers[0], &stored, sizeof stored);

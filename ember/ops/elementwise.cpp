@@ -291,7 +291,7 @@ const char* written_name(OpId op, Inputs inputs, const Tensor& out) noexcept {
 /// The fast path: the loop goes over all elements, one after the other.
 void run_fast(OpId op, const OpInfo& info, const TensorState& like, Inputs inputs,
               const Tensor& out) {
-  ops::Loop loop;
+  ops::Loop loop{};
   loop.dims = 0;
   loop.count = like.count;
   loop.set_flat(0, out.state().data);
@@ -373,7 +373,7 @@ bool is_recorded(ops::Recorder& recorder, OpId op, const OpInfo& info, const Pla
   const bool may_mix = computed == Dtype::float32 && op != OpId::where;
   normalised.convert_to(op, computed, place.device, may_mix);
   const Inputs inputs = normalised.inputs();
-  ops::Loop loop;
+  ops::Loop loop{};
   std::array<ops::PlanOperand, ops::kLoopOperands> operands{
       ops::memory_of(made, written_name(op, given, made))};
   int numbers = 0;

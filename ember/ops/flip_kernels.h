@@ -19,9 +19,11 @@ struct FlipArgs {
   std::int64_t out_stride[kFlipDims];
   std::int64_t in_stride[kFlipDims];  ///< negative where it goes backwards
   std::int8_t dims;                   ///< from 1
+  std::uint8_t unused[7]{};           ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(FlipArgs, EMBER_FIELD(out), EMBER_FIELD(in), EMBER_FIELD(size),
-                EMBER_FIELD(out_stride), EMBER_FIELD(in_stride), EMBER_FIELD(dims))
+                EMBER_FIELD(out_stride), EMBER_FIELD(in_stride), EMBER_FIELD(dims),
+                EMBER_FIELD(unused))
 
 /// Moves units of 1, 2, 4, 8 or 16 bytes, in which strides are counted.
 const driver::Kernel& flip_kernel(std::size_t unit) noexcept;

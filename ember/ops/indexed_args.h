@@ -56,14 +56,15 @@ struct IndexedArgs {
   std::int64_t target_stride[kIndexedDims];
   std::int64_t source_stride[kIndexedDims];
   std::int64_t index_stride[kIndexedDims];
-  std::int8_t dims;  ///< from 1
-  std::int8_t dim;   ///< the indexed dimension, for errors
-  bool wrap;         ///< negative indices count from the end
+  std::int8_t dims;          ///< from 1
+  std::int8_t dim;           ///< the indexed dimension, for errors
+  bool wrap;                 ///< negative indices count from the end
+  std::uint8_t unused[5]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(IndexedArgs, EMBER_FIELD(target), EMBER_FIELD(source), EMBER_FIELD(index),
                 EMBER_FIELD(limit), EMBER_FIELD(step), EMBER_FIELD(size),
                 EMBER_FIELD(target_stride), EMBER_FIELD(source_stride), EMBER_FIELD(index_stride),
-                EMBER_FIELD(dims), EMBER_FIELD(dim), EMBER_FIELD(wrap))
+                EMBER_FIELD(dims), EMBER_FIELD(dim), EMBER_FIELD(wrap), EMBER_FIELD(unused))
 
 /// out[i] = the checked, wrapped index[i] times step.
 struct OffsetArgs {
@@ -73,8 +74,9 @@ struct OffsetArgs {
   std::int64_t limit;
   std::int64_t step;
   std::int32_t dim;
+  std::uint8_t unused[4]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(OffsetArgs, EMBER_FIELD(out), EMBER_FIELD(index), EMBER_FIELD(count),
-                EMBER_FIELD(limit), EMBER_FIELD(step), EMBER_FIELD(dim))
+                EMBER_FIELD(limit), EMBER_FIELD(step), EMBER_FIELD(dim), EMBER_FIELD(unused))
 
 }  // namespace ember::inline v0::ops

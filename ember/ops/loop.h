@@ -26,6 +26,7 @@ struct Loop {
   std::int8_t dims;                               ///< 0 for a flat loop
   std::int8_t number[kLoopOperands];  ///< which of `numbers` an input is; -1: it is memory
   Dtype stored[kLoopOperands];        ///< of inputs in memory; for kernels of mixed dtypes only
+  std::uint8_t unused[5]{};           ///< so that arguments compare byte by byte
   alignas(16) std::byte numbers[2][16];
 
   /// One row: memory operands have stride 1, or 0 for a single element, in stride[k][0].
@@ -73,7 +74,8 @@ struct Loop {
   }
 };
 EMBER_ARGUMENTS(Loop, EMBER_FIELD(data), EMBER_FIELD(count), EMBER_FIELD(size), EMBER_FIELD(stride),
-                EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(stored), EMBER_FIELD(numbers))
+                EMBER_FIELD(dims), EMBER_FIELD(number), EMBER_FIELD(stored), EMBER_FIELD(numbers),
+                EMBER_FIELD(unused))
 static_assert(driver::KernelArguments<Loop>);
 
 }  // namespace ember::inline v0::ops

@@ -24,12 +24,14 @@ struct TriangleArgs {
   /// The columns before edge + i are one side of row i, the others the other one. From -rows to
   /// columns.
   std::int64_t edge;
-  std::int8_t dims;  ///< from 0: a single matrix
-  bool lower;        ///< whether the side before the edge is kept; otherwise the other one
+  std::int8_t dims;          ///< from 0: a single matrix
+  bool lower;                ///< whether the side before the edge is kept; otherwise the other one
+  std::uint8_t unused[6]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(TriangleArgs, EMBER_FIELD(out), EMBER_FIELD(in), EMBER_FIELD(rows),
                 EMBER_FIELD(columns), EMBER_FIELD(row_stride), EMBER_FIELD(size),
-                EMBER_FIELD(stride), EMBER_FIELD(edge), EMBER_FIELD(dims), EMBER_FIELD(lower))
+                EMBER_FIELD(stride), EMBER_FIELD(edge), EMBER_FIELD(dims), EMBER_FIELD(lower),
+                EMBER_FIELD(unused))
 
 /// Copies elements of 1, 2, 4, 8 or 16 bytes.
 const driver::Kernel& triangle_kernel(std::size_t item) noexcept;

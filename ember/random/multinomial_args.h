@@ -25,9 +25,10 @@ struct PartsArgs {
   std::int64_t rows;
   std::int64_t count;
   int shift;
+  std::uint8_t unused[4]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(PartsArgs, EMBER_FIELD(weights), EMBER_FIELD(largest), EMBER_FIELD(parts),
-                EMBER_FIELD(rows), EMBER_FIELD(count), EMBER_FIELD(shift))
+                EMBER_FIELD(rows), EMBER_FIELD(count), EMBER_FIELD(shift), EMBER_FIELD(unused))
 
 struct SearchArgs {
   const std::int64_t* sums;  ///< of the parts of each row, up to and with a category

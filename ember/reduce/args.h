@@ -47,13 +47,14 @@ struct ReduceArgs {
   std::int8_t reduced_dims;
   std::uint8_t out_item;  ///< bytes of an element of `out`
   ReduceMode mode;
+  std::uint8_t unused[4]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(ReduceArgs, EMBER_FIELD(in), EMBER_FIELD(out), EMBER_FIELD(indices),
                 EMBER_FIELD(scratch), EMBER_FIELD(outputs), EMBER_FIELD(reduced),
                 EMBER_FIELD(number), EMBER_FIELD(kept_size), EMBER_FIELD(kept_stride),
                 EMBER_FIELD(kept_out), EMBER_FIELD(size), EMBER_FIELD(stride),
                 EMBER_FIELD(kept_dims), EMBER_FIELD(reduced_dims), EMBER_FIELD(out_item),
-                EMBER_FIELD(mode))
+                EMBER_FIELD(mode), EMBER_FIELD(unused))
 static_assert(driver::KernelArguments<ReduceArgs>);
 
 }  // namespace ember::inline v0::reduce

@@ -7,7 +7,8 @@
 //
 //  - by one launch of a graph that is at hand, if the same kernels came before with the very same
 //    arguments: nothing is done for each kernel but comparing them. So it is in a loop, whose
-//    memory comes from the same places each time.
+//    memory comes from the same places each time. (Arguments that state their layout have no byte
+//    that nobody writes: Params, and tests/sweep/arguments_test.cpp.)
 //  - else, if the same kernels came before (its shape), by a graph that is made of it: the
 //    implementations run on a stream of this class that captures, so that kernels of libraries are
 //    in it as well, and the ready graph of that shape is brought up to date in place. A second one

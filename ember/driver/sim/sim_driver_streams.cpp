@@ -489,7 +489,7 @@ Status SimDriver::fill(StreamHandle handle, void* target, std::uint32_t pattern,
                   target);
     return Status(Code::invalid_value, text);
   }
-  const FillArgs args{target, place.epoch, pattern, width, count};
+  const FillArgs args{target, count, place.epoch, pattern, width};
   if (stream->capturing()) [[unlikely]]
     return capture_work(*stream, Task::Kind::fill, {"fill"}, Params(args));
   Point done;

@@ -54,13 +54,14 @@ EMBER_ARGUMENTS(CopyArgs, EMBER_FIELD(target), EMBER_FIELD(source), EMBER_FIELD(
                 EMBER_FIELD(target_epoch), EMBER_FIELD(source_epoch))
 struct FillArgs {
   void* target;
+  std::size_t count;
   std::uint32_t epoch;
   std::uint32_t pattern;
-  unsigned width;
-  std::size_t count;
+  std::uint32_t width;
+  std::uint32_t unused = 0;  ///< so that arguments compare byte by byte
 };
-EMBER_ARGUMENTS(FillArgs, EMBER_FIELD(target), EMBER_FIELD(epoch), EMBER_FIELD(pattern),
-                EMBER_FIELD(width), EMBER_FIELD(count))
+EMBER_ARGUMENTS(FillArgs, EMBER_FIELD(target), EMBER_FIELD(count), EMBER_FIELD(epoch),
+                EMBER_FIELD(pattern), EMBER_FIELD(width), EMBER_FIELD(unused))
 struct HostFunctionArgs {
   void (*function)(void*);
   void (*destroy)(void*);

@@ -4,9 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "ember/base/env.h"
 #include "ember/driver/forwarding_driver.h"
-#include "ember/driver/open.h"
 #include "ember/ipc/process.h"
 #include "ember/memory/memory.h"
 #include "ember/runtime/guard.h"
@@ -15,6 +13,7 @@
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 #include "tests/support/gate.h"
+#include "tests/support/installed.h"
 
 namespace ember {
 namespace {
@@ -28,16 +27,6 @@ class WaitsToClose final : public driver::ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;
 
-  static WaitsToClose& install() {
-    driver::Choice choice;
-    check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
-    std::unique_ptr<driver::Driver> real;
-    check(driver::open(choice, real));
-    auto made = std::make_unique<WaitsToClose>(std::move(real));
-    WaitsToClose& installed = *made;
-    cuda::install_driver(std::move(made));
-    return installed;
-  }
   std::atomic<int> closing{0};
 
  protected:
@@ -52,7 +41,7 @@ class WaitsToClose final : public driver::ForwardingDriver {
 // work on received memory is done needs the lock of the service's tables.
 TEST(FilesOfWords, AreNotLetGoOfUnderALockThatHostFunctionsTake) {
   IN_CHILD({
-    WaitsToClose& driver = WaitsToClose::install();
+    WaitsToClose& driver = test::installed<WaitsToClose>();
     const cuda::Stream one(0);
     const cuda::Stream other(0);
     Peer peer;

@@ -3,29 +3,16 @@
 #include <cstring>
 #include <set>
 
-#include "ember/base/env.h"
 #include "ember/cuda.h"
-#include "ember/driver/open.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
 #include "tests/support/failing_driver.h"
+#include "tests/support/installed.h"
 
 namespace ember::cuda {
 namespace {
 
 using test::FailingDriver;
-
-/// Installs a failing driver on top of the one that EMBER_DEVICES asks for.
-FailingDriver& install() {
-  driver::Choice choice;
-  check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
-  std::unique_ptr<driver::Driver> real;
-  check(driver::open(choice, real));
-  auto failing = std::make_unique<FailingDriver>(std::move(real));
-  FailingDriver& driver = *failing;
-  install_driver(std::move(failing));
-  return driver;
-}
 
 void use_streams_and_events() {
   const Stream first(0);
@@ -131,7 +118,7 @@ void settle() {
 
 /// Runs `scenario` with call 1, 2, 3 ... failing until it no longer makes that many calls.
 void fail_each_call(void (*scenario)(), Code code) {
-  FailingDriver& driver = install();
+  FailingDriver& driver = test::installed<FailingDriver>();
   scenario();  // once undisturbed: pools fill up, devices wake
   settle();
   const FailingDriver::Live before = driver.live();
@@ -216,7 +203,7 @@ TEST(EveryCallFails, Peers) {
 // A first use that failed is tried again by the next one.
 TEST(EveryCallFails, FirstUse) {
   IN_CHILD({
-    FailingDriver& driver = install();
+    FailingDriver& driver = test::installed<FailingDriver>();
     driver.arm(1, Code::unknown);
     EXPECT_ERROR(Stream{}, AcceleratorError, "injected failure of stream_create");
     driver.disarm();

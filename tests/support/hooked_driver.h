@@ -6,12 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "ember/base/env.h"
-#include "ember/base/error.h"
-#include "ember/driver/choice.h"
 #include "ember/driver/forwarding_driver.h"
-#include "ember/driver/open.h"
-#include "ember/runtime/runtime.h"
+#include "tests/support/installed.h"
 
 namespace ember::test {
 
@@ -20,16 +16,7 @@ class HookedDriver : public driver::ForwardingDriver {
   using ForwardingDriver::ForwardingDriver;
 
   /// Puts one on top of the driver that EMBER_DEVICES asks for. Before the first use only.
-  static HookedDriver& install() {
-    driver::Choice choice;
-    check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
-    std::unique_ptr<driver::Driver> real;
-    check(driver::open(choice, real));
-    auto hooked = std::make_unique<HookedDriver>(std::move(real));
-    HookedDriver& driver = *hooked;
-    cuda::install_driver(std::move(hooked));
-    return driver;
-  }
+  static HookedDriver& install() { return installed<HookedDriver>(); }
 
   /// Once, before the next call of this kind, on the thread that makes it. One thread only.
   void before_next(driver::Call call, std::function<void()> what) {

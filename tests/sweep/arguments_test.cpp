@@ -10,13 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "ember/base/env.h"
 #include "ember/base/error.h"
-#include "ember/driver/choice.h"
 #include "ember/driver/forwarding_driver.h"
-#include "ember/driver/open.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
+#include "tests/support/installed.h"
 #include "tests/sweep/cases.h"
 
 namespace ember::test {
@@ -33,17 +31,6 @@ class Listening : public driver::ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;
   using ForwardingDriver::launch;
-
-  static Listening& install() {
-    driver::Choice choice;
-    check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
-    std::unique_ptr<driver::Driver> real;
-    check(driver::open(choice, real));
-    auto made = std::make_unique<Listening>(std::move(real));
-    Listening& installed = *made;
-    cuda::install_driver(std::move(made));
-    return installed;
-  }
 
   Status launch(driver::StreamHandle stream, const driver::Kernel& kernel,
                 const driver::Params& params, driver::PeerMemory peer) noexcept override {
@@ -114,7 +101,7 @@ std::vector<Launch> launches_of(const Case& of, Listening& driver, int byte) {
 
 TEST(Arguments, AreWrittenToTheLastByte) {
   IN_CHILD({
-    Listening& driver = Listening::install();
+    Listening& driver = test::installed<Listening>();
     std::size_t launches = 0;
     for (const auto& [name, cases] : all_cases())
       for (std::size_t i = 0; i < cases.size(); i += every()) {

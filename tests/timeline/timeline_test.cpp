@@ -10,16 +10,14 @@
 #include <iterator>
 #include <memory>
 
-#include "ember/base/env.h"
-#include "ember/driver/choice.h"
 #include "ember/driver/forwarding_driver.h"
 #include "ember/driver/kernels.h"
-#include "ember/driver/open.h"
 #include "ember/nvtx/nvtx.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/work.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
+#include "tests/support/installed.h"
 #include "tests/timeline/recorded.h"
 
 namespace ember::cuda {
@@ -179,16 +177,6 @@ class Untimed : public driver::ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;
 
-  static Untimed& install() {
-    driver::Choice choice;
-    check(driver::parse_choice(env::get("EMBER_DEVICES"), choice));
-    std::unique_ptr<driver::Driver> real;
-    check(driver::open(choice, real));
-    auto untimed = std::make_unique<Untimed>(std::move(real));
-    Untimed& installed = *untimed;
-    install_driver(std::move(untimed));
-    return installed;
-  }
   std::atomic<int> live{0};       // events
   std::atomic<bool> full{false};  // no more events can be made
 
@@ -208,7 +196,7 @@ class Untimed : public driver::ForwardingDriver {
 
 TEST(TimelineByEvents, EventsStandAroundTheWork) {
   IN_CHILD({
-    Untimed& driver = Untimed::install();
+    Untimed& driver = test::installed<Untimed>();
     const Stream a(0);
     const Stream b(0);
     sleep_cycles(1, a);
@@ -243,7 +231,7 @@ TEST(TimelineByEvents, IsSaidWithTheReason) {
   const File json(".json");
   if (!test::in_child()) setenv("TIMELINE_TEST_FILE", json.path().c_str(), 1);
   IN_CHILD({
-    (void)Untimed::install();
+    (void)test::installed<Untimed>();
     Timeline timeline;
     sleep_cycles(10);
     synchronize();
@@ -258,7 +246,7 @@ TEST(TimelineByEvents, IsSaidWithTheReason) {
 
 TEST(TimelineByEvents, WithoutEventsWorkIsNotTimed) {
   IN_CHILD({
-    Untimed& driver = Untimed::install();
+    Untimed& driver = test::installed<Untimed>();
     const Stream stream(0);
     const Recorded recorded;
     driver.full = true;
@@ -277,7 +265,7 @@ TEST(TimelineByEvents, FaultsAndResetsDropWhatWasInFlight) {
   IN_CHILD({
     unsetenv("CUDA_VISIBLE_DEVICES");
     setenv("EMBER_DEVICES", "sim:1", 1);  // a real device's fault ends it for the process
-    (void)Untimed::install();
+    (void)test::installed<Untimed>();
     const Stream stream(0);
     const Recorded recorded;
     sleep_cycles(10, stream);

@@ -1,5 +1,6 @@
 """Tensors and events between processes: ember.multiprocessing."""
 
+import multiprocessing
 import os
 import queue
 import random
@@ -9,7 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from multiprocessing import util
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 from conftest import environment_with
@@ -550,6 +554,39 @@ def test_the_end_of_a_child_waits_for_the_work_before_what_it_sent():
     x = queue.get()
     process.join()
     assert process.exitcode == 0 and x.tolist() == [3] * 4
+
+
+class SentOnceTheEndHasBegun:
+    """The thread of a standard queue pickles it when the process's end has begun, and not before."""
+
+    def __reduce__(self):
+        begun = threading.Event()
+        util.Finalize(None, begun.set, exitpriority=-4)  # just before the end waits for that thread
+        PICKLING.set()
+        assert begun.wait(60)
+        return SentOnceTheEndHasBegun, ()
+
+
+PICKLING = threading.Event()
+
+
+def send_at_the_end(queue):
+    queue.put([SentOnceTheEndHasBegun(), torch.full((4,), 7, device="cuda")])
+    assert PICKLING.wait(60)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_waits_for_what_the_thread_of_a_queue_sends_at_its_end(method):
+    standard = multiprocessing.get_context(method)
+    queue = standard.Queue()
+    process = mp.get_context(method).Process(target=send_at_the_end, args=(queue,))
+    process.start()
+    message = queue._reader.recv_bytes()
+    process.join(1)  # it would have ended by then
+    assert process.exitcode is None
+    assert ForkingPickler.loads(message)[1].tolist() == [7] * 4
+    process.join()
+    assert process.exitcode == 0
 
 
 def test_children_see_what_simulate_made():

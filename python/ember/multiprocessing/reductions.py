@@ -20,7 +20,9 @@ from multiprocessing.reduction import ForkingPickler
 import ember._C.cuda as _cuda
 from ember import _C
 
-LINGER = 5.0  # seconds that the end of a child waits for what it sent to be received
+# Seconds that the end of a child waits for what it sent to be received. A receiver that hardly gets a
+# core, on a machine where others have them all, was seen to take more than 5.
+LINGER = 30.0
 
 
 class _Message(threading.local):
@@ -45,7 +47,6 @@ class SentStorage:
 
 _message = _Message()
 _for_child: list[tuple[typing.Any, bytes]] = []  # what was sent in the start of a process
-_lingers_in = 0  # the process that waits at its end for what it sent
 
 
 def send(storage: typing.Any) -> bytes:
@@ -56,7 +57,6 @@ def send(storage: typing.Any) -> bytes:
     child = get_spawning_popen()
     if child is not None:
         _for_child.append((child, handle))
-    _linger_at_end()
     return handle
 
 
@@ -126,23 +126,27 @@ def collect() -> None:
         _C._ipc_withdraw_all()
 
 
-def _linger_at_end() -> None:
+def _linger() -> None:
     """A child's end waits until what it sent was received, and the work before it is done, or its
     parent has ended."""
-    global _lingers_in
-    if _lingers_in != os.getpid() and multiprocessing.process.parent_process() is not None:
-        _lingers_in = os.getpid()
-        util.Finalize(None, _linger, exitpriority=-100)  # after the threads of queues
-
-
-def _linger() -> None:
     parent = multiprocessing.process.parent_process()
+    if parent is None:
+        return
     until = time.monotonic() + LINGER
     while ((_C._ipc_unreceived() > 0 or _C._ipc_undone()) and time.monotonic() < until
-           and parent is not None and parent.is_alive()):
+           and parent.is_alive()):
         time.sleep(0.005)
     _C._ipc_end()
 
+
+def _linger_at_end() -> None:
+    util.Finalize(None, _linger, exitpriority=-100)  # after the threads of queues
+
+
+# Not with the first tensor sent: the thread of a queue may send it when the end has begun, and an end
+# that has begun takes up nothing more. What was forked has forgotten what is to be done at its end.
+_linger_at_end()
+util.register_after_fork(_linger, lambda _: _linger_at_end())
 
 ForkingPickler.register(_C.Tensor, reduce_tensor)
 ForkingPickler.register(_cuda.Event, reduce_event)

@@ -26,9 +26,13 @@ std::string describe(Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m
 struct Size {
   std::int64_t n, k, m;
 };
-constexpr Size kSizes[] = {{0, 3, 2},     {3, 0, 2},     {2, 3, 0},     {1, 1, 1},     {2, 3, 4},
-                           {5, 7, 1},     {1, 9, 6},     {1, 300, 1},   {17, 33, 9},   {64, 64, 64},
-                           {97, 129, 65}, {401, 11, 13}, {7, 600, 390}, {1, 70'001, 1}};
+// The last eight are about where devices leave a product to a library: by the length of the sum,
+// the number of tiles, and the narrowest result.
+constexpr Size kSizes[] = {
+    {0, 3, 2},      {3, 0, 2},      {2, 3, 0},    {1, 1, 1},     {2, 3, 4},     {5, 7, 1},
+    {1, 9, 6},      {1, 300, 1},    {17, 33, 9},  {64, 64, 64},  {97, 129, 65}, {401, 11, 13},
+    {7, 600, 390},  {1, 70'001, 1}, {32, 64, 80}, {33, 65, 66},  {47, 128, 65}, {66, 129, 32},
+    {32, 256, 256}, {80, 257, 31},  {15, 40, 70}, {176, 50, 192}};
 
 /// Works when its thread's variables are destroyed. Made first, so that it dies last.
 struct WorksAtTheEnd {
@@ -109,16 +113,16 @@ std::vector<std::pair<std::string, Tensor>> layouts(const Tensor& plain) {
 }
 
 /// Devices compute small products by a kernel of ember's, and others by a library.
-constexpr std::int64_t kSmallAndLarge[] = {6, 70};
+constexpr std::pair<std::int64_t, std::int64_t> kSmallAndLarge[] = {{6, 9}, {70, 9}, {70, 19}};
 
 // Transposed, sliced and expanded factors give what dense ones give.
 TEST_P(Matmul, TakesEveryLayout) {
-  for (const std::int64_t n : kSmallAndLarge) {
+  for (const auto& [n, m] : kSmallAndLarge) {
     const std::vector<std::string> places = cuda::device_count() == 0
                                                 ? std::vector<std::string>{"cpu"}
                                                 : std::vector<std::string>{"cpu", kDevice};
     const Tensor a = matrix(GetParam(), {n, 5}, 3);
-    const Tensor b = matrix(GetParam(), {5, 9}, 4);
+    const Tensor b = matrix(GetParam(), {5, m}, 4);
     const auto expected = reference(a.unsqueeze(0), b.unsqueeze(0));
     for (const std::string& place : places)
       for (const auto& [left_name, left] : layouts(a.to(Device(place))))
@@ -126,7 +130,7 @@ TEST_P(Matmul, TakesEveryLayout) {
           const std::string what = place + " " + left_name + " @ " + right_name;
           if (is_integral(GetParam()) && item_size(GetParam()) == 1) continue;
           expect_close(mm(left, right), expected, 5, what);
-          const Tensor blank = full({n, 9}, 3, {GetParam(), Device(place)});
+          const Tensor blank = full({n, m}, 3, {GetParam(), Device(place)});
           for (auto& [out_name, out] : layouts(blank)) {
             mm_out(out, left, right);
             expect_close(out, expected, 5, what + " into " + out_name);
@@ -345,6 +349,18 @@ TEST(Products, VectorsAndBroadcasting) {
   }
 }
 
+// As many products as devices compute at once, and more.
+TEST_P(Matmul, TakesBatches) {
+  NEEDS_DEVICES(1);
+  if (is_integral(GetParam()) && item_size(GetParam()) == 1) return;  // they wrap around
+  for (const std::int64_t count : {2, 33, 34, 150}) {
+    const Tensor a = matrix(GetParam(), {count, 18, 40}, 12);
+    const Tensor b = matrix(GetParam(), {count, 40, 21}, 13);
+    expect_close(bmm(a.to(kDevice), b.to(kDevice)), reference(a, b), 40,
+                 std::to_string(count) + " products");
+  }
+}
+
 TEST(Products, BatchesOfStridedMatricesInFewCalls) {
   NEEDS_DEVICES(1);
   struct Counter : cuda::Observer {
@@ -398,11 +414,11 @@ TEST(Products, OutMayBeAnInput) {
 TEST(Products, ComplexFactors) {
   for (const std::string place : {"cpu", kDevice}) {
     if (place != "cpu" && cuda::device_count() == 0) continue;
-    for (const std::int64_t n : kSmallAndLarge)
+    for (const auto& [n, m] : kSmallAndLarge)
       for (const Dtype dtype : {complex64, complex128}) {
         const Tensor a = matrix(dtype, {n, 6}, 13);
-        const Tensor b = matrix(dtype, {6, 4}, 14);
-        const Tensor c = matrix(dtype, {n, 4}, 15);
+        const Tensor b = matrix(dtype, {6, m}, 14);
+        const Tensor c = matrix(dtype, {n, m}, 15);
         const std::complex<double> alpha{0.5, -1};
         const std::complex<double> beta{2, 0.25};
         const Device device(place);

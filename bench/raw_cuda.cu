@@ -23,14 +23,41 @@ __global__ void empty_of_many(Parameters parameters) {
   if (parameters.unused != nullptr) *parameters.unused = static_cast<float>(parameters.more[14]);
 }
 
-__device__ float cdf(float x) { return 0.5F * (1.0F + erff(x * 0.70710678118654752F)); }
+// The arithmetic of the same operations one by one, which round each on its own: nothing is
+// contracted.
+struct Rounded {
+  float value;
+  __device__ friend Rounded operator+(Rounded x, Rounded y) {
+    return {__fadd_rn(x.value, y.value)};
+  }
+  __device__ friend Rounded operator-(Rounded x, Rounded y) {
+    return {__fsub_rn(x.value, y.value)};
+  }
+  __device__ friend Rounded operator*(Rounded x, Rounded y) {
+    return {__fmul_rn(x.value, y.value)};
+  }
+  __device__ friend Rounded operator/(Rounded x, Rounded y) {
+    return {__fdiv_rn(x.value, y.value)};
+  }
+};
 
-__device__ float price_of(float spot, float strike, float years) {
-  constexpr float kRate = 0.02F;
-  constexpr float kVolatility = 0.3F;
-  const float spread = kVolatility * sqrtf(years);
-  const float up = (logf(spot / strike) + (kRate + kVolatility * kVolatility / 2) * years) / spread;
-  return spot * cdf(up) - strike * expf(-kRate * years) * cdf(up - spread);
+__device__ Rounded cdf(Rounded x) {
+  const Rounded scaled = x * Rounded{0.70710678118654752F};
+  return Rounded{0.5F} * (Rounded{1.0F} + Rounded{erff(scaled.value)});
+}
+
+__device__ float price_of(float spot_value, float strike_value, float years_value) {
+  constexpr double kRate = 0.02;
+  constexpr double kVolatility = 0.3;
+  constexpr Rounded kDrift{static_cast<float>(kRate + kVolatility * kVolatility / 2)};
+  const Rounded spot{spot_value};
+  const Rounded strike{strike_value};
+  const Rounded years{years_value};
+  const Rounded spread = Rounded{static_cast<float>(kVolatility)} * Rounded{sqrtf(years.value)};
+  const Rounded drift = kDrift * years;
+  const Rounded up = (Rounded{logf((spot / strike).value)} + drift) / spread;
+  const Rounded discount{expf((Rounded{static_cast<float>(-kRate)} * years).value)};
+  return (spot * cdf(up) - strike * discount * cdf(up - spread)).value;
 }
 
 /// Four elements per thread, side by side.

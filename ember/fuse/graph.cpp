@@ -34,10 +34,11 @@ bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bf
 struct Typed {
   std::string functor;
   Dtype computed, result;
+  bool rounded;  ///< one sum or product, which no compiler contracts with what is beside it
 };
 
 Typed typed(const Step& step, bool precise) {
-  Typed made{"", step.computed, step.result};
+  Typed made{"", step.computed, step.result, false};
   // The number after x is one of x's own type.
   const bool wide = !precise && is_half(step.computed) && step.kind != Step::Kind::cast &&
                     step.op != ops::OpId::nextafter;
@@ -45,14 +46,18 @@ Typed typed(const Step& step, bool precise) {
     made.computed = Dtype::float32;
     if (step.result == step.computed) made.result = Dtype::float32;
   }
+  made.rounded =
+      step.kind == Step::Kind::operation &&
+      (step.op == ops::OpId::add || step.op == ops::OpId::sub || step.op == ops::OpId::mul) &&
+      (made.computed == Dtype::float32 || made.computed == Dtype::float64);
   const std::string type = type_name(made.computed);
   if (step.kind == Step::Kind::cube)
     made.functor = "Cube<" + type + ">";
   else if (step.op == ops::OpId::where)
     made.functor = "::ember::ops::Where<" + type + ">";
   else
-    made.functor = std::string("::ember::ops::Apply<::ember::elementwise::") +
-                   functor_name(step.op) + ", " + type + ">";
+    made.functor = std::string(made.rounded ? "Rounded" : "::ember::ops::Apply") +
+                   "<::ember::elementwise::" + functor_name(step.op) + ", " + type + ">";
   return made;
 }
 
@@ -61,11 +66,17 @@ std::string name_of(const Value& value) {
   return kLetters[static_cast<int>(value.kind)] + std::to_string(value.index);
 }
 
-std::string expression(const Step& step, bool precise) {
-  const std::string first = name_of(step.operands[0]);
-  if (step.kind == Step::Kind::cast)
-    return std::string("settled(::ember::convert<") + type_name(step.result) + ">(" + first + "))";
+std::string expression(const std::vector<Step>& steps, const Step& step, bool precise) {
   const Typed types = typed(step, precise);
+  // Between two steps that are more than a sum or a product a compiler finds what it may contract.
+  const auto named = [&](const Value& value) {
+    const bool apart = value.kind != Value::Kind::step || types.rounded ||
+                       typed(steps[value.index], precise).rounded;
+    return apart ? name_of(value) : "settled(" + name_of(value) + ")";
+  };
+  if (step.kind == Step::Kind::cast)
+    return std::string("::ember::convert<") + type_name(step.result) + ">(" +
+           named(step.operands[0]) + ")";
   std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
   for (std::size_t k = 0; k < step.count; ++k) {
     const Value& value = step.operands[k];
@@ -77,7 +88,7 @@ std::string expression(const Step& step, bool precise) {
           step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
       text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
     }
-    text += ">(" + name_of(value) + ")";
+    text += ">(" + named(value) + ")";
   }
   return text + ")";
 }
@@ -163,7 +174,7 @@ std::string Graph::statements(bool precise) const {
     text.append("  const auto s")
         .append(std::to_string(i))
         .append(" = ")
-        .append(expression(steps[i], precise))
+        .append(expression(steps, steps[i], precise))
         .append(";\n");
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string number = std::to_string(k);

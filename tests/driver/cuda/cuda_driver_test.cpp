@@ -8,8 +8,6 @@
 namespace ember::driver {
 namespace {
 
-constexpr StreamHandle kDefault{};
-
 std::string hex(const void* pointer) {
   char text[32];
   std::snprintf(text, sizeof(text), "0x%zx", reinterpret_cast<std::size_t>(pointer));
@@ -269,22 +267,22 @@ TEST_F(OnFakeCuda, CopiesBetweenDevicesLeaveTheDefaultStream) {
   void* const here = memory_on(0, 64);
   void* const there = memory_on(1, 64);
   std::array<unsigned char, 64> host{};
-  const auto ran_on = [&](Status status) {
+  const auto copied_by = [&](Status status) {
     EXPECT_TRUE(status.ok()) << status.text();
     return std::exchange(fake().copied_on, nullptr);
   };
   fake().no_more_streams = true;
   EXPECT_EQ(cuda().copy(kDefault, here, there, 64).code(), Code::out_of_memory);
   fake().no_more_streams = false;
-  void* const side = ran_on(cuda().copy(kDefault, here, there, 64));
+  void* const side = copied_by(cuda().copy(kDefault, here, there, 64));
   EXPECT_NE(side, nullptr);
-  EXPECT_EQ(ran_on(cuda().copy(kDefault, there, here, 64, {1, 0})), side);
-  EXPECT_NE(ran_on(cuda().copy({nullptr, 1, 0}, here, there, 64)), side);
-  EXPECT_EQ(ran_on(cuda().copy(kDefault, here, here, 64)), nullptr);
-  EXPECT_EQ(ran_on(cuda().copy(kDefault, host.data(), here, 64)), nullptr);
+  EXPECT_EQ(copied_by(cuda().copy(kDefault, there, here, 64, {1, 0})), side);
+  EXPECT_NE(copied_by(cuda().copy({nullptr, 1, 0}, here, there, 64)), side);
+  EXPECT_EQ(copied_by(cuda().copy(kDefault, here, here, 64)), nullptr);
+  EXPECT_EQ(copied_by(cuda().copy(kDefault, host.data(), here, 64)), nullptr);
   const StreamHandle own = stream_on(0);
-  EXPECT_EQ(ran_on(cuda().copy(own, here, there, 64)), own.native);
-  EXPECT_EQ(ran_on(cuda().copy(own, there, here, 64, {1, 0})), own.native);
+  EXPECT_EQ(copied_by(cuda().copy(own, here, there, 64)), own.native);
+  EXPECT_EQ(copied_by(cuda().copy(own, there, here, 64, {1, 0})), own.native);
 }
 
 TEST_F(OnFakeCuda, RunsKernelsAndHostFunctions) {

@@ -7,7 +7,6 @@
 namespace ember::driver {
 namespace {
 
-constexpr StreamHandle kDefault{};
 constexpr int kIllegalAddress = static_cast<int>(Code::illegal_address);
 const std::string kFault = "fault of asynchronous work on cuda:0";
 const std::string kQueued = kFault + "; queued since the last synchronization, newest first: ";

@@ -6,8 +6,6 @@
 namespace ember::driver {
 namespace {
 
-constexpr StreamHandle kDefault{};
-
 TEST_F(OnFakeCuda, OpensAnotherProcessesMemoryOnce) {
   auto* memory = static_cast<char*>(memory_on(0, 5000));
   IpcExport exported;

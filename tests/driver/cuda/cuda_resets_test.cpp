@@ -10,7 +10,6 @@
 namespace ember::driver {
 namespace {
 
-constexpr StreamHandle kDefault{};
 constexpr int kIllegalAddress = static_cast<int>(Code::illegal_address);
 
 /// What happened to host functions.

@@ -12,6 +12,8 @@
 
 namespace ember::driver {
 
+inline constexpr StreamHandle kDefault{};  // the default stream
+
 class OnFakeCuda : public testing::Test {
  protected:
   /// Every test has a driver of its own, on devices that nobody has used.

@@ -82,7 +82,8 @@ TEST_F(SleepingMemPools, HaveTheSameContentsAtTheSameAddresses) {
 
   pool_->offload();
   EXPECT_TRUE(pool_->asleep());
-  EXPECT_GE(mem_get_info(0).first, free_before + 50 * kMiB);
+  // CUDA maps the copy on the host for the device, which takes some of it, and others may use it.
+  EXPECT_GE(mem_get_info(0).first, free_before + (is_simulated() ? 50 : 35) * kMiB);
   EXPECT_EQ(reserved(), 20 * kMiB) << "of the others";
   EXPECT_EQ(memory_allocated(0), allocated);
   EXPECT_GE(pinned_counters().active_bytes.current, std::int64_t{50 * kMiB});

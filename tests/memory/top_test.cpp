@@ -106,6 +106,14 @@ const ProcessUse* own(const std::vector<ProcessUse>& all) {
   return found == all.end() ? nullptr : &*found;
 }
 
+/// What there is to see, once this process is among it: who does not answer in time is left out, as
+/// on a machine that is busy.
+std::vector<ProcessUse> processes_with_own() {
+  for (int times = 0; times < 30; ++times)
+    if (auto all = processes(); own(all) != nullptr) return all;
+  return {};
+}
+
 TEST_F(TopDeathTest, ShowsWhatAProcessHolds) {
   NEEDS_CACHING();
   IN_CHILD({
@@ -113,9 +121,10 @@ TEST_F(TopDeathTest, ShowsWhatAProcessHolds) {
     EXPECT_TRUE(processes().empty());
     DeviceBuffer kept = allocate(std::size_t{3} << 20);
     allocate(std::size_t{30} << 20).reset();
-    const auto all = processes();
+    const auto all = processes_with_own();
     const ProcessUse* self = own(all);
-    ASSERT_NE(self, nullptr);
+    EXPECT_NE(self, nullptr);
+    if (self == nullptr) std::_Exit(1);
     EXPECT_EQ(self->devices.size(), static_cast<std::size_t>(device_count()));
     EXPECT_NE(self->command.find("test_top"), std::string::npos);
     const DeviceUse& use = self->devices[0];
@@ -126,7 +135,7 @@ TEST_F(TopDeathTest, ShowsWhatAProcessHolds) {
     const std::string text = table();
     EXPECT_NE(text.find(std::to_string(getpid())), std::string::npos) << text;
     EXPECT_NE(text.find("3.00 MiB"), std::string::npos) << text;
-    EXPECT_EQ(own(processes()) != nullptr, true) << "a second question is answered, too";
+    EXPECT_FALSE(processes_with_own().empty()) << "a second question is answered, too";
   });
   EXPECT_TRUE(sockets().empty()) << "the socket goes with the process";
 }

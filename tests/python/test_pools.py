@@ -208,8 +208,8 @@ def test_a_pool_sleeps(growing):
     pool.offload()
     assert pool.asleep is True
     assert cuda.memory_reserved() == before
-    # CUDA maps the copy on the host for the device, which takes some of it: 2 MiB on an H200.
-    assert cuda.mem_get_info()[0] >= free + (60 if cuda.is_simulated() else 56) * MIB
+    # CUDA maps the copy on the host for the device, which takes some of it, and others may use the device.
+    assert cuda.mem_get_info()[0] >= free + (60 if cuda.is_simulated() else 40) * MIB
     (segment,) = pool.snapshot()
     assert segment["asleep"] is True and segment["address"] == address
     with cuda.use_mem_pool(pool):

@@ -90,7 +90,7 @@ fi
 # Programs whose tables are of another kind.
 for program in "$bin"/bench_*; do
   name=${program##*/bench_}
-  case $name in runtime | copies | ops | jit | calls) continue ;; esac
+  case $name in runtime | copies | ops | jit | graphs | calls) continue ;; esac
   [[ -x $program ]] || continue
   say ''
   say "== bench_$name =="

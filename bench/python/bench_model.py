@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What a device model says of programs, beside what a real device does: operation by operation, and from
-the first one's start to the last one's end.
+"""What a device model says of programs, beside what a real device does: operation by operation, and to
+the end.
 
     python3 bench_model.py [--json FILE] [--model NAME] [--real DEVICES]
 
 Each program runs in a process of its own, once on the devices of --real (EMBER_DEVICES, default cuda) and
-once on a simulated one under EMBER_SIM_SCHEDULE=model:NAME, and its timeline is recorded both times. The model's constants are from microbenchmarks (ember/driver/sim/device_model.cpp), none of
-these programs among them.
+once on a simulated one under EMBER_SIM_SCHEDULE=model:NAME. Its operations are those of a timeline. To the
+end is between two events of runs without one, since a timeline adds some microseconds to each kernel of a
+real device; of digits, a program by itself, it is what the timeline says. The model's constants are from
+microbenchmarks (ember/driver/sim/device_model.cpp), none of these programs among them.
 """
 
 import argparse
@@ -46,7 +48,7 @@ def pipeline(torch):
                 result[i].copy_(mine, non_blocking=True)
                 free[i % 2].record()
 
-    return run
+    return run, copies, computes
 
 
 def layers(torch):
@@ -61,7 +63,7 @@ def layers(torch):
             out = (torch.matmul(out, weight) + shift).relu()
         return out.softmax(1).sum()
 
-    return run
+    return (run,)
 
 
 def adam(torch):
@@ -74,19 +76,36 @@ def adam(torch):
         p.addcdiv_(m, v.sqrt().add_(1e-8), value=-0.001)
         return p.norm()
 
-    return run
+    return (run,)
 
 
 PROGRAMS = {"pipeline": pipeline, "layers": layers, "adam": adam}
 
 
+def to_the_end(torch, run, streams):
+    """Microseconds from where the program's streams begin until all of them are through."""
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    for stream in streams:
+        stream.wait_event(begin)
+    kept = run()
+    for stream in streams:
+        torch.cuda.current_stream().wait_stream(stream)
+    end.record()
+    end.synchronize()
+    del kept
+    return begin.elapsed_time(end) * 1000
+
+
 def record(name, path):
-    """In a process of its own: the second run of the program, when code and memory are there."""
+    """In a process of its own: runs of the program when code and memory are there."""
     import ember as torch
 
-    run = PROGRAMS[name](torch)
+    run, *streams = PROGRAMS[name](torch)
     run()
     torch.cuda.synchronize()
+    with open(path + ".end", "w") as file:
+        print(statistics.median(to_the_end(torch, run, streams) for _ in range(5)), file=file)
     with torch.cuda.Timeline(path):
         kept = run()
         torch.cuda.synchronize()
@@ -101,6 +120,7 @@ def model_of(devices):
 
 
 def timeline_of(name, devices, schedule):
+    """What the program's timeline has, and how long it took to the end if that was measured beside it."""
     environment = dict(os.environ, EMBER_DEVICES=devices)
     environment.pop("EMBER_SIM_SCHEDULE", None)
     if schedule:
@@ -113,7 +133,11 @@ def timeline_of(name, devices, schedule):
             command = [sys.executable, __file__, "--record", name, path]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         with open(path) as file:
-            return json.load(file)
+            timeline = json.load(file)
+        if not os.path.exists(path + ".end"):
+            return timeline, None
+        with open(path + ".end") as file:
+            return timeline, float(file.read())
 
 
 def operations(timeline):
@@ -140,7 +164,7 @@ def whole(streams):
     return max(ts + dur for stream in streams for _, ts, dur in stream) - begin
 
 
-def compare(name, real, modelled):
+def compare(name, real, modelled, ends):
     named = [[[operation[0] for operation in stream] for stream in streams] for streams in (real, modelled)]
     if sorted(named[0]) != sorted(named[1]):
         print(f"{name}: the operations differ, so only their sums are compared")
@@ -158,7 +182,7 @@ def compare(name, real, modelled):
     total = sum(row["share"] for row in rows)
     for row in rows:
         row["share"] = row["share"] / total if total else 0
-    ends = {"real_us": whole(real), "model_us": whole(modelled)}
+    ends = {"real_us": ends[0] or whole(real), "model_us": ends[1] or whole(modelled)}
     print(f"\n{name}: to the end {ends['real_us']:.1f} us, by the model {ends['model_us']:.1f} us "
           f"({ends['model_us'] / ends['real_us']:.2f} x)")
     print(f"  {'operation':32} {'count':>5} {'share':>6} {'real us':>9} {'model us':>9} {'ratio':>6}")
@@ -181,11 +205,12 @@ def main():
     print(f"model: {model}")
     results = []
     for name in ["digits", *PROGRAMS]:
-        real = operations(timeline_of(name, arguments.real, None))
-        modelled = operations(timeline_of(name, "sim:1@8GiB", "model:" + model))
+        real, real_end = timeline_of(name, arguments.real, None)
+        modelled, model_end = timeline_of(name, "sim:1@8GiB", "model:" + model)
+        real, modelled = operations(real), operations(modelled)
         if name == "digits":
             real, modelled = second_half(real), second_half(modelled)
-        results.append(compare(name, real, modelled))
+        results.append(compare(name, real, modelled, (real_end, model_end)))
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(results, file, indent=1)

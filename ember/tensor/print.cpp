@@ -1,5 +1,6 @@
 // Tensors as text, as torch prints them: four digits, scientific numbers where the range asks for
-// it, every element of one width, three elements of each edge of large tensors.
+// it, every element of one width, three elements of each edge of large tensors; or as it was told
+// to.
 #include "ember/tensor/print.h"
 
 #include <algorithm>
@@ -8,22 +9,29 @@
 #include <string_view>
 #include <vector>
 
+#include "ember/base/error.h"
+#include "ember/base/mutex.h"
 #include "ember/base/number_text.h"
 #include "ember/runtime/deferred.h"
 
 namespace ember::inline v0 {
 namespace {
 
-constexpr int kPrecision = 4;
-constexpr std::int64_t kThreshold = 1000;
-constexpr std::int64_t kEdge = 3;
-constexpr int kLineWidth = 80;
+constinit Mutex options_mutex;
+constinit PrintOptions options_now;  // guarded by options_mutex
+
+void require_at_least(const char* name, std::int64_t value, std::int64_t least) {
+  if (value < least)
+    throw ValueError(std::string("set_print_options: ") + name + " is " + std::to_string(value) +
+                     ", expected at least " + std::to_string(least));
+}
 
 /// How the elements of one tensor are written: all alike.
 class Formatter {
  public:
   /// Of floating-point numbers.
-  explicit Formatter(const std::vector<double>& values) {
+  Formatter(const std::vector<double>& values, const PrintOptions& options)
+      : precision_(options.precision) {
     double least = INFINITY;
     double most = 0;
     bool any = false;
@@ -35,7 +43,8 @@ class Formatter {
       whole_ = whole_ && value == std::ceil(value);
     }
     if (!any) return;
-    scientific_ = most / least > 1000.0 || most > 1.0e8 || least < 1.0e-4;
+    scientific_ =
+        options.sci_mode.value_or(most / least > 1000.0 || most > 1.0e8 || least < 1.0e-4);
     for (const double value : values) {
       if (value == 0 || !std::isfinite(value)) continue;
       width_ = std::max(width_, number(value).size());
@@ -52,26 +61,27 @@ class Formatter {
   }
   std::string number(double value) const {
     if (std::isnan(value)) return "nan";  // never "-nan"
-    if (scientific_) return scientific_text(value, kPrecision);
-    if (!whole_) return fixed_text(value, kPrecision);
+    if (scientific_) return scientific_text(value, precision_);
+    if (!whole_) return fixed_text(value, precision_);
     return fixed_text(value, 0) + (std::isfinite(value) ? "." : "");
   }
 
  private:
+  int precision_ = 0;
   bool whole_ = true;
   bool scientific_ = false;
   std::size_t width_ = 1;
 };
 
 /// The elements that are shown, on the CPU and without gaps: all, or the edges of every dimension.
-Tensor shown_part(const Tensor& tensor, bool summarise) {
+Tensor shown_part(const Tensor& tensor, bool summarise, std::int64_t edge) {
   if (!summarise) return tensor.cpu().contiguous();
   // One dimension after the other is cut down, so that little has to leave the device.
   Shape sizes = tensor.sizes();
   std::vector<int> cut;
   for (int i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] <= 2 * kEdge) continue;
-    sizes[i] = 2 * kEdge;
+    if (sizes[i] / 2 < edge || sizes[i] == 2 * edge) continue;
+    sizes[i] = 2 * edge;
     cut.push_back(i);
   }
   const std::size_t bytes =
@@ -85,8 +95,8 @@ Tensor shown_part(const Tensor& tensor, bool summarise) {
     for (std::size_t k = 0; k < cut.size(); ++k) {
       const bool high = (corner >> k & 1U) != 0;
       const int dim = cut[k];
-      from = from.narrow(dim, high ? tensor.sizes()[dim] - kEdge : 0, kEdge);
-      to = to.narrow(dim, high ? kEdge : 0, kEdge);
+      from = from.narrow(dim, high ? tensor.sizes()[dim] - edge : 0, edge);
+      to = to.narrow(dim, high ? edge : 0, edge);
     }
     to.copy_(from);
   }
@@ -99,8 +109,8 @@ struct Texts {
   std::size_t width = 0;  ///< what a line counts for each
 };
 
-Texts texts_of_real(const std::vector<double>& values) {
-  const Formatter formatter(values);
+Texts texts_of_real(const std::vector<double>& values, const PrintOptions& options) {
+  const Formatter formatter(values, options);
   Texts made;
   made.width = formatter.width();
   made.elements.reserve(values.size());
@@ -110,7 +120,7 @@ Texts texts_of_real(const std::vector<double>& values) {
 }
 
 template <class T>
-Texts texts_of(const T* values, std::size_t count) {
+Texts texts_of(const T* values, std::size_t count, const PrintOptions& options) {
   if constexpr (is_complex<T>) {
     std::vector<double> real(count);
     std::vector<double> imaginary(count);
@@ -118,8 +128,8 @@ Texts texts_of(const T* values, std::size_t count) {
       real[i] = values[i].re;
       imaginary[i] = values[i].im;
     }
-    Texts made = texts_of_real(real);
-    const Texts other = texts_of_real(imaginary);
+    Texts made = texts_of_real(real, options);
+    const Texts other = texts_of_real(imaginary, options);
     made.width += other.width + 1;
     for (std::size_t i = 0; i < count; ++i) {
       std::string text = other.elements[i] + "j";
@@ -130,7 +140,7 @@ Texts texts_of(const T* values, std::size_t count) {
   } else if constexpr (is_floating<T>) {
     std::vector<double> wide(count);
     for (std::size_t i = 0; i < count; ++i) wide[i] = static_cast<double>(Compute<T>(values[i]));
-    return texts_of_real(wide);
+    return texts_of_real(wide, options);
   } else {
     std::vector<std::string> plain(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -149,12 +159,12 @@ Texts texts_of(const T* values, std::size_t count) {
 
 class Writer {
  public:
-  Writer(const Tensor& part, const Shape& full, bool summarise)
-      : sizes_(part.sizes()), full_(full), summarise_(summarise) {
+  Writer(const Tensor& part, const Shape& full, bool summarise, const PrintOptions& options)
+      : sizes_(part.sizes()), full_(full), summarise_(summarise), options_(options) {
     cuda::settle_deferred();
     texts_ = with_type(part.dtype(), [&]<class T>() {
-      return texts_of(static_cast<const T*>(part.address()),
-                      static_cast<std::size_t>(part.numel()));
+      return texts_of(static_cast<const T*>(part.address()), static_cast<std::size_t>(part.numel()),
+                      options_);
     });
   }
 
@@ -164,7 +174,7 @@ class Writer {
   }
 
  private:
-  bool is_cut(int dim) const { return summarise_ && full_[dim] > 2 * kEdge; }
+  bool is_cut(int dim) const { return summarise_ && full_[dim] > sizes_[dim]; }
 
   std::string level(int dim, int indent) {
     const int left = sizes_.size() - dim;
@@ -174,7 +184,7 @@ class Writer {
     std::string text = "[";
     for (std::int64_t i = 0; i < sizes_[dim]; ++i) {
       if (i > 0) text += between;
-      if (is_cut(dim) && i == kEdge) text += "..." + between;
+      if (is_cut(dim) && i == options_.edgeitems) text += "..." + between;
       text += level(dim + 1, indent + 1);
     }
     return text + "]";
@@ -183,11 +193,11 @@ class Writer {
   std::string vector(int dim, int indent) {
     std::vector<std::string> data;
     for (std::int64_t i = 0; i < sizes_[dim]; ++i) {
-      if (is_cut(dim) && i == kEdge) data.emplace_back(" ...");
+      if (is_cut(dim) && i == options_.edgeitems) data.emplace_back(" ...");
       data.push_back(texts_.elements[next_++]);
     }
     const auto per_line = static_cast<std::size_t>(
-        std::max(1, (kLineWidth - indent) / (static_cast<int>(texts_.width) + 2)));
+        std::max(1, (options_.linewidth - indent) / (static_cast<int>(texts_.width) + 2)));
     std::string text = "[";
     for (std::size_t i = 0; i < data.size(); ++i) {
       if (i > 0)
@@ -201,6 +211,7 @@ class Writer {
   Shape sizes_;
   Shape full_;
   bool summarise_;
+  const PrintOptions& options_;
   Texts texts_;
   std::size_t next_ = 0;
 };
@@ -215,8 +226,26 @@ std::string tuple_text(const Shape& sizes) {
 
 }  // namespace
 
+void set_print_options(const PrintOptions& options) {
+  require_at_least("precision", options.precision, 0);
+  if (options.precision > 100)
+    throw ValueError("set_print_options: precision is " + std::to_string(options.precision) +
+                     ", expected at most 100");
+  require_at_least("threshold", options.threshold, 0);
+  require_at_least("edgeitems", options.edgeitems, 1);
+  require_at_least("linewidth", options.linewidth, 1);
+  const MutexLock lock(options_mutex);
+  options_now = options;
+}
+
+PrintOptions print_options() {
+  const MutexLock lock(options_mutex);
+  return options_now;
+}
+
 std::string Tensor::str() const {
   if (!defined()) return "tensor(undefined)";
+  const PrintOptions options = print_options();
   constexpr std::string_view kPrefix = "tensor(";
   const int indent = static_cast<int>(kPrefix.size());
   std::vector<std::string> suffixes;
@@ -231,8 +260,9 @@ std::string Tensor::str() const {
     const bool usual = dtype() == default_dtype() || dtype() == complex_dtype(default_dtype()) ||
                        dtype() == Dtype::int64 || dtype() == Dtype::bool_;
     if (!usual) suffixes.push_back(type);
-    const bool summarise = numel() > kThreshold;
-    text += Writer(shown_part(*this, summarise), sizes(), summarise).text(indent);
+    const bool summarise = numel() > options.threshold;
+    const Tensor part = shown_part(*this, summarise, options.edgeitems);
+    text += Writer(part, sizes(), summarise, options).text(indent);
   }
   // As torch counts: the length of the last line and one.
   const std::size_t newline = text.rfind('\n');
@@ -240,7 +270,7 @@ std::string Tensor::str() const {
       static_cast<int>(newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1);
   for (const std::string& suffix : suffixes) {
     const int length = static_cast<int>(suffix.size());
-    if (last + length + 2 > kLineWidth) {
+    if (last + length + 2 > options.linewidth) {
       text += ",\n" + std::string(static_cast<std::size_t>(indent), ' ') + suffix;
       last = indent + length;
     } else {

@@ -18,8 +18,9 @@ import ember.random
 import ember.sim
 from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
-from ember._gradients import (inference_mode as inference_mode,
-                              is_grad_enabled as is_grad_enabled, no_grad as no_grad)
+from ember._gradients import (enable_grad as enable_grad, inference_mode as inference_mode,
+                              is_grad_enabled as is_grad_enabled, no_grad as no_grad,
+                              set_grad_enabled as set_grad_enabled)
 from ember._typed import (BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor,
                           ByteTensor as ByteTensor, CharTensor as CharTensor,
                           DoubleTensor as DoubleTensor, FloatTensor as FloatTensor,

@@ -47,6 +47,7 @@ void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_products(nb::class_<Tensor>& tensor, nb::module_& m);
+void bind_printing(nb::module_& m);
 void bind_fft(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_random(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m);

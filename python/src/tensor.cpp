@@ -145,6 +145,7 @@ void bind_tensor(nb::module_& m) {
   bind_fft(tensor, m);
   bind_random(tensor, m);
   bind_sharing(tensor, m);
+  bind_printing(m);
 }
 
 }  // namespace ember::python

@@ -60,6 +60,75 @@ def test_large_ones_are_summarised():
     assert str(x) == "tensor([0., 0., 0.,  ..., 0., 0., 0.])"
 
 
+@pytest.fixture
+def printing():
+    yield torch.set_printoptions
+    torch.set_printoptions(profile="default")
+
+
+# As torch 2.11 writes them.
+@pytest.mark.parametrize("options, make, text", [
+    ({"precision": 2}, lambda: torch.tensor([0.1, 22.25]), "tensor([ 0.10, 22.25])"),
+    ({"precision": 0}, lambda: torch.tensor([0.1, 22.75]), "tensor([ 0, 23])"),
+    ({"precision": 6}, lambda: torch.tensor([1 + 2.5j, 0.25j]), "tensor([1.+2.500000j, 0.+0.250000j])"),
+    ({"threshold": 5, "edgeitems": 1}, lambda: torch.arange(6), "tensor([0,  ..., 5])"),
+    ({"threshold": 5, "edgeitems": 2}, lambda: torch.arange(30.).view(5, 6),
+     "tensor([[ 0.,  1.,  ...,  4.,  5.],\n        [ 6.,  7.,  ..., 10., 11.],\n        ...,\n"
+     "        [18., 19.,  ..., 22., 23.],\n        [24., 25.,  ..., 28., 29.]])"),
+    ({"threshold": 0}, lambda: torch.arange(7), "tensor([0, 1, 2,  ..., 4, 5, 6])"),
+    ({"threshold": 0, "edgeitems": 4}, lambda: torch.arange(8), "tensor([0, 1, 2, 3, 4, 5, 6, 7])"),
+    ({"threshold": 0, "edgeitems": 2**62}, lambda: torch.arange(3), "tensor([0, 1, 2])"),
+    ({"threshold": math.inf}, lambda: torch.zeros(1001)[::500], "tensor([0., 0., 0.])"),
+    ({"linewidth": 20}, lambda: torch.arange(10), "tensor([0, 1, 2, 3,\n        4, 5, 6, 7,\n        8, 9])"),
+    ({"linewidth": 30}, lambda: torch.ones(3, dtype=torch.float64),
+     "tensor([1., 1., 1.],\n       dtype=torch.float64)"),
+    ({"sci_mode": True}, lambda: torch.tensor([1.0, -2.0]), "tensor([ 1.0000e+00, -2.0000e+00])"),
+    ({"sci_mode": True}, lambda: torch.tensor([1.5, 0.0]), "tensor([1.5000e+00, 0.0000e+00])"),
+    ({"sci_mode": True}, lambda: torch.zeros(2), "tensor([0., 0.])"),
+    ({"sci_mode": False}, lambda: torch.tensor([1e-5, 1.0]), "tensor([0.0000, 1.0000])"),
+    ({"sci_mode": False}, lambda: torch.tensor([1e9, 1.0]), "tensor([1000000000.,          1.])"),
+    ({"sci_mode": False}, lambda: torch.tensor([math.inf, 1e-9, math.nan]),
+     "tensor([   inf, 0.0000,    nan])"),
+    ({"sci_mode": True, "precision": 1}, lambda: torch.tensor([1e3 + 1j]), "tensor([1.0e+03+1.0e+00j])"),
+    ({"profile": "short"}, lambda: torch.arange(1001) / 8,
+     "tensor([  0.00,   0.12,  ..., 124.88, 125.00])"),
+    ({"profile": "short", "precision": 3}, lambda: torch.tensor(0.12345), "tensor(0.123)"),
+])
+def test_options(printing, options, make, text):
+    printing(**options)
+    assert str(make()) == text
+
+
+def test_options_stay_until_a_profile(printing):
+    x = torch.tensor([0.125, 1e-7])
+    printing(precision=2)
+    printing(sci_mode=False)
+    assert str(x) == "tensor([0.12, 0.00])"
+    printing()  # sci_mode is as the numbers need it again, and nothing else changes
+    assert str(x) == "tensor([1.25e-01, 1.00e-07])"
+    printing(profile="default")
+    assert str(x) == "tensor([1.2500e-01, 1.0000e-07])"
+    printing(profile="full")
+    assert str(torch.arange(1001)).count(",") == 1000
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"precision": -1}, "precision is -1, expected at least 0"),
+    ({"precision": 101}, "precision is 101, expected at most 100"),
+    ({"threshold": -1}, "threshold is -1, expected at least 0"),
+    ({"threshold": math.nan}, "threshold is nan, expected a number"),
+    ({"edgeitems": 0}, "edgeitems is 0, expected at least 1"),
+    ({"linewidth": 0}, "linewidth is 0, expected at least 1"),
+    ({"profile": "long"}, "profile is 'long', expected 'default', 'short' or 'full'"),
+])
+def test_bad_options(printing, options, message):
+    with pytest.raises(ValueError, match=message):
+        printing(**{"precision": 3, **options})
+    assert str(torch.tensor(0.5)) == "tensor(0.5000)"
+    with pytest.raises(TypeError):
+        printing(precision="4")
+
+
 def test_suffixes():
     """size, dtype and device are said where they cannot be seen."""
     assert str(torch.empty(0)) == "tensor([])"

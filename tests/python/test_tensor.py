@@ -249,6 +249,11 @@ def test_without_gradients():
     """What says that none are wanted is taken as it is."""
     with torch.no_grad(), torch.inference_mode(), torch.inference_mode(False):
         assert not torch.is_grad_enabled()
+    with torch.enable_grad(), torch.set_grad_enabled(False):
+        pass
+    torch.set_grad_enabled(True)
+    with pytest.raises(TypeError, match="mode is 1, expected a bool"):
+        torch.set_grad_enabled(1)
 
     @torch.no_grad()
     @torch.inference_mode()
@@ -256,6 +261,8 @@ def test_without_gradients():
         return x * 2
 
     @torch.no_grad
+    @torch.enable_grad
+    @torch.set_grad_enabled(False)
     @torch.inference_mode
     def thrice(x):
         return x * 3

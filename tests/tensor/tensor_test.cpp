@@ -304,5 +304,22 @@ TEST(Tensors, GoIntoStreams) {
   EXPECT_EQ(text.str(), "tensor([0, 1, 2]) tensor([[1.],\n        [1.]])");
 }
 
+// What torch writes with these options.
+TEST(Tensors, AreWrittenAsTheProgramSays) {
+  struct Restored {
+    ~Restored() { set_print_options({}); }
+  } const restored;
+  const Tensor x = arange(6.0).div(8);
+  EXPECT_EQ(x.str(), "tensor([0.0000, 0.1250, 0.2500, 0.3750, 0.5000, 0.6250])");
+  set_print_options({.precision = 2, .threshold = 5, .edgeitems = 1});
+  EXPECT_EQ(print_options().edgeitems, 1);
+  EXPECT_EQ(x.str(), "tensor([0.00,  ..., 0.62])");
+  set_print_options({.precision = 1, .linewidth = 20, .sci_mode = true});
+  EXPECT_EQ(x.narrow(0, 0, 2).str(), "tensor([0.0e+00,\n        1.2e-01])");
+  EXPECT_ERROR(set_print_options({.linewidth = 0}), ValueError,
+               "set_print_options: linewidth is 0, expected at least 1");
+  EXPECT_EQ(print_options().precision, 1) << "nothing has changed";
+}
+
 }  // namespace
 }  // namespace ember::test

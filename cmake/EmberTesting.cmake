@@ -18,9 +18,10 @@
 # ember_test_seeded(<name>) registers it three times more, as <name>.random, <name>.pct and
 # <name>.model: on simulated devices whose order a seed, or a device model, decides (docs/order.md).
 #
-# ember_test_growing(<name> [EXCEPT <pattern>...]) registers it again, as <name>.growing: on
-# simulated devices with segments of memory that grow (expandable_segments:True). The patterns are of
-# tests of what others reserve.
+# ember_test_growing(<name> [SANITIZED] [EXCEPT <pattern>...]) registers it again, as <name>.growing:
+# on simulated devices with segments of memory that grow (expandable_segments:True). The patterns are
+# of tests of what others reserve. SANITIZED: with the address sanitizer, too, for suites of memory
+# itself.
 #
 # ember_test_watched(<name> [EXCEPT <pattern>...]) registers it again, as <name>.watched: on
 # simulated devices under the stream sanitizer (docs/sanitizer.md), which must find nothing, and
@@ -155,11 +156,12 @@ function(ember_test_seeded name)
 endfunction()
 
 function(ember_test_growing name)
+  cmake_parse_arguments(arg "SANITIZED" "" "EXCEPT" ${ARGN})
   # Which threads touch what does not depend on how a segment gets its memory.
-  if(NOT TARGET test_${name} OR EMBER_SANITIZE MATCHES "thread")
+  if(NOT TARGET test_${name} OR EMBER_SANITIZE MATCHES "thread" OR
+     (EMBER_SANITIZE AND NOT arg_SANITIZED))
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
   list(JOIN arg_EXCEPT ":" except)
   add_test(NAME ${name}.growing COMMAND test_${name})
   ember_test_properties(${name}.growing

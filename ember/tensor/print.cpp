@@ -18,7 +18,7 @@ namespace ember::inline v0 {
 namespace {
 
 constinit Mutex options_mutex;
-constinit PrintOptions options_now;  // guarded by options_mutex
+constinit PrintOptions options_now EMBER_GUARDED_BY(options_mutex);
 
 void require_at_least(const char* name, std::int64_t value, std::int64_t least) {
   if (value < least)

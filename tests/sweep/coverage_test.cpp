@@ -88,13 +88,14 @@ const std::set<std::string>& others() {
       // What has no elements, or is a bool or a number of the host's.
       "requires_grad", "equal", "allclose", "finfo", "iinfo",
       // What comes out depends on the elements; views are sorted, indexed and compared by those
-      // that
-      // are here: tests/ops/count_test.cpp.
+      // that are here: tests/ops/count_test.cpp.
       "bincount", "unique", "unique_consecutive", "repeat_interleave",
       // The same in an output: tests/ops/outputs_test.cpp, factories_test.cpp.
       "linspace_out", "eye_out", "empty_out", "zeros_out", "ones_out", "full_out", "arange_out",
       "rand_out", "randn_out", "randint_out", "randperm_out", "normal_out", "bernoulli_out",
       "multinomial_out",
+      // How elements are written: tests/tensor/tensor_test.cpp, tests/python/test_print.py.
+      "print_options", "set_print_options",
       // Of dtypes, devices and generators.
       "get_num_threads", "set_num_threads", "result_type", "clear_blas_workspaces", "seed",
       "seed_all", "initial_seed", "manual_seed", "manual_seed_all", "get_rng_state",

@@ -101,7 +101,8 @@ void first_calls(Program& program, const KernelCache& cache, const std::string& 
   }
 }
 
-/// Black-Scholes as somebody would write it by hand, where that can be asked of CUDA directly.
+/// Black-Scholes written by hand, each operation rounded as ember rounds it, where that can be
+/// asked of CUDA directly.
 double by_hand(Program& program, const std::vector<Tensor>& x) {
   const std::unique_ptr<Raw> raw = make_raw(0);
   if (raw == nullptr) return kNothing;

@@ -29,7 +29,10 @@ PrintOptions of_profile(const std::string& profile) {
 std::int64_t elements_of(double count) {
   if (std::isnan(count)) throw ValueError("threshold is nan, expected a number");
   if (count >= static_cast<double>(kAll)) return kAll;
-  return count < 0 ? -1 : static_cast<std::int64_t>(count);
+  if (count < 0)
+    throw ValueError("threshold is " + std::string(nb::repr(nb::float_(count)).c_str()) +
+                     ", expected at least 0");
+  return static_cast<std::int64_t>(count);
 }
 
 }  // namespace

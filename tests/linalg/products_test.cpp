@@ -26,13 +26,14 @@ std::string describe(Dtype dtype, std::int64_t n, std::int64_t k, std::int64_t m
 struct Size {
   std::int64_t n, k, m;
 };
-// The last eight are about where devices leave a product to a library: by the length of the sum,
-// the number of tiles, and the narrowest result.
+// From 32 x 64 x 80 on they are about where devices leave a product to a library, or take other
+// tiles: by the length of the sum, the number of tiles, and the narrowest result.
 constexpr Size kSizes[] = {
-    {0, 3, 2},      {3, 0, 2},      {2, 3, 0},    {1, 1, 1},     {2, 3, 4},     {5, 7, 1},
-    {1, 9, 6},      {1, 300, 1},    {17, 33, 9},  {64, 64, 64},  {97, 129, 65}, {401, 11, 13},
-    {7, 600, 390},  {1, 70'001, 1}, {32, 64, 80}, {33, 65, 66},  {47, 128, 65}, {66, 129, 32},
-    {32, 256, 256}, {80, 257, 31},  {15, 40, 70}, {176, 50, 192}};
+    {0, 3, 2},     {3, 0, 2},      {2, 3, 0},      {1, 1, 1},       {2, 3, 4},
+    {5, 7, 1},     {1, 9, 6},      {1, 300, 1},    {17, 33, 9},     {64, 64, 64},
+    {97, 129, 65}, {401, 11, 13},  {7, 600, 390},  {1, 70'001, 1},  {32, 64, 80},
+    {33, 65, 66},  {47, 128, 65},  {66, 129, 32},  {32, 256, 256},  {80, 257, 31},
+    {15, 40, 70},  {176, 50, 192}, {177, 50, 192}, {210, 150, 180}, {40, 100, 40}};
 
 /// Works when its thread's variables are destroyed. Made first, so that it dies last.
 struct WorksAtTheEnd {

@@ -115,7 +115,7 @@ def test_options_stay_until_a_profile(printing):
 @pytest.mark.parametrize("options, message", [
     ({"precision": -1}, "precision is -1, expected at least 0"),
     ({"precision": 101}, "precision is 101, expected at most 100"),
-    ({"threshold": -1}, "threshold is -1, expected at least 0"),
+    ({"threshold": -100}, "threshold is -100.0, expected at least 0"),
     ({"threshold": math.nan}, "threshold is nan, expected a number"),
     ({"edgeitems": 0}, "edgeitems is 0, expected at least 1"),
     ({"linewidth": 0}, "linewidth is 0, expected at least 1"),

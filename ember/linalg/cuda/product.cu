@@ -194,7 +194,8 @@ bool is_narrow(const GemmArgs& args) {
 template <class T>
 bool is_small(const GemmArgs& args) {
   if (args.batch == 1 && args.m <= 64 && args.n <= 64 && args.k <= 128) return true;
-  const bool on_tensor_cores = sizeof(T) == 2 || (args.math & driver::kTensorFloat32) != 0;
+  const bool on_tensor_cores = sizeof(T) == 2 || (std::is_same_v<Real<T>, float> &&
+                                                  (args.math & driver::kTensorFloat32) != 0);
   return !on_tensor_cores && args.m >= Narrow<T>::kSide && args.n >= Narrow<T>::kSide &&
          is_narrow<T>(args) && args.k <= Narrow<T>::kDepth;
 }

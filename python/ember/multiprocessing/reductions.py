@@ -47,11 +47,14 @@ class SentStorage:
 
 _message = _Message()
 _for_child: list[tuple[typing.Any, bytes]] = []  # what was sent in the start of a process
+_has_sent = False
 
 
 def send(storage: typing.Any) -> bytes:
     """The handle of a storage, noted for what has to be done if nobody receives it."""
+    global _has_sent
     handle = _C._ipc_send(storage)
+    _has_sent = True
     if _message.handles is not None:
         _message.handles.append(handle)
     child = get_spawning_popen()
@@ -130,7 +133,7 @@ def _linger() -> None:
     """A child's end waits until what it sent was received, and the work before it is done, or its
     parent has ended."""
     parent = multiprocessing.process.parent_process()
-    if parent is None:
+    if parent is None or not _has_sent:
         return
     until = time.monotonic() + LINGER
     while ((_C._ipc_unreceived() > 0 or _C._ipc_undone()) and time.monotonic() < until
@@ -140,7 +143,8 @@ def _linger() -> None:
 
 
 def _linger_at_end() -> None:
-    util.Finalize(None, _linger, exitpriority=-100)  # after the threads of queues
+    # After the threads of queues, and before multiprocessing's folder goes, with the sockets in it.
+    util.Finalize(None, _linger, exitpriority=-99)
 
 
 # Not with the first tensor sent: the thread of a queue may send it when the end has begun, and an end

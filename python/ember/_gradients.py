@@ -36,17 +36,11 @@ def inference_mode(mode: Union[bool, _F] = True) -> Union[_WithoutGradients, _F]
     return _WithoutGradients() if isinstance(mode, bool) else mode
 
 
-@overload
-def enable_grad() -> _WithoutGradients: ...
-@overload
-def enable_grad(orig_func: _F) -> _F: ...
-def enable_grad(orig_func: Optional[_F] = None) -> Union[_WithoutGradients, _F]:
-    """For ``with`` and as a decorator. Changes nothing: tensors cannot ask for gradients."""
-    return no_grad() if orig_func is None else orig_func
+enable_grad = no_grad  # which changes nothing either: tensors cannot ask for gradients
 
 
 def set_grad_enabled(mode: bool) -> _WithoutGradients:
-    """The same as a call, for ``with`` and as a decorator."""
+    """As a call, for ``with`` and as a decorator. Changes nothing, either way."""
     if not isinstance(mode, bool):
         raise TypeError(f"mode is {mode!r}, expected a bool")
     return _WithoutGradients()

@@ -46,28 +46,31 @@ __device__ Rounded cdf(Rounded x) {
   return Rounded{0.5F} * (Rounded{1.0F} + Rounded{erff(scaled.value)});
 }
 
-__device__ float price_of(float spot_value, float strike_value, float years_value) {
-  constexpr double kRate = 0.02;
-  constexpr double kVolatility = 0.3;
-  constexpr Rounded kDrift{static_cast<float>(kRate + kVolatility * kVolatility / 2)};
+/// What follows from rate and volatility, which a program knows when it runs.
+struct Market {
+  float volatility, drift, minus_rate;
+};
+
+__device__ float price_of(float spot_value, float strike_value, float years_value,
+                          const Market& market) {
   const Rounded spot{spot_value};
   const Rounded strike{strike_value};
   const Rounded years{years_value};
-  const Rounded spread = Rounded{static_cast<float>(kVolatility)} * Rounded{sqrtf(years.value)};
-  const Rounded drift = kDrift * years;
+  const Rounded spread = Rounded{market.volatility} * Rounded{sqrtf(years.value)};
+  const Rounded drift = Rounded{market.drift} * years;
   const Rounded up = (Rounded{logf((spot / strike).value)} + drift) / spread;
-  const Rounded discount{expf((Rounded{static_cast<float>(-kRate)} * years).value)};
+  const Rounded discount{expf((Rounded{market.minus_rate} * years).value)};
   return (spot * cdf(up) - strike * discount * cdf(up - spread)).value;
 }
 
 /// Four elements per thread, side by side.
 __global__ void black_scholes_rows(float4* price, const float4* spot, const float4* strike,
-                                   const float4* years, std::size_t count) {
+                                   const float4* years, std::size_t count, Market market) {
   const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const float4 s = spot[i], k = strike[i], t = years[i];
-  price[i] = {price_of(s.x, k.x, t.x), price_of(s.y, k.y, t.y), price_of(s.z, k.z, t.z),
-              price_of(s.w, k.w, t.w)};
+  price[i] = {price_of(s.x, k.x, t.x, market), price_of(s.y, k.y, t.y, market),
+              price_of(s.z, k.z, t.z, market), price_of(s.w, k.w, t.w, market)};
 }
 
 void must(cudaError_t error, const char* what) {
@@ -190,7 +193,8 @@ class RawCuda final : public Raw {
     const std::size_t fours = count / 4;
     const auto four = [](const float* row) { return reinterpret_cast<const float4*>(row); };
     black_scholes_rows<<<static_cast<unsigned>((fours + 255) / 256), 256, 0, stream_>>>(
-        reinterpret_cast<float4*>(price), four(spot), four(strike), four(years), fours);
+        reinterpret_cast<float4*>(price), four(spot), four(strike), four(years), fours,
+        Market{0.3F, static_cast<float>(0.02 + 0.5 * 0.3 * 0.3), -0.02F});
     MUST(cudaGetLastError());
   }
 

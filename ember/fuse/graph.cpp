@@ -46,10 +46,10 @@ Typed typed(const Step& step, bool precise) {
     made.computed = Dtype::float32;
     if (step.result == step.computed) made.result = Dtype::float32;
   }
-  made.rounded =
-      step.kind == Step::Kind::operation &&
-      (step.op == ops::OpId::add || step.op == ops::OpId::sub || step.op == ops::OpId::mul) &&
-      (made.computed == Dtype::float32 || made.computed == Dtype::float64);
+  made.rounded = step.kind == Step::Kind::operation &&
+                 (step.op == ops::OpId::add || step.op == ops::OpId::sub ||
+                  step.op == ops::OpId::mul || step.op == ops::OpId::square) &&
+                 (made.computed == Dtype::float32 || made.computed == Dtype::float64);
   const std::string type = type_name(made.computed);
   if (step.kind == Step::Kind::cube)
     made.functor = "Cube<" + type + ">";
@@ -59,6 +59,24 @@ Typed typed(const Step& step, bool precise) {
     made.functor = std::string(made.rounded ? "Rounded" : "::ember::ops::Apply") +
                    "<::ember::elementwise::" + functor_name(step.op) + ", " + type + ">";
   return made;
+}
+
+/// Whether a step's last instruction on a device is one that nothing contracts: no product, which a
+/// sum behind it could take in.
+bool ends_apart(const Step& step) {
+  if (step.kind != Step::Kind::operation) return false;
+  switch (step.op) {
+    using ops::OpId;
+    case OpId::div:
+    case OpId::sqrt:
+    case OpId::neg:
+    case OpId::floor:
+    case OpId::ceil:
+    case OpId::trunc:
+    case OpId::maximum:
+    case OpId::minimum: return step.computed == Dtype::float32 || step.computed == Dtype::float64;
+    default: return false;
+  }
 }
 
 std::string name_of(const Value& value) {
@@ -71,7 +89,7 @@ std::string expression(const std::vector<Step>& steps, const Step& step, bool pr
   // Between two steps that are more than a sum or a product a compiler finds what it may contract.
   const auto named = [&](const Value& value) {
     const bool apart = value.kind != Value::Kind::step || types.rounded ||
-                       typed(steps[value.index], precise).rounded;
+                       typed(steps[value.index], precise).rounded || ends_apart(steps[value.index]);
     return apart ? name_of(value) : "settled(" + name_of(value) + ")";
   };
   if (step.kind == Step::Kind::cast)

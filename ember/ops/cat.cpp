@@ -193,8 +193,9 @@ Plan plan(std::span<const Tensor> tensors, std::int64_t dim) {
     made.dtype = promote_types(made.dtype, tensor.dtype());
     if (pattern == nullptr && !left_out(tensor)) pattern = &tensor;
   }
+  // Rows without elements fit in wherever they are put, and alone make one more of them.
+  made.dim = pattern == nullptr ? 0 : wrap_dim(dim, pattern->dim());
   if (pattern == nullptr) pattern = &tensors[0];
-  made.dim = wrap_dim(dim, pattern->dim());
   made.sizes = pattern->sizes();
   std::int64_t length = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

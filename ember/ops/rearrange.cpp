@@ -208,20 +208,56 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, std::string_view i
   return made;
 }
 
-Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim) {
+namespace {
+
+/// What is set before or behind the input of diff has its sizes, but along the dimension.
+void check_beside(const Tensor& x, const Tensor& beside, int along) {
+  if (beside.dim() != x.dim())
+    throw Error("diff expects prepend or append to be the same dimension as input");
+  for (int d = 0; d < x.dim(); ++d) {
+    if (d == along || beside.sizes()[d] == x.sizes()[d]) continue;
+    const auto size = [d](const char* of, const Tensor& tensor) {
+      std::string text = of;
+      text += ".size(";
+      text += std::to_string(d);
+      text += ") = ";
+      text += std::to_string(tensor.sizes()[d]);
+      return text;
+    };
+    throw Error(
+        "diff expects the shape of tensor to prepend or append to match that of input except along "
+        "the differencing dimension; " +
+        size("input", x) + ", but got " + size("tensor", beside));
+  }
+}
+
+}  // namespace
+
+Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim, const std::optional<Tensor>& prepend,
+            const std::optional<Tensor>& append) {
   if (x.dim() == 0) throw Error("diff expects input to be at least one-dimensional");
   if (n < 0) throw Error("order must be non-negative but got " + std::to_string(n));
   const int along = wrap_dim(dim, x.dim());
+  for (const std::optional<Tensor>* beside : {&prepend, &append})
+    if (*beside) check_beside(x, **beside, along);
+  if (n == 0) return x.clone();
   Tensor made = x;
-  const std::int64_t times = std::min(n, x.sizes()[along]);
+  if (prepend || append) {
+    std::vector<Tensor> parts;
+    if (prepend) parts.push_back(*prepend);
+    parts.push_back(x);
+    if (append) parts.push_back(*append);
+    made = cat(parts, along);
+  }
+  const std::int64_t times = std::min(n, made.sizes()[along]);
   for (std::int64_t i = 0; i < times; ++i) {
     const std::int64_t size = made.sizes()[along];
     const std::int64_t left = size > 0 ? size - 1 : 0;
     const Tensor later = made.narrow(along, size - left, left);
     const Tensor earlier = made.narrow(along, 0, left);
-    made = x.dtype() == Dtype::bool_ ? later.logical_xor(earlier) : sub(later, earlier);
+    made = made.dtype() == Dtype::bool_ ? later.logical_xor(earlier) : sub(later, earlier);
   }
-  return n == 0 ? x.clone() : made;
+  return made;
 }
 
 }  // namespace ember::inline v0

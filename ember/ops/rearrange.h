@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -53,7 +54,11 @@ EMBER_API Tensor tile(const Tensor& x, const Shape& repeats);
 }
 
 /// Each element less the one before, along a dimension; n times. Of bools: whether they differ. x
-/// itself if it has no elements there. Error for negative n, and without dimensions.
-EMBER_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1);
+/// itself if it has no elements there. `prepend` and `append` are set before and behind x first, as
+/// cat does; their sizes are those of x but along `dim`. Error for negative n, without dimensions
+/// and for other sizes.
+EMBER_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1,
+                      const std::optional<Tensor>& prepend = std::nullopt,
+                      const std::optional<Tensor>& append = std::nullopt);
 
 }  // namespace ember::inline v0

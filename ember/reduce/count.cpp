@@ -33,26 +33,34 @@ Tensor begins(const Tensor& row) {
   return made;
 }
 
-/// The elements at which a run begins in a row, which run each element is in, and the lengths.
-UniqueElements runs(const Tensor& row, bool return_inverse, bool return_counts) {
-  const Tensor first = begins(row);
-  const Options indices(Dtype::int64, row.device());
-  UniqueElements made{row.masked_select(first), empty({0}, indices), empty({0}, indices)};
+/// Of runs that begin where `first` is true, and have `elements`: these, which run each place is
+/// in, and the lengths.
+UniqueElements runs(const Tensor& first, Tensor elements, bool return_inverse, bool return_counts) {
+  const Options indices(Dtype::int64, first.device());
+  UniqueElements made{std::move(elements), empty({0}, indices), empty({0}, indices)};
   if (return_inverse) std::get<1>(made) = first.cumsum(0).sub_(1);
   if (return_counts) {
     const Tensor from = first.nonzero().view({-1});
-    const Tensor size = full({1}, row.numel(), indices);
+    const Tensor size = full({1}, first.numel(), indices);
     const Tensor to = cat({from, size}).narrow(0, from.numel() > 0 ? 1 : 0, from.numel());
     std::get<2>(made) = to - from;
   }
   return made;
 }
+UniqueElements runs(const Tensor& row, bool return_inverse, bool return_counts) {
+  const Tensor first = begins(row);
+  return runs(first, row.masked_select(first), return_inverse, return_counts);
+}
+
+void check_repeats_dtype(const Tensor& repeats) {
+  if (repeats.dtype() != Dtype::int32 && repeats.dtype() != Dtype::int64)
+    ops::throw_not_implemented("repeat_interleave", repeats.dtype());
+}
 
 /// For each of the repeated, where it comes from.
 Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
   if (repeats.dim() > 1) throw Error("repeats must be 0-dim or 1-dim tensor");
-  if (repeats.dtype() != Dtype::int32 && repeats.dtype() != Dtype::int64)
-    ops::throw_not_implemented("repeat_interleave", repeats.dtype());
+  check_repeats_dtype(repeats);
   const Options indices(Dtype::int64, repeats.device());
   if (repeats.numel() == 0) {
     if (output_size.value_or(0) != 0) throw Error("allocated size does not match required size");
@@ -75,6 +83,64 @@ int dimension_of(const Tensor& x, std::int64_t dim) {
     throw IndexError("Dimension specified as " + std::to_string(dim) +
                      " but tensor has no dimensions");
   return wrap_dim(dim, x.dim());
+}
+
+/// The slices along a dimension as rows of a matrix. Without elements they cannot be told apart.
+Tensor rows_of(const Tensor& x, int along) {
+  const auto zeros = std::count(x.sizes().begin(), x.sizes().end(), 0);
+  if (x.sizes()[along] == 0 && zeros > 1)
+    throw Error("Number of zero sized dimensions is more than one, so unique cannot be applied ");
+  if (x.sizes()[along] != 0 && zeros > 0)
+    throw Error(
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const std::int64_t count = x.sizes()[along];
+  return x.movedim(along, 0).reshape({count, count == 0 ? 0 : x.numel() / count});
+}
+
+/// The place of each element of a row among those that differ, in order.
+Tensor ranks_in(const Tensor& row) {
+  const ValuesAndIndices ordered = sort(row);
+  Tensor made = empty_like(ordered.indices);
+  made.scatter_(0, ordered.indices, begins(ordered.values).cumsum(0).sub_(1));
+  return made;
+}
+
+/// The same of the rows of a matrix, in the order of their first elements, then of their second
+/// ones and so on.
+Tensor ranks(const Tensor& rows) {
+  const std::int64_t count = rows.sizes()[0];
+  Tensor made = zeros({count}, {Dtype::int64, rows.device()});
+  for (std::int64_t column = 0; column < rows.sizes()[1]; ++column) {
+    made = ranks_in(made * count + ranks_in(rows.select(1, column)));
+    if (made.max().item<std::int64_t>() + 1 == count) break;  // all differ
+  }
+  return made;
+}
+
+/// unique of the slices along a dimension.
+UniqueElements unique_slices(const Tensor& x, bool return_inverse, bool return_counts,
+                             std::int64_t dim) {
+  const int along = dimension_of(x, dim);
+  Tensor places = ranks(rows_of(x, along));
+  const ValuesAndIndices ordered = sort(places, 0, false, true);
+  const Tensor first = begins(ordered.values);
+  UniqueElements made = runs(first, x.index_select(along, ordered.indices.masked_select(first)),
+                             false, return_counts);
+  if (return_inverse) std::get<1>(made) = std::move(places);
+  return made;
+}
+
+UniqueElements runs_of_slices(const Tensor& x, bool return_inverse, bool return_counts,
+                              std::int64_t dim) {
+  const int along = dimension_of(x, dim);
+  const Tensor rows = rows_of(x, along);
+  const std::int64_t size = rows.sizes()[0];
+  Tensor first = ones({size}, {Dtype::bool_, x.device()});
+  if (size > 1)
+    first.narrow(0, 1, size - 1)
+        .copy_(ne(rows.narrow(0, 1, size - 1), rows.narrow(0, 0, size - 1)).any(1));
+  return runs(first, x.index_select(along, first.nonzero().view({-1})), return_inverse,
+              return_counts);
 }
 
 }  // namespace
@@ -102,8 +168,10 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
   return made;
 }
 
-UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts) {
-  require_real(x, "unique");
+UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts,
+                      std::optional<std::int64_t> dim) {
+  require_real(x, dim ? "unique_dim" : "unique");
+  if (dim) return unique_slices(x, return_inverse, return_counts, *dim);
   const ValuesAndIndices ordered = sort(x.reshape({-1}));
   UniqueElements made = runs(ordered.values, return_inverse, return_counts);
   if (return_inverse) {
@@ -114,8 +182,10 @@ UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts) 
   return made;
 }
 
-UniqueElements unique_consecutive(const Tensor& x, bool return_inverse, bool return_counts) {
-  require_real(x, "unique_consecutive");
+UniqueElements unique_consecutive(const Tensor& x, bool return_inverse, bool return_counts,
+                                  std::optional<std::int64_t> dim) {
+  require_real(x, dim ? "unique_dim" : "unique_consecutive");
+  if (dim) return runs_of_slices(x, return_inverse, return_counts, *dim);
   UniqueElements made = runs(x.reshape({-1}), return_inverse, return_counts);
   if (return_inverse) std::get<1>(made) = std::get<1>(made).view(x.sizes());
   return made;
@@ -160,6 +230,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<s
 }
 
 Tensor repeat_interleave(const Tensor& repeats) {
+  check_repeats_dtype(repeats);
   if (repeats.dim() != 1) throw Error("repeat_interleave only accepts 1D vector as repeat");
   return sources(repeats, {});
 }

@@ -19,13 +19,18 @@ EMBER_API Tensor bincount(const Tensor& x, const Tensor& weights = {}, std::int6
 
 /// The elements that occur, each once, in ascending order; then, if asked for, where each element
 /// of x is among them, in x's shape, and how often each occurs (int64), else tensors without
-/// elements. NaNs are no two the same. Real types and bool only.
+/// elements. NaNs are no two the same. Real types and bool only. With `dim` of the slices along
+/// that dimension, in the order of their first elements, then of their second ones and so on; at
+/// most two sorts for each element of a slice, and one. Then Error where slices have no elements,
+/// and IndexError for a tensor without dimensions. Waits for a device.
 EMBER_API std::tuple<Tensor, Tensor, Tensor> unique(const Tensor& x, bool return_inverse = false,
-                                                    bool return_counts = false);
-/// The same of elements that follow each other: in x's order, one of each row of equal elements.
-EMBER_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor& x,
-                                                                bool return_inverse = false,
-                                                                bool return_counts = false);
+                                                    bool return_counts = false,
+                                                    std::optional<std::int64_t> dim = {});
+/// The same of elements, or slices, that follow each other: in x's order, one of each row of equal
+/// ones.
+EMBER_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(
+    const Tensor& x, bool return_inverse = false, bool return_counts = false,
+    std::optional<std::int64_t> dim = {});
 
 /// Each element, or each slice along a dimension, so many times in a row; without a dimension x is
 /// one row. With a number nothing blocks. `repeats` of int32 or int64 has one element, or one for

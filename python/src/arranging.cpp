@@ -123,10 +123,14 @@ void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m) {
   });
   both(
       tensor, m, "diff",
-      [](const Tensor& self, I n, I dim) -> TensorObject {
-        return itself_or(self, unlocked([&] { return diff(self, n, dim); }));
+      [](const Tensor& self, I n, I dim, const std::optional<Tensor>& prepend,
+         const std::optional<Tensor>& append) -> TensorObject {
+        return itself_or(self, unlocked([&] { return diff(self, n, dim, prepend, append); }));
       },
-      "Each element less the one before, n times.", nb::arg("n") = 1, nb::arg("dim") = -1);
+      "Each element less the one before, n times; prepend and append are set before and behind "
+      "first.",
+      nb::arg("n") = 1, nb::arg("dim") = -1, nb::arg("prepend") = nb::none(),
+      nb::arg("append") = nb::none());
   both(
       tensor, m, "trace", [](const Tensor& self) { return unlocked([&] { return trace(self); }); },
       "The sum of the main diagonal of a matrix.");

@@ -4,6 +4,8 @@
 namespace ember::python {
 namespace {
 
+using MaybeInt = std::optional<std::int64_t>;
+
 /// The elements alone, or with those of the other two tensors that were asked for.
 nb::object asked_for(std::tuple<Tensor, Tensor, Tensor> found, bool inverse, bool counts) {
   auto& [elements, places, numbers] = found;
@@ -40,29 +42,33 @@ void define_close(nb::class_<Tensor>& tensor, nb::module_& m) {
 void define_unique(nb::class_<Tensor>& tensor, nb::module_& m) {
   both_as(
       tensor, m, "unique",
-      "sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Tensor | "
-      "tuple[Tensor, ...]",
-      [](const Tensor& self, bool /*sorted*/, bool inverse, bool counts) {
-        return asked_for(unlocked([&] { return unique(self, inverse, counts); }), inverse, counts);
+      "sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | "
+      "None = None) -> Tensor | tuple[Tensor, ...]",
+      [](const Tensor& self, bool /*sorted*/, bool inverse, bool counts, MaybeInt dim) {
+        return asked_for(unlocked([&] { return unique(self, inverse, counts, dim); }), inverse,
+                         counts);
       },
-      "The elements that occur, each once, in ascending order whatever `sorted` says; where each "
-      "element is among them; how often each occurs. Waits for a device.",
-      nb::arg("sorted") = true, nb::arg("return_inverse") = false,
-      nb::arg("return_counts") = false);
+      "The elements that occur, or the slices along a dimension, each once, in ascending order "
+      "whatever `sorted` says; where each is among them; how often each occurs. Waits for a "
+      "device.",
+      nb::arg("sorted") = true, nb::arg("return_inverse") = false, nb::arg("return_counts") = false,
+      nb::arg("dim") = nb::none());
   both_as(
       tensor, m, "unique_consecutive",
-      "return_inverse: bool = False, return_counts: bool = False) -> Tensor | tuple[Tensor, ...]",
-      [](const Tensor& self, bool inverse, bool counts) {
-        return asked_for(unlocked([&] { return unique_consecutive(self, inverse, counts); }),
+      "return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> "
+      "Tensor "
+      "| tuple[Tensor, ...]",
+      [](const Tensor& self, bool inverse, bool counts, MaybeInt dim) {
+        return asked_for(unlocked([&] { return unique_consecutive(self, inverse, counts, dim); }),
                          inverse, counts);
       },
-      "One of each row of equal elements; in which row each element is; how long they are. Waits "
-      "for a device.",
-      nb::arg("return_inverse") = false, nb::arg("return_counts") = false);
+      "One of each row of equal elements, or slices along a dimension; in which row each is; how "
+      "long they are. Waits for a device.",
+      nb::arg("return_inverse") = false, nb::arg("return_counts") = false,
+      nb::arg("dim") = nb::none());
 }
 
 void define_repeat(nb::class_<Tensor>& tensor, nb::module_& m) {
-  using MaybeInt = std::optional<std::int64_t>;
   constexpr const char* kDoc =
       "Each element, or each slice along a dimension, so many times in a row. With a tensor of "
       "numbers it waits for a device.";

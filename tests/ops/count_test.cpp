@@ -117,6 +117,41 @@ TEST(Count, Unique) {
   }
 }
 
+TEST(Count, UniqueSlices) {
+  for (const char* place : places()) {
+    const Tensor x = tensor({{2, 1, 2}, {1, 1, 1}, {2, 1, 2}, {1, 0, 5}}, place);
+    const auto [rows, row_of, counts] = unique(x, true, true, 0);
+    EXPECT_TRUE(rows.equal(tensor({{1, 0, 5}, {1, 1, 1}, {2, 1, 2}}, place)));
+    EXPECT_EQ(values<std::int64_t>(row_of), (Ints{2, 1, 2, 0}));
+    EXPECT_EQ(values<std::int64_t>(counts), (Ints{1, 1, 2}));
+    EXPECT_TRUE(rows.index_select(0, row_of).equal(x));
+    const auto [columns, column_of, unasked] = unique(x, true, false, -1);
+    EXPECT_TRUE(columns.equal(x.index_select(1, tensor({1, 0, 2}, place))));
+    EXPECT_EQ(values<std::int64_t>(column_of), (Ints{1, 0, 2}));
+    EXPECT_EQ(unasked.numel(), 0);
+    EXPECT_EQ(std::get<0>(unique(full({2, 1}, kNaN, place), false, false, 0)).sizes(),
+              Shape({2, 1}));
+    EXPECT_EQ(std::get<0>(unique(zeros({0, 3}, place), true, true, 0)).sizes(), Shape({0, 3}));
+
+    const Tensor y = tensor({{1, 1}, {1, 1}, {2, 2}, {1, 1}}, place);
+    const auto [runs, in_run, lengths] = unique_consecutive(y, true, true, 0);
+    EXPECT_TRUE(runs.equal(tensor({{1, 1}, {2, 2}, {1, 1}}, place)));
+    EXPECT_EQ(values<std::int64_t>(in_run), (Ints{0, 0, 1, 2}));
+    EXPECT_EQ(values<std::int64_t>(lengths), (Ints{2, 1, 1}));
+    EXPECT_TRUE(std::get<0>(unique_consecutive(y, false, false, 1)).equal(y.narrow(1, 0, 1)));
+
+    EXPECT_ERROR((void)unique(x, false, false, 2), IndexError, "Dimension out of range");
+    EXPECT_ERROR((void)unique(x[0][0], false, false, 0), IndexError,
+                 "Dimension specified as 0 but tensor has no dimensions");
+    EXPECT_ERROR((void)unique_consecutive(zeros({3, 0}, place), false, false, 0), Error,
+                 "There are 0 sized dimensions, and they aren't selected");
+    EXPECT_ERROR((void)unique(zeros({0, 0}, place), false, false, 0), Error,
+                 "Number of zero sized dimensions is more than one");
+    EXPECT_ERROR((void)unique(zeros({1, 1}, {complex64, place}), false, false, 0),
+                 NotImplementedError, "\"unique_dim\" not implemented for 'ComplexFloat'");
+  }
+}
+
 TEST(Count, UniqueOfManyElements) {
   for (const char* place : places()) {
     const Tensor x = (arange(100000, place) * 7919).remainder(1000);
@@ -228,6 +263,15 @@ TEST(Arranged, DifferencesAndTraces) {
     EXPECT_EQ(values<std::int64_t>(diff(x, 0)), (Ints{1, 4, 9}));
     EXPECT_EQ(diff(zeros({2, 3}, place), 5, 0).sizes(), Shape({0, 3}));
     EXPECT_EQ(values<bool>(diff(tensor({true, false, false}, place))), (Bools{true, false}));
+    EXPECT_EQ(values<std::int64_t>(diff(x, 2, 0, tensor({1, 2}, place))), (Ints{-2, 4, 2}));
+    EXPECT_EQ(diff(x, 1, 0, std::nullopt, tensor({0.5f}, place)).dtype(), float32);
+    EXPECT_EQ(values<std::int64_t>(diff(x, 1, 0, x, x)), (Ints{3, 5, -8, 3, 5, -8, 3, 5}));
+    EXPECT_EQ(values<std::int64_t>(diff(x, 0, 0, x)), (Ints{1, 4, 9}));
+    EXPECT_EQ(values<std::int64_t>(diff(x, 1, 0, tensor({true}, place))), (Ints{0, 3, 5}));
+    EXPECT_ERROR(diff(x, 1, 0, x[0]), Error,
+                 "diff expects prepend or append to be the same dimension as input");
+    EXPECT_ERROR(diff(zeros({2, 3}, place), 1, 0, std::nullopt, zeros({1, 2}, place)), Error,
+                 "input.size(1) = 3, but got tensor.size(1) = 2");
     EXPECT_ERROR(diff(x[0]), Error, "diff expects input to be at least one-dimensional");
     EXPECT_ERROR(diff(x, -1), Error, "order must be non-negative but got -1");
     EXPECT_EQ(trace(tensor({{1, 2, 3}, {4, 5, 6}}, place)).item<int>(), 6);

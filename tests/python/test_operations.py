@@ -437,9 +437,27 @@ def test_counts_of_elements(device):
     assert torch.unique_consecutive(x).tolist() == [3, 1, 3]
     assert [t.tolist() for t in torch.unique_consecutive(x, True, True)] == [
         [3, 1, 3], [0, 1, 2], [1, 1, 1]]
+    assert torch.unique_consecutive(x.view(3, 1), dim=0).tolist() == [[3], [1], [3]]
     assert torch.repeat_interleave(x, 2).tolist() == [3, 3, 1, 1, 3, 3]
     assert x.repeat_interleave(x - 1, dim=0, output_size=4).tolist() == [3, 3, 3, 3]
     assert torch.repeat_interleave(x).tolist() == [0, 0, 0, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_unique_slices(device, dim):
+    np = pytest.importorskip("numpy", reason="NumPy is not installed")
+    x = np.random.default_rng(dim + 1).integers(0, 2, (7, 5, 3))[:, :, ::-1]
+    expected = np.unique(x, axis=dim, return_inverse=True, return_counts=True)
+    given = torch.tensor(x, device=device)
+    for of in (given, given.bool(), given.to(torch.float16)):
+        slices, inverse, counts = torch.unique(of, return_inverse=True, return_counts=True, dim=dim)
+        assert slices.dtype == of.dtype
+        assert (slices.cpu().numpy() == expected[0]).all()
+        assert inverse.tolist() == expected[1].reshape(-1).tolist()
+        assert counts.tolist() == expected[2].tolist()
+        runs, places = of.index_select(dim, inverse.sort().indices).unique_consecutive(
+            return_inverse=True, dim=dim)
+        assert runs.equal(slices) and places.tolist() == inverse.sort().values.tolist()
 
 
 def test_everyday_shapes(device):
@@ -460,6 +478,9 @@ def test_arranged(device):
     assert torch.meshgrid([x, y])[0].tolist() == [[0, 0], [1, 1], [2, 2]]
     assert torch.tile(y, (2, 2)).tolist() == y.tile(2, 2).tolist() == [[0, 1, 0, 1]] * 2
     assert torch.diff(x * x).tolist() == x.square().diff(n=1).tolist() == [1, 3]
+    assert x.diff(prepend=y, append=y + 1).tolist() == [1, -1, 1, 1, -1, 1]
+    with pytest.raises(RuntimeError, match="to be the same dimension as input"):
+        x.diff(append=x.sum())
     assert torch.trace(torch.eye(3, device=device)).item() == 3
     assert torch.median(x).item() == 1
     values, indices = torch.median(torch.tensor([[3, 1, 2]], device=device), dim=1, keepdim=True)

@@ -55,6 +55,7 @@ void add_rearranging_cases(Cases& cases) {
       add(cases, "tile", {x}, [](Tensors& t) { return tile(t[0], {2}); });
       add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0]); });
       add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 2, 0); });
+      add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 1, 0, t[0], t[0]); });
       if (x.content.sizes.size() < 2) continue;
       add(cases, "flip", {x}, [](Tensors& t) { return flip(t[0], {0, -1}); });
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {1, -2}, {0, 1}); });

@@ -234,6 +234,18 @@ prepare_headers() {
     say 'Left out: Fourier transforms on the CPU and on simulated devices. Not found: ducc0 (pip download).'
 }
 
+# PyTorch without CUDA, which random calls are compared with: a Python of its own, in build/torch.
+prepare_torch() {
+  [[ -z $(python_with_torch) && ${EMBER_INSTALL:-1} != 0 ]] || return 0
+  say 'Getting PyTorch for the CPU (540 MB)'
+  python tools/torch_for_cpu.py build/torch >"$log/torch.txt" 2>&1 && return
+  say "Getting it failed; the end of $log/torch.txt:"
+  tail -n 3 "$log/torch.txt"
+  rm -rf build/torch
+}
+
+python_with_torch() { [[ ! -e build/torch/ready ]] || say "$root/build/torch/bin/python"; }
+
 install_modules() {
   say "Installing into .venv/: $*"
   .venv/bin/python -m pip install -q --retries 1 --timeout 20 "$@" >"$log/pip.txt" 2>&1 && return

@@ -55,6 +55,16 @@ void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const c
       nb::arg("pin_memory") = false);
 }
 
+/// One end of linspace: a number, or a tensor without dimensions.
+void require_end(const NumberLike& end, const char* name) {
+  if (end.plain || !nb::isinstance<Tensor>(end.given)) return;
+  const int dims = nb::cast<const Tensor&>(end.given).dim();
+  if (dims != 0)
+    throw Error(
+        std::string("linspace only supports 0-dimensional start and end tensors, but got ") + name +
+        " with " + std::to_string(dims) + " dimension(s).");
+}
+
 template <class Make>
 void define_like(nb::module_& m, const char* name, Make make, const char* doc) {
   define_factory(
@@ -148,6 +158,8 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
       [](const NumberLike& start, const NumberLike& end, std::int64_t steps, Tensor* out,
          MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
+        require_end(start, "start");
+        require_end(end, "end");
         const Scalar first = start.number();
         const Scalar last = end.number();
         return made_or_into(

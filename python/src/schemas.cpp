@@ -40,6 +40,7 @@ constexpr std::array kOverloadNames{
     OverloadNames{"pow", "T=Tensor_Tensor S=Tensor_Scalar ST=Scalar"},
     OverloadNames{"lerp", "TT=Tensor TS=Scalar"},
     OverloadNames{"clamp clip", "SS=default TT=Tensor"},
+    OverloadNames{"clamp_min clamp_max", "S=default T=Tensor"},
     OverloadNames{"round", "=default 1=decimals"},
     OverloadNames{"where", "T=self S=ScalarOther ST=ScalarSelf SS=Scalar 1=default"},
     OverloadNames{"fill_ masked_fill", "S=Scalar T=Tensor"},
@@ -67,6 +68,7 @@ constexpr std::array kOverloadNames{
     OverloadNames{"new_full", "LS=default"},
     OverloadNames{"full_like scalar_tensor", "S=default"},
     OverloadNames{"arange", "S=default 1SSS=start_step/start_out"},
+    OverloadNames{"linspace", "SS=default TT=Tensor_Tensor TS=Tensor_Scalar ST=Scalar_Tensor"},
     OverloadNames{"randint", "L=default 1L=low"},
     OverloadNames{"bernoulli", "=default 1=p"},
     OverloadNames{"bernoulli_", "=float 1=Tensor"},
@@ -152,13 +154,19 @@ std::vector<SchemaArgument> results_of(const std::string& result) {
   return {};
 }
 
-/// Python's text of a default in the words of schemas: "fro" has double quotes, 1.0 is `1.`.
+/// Python's text of a default in the words of schemas: "fro" has double quotes, 1.0 is `1.`, and
+/// other numbers have all of their 17 digits.
 std::string schema_default(std::string text, const std::string& type) {
   if (text.starts_with('\'')) {
     std::replace(text.begin(), text.end(), '\'', '"');
   } else if (type == "float") {
-    if (text.ends_with(".0")) text.pop_back();
-    if (text.find('.') == std::string::npos) text += '.';
+    // Python's functions, which have a point for a point whatever the locale says.
+    char* const digits = PyOS_double_to_string(
+        PyOS_string_to_double(text.c_str(), nullptr, nullptr), 'g', 17, 0, nullptr);
+    if (digits == nullptr) throw nb::python_error();
+    text = digits;
+    PyMem_Free(digits);
+    if (text.find_first_of(".e") == std::string::npos) text += '.';
   }
   return text;
 }

@@ -66,7 +66,8 @@ std::optional<Signature> parsed(const std::string& text, nb::handle objects) {
       continue;
     }
     Parameter parameter = parameter_of(part, objects);
-    if (parameter.name == "requires_grad") continue;  // no part of a schema
+    // That of what makes tensors is no part of a schema.
+    if (parameter.name == "requires_grad" && keyword_only) continue;
     if (part.starts_with('*') || is_for_numpy(parameter)) return std::nullopt;
     parameter.keyword_only = keyword_only;
     made.parameters.push_back(std::move(parameter));

@@ -125,9 +125,9 @@ min(input:tensor other:like)
 norm(input:floats p?:power dim?:dims keepdim?:flag dtype?:accumulating * out?:out)
 topk(input:tensor k:size dim?:dim largest?:flag sorted?:flag * out?:outs)
 unique(input:tensor)
-bincount(input:ints weights?:like minlength?:size)
+bincount(input:counted weights?:like minlength?:size)
 repeat_interleave(input:tensor repeats:size)
-diff(input:tensor * dim?:dim)
+diff(input:tensor * dim?:dim prepend?:like append?:tensor)
 tile(input:tensor dims:repeats)
 outer(input:flat vec2:like * out?:out)
 sort(input:tensor dim?:dim descending?:flag * stable?:flag out?:outs)
@@ -320,7 +320,10 @@ LEFT_OUT = {
     "meshgrid": "any number of tensors: tests/python has it",
     "no_grad": "nothing is computed: tests/python has it", "inference_mode": "as no_grad",
     "is_grad_enabled": "True in PyTorch", "Tensor.requires_grad_": "as no_grad",
-    "Tensor.detach_": "as no_grad",
+    "Tensor.detach_": "as no_grad", "enable_grad": "as no_grad", "set_grad_enabled": "as no_grad",
+    "set_printoptions": "test_print.py holds against what torch writes",
+    **{name + "Tensor": "a class for isinstance: tests/python has it"
+       for name in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()},
     "OutOfMemoryError": "an exception", "AcceleratorError": "as OutOfMemoryError",
     "stft": "its arguments have to fit each other: test_fft.py has it, and ember.fft",
     "istft": "as stft", "Tensor.stft": "as stft", "Tensor.istft": "as stft",

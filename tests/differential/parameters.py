@@ -26,6 +26,12 @@ def ints(g):
     return g.tensor(dtype=some(g, INTEGERS + ["bool"]))
 
 
+def counted(g):
+    """Mostly small numbers: the result has as many elements as the largest says."""
+    dtype = some(g, INTEGERS + ["bool"])
+    return g.tensor(dtype=dtype, element=lambda: str(g.random.randint(0 if g.chance(0.95) else -2, 40)))
+
+
 def floats(g):
     return g.tensor(dtype=some(g, FLOATS))
 

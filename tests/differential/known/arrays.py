@@ -32,6 +32,14 @@ def arithmetic_of_bools_with_an_array(d):
             and (d.kind, d.torch, d.ember) == ("dtype", "uint8", "bool"))
 
 
+@known("**Several ints**")
+def array_for_several_ints(d):
+    """torch refuses it before it looks at the ints."""
+    return (d.kind.startswith("class of error") and "np.array(" in d.program.call
+            and torch_says(d, r"received an invalid combination of arguments - got .*numpy\.ndarray",
+                           TypeError))
+
+
 @known("NumPy arrays with negative strides")
 def negative_strides(d):
     return (torch_says(d, "stride in the given numpy array is negative", ValueError)

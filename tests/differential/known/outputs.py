@@ -2,7 +2,7 @@
 
 import re
 
-from known.registry import agrees, known, plain_name, torch_says
+from known.registry import agrees, dtypes, known, plain_name, torch_says
 
 REDUCTIONS = "sum prod mean var std norm amax amin any all".split()
 
@@ -18,6 +18,12 @@ def output_overlaps_an_input(d):
     return (d.kind.startswith("ember raises") and "out=" in d.program.call
             and re.search("some elements of the input tensor and the written-to tensor|the input "
                           "tensors cannot refer to any of the output memory", str(d.ember)))
+
+
+@known("`logsumexp` of complex numbers")
+def real_output_of_complex_numbers(d):
+    return (d.name == "logsumexp" and "out=" in d.program.call and "values" in d.kind
+            and any(dtype.startswith("complex") for dtype in dtypes(d)) and "nan" in str(d.torch))
 
 
 @known("**`out=`** of")

@@ -1,11 +1,17 @@
 """What the tests share: the devices that there are."""
 
 import os
+import signal
 import tempfile
 
 import pytest
 
 import ember
+
+# What a shell starts in the background ignores Ctrl-C, and would hand that down to the children that
+# tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs of tests that are run by tests must not write their results over those of a suite.
 os.environ.pop("GTEST_OUTPUT", None)

@@ -133,6 +133,20 @@ bool load_number(nb::handle object, NumberLike& number) noexcept {
   return number.plain || nb::isinstance<Tensor>(object) || is_beyond_64_bits(object);
 }
 
+bool load_file_name(nb::handle object, FileName& name) noexcept {
+  // Python's own converter refuses nulls, in other words than everything that opens files here.
+  nb::object given = nb::steal(PyOS_FSPath(object.ptr()));
+  if (given.is_valid() && PyUnicode_Check(given.ptr()))
+    given = nb::steal(PyUnicode_EncodeFSDefault(given.ptr()));
+  if (!given.is_valid()) {
+    PyErr_Clear();
+    return false;
+  }
+  name.path.assign(PyBytes_AS_STRING(given.ptr()),
+                   static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr())));
+  return true;
+}
+
 Scalar NumberLike::number(std::optional<Dtype> dtype) const {
   if (plain) return *plain;
   if (nb::isinstance<Tensor>(given)) {

@@ -182,8 +182,8 @@ void bind_graphs(nb::module_& m) {
            "Before capturing: keeps the graph for debug_dump.")
       .def(
           "debug_dump",
-          [](CUDAGraph& self, const std::string& path) {
-            unlocked_warning([&] { return self.debug_dump(path), true; });
+          [](CUDAGraph& self, const FileName& file) {
+            unlocked_warning([&] { return self.debug_dump(file.path), true; });
           },
           nb::arg("debug_path"), "Writes the graph to a file, as text for Graphviz.")
       .def("describe", &nodes_of,

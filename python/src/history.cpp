@@ -155,7 +155,7 @@ void bind_history(nb::module_& m) {
         "All segments and their blocks as they are now, or those of one pool.");
   m.def(
       "_dump_snapshot",
-      [](const std::string& filename) { unlocked([&] { cuda::dump_memory_snapshot(filename); }); },
+      [](const FileName& file) { unlocked([&] { cuda::dump_memory_snapshot(file.path); }); },
       nb::arg("filename") = "dump_snapshot.pickle", "Writes a snapshot to a file.");
   m.def("_holders", &holders, nb::arg("device") = nb::none(), nb::arg("most") = 10,
         nb::sig("def _holders(device: ember._C.device | int | str | None = None, most: int = 10) "

@@ -276,6 +276,12 @@ struct NumberLike {
 };
 bool load_number(nb::handle object, NumberLike& number) noexcept;
 
+/// What names a file: a str, bytes or an os.PathLike.
+struct FileName {
+  std::string path;
+};
+bool load_file_name(nb::handle object, FileName& name) noexcept;
+
 /// What the keywords dtype, device and pin_memory say.
 Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory = false);
 /// The same for new tensors that are not like another one: without a device, the default device.
@@ -365,6 +371,14 @@ struct type_caster<ember::Shape> {
   }
 };
 
+template <>
+struct type_caster<ember::python::FileName> {
+  NB_TYPE_CASTER(ember::python::FileName, const_name("str | os.PathLike[str]"))
+  template <class Flags>
+  bool from_python(handle source, Flags, cleanup_list*) noexcept {
+    return ember::python::load_file_name(source, value);
+  }
+};
 template <>
 struct type_caster<ember::python::NumberLike> {
   NB_TYPE_CASTER(ember::python::NumberLike, const_name("ember._C.Tensor | complex"))

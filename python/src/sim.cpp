@@ -131,7 +131,7 @@ void bind_sim(nb::module_& m) {
       "The decisions of the present run so far, as 'replay:FILE' reads them; empty where no seed "
       "decides.");
   made.def(
-      "save_log", [](const std::string& file) { unlocked([&] { sim::save_log(file); }); },
+      "save_log", [](const FileName& file) { unlocked([&] { sim::save_log(file.path); }); },
       nb::arg("file"), "Writes log() to a file, anew. RuntimeError if that fails.");
   made.def(
       "replay_line", [] { return unlocked([] { return sim::replay_line(); }); },

@@ -7,17 +7,6 @@
 #include "define.h"
 
 namespace ember::python {
-namespace {
-
-/// What names a file: a str, bytes or an os.PathLike. TypeError for anything else.
-std::string path_from(nb::handle given) {
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(given.ptr(), &encoded) == 0) throw nb::python_error();
-  const nb::object owned = nb::steal(encoded);
-  return {PyBytes_AS_STRING(encoded), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded))};
-}
-
-}  // namespace
 
 void bind_timeline(nb::module_& cuda) {
   using cuda::Timeline;
@@ -47,14 +36,11 @@ void bind_timeline(nb::module_& cuda) {
       "arrows are kept, and others counted.");
   timeline.def(
       "__init__",
-      [](Timeline* self, nb::handle file, std::size_t limit) {
-        cuda::TimelineOptions options{.file = file.is_none() ? "" : path_from(file),
-                                      .limit = limit};
+      [](Timeline* self, const std::optional<FileName>& file, std::size_t limit) {
+        cuda::TimelineOptions options{.file = file ? file->path : "", .limit = limit};
         unlocked([&] { new (self) Timeline(std::move(options)); });
       },
-      nb::arg("file") = nb::none(), nb::arg("limit") = cuda::TimelineOptions().limit,
-      nb::sig("def __init__(self, file: str | os.PathLike[str] | None = None, limit: int = "
-              "1000000) -> None"));
+      nb::arg("file") = nb::none(), nb::arg("limit") = cuda::TimelineOptions().limit);
   timeline.def(
       "start", [](Timeline& self) { unlocked([&] { self.start(); }); },
       "Records again, into the same timeline, after stop().");
@@ -70,13 +56,10 @@ void bind_timeline(nb::module_& cuda) {
   const auto define_save = [&](const char* name, auto save, const char* doc) {
     timeline.def(
         name,
-        [save](const Timeline& self, nb::handle file) {
-          const std::string path = path_from(file);
-          unlocked([&] { (self.*save)(path); });
+        [save](const Timeline& self, const FileName& file) {
+          unlocked([&] { (self.*save)(file.path); });
         },
-        nb::arg("file"), doc,
-        nb::sig(
-            ("def " + std::string(name) + "(self, file: str | os.PathLike[str]) -> None").c_str()));
+        nb::arg("file"), doc);
   };
   define_save("save", &Timeline::save,
               "Writes what there is so far, as its ending says: .json (trace events, for Perfetto) "

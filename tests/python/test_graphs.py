@@ -253,7 +253,7 @@ def test_debug_dump(tmp_path):
     graph, _ = capture(lambda: x.add_(1))
     path = tmp_path / "graph.dot"
     with pytest.warns(UserWarning, match="CUDA Graphs debug not enabled, set with"):
-        graph.debug_dump(str(path))
+        graph.debug_dump(path)
     assert not path.exists()
     graph = cuda.CUDAGraph()
     graph.enable_debug_mode()

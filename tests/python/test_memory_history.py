@@ -233,7 +233,7 @@ def test_the_file(tmp_path):
     memory._record_memory_history(stacks="python")
     kept = [outer(512 * (1 + i % 5)) for i in range(2500)]
     path = tmp_path / "snapshot.pickle"
-    memory._dump_snapshot(str(path))
+    memory._dump_snapshot(path)
     data = path.read_bytes()
     snapshot = pickle.loads(data)
     assert len(entries(snapshot)) > 2500 and len(blocks(snapshot)) == len(kept)

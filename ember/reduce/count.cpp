@@ -24,12 +24,22 @@ void require_real(const Tensor& x, const char* name) {
   if (x.is_complex()) ops::throw_not_implemented(name, x.dtype());
 }
 
-/// Of a row: where an element differs from the one before, the first one included.
-Tensor begins(const Tensor& row) {
-  Tensor made = ones_like(row, Dtype::bool_);
-  const std::int64_t size = row.numel();
-  if (size > 1)
-    made.narrow(0, 1, size - 1).copy_(ne(row.narrow(0, 1, size - 1), row.narrow(0, 0, size - 1)));
+/// Where an element of a row, or a row of a matrix, differs from the one before, the first one
+/// included.
+Tensor begins(const Tensor& rows) {
+  const std::int64_t size = rows.sizes()[0];
+  Tensor made = ones({size}, {Dtype::bool_, rows.device()});
+  if (size > 1) {
+    const Tensor differ = ne(rows.narrow(0, 1, size - 1), rows.narrow(0, 0, size - 1));
+    made.narrow(0, 1, size - 1).copy_(rows.dim() == 1 ? differ : differ.any(1));
+  }
+  return made;
+}
+
+/// What belongs to the elements of a row in order, where these were before.
+Tensor put_back(const Tensor& in_order, const Tensor& indices) {
+  Tensor made = empty_like(indices);
+  made.scatter_(0, indices, in_order);
   return made;
 }
 
@@ -100,9 +110,7 @@ Tensor rows_of(const Tensor& x, int along) {
 /// The place of each element of a row among those that differ, in order.
 Tensor ranks_in(const Tensor& row) {
   const ValuesAndIndices ordered = sort(row);
-  Tensor made = empty_like(ordered.indices);
-  made.scatter_(0, ordered.indices, begins(ordered.values).cumsum(0).sub_(1));
-  return made;
+  return put_back(begins(ordered.values).cumsum(0).sub_(1), ordered.indices);
 }
 
 /// The same of the rows of a matrix, in the order of their first elements, then of their second
@@ -133,12 +141,7 @@ UniqueElements unique_slices(const Tensor& x, bool return_inverse, bool return_c
 UniqueElements runs_of_slices(const Tensor& x, bool return_inverse, bool return_counts,
                               std::int64_t dim) {
   const int along = dimension_of(x, dim);
-  const Tensor rows = rows_of(x, along);
-  const std::int64_t size = rows.sizes()[0];
-  Tensor first = ones({size}, {Dtype::bool_, x.device()});
-  if (size > 1)
-    first.narrow(0, 1, size - 1)
-        .copy_(ne(rows.narrow(0, 1, size - 1), rows.narrow(0, 0, size - 1)).any(1));
+  const Tensor first = begins(rows_of(x, along));
   return runs(first, x.index_select(along, first.nonzero().view({-1})), return_inverse,
               return_counts);
 }
@@ -174,11 +177,8 @@ UniqueElements unique(const Tensor& x, bool return_inverse, bool return_counts,
   if (dim) return unique_slices(x, return_inverse, return_counts, *dim);
   const ValuesAndIndices ordered = sort(x.reshape({-1}));
   UniqueElements made = runs(ordered.values, return_inverse, return_counts);
-  if (return_inverse) {
-    Tensor inverse = empty_like(ordered.indices);
-    inverse.scatter_(0, ordered.indices, std::get<1>(made));
-    std::get<1>(made) = inverse.view(x.sizes());
-  }
+  if (return_inverse)
+    std::get<1>(made) = put_back(std::get<1>(made), ordered.indices).view(x.sizes());
   return made;
 }
 

@@ -56,8 +56,7 @@ void define_unique(nb::class_<Tensor>& tensor, nb::module_& m) {
   both_as(
       tensor, m, "unique_consecutive",
       "return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> "
-      "Tensor "
-      "| tuple[Tensor, ...]",
+      "Tensor | tuple[Tensor, ...]",
       [](const Tensor& self, bool inverse, bool counts, MaybeInt dim) {
         return asked_for(unlocked([&] { return unique_consecutive(self, inverse, counts, dim); }),
                          inverse, counts);

@@ -379,6 +379,7 @@ struct type_caster<ember::python::FileName> {
     return ember::python::load_file_name(source, value);
   }
 };
+
 template <>
 struct type_caster<ember::python::NumberLike> {
   NB_TYPE_CASTER(ember::python::NumberLike, const_name("ember._C.Tensor | complex"))

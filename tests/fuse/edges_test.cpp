@@ -25,6 +25,7 @@ constexpr std::array kOperations{
               [](const Tensor& x, const Tensor&, const Tensor&) { return x + 1; }, true},
     Operation{"square", [](const Tensor& x, const Tensor&, const Tensor&) { return x.square(); },
               true},
+    Operation{"cube", [](const Tensor& x, const Tensor&, const Tensor&) { return x.pow(3); }, true},
     Operation{"neg", [](const Tensor& x, const Tensor&, const Tensor&) { return -x; }, true},
     Operation{
         "addcmul",
@@ -84,10 +85,13 @@ std::vector<Tensor> behind(const Operation& first, const Tensor& x, const Tensor
   }
   for (const Operation& next : kOperations)
     if (next.of_complex || !one.is_complex()) made.push_back(next.of(one, z, y));
-  // Where both factors are results, and where another step has the same product.
+  // Where both factors are results, and where other steps have the same product.
   made.push_back(addcmul(y, one, first.of(z, y, x)));
   made.push_back(addcmul(y, x, x));
   made.push_back(x.square());
+  made.push_back(x.pow(3));
+  made.push_back(addcmul(z, x, y));
+  made.push_back(x * y);
   return made;
 }
 

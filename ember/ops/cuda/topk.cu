@@ -130,7 +130,21 @@ __device__ void prune(Candidates<Key>& all, unsigned k, Bound<Key>& bound) {
   __syncthreads();
 }
 
-/// One part of one row, from `in` on. Afterwards `all` has its k first elements, in any order.
+/// A bound from the first step, of whose elements a thread has one in `least`, its first by key
+/// (the last key of all where it has none). At least k elements are not above the k-th of those,
+/// and few others are, so that hardly any element of the step has to be written down, looked at and
+/// dropped again. A barrier for the block before and after.
+template <class Key>
+__device__ void bound_by_least(Candidates<Key>& all, Key least, unsigned k, Bound<Key>& bound) {
+  all.keys[threadIdx.x] = least;
+  all.positions[threadIdx.x] = threadIdx.x;
+  sort_runs<kThreads>(all.keys, all.positions, kThreads, kThreads);
+  bound.key = all.keys[k - 1];
+  __syncthreads();
+}
+
+/// One part of one row, from `in` on. Afterwards `all` has its k first elements, in any order, and
+/// perhaps others, if there are no more than kThreads.
 template <class Key>
 __device__ void choose(Candidates<Key>& all, const Key* in, std::uint32_t length, unsigned k,
                        const KeyOrder& order) {
@@ -156,17 +170,24 @@ __device__ void choose(Candidates<Key>& all, const Key* in, std::uint32_t length
 #pragma unroll
     for (int j = 0; j < kItems<Key>; ++j) now[j] = next[j];
     if (first + kStep < length) load(next, first + kStep);  // on its way while this step is judged
-    unsigned passing = 0;
-#pragma unroll
-    for (int j = 0; j < kItems<Key>; ++j) {
-      now[j] = order.key(now[j]);
-      if (now[j] <= bound.key) passing |= 1U << j;
-    }
+    unsigned passing = (1U << kItems<Key>)-1;
     if (first + kStep > length) {
 #pragma unroll
       for (int j = 0; j < kItems<Key>; ++j)
         if (first + j * kThreads + threadIdx.x >= length) passing &= ~(1U << j);
     }
+#pragma unroll
+    for (int j = 0; j < kItems<Key>; ++j) now[j] = order.key(now[j]);
+    if (first == 0 && k <= kThreads) {
+      Key least = static_cast<Key>(~Key{0});
+#pragma unroll
+      for (int j = 0; j < kItems<Key>; ++j)
+        if ((passing >> j & 1U) != 0 && now[j] < least) least = now[j];
+      bound_by_least(all, least, k, bound);
+    }
+#pragma unroll
+    for (int j = 0; j < kItems<Key>; ++j)
+      if (now[j] > bound.key) passing &= ~(1U << j);
     bool crowded = false;
     if (__any_sync(kAllLanes, passing != 0)) {
       const unsigned mine = __popc(passing);
@@ -189,7 +210,7 @@ __device__ void choose(Candidates<Key>& all, const Key* in, std::uint32_t length
     if (__syncthreads_or(crowded)) prune(all, k, bound);
   }
   __syncthreads();
-  if (all.count > k) prune(all, k, bound);
+  if (all.count > k && all.count > kThreads) prune(all, k, bound);
 }
 
 template <class Key>
@@ -205,9 +226,10 @@ __global__ void __launch_bounds__(kThreads) topk_kernel(Row row) {
     const unsigned k = row.k < length ? row.k : length;
     const Key* in = static_cast<const Key*>(row.in) + r * row.n + begin;
     choose(all, in, length, k, row.order);
+    const unsigned count = all.count;
     unsigned size = 1;
-    while (size < k) size *= 2;
-    for (unsigned i = k + threadIdx.x; i < size; i += kThreads) {
+    while (size < count) size *= 2;
+    for (unsigned i = count + threadIdx.x; i < size; i += kThreads) {
       all.keys[i] = static_cast<Key>(~Key{0});
       all.positions[i] = ~0U;
     }

@@ -84,88 +84,52 @@ std::string name_of(const Value& value) {
   return kLetters[static_cast<int>(value.kind)] + std::to_string(value.index);
 }
 
-/// Whether a step may have a product of its operands inside, which is contracted with a sum there.
+/// Whether a step may contract a product of its operands with a sum, inside. A compiler that found
+/// the same product in another step would compute it once, and contract it in neither.
 bool has_products(const Step& step, const Typed& types) {
   return step.kind != Step::Kind::cast && step.op != ops::OpId::where &&
          step.result != Dtype::bool_ && !is_integral(step.computed) && !types.rounded &&
          !ends_apart(step);
 }
 
-/// Writes the steps. A compiler that sees two of them together contracts the product that one ends
-/// with and the sum that the other begins with; and where it finds a product in both, it computes
-/// that once, and contracts it with neither. So it must not know that they work with the same
-/// values.
-class Writer {
- public:
-  Writer(const std::vector<Step>& steps, bool precise) : steps_(steps) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      types_.push_back(typed(steps[i], precise));
-      products_.push_back(has_products(steps[i], types_[i]));
-      std::size_t first = 0;
-      while (!same(steps[first], steps[i])) ++first;
-      first_.push_back(static_cast<std::uint8_t>(first));
+bool same(const Step& a, const Step& b) {
+  return a.kind == b.kind && a.op == b.op && a.computed == b.computed && a.result == b.result &&
+         a.count == b.count &&
+         std::equal(a.operands.begin(), a.operands.begin() + a.count, b.operands.begin());
+}
+
+std::string expression(const std::vector<Step>& steps, std::size_t at, bool precise) {
+  const Step& step = steps[at];
+  for (std::size_t i = 0; i < at; ++i)
+    if (same(steps[i], step)) return name_of({Value::Kind::step, static_cast<std::uint8_t>(i)});
+  const Typed types = typed(step, precise);
+  // Between two steps that are more than a sum or a product a compiler finds what it may contract.
+  const auto named = [&](const Value& value) {
+    const bool apart = value.kind != Value::Kind::step || types.rounded ||
+                       typed(steps[value.index], precise).rounded || ends_apart(steps[value.index]);
+    return apart ? name_of(value) : "settled<" + std::to_string(at) + ">(" + name_of(value) + ")";
+  };
+  if (step.kind == Step::Kind::cast)
+    return std::string("::ember::convert<") + type_name(step.result) + ">(" +
+           named(step.operands[0]) + ")";
+  const bool own = has_products(step, types);
+  std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
+  for (std::size_t k = 0; k < step.count; ++k) {
+    const Value& value = step.operands[k];
+    if (k > 0) text += ", ";
+    if (own) text += "own(";
+    text += value.kind == Value::Kind::number ? "given_number<" : "given<";
+    text += types.functor + ", " + std::to_string(k);
+    if (value.kind != Value::Kind::number) {
+      const bool condition =
+          step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
+      text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
     }
+    text += ">(" + named(value) + ")";
+    if (own) text += ")";
   }
-
-  std::string expression(std::size_t at) const {
-    const Step& step = steps_[at];
-    const Typed& types = types_[at];
-    if (step.kind == Step::Kind::cast)
-      return std::string("::ember::convert<") + type_name(step.result) + ">(" +
-             operand(at, step.operands[0]) + ")";
-    std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
-    for (std::size_t k = 0; k < step.count; ++k) {
-      const Value& value = step.operands[k];
-      if (k > 0) text += ", ";
-      text += value.kind == Value::Kind::number ? "given_number<" : "given<";
-      text += types.functor + ", " + std::to_string(k);
-      if (value.kind != Value::Kind::number) {
-        const bool condition =
-            step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
-        text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
-      }
-      text += ">(" + operand(at, value) + ")";
-    }
-    return text + ")";
-  }
-
- private:
-  bool same(const Value& a, const Value& b) const {
-    if (a.kind != b.kind) return false;
-    return a.kind == Value::Kind::step ? first_[a.index] == first_[b.index] : a.index == b.index;
-  }
-  /// Whether they may have one result.
-  bool same(const Step& a, const Step& b) const {
-    const auto same_operand = [&](const Value& x, const Value& y) { return same(x, y); };
-    const auto of_a = a.operands.begin();
-    const auto of_b = b.operands.begin();
-    return a.kind == b.kind && a.op == b.op && a.computed == b.computed && a.result == b.result &&
-           a.count == b.count &&
-           std::is_permutation(of_a, of_a + a.count, of_b, of_b + b.count, same_operand);
-  }
-  bool takes(const Step& step, const Value& value) const {
-    const auto begin = step.operands.begin();
-    return std::any_of(begin, begin + step.count, [&](const Value& x) { return same(x, value); });
-  }
-
-  std::string operand(std::size_t at, const Value& value) const {
-    const std::string name = name_of(value);
-    if (products_[at]) {
-      int earlier = 0;
-      for (std::size_t i = 0; i < at; ++i)
-        if (products_[i] && takes(steps_[i], value)) ++earlier;
-      if (earlier > 0) return "settled<" + std::to_string(earlier) + ">(" + name + ")";
-    }
-    const bool apart = value.kind != Value::Kind::step || types_[at].rounded ||
-                       types_[value.index].rounded || ends_apart(steps_[value.index]);
-    return apart ? name : "settled(" + name + ")";
-  }
-
-  const std::vector<Step>& steps_;
-  std::vector<Typed> types_;
-  std::vector<bool> products_;       ///< has_products
-  std::vector<std::uint8_t> first_;  ///< of each step: the first that may have the same result
-};
+  return text + ")";
+}
 
 constexpr std::uint8_t kNowhere = 255;
 static_assert(Graph::kMostSteps < kNowhere && Graph::kMostNumbers < kNowhere &&
@@ -244,12 +208,11 @@ std::string Graph::statements(bool precise) const {
     const std::string number = std::to_string(k);
     text.append("  const auto x").append(number).append(" = *i").append(number).append(";\n");
   }
-  const Writer writer(steps, precise);
   for (std::size_t i = 0; i < steps.size(); ++i)
     text.append("  const auto s")
         .append(std::to_string(i))
         .append(" = ")
-        .append(writer.expression(i))
+        .append(expression(steps, i, precise))
         .append(";\n");
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string number = std::to_string(k);

@@ -18,6 +18,8 @@ struct Value {
   enum class Kind : std::uint8_t { step, input, number };
   Kind kind = Kind::step;
   std::uint8_t index = 0;  ///< of the step, the input or the number
+
+  bool operator==(const Value&) const = default;
 };
 
 struct Step {

@@ -151,15 +151,19 @@ std::string Writer::pointers(const char* from) const {
 }
 
 std::string Writer::numbers() const {
-  // What comes with a call a device would load for each element and use of it. A few, of which it
-  // does not know where they came from, stay in registers: 35 of 650 instructions of an option's
-  // price by Black and Scholes, which has nine.
-  constexpr std::size_t kFew = 16;
-  const bool kept = instance_.fused && instance_.numbers.size() <= kFew;
+  // A device would load a number again for each use and element, since it finds it among the call's
+  // arguments. Where it does not know where a number came from, it keeps it in a register: 21 of
+  // 649 instructions for the price of an option by Black and Scholes, which has nine. A few
+  // registers.
+  constexpr std::size_t kMostBytes = 64;
+  std::size_t bytes = 0;
+  for (std::size_t k = 0; k < instance_.numbers.size(); ++k)
+    bytes += item_size(instance_.numbers[k]);
+  const char* const kept = instance_.fused && bytes <= kMostBytes ? "settled<kOfNumbers>" : "";
   std::string text;
   for (std::size_t k = 0; k < instance_.numbers.size(); ++k)
     text += filled("  const $0 n$1 = $2(number<$0>(a.numbers[$1].bytes));\n",
-                   {number_type(instance_, k), std::to_string(k), kept ? "settled" : ""});
+                   {number_type(instance_, k), std::to_string(k), kept});
   return text;
 }
 

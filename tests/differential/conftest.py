@@ -3,12 +3,14 @@
 import importlib.util
 import os
 
-if importlib.util.find_spec("torch"):
+if os.environ.get("EMBER_DEVICES", "").startswith("sim") and importlib.util.find_spec("torch"):
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    import torch
+    try:
+        import torch
 
-    torch.cuda.is_available()  # CUDA reads the variable once
-    del os.environ["CUDA_VISIBLE_DEVICES"]  # it would hide simulated devices, too
-    if visible is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = visible
+        torch.cuda.is_available()  # CUDA reads the variable once in a process
+    finally:
+        del os.environ["CUDA_VISIBLE_DEVICES"]  # it would hide simulated devices, too
+        if visible is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = visible

@@ -135,6 +135,51 @@ void expect_as_alone(const std::array<Dtype, 3>& dtypes) {
   }
 }
 
+/// Products that a compiler could find in two operations although they are written in two ways, and
+/// what could cancel between two steps. Each result has the bits of a function of it alone.
+TEST(FuseEdges, SameProductsOnOtherWays) {
+  const Tensor x = numbers({64});
+  const Tensor whole = arange(64).to(int32) + 4097;
+  const Tensor large = (arange(64) - 32).to(float64).exp2().mul(0x1p90).to(bfloat16);
+  const Tensor beside = view_as_complex(stack({-(x * x * x), x}, 1));
+  const auto all = [](const std::vector<Tensor>& in) {
+    const Tensor &a = in[0], &i = in[1], &b = in[2], &c = in[3];
+    const Tensor p = a.square();
+    const Tensor q = a * a;
+    const Tensor f = i.to(float32) * -4097;
+    return std::vector<Tensor>{
+        a.pow(3),
+        addcmul(a, -a, -a),
+        p.pow(3),
+        addcmul(a, q, q),
+        a.pow(3) + c,
+        a.rad2deg().clone().frac(),
+        b.pow(3),
+        addcmul((b - b) - 0x1p127, b, b),
+        addcmul(f, i, i),
+        addcmul(f + 1, i, i),
+        f.pow(3),
+        c * c,
+        addcmul(c, c, c),
+        addcmul(c, a, c),
+        where(a > 0, a.pow(3), a) + a,
+        a.erf() + a.exp(),
+        a.exp() + a.erf(),
+    };
+  };
+  const auto fused = fuse(all);
+  for (const Tensor& place : places(zeros({1}))) {
+    const Device device = place.device();
+    std::vector<Tensor> in;
+    for (const Tensor& each : {x, whole, large, beside}) in.push_back(each.to(device));
+    const std::vector<Tensor> found = fused(in);
+    const std::vector<Tensor> alone = all(in);
+    ASSERT_EQ(found.size(), alone.size());
+    for (std::size_t k = 0; k < found.size(); ++k)
+      expect_same_bits(found[k], alone[k], "result " + std::to_string(k) + " on " + device.str());
+  }
+}
+
 TEST(FuseEdges, Float32) {
   expect_as_alone({Dtype::float32, Dtype::float32, Dtype::float32});
   expect_as_alone({Dtype::float32, Dtype::int32, Dtype::float16});

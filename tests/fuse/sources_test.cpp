@@ -102,6 +102,67 @@ TEST(FuseSources, EveryOperationOnDevices) {
   }
 }
 
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    ++found;
+  return found;
+}
+
+/// Sums of products, beside other operations that have the same products inside: each sum takes its
+/// product in, as it does where the operation is alone.
+TEST(FuseSources, ContractWhatOperationsAloneContract) {
+  constexpr int kUnknown = 91;  // of which NVRTC makes text
+  std::string identity;
+  if (const Status status = driver::cuda_compiler(identity); !status.ok())
+    GTEST_SKIP() << "needs NVRTC: " << status.detail();
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::bfloat16}) {
+    Graph graph;
+    graph.inputs = {dtype, dtype};
+    const auto add = [&](Step::Kind kind, ops::OpId op, std::initializer_list<Value> operands) {
+      Step step{.kind = kind, .op = op, .computed = dtype, .result = dtype};
+      step.count = static_cast<std::uint8_t>(operands.size());
+      std::copy(operands.begin(), operands.end(), step.operands.begin());
+      graph.outputs.push_back(static_cast<std::uint8_t>(graph.steps.size()));
+      graph.steps.push_back(step);
+      return Value{Value::Kind::step, graph.outputs.back()};
+    };
+    const auto operation = [&](ops::OpId op, std::initializer_list<Value> operands) {
+      return add(Step::Kind::operation, op, operands);
+    };
+    const auto cube = [&](Value x) { add(Step::Kind::cube, {}, {x}); };
+    const Value x{Value::Kind::input, 0};
+    const Value y{Value::Kind::input, 1};
+    operation(ops::OpId::addcmul, {y, x, x});
+    cube(x);
+    const Value negative = operation(ops::OpId::neg, {x});
+    operation(ops::OpId::addcmul, {y, negative, negative});
+    const Value square = operation(ops::OpId::square, {y});
+    const Value product = operation(ops::OpId::mul, {y, y});
+    cube(square);
+    operation(ops::OpId::addcmul, {x, product, product});
+
+    int contracted = 0;
+    const auto sums = [&](const std::string& statements) {
+      std::string image, log;
+      const Status status = driver::cuda_compile(
+          jit::device_source(statements, name(), instance_of(graph, Layout::flat)).text(), kUnknown,
+          image, log, true);
+      EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
+      contracted = count(image, "fma.rn.f");
+      return count(image, "add.f") + count(image, "add.rn.f") + count(image, "sub.f");
+    };
+    std::string statements = graph.statements(true);
+    EXPECT_EQ(sums(statements), 0) << dtype_name(dtype);
+    EXPECT_GT(contracted, 0) << dtype_name(dtype);
+    // If the operations were given the same values, some would not.
+    for (std::size_t at = statements.find("own("); at != std::string::npos;
+         at = statements.find("own(", at))
+      statements.erase(at, 3);
+    EXPECT_GT(sums(statements), 0) << dtype_name(dtype);
+  }
+}
+
 /// A graph keeps what its outputs need, in the same order.
 TEST(FuseSources, NeedsWhatItsOutputsAreMadeOf) {
   Graph graph;

@@ -130,10 +130,10 @@ __device__ void prune(Candidates<Key>& all, unsigned k, Bound<Key>& bound) {
   __syncthreads();
 }
 
-/// A bound from the first step, of whose elements a thread has one in `least`, its first by key
-/// (the last key of all where it has none). At least k elements are not above the k-th of those,
-/// and few others are, so that hardly any element of the step has to be written down, looked at and
-/// dropped again. A barrier for the block before and after.
+/// A bound from the first step, so that few of its elements have to be written down, looked at and
+/// dropped again. `least` is the first by key of a thread's elements, or the last key of all if it
+/// has none: at least k elements are not above the k-th of these, and for small k hardly more. A
+/// barrier for the block before and after.
 template <class Key>
 __device__ void bound_by_least(Candidates<Key>& all, Key least, unsigned k, Bound<Key>& bound) {
   all.keys[threadIdx.x] = least;

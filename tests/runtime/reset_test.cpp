@@ -18,9 +18,11 @@
 #include "ember/ops/factories.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/guard.h"
+#include "ember/runtime/runtime.h"
 #include "ember/tensor/tensor.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
+#include "tests/support/gate.h"
 #include "tests/support/kernels.h"
 
 namespace ember::cuda {
@@ -216,6 +218,34 @@ TEST(ResetBeside, WorkBetweenTwoDevices) {
     reset_device(0);
     reset_device(1);
     use(1, 1);
+  });
+}
+
+// A reset waits for work that runs before the memory of before is there again. Who asks for it
+// meanwhile waits for that, too.
+TEST(ResetBeside, MemoryOfBeforeIsThereForWhoAsksMeanwhile) {
+  if (!is_simulated()) GTEST_SKIP() << "memory of real devices is their driver's";
+  IN_CHILD({
+    const std::size_t most = mem_get_info(0).first / 8 * 7;
+    DeviceBuffer before = allocate(most, default_stream(0));
+    const Stream stream(0);
+    test::Gate gate(stream);
+    gate.await_running();
+    const std::uint32_t epoch = active_driver().device_epoch(0);
+    std::thread resets([] { reset_device(0); });
+    while (active_driver().device_epoch(0) == epoch) std::this_thread::yield();
+    std::atomic<bool> asks{false};
+    std::thread user([&] {
+      asks = true;
+      EXPECT_NE(allocate(most, default_stream(0)).data(), nullptr);
+    });
+    while (!asks) std::this_thread::yield();
+    // Long enough that a request which does not wait has failed by then.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open();
+    user.join();
+    resets.join();
+    before.reset();
   });
 }
 

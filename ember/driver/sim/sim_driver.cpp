@@ -486,7 +486,8 @@ Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, voi
   EMBER_TRY(enter(device));
   if (bytes == 0) return Status(Code::invalid_value, "malloc of 0 bytes, expected a positive size");
   EMBER_TRY(machine_.faults.next(Fault::What::alloc));
-  return machine_.arena.allocate(device, epoch, bytes, out);
+  return with_memory_of_before(device,
+                               [&] { return machine_.arena.allocate(device, epoch, bytes, out); });
 }
 
 Status SimDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
@@ -517,7 +518,8 @@ Status SimDriver::malloc_async(StreamHandle handle, std::size_t bytes, void*& ou
   Status status = machine_.arena.allocate(handle.device, epoch, bytes, out);
   if (status.code() != Code::out_of_memory) return status;
   trim_ordered(handle.device);
-  return machine_.arena.allocate(handle.device, epoch, bytes, out);
+  return with_memory_of_before(
+      handle.device, [&] { return machine_.arena.allocate(handle.device, epoch, bytes, out); });
 }
 
 Status SimDriver::free_async(StreamHandle handle, void* pointer) noexcept {
@@ -559,7 +561,8 @@ Status SimDriver::range_map(int device, std::uint32_t epoch, void* start,
                             std::size_t bytes) noexcept {
   EMBER_TRY(enter(device));
   EMBER_TRY(machine_.faults.next(Fault::What::alloc));
-  return machine_.arena.map(device, epoch, start, bytes);
+  return with_memory_of_before(device,
+                               [&] { return machine_.arena.map(device, epoch, start, bytes); });
 }
 
 Status SimDriver::range_unmap(int device, std::uint32_t epoch, void* start,

@@ -221,6 +221,16 @@ class SimDriver final : public Driver {
   bool holds() const noexcept;
   /// Gives back to the arena what was freed in the order of streams and no work uses any longer.
   void trim_ordered(int device) noexcept;
+  /// What `allocate` says; if that is out_of_memory, what it says once no reset of the device is on
+  /// its way, since what there was before goes with the end of a reset. Workers do not wait: the
+  /// reset may wait for them.
+  template <class Allocate>
+  Status with_memory_of_before(int device, const Allocate& allocate) noexcept {
+    Status status = allocate();
+    if (status.code() != Code::out_of_memory || on_worker()) return status;
+    { const MutexLock until_its_end(at(device).reset_mutex); }
+    return allocate();
+  }
   void print_unnoticed_faults(const char* what_ends) noexcept;
   std::vector<Stream*> streams_of(int device);
   template <class Handle>

@@ -100,8 +100,6 @@ bool same(const Step& a, const Step& b) {
 
 std::string expression(const std::vector<Step>& steps, std::size_t at, bool precise) {
   const Step& step = steps[at];
-  for (std::size_t i = 0; i < at; ++i)
-    if (same(steps[i], step)) return name_of({Value::Kind::step, static_cast<std::uint8_t>(i)});
   const Typed types = typed(step, precise);
   // Between two steps that are more than a sum or a product a compiler finds what it may contract.
   const auto named = [&](const Value& value) {
@@ -132,6 +130,7 @@ std::string expression(const std::vector<Step>& steps, std::size_t at, bool prec
 }
 
 constexpr std::uint8_t kNowhere = 255;
+static_assert(Graph::kMostSteps <= 200);  // kOfNumbers in ember/jit/prelude_fused.inc
 static_assert(Graph::kMostSteps < kNowhere && Graph::kMostNumbers < kNowhere &&
               Graph::kMostOperands < kNowhere);
 
@@ -208,16 +207,25 @@ std::string Graph::statements(bool precise) const {
     const std::string number = std::to_string(k);
     text.append("  const auto x").append(number).append(" = *i").append(number).append(";\n");
   }
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    text.append("  const auto s")
-        .append(std::to_string(i))
-        .append(" = ")
-        .append(expression(steps, i, precise))
-        .append(";\n");
+  std::vector<Step> once = steps;   // those on the same values refer to the first of them
+  std::vector<std::uint8_t> first;  // of each step
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    for (Value& value : once[i].operands)
+      if (value.kind == Value::Kind::step && value.index < i) value.index = first[value.index];
+    std::size_t there = 0;
+    while (!same(once[there], once[i])) ++there;
+    first.push_back(static_cast<std::uint8_t>(there));
+    if (there == i)
+      text.append("  const auto s")
+          .append(std::to_string(i))
+          .append(" = ")
+          .append(expression(once, i, precise))
+          .append(";\n");
+  }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string number = std::to_string(k);
     text.append("  *o").append(number).append(" = ::ember::convert<O").append(number);
-    text.append(">(s").append(std::to_string(outputs[k])).append(");\n");
+    text.append(">(s").append(std::to_string(first[outputs[k]])).append(");\n");
   }
   return text;
 }

@@ -137,7 +137,7 @@ void expect_as_alone(const std::array<Dtype, 3>& dtypes) {
 
 /// Products that a compiler could find in two operations although they are written in two ways, and
 /// what could cancel between two steps. Each result has the bits of a function of it alone.
-TEST(FuseEdges, SameProductsOnOtherWays) {
+TEST(FuseEdges, SameProductsInOtherWays) {
   const Tensor x = numbers({64});
   const Tensor whole = arange(64).to(int32) + 4097;
   const Tensor large = (arange(64) - 32).to(float64).exp2().mul(0x1p90).to(bfloat16);

@@ -133,8 +133,8 @@ class EMBER_TEST_API Driver {
   // ------------------------------------------------------------------------------------
 
   /// Device memory, aligned to 512 bytes at least, contents undefined. `bytes` must be positive.
-  /// Code::out_of_memory is an ordinary answer, but not to what a device_reset on its way is about
-  /// to free: the end of that is waited for. May block (CUDA drains some devices, too).
+  /// Code::out_of_memory is an ordinary answer. May block: CUDA drains some devices, and simulated
+  /// ones wait for the end of a device_reset that is about to free memory.
   virtual Status malloc(int device, std::uint32_t epoch, std::size_t bytes,
                         void*& out) noexcept = 0;
   /// Gives back what malloc returned in that epoch; Code::invalid_value for any other pointer.
@@ -431,8 +431,8 @@ class EMBER_TEST_API Driver {
 
   /// Memory as malloc gives it, from a pool of the device's, for work that is enqueued on the
   /// stream from now on; and for other work that comes after such. Code::out_of_memory is an
-  /// ordinary answer, also where memory_trim would help. Blocks for the end of a device_reset
-  /// alone, as malloc does.
+  /// ordinary answer, also where memory_trim would help. Blocks only for the end of a
+  /// device_reset, as malloc does.
   virtual Status malloc_async(StreamHandle stream, std::size_t bytes, void*& out) noexcept;
   /// Gives back to the pool what malloc_async returned, once all work is done that was enqueued on
   /// the stream so far, which may be another stream of the device. Code::invalid_value for any

@@ -445,6 +445,13 @@ Status SimDriver::device_reset(int device) noexcept {
   if (machine_.faults.lost(device)) return machine_.health_of(device).fault();
   DeviceState& state = at(device);
   const MutexLock one_at_a_time(state.reset_mutex);
+  state.resetting.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  Status status = reset(device, state);
+  state.resetting.store({}, std::memory_order_relaxed);
+  return status;
+}
+
+Status SimDriver::reset(int device, DeviceState& state) noexcept {
   std::uint32_t epoch = 0;
   {
     // Access that is granted from here on is the new epoch's.
@@ -486,8 +493,8 @@ Status SimDriver::malloc(int device, std::uint32_t epoch, std::size_t bytes, voi
   EMBER_TRY(enter(device));
   if (bytes == 0) return Status(Code::invalid_value, "malloc of 0 bytes, expected a positive size");
   EMBER_TRY(machine_.faults.next(Fault::What::alloc));
-  return with_memory_of_before(device,
-                               [&] { return machine_.arena.allocate(device, epoch, bytes, out); });
+  return allocate_past_resets(device,
+                              [&] { return machine_.arena.allocate(device, epoch, bytes, out); });
 }
 
 Status SimDriver::free(int device, std::uint32_t epoch, void* pointer) noexcept {
@@ -518,7 +525,7 @@ Status SimDriver::malloc_async(StreamHandle handle, std::size_t bytes, void*& ou
   Status status = machine_.arena.allocate(handle.device, epoch, bytes, out);
   if (status.code() != Code::out_of_memory) return status;
   trim_ordered(handle.device);
-  return with_memory_of_before(
+  return allocate_past_resets(
       handle.device, [&] { return machine_.arena.allocate(handle.device, epoch, bytes, out); });
 }
 
@@ -561,8 +568,8 @@ Status SimDriver::range_map(int device, std::uint32_t epoch, void* start,
                             std::size_t bytes) noexcept {
   EMBER_TRY(enter(device));
   EMBER_TRY(machine_.faults.next(Fault::What::alloc));
-  return with_memory_of_before(device,
-                               [&] { return machine_.arena.map(device, epoch, start, bytes); });
+  return allocate_past_resets(device,
+                              [&] { return machine_.arena.map(device, epoch, start, bytes); });
 }
 
 Status SimDriver::range_unmap(int device, std::uint32_t epoch, void* start,

@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "ember/base/embedding.h"
 #include "ember/driver/driver.h"
 #include "ember/driver/sim/capture.h"
 #include "ember/driver/sim/event.h"
@@ -171,7 +173,8 @@ class SimDriver final : public Driver {
     std::atomic<bool> active{false};
     std::atomic<std::uint32_t> oldest{0};  // the first epoch of which work may be in progress
     Stream default_stream;
-    Mutex reset_mutex;  // held for the length of a reset
+    Mutex reset_mutex;                         // held for the length of a reset
+    std::atomic<std::thread::id> resetting{};  // who holds it
     Mutex mutex;
     std::vector<Stream*> streams EMBER_GUARDED_BY(mutex);  // all ever made, the default one first
   };
@@ -221,14 +224,22 @@ class SimDriver final : public Driver {
   bool holds() const noexcept;
   /// Gives back to the arena what was freed in the order of streams and no work uses any longer.
   void trim_ordered(int device) noexcept;
+  /// Its reset_mutex is held.
+  Status reset(int device, DeviceState& state) noexcept;
   /// What `allocate` says; if that is out_of_memory, what it says once no reset of the device is on
-  /// its way, since what there was before goes with the end of a reset. Workers do not wait: the
-  /// reset may wait for them.
+  /// its way, since that frees what there was before. Neither a worker waits, for which the reset
+  /// may wait, nor what a reset calls itself.
   template <class Allocate>
-  Status with_memory_of_before(int device, const Allocate& allocate) noexcept {
+  Status allocate_past_resets(int device, const Allocate& allocate) noexcept {
     Status status = allocate();
-    if (status.code() != Code::out_of_memory || on_worker()) return status;
-    { const MutexLock until_its_end(at(device).reset_mutex); }
+    DeviceState& state = at(device);
+    if (status.code() != Code::out_of_memory || on_worker() ||
+        state.resetting.load(std::memory_order_relaxed) == std::this_thread::get_id())
+      return status;
+    {
+      const UnexpectedWait until_its_end;
+      const MutexLock none_on_its_way(state.reset_mutex);
+    }
     return allocate();
   }
   void print_unnoticed_faults(const char* what_ends) noexcept;

@@ -22,6 +22,7 @@
 namespace ember::inline v0::ipc {
 
 constinit std::atomic<int> killed_at{0};
+constinit std::atomic<int> held_at{0};
 
 void kill_here() noexcept {
   (void)kill(getpid(), SIGKILL);

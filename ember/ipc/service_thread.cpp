@@ -181,6 +181,9 @@ void Service::serve(Connection& connection) {
   std::vector<File> copies;
   copies.reserve(descriptors.size());
   for (const int descriptor : descriptors) copies.emplace_back(descriptor);
+  // Whoever hears the reply may ask at once who uses the memory: not this thread any more.
+  in_pieces = {};
+  gone.clear();
   if (sensible && request.verb == Verb::give_back) return;
   if (reply.answer == Answer::granted && request.verb == Verb::lease) at(Step::lease_noted);
   if (reply.answer != Answer::granted) descriptors.clear();

@@ -35,11 +35,15 @@ enum class Step : int {
 
 /// For tests: the step at which this process ends itself with SIGKILL, or none.
 EMBER_TEST_API extern std::atomic<int> killed_at;
+/// For tests: the step at which a thread waits until this is another one.
+EMBER_TEST_API extern std::atomic<int> held_at;
 
 [[noreturn]] void kill_here() noexcept;
 inline void at(Step step) noexcept {
   if (killed_at.load(std::memory_order_relaxed) == static_cast<int>(step)) [[unlikely]]
     kill_here();
+  if (held_at.load(std::memory_order_relaxed) == static_cast<int>(step)) [[unlikely]]
+    held_at.wait(static_cast<int>(step));
 }
 
 }  // namespace ember::inline v0::ipc

@@ -123,6 +123,8 @@ TEST_P(KilledThird, OwnerLeavesNothingBehind) {
   ASSERT_EQ(owner.ask("make x " + name() + " 60000 44"), "ok");
   const std::string first = owner.ask("send x");
   ASSERT_EQ(forwarder.ask("receive x " + first), "ok");
+  // The owner's device ends with it, and so does work that it has not done.
+  ASSERT_EQ(forwarder.ask("check x 44"), "ok");
   ASSERT_EQ(owner.ask("kill_at " + number(step())), "ok");
   const std::string handle = forwarder.ask("send x");
   if (handle.rfind("error", 0) != 0) receive_or_error(handle, 44);

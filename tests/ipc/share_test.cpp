@@ -7,6 +7,7 @@
 
 #include "ember/base/error.h"
 #include "ember/ipc/process.h"
+#include "ember/ipc/steps.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/out_of_memory_report.h"
 #include "ember/ops/elementwise.h"
@@ -158,6 +159,26 @@ TEST_F(ShareGrowing, ArrivesFromSeveralPieces) {
   ASSERT_EQ(third.ask("receive y " + peer.ask("send x")), "ok");
   EXPECT_EQ(third.ask("check y 2"), "ok");
   EXPECT_TRUE(ipc::receive(test::to_handle(peer.ask("send x"))) == mine);
+}
+
+// The thread that answered no longer uses the memory when the receiver has the answer.
+TEST_F(ShareGrowing, IsTheReceiversAloneOnceItIsReceived) {
+  Peer peer;
+  Ref<Storage> mine = memory_in_pieces(30 * kMiB, 3);
+  ipc::held_at = static_cast<int>(ipc::Step::reply_sent);
+  EXPECT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
+  mine = {};
+  std::shared_ptr<const cuda::OutOfMemoryReport> report;
+  try {
+    (void)cuda::allocate(std::size_t{1} << 45, cuda::default_stream(0));
+  } catch (const OutOfMemoryError& error) {
+    report = error.report();
+  }
+  ipc::held_at = 0;
+  ipc::held_at.notify_all();
+  ASSERT_NE(report, nullptr);
+  ASSERT_EQ(report->leased.size(), 1U);
+  EXPECT_EQ(report->leased[0].process, peer.process());
 }
 
 TEST_F(ShareGrowing, StaysWhileItIsLeased) {

@@ -25,6 +25,9 @@ constexpr std::string_view kDevice =
 constexpr std::string_view kComplex =
 #include "ember/jit/prelude_complex_text.inc"
     ;
+constexpr std::string_view kScalarRounded =
+#include "ember/jit/scalar_rounded_text.inc"
+    ;
 constexpr std::string_view kScalarComplex =
 #include "ember/jit/scalar_complex_text.inc"
     ;
@@ -108,17 +111,22 @@ std::string elementwise_macros(std::string_view text) {
                   "struct name_ {", "struct name_ : OpInfoOf<operands, Result::result_> {");
 }
 
+std::string scalar_on_hosts() {
+  return joined({kTypes, kHost, kScalarRounded, kScalarComplex, kScalarHalf, types(),
+                 kScalarFloatMath, kScalarFloatAngles, kScalarRealMath, kScalarComplexMath});
+}
+/// The functions are CUDA's own, by the same names.
+std::string scalar_on_devices() {
+  return joined({kTypes, kDevice, kScalarRounded, kScalarComplex, kScalarHalf, types(),
+                 kScalarRealMath, kScalarComplexMath});
+}
+
 const std::string& host_prelude() {
-  static NoDestructor<std::string> text(
-      joined({kTypes, kHost, kScalarComplex, kScalarHalf, types(), kScalarFloatMath,
-              kScalarFloatAngles, kScalarRealMath, kScalarComplexMath, kHostFunctions, kComplex}));
+  static NoDestructor<std::string> text(scalar_on_hosts() + joined({kHostFunctions, kComplex}));
   return *text;
 }
 const std::string& device_prelude() {
-  // The functions are CUDA's own, by the same names.
-  static NoDestructor<std::string> text(
-      joined({kTypes, kDevice, kScalarComplex, kScalarHalf, types(), kScalarRealMath,
-              kScalarComplexMath, kComplex}));
+  static NoDestructor<std::string> text(scalar_on_devices() + joined({kComplex}));
   return *text;
 }
 
@@ -133,16 +141,11 @@ const std::string& operations() {
   return *text;
 }
 const std::string& fused_host_prelude() {
-  static NoDestructor<std::string> text(
-      joined({kTypes, kHost, kScalarComplex, kScalarHalf, types(), kScalarFloatMath,
-              kScalarFloatAngles, kScalarRealMath, kScalarComplexMath}) +
-      operations());
+  static NoDestructor<std::string> text(scalar_on_hosts() + operations());
   return *text;
 }
 const std::string& fused_device_prelude() {
-  static NoDestructor<std::string> text(joined({kTypes, kDevice, kScalarComplex, kScalarHalf,
-                                                types(), kScalarRealMath, kScalarComplexMath}) +
-                                        operations());
+  static NoDestructor<std::string> text(scalar_on_devices() + operations());
   return *text;
 }
 

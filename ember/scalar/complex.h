@@ -1,7 +1,7 @@
 // Complex numbers that live on every kind of device, with the layout of std::complex.
 #pragma once
 
-#include "ember/scalar/config.h"
+#include "ember/scalar/rounded.h"
 
 namespace ember::inline v0 {
 
@@ -28,7 +28,8 @@ struct alignas(2 * sizeof(T)) Complex {
     return {a.re - b.re, a.im - b.im};
   }
   friend EMBER_HD Complex operator*(const Complex& a, const Complex& b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return {m::rounded::difference_of_products(a.re, b.re, a.im, b.im),
+            m::rounded::sum_of_products(a.re, b.im, a.im, b.re)};
   }
   /// Smith's way: it neither overflows nor underflows where the result does not.
   friend EMBER_HD Complex operator/(const Complex& a, const Complex& b) {

@@ -49,7 +49,9 @@ EMBER_HD Complex<T> log(Complex<T> z) {
   const T angle = atan2(z.im, z.re);
   // Near the circle of size one the logarithm of the size is small, and hypot has rounded it away.
   if (larger > T(0.5) && larger < T(2))
-    return {log1p((larger - T(1)) * (larger + T(1)) + smaller * smaller) * T(0.5), angle};
+    return {
+        log1p(rounded::sum_of_products(larger - T(1), larger + T(1), smaller, smaller)) * T(0.5),
+        angle};
   // Halved, the size stays finite.
   if (larger > T(1) && !isinf(larger))
     return {log(hypot(x * T(0.5), y * T(0.5))) + T(0.69314718055994530942), angle};
@@ -73,7 +75,8 @@ template <class T>
 EMBER_HD Complex<T> expm1(Complex<T> z) {
   if (!(fabs(z.re) < T(1)) || !isfinite(z.im)) return exp(z) - Complex<T>(T(1));
   const T half = sin(z.im * T(0.5));
-  return {expm1(z.re) * cos(z.im) - T(2) * half * half, exp(z.re) * sin(z.im)};
+  return {rounded::difference_of_products(expm1(z.re), cos(z.im), T(2) * half, half),
+          exp(z.re) * sin(z.im)};
 }
 template <class T>
 EMBER_HD Complex<T> log2(Complex<T> z) {
@@ -88,7 +91,8 @@ EMBER_HD Complex<T> log10(Complex<T> z) {
 template <class T>
 EMBER_HD Complex<T> log1p(Complex<T> z) {
   if (!(hypot(z.re, z.im) < T(0.5))) return log(Complex<T>(T(1) + z.re, z.im));
-  return {log1p(z.re * (T(2) + z.re) + z.im * z.im) * T(0.5), atan2(z.im, T(1) + z.re)};
+  return {log1p(rounded::sum_of_products(z.re, T(2) + z.re, z.im, z.im)) * T(0.5),
+          atan2(z.im, T(1) + z.re)};
 }
 template <class T>
 EMBER_HD Complex<T> sqrt(Complex<T> z) {
@@ -172,7 +176,8 @@ EMBER_HD Complex<T> asin(Complex<T> z) {
     return {atan2(z.re, fabs(z.im)), copysign(detail::log_of_double(z), z.im)};
   const Complex<T> a = sqrt(Complex<T>(T(1) - z.re, -z.im));
   const Complex<T> b = sqrt(Complex<T>(T(1) + z.re, z.im));
-  return {atan2(z.re, a.re * b.re - a.im * b.im), asinh(a.re * b.im - a.im * b.re)};
+  return {atan2(z.re, rounded::difference_of_products(a.re, b.re, a.im, b.im)),
+          asinh(rounded::difference_of_products(a.re, b.im, a.im, b.re))};
 }
 template <class T>
 EMBER_HD Complex<T> acos(Complex<T> z) {
@@ -185,7 +190,7 @@ EMBER_HD Complex<T> acos(Complex<T> z) {
     return {atan2(fabs(z.im), z.re), copysign(detail::log_of_double(z), -z.im)};
   const Complex<T> a = sqrt(Complex<T>(T(1) - z.re, -z.im));
   const Complex<T> b = sqrt(Complex<T>(T(1) + z.re, z.im));
-  return {T(2) * atan2(a.re, b.re), asinh(b.re * a.im - b.im * a.re)};
+  return {T(2) * atan2(a.re, b.re), asinh(rounded::difference_of_products(b.re, a.im, b.im, a.re))};
 }
 template <class T>
 EMBER_HD Complex<T> asinh(Complex<T> z) {
@@ -215,12 +220,12 @@ EMBER_HD Complex<T> atanh(Complex<T> z) {
     // The real part of 1 / z.
     if (!isinf(x) && !isinf(y)) re = x > y ? T(1) / (x + y / x * y) : x / y / (y + x / y * x);
   } else {
-    im = atan2(T(2) * y, (T(1) - x) * (T(1) + x) - y * y) * T(0.5);
+    im = atan2(T(2) * y, rounded::difference_of_products(T(1) - x, T(1) + x, y, y)) * T(0.5);
     // Beside the pole the square of y may be too small.
     if (x == T(1) && y < T(1))
-      re = log(T(4) + y * y) * T(0.25) - log(y) * T(0.5);
+      re = rounded::difference_of_products(log(T(4) + y * y), T(0.25), log(y), T(0.5));
     else
-      re = log1p(T(4) * x / ((T(1) - x) * (T(1) - x) + y * y)) * T(0.25);
+      re = log1p(T(4) * x / rounded::sum_of_products(T(1) - x, T(1) - x, y, y)) * T(0.25);
   }
   return {copysign(re, z.re), copysign(im, z.im)};
 }

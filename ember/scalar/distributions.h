@@ -5,54 +5,14 @@
 #pragma once
 
 #include "ember/scalar/philox.h"
+#include "ember/scalar/rounded.h"
 #include "ember/scalar/types.h"
 
 namespace ember::inline v0 {
 
-/// Arithmetic that no compiler may contract or reassociate.
-namespace rounded {
-#if defined(__CUDA_ARCH__)
-EMBER_HD float mul(float x, float y) { return __fmul_rn(x, y); }
-EMBER_HD double mul(double x, double y) { return __dmul_rn(x, y); }
-EMBER_HD float add(float x, float y) { return __fadd_rn(x, y); }
-EMBER_HD double add(double x, double y) { return __dadd_rn(x, y); }
-EMBER_HD float fma(float x, float y, float z) { return __fmaf_rn(x, y, z); }
-EMBER_HD double fma(double x, double y, double z) { return __fma_rn(x, y, z); }
-EMBER_HD double div(double x, double y) { return __ddiv_rn(x, y); }
-/// For numbers from 2^-60 to 2^60: __fsqrt_rn without its question whether x is one, which costs
-/// normal numbers a tenth of their speed.
-EMBER_HD float sqrt(float x) {
-  float inverse;
-  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
-  const float root = mul(x, inverse);
-  return fma(fma(-root, root, x), mul(inverse, 0.5F), root);
-}
-EMBER_HD double sqrt(double x) { return __dsqrt_rn(x); }
-#else
-// Whoever includes this is compiled with -ffp-contract=off.
-EMBER_HD float mul(float x, float y) { return x * y; }
-EMBER_HD double mul(double x, double y) { return x * y; }
-EMBER_HD float add(float x, float y) { return x + y; }
-EMBER_HD double add(double x, double y) { return x + y; }
-EMBER_HD float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
-EMBER_HD double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
-EMBER_HD double div(double x, double y) { return x / y; }
-EMBER_HD float sqrt(float x) { return __builtin_sqrtf(x); }
-EMBER_HD double sqrt(double x) { return __builtin_sqrt(x); }
-#endif
-
-/// c[0] + x * (c[1] + x * (...)). By recursion: a loop in it would keep callers from becoming
-/// vectors.
-template <int i = 0, class T, int n>
-EMBER_HD T polynomial(T x, const T (&c)[n]) {
-  if constexpr (i == n - 1)
-    return c[i];
-  else
-    return fma(polynomial<i + 1>(x, c), x, c[i]);
-}
-}  // namespace rounded
-
 namespace draw {
+
+namespace rounded = m::rounded;
 
 /// Uniform in (0, 1]: 32 bits, rounded to float.
 EMBER_HD float unit(std::uint32_t word) {

@@ -109,10 +109,22 @@ int count(const std::string& text, const std::string& word) {
   return found;
 }
 
+/// What NVRTC makes of a graph, in PTX.
+std::string compiled_as_text(const Graph& graph) {
+  constexpr int kUnknown = 91;  // for which NVRTC makes PTX
+  std::string image, log;
+  const bool complex = graph.inputs[0] == Dtype::complex64 || graph.inputs[0] == Dtype::complex128;
+  const Layout layout = complex ? Layout::narrow : Layout::flat;
+  const Status status = driver::cuda_compile(
+      jit::device_source(graph.statements(true), name(), instance_of(graph, layout)).text(),
+      kUnknown, image, log, true);
+  EXPECT_TRUE(status.ok()) << status.detail() << "\n" << log;
+  return image;
+}
+
 /// Sums of products, beside other operations that have the same products inside: each sum takes its
 /// product in, as it does where the operation is alone.
 TEST(FuseSources, ContractWhatOperationsAloneContract) {
-  constexpr int kUnknown = 91;  // for which NVRTC makes PTX
   std::string identity;
   if (const Status status = driver::cuda_compiler(identity); !status.ok())
     GTEST_SKIP() << "needs NVRTC: " << status.detail();
@@ -142,14 +154,34 @@ TEST(FuseSources, ContractWhatOperationsAloneContract) {
     cube(square);
     operation(ops::OpId::addcmul, {x, product, product});
 
-    std::string image, log;
-    const Status status = driver::cuda_compile(
-        jit::device_source(graph.statements(true), name(), instance_of(graph, Layout::flat)).text(),
-        kUnknown, image, log, true);
-    EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
+    const std::string image = compiled_as_text(graph);
     EXPECT_GT(count(image, "fma.rn.f"), 0) << dtype_name(dtype);
     EXPECT_EQ(count(image, "add.f") + count(image, "add.rn.f") + count(image, "sub.f"), 0)
         << dtype_name(dtype);
+  }
+}
+
+/// Sums of two products: which of the two is fused with the sum is said, and not the compiler's
+/// choice, which depends on what stands beside it.
+TEST(FuseSources, SayWhichOfTwoProductsIsFused) {
+  std::string identity;
+  if (const Status status = driver::cuda_compiler(identity); !status.ok())
+    GTEST_SKIP() << "needs NVRTC: " << status.detail();
+  for (const Dtype dtype : {Dtype::complex64, Dtype::complex128}) {
+    Graph graph;
+    graph.inputs = {dtype, dtype};
+    for (const ops::OpId op : {ops::OpId::mul, ops::OpId::addcmul, ops::OpId::square}) {
+      Step step{.op = op, .computed = dtype, .result = dtype};
+      step.count = op == ops::OpId::mul ? 2 : op == ops::OpId::square ? 1 : 3;
+      step.operands = {Value{Value::Kind::input, 0}, Value{Value::Kind::input, 1},
+                       Value{Value::Kind::input, 1}};
+      graph.outputs.push_back(static_cast<std::uint8_t>(graph.steps.size()));
+      graph.steps.push_back(step);
+    }
+    const std::string image = compiled_as_text(graph);
+    EXPECT_GT(count(image, "fma.rn.f"), 0) << dtype_name(dtype);
+    EXPECT_GT(count(image, "mul.rn.f"), 0) << dtype_name(dtype);
+    EXPECT_EQ(count(image, "mul.f"), 0) << dtype_name(dtype);
   }
 }
 

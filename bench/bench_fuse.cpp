@@ -127,14 +127,16 @@ void rates(Program& program, std::int64_t count, const std::string& device,
   const auto gigabytes = [&](int rows, double time) {
     return static_cast<double>(rows) * static_cast<double>(count) * sizeof(float) / time / 1e3;
   };
-  const auto add = [&](const std::string& name, double ours, double raw = kNothing) {
+  const bool real = x[0].is_cuda() && !program.simulated();
+  const auto add = [&](const std::string& name, double ours, double raw = kNothing,
+                       const char* goal = ">= 0.93 x raw") {
     program.table().add(
         {.group = "Fused functions, " + std::to_string(count) + " elements of float32",
          .name = name + where,
          .unit = "GB/s",
          .ours = ours,
          .raw = raw,
-         .goal = std::isnan(raw) ? "" : ">= 0.97 x raw"});
+         .goal = real && !std::isnan(raw) ? goal : ""});
   };
   const auto wait = [&] { drain(x[0]); };
   for (const Example& each : kExamples) {
@@ -142,12 +144,13 @@ void rates(Program& program, std::int64_t count, const std::string& device,
     const auto times = completion_medians(
         program.bursts(kSlowCalls), wait, [&] { (void)fused(x); }, [&] { (void)each.call(x); },
         [&] { (void)x[3].copy_(x[1]); });
-    const bool scholes = &each == &kExamples[2];
-    const bool raw = scholes && x[0].is_cuda() && !program.simulated();
-    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]),
-        raw ? gigabytes(each.rows, by_hand(program, x)) : kNothing);
+    // What is raw here is a copy, measured between the others. One of the two goals is to be met.
+    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]), gigabytes(2, times[2]));
     add(std::string(each.name) + ", one by one", gigabytes(each.rows, times[1]));
-    if (&each == &kExamples[0]) add("copy", gigabytes(2, times[2]));
+    // Where arithmetic is the limit and not memory, what counts is a kernel written by hand.
+    if (&each == &kExamples[2] && real)
+      add(std::string(each.name) + ", fused, beside by hand", gigabytes(each.rows, times[0]),
+          gigabytes(each.rows, by_hand(program, x)), ">= 0.97 x raw");
   }
 }
 

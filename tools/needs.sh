@@ -199,7 +199,10 @@ python() {
 
 find_module='
 import importlib.util, sys
-sys.exit(importlib.util.find_spec(sys.argv[1]) is None)'
+try:
+    sys.exit(importlib.util.find_spec(sys.argv[1]) is None)
+except ModuleNotFoundError:  # not even the package that it would be in
+    sys.exit(1)'
 
 missing_modules() {  # TABLE
   local module requirement without

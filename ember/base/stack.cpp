@@ -28,16 +28,20 @@
 namespace ember::inline v0 {
 namespace detail {
 std::atomic<int> stack_wishes{0};
+std::atomic<std::uint64_t> stacks_unwound{0};
 }
 
 namespace {
 
 // Note [Stacks taken before]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~
-// Unwinding twenty frames takes microseconds. A loop takes the same stack again and again, so each
-// thread keeps those it took last. One is found by the address and the depth of the call, and is
-// good if every return address still stands where it stood: then the frames are the same, all the
-// way up. That is read from the thread's own stack, above the current frame, which is always there.
+// Unwinding twenty frames takes microseconds. A loop takes the same stacks again and again, so each
+// thread keeps those it took. One is found by the depth of the call, and is good if every return
+// address still stands where it stood: then the frames are the same, all the way up. That is read
+// from the thread's own stack, above the current frame, which is always there. Of one depth there
+// are as many as a function has operations; a loop takes them in the same order, so the one behind
+// the last is looked at first. No two drive each other out as long as there is room: otherwise some
+// programs would be slow, in some processes, by where their stacks happen to lie.
 // Only where the return address lies below the frame's canonical address on the stack (x86-64);
 // elsewhere every stack is unwound.
 
@@ -196,13 +200,55 @@ struct Kept {
   std::uint32_t number = 0;
 };
 
-/// The stacks that were taken last at calls of one depth.
-struct OfDepth {
-  std::uintptr_t depth = 0;
-  std::size_t next = 0;
-  std::array<Kept, 8> stacks;
+/// Stacks of calls of one depth.
+class OfDepth {
+ public:
+  /// The number of the one that stands there now, or 0.
+  std::uint32_t find() noexcept {
+    std::size_t at = likely_;
+    for (std::size_t i = 0; i < stacks_.size(); ++i, ++at) {
+      if (at >= stacks_.size()) at = 0;
+      if (!still_there(stacks_[at].frames)) continue;
+      likely_ = at + 1;
+      return stacks_[at].number;
+    }
+    return 0;
+  }
+  void add(const Kept& stack) {
+    if (stacks_.size() < kMost) {
+      stacks_.push_back(stack);
+      likely_ = 0;
+      return;
+    }
+    stacks_[oldest_] = stack;
+    likely_ = oldest_ = (oldest_ + 1) % kMost;
+  }
+  void clear() noexcept { stacks_.clear(), oldest_ = likely_ = 0; }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::vector<Kept> stacks_;
+  std::size_t likely_ = 0;
+  std::size_t oldest_ = 0;  // if there are so many
 };
-using KeptStacks = std::array<OfDepth, 16>;
+
+class KeptStacks {
+ public:
+  OfDepth& of(std::uintptr_t depth) noexcept {
+    for (std::size_t i = 0; i < kDepths; ++i)
+      if (depths_[i] == depth) return stacks_[i];
+    const std::size_t at = oldest_++ % kDepths;
+    depths_[at] = depth;
+    stacks_[at].clear();
+    return stacks_[at];
+  }
+
+ private:
+  static constexpr std::size_t kDepths = 32;
+  std::array<std::uintptr_t, kDepths> depths_{};
+  std::array<OfDepth, kDepths> stacks_;
+  std::size_t oldest_ = 0;
+};
 thread_local constinit KeptStacks* kept = nullptr;
 thread_local constinit bool nothing_is_kept = false;
 
@@ -220,15 +266,10 @@ KeptStacks* kept_stacks() {
 // Not in line, so that there are as many frames of this file.
 [[gnu::noinline]] std::uint32_t native_stack(std::uintptr_t depth) {
   KeptStacks* const all = kept_stacks();
-  OfDepth* const at = all != nullptr ? &(*all)[(depth >> 4) * 0x9E3779B97F4A7C15 >> 60] : nullptr;
-  if (at != nullptr) {
-    if (at->depth != depth) {
-      for (Kept& stack : at->stacks) stack.number = 0;
-      at->depth = depth;
-    }
-    for (const Kept& stack : at->stacks)
-      if (stack.number != 0 && still_there(stack.frames)) return stack.number;
-  }
+  OfDepth* const at = all != nullptr ? &all->of(depth) : nullptr;
+  if (at != nullptr)
+    if (const std::uint32_t number = at->find(); number != 0) return number;
+  detail::stacks_unwound.fetch_add(1, std::memory_order_relaxed);
   Frames frames;
   Taking taking{frames, kOwnFrames};
   _Unwind_Backtrace(&take_frame, &taking);
@@ -236,7 +277,7 @@ KeptStacks* kept_stacks() {
   if (at == nullptr) return number;
   for (std::size_t i = 0; i < frames.count; ++i)
     if (frames.place[i] == 0) return number;  // cannot be known again
-  at->stacks[at->next++ % at->stacks.size()] = {frames, number};
+  at->add({frames, number});
   return number;
 }
 

@@ -54,6 +54,34 @@ TEST(Stack, ManyDifferentStacksAreToldApart) {
   EXPECT_EQ(seen.size(), 15U);
 }
 
+/// Unwinding takes thirty times as long, so whether it happens must not depend on where the stacks
+/// of a process lie, nor on how many operations a loop has.
+TEST(Stack, OfALoopIsUnwoundOnce) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "stacks are not known again on this kind of processor";
+#endif
+  std::thread([] {  // which has had none before
+    const auto unwound = [] { return detail::stacks_unwound.load(); };
+    const std::uint64_t before = unwound();
+    for (int round = 0; round < 10; ++round)
+      for (int calls = 0; calls < 20; ++calls) (void)deeper(calls);
+    EXPECT_EQ(unwound() - before, 20U);
+
+    const std::uint64_t then = unwound();
+    std::set<std::uint64_t> numbers;
+    for (int round = 0; round < 10; ++round) {
+#define EMBER_ONE numbers.insert(here()), keep();
+#define EMBER_FIVE EMBER_ONE EMBER_ONE EMBER_ONE EMBER_ONE EMBER_ONE
+      EMBER_FIVE EMBER_FIVE EMBER_FIVE EMBER_FIVE EMBER_FIVE EMBER_FIVE EMBER_FIVE EMBER_FIVE
+#undef EMBER_FIVE
+#undef EMBER_ONE
+    }
+    EXPECT_EQ(numbers.size(), 40U);
+    EXPECT_EQ(unwound() - then, 40U);
+  })
+      .join();
+}
+
 TEST(Stack, ThreadsThatStandAtOnePlaceAgree) {
   std::vector<std::uint64_t> stacks(4);
   std::vector<std::thread> threads;

@@ -129,14 +129,14 @@ void rates(Program& program, std::int64_t count, const std::string& device,
   };
   const bool real = x[0].is_cuda() && !program.simulated();
   const auto add = [&](const std::string& name, double ours, double raw = kNothing,
-                       const char* goal = ">= 0.93 x raw") {
+                       const char* goal = "") {
     program.table().add(
         {.group = "Fused functions, " + std::to_string(count) + " elements of float32",
          .name = name + where,
          .unit = "GB/s",
          .ours = ours,
          .raw = raw,
-         .goal = real && !std::isnan(raw) ? goal : ""});
+         .goal = real ? goal : ""});
   };
   const auto wait = [&] { drain(x[0]); };
   for (const Example& each : kExamples) {
@@ -144,13 +144,18 @@ void rates(Program& program, std::int64_t count, const std::string& device,
     const auto times = completion_medians(
         program.bursts(kSlowCalls), wait, [&] { (void)fused(x); }, [&] { (void)each.call(x); },
         [&] { (void)x[3].copy_(x[1]); });
-    // What is raw here is a copy, measured between the others. One of the two goals is to be met.
-    add(std::string(each.name) + ", fused", gigabytes(each.rows, times[0]), gigabytes(2, times[2]));
+    // What is raw is a copy, measured between the others; and a kernel written by hand where that
+    // is slower, since then arithmetic is the limit and not memory.
+    const double rate = gigabytes(each.rows, times[0]);
+    const double copy = gigabytes(2, times[2]);
+    const double hand =
+        &each == &kExamples[2] && real ? gigabytes(each.rows, by_hand(program, x)) : kNothing;
+    const bool by_memory = std::isnan(hand) || hand > 0.97 * copy;
+    add(std::string(each.name) + ", fused", rate, copy, by_memory ? ">= 0.93 x raw" : "");
     add(std::string(each.name) + ", one by one", gigabytes(each.rows, times[1]));
-    // Where arithmetic is the limit and not memory, what counts is a kernel written by hand.
-    if (&each == &kExamples[2] && real)
-      add(std::string(each.name) + ", fused, beside by hand", gigabytes(each.rows, times[0]),
-          gigabytes(each.rows, by_hand(program, x)), ">= 0.97 x raw");
+    if (!std::isnan(hand))
+      add(std::string(each.name) + ", fused, beside by hand", rate, hand,
+          by_memory ? "" : ">= 0.97 x raw");
   }
 }
 

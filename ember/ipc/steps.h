@@ -35,7 +35,9 @@ enum class Step : int {
 
 /// For tests: the step at which this process ends itself with SIGKILL, or none.
 EMBER_TEST_API extern std::atomic<int> killed_at;
-/// For tests: the step at which a thread waits until this is another one.
+/// For tests, which link the library's internals: the step at which a thread waits until this is
+/// another one. Not one of those that come with the service's lock: give_back_came and _done,
+/// before_give_back.
 EMBER_TEST_API extern std::atomic<int> held_at;
 
 [[noreturn]] void kill_here() noexcept;

@@ -126,7 +126,8 @@ const std::string& host_prelude() {
   return *text;
 }
 const std::string& device_prelude() {
-  static NoDestructor<std::string> text(scalar_on_devices() + joined({kComplex}));
+  static NoDestructor<std::string> text("#define EMBER_FUSES_NOTHING\n" + scalar_on_devices() +
+                                        joined({kComplex}));
   return *text;
 }
 

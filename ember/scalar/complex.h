@@ -31,7 +31,8 @@ struct alignas(2 * sizeof(T)) Complex {
     return {m::rounded::difference_of_products(a.re, b.re, a.im, b.im),
             m::rounded::sum_of_products(a.re, b.im, a.im, b.re)};
   }
-  /// Smith's way: it neither overflows nor underflows where the result does not.
+  /// Smith's way: it neither overflows nor underflows where the result does not. It ends in
+  /// products that no sum behind it takes in, since whether one did would depend on the branch.
   friend EMBER_HD Complex operator/(const Complex& a, const Complex& b) {
     const T x = b.re < 0 ? -b.re : b.re;
     const T y = b.im < 0 ? -b.im : b.im;
@@ -39,11 +40,13 @@ struct alignas(2 * sizeof(T)) Complex {
     if (x >= y) {
       const T ratio = b.im / b.re;
       const T scale = T(1) / (b.re + b.im * ratio);
-      return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+      return {m::rounded::mul(a.re + a.im * ratio, scale),
+              m::rounded::mul(a.im - a.re * ratio, scale)};
     }
     const T ratio = b.re / b.im;
     const T scale = T(1) / (b.re * ratio + b.im);
-    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+    return {m::rounded::mul(a.re * ratio + a.im, scale),
+            m::rounded::mul(a.im * ratio - a.re, scale)};
   }
 };
 

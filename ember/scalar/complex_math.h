@@ -36,9 +36,9 @@ EMBER_HD Complex<T> exp(Complex<T> z) {
   // In two steps where only the size is too large.
   if (isinf(size) && !isinf(z.re)) {
     const T root = exp(z.re * T(0.5));
-    return {root * cos(z.im) * root, root * sin(z.im) * root};
+    return {rounded::mul(root * cos(z.im), root), rounded::mul(root * sin(z.im), root)};
   }
-  return {size * cos(z.im), size * sin(z.im)};
+  return {rounded::mul(size, cos(z.im)), rounded::mul(size, sin(z.im))};
 }
 template <class T>
 EMBER_HD Complex<T> log(Complex<T> z) {

@@ -23,7 +23,8 @@ EMBER_HD float sqrt(float x) {
 }
 EMBER_HD double sqrt(double x) { return __dsqrt_rn(x); }
 #else
-// ember and its kernels for hosts are compiled with -ffp-contract=off.
+// What promises bits (element-wise operations, reductions, random numbers, Fourier transforms, and
+// generated kernels) is compiled with -ffp-contract=off.
 EMBER_HD float mul(float x, float y) { return x * y; }
 EMBER_HD double mul(double x, double y) { return x * y; }
 EMBER_HD float add(float x, float y) { return x + y; }
@@ -36,10 +37,11 @@ EMBER_HD double sqrt(double x) { return __builtin_sqrt(x); }
 #endif
 
 /// a * b + c * d and a * b - c * d. A compiler may fuse either product with the sum, and does not
-/// choose the same one wherever the expression stands: on devices it is always the first.
+/// choose the same one wherever the expression stands: on devices it is always the first. Hosts
+/// fuse neither, nor do kernels of users, whose bits are the hosts' (EMBER_FUSES_NOTHING).
 template <class T>
 EMBER_HD T sum_of_products(T a, T b, T c, T d) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(EMBER_FUSES_NOTHING)
   return fma(a, b, mul(c, d));
 #else
   return a * b + c * d;
@@ -47,7 +49,7 @@ EMBER_HD T sum_of_products(T a, T b, T c, T d) {
 }
 template <class T>
 EMBER_HD T difference_of_products(T a, T b, T c, T d) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && !defined(EMBER_FUSES_NOTHING)
   return fma(a, b, -mul(c, d));
 #else
   return a * b - c * d;

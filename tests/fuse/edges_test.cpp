@@ -180,6 +180,35 @@ TEST(FuseEdges, SameProductsInOtherWays) {
   }
 }
 
+/// Beside and behind products and quotients, and sums behind them.
+TEST(FuseEdges, FunctionsOfComplexNumbers) {
+  const auto all = [](const std::vector<Tensor>& in) {
+    const Tensor &x = in[0], &y = in[1];
+    const Tensor p = x * y;
+    const Tensor q = x / y;
+    return std::vector<Tensor>{
+        x.log(),         x.log1p() + y,    x.exp() - 1,
+        x.asin(),        x.acos() - y,     p.atanh(),
+        q + x,           addcdiv(y, x, p), p.exp() + q,
+        q.log() * x,     x.sigmoid(),      p,
+        x.lerp(y, 0.25), q.tanh() - p,     x.square() + p.asin(),
+    };
+  };
+  const Tensor parts = numbers({64, 2});
+  const Tensor x = view_as_complex(parts);
+  const Tensor y = view_as_complex(parts.flip({0}).contiguous() * 0.7);
+  const auto fused = fuse(all);
+  for (const Tensor& place : places(zeros({1}))) {
+    const Device device = place.device();
+    const std::vector<Tensor> in{x.to(device), y.to(device)};
+    const std::vector<Tensor> found = fused(in);
+    const std::vector<Tensor> alone = all(in);
+    ASSERT_EQ(found.size(), alone.size());
+    for (std::size_t k = 0; k < found.size(); ++k)
+      expect_same_bits(found[k], alone[k], "result " + std::to_string(k) + " on " + device.str());
+  }
+}
+
 TEST(FuseEdges, Float32) {
   expect_as_alone({Dtype::float32, Dtype::float32, Dtype::float32});
   expect_as_alone({Dtype::float32, Dtype::int32, Dtype::float16});

@@ -149,7 +149,10 @@ Counts Counts::now() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;
-    if (is_ours(line)) ++counts.lines;
+    if (is_ours(line)) {
+      ++counts.lines;
+      counts.maps.insert(line);
+    }
   }
   // CUDA keeps one for the events that a process has shared, and semaphores of other programs' come
   // and go.
@@ -196,17 +199,12 @@ std::string Counts::text() const {
 
 namespace {
 
-// What /dev/shm holds, and what this process has mapped: to tell a leak of ours from what others
-// keep.
-std::string what_is_there() {
-  std::ostringstream out;
-  out << "/dev/shm:";
+// To tell a leak of ours from what others keep.
+std::string files_in_shm() {
+  std::string text = "/dev/shm:";
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm"))
-    out << ' ' << file.path().filename().string();
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (is_ours(line)) out << '\n' << line;
-  return out.str();
+    text += " " + file.path().filename().string();
+  return text;
 }
 
 }  // namespace
@@ -225,7 +223,13 @@ std::string await_counts(const Counts& before) {
     if (std::chrono::steady_clock::now() > until) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return "was " + before.text() + "; is " + now.text() + "\n" + what_is_there();
+  std::string changed = "\nmapped before, and not now:";
+  for (const std::string& line : before.maps)
+    if (!now.maps.contains(line)) changed += "\n" + line;
+  changed += "\nmapped now, and not before:";
+  for (const std::string& line : now.maps)
+    if (!before.maps.contains(line)) changed += "\n" + line;
+  return "was " + before.text() + "; is " + now.text() + changed + "\n" + files_in_shm();
 }
 
 // ---- The test's end

@@ -165,7 +165,14 @@ TEST_F(ShareGrowing, ArrivesFromSeveralPieces) {
 TEST_F(ShareGrowing, IsTheReceiversAloneOnceItIsReceived) {
   Peer peer;
   Ref<Storage> mine = memory_in_pieces(30 * kMiB, 3);
-  ipc::held_at = static_cast<int>(ipc::Step::reply_sent);
+  struct Held {
+    Held() { ipc::held_at = static_cast<int>(ipc::Step::reply_sent); }
+    ~Held() { end(); }
+    void end() {
+      ipc::held_at = 0;
+      ipc::held_at.notify_all();
+    }
+  } held;
   EXPECT_EQ(peer.ask("receive x " + test::to_text(ipc::send(mine))), "ok");
   mine = {};
   std::shared_ptr<const cuda::OutOfMemoryReport> report;
@@ -174,8 +181,7 @@ TEST_F(ShareGrowing, IsTheReceiversAloneOnceItIsReceived) {
   } catch (const OutOfMemoryError& error) {
     report = error.report();
   }
-  ipc::held_at = 0;
-  ipc::held_at.notify_all();
+  held.end();
   ASSERT_NE(report, nullptr);
   ASSERT_EQ(report->leased.size(), 1U);
   EXPECT_EQ(report->leased[0].process, peer.process());

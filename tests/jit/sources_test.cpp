@@ -179,6 +179,28 @@ TEST(Sources, NvrtcNamesTheUsersLine) {
   EXPECT_NE(log.find("nowhere"), std::string::npos) << log;
 }
 
+/// Products and sums of users' kernels are rounded one after the other (docs/jiterator.md), those
+/// of complex numbers and of their functions too.
+TEST(Sources, NothingIsFusedInUsersKernels) {
+  NEEDS_NVRTC();
+  constexpr int kUnknown = 91;  // for which NVRTC makes PTX
+  Instance instance;
+  instance.dtype = Dtype::complex64;
+  instance.inputs = {Dtype::complex64, Dtype::complex64};
+  const auto fused = [&](const std::string& code) {
+    std::string image, log;
+    const Status status = driver::cuda_compile(
+        jit::device_source(code, signature_of(code), instance).text(), kUnknown, image, log);
+    EXPECT_TRUE(status.ok()) << status.detail() << "\n" << log;
+    return image.find("fma.rn.f") != std::string::npos;
+  };
+  EXPECT_FALSE(fused("template <typename T> T f(T x, T y) { return x * y + x / y; }"));
+  // The same text says so of what is fused on purpose.
+  EXPECT_TRUE(
+      fused("template <typename T> T f(T x, T y) {\n"
+            "  return T(::fmaf(x.real(), y.real(), x.imag()), 0.0f);\n}"));
+}
+
 /// A device that came after this NVRTC gets PTX, which its driver finishes.
 TEST(Sources, DevicesThatNvrtcDoesNotKnow) {
   NEEDS_NVRTC();

@@ -73,6 +73,22 @@ constexpr std::array kOperations{
     Operation{"exp", [](const Tensor& x, const Tensor&, const Tensor&) { return x.exp(); }, false},
 };
 
+/// What a function gives as one kernel, on every device, beside what it gives without.
+template <class Function>
+void expect_as_one_by_one(const Function& function, const std::vector<Tensor>& inputs) {
+  const auto fused = fuse(function);
+  for (const Tensor& place : places(zeros({1}))) {
+    const Device device = place.device();
+    std::vector<Tensor> in;
+    for (const Tensor& each : inputs) in.push_back(each.to(device));
+    const std::vector<Tensor> found = fused(in);
+    const std::vector<Tensor> alone = function(in);
+    ASSERT_EQ(found.size(), alone.size());
+    for (std::size_t k = 0; k < found.size(); ++k)
+      expect_same_bits(found[k], alone[k], "result " + std::to_string(k) + " on " + device.str());
+  }
+}
+
 /// Results of `first`: it alone, and behind it each operation that there is for the dtype.
 std::vector<Tensor> behind(const Operation& first, const Tensor& x, const Tensor& y,
                            const Tensor& z) {
@@ -167,17 +183,7 @@ TEST(FuseEdges, SameProductsInOtherWays) {
         a.exp() + a.erf(),
     };
   };
-  const auto fused = fuse(all);
-  for (const Tensor& place : places(zeros({1}))) {
-    const Device device = place.device();
-    std::vector<Tensor> in;
-    for (const Tensor& each : {x, whole, large, beside}) in.push_back(each.to(device));
-    const std::vector<Tensor> found = fused(in);
-    const std::vector<Tensor> alone = all(in);
-    ASSERT_EQ(found.size(), alone.size());
-    for (std::size_t k = 0; k < found.size(); ++k)
-      expect_same_bits(found[k], alone[k], "result " + std::to_string(k) + " on " + device.str());
-  }
+  expect_as_one_by_one(all, {x, whole, large, beside});
 }
 
 /// Beside and behind products and quotients, and sums behind them.
@@ -197,16 +203,7 @@ TEST(FuseEdges, FunctionsOfComplexNumbers) {
   const Tensor parts = numbers({64, 2});
   const Tensor x = view_as_complex(parts);
   const Tensor y = view_as_complex(parts.flip({0}).contiguous() * 0.7);
-  const auto fused = fuse(all);
-  for (const Tensor& place : places(zeros({1}))) {
-    const Device device = place.device();
-    const std::vector<Tensor> in{x.to(device), y.to(device)};
-    const std::vector<Tensor> found = fused(in);
-    const std::vector<Tensor> alone = all(in);
-    ASSERT_EQ(found.size(), alone.size());
-    for (std::size_t k = 0; k < found.size(); ++k)
-      expect_same_bits(found[k], alone[k], "result " + std::to_string(k) + " on " + device.str());
-  }
+  expect_as_one_by_one(all, {x, y});
 }
 
 TEST(FuseEdges, Float32) {

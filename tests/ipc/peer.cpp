@@ -135,6 +135,14 @@ bool is_ours(const std::string& line) {
   return name.front() == '/' && name.rfind("/dev/", 0) != 0;
 }
 
+/// The page in front of a thread's stack.
+bool is_guard_page(const std::string& line) {
+  std::size_t begin = 0, end = 0;
+  return line.find(" ---p ") != std::string::npos &&
+         std::sscanf(line.c_str(), "%zx-%zx", &begin, &end) == 2 &&
+         end - begin == static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 Counts Counts::now() {
   // What the allocator keeps is where it happened to be free.
   try {
@@ -148,6 +156,11 @@ Counts Counts::now() {
   counts.sockets = entries_of((std::string(std::getenv("XDG_RUNTIME_DIR")) + "/ember").c_str());
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
+    // The C library keeps stacks of threads that have ended. Threads are counted below.
+    if (is_guard_page(line)) {
+      std::getline(maps, line);  // the stack
+      continue;
+    }
     if (line.find("memfd:") != std::string::npos) ++counts.mappings;
     if (is_ours(line)) {
       ++counts.lines;

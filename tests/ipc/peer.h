@@ -56,8 +56,9 @@ struct Counts {
   std::size_t allocated = 0;    ///< bytes on device 0
   std::size_t descriptors = 0;  ///< in /proc/self/fd
   std::size_t mappings = 0;     ///< lines of /proc/self/maps with shared files
-  std::size_t lines = 0;        ///< of /proc/self/maps; on real devices of files and shared memory
-  std::set<std::string> maps;   ///< those lines
+  /// Of /proc/self/maps, but threads' stacks; on real devices those of files and shared memory.
+  std::size_t lines = 0;
+  std::set<std::string> maps;  ///< those lines
   std::size_t threads = 0;
   std::size_t sockets = 0;  ///< files in the folder of sockets, of any process
   std::size_t shm = 0;      ///< files in /dev/shm, but CUDA's and semaphores

@@ -3,7 +3,7 @@
 
 #include "ember/scalar/config.h"
 
-/// Arithmetic that no compiler may contract or reassociate.
+// Arithmetic that no compiler may contract or reassociate.
 namespace ember::inline v0::m::rounded {
 #if defined(__CUDA_ARCH__)
 EMBER_HD float mul(float x, float y) { return __fmul_rn(x, y); }
@@ -13,8 +13,8 @@ EMBER_HD double add(double x, double y) { return __dadd_rn(x, y); }
 EMBER_HD float fma(float x, float y, float z) { return __fmaf_rn(x, y, z); }
 EMBER_HD double fma(double x, double y, double z) { return __fma_rn(x, y, z); }
 EMBER_HD double div(double x, double y) { return __ddiv_rn(x, y); }
-/// For numbers from 2^-60 to 2^60: __fsqrt_rn without its question whether x is one, which costs
-/// normal numbers a tenth of their speed.
+// For numbers from 2^-60 to 2^60: __fsqrt_rn without its question whether x is one, which costs
+// normal numbers a tenth of their speed.
 EMBER_HD float sqrt(float x) {
   float inverse;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));

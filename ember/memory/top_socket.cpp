@@ -85,6 +85,8 @@ bool answer_one(int listener, std::string (*answer)()) {
     if (now <= 0) break;
     sent += static_cast<std::size_t>(now);
   }
+  // A child that was forked meanwhile has the socket, too: closing it ends nothing.
+  shutdown(asker.get(), SHUT_WR);
   return true;
 }
 

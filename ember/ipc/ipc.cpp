@@ -97,7 +97,7 @@ bool undone() {
   Service& service = Service::get();
   const MutexLock lock(service.mutex);
   const bool owed = service.words.settle();
-  return owed || service.exports.undone() != 0;
+  return owed || service.replying() || service.exports.undone() != 0;
 }
 
 void withdraw(std::span<const std::uint8_t> handle) noexcept {

@@ -62,8 +62,9 @@ EMBER_API void withdraw(std::span<const std::uint8_t> handle) noexcept;
 
 /// How many receipts of this process's handles are still to come. Does not block.
 EMBER_API std::size_t unreceived();
-/// Whether memory was sent behind work that is not done yet: receivers that this process's end
-/// leaves waiting fault. Does not block.
+/// Whether memory was sent behind work that is not done yet, or a receiver is still to be told that
+/// it has it: receivers that this process's end leaves waiting fault, or have an error. Does not
+/// block.
 EMBER_API bool undone();
 /// Withdraws all of this process's handles. Does not block.
 EMBER_API void withdraw_all();

@@ -174,7 +174,9 @@ Reply Service::ask(const Process& owner, const Request& request, std::vector<Fil
   if (!send_message(socket, bytes_of(request))) throw_met(owner, Met::busy);
   at(Step::request_sent);
   while (!await_message(socket, 50)) {
-    if (exists(owner) && now() < until) continue;
+    const bool there = exists(owner);
+    if (there && now() < until) continue;
+    if (!there && await_message(socket, 0)) break;  // it answered before it ended
     const MutexLock lock(mutex);
     give_back(owner, request.lease);  // it may have been granted all the same
     throw_met(owner, Met::busy);

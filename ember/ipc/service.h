@@ -43,6 +43,8 @@ class Service {
   Condition receiving_ended;
 
   const Process& self() const noexcept { return self_; }
+  /// Whether a receipt was granted and the receiver not told yet.
+  bool replying() const noexcept EMBER_REQUIRES(mutex) { return replying_; }
 
   /// Makes the thread work, and the socket if others are to reach this process. Error if there can
   /// be none.
@@ -107,7 +109,8 @@ class Service {
   std::deque<std::shared_ptr<Import>> finished_ EMBER_GUARDED_BY(mutex);
   std::deque<Return> to_return_ EMBER_GUARDED_BY(mutex);
   std::map<Process, Watch> holders_ EMBER_GUARDED_BY(mutex);
-  int in_work_ EMBER_GUARDED_BY(mutex) = 0;  // imports whose streams are waited for
+  int in_work_ EMBER_GUARDED_BY(mutex) = 0;        // imports whose streams are waited for
+  bool replying_ EMBER_GUARDED_BY(mutex) = false;  // what was granted is on its way
 
   // Written by the thread that starts the service's, read by that one.
   File wake_;

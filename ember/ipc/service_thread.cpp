@@ -165,6 +165,7 @@ void Service::serve(Connection& connection) {
   if (sensible) {
     const MutexLock lock(mutex);
     reply = answer(request, peer, descriptors, in_pieces, gone);
+    replying_ = reply.answer == Answer::granted;
   }
   if (in_pieces) {
     const Status status = find_pieces(*in_pieces, memory);
@@ -189,9 +190,11 @@ void Service::serve(Connection& connection) {
   if (reply.answer != Answer::granted) descriptors.clear();
   const bool heard = send_message(socket, bytes_of(reply), descriptors) &&
                      (reply.pieces == 0 || send_pieces(socket, memory));
+  const bool lost = !heard && reply.answer == Answer::granted && request.verb == Verb::lease;
   at(Step::reply_sent);
-  if (heard || reply.answer != Answer::granted || request.verb != Verb::lease) return;
   const MutexLock lock(mutex);
+  replying_ = false;
+  if (!lost) return;
   (void)exports.give_back(peer, request.lease, gone);
 }
 

@@ -161,6 +161,31 @@ TEST_F(ShareGrowing, ArrivesFromSeveralPieces) {
   EXPECT_TRUE(ipc::receive(test::to_handle(peer.ask("send x"))) == mine);
 }
 
+/// What is received is not yet what the receiver knows of: the end of a process waits for that,
+/// too.
+TEST_P(Share, IsUndoneUntilTheReceiverIsTold) {
+  cuda::init();
+  Peer peer;
+  const Ref<Storage> mine = test::make_memory(device(), 5000, 14);
+  cuda::synchronize();
+  const std::string handle = test::to_text(ipc::send(mine));
+  const auto wait_until = [](auto&& condition) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    return condition();
+  };
+  ipc::held_at = static_cast<int>(ipc::Step::lease_noted);
+  std::string answer;
+  std::thread asking([&] { answer = peer.ask("receive x " + handle); });
+  EXPECT_TRUE(wait_until([] { return ipc::unreceived() == 0; }));
+  EXPECT_TRUE(ipc::undone());
+  ipc::held_at = 0;
+  ipc::held_at.notify_all();
+  asking.join();
+  EXPECT_EQ(answer, "ok");
+  EXPECT_TRUE(wait_until([] { return !ipc::undone(); }));
+}
+
 // The thread that answered no longer uses the memory when the receiver has the answer.
 TEST_F(ShareGrowing, IsTheReceiversAloneOnceItIsReceived) {
   Peer peer;

@@ -65,11 +65,13 @@ Source source_on_device(const Storage& storage) {
   std::memcpy(source.record.native.data(), exported.handle.bytes, sizeof exported.handle.bytes);
   source.descriptor = exported.file;
   // What other processes write there nobody sees.
-  cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
-                .device = device,
-                .name = "send",
-                .address = storage.data(),
-                .bytes = storage.bytes()});
+  cuda::notify([&]() -> cuda::Activity {
+    return {.kind = cuda::Activity::Kind::host_exposed,
+            .device = device,
+            .name = "send",
+            .address = storage.data(),
+            .bytes = storage.bytes()};
+  });
   return source;
 }
 

@@ -24,9 +24,11 @@ void add(cuda::Counter& counter, std::int64_t change) noexcept {
 using Told = cuda::Activity::Kind;
 
 /// Told by the Tell of the operation, once its locks are free.
-void record(Told kind, cuda::Activity activity) noexcept {
+template <class Make>
+void record(Told kind, const Make& make) noexcept {
   if (!cuda::observed()) [[likely]]
     return;
+  cuda::Activity activity = make();
   activity.kind = kind;
   cuda::detail::record(activity);
 }
@@ -92,8 +94,9 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment)
     block = take(size, alignment);
   }
   if (block == nullptr) block = grow(size, alignment, generation);
-  record(Told::pinned_handed_out,
-         {.address = block->data, .bytes = block->bytes, .requested = bytes});
+  record(Told::pinned_handed_out, [&]() -> cuda::Activity {
+    return {.address = block->data, .bytes = block->bytes, .requested = bytes};
+  });
   return block;
 }
 
@@ -174,7 +177,8 @@ PinnedBlock* PinnedAllocator::grow(std::size_t size, std::size_t alignment,
   check(obtain(size + alignment - PinnedPolicy::kUnit, *segment));
   block->data = segment->data;
   block->bytes = segment->bytes;
-  record(Told::pinned_allocated, {.address = segment->data, .bytes = segment->bytes});
+  record(Told::pinned_allocated,
+         [&]() -> cuda::Activity { return {.address = segment->data, .bytes = segment->bytes}; });
   try {
     MutexLock lock(mutex_);
     enlist(block.get());
@@ -259,7 +263,8 @@ bool PinnedAllocator::free(void* pointer) noexcept {
     if (std::exchange(block->watched, false))
       tell_gone({reinterpret_cast<std::uintptr_t>(block->data), block->bytes, "freed", stack});
     // Before another thread can have it.
-    record(Told::pinned_returned, {.address = block->data, .bytes = block->bytes});
+    record(Told::pinned_returned,
+           [&]() -> cuda::Activity { return {.address = block->data, .bytes = block->bytes}; });
     use = block->use;
     if (use == nullptr) put_back(block);
     leaving = leaving_ != nullptr;
@@ -336,8 +341,9 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   if (block == nullptr || !block->in_use) return false;
   if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
-  record(Told::pinned_stream_recorded,
-         {.device = stream.device, .stream = stream.native, .address = block->data});
+  record(Told::pinned_stream_recorded, [&]() -> cuda::Activity {
+    return {.device = stream.device, .stream = stream.native, .address = block->data};
+  });
   return true;
 }
 
@@ -419,11 +425,14 @@ Status PinnedAllocator::release_leaving() {
     PinnedSegment* const segment = std::exchange(segments, segments->next);
     std::int64_t taken = 0;
     // Told while it is ours: another thread may have the same memory before this call is over.
-    record(Told::pinned_freed, {.address = segment->data, .bytes = segment->bytes});
+    record(Told::pinned_freed,
+           [&]() -> cuda::Activity { return {.address = segment->data, .bytes = segment->bytes}; });
     Status status = timed(taken, [&] { return source_.free(segment->data); });
     // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): that is not the C library's free; only a number
     if (!status.ok())
-      record(Told::pinned_allocated, {.address = segment->data, .bytes = segment->bytes});
+      record(Told::pinned_allocated, [&]() -> cuda::Activity {
+        return {.address = segment->data, .bytes = segment->bytes};
+      });
     MutexLock lock(mutex_);
     if (!status.ok()) {
       if (failure.ok()) failure = std::move(status);

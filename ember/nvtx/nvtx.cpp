@@ -168,7 +168,7 @@ int Domain::range_push(const char* message) const noexcept {
 }
 int Domain::range_pop() const noexcept {
   const int depth = tool::pop(tool_handle(state_));
-  notify({.kind = Activity::Kind::range_popped, .domain = name()});
+  notify([&]() -> Activity { return {.kind = Activity::Kind::range_popped, .domain = name()}; });
   return depth;
 }
 
@@ -181,7 +181,9 @@ RangeId Domain::range_start(const char* message) const noexcept {
 }
 void Domain::range_end(RangeId range) const noexcept {
   tool::end(tool_handle(state_), range);
-  notify({.kind = Activity::Kind::range_ended, .domain = name(), .range = range});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::range_ended, .domain = name(), .range = range};
+  });
 }
 
 }  // namespace ember::inline v0::cuda::nvtx

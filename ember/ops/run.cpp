@@ -44,10 +44,12 @@ cuda::Access access(const Tensor& tensor, bool writes, const char* argument) {
 
 /// Work of devices may use the same memory: what an observer has to say of that is thrown.
 void tell_host_access(const char* name, std::span<const cuda::Access> accesses) {
-  cuda::notify({.kind = cuda::Activity::Kind::host_accessed,
-                .name = name,
-                .accesses = accesses,
-                .accesses_known = true});
+  cuda::notify([&]() -> cuda::Activity {
+    return {.kind = cuda::Activity::Kind::host_accessed,
+            .name = name,
+            .accesses = accesses,
+            .accesses_known = true};
+  });
   cuda::detail::throw_failure();
 }
 

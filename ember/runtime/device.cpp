@@ -166,8 +166,8 @@ void synchronize(DeviceArg device) {
   const int index = device.existing();
   const HostWait wait(WaitKind::device, "synchronize");
   detail::activate(index);
-  detail::told_wait({.device = index}, Activity::Kind::device_synchronized,
-                    [&] { wait.device(index); });
+  detail::told_wait([&]() -> Activity { return {.device = index}; },
+                    Activity::Kind::device_synchronized, [&] { wait.device(index); });
 }
 
 bool has_primary_context(DeviceArg device) {
@@ -191,7 +191,9 @@ void enable_peer_access(DeviceArg device, DeviceArg peer) {
   const int from = checked_id(device, false, "Invalid device id");
   const int to = checked_id(peer, true, "Invalid peer device id");
   check(active_driver().peer_enable(from, to));
-  notify({.kind = Activity::Kind::peer_enabled, .device = from, .peer = to});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::peer_enabled, .device = from, .peer = to};
+  });
 }
 
 void disable_peer_access(DeviceArg device, DeviceArg peer) {
@@ -199,7 +201,9 @@ void disable_peer_access(DeviceArg device, DeviceArg peer) {
   const int to = checked_id(peer, true, "Invalid peer device id");
   check(active_driver().peer_disable(from, to));
   detail::forget_peer(from, to);
-  notify({.kind = Activity::Kind::peer_disabled, .device = from, .peer = to});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::peer_disabled, .device = from, .peer = to};
+  });
 }
 
 }  // namespace cuda

@@ -88,32 +88,40 @@ class Enqueueing {
 
 namespace detail {
 
-/// Calls `wait()`, and tells what it began to wait for (device, stream or event of `what`) and that
-/// the wait is over (`over`): also where a fault or a reset has dropped the work, of which nothing
-/// is left then. Not where nobody waited, or not to the end.
-template <class Wait>
-void told_wait(Activity what, Activity::Kind over, const Wait& wait) {
-  what.kind = Activity::Kind::wait_began;
-  notify(what);
-  what.kind = over;
+/// Calls `wait()`, and tells what it began to wait for (device, stream or event of what `make`
+/// makes) and that the wait is over (`over`): also where a fault or a reset has dropped the work,
+/// of which nothing is left then. Not where nobody waited, or not to the end.
+template <class Make, class Wait>
+void told_wait(const Make& make, Activity::Kind over, const Wait& wait) {
+  const auto tell = [&](Activity::Kind kind) {
+    notify([&] {
+      Activity what = make();
+      what.kind = kind;
+      return what;
+    });
+  };
+  tell(Activity::Kind::wait_began);
   try {
     wait();
   } catch (const AcceleratorError& error) {
     const Code code = error.code();
     if (code != Code::interrupted && code != Code::not_permitted &&
         code != Code::stream_capture_unsupported && code != Code::captured_event)
-      notify(what);
+      tell(over);
     throw;
   }
-  notify(what);
+  tell(over);
 }
 /// Of what a stream holds now.
 template <class Wait>
 void told_wait(const Stream& stream, const Wait& wait) {
-  told_wait({.device = stream.device_index(),
-             .stream = stream.handle().native,
-             .stream_id = stream.stream_id()},
-            Activity::Kind::stream_synchronized, wait);
+  told_wait(
+      [&]() -> Activity {
+        return {.device = stream.device_index(),
+                .stream = stream.handle().native,
+                .stream_id = stream.stream_id()};
+      },
+      Activity::Kind::stream_synchronized, wait);
 }
 
 }  // namespace detail

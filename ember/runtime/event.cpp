@@ -25,8 +25,10 @@ void give_back(const driver::EventHandle& handle) noexcept {
   if (machine == nullptr) return;
   // An event of a device that was reset is gone already; there is nobody to tell.
   (void)machine->event_destroy(handle);
-  notify(
-      {.kind = Activity::Kind::event_destroyed, .device = handle.device, .event = handle.native});
+  notify([&]() -> Activity {
+    return {
+        .kind = Activity::Kind::event_destroyed, .device = handle.device, .event = handle.native};
+  });
 }
 
 /// A handle that graphs need, too.
@@ -103,8 +105,10 @@ void Event::create(int device) {
   handle_ = made;
   created_ = true;
   if (external_) owner_ = std::make_shared<const SharedHandle>(made);
-  notify(
-      {.kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native});
+  notify([&]() -> Activity {
+    return {
+        .kind = Activity::Kind::event_created, .device = handle_.device, .event = handle_.native};
+  });
 }
 
 /// Whether it is captured as a node; elsewhere CUDA has the flag for that refused.
@@ -128,11 +132,13 @@ void Event::record(const Stream& stream) {
                              work ? driver::EventScope::external : driver::EventScope::internal));
   if (shared_) shared_->record(stream);
   recorded_ = true;
-  const Activity told{.kind = Activity::Kind::event_recorded, .event = handle_.native};
+  const auto told = [&]() -> Activity {
+    return {.kind = Activity::Kind::event_recorded, .event = handle_.native};
+  };
   if (work) [[unlikely]]
-    CaptureLog::note_external(stream, told, owner_);
+    CaptureLog::note_external(stream, told(), owner_);
   else if (call.watched()) [[unlikely]]
-    call.record(stream, told);
+    call.record(stream, told());
   call.done();
 }
 
@@ -151,34 +157,40 @@ void Event::wait(const Stream& stream) const {
     check(active_driver().event_wait(
         stream.handle(), handle_,
         work ? driver::EventScope::external : driver::EventScope::internal));
-  const Activity told{.kind = Activity::Kind::event_waited, .event = handle_.native};
+  const auto told = [&]() -> Activity {
+    return {.kind = Activity::Kind::event_waited, .event = handle_.native};
+  };
   if (work) [[unlikely]]
-    CaptureLog::note_external(stream, told, owner_);
+    CaptureLog::note_external(stream, told(), owner_);
   else if (call.watched()) [[unlikely]]
-    call.record(stream, told);
+    call.record(stream, told());
   call.done();
 }
 
 bool Event::query() const {
   if (!created_) return true;
   const bool done = shared_ ? shared_->query() : answer(active_driver().event_query(handle_));
-  notify({.kind = Activity::Kind::event_queried,
-          .device = handle_.device,
-          .event = handle_.native,
-          .done = done});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::event_queried,
+            .device = handle_.device,
+            .event = handle_.native,
+            .done = done};
+  });
   return done;
 }
 
 void Event::synchronize() const {
   if (!created_) return;
   const HostWait wait(WaitKind::event, "Event.synchronize");
-  detail::told_wait({.device = handle_.device, .event = handle_.native},
-                    Activity::Kind::event_synchronized, [&] {
-                      if (shared_)
-                        shared_->synchronize();
-                      else
-                        wait.event(handle_);
-                    });
+  detail::told_wait(
+      [&]() -> Activity { return {.device = handle_.device, .event = handle_.native}; },
+      Activity::Kind::event_synchronized,
+      [&] {
+        if (shared_)
+          shared_->synchronize();
+        else
+          wait.event(handle_);
+      });
 }
 
 double Event::elapsed_time(const Event& end) const {

@@ -196,7 +196,7 @@ driver::Driver& detail::initialize() {
     adopt(std::move(made));
     begin_recording(*the_driver.load(std::memory_order_acquire), launches);
   }
-  notify({.kind = Activity::Kind::initialized});
+  notify([&]() -> Activity { return {.kind = Activity::Kind::initialized}; });
   call_made_hooks();
   return *the_driver.load(std::memory_order_acquire);
 }
@@ -377,7 +377,7 @@ std::string get_gencode_flags() {
 void reset_device(DeviceArg device) {
   const int index = device.existing();
   HostWait(WaitKind::device, "reset_device").reset(index);
-  notify({.kind = Activity::Kind::device_reset, .device = index});
+  notify([&]() -> Activity { return {.kind = Activity::Kind::device_reset, .device = index}; });
 }
 
 }  // namespace ember::inline v0::cuda

@@ -62,7 +62,9 @@ bool enable(int device, int peer) {
   if (!machine.peer_possible(device, peer, possible).ok() || !possible) return false;
   const Status status = machine.peer_enable(device, peer);
   if (!status.ok() && status.code() != Code::peer_access_already_enabled) return false;
-  notify({.kind = Activity::Kind::peer_enabled, .device = device, .peer = peer});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::peer_enabled, .device = device, .peer = peer};
+  });
   return true;
 }
 
@@ -235,7 +237,9 @@ Arrives try_pair(int device, std::uint32_t epoch, int peer, std::uint32_t peer_e
   }
   for (const auto& [from, to] : {std::pair{device, peer}, std::pair{peer, device}})
     if (machine.peer_disable(from, to).ok())
-      notify({.kind = Activity::Kind::peer_disabled, .device = from, .peer = to});
+      notify([from = from, to = to]() -> Activity {
+        return {.kind = Activity::Kind::peer_disabled, .device = from, .peer = to};
+      });
   if (warns)
     warn(Warning::user, "peer access between cuda:" + std::to_string(device) +
                             " and cuda:" + std::to_string(peer) +

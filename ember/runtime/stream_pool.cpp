@@ -121,10 +121,12 @@ void StreamState::dispose(StreamState* state) noexcept {
   // In a forked child the lock may be held by a thread that does not exist: the pool is dead there.
   if (driver_if_made() == nullptr) return;
   // Before it is handed out again.
-  notify({.kind = Activity::Kind::stream_ended,
-          .device = state->handle.device,
-          .stream = state->handle.native,
-          .stream_id = state->id});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::stream_ended,
+            .device = state->handle.device,
+            .stream = state->handle.native,
+            .stream_id = state->id};
+  });
   const MutexLock lock(pools().mutex);
   DevicePool& pool = pool_of(state->handle.device);
   DevicePool::Level& at = pool.levels[level(state->priority)];
@@ -174,10 +176,12 @@ Ref<StreamState> take_stream(int device, int priority) {
     state->id = pool_id(position, priority, handle.epoch);
     made = Ref<StreamState>(state);
   }
-  notify({.kind = Activity::Kind::stream_created,
-          .device = device,
-          .stream = handle.native,
-          .stream_id = made->id});
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::stream_created,
+            .device = device,
+            .stream = handle.native,
+            .stream_id = made->id};
+  });
   return made;
 }
 

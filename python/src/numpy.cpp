@@ -220,10 +220,12 @@ void tell_exposed(const Tensor& tensor, const char* name) {
   if (!cuda::observed() || tensor.nbytes() == 0) [[likely]]
     return;
   unlocked([&] {
-    cuda::notify({.kind = cuda::Activity::Kind::host_exposed,
-                  .name = name,
-                  .address = tensor.data_ptr(),
-                  .bytes = tensor.nbytes()});
+    cuda::notify([&]() -> cuda::Activity {
+      return {.kind = cuda::Activity::Kind::host_exposed,
+              .name = name,
+              .address = tensor.data_ptr(),
+              .bytes = tensor.nbytes()};
+    });
   });
 }
 

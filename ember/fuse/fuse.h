@@ -1,4 +1,4 @@
-// Functions of element-wise operations as one kernel. docs/fuse.md:
+// Functions of element-wise operations and reductions as one kernel. docs/fuse.md:
 //
 //   const auto gelu = fuse([](const Tensor& x) {
 //     return 0.5 * x * (1.0 + (x * 0.7071067811865476).erf());
@@ -8,7 +8,8 @@
 // The function runs at each call, but its operations are noted instead of done; one kernel does
 // them, compiled at the first call as those of jit/jiterator.h are, and found again by what it
 // computes. So there is nothing to be guarded: what the function reads, numbers above all, is as it
-// is at each call. The results have the bits of the operations one by one.
+// is at each call. The results have the bits of the operations one by one; where there are
+// reductions, over the last dimensions or over all, these add up in an order of their own.
 #pragma once
 
 #include <concepts>
@@ -33,11 +34,12 @@ namespace fusion {
 class Recording;
 }
 
-/// While it lives, the calling thread's element-wise operations, conversions and copies within one
-/// device are noted. They are done by finish(); before anything else that the thread does with
-/// tensors or devices; and when the memory of a result is asked for. Of the results those are
-/// stored that somebody still holds by then. Until then they are for this thread alone. Within
-/// another scope it does nothing. Ends on the thread, and in the order, in which it began.
+/// While it lives, the calling thread's element-wise operations, conversions, copies within one
+/// device, and reductions over the last dimensions or over all, are noted. They are done by
+/// finish(); before anything else that the thread does with tensors or devices; and when the memory
+/// of a result is asked for. Of the results those are stored that somebody still holds by then.
+/// Until then they are for this thread alone. Within another scope it does nothing. Ends on the
+/// thread, and in the order, in which it began.
 class EMBER_API FusedScope {
  public:
   explicit FusedScope(const FuseOptions& options = {});
@@ -59,8 +61,8 @@ class EMBER_API FusedScope {
   std::unique_ptr<fusion::Recording> recording_;  ///< null within another scope
 };
 
-/// A function whose element-wise operations are done by one kernel, or by one for each part between
-/// other operations. Thread-safe if the function is.
+/// A function whose element-wise operations and reductions are done by one kernel, or by one for
+/// each part between other operations. Thread-safe if the function is.
 template <class Function>
 class Fused {
  public:

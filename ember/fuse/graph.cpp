@@ -2,137 +2,15 @@
 
 #include <algorithm>
 
-#include "ember/jit/writer.h"
+#include "ember/fuse/step_text.h"
 
 namespace ember::inline v0::fusion {
 namespace {
 
-using jit::type_name;
-
-/// An operation's name in the list of operations (scalar/elementwise.inc).
-const char* functor_name(ops::OpId op) {
-  switch (op) {
-#define EMBER_UNARY(name, ...) \
-  case ops::OpId::name:        \
-    return #name;
-#define EMBER_BINARY EMBER_UNARY
-#define EMBER_TERNARY EMBER_UNARY
-#include "ember/scalar/elementwise.inc"
-#undef EMBER_BINARY
-#undef EMBER_TERNARY
-    EMBER_UNARY(scaled_addcmul)
-    EMBER_UNARY(scaled_addcdiv)
-#undef EMBER_UNARY
-    case ops::OpId::where: break;
-  }
-  return "where";
-}
-
-bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bfloat16; }
-
-/// A step with the types that its kernel computes it with.
-struct Typed {
-  std::string functor;
-  Dtype computed, result;
-  bool rounded;  ///< one sum or product, which no compiler contracts with what is beside it
-};
-
-Typed typed(const Step& step, bool precise) {
-  Typed made{"", step.computed, step.result, false};
-  // The number after x is one of x's own type.
-  const bool wide = !precise && is_half(step.computed) && step.kind != Step::Kind::cast &&
-                    step.op != ops::OpId::nextafter;
-  if (wide) {
-    made.computed = Dtype::float32;
-    if (step.result == step.computed) made.result = Dtype::float32;
-  }
-  made.rounded = step.kind == Step::Kind::operation &&
-                 (step.op == ops::OpId::add || step.op == ops::OpId::sub ||
-                  step.op == ops::OpId::mul || step.op == ops::OpId::square) &&
-                 (made.computed == Dtype::float32 || made.computed == Dtype::float64);
-  const std::string type = type_name(made.computed);
-  if (step.kind == Step::Kind::cube)
-    made.functor = "Cube<" + type + ">";
-  else if (step.op == ops::OpId::where)
-    made.functor = "::ember::ops::Where<" + type + ">";
-  else
-    made.functor = std::string(made.rounded ? "Rounded" : "::ember::ops::Apply") +
-                   "<::ember::elementwise::" + functor_name(step.op) + ", " + type + ">";
-  return made;
-}
-
-/// Whether a step's last instruction on a device is one that nothing contracts: no product, which a
-/// sum behind it could take in.
-bool ends_apart(const Step& step) {
-  if (step.kind != Step::Kind::operation) return false;
-  switch (step.op) {
-    using ops::OpId;
-    case OpId::div:
-    case OpId::sqrt:
-    case OpId::neg:
-    case OpId::floor:
-    case OpId::ceil:
-    case OpId::trunc:
-    case OpId::maximum:
-    case OpId::minimum: return step.computed == Dtype::float32 || step.computed == Dtype::float64;
-    default: return false;
-  }
-}
-
-std::string name_of(const Value& value) {
-  static constexpr char kLetters[] = {'s', 'x', 'n'};
-  return kLetters[static_cast<int>(value.kind)] + std::to_string(value.index);
-}
-
-/// Whether a step may contract a product of its operands with a sum, inside. A compiler that found
-/// the same product in another step would compute it once, and contract it in neither.
-bool has_products(const Step& step, const Typed& types) {
-  return step.kind != Step::Kind::cast && step.op != ops::OpId::where &&
-         step.result != Dtype::bool_ && !is_integral(step.computed) && !types.rounded &&
-         !ends_apart(step);
-}
-
-bool same(const Step& a, const Step& b) {
-  return a.kind == b.kind && a.op == b.op && a.computed == b.computed && a.result == b.result &&
-         a.count == b.count &&
-         std::equal(a.operands.begin(), a.operands.begin() + a.count, b.operands.begin());
-}
-
-std::string expression(const std::vector<Step>& steps, std::size_t at, bool precise) {
-  const Step& step = steps[at];
-  const Typed types = typed(step, precise);
-  // Between two steps that are more than a sum or a product a compiler finds what it may contract.
-  const auto named = [&](const Value& value) {
-    const bool apart = value.kind != Value::Kind::step || types.rounded ||
-                       typed(steps[value.index], precise).rounded || ends_apart(steps[value.index]);
-    return apart ? name_of(value) : "settled<" + std::to_string(at) + ">(" + name_of(value) + ")";
-  };
-  if (step.kind == Step::Kind::cast)
-    return std::string("::ember::convert<") + type_name(step.result) + ">(" +
-           named(step.operands[0]) + ")";
-  const bool own = has_products(step, types);
-  std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
-  for (std::size_t k = 0; k < step.count; ++k) {
-    const Value& value = step.operands[k];
-    if (k > 0) text += ", ";
-    if (own) text += "own(";
-    text += value.kind == Value::Kind::number ? "given_number<" : "given<";
-    text += types.functor + ", " + std::to_string(k);
-    if (value.kind != Value::Kind::number) {
-      const bool condition =
-          step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
-      text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
-    }
-    text += ">(" + named(value) + ")";
-    if (own) text += ")";
-  }
-  return text + ")";
-}
-
 constexpr std::uint8_t kNowhere = 255;
 static_assert(Graph::kMostSteps <= 200);  // kOfNumbers in ember/jit/prelude_fused.inc
 static_assert(Graph::kMostSteps < kNowhere && Graph::kMostNumbers < kNowhere &&
-              Graph::kMostOperands < kNowhere);
+              Graph::kMostOperands < kNowhere && Graph::kMostOperands <= 32);
 
 }  // namespace
 
@@ -178,6 +56,8 @@ Graph Graph::needed(std::vector<std::uint8_t>& inputs_of,
     made.steps.push_back(step);
   }
   for (const std::uint8_t output : outputs) made.outputs.push_back(step_at[output]);
+  for (std::size_t k = 0; k < inputs_of.size(); ++k)
+    made.row_inputs |= std::uint32_t{is_row_input(inputs_of[k])} << k;
   return made;
 }
 
@@ -188,6 +68,8 @@ std::string Graph::key() const {
   for (const Step& step : steps) {
     put(step.kind);
     put(step.op);
+    put(step.reduction);
+    put(step.of_row);
     put(step.computed);
     put(step.result);
     put(step.count);
@@ -198,30 +80,38 @@ std::string Graph::key() const {
   }
   put(outputs.size());
   for (const std::uint8_t output : outputs) put(output);
+  for (std::size_t k = 0; k < inputs.size(); ++k) put(is_row_input(k));
   return text;
+}
+
+bool Graph::has_rows() const noexcept {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.of_row; });
+}
+
+bool Graph::has_reductions() const noexcept {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return step.kind == Step::Kind::reduction; });
 }
 
 std::string Graph::statements(bool precise) const {
   std::string text;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const std::string number = std::to_string(k);
-    text.append("  const auto x").append(number).append(" = *i").append(number).append(";\n");
+    text.append("  const auto x")
+        .append(number)
+        .append(" = element_at(i")
+        .append(number)
+        .append(");\n");
   }
-  std::vector<Step> once = steps;   // those on the same values refer to the first of them
-  std::vector<std::uint8_t> first;  // of each step
-  for (std::size_t i = 0; i < once.size(); ++i) {
-    for (Value& value : once[i].operands)
-      if (value.kind == Value::Kind::step && value.index < i) value.index = first[value.index];
-    std::size_t there = 0;
-    while (!same(once[there], once[i])) ++there;
-    first.push_back(static_cast<std::uint8_t>(there));
-    if (there == i)
+  std::vector<Step> once = steps;
+  const std::vector<std::uint8_t> first = merge_equal(once);
+  for (std::size_t i = 0; i < once.size(); ++i)
+    if (first[i] == i)
       text.append("  const auto s")
           .append(std::to_string(i))
           .append(" = ")
-          .append(expression(once, i, precise))
+          .append(expression(once, i, precise, &name_of))
           .append(";\n");
-  }
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::string number = std::to_string(k);
     text.append("  *o").append(number).append(" = ::ember::convert<O").append(number);

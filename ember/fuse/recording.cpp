@@ -11,8 +11,10 @@
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
+#include "ember/fuse/kernels.h"
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
+#include "ember/reduce/reduce.h"
 #include "ember/runtime/guard.h"
 
 namespace ember::inline v0::fusion {
@@ -68,33 +70,21 @@ std::string innermost(const std::string& stack) {
   return at == std::string::npos ? "" : ":\n" + stack.substr(at);
 }
 
-/// The kernels of the process, by all that decides what they are.
-struct Kernels {
-  Mutex mutex;
-  std::unordered_map<std::string, Ref<const jit::CompiledKernel>> all EMBER_GUARDED_BY(mutex);
-};
-Kernels& kernels() {
-  static NoDestructor<Kernels> made;
-  return *made;
-}
-
-Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance& instance,
-                                         Device device, bool precise, const std::string& name) {
-  const int target = jit::target_of(device);
-  std::string key = graph.key() + (precise ? 'p' : 'l');
-  key += jit::text_of(jit::key_of(instance, target));
-  Kernels& known = kernels();
-  {
-    const MutexLock lock(known.mutex);
-    if (const auto found = known.all.find(key); found != known.all.end()) return found->second;
+/// A reduction over the last `count` dimensions by the library's own kernels.
+void reduce_alone(ops::RowReduction reduction, const Tensor& x, int count, Tensor& out) {
+  Shape dims;
+  for (int i = x.dim() - count; i < x.dim(); ++i) dims.push_back(i);
+  const bool keepdim = out.dim() == x.dim();
+  switch (reduction) {
+    using ops::RowReduction;
+    case RowReduction::sum: sum_out(out, x, dims, keepdim); return;
+    case RowReduction::mean: mean_out(out, x, dims, keepdim); return;
+    case RowReduction::prod: prod_out(out, x, dims, keepdim); return;
+    case RowReduction::largest: amax_out(out, x, dims, keepdim); return;
+    case RowReduction::smallest: amin_out(out, x, dims, keepdim); return;
+    case RowReduction::any: any_out(out, x, dims, keepdim); return;
+    case RowReduction::all: all_out(out, x, dims, keepdim); return;
   }
-  jit::Signature signature;
-  signature.name = name;
-  Ref<const jit::CompiledKernel> made =
-      jit::compiled(graph.statements(precise), signature, instance, target);
-  const MutexLock lock(known.mutex);
-  known.all.emplace(key, made);
-  return made;
 }
 
 /// What a power is where its exponent is one of the numbers that operations have loops of their own
@@ -134,10 +124,11 @@ Recording::~Recording() = default;
 void Recording::begin(Device device, const Shape& sizes, std::size_t operands) {
   std::erase_if(results_, [](const Result& each) { return each.made && each.made.is_only(); });
   if (!graph_.steps.empty()) {
-    const bool fits = graph_.steps.size() < Graph::kMostSteps &&
-                      inputs_.size() + results_.size() + operands + 1 <= Graph::kMostOperands &&
-                      numbers_.size() + operands <= Graph::kMostNumbers;
-    if (!fits || device != device_ || sizes != sizes_ ||
+    const bool fits =
+        graph_.steps.size() < Graph::kMostSteps &&
+        inputs_.size() + results_.size() + reductions_ + operands + 1 <= Graph::kMostOperands &&
+        numbers_.size() + operands <= Graph::kMostNumbers;
+    if (!fits || device != device_ || (sizes != sizes_ && !is_of_rows(sizes)) ||
         (device.is_cuda() && cuda::current_stream(device) != *stream_))
       settle();
   }
@@ -161,11 +152,27 @@ Recording::Found Recording::find(const Tensor& tensor, std::uint8_t& step) const
   return parts ? Found::settle : Found::no;
 }
 
-/// Whether elements of a tensor that is to be written were read, but not all of them in its order.
-bool Recording::is_read_otherwise(const Tensor& out) const {
-  return std::any_of(inputs_.begin(), inputs_.end(), [&](const Tensor& input) {
-    return same_memory(input, out) && !same_elements(input, out);
+/// Whether elements of a tensor that a step on elements of `sizes` is to write were read, but not
+/// all of them in its order: along rows, for example, of which each is to write one.
+bool Recording::is_read_otherwise(const Tensor& out, const Shape& sizes) const {
+  const bool of_rows = is_of_rows(sizes) && out.sizes() != rows_kept_ && out.numel() != 1;
+  return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) {
+    return same_memory(input.tensor, out) &&
+           (!same_elements(input.tensor, out) || (of_rows && !input.of_row));
   });
+}
+
+/// Whether elements of `sizes` are there once for each row of those that reductions are of.
+bool Recording::is_of_rows(const Shape& sizes) const {
+  return reduced_ > 0 && sizes != sizes_ && (sizes == rows_kept_ || sizes == rows_gone_);
+}
+
+/// Whether a row's result, in a step on elements of `sizes`, is to be had from memory: since it
+/// meets elements of other rows, or since the rows are cut into parts.
+bool Recording::comes_from_memory(const Tensor& tensor, std::uint8_t step,
+                                  const Shape& sizes) const {
+  return graph_.steps[step].of_row && sizes == sizes_ &&
+         (divided_ || (tensor.sizes() != rows_kept_ && tensor.numel() != 1));
 }
 
 /// Readies for a step that reads `inputs` and writes `out`, if that is defined. False if it is not
@@ -175,9 +182,13 @@ bool Recording::prepare(Device device, const Shape& sizes, std::span<const Tenso
   begin(device, sizes, Step::kMostOperands);
   std::uint8_t step = 0;
   const auto must_settle = [&] {
-    if (out.defined() && (find(out, step) == Found::settle || is_read_otherwise(out))) return true;
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [&](const Tensor* input) { return find(*input, step) == Found::settle; });
+    if (out.defined() && (find(out, step) == Found::settle || is_read_otherwise(out, sizes)))
+      return true;
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+      const Found found = find(*input, step);
+      return found == Found::settle ||
+             (found == Found::yes && comes_from_memory(*input, step, sizes));
+    });
   };
   if (must_settle()) {
     settle();
@@ -192,19 +203,22 @@ bool Recording::prepare(Device device, const Shape& sizes, std::span<const Tenso
   });
 }
 
-void Recording::add_tensor(Step& step, const Tensor& tensor) {
+/// `dims`: of the shape that the tensor is broadcast to.
+void Recording::add_tensor(Step& step, const Tensor& tensor, int dims) {
   Value& value = step.operands[step.count++];
   if (find(tensor, value.index) == Found::yes) {
     value.kind = Kind::step;
     return;
   }
   value.kind = Kind::input;
-  const auto known = std::find_if(inputs_.begin(), inputs_.end(), [&](const Tensor& input) {
-    return same_elements(input, tensor);
+  const bool of_row = step.of_row && step.kind != Step::Kind::reduction;
+  const auto known = std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& input) {
+    return input.of_row == of_row && input.dims == dims && same_elements(input.tensor, tensor);
   });
   value.index = static_cast<std::uint8_t>(known - inputs_.begin());
   if (known != inputs_.end()) return;
-  inputs_.push_back(tensor);
+  inputs_.push_back({tensor, of_row, dims});
+  graph_.row_inputs |= std::uint32_t{of_row} << graph_.inputs.size();
   graph_.inputs.push_back(tensor.dtype());
 }
 
@@ -215,11 +229,11 @@ void Recording::add_number(Step& step, const ops::RecordedNumber& number) {
   graph_.numbers.push_back(number.type);
 }
 
-void Recording::add_step(const Step& step, const Shape& strides, Tensor& out) {
+void Recording::add_step(const Step& step, const Shape& sizes, const Shape& strides, Tensor& out) {
   const auto index = static_cast<std::uint8_t>(graph_.steps.size());
   graph_.steps.push_back(step);
   if (!out.defined()) {
-    out = make_placeholder(device_, step.result, sizes_, strides);
+    out = make_placeholder(device_, step.result, sizes, strides);
     results_.push_back(
         {Ref<TensorState>(const_cast<TensorState*>(&out.state())), out.state().storage, {}, index});
     return;
@@ -244,13 +258,14 @@ bool Recording::compute(const ops::ElementwiseCall& call, Tensor& out) {
   step.op = call.op;
   step.computed = call.computed;
   step.result = call.result;
+  step.of_row = is_of_rows(call.sizes);
   for (std::size_t k = 0; k < call.inputs.size(); ++k)
     if (const Tensor* tensor = call.inputs[k]->tensor())
-      add_tensor(step, *tensor);
+      add_tensor(step, *tensor, call.sizes.size());
     else
       add_number(step, call.numbers[k]);
   simplify_power(step, call);
-  add_step(step, call.strides, out);
+  add_step(step, call.sizes, call.strides, out);
   return true;
 }
 
@@ -270,8 +285,9 @@ bool Recording::record_cast(const Tensor& source, Dtype dtype, const Shape& size
   Step step;
   step.kind = Step::Kind::cast;
   step.computed = step.result = dtype;
-  add_tensor(step, source);
-  add_step(step, strides, out);
+  step.of_row = is_of_rows(sizes);
+  add_tensor(step, source, sizes.size());
+  add_step(step, sizes, strides, out);
   return true;
 }
 
@@ -322,6 +338,9 @@ void Recording::clear() noexcept {
   inputs_.clear();
   numbers_.clear();
   results_.clear();
+  reduced_ = 0;
+  reductions_ = 0;
+  divided_ = false;
 }
 
 void Recording::run(std::span<const Result> results) {
@@ -337,7 +356,8 @@ void Recording::run(std::span<const Result> results) {
   }
   Selection part;
   part.graph = graph_.needed(part.inputs, part.numbers);
-  if (!run_alone(part, outputs)) launch(part, outputs);
+  if (!run_alone(part, outputs))
+    part.graph.has_rows() ? launch_rows(std::move(part), outputs) : launch(part, outputs);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (!results[k].made) continue;
     TensorState& state = *results[k].made;
@@ -355,12 +375,16 @@ bool Recording::run_alone(const Selection& part, std::span<Tensor> outputs) cons
   for (std::size_t k = 0; k < step.count; ++k) {
     const Value& value = step.operands[k];
     if (value.kind == Kind::input)
-      operands.emplace_back(inputs_[part.inputs[value.index]]);
+      operands.emplace_back(inputs_[part.inputs[value.index]].tensor);
     else
       operands.emplace_back(numbers_[part.numbers[value.index]].given);
   }
   if (step.kind == Step::Kind::cast) {
     outputs[0].copy_(*operands[0].tensor());
+    return true;
+  }
+  if (step.kind == Step::Kind::reduction) {
+    reduce_alone(step.reduction, *operands[0].tensor(), reduced_, outputs[0]);
     return true;
   }
   ops::OpId op = step.op;
@@ -396,18 +420,29 @@ void Recording::launch(const Selection& part, std::span<const Tensor> outputs) c
     instance.stored.push_back(output.dtype());
     add(output);
   }
-  for (const std::uint8_t input : part.inputs) add(inputs_[input]);
-  std::vector<jit::NumberBytes> numbers(part.numbers.size());
-  for (std::size_t k = 0; k < numbers.size(); ++k)
-    std::memcpy(numbers[k].bytes, numbers_[part.numbers[k]].bytes, sizeof numbers[k].bytes);
+  for (const std::uint8_t input : part.inputs) add(inputs_[input].tensor);
+  const std::vector<jit::NumberBytes> numbers = numbers_of(part);
   jit::Plan planned;
   jit::plan(planned, sizes_, operands);
   instance.layout = planned.layout;
+  launch(part.graph, instance, planned, site, operands, numbers);
+}
+
+std::vector<jit::NumberBytes> Recording::numbers_of(const Selection& part) const {
+  std::vector<jit::NumberBytes> numbers(part.numbers.size());
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    std::memcpy(numbers[k].bytes, numbers_[part.numbers[k]].bytes, sizeof numbers[k].bytes);
+  return numbers;
+}
+
+void Recording::launch(const Graph& graph, const jit::Instance& instance, const jit::Plan& planned,
+                       const ops::Site& site, std::span<const ops::PlanOperand> operands,
+                       std::span<const jit::NumberBytes> numbers) const {
   const Ref<const jit::CompiledKernel> compiled =
-      kernel_of(part.graph, instance, device_, precise_, name_);
+      kernel_of(graph, instance, device_, precise_, name_);
   const driver::Kernel kernel{driver::Name::intern(name_), &jit::run_on_host, jit::run_on_device(),
                               compiled};
-  jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned.dims);
+  jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned);
 }
 
 }  // namespace ember::inline v0::fusion

@@ -15,6 +15,19 @@
 
 namespace ember::inline v0::fusion {
 
+/// An operand of a kernel that walks rows.
+struct RowOperand {
+  Tensor tensor;
+  Shape strides;            ///< from row to row
+  bool once = false;        ///< whether it has one element for each row, or a row of them
+  std::int64_t offset = 0;  ///< of the first element that is meant
+
+  void* address() const {
+    return static_cast<std::byte*>(tensor.address()) +
+           offset * static_cast<std::int64_t>(tensor.element_size());
+  }
+};
+
 class Recording final : public ops::Recorder {
  public:
   /// `name`: of the function, for observers and errors.
@@ -26,6 +39,8 @@ class Recording final : public ops::Recorder {
   bool compute(const ops::ElementwiseCall& call, Tensor& out) override;
   bool copy(const Tensor& target, const Tensor& source) override;
   bool convert(const Tensor& source, Dtype dtype, const Shape& strides, Tensor& made) override;
+  bool reduces(const Tensor& x, int dims) override;
+  bool reduce(const ops::ReductionCall& call, Tensor& made) override;
   [[noreturn]] void refuse_value(const char* call) override;
   void settle() override;
 
@@ -37,6 +52,20 @@ class Recording final : public ops::Recorder {
     Ref<Storage> placeholder;  ///< of a new one
     Tensor written;            ///< the one that there was
     std::uint8_t step = 0;
+  };
+  /// Elements in memory: one for each element, or one for each row.
+  struct Input {
+    Tensor tensor;
+    bool of_row = false;
+    int dims = 0;  ///< of the shape that it is broadcast to
+  };
+  /// What one kernel with reductions does.
+  struct RowWork {
+    Graph graph;
+    std::vector<RowOperand> operands;  ///< of the graph: outputs, then inputs
+    std::vector<jit::NumberBytes> numbers;
+    Shape rows;                          ///< the dimensions of the rows
+    std::int64_t length = 0, count = 0;  ///< of each, and what means are of (jit::Plan)
   };
   enum class Found : std::uint8_t { yes, no, settle };
 
@@ -50,15 +79,24 @@ class Recording final : public ops::Recorder {
   bool prepare(Device device, const Shape& sizes, std::span<const Tensor* const> inputs,
                const Tensor& out);
   Found find(const Tensor& tensor, std::uint8_t& step) const;
-  bool is_read_otherwise(const Tensor& out) const;
-  void add_tensor(Step& step, const Tensor& tensor);
+  bool is_read_otherwise(const Tensor& out, const Shape& sizes) const;
+  bool is_of_rows(const Shape& sizes) const;
+  bool comes_from_memory(const Tensor& tensor, std::uint8_t step, const Shape& sizes) const;
+  void add_tensor(Step& step, const Tensor& tensor, int dims);
   void add_number(Step& step, const ops::RecordedNumber& number);
-  void add_step(const Step& step, const Shape& strides, Tensor& out);
+  void add_step(const Step& step, const Shape& sizes, const Shape& strides, Tensor& out);
   bool record_cast(const Tensor& source, Dtype dtype, const Shape& sizes, const Shape& strides,
                    Tensor& out);
   void run(std::span<const Result> results);
   bool run_alone(const Selection& part, std::span<Tensor> outputs) const;
   void launch(const Selection& part, std::span<const Tensor> outputs) const;
+  void launch_rows(Selection part, std::span<const Tensor> outputs) const;
+  void run(const RowWork& work) const;
+  void run_divided(const RowWork& work) const;
+  void launch(const Graph& graph, const jit::Instance& instance, const jit::Plan& planned,
+              const ops::Site& site, std::span<const ops::PlanOperand> operands,
+              std::span<const jit::NumberBytes> numbers) const;
+  std::vector<jit::NumberBytes> numbers_of(const Selection& part) const;
   void clear() noexcept;
 
   const std::string name_;
@@ -66,8 +104,12 @@ class Recording final : public ops::Recorder {
   Device device_{Device::Type::cpu};
   std::optional<cuda::Stream> stream_;
   Shape sizes_;
+  int reduced_ = 0;       ///< how many of the last dimensions reductions are over; 0: none
+  bool divided_ = false;  ///< whether rows are cut into parts: no step on elements needs a result
+  std::size_t reductions_ = 0;
+  Shape rows_kept_, rows_gone_;  ///< what their results have for sizes, with these and without
   Graph graph_;
-  std::vector<Tensor> inputs_;
+  std::vector<Input> inputs_;
   std::vector<ops::RecordedNumber> numbers_;
   std::vector<Result> results_;
   std::vector<Ref<Storage>> spent_;  ///< placeholders that may be asked at this moment

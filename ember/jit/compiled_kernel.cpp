@@ -1,5 +1,6 @@
 #include "ember/jit/compiled_kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -123,7 +124,10 @@ int target_of(Device device) {
 InstanceKey key_of(const Instance& instance, int target) {
   const std::size_t head = 4 + sizeof target + sizeof instance.outputs;
   InstanceKey key;
-  key.resize(head + 2 + instance.inputs.size() + instance.stored.size() + instance.numbers.size());
+  const RowPlan& rows = instance.rows;
+  const std::size_t tail = rows.used ? 3 + sizeof rows.lanes + sizeof rows.once : 0;
+  key.resize(head + 2 + instance.inputs.size() + instance.stored.size() + instance.numbers.size() +
+             tail);
   char* to = key.data();
   *to++ = static_cast<char>(instance.dtype);
   *to++ = static_cast<char>(instance.layout);
@@ -141,6 +145,12 @@ InstanceKey key_of(const Instance& instance, int target) {
   put(instance.stored);
   *to++ = '/';
   put(instance.numbers);
+  if (!rows.used) return key;
+  *to++ = rows.whole ? 'w' : 'p';
+  *to++ = static_cast<char>(rows.pack);
+  *to++ = static_cast<char>(rows.packs);
+  std::memcpy(to, &rows.lanes, sizeof rows.lanes);
+  std::memcpy(to + sizeof rows.lanes, &rows.once, sizeof rows.once);
   return key;
 }
 
@@ -168,9 +178,11 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
   const auto& header = params.as<driver::CompiledHeader>();
   std::array<void*, driver::Params::kCapacity / sizeof(void*)> data;
   std::memcpy(data.data(), bytes + kernel.places.data, instance.operands() * sizeof(void*));
-  const auto dims = static_cast<std::size_t>(header.dims);
-  std::array<std::int64_t, ops::kLoopDims> sizes{};
-  std::array<std::int64_t, ops::kLoopDims> strides{};
+  const RowPlan& rows = instance.rows;
+  const auto outer = static_cast<std::size_t>(header.dims);
+  const std::size_t dims = outer + (rows.used ? 1 : 0);
+  std::array<std::int64_t, ops::kLoopDims + 1> sizes{};
+  std::array<std::int64_t, ops::kLoopDims + 1> strides{};
   const auto number = [&](std::size_t at, std::size_t i) -> std::int64_t {
     if (instance.layout == Layout::wide) {
       std::int64_t value = 0;
@@ -181,7 +193,8 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
     std::memcpy(&value, bytes + at + i * sizeof value, sizeof value);
     return value;
   };
-  for (std::size_t d = 0; d < dims; ++d) sizes[d] = number(kernel.places.sizes, d);
+  for (std::size_t d = 0; d < outer; ++d) sizes[d] = number(kernel.places.sizes, d);
+  if (rows.used) std::memcpy(&sizes[outer], bytes + kernel.places.length, sizeof sizes[outer]);
   for (std::size_t k = 0; k < instance.operands(); ++k) {
     const bool writes = k < instance.outputs;
     const std::size_t item =
@@ -193,8 +206,9 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
       const std::size_t size = static_cast<std::size_t>(header.count) * item;
       place = writes ? on.at(written, size) : on.at(read, size);
     } else {
-      for (std::size_t d = 0; d < dims; ++d)
+      for (std::size_t d = 0; d < outer; ++d)
         strides[d] = number(kernel.places.strides, k * ops::kLoopDims + d);
+      if (rows.used) strides[outer] = rows.is_once(k) ? 0 : 1;
       const std::span<const std::int64_t> shape = std::span(sizes).first(dims);
       const std::span<const std::int64_t> steps = std::span(strides).first(dims);
       place = writes ? on.at_strided(written, shape, steps, item)
@@ -203,7 +217,9 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
     if (place == nullptr) return on.fault();
     data[k] = const_cast<void*>(place);
   }
-  on.in_pieces(header.count, kLeastPiece, [&](std::int64_t first, std::int64_t last) {
+  const std::int64_t least =
+      rows.used ? std::max<std::int64_t>(1, kLeastPiece / sizes[outer]) : kLeastPiece;
+  on.in_pieces(header.count, least, [&](std::int64_t first, std::int64_t last) {
     kernel.host_entry_(bytes, data.data(), first, last);
   });
   return {};

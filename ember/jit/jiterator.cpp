@@ -251,7 +251,7 @@ std::vector<Tensor> JitFunction::operator()(std::span<const Tensor> inputs,
   const Used& used = self.kernel(instance, device);
   ShortVector<jit::NumberBytes, 8> bytes;
   for (const Scalar& number : numbers) bytes.push_back(jit::bytes_of(number));
-  jit::Launcher(site, used.kernel, *used.compiled, operands, bytes).launch(planned.dims);
+  jit::Launcher(site, used.kernel, *used.compiled, operands, bytes).launch(planned);
   return outputs;
 }
 

@@ -106,7 +106,9 @@ driver::CompiledHeader Launcher::write_arguments(const Dims& dims, int count) {
   header.count = 1;
   for (int d = 0; d < count; ++d) header.count *= dims.size[static_cast<std::size_t>(d)];
   const std::size_t pack = pack_of(compiled_.instance);
-  header.per_block = driver::kCompiledThreads * static_cast<unsigned>(pack);
+  const RowPlan& rows = compiled_.instance.rows;
+  header.per_block = rows.used ? driver::kCompiledThreads / rows.lanes
+                               : driver::kCompiledThreads * static_cast<unsigned>(pack);
   header.dims = flat() ? 0 : count;
   header.packed = 1;
   header.operands = static_cast<std::int32_t>(data_.size());
@@ -116,6 +118,7 @@ driver::CompiledHeader Launcher::write_arguments(const Dims& dims, int count) {
   put(&arguments_[0], header);
   std::memcpy(&arguments_[places.data], data_.data(), data_.size() * sizeof(void*));
   if (flat()) return header;
+  if (rows.used) put(&arguments_[places.length], std::array{length_, row_count_});
   for (int d = 0; d < count; ++d) {
     const auto i = static_cast<std::size_t>(d);
     put_index(places.sizes, i, dims.size[i]);
@@ -134,16 +137,31 @@ void Launcher::put_index(std::size_t at, std::size_t i, std::int64_t value) {
 
 std::span<const cuda::Access> Launcher::accesses(const Dims& dims, int count) {
   accesses_.clear();
-  const auto used = static_cast<std::size_t>(count);
+  const auto outer = static_cast<std::size_t>(count);
+  const RowPlan& rows = compiled_.instance.rows;
+  const std::size_t used = outer + (rows.used ? 1 : 0);
+  extents_.clear();
+  extents_.reserve(rows.used ? used * (data_.size() + 1) : 0);
+  // The dimensions of the rows, and behind them that of a row's elements.
+  const auto with_row = [&](std::span<const std::int64_t> those, std::int64_t of_row) {
+    if (!rows.used) return those;
+    const std::size_t begin = extents_.size();
+    extents_.insert(extents_.end(), those.begin(), those.end());
+    extents_.push_back(of_row);
+    return std::span<const std::int64_t>(extents_).subspan(begin);
+  };
+  const std::span<const std::int64_t> sizes = with_row(std::span(dims.size).first(outer), length_);
   for (std::size_t k = 0; k < data_.size(); ++k) {
+    const std::span<const std::int64_t> strides =
+        with_row(std::span(dims.stride[k]).first(outer), rows.is_once(k) ? 0 : 1);
     std::int64_t last = 0;
-    for (std::size_t d = 0; d < used; ++d) last += (dims.size[d] - 1) * dims.stride[k][d];
+    for (std::size_t d = 0; d < used; ++d) last += (sizes[d] - 1) * strides[d];
     cuda::Access access{data_[k], (static_cast<std::size_t>(last) + 1) * operands_[k].item,
                         k < compiled_.instance.outputs};
     if (!flat()) {
       access.item = static_cast<std::uint32_t>(operands_[k].item);
-      access.sizes = std::span(dims.size).first(used);
-      access.strides = std::span(dims.stride[k]).first(used);
+      access.sizes = sizes;
+      access.strides = strides;
     }
     accesses_.push_back(access);
   }

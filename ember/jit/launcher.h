@@ -24,6 +24,9 @@ using Dims = ops::MergedDims<ShortVector<ops::DimStrides, kFewOperands>>;
 struct Plan {
   Dims dims;
   Layout layout = Layout::flat;
+  /// Of the rows that these are the dimensions of, if it is of rows; and how many elements their
+  /// means are of: more than these where the rows are of what was reduced before.
+  std::int64_t length = 0, count = 0;
 };
 
 /// For operands that are broadcast to `sizes`, none of which is zero. `made` is a new one.
@@ -46,7 +49,11 @@ class Launcher {
            std::span<const ops::PlanOperand> operands, std::span<const NumberBytes> numbers);
 
   /// Throws what a launch does.
-  void launch(const Dims& dims) { launch(dims, dims.count); }
+  void launch(const Plan& planned) {
+    length_ = planned.length;
+    row_count_ = planned.count;
+    launch(planned.dims, planned.dims.count);
+  }
 
  private:
   bool flat() const { return compiled_.instance.layout == Layout::flat; }
@@ -58,9 +65,11 @@ class Launcher {
   ops::Site site_;
   const driver::Kernel& kernel_;
   const CompiledKernel& compiled_;
+  std::int64_t length_ = 0, row_count_ = 0;
   std::span<const ops::PlanOperand> operands_;
   ShortVector<void*, kFewOperands> data_;
   std::vector<cuda::Access> accesses_;                                      // for observers only
+  std::vector<std::int64_t> extents_;                                       // the same, of rows
   alignas(16) std::array<std::byte, driver::Params::kCapacity> arguments_;  // to places.end
 };
 

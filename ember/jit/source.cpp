@@ -64,6 +64,9 @@ constexpr std::string_view kFunctors =
 constexpr std::string_view kFused =
 #include "ember/jit/prelude_fused_text.inc"
     ;
+constexpr std::string_view kRows =
+#include "ember/jit/prelude_rows_text.inc"
+    ;
 
 /// Files one behind the other. They include each other in that order, so that is left out, as are
 /// comments of whole lines.
@@ -149,6 +152,14 @@ const std::string& fused_device_prelude() {
   static NoDestructor<std::string> text(scalar_on_devices() + operations());
   return *text;
 }
+const std::string& rows_host_prelude() {
+  static NoDestructor<std::string> text(fused_host_prelude() + joined({kRows}));
+  return *text;
+}
+const std::string& rows_device_prelude() {
+  static NoDestructor<std::string> text(fused_device_prelude() + joined({kRows}));
+  return *text;
+}
 
 /// Of all these files, and of this one.
 constexpr std::string_view kTextsDigest =
@@ -163,7 +174,8 @@ ArgumentPlaces::ArgumentPlaces(const Instance& instance) noexcept {
   const auto up = [](std::size_t bytes) { return (bytes + 15) / 16 * 16; };
   data = sizeof(driver::CompiledHeader);
   numbers = up(data + instance.operands() * sizeof(void*));
-  sizes = numbers + instance.numbers.size() * kNumberBytes;
+  length = numbers + instance.numbers.size() * kNumberBytes;
+  sizes = length + (instance.rows.used ? 16 : 0);
   const std::size_t item = instance.layout == Layout::flat     ? 0
                            : instance.layout == Layout::narrow ? sizeof(std::int32_t)
                                                                : sizeof(std::int64_t);
@@ -182,15 +194,19 @@ std::size_t pack_of(const Instance& instance) noexcept {
 }
 
 std::string Source::identity() const {
-  const char* const kind = prelude == &host_prelude         ? "host"
-                           : prelude == &device_prelude     ? "device"
-                           : prelude == &fused_host_prelude ? "fused host"
-                                                            : "fused device";
+  const char* const kind = prelude == &host_prelude           ? "host"
+                           : prelude == &device_prelude       ? "device"
+                           : prelude == &fused_host_prelude   ? "fused host"
+                           : prelude == &fused_device_prelude ? "fused device"
+                           : prelude == &rows_host_prelude    ? "rows host"
+                                                              : "rows device";
   return std::string(kTextsDigest) + kind + '\0' + rest;
 }
 
 Source host_source(std::string_view code, const Signature& signature, const Instance& instance) {
   const Writer writer(signature, instance);
+  if (instance.rows.used)
+    return {&rows_host_prelude, line("ember") + writer.row(code) + writer.host_row_entry()};
   if (instance.fused)
     return {&fused_host_prelude, line("ember") + writer.element(code) + writer.host_entry()};
   std::string text = "namespace ember_user {" + line(kUserFile);
@@ -208,6 +224,8 @@ Source host_source(std::string_view code, const Signature& signature, const Inst
 
 Source device_source(std::string_view code, const Signature& signature, const Instance& instance) {
   const Writer writer(signature, instance);
+  if (instance.rows.used)
+    return {&rows_device_prelude, line("ember") + writer.row(code) + writer.device_row_entry()};
   if (instance.fused)
     return {&fused_device_prelude, line("ember") + writer.element(code) + writer.device_entry()};
   std::string text = "namespace ember_user {" + line(kUserFile);

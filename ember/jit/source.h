@@ -24,6 +24,23 @@ enum class Layout : std::uint8_t {
 /// The types of some operands.
 using Types = ShortVector<Dtype, 16>;
 
+/// The longest row of which hosts keep values from sweep to sweep.
+inline constexpr int kMostKeptByHosts = 4096;
+
+/// How a kernel with reductions walks along rows of elements, of which each is reduced to one.
+struct RowPlan {
+  bool used = false;       ///< whether it is such a kernel
+  bool whole = false;      ///< what a row's elements are needed for again is kept until it is done
+  std::uint8_t pack = 1;   ///< elements that a thread loads at once,
+  std::uint8_t packs = 1;  ///< and how many such packs it has at a time
+  /// Threads that share a row: a power of two up to 32, or a whole block. On hosts, accumulators.
+  std::uint16_t lanes = 1;
+  std::uint64_t once = 0;  ///< operands with one element for each row, as bits
+
+  bool is_once(std::size_t operand) const noexcept { return (once >> operand & 1) != 0; }
+  bool operator==(const RowPlan&) const = default;
+};
+
 /// What a kernel is compiled for: one for each of these. Small ones need no heap: every call makes
 /// one.
 struct Instance {
@@ -37,6 +54,9 @@ struct Instance {
   /// *o0, ... from the inputs *i0, ... and the numbers n0, ... by the library's own operations.
   bool fused = false;
   Types stored;  ///< of its outputs, which need not have one dtype
+  /// Of a fused function with reductions: the elements of each row lie one behind the other, and
+  /// `layout`, which is wide, is that of the rows.
+  RowPlan rows;
 
   Dtype output(std::size_t k) const noexcept { return stored.empty() ? dtype : stored[k]; }
   std::size_t operands() const noexcept { return outputs + inputs.size(); }
@@ -44,10 +64,11 @@ struct Instance {
 };
 
 /// Where what lies in the arguments of a kernel: behind a driver::CompiledHeader the addresses, of
-/// outputs first, 16 bytes for each number, and, unless it is flat, sizes and strides.
+/// outputs first, 16 bytes for each number, the length of rows and what their
+/// means are of where there are rows, and, unless it is flat, sizes and strides.
 struct ArgumentPlaces {
   static constexpr std::size_t kNumberBytes = 16;
-  std::size_t data = 0, numbers = 0, sizes = 0, strides = 0, end = 0;
+  std::size_t data = 0, numbers = 0, length = 0, sizes = 0, strides = 0, end = 0;
 
   explicit ArgumentPlaces(const Instance& instance) noexcept;
 };

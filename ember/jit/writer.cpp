@@ -1,23 +1,12 @@
 #include "ember/jit/writer.h"
 
-#include <initializer_list>
 #include <string_view>
 
 #include "ember/driver/compiled.h"
+#include "ember/jit/texts.h"
 
 namespace ember::inline v0::jit {
 namespace {
-
-/// A text in which $0, $1, ... stand for `parts`.
-std::string filled(std::string_view text, std::initializer_list<std::string_view> parts) {
-  std::string made;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '$')
-      made += parts.begin()[text[++i] - '0'];
-    else
-      made += text[i];
-  return made;
-}
 
 const char* number_type(const Instance& instance, std::size_t k) {
   const Dtype dtype = instance.numbers[k];
@@ -28,29 +17,6 @@ const char* number_type(const Instance& instance, std::size_t k) {
     case Dtype::float64: return "double";
     default: return "::std::complex<double>";
   }
-}
-
-/// `text` for 0, 1, ..., which stand for $0 in it, with commas between them.
-std::string list(std::size_t count, std::string_view text) {
-  std::string made;
-  for (std::size_t k = 0; k < count; ++k) {
-    if (k > 0) made += ", ";
-    made += filled(text, {std::to_string(k)});
-  }
-  return made;
-}
-/// The same, one behind the other.
-std::string repeated(std::size_t count, std::string_view text) {
-  std::string made;
-  for (std::size_t k = 0; k < count; ++k) made += filled(text, {std::to_string(k)});
-  return made;
-}
-
-/// Two lists as one.
-std::string joined(std::string first, const std::string& second) {
-  if (!first.empty() && !second.empty()) first += ", ";
-  first += second;
-  return first;
 }
 
 }  // namespace
@@ -76,7 +42,7 @@ Writer::Writer(const Signature& signature, const Instance& instance)
 
 // ---- What all operands have
 
-std::string Writer::element(std::string_view statements) const {
+std::string Writer::types_and_arguments() const {
   std::string text = filled("namespace ember_jit {\nusing D = $0;\n", {type_name(instance_.dtype)});
   for (std::size_t k = 0; k < instance_.outputs; ++k)
     text += filled("using O$0 = $1;\n", {std::to_string(k), type_name(instance_.output(k))});
@@ -90,11 +56,16 @@ std::string Writer::element(std::string_view statements) const {
   if (!instance_.numbers.empty())
     text += filled("  struct alignas(16) Number { unsigned char bytes[16]; } numbers[$0];\n",
                    {std::to_string(instance_.numbers.size())});
+  if (instance_.rows.used) text += "  alignas(16) long long length;\n  long long of;\n";
   if (!flat())
     text +=
         filled("  alignas(16) $0 size[$1];\n  $0 stride[$2][$1];\n", {index(), dims_, operands_});
-  text += filled("};\nstatic_assert(sizeof(Args) == $0);\nEMBER_HD void element($1) {\n",
-                 {std::to_string(places_.end), parameters()});
+  return text + filled("};\nstatic_assert(sizeof(Args) == $0);\n", {std::to_string(places_.end)});
+}
+
+std::string Writer::element(std::string_view statements) const {
+  std::string text = types_and_arguments();
+  text += filled("EMBER_HD void element($0) {\n", {parameters()});
   if (instance_.fused) {
     text += statements;
     return text + "}\n}  // namespace ember_jit\n";

@@ -21,8 +21,6 @@ Tensor call(OpId op, Tensor* out, const Inputs&... inputs) {
   return ops::elementwise(op, list, out);
 }
 
-bool is_half(Dtype dtype) { return dtype == Dtype::float16 || dtype == Dtype::bfloat16; }
-
 void check_alpha(Dtype dtype, const Scalar& alpha) {
   if (alpha.dtype() == Dtype::bool_ && dtype != Dtype::bool_)
     throw Error("Boolean alpha only supported for Boolean results.");

@@ -1,7 +1,7 @@
-// Element-wise operations that are recorded instead of run. While a thread has a recorder, every
-// element-wise operation, conversion and copy on one device asks it first, after all questions of
-// shapes, dtypes and devices were answered as ever. What a recorder does not take runs at once, and
-// what was recorded before runs before that (runtime/deferred.h).
+// Element-wise operations and reductions that are recorded instead of run. While a thread has a
+// recorder, every such operation, conversion and copy on one device asks it first, after all
+// questions of shapes, dtypes and devices were answered as ever. What a recorder does not take runs
+// at once, and what was recorded before runs before that (runtime/deferred.h).
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,17 @@ struct ElementwiseCall {
   std::span<const RecordedNumber> numbers;  ///< one for each input; that of a tensor is empty
 };
 
+/// Reductions of one row of elements.
+enum class RowReduction : std::uint8_t { sum, mean, prod, largest, smallest, any, all };
+
+struct ReductionCall {
+  RowReduction reduction;
+  Dtype result;  ///< of what comes out
+  const Tensor& x;
+  int dims;      ///< how many of the last dimensions go
+  bool keepdim;  ///< whether they stay, with size one
+};
+
 class Recorder : public cuda::Deferred {
  public:
   /// Whether it takes the call, whose result is `out`, or a new tensor where that is undefined.
@@ -39,6 +50,10 @@ class Recorder : public cuda::Deferred {
   /// into a new one.
   virtual bool copy(const Tensor& target, const Tensor& source) = 0;
   virtual bool convert(const Tensor& source, Dtype dtype, const Shape& strides, Tensor& made) = 0;
+  /// Whether it would take reductions of x over so many of its last dimensions.
+  virtual bool reduces(const Tensor& x, int dims) = 0;
+  /// Whether it takes a reduction, whose result is a new tensor.
+  virtual bool reduce(const ReductionCall& call, Tensor& made) = 0;
   /// Throws: the program asks for the value of an element.
   [[noreturn]] virtual void refuse_value(const char* call) = 0;
 

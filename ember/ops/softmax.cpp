@@ -7,6 +7,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/recorder.h"
 #include "ember/ops/run.h"
 #include "ember/ops/softmax_args.h"
 #include "ember/ops/softmax_kernels.h"
@@ -16,12 +17,26 @@ namespace {
 
 using ops::SoftmaxArgs;
 
+/// That of the last dimension, as steps that a recorder takes.
+Tensor recorded_softmax(const Tensor& x, bool logarithm) {
+  const Dtype type = x.dtype();
+  const Tensor wide = is_half(type) ? x.to(Dtype::float32) : x;
+  const Tensor below = wide - wide.amax(-1, true);
+  const Tensor powers = below.exp();
+  const Tensor sums = powers.sum(-1, true);
+  return (logarithm ? below - sums.log() : powers / sums).to(type).contiguous();
+}
+
 Tensor softmax_of(Tensor* out, const Tensor& given, std::int64_t given_dim,
                   std::optional<Dtype> dtype, bool logarithm) {
   const int dim = wrap_dim(given_dim, given.dim());
   const Dtype type = dtype.value_or(given.dtype());
   if (!is_floating_point(type))
     ops::throw_not_implemented(logarithm ? "log_softmax" : "softmax", type);
+  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && out == nullptr &&
+                                                       dim == given.dim() - 1 &&
+                                                       recorder->reduces(given, 1))
+    return recorded_softmax(given.to(type), logarithm);
   Tensor made;
   if (out != nullptr) {
     ops::require_dtype(*out, type);

@@ -1,5 +1,6 @@
 #include "ember/reduce/reduce.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -7,6 +8,7 @@
 #include "ember/ops/checks.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
+#include "ember/ops/recorder.h"
 #include "ember/reduce/plan.h"
 
 namespace ember::inline v0 {
@@ -35,9 +37,40 @@ Tensor deliver(Tensor* out, const Tensor& made) {
   return *out;
 }
 
+/// How many of a tensor's last dimensions a set is; 0 if it is none of these.
+int last_dims(const DimSet& gone, int dims) {
+  int count = 0;
+  while (count < dims && gone[static_cast<std::size_t>(dims - 1 - count)]) ++count;
+  return static_cast<std::size_t>(count) == gone.count() ? count : 0;
+}
+
+/// What a recorder knows a reduction as.
+std::optional<ops::RowReduction> recorded_as(const Reduction& reduction, Dtype x) {
+  using ops::RowReduction;
+  switch (reduction.op) {
+    case ReduceOp::sum:
+      return reduction.mode == ReduceMode::divided ? RowReduction::mean : RowReduction::sum;
+    case ReduceOp::prod: return RowReduction::prod;
+    case ReduceOp::max: return RowReduction::largest;
+    case ReduceOp::min: return RowReduction::smallest;
+    case ReduceOp::count_nonzero:
+      if (reduction.mode == ReduceMode::any) return RowReduction::any;
+      if (reduction.mode == ReduceMode::all) return RowReduction::all;
+      if (reduction.mode == ReduceMode::plain && x == Dtype::bool_) return RowReduction::sum;
+      return {};
+    default: return {};
+  }
+}
+
 /// `reduction` over the set of dimensions, into `out` if there is one.
 Tensor reduced(const Tensor& x, const DimSet& gone, bool keepdim, Dtype result, Reduction reduction,
                Tensor* out) {
+  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && out == nullptr) {
+    const auto known = recorded_as(reduction, x.dtype());
+    Tensor recorded;
+    if (known && recorder->reduce({*known, result, x, last_dims(gone, x.dim()), keepdim}, recorded))
+      return recorded;
+  }
   const Tensor made = target(out, x, reduce::reduced_sizes(x.sizes(), gone, keepdim), result);
   reduction.out = &made;
   reduce::run_reduction(x, gone, reduction);
@@ -98,12 +131,29 @@ Tensor mean_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
   return reduced(from, gone, keepdim, from.dtype(), reduction, out);
 }
 
+bool is_recorded(const Tensor& x, const DimSet& gone) {
+  ops::Recorder* const recorder = ops::recorder();
+  return recorder != nullptr && recorder->reduces(x, last_dims(gone, x.dim()));
+}
+
+/// The variance, or its root, as steps that a recorder takes.
+Tensor recorded_var(const Tensor& x, const DimList& dims, double correction, bool keepdim,
+                    ReduceMode mode, std::int64_t count) {
+  const Tensor wide = is_half(x.dtype()) ? x.to(Dtype::float32) : x;
+  const Tensor apart = wide - wide.mean(dims, true);
+  const Tensor sums = apart.square().sum(dims, keepdim);
+  const Tensor made = sums / std::max(0.0, static_cast<double>(count) - correction);
+  return (mode == ReduceMode::root ? made.sqrt() : made).to(x.dtype());
+}
+
 Tensor var_of(Tensor* out, const Tensor& x, const DimList& dims, double correction, bool keepdim,
               ReduceMode mode) {
   if (!floating_or_complex(x.dtype()))
     throw Error("std and var only support floating point and complex dtypes");
-  return reduced(x, reduce::gone_dims(dims, x.dim()), keepdim, real_dtype(x.dtype()),
-                 {ReduceOp::var, mode, correction}, out);
+  const DimSet gone = reduce::gone_dims(dims, x.dim());
+  if (out == nullptr && !x.is_complex() && is_recorded(x, gone))
+    return recorded_var(x, dims, correction, keepdim, mode, reduce::reduced_count(x.sizes(), gone));
+  return reduced(x, gone, keepdim, real_dtype(x.dtype()), {ReduceOp::var, mode, correction}, out);
 }
 
 // ---- Extremes

@@ -27,6 +27,10 @@ constexpr bool is_integral(Dtype dtype, bool with_bool = true) noexcept {
   return contains((with_bool ? dtypes::integer_or_bool : dtypes::integer) | dtypes::unsigned_wide,
                   dtype);
 }
+/// Whether it is one of the 16-bit floats, which are computed with as float32.
+constexpr bool is_half(Dtype dtype) noexcept {
+  return dtype == Dtype::float16 || dtype == Dtype::bfloat16;
+}
 /// Whether it is uint16, uint32 or uint64: such elements are stored, copied, converted and compared
 /// for equality, and become floating-point numbers where an operation wants those.
 constexpr bool is_unsigned_wide(Dtype dtype) noexcept {

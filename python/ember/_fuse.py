@@ -19,10 +19,11 @@ def fuse(*, precise: bool = True) -> _typing.Callable[[_Function], _Function]:
 
 
 def fuse(function: _typing.Any = None, *, precise: bool = True) -> _typing.Any:
-    """A function whose element-wise operations are done by one kernel, compiled at its first call: a
-    decorator, with and without arguments, or a call. Results have the bits of the operations one by
-    one, with precise=False those of 16-bit floats are not rounded between operations. Other
-    operations cut it into parts. RuntimeError for a function that asks for a tensor's value.
+    """A function whose element-wise operations, and reductions over the last dimensions or over all,
+    are done by one kernel, compiled at its first call: a decorator, with and without arguments, or a
+    call. Results have the bits of the operations one by one, except that reductions add up in an
+    order of their own; with precise=False those of 16-bit floats are not rounded between operations.
+    Other operations cut it into parts. RuntimeError for a function that asks for a tensor's value.
     docs/fuse.md."""
     if function is None:
         return _functools.partial(fuse, precise=precise)

@@ -27,12 +27,6 @@ void adam(const Tensor& weights, const Tensor& gradient, const Tensor& mean, con
   weights.sub_((mean / first) / ((square / second).sqrt() + 1e-8) * rate);
 }
 
-Tensor softmax(const Tensor& scores, const Tensor& mask, double temperature) {
-  const Tensor scaled = where(mask, scores / temperature, -kInf);
-  const Tensor shifted = (scaled - scaled.amax(-1, true)).exp();
-  return shifted / shifted.sum(-1, true);
-}
-
 TEST(Fuse, Gelu) {
   const auto fused = fuse(gelu);
   for (const Tensor& x : places(numbers({50, 41}))) expect_same_bits(fused(x), gelu(x), "gelu");
@@ -57,14 +51,6 @@ TEST(Fuse, AStepOfAdam) {
       fused(at_once[0], gradient, at_once[1], at_once[2], 0.01 / step, step);
     }
     for (std::size_t k = 0; k < 3; ++k) expect_same_bits(at_once[k], eager[k], "Adam");
-  }
-}
-
-TEST(Fuse, SoftmaxWithTemperatureAndMask) {
-  const auto fused = fuse(softmax);
-  for (const Tensor& x : places(numbers({8, 20}))) {
-    const Tensor mask = arange(20).to(x.device()) < 15;
-    expect_same_bits(fused(x, mask, 0.7), softmax(x, mask, 0.7), "softmax");
   }
 }
 

@@ -2,6 +2,7 @@
 // every operation, for every dtype. It needs no device for that.
 #include "ember/driver/compiled.h"
 #include "ember/fuse/graph.h"
+#include "ember/fuse/rows.h"
 #include "ember/jit/host_compiler.h"
 #include "ember/jit/source.h"
 #include "tests/fuse/support.h"
@@ -99,6 +100,88 @@ TEST(FuseSources, EveryOperationOnDevices) {
         jit::device_source(graph.statements(precise), name(), instance_of(graph, layout)).text(),
         kCapability, image, log, true);
     EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
+  }
+}
+
+/// Every reduction of a product, and a step on elements and on rows with all their results.
+Graph every_reduction(Dtype dtype) {
+  Graph graph;
+  graph.inputs = {dtype, dtype, dtype};
+  graph.row_inputs = 0b100;
+  const auto add = [&](Step step) {
+    graph.steps.push_back(step);
+    return Value{Value::Kind::step, static_cast<std::uint8_t>(graph.steps.size() - 1)};
+  };
+  const Value y = add({.op = ops::OpId::mul,
+                       .computed = dtype,
+                       .result = dtype,
+                       .count = 2,
+                       .operands = {Value{Value::Kind::input, 0}, Value{Value::Kind::input, 1}}});
+  Value rows{Value::Kind::input, 2};
+  for (const ops::RowReduction reduction :
+       {ops::RowReduction::sum, ops::RowReduction::mean, ops::RowReduction::prod,
+        ops::RowReduction::largest, ops::RowReduction::smallest, ops::RowReduction::any,
+        ops::RowReduction::all}) {
+    const bool extreme =
+        reduction == ops::RowReduction::largest || reduction == ops::RowReduction::smallest;
+    if (extreme && is_complex_dtype(dtype)) continue;
+    if (reduction == ops::RowReduction::mean && is_integral(dtype)) continue;
+    const Value made = add({.kind = Step::Kind::reduction,
+                            .reduction = reduction,
+                            .of_row = true,
+                            .computed = dtype,
+                            .result = dtype,
+                            .count = 1,
+                            .operands = {y}});
+    rows = add({.op = ops::OpId::add,
+                .of_row = true,
+                .computed = dtype,
+                .result = dtype,
+                .count = 2,
+                .operands = {rows, made}});
+  }
+  const Value last = add({.op = ops::OpId::sub,
+                          .computed = dtype,
+                          .result = dtype,
+                          .count = 2,
+                          .operands = {y, rows}});
+  graph.outputs = {rows.index, last.index};
+  return graph;
+}
+
+TEST(FuseSources, EveryReductionOnDevices) {
+  std::string identity;
+  if (const Status status = driver::cuda_compiler(identity); !status.ok())
+    GTEST_SKIP() << "needs NVRTC: " << status.detail();
+  struct Case {
+    Dtype dtype;
+    jit::RowPlan rows;
+  };
+  const auto plan = [](bool whole, int pack, int packs, int lanes) {
+    jit::RowPlan made;
+    made.used = true;
+    made.whole = whole;
+    made.pack = static_cast<std::uint8_t>(pack);
+    made.packs = static_cast<std::uint8_t>(packs);
+    made.lanes = static_cast<std::uint16_t>(lanes);
+    made.once = 0b10001;  // the output and the input of rows
+    return made;
+  };
+  for (const Case& each :
+       {Case{Dtype::float32, plan(true, 4, 1, 1)}, Case{Dtype::float32, plan(true, 4, 4, 32)},
+        Case{Dtype::float32, plan(false, 1, 4, 256)}, Case{Dtype::float64, plan(true, 2, 8, 256)},
+        Case{Dtype::bfloat16, plan(true, 8, 2, 8)}, Case{Dtype::int8, plan(false, 8, 4, 256)},
+        Case{Dtype::complex64, plan(true, 2, 2, 256)}, Case{Dtype::bool_, plan(true, 8, 1, 16)}}) {
+    const Graph graph = every_reduction(each.dtype);
+    Instance instance = instance_of(graph, Layout::wide);
+    instance.rows = each.rows;
+    std::string image, log;
+    const Status status = driver::cuda_compile(
+        jit::device_source(fusion::Sweeps(graph, true, each.rows.whole).statements(), name(),
+                           instance)
+            .text(),
+        kCapability, image, log, true);
+    EXPECT_TRUE(status.ok()) << dtype_name(each.dtype) << ": " << status.detail() << "\n" << log;
   }
 }
 

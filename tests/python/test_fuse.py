@@ -70,13 +70,38 @@ def test_a_step_of_adam(device):
     assert all(same(a, b) for a, b in zip(*states))
 
 
-def test_black_scholes_and_softmax(device):
+def test_black_scholes(device):
     years = numbers(1000, device=device).abs() + 0.1
     arguments = years * 30, years * 28, years, 0.02, 0.3
     assert same(torch.fuse(black_scholes)(*arguments), black_scholes(*arguments))
-    scores = numbers(8, 20, device=device)
-    mask = torch.arange(20, device=device) < 15
-    assert same(torch.fuse(softmax)(scores, mask, 0.7), softmax(scores, mask, 0.7))
+
+
+def layer_norm(x, weight, bias):
+    apart = x - x.mean(-1, keepdim=True)
+    return apart / (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt() * weight + bias
+
+
+def close(made, right):
+    assert made.dtype == right.dtype and made.shape == right.shape and made.device == right.device
+    return torch.allclose(made, right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("length", [1, 20, 1000, 5000])
+def test_rows(device, length):
+    scores = numbers(8, length, device=device)
+    mask = torch.arange(length, device=device) % 4 < 3
+    assert close(torch.fuse(softmax)(scores, mask, 0.7), softmax(scores, mask, 0.7))
+    weight, bias = numbers(length, device=device), numbers(length, device=device) + 1
+    if length > 1:
+        assert close(torch.fuse(layer_norm)(scores, weight, bias),
+                     layer_norm(scores, weight, bias))
+
+    @torch.fuse
+    def loss(x, y):
+        return ((x - y) ** 2).mean(), torch.softmax(x, -1).amax(), (x > y).any(dim=1)
+
+    for made, right in zip(loss(scores, weight), loss.__wrapped__(scores, weight)):
+        assert close(made.float(), right.float())
 
 
 def test_any_structure_of_results():

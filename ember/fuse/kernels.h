@@ -1,0 +1,20 @@
+// The kernels of fused functions that this process has.
+#pragma once
+
+#include <string>
+
+#include "ember/fuse/graph.h"
+#include "ember/fuse/rows.h"
+#include "ember/jit/compiled_kernel.h"
+
+namespace ember::inline v0::fusion {
+
+/// The kernel of a graph, which is compiled at the first call for an instance and a kind of device.
+/// `name`: of the function, for errors. Blocks while it is compiled; thread-safe.
+Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance& instance,
+                                         Device device, bool precise, const std::string& name);
+
+/// Sweeps::kept_bytes() of a graph with reductions.
+Sweeps::KeptBytes kept_bytes_of(const Graph& graph, bool precise);
+
+}  // namespace ember::inline v0::fusion

@@ -1,0 +1,228 @@
+#include "ember/fuse/rows.h"
+
+#include <algorithm>
+
+#include "ember/fuse/step_text.h"
+#include "ember/jit/texts.h"
+#include "ember/jit/writer.h"
+
+namespace ember::inline v0::fusion {
+namespace {
+
+using jit::filled;
+using jit::type_name;
+using Kind = Value::Kind;
+
+/// Its accumulator in the kernel (ember/jit/prelude_rows.inc).
+const char* accumulator_name(ops::RowReduction reduction) {
+  switch (reduction) {
+    using ops::RowReduction;
+    case RowReduction::sum:
+    case RowReduction::mean: return "Sum";
+    case RowReduction::prod: return "Product";
+    case RowReduction::largest: return "Largest";
+    case RowReduction::smallest: return "Smallest";
+    case RowReduction::any: return "Any";
+    case RowReduction::all: return "All";
+  }
+  __builtin_unreachable();
+}
+
+/// Loads in flight at a time, of all inputs together: 16 bytes each, as a rule.
+constexpr std::size_t kInFlight = 8;
+
+std::string text_of(std::size_t number) { return std::to_string(number); }
+
+}  // namespace
+
+Sweeps::Sweeps(const Graph& graph, bool precise, bool whole)
+    : precise_(precise),
+      whole_(whole),
+      inputs_(graph.inputs),
+      row_inputs_(graph.row_inputs),
+      steps_(graph.steps),
+      phase_(graph.steps.size(), -1),
+      step_lives_(graph.steps.size()),
+      input_lives_(graph.inputs.size()) {
+  const std::vector<std::uint8_t> first = merge_equal(steps_);
+  for (std::size_t i = 0; i < steps_.size(); ++i) done_.push_back(first[i] == i);
+  for (const std::uint8_t output : graph.outputs) outputs_.push_back(first[output]);
+  find_phases();
+  // From the end of each sweep to what it needs.
+  for (int q = 0; q < static_cast<int>(sweeps_.size()); ++q) {
+    Sweep& sweep = sweeps_[static_cast<std::size_t>(q)];
+    std::vector<bool> now(steps_.size());
+    for (const std::uint8_t each : sweep.reductions) need(steps_[each].operands[0], q, now);
+    if (q + 1 == static_cast<int>(sweeps_.size()))
+      for (const std::uint8_t output : outputs_)
+        if (!steps_[output].of_row) need({Kind::step, output}, q, now);
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      if (now[i]) sweep.steps.push_back(static_cast<std::uint8_t>(i));
+  }
+}
+
+void Sweeps::find_phases() {
+  int last = 0;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    const bool sweeps = !step.of_row || step.kind == Step::Kind::reduction;
+    int phase = sweeps ? 0 : -1;
+    for (std::size_t k = 0; k < step.count; ++k) {
+      if (step.operands[k].kind != Kind::step) continue;
+      const std::uint8_t from = step.operands[k].index;
+      const int there = phase_[from] + (steps_[from].of_row && sweeps ? 1 : 0);
+      phase = std::max(phase, there);
+    }
+    phase_[i] = phase;
+    if (!done_[i]) continue;
+    const bool is_output = std::find(outputs_.begin(), outputs_.end(), i) != outputs_.end();
+    if (step.kind == Step::Kind::reduction || (is_output && !step.of_row))
+      last = std::max(last, phase);
+  }
+  sweeps_.resize(static_cast<std::size_t>(last) + 1);
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (done_[i] && steps_[i].kind == Step::Kind::reduction)
+      sweeps_[static_cast<std::size_t>(phase_[i])].reductions.push_back(
+          static_cast<std::uint8_t>(i));
+}
+
+bool Sweeps::is_of_element(const Value& value) const {
+  switch (value.kind) {
+    case Kind::step: return !steps_[value.index].of_row;
+    case Kind::input: return !is_row_input(value.index);
+    case Kind::number: return false;
+  }
+  __builtin_unreachable();
+}
+
+Sweeps::Life& Sweeps::life_of(const Value& value) {
+  return value.kind == Kind::step ? step_lives_[value.index] : input_lives_[value.index];
+}
+
+/// Notes that a sweep needs a value, and what that needs. `now`: the steps that it computes.
+void Sweeps::need(const Value& value, int sweep, std::vector<bool>& now) {
+  if (!is_of_element(value)) return;
+  Life& life = life_of(value);
+  const bool there = life.last == sweep || (whole_ && life.first >= 0);
+  if (life.first < 0) life.first = sweep;
+  life.last = sweep;
+  if (there) return;
+  if (value.kind == Kind::input) {
+    sweeps_[static_cast<std::size_t>(sweep)].loads.push_back(value.index);
+    return;
+  }
+  now[value.index] = true;
+  const Step& step = steps_[value.index];
+  for (std::size_t k = 0; k < step.count; ++k) need(step.operands[k], sweep, now);
+}
+
+Sweeps::KeptBytes Sweeps::kept_bytes() const {
+  KeptBytes made;
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (step_lives_[i].crosses()) made.all += item_size(result_of(steps_[i], precise_));
+  for (int q = 0; q + 1 < static_cast<int>(sweeps_.size()); ++q) {
+    std::size_t bytes = 0;
+    const auto add = [&](const Life& life, Dtype dtype) {
+      if (life.first <= q && life.first >= 0 && life.last > q) bytes += item_size(dtype);
+    };
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      add(step_lives_[i], result_of(steps_[i], precise_));
+    for (std::size_t k = 0; k < inputs_.size(); ++k) add(input_lives_[k], inputs_[k]);
+    made.at_once = std::max(made.at_once, bytes);
+  }
+  return made;
+}
+
+// ---- As text
+
+/// s0 and x0 for what is there once for a row, or in this sweep only; k0 for what was kept of an
+/// earlier one. Those of elements are asked for the one at `at`.
+std::string Sweeps::name_in(const Value& value, int sweep) const {
+  if (!is_of_element(value)) return name_of(value);
+  if (value.kind == Kind::input) return name_of(value) + "[at]";
+  const bool kept = whole_ && step_lives_[value.index].first < sweep;
+  return kept ? "k" + text_of(value.index) + "[at]" : name_of(value);
+}
+
+std::string Sweeps::reduction_type(const Step& step) const {
+  return filled("$0<$1>",
+                {accumulator_name(step.reduction), type_name(computed_of(step, precise_))});
+}
+
+std::string Sweeps::statements() const {
+  std::string text;
+  for (std::size_t k = 0; k < inputs_.size(); ++k)
+    text += filled(is_row_input(k) ? "  const auto x$0 = element_at(i$0);\n"
+                                   : "  typename W::template Loaded<I$0> x$0(i$0);\n",
+                   {text_of(k)});
+  std::string row_outputs;
+  for (std::size_t k = 0; k < outputs_.size(); ++k)
+    if (steps_[outputs_[k]].of_row)
+      row_outputs +=
+          filled("    *o$0 = ::ember::convert<O$0>(s$1);\n", {text_of(k), text_of(outputs_[k])});
+    else
+      text += filled("  typename W::template Stored<O$0> y$0(o$0);\n", {text_of(k)});
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    if (whole_ && step_lives_[i].crosses())
+      text += filled("  typename W::template Kept<$0> k$1;\n",
+                     {type_name(result_of(steps_[i], precise_)), text_of(i)});
+  text += row_steps(-1);
+  for (int q = 0; q < static_cast<int>(sweeps_.size()); ++q) text += sweep_text(q) + row_steps(q);
+  if (!row_outputs.empty()) text += filled("  if (w.writes()) {\n$0  }\n", {row_outputs});
+  return text;
+}
+
+std::string Sweeps::sweep_text(int at) const {
+  const Sweep& sweep = sweeps_[static_cast<std::size_t>(at)];
+  const bool last = at + 1 == static_cast<int>(sweeps_.size());
+  const auto names = [&](const Value& value) { return name_in(value, at); };
+  std::string text;
+  for (const std::uint8_t each : sweep.reductions)
+    text += filled("  typename W::template Gathered<$0> a$1;\n",
+                   {reduction_type(steps_[each]), text_of(each)});
+  std::string loads;
+  for (const std::uint8_t each : sweep.loads) loads += filled(" x$0.load(at);", {text_of(each)});
+  std::string computes;
+  for (const std::uint8_t each : sweep.steps) {
+    const std::string n = text_of(each);
+    computes +=
+        filled("    const auto s$0 = $1;\n", {n, expression(steps_, each, precise_, names)});
+    if (whole_ && step_lives_[each].crosses()) computes += filled("    k$0.put(at, s$0);\n", {n});
+  }
+  for (const std::uint8_t each : sweep.reductions)
+    computes += filled("    a$0.add(at, ::ember::convert<$1>($2));\n",
+                       {text_of(each), type_name(computed_of(steps_[each], precise_)),
+                        names(steps_[each].operands[0])});
+  std::string stores;
+  for (std::size_t k = 0; last && k < outputs_.size(); ++k) {
+    if (steps_[outputs_[k]].of_row) continue;
+    computes += filled("    y$0.put(at, ::ember::convert<O$0>($1));\n",
+                       {text_of(k), names({Kind::step, outputs_[k]})});
+    stores += filled(" y$0.store(at);", {text_of(k)});
+  }
+  const std::size_t in_flight =
+      kInFlight / std::clamp<std::size_t>(sweep.loads.size(), 1, kInFlight);
+  return text + filled(
+                    "  w.template sweep<$0>([&](auto at) {$1 }, [&](auto at) {\n$2"
+                    "  }, [&](auto at) {$3 });\n",
+                    {text_of(in_flight), loads, computes, stores});
+}
+
+/// Those that can be done behind a sweep, and not before.
+std::string Sweeps::row_steps(int behind) const {
+  std::string text;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (!step.of_row || !done_[i] || phase_[i] != behind) continue;
+    const bool mean = step.reduction == ops::RowReduction::mean;
+    const std::string value =
+        step.kind == Step::Kind::reduction
+            ? filled("w.template result<$0, $1>(a$2)",
+                     {type_name(result_of(step, precise_)), mean ? "true" : "false", text_of(i)})
+            : expression(steps_, i, precise_, &name_of);
+    text += filled("  const auto s$0 = $1;\n", {text_of(i), value});
+  }
+  return text;
+}
+
+}  // namespace ember::inline v0::fusion

@@ -41,6 +41,19 @@ Tensor black_scholes(const Tensor& spot, const Tensor& strike, const Tensor& yea
   return spot * cdf(up) - strike * (-kRate * years).exp() * cdf(up - spread);
 }
 
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Tensor apart = x - x.mean(-1, true);
+  const Tensor variance = (apart * apart).mean(-1, true);
+  return apart / (variance + 1e-5).sqrt() * weight + bias;
+}
+
+Tensor masked_softmax(const Tensor& scores, const Tensor& mask) {
+  constexpr double kTemperature = 0.7;
+  const Tensor scaled = (scores / kTemperature).masked_fill(mask, -HUGE_VAL);
+  const Tensor powers = (scaled - scaled.amax(-1, true)).exp();
+  return powers / powers.sum(-1, true);
+}
+
 /// One function: how many rows of floats it has to read and write, and how it is called.
 struct Example {
   const char* name;
@@ -159,6 +172,47 @@ void rates(Program& program, std::int64_t count, const std::string& device,
   }
 }
 
+/// Functions with reductions of rows of `length`, and of everything.
+void row_rates(Program& program, std::int64_t count, std::int64_t length, const std::string& device,
+               const std::string& where) {
+  const Shape sizes{count / length, length};
+  const Tensor x = (arange(length, {Dtype::float32, device}) * 0.37).sin().expand(sizes) + 0.0;
+  const Tensor y = x * 0.9;
+  const Tensor mask = x > 0.9;
+  const Tensor weight = x[0] + 1.0;
+  struct RowExample {
+    const char* name;
+    double bytes;  ///< for each element
+    std::function<Tensor()> call;
+  };
+  const RowExample examples[] = {
+      {"layer normalisation", 8, [&] { return layer_norm(x, weight, weight); }},
+      {"softmax with temperature and mask", 9, [&] { return masked_softmax(x, mask); }},
+      {"mean squared difference", 8, [&] { return (x - y).square().mean(); }},
+  };
+  const bool real = x.is_cuda() && !program.simulated();
+  const auto elements = static_cast<double>(x.numel());
+  const Tensor copied = empty_like(x);
+  for (const RowExample& each : examples) {
+    const auto fused = fuse(each.call);
+    const auto times = completion_medians(
+        program.bursts(kSlowCalls), [&] { drain(x); }, [&] { (void)fused(); },
+        [&] { (void)each.call(); }, [&] { (void)Tensor(copied).copy_(x); });
+    const auto add = [&](const char* how, double ours, double raw, const char* goal) {
+      program.table().add({.group = "Fused functions with reductions, rows of " +
+                                    std::to_string(length) + " float32",
+                           .name = std::string(each.name) + how + where,
+                           .unit = "GB/s",
+                           .ours = ours,
+                           .raw = raw,
+                           .goal = real ? goal : ""});
+    };
+    add(", fused", each.bytes * elements / times[0] / 1e3, 8 * elements / times[2] / 1e3,
+        ">= 0.93 x raw");
+    add(", one by one", each.bytes * elements / times[1] / 1e3, kNothing, "");
+  }
+}
+
 int run(int count, char** arguments) {
   if (count == 4 && std::string(arguments[1]) == kOnce)
     return once(std::atoi(arguments[2]), arguments[3]);
@@ -171,6 +225,9 @@ int run(int count, char** arguments) {
     const std::int64_t elements = program.quick() ? 100'000 : real ? 100'000'000 : 10'000'000;
     program.measure("first calls", [&] { first_calls(program, cache, device, where); });
     program.measure("rates", [&] { rates(program, elements, device, where); });
+    for (const std::int64_t length : {1024, 16384})
+      program.measure("rates of rows",
+                      [&] { row_rates(program, elements, length, device, where); });
   }
   return program.finish();
 }

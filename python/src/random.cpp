@@ -30,7 +30,7 @@ std::uint64_t seed_of(nb::handle seed) {
 /// The same for generators, which take no other object that int() would make one of.
 std::uint64_t seed_of_int(nb::handle seed) {
   if (PyIndex_Check(seed.ptr()) == 0 || PyBool_Check(seed.ptr()))
-    throw TypeError(std::string("manual_seed expected a long, but got ") +
+    throw Error(std::string("manual_seed expected a long, but got ") +
                     Py_TYPE(seed.ptr())->tp_name);
   return seed_of(seed);
 }

@@ -11,6 +11,13 @@ ResultType::ResultType(const char* name) {
   PyStructSequence_Desc about = {name, "What an operation found, and where.", fields, 2};
   type_ = PyStructSequence_NewType(&about);
   if (type_ == nullptr) throw nb::python_error();
+  // Each on lines of its own, as torch prints them.
+  const std::string head = std::string(name) + "(\nvalues=";
+  nb::handle(reinterpret_cast<PyObject*>(type_)).attr("__repr__") = nb::cpp_function(
+      [head](nb::handle self) {
+        return head + nb::repr(self[0]).c_str() + ",\nindices=" + nb::repr(self[1]).c_str() + ")";
+      },
+      nb::is_method());
 }
 
 nb::object ResultType::operator()(Tensor values, Tensor indices) const {

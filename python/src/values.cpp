@@ -160,7 +160,12 @@ std::optional<Scalar> converted(nb::handle object, Dtype dtype) {
 
 /// An element of a tensor of the given dtype.
 Scalar number_of(nb::handle object, Dtype dtype) {
-  if (nb::isinstance<Tensor>(object)) return only_element(nb::cast<const Tensor&>(object));
+  if (nb::isinstance<Tensor>(object)) {
+    const Tensor& given = nb::cast<const Tensor&>(object);
+    if (is_integral(dtype, false) && (given.numel() != 1 || !is_integral(given.dtype())))
+      throw TypeError("only integer tensors of a single element can be converted to an index");
+    return only_element(given);
+  }
   if (const auto number = number_from(object)) return *number;
   if (is_beyond_64_bits(object)) {
     if (dtype == Dtype::bool_) return true;
@@ -174,6 +179,24 @@ Scalar number_of(nb::handle object, Dtype dtype) {
 
 bool is_negative(const Scalar& number) {
   return is_integral(number.dtype()) && !number.beyond_int64() && number.to<std::int64_t>() < 0;
+}
+
+void require_length(const Tensor& into, int dim, std::int64_t length) {
+  if (length != into.sizes()[dim])
+    throw ValueError("expected sequence of length " + std::to_string(into.sizes()[dim]) +
+                     " at dim " + std::to_string(dim) + " (got " + std::to_string(length) + ")");
+}
+
+void store(const Tensor& into, std::byte* at, int dim, nb::handle data);
+
+/// A tensor among sequences: one that comes first is an element, and later ones may be rows.
+void store_row(const Tensor& into, std::byte* at, int dim, const Tensor& data) {
+  if (data.dim() == 0) throw TypeError("not a sequence");
+  require_length(into, dim, data.sizes()[0]);
+  const std::int64_t step = into.strides()[dim] * static_cast<std::int64_t>(into.element_size());
+  const Tensor here = unlocked([&] { return data.cpu(); });
+  for (std::int64_t i = 0; i < data.sizes()[0]; ++i)
+    store(into, at + i * step, dim + 1, nb::cast(here[i]));
 }
 
 void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
@@ -193,14 +216,13 @@ void store(const Tensor& into, std::byte* at, int dim, nb::handle data) {
     });
     return;
   }
+  const std::int64_t step = into.strides()[dim] * static_cast<std::int64_t>(into.element_size());
+  if (nb::isinstance<Tensor>(data)) return store_row(into, at, dim, nb::cast<const Tensor&>(data));
   if (!is_sequence(data)) throw TypeError("not a sequence");
   const nb::object items = nb::steal(PySequence_Fast(data.ptr(), "not a sequence"));
   if (!items.is_valid()) throw nb::python_error();
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(items.ptr());
-  if (size != into.sizes()[dim])
-    throw ValueError("expected sequence of length " + std::to_string(into.sizes()[dim]) +
-                     " at dim " + std::to_string(dim) + " (got " + std::to_string(size) + ")");
-  const std::int64_t step = into.strides()[dim] * static_cast<std::int64_t>(into.element_size());
+  require_length(into, dim, size);
   for (Py_ssize_t i = 0; i < size; ++i) {
     // Reading an element may call Python, and a list be another one afterwards.
     if (PySequence_Fast_GET_SIZE(items.ptr()) != size)

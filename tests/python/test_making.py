@@ -55,6 +55,27 @@ def test_what_is_no_tensor():
 
 
 @pytest.mark.filterwarnings("ignore:A list as an index")
+def test_tensors_as_rows(device):
+    """A tensor that comes first is an element; later ones may be rows, as in torch."""
+    row = torch.tensor([5.0, 6.0], device=device)
+    assert torch.tensor([[3.0, 4], row]).tolist() == [[3, 4], [5, 6]]
+    assert torch.as_tensor([[3.0, 4], row]).tolist() == [[3, 4], [5, 6]]
+    assert row.new_tensor([(3.0, 4), row]).tolist() == [[3, 4], [5, 6]]
+    assert torch.tensor([[1], torch.ones(1, 1)]).tolist() == [[1], [1]]
+    whole = torch.tensor([[[1, 2]], torch.tensor([[3, 4]])])
+    assert whole.tolist() == [[[1, 2]], [[3, 4]]] and whole.dtype == torch.int64
+    with pytest.raises(ValueError, match="expected sequence of length 2 at dim 1 .got 3."):
+        torch.tensor([[3.0, 4], torch.ones(3)])
+    with pytest.raises(TypeError, match="not a sequence"):
+        torch.tensor([[1, 2], torch.ones(())])
+    with pytest.raises(ValueError, match="only one element tensors"):
+        torch.tensor([row, [1.0, 2]])
+    for wrong in (torch.tensor([1, 2]), torch.tensor(1.5)):
+        with pytest.raises(TypeError, match="only integer tensors of a single element"):
+            torch.tensor([wrong], dtype=torch.int64)
+    assert torch.tensor([torch.tensor(True)], dtype=torch.int64).tolist() == [1]
+
+
 def test_sequences_in_themselves():
     class Endless:  # every element is as long as the whole
         def __len__(self):

@@ -31,7 +31,7 @@ std::uint64_t seed_of(nb::handle seed) {
 std::uint64_t seed_of_int(nb::handle seed) {
   if (PyIndex_Check(seed.ptr()) == 0 || PyBool_Check(seed.ptr()))
     throw Error(std::string("manual_seed expected a long, but got ") +
-                    Py_TYPE(seed.ptr())->tp_name);
+                Py_TYPE(seed.ptr())->tp_name);
   return seed_of(seed);
 }
 

@@ -1,6 +1,5 @@
 // Reductions in a recording, and kernels that have some.
 #include <algorithm>
-#include <bit>
 
 #include "ember/fuse/divide.h"
 #include "ember/fuse/kernels.h"
@@ -85,33 +84,6 @@ int pack_of(std::span<const RowOperand> operands, std::int64_t length) {
   while (pack > 1 && (length % pack != 0 || !std::all_of(operands.begin(), operands.end(), fits)))
     pack /= 2;
   return pack;
-}
-
-/// How threads of a real device share rows. `kept`: bytes of an element that they keep.
-jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept) {
-  constexpr std::int64_t kWarp = 32;
-  constexpr std::int64_t kBlock = driver::kCompiledThreads;
-  constexpr std::int64_t kPacksOfLane = 8;  // before a row gets a block instead of a warp
-  constexpr std::int64_t kFewRows = 1024;   // warps for these would leave multiprocessors idle
-  constexpr std::int64_t kMostPacks = 16;
-  constexpr std::size_t kMostKept = 320;  // bytes of registers
-  const auto up = [](std::int64_t n) {
-    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-  };
-  const std::int64_t units = length / pack;
-  const bool by_warp = units <= (rows < kFewRows ? 2 * kWarp : kPacksOfLane * kWarp);
-  const std::int64_t lanes = by_warp ? std::min(kWarp, up(units)) : kBlock;
-  std::int64_t packs = up((units + lanes - 1) / lanes);
-  const bool whole =
-      packs <= kMostPacks && static_cast<std::size_t>(packs * pack) * kept <= kMostKept;
-  if (!whole) packs = 4;
-  jit::RowPlan made;
-  made.used = true;
-  made.whole = whole;
-  made.pack = static_cast<std::uint8_t>(pack);
-  made.packs = static_cast<std::uint8_t>(packs);
-  made.lanes = static_cast<std::uint16_t>(lanes);
-  return made;
 }
 
 /// The length of one of `count` parts of a row: such that all are alike, if it can be.

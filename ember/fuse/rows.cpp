@@ -1,7 +1,9 @@
 #include "ember/fuse/rows.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "ember/driver/compiled.h"
 #include "ember/fuse/step_text.h"
 #include "ember/jit/texts.h"
 #include "ember/jit/writer.h"
@@ -223,6 +225,32 @@ std::string Sweeps::row_steps(int behind) const {
     text += filled("  const auto s$0 = $1;\n", {text_of(i), value});
   }
   return text;
+}
+
+jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept) {
+  constexpr std::int64_t kWarp = 32;
+  constexpr std::int64_t kBlock = driver::kCompiledThreads;
+  constexpr std::int64_t kPacksOfLane = 8;  // before a row gets a block instead of a warp
+  constexpr std::int64_t kFewRows = 1024;   // warps for these would leave multiprocessors idle
+  constexpr std::int64_t kMostPacks = 16;
+  constexpr std::size_t kMostKept = 320;  // bytes of registers
+  const auto up = [](std::int64_t n) {
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  };
+  const std::int64_t units = length / pack;
+  const bool by_warp = units <= (rows < kFewRows ? 2 * kWarp : kPacksOfLane * kWarp);
+  const std::int64_t lanes = by_warp ? std::min(kWarp, up(units)) : kBlock;
+  std::int64_t packs = up((units + lanes - 1) / lanes);
+  const bool whole =
+      packs <= kMostPacks && static_cast<std::size_t>(packs * pack) * kept <= kMostKept;
+  if (!whole) packs = 4;
+  jit::RowPlan made;
+  made.used = true;
+  made.whole = whole;
+  made.pack = static_cast<std::uint8_t>(pack);
+  made.packs = static_cast<std::uint8_t>(packs);
+  made.lanes = static_cast<std::uint16_t>(lanes);
+  return made;
 }
 
 }  // namespace ember::inline v0::fusion

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ember/fuse/graph.h"
+#include "ember/jit/source.h"
 
 namespace ember::inline v0::fusion {
 
@@ -62,5 +63,9 @@ class Sweeps {
   std::vector<Sweep> sweeps_;
   std::vector<Life> step_lives_, input_lives_;
 };
+
+/// How threads of a real device share so many rows. `pack`: elements that a thread can load at
+/// once; `kept`: bytes of an element that it keeps (Sweeps::KeptBytes::at_once).
+jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept);
 
 }  // namespace ember::inline v0::fusion

@@ -1,0 +1,126 @@
+// Kernels with reductions, in their form for real devices, on a host: a thread for each lane. What
+// such a kernel asks of its device is here: who it is, barriers, and values of other lanes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ember/driver/compiled.h"
+#include "ember/jit/compiled_kernel.h"
+#include "ember/jit/host_compiler.h"
+#include "ember/jit/source.h"
+
+namespace ember::test {
+
+/// The rows' form for devices, behind the scalar functions of hosts.
+inline std::string text_for_lanes(const std::string& statements, const jit::Signature& name,
+                                  const jit::Instance& instance) {
+  const std::string& on_hosts = jit::host_source(statements, name, instance).prelude();
+  const std::size_t rows = on_hosts.rfind("namespace ember_jit {", on_hosts.find("struct SumType"));
+  return on_hosts.substr(0, rows) + R"(
+#define __CUDA_ARCH__ 900
+#define __global__
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __shared__ static
+struct Index { unsigned x; };
+static thread_local Index threadIdx, blockIdx;
+static thread_local void* const* device;
+static void __syncwarp(unsigned group) { reinterpret_cast<void (*)(unsigned, unsigned)>(device[0])(threadIdx.x, group); }
+static void __syncthreads() { reinterpret_cast<void (*)(unsigned)>(device[1])(threadIdx.x); }
+static unsigned __shfl_xor_sync(unsigned group, unsigned word, int distance) {
+  return reinterpret_cast<unsigned (*)(unsigned, unsigned, unsigned, int)>(device[2])(threadIdx.x, group, word, distance);
+}
+#define ember_jit_run kernel_of_device
+)" + on_hosts.substr(rows) +
+         jit::device_source(statements, name, instance).rest + R"(
+#undef ember_jit_run
+extern "C" __attribute__((visibility("default"))) void ember_jit_run(
+    const void* args, void* const* of, long long block, long long thread) {
+  device = of;
+  blockIdx.x = static_cast<unsigned>(block);
+  threadIdx.x = static_cast<unsigned>(thread);
+  kernel_of_device(*static_cast<const ember_jit::Args*>(args));
+}
+)";
+}
+
+/// One block at a time: its barriers, and what lanes show each other.
+class Block {
+ public:
+  Block(unsigned threads, unsigned lanes) : all_(threads), shown_(threads) {
+    const unsigned group = std::min(lanes, 32U);
+    for (unsigned first = 0; first < threads; first += group)
+      groups_[first] = std::make_unique<std::barrier<>>(group);
+    current = this;
+  }
+
+  static void sync_group(unsigned thread, unsigned group) {
+    const unsigned first = thread / 32 * 32 + static_cast<unsigned>(__builtin_ctz(group));
+    current->groups_.at(first)->arrive_and_wait();
+  }
+  static void sync_all(unsigned) { current->all_.arrive_and_wait(); }
+  static unsigned exchange(unsigned thread, unsigned group, unsigned word, int distance) {
+    current->shown_[thread] = word;
+    sync_group(thread, group);
+    const unsigned other = current->shown_[thread ^ static_cast<unsigned>(distance)];
+    sync_group(thread, group);
+    return other;
+  }
+
+ private:
+  inline static Block* current = nullptr;
+  std::barrier<> all_;
+  std::map<unsigned, std::unique_ptr<std::barrier<>>> groups_;
+  std::vector<unsigned> shown_;
+};
+
+/// Runs it on `rows` rows of `length` elements, which lie one behind the other in every operand; of
+/// those that are there once for a row, one element for each.
+inline void run_on_lanes(const std::string& statements, const jit::Signature& name,
+                         const jit::Instance& instance, std::int64_t rows, std::int64_t length,
+                         const std::vector<void*>& operands) {
+  const std::string object = jit::compile_for_host(
+      jit::find_host_compiler(), text_for_lanes(statements, name, instance), "a kernel for lanes");
+  const auto run = reinterpret_cast<jit::CompiledKernel::HostEntry>(jit::load_for_host("", object));
+  const jit::ArgumentPlaces places(instance);
+  alignas(16) std::byte args[driver::Params::kCapacity] = {};
+  const auto put = [&](std::size_t at, const auto& value) {
+    std::memcpy(&args[at], &value, sizeof value);
+  };
+  const unsigned lanes = instance.rows.lanes;
+  driver::CompiledHeader header;
+  header.count = rows;
+  header.per_block = driver::kCompiledThreads / lanes;
+  header.dims = 1;
+  header.operands = static_cast<std::int32_t>(operands.size());
+  put(0, header);
+  put(places.length, std::array{length, length});
+  put(places.sizes, rows);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    put(places.data + k * sizeof(void*), operands[k]);
+    const std::int64_t stride = instance.rows.is_once(k) ? 1 : length;
+    put(places.strides + k * ops::kLoopDims * sizeof stride, stride);
+  }
+  void* const device[] = {reinterpret_cast<void*>(&Block::sync_group),
+                          reinterpret_cast<void*>(&Block::sync_all),
+                          reinterpret_cast<void*>(&Block::exchange)};
+  for (std::int64_t first = 0, block = 0; first < rows; first += header.per_block, ++block) {
+    const auto threads =
+        static_cast<unsigned>(std::min<std::int64_t>(header.per_block, rows - first)) * lanes;
+    Block running(threads, lanes);
+    std::vector<std::thread> all;
+    for (unsigned thread = 0; thread < threads; ++thread)
+      all.emplace_back([&, thread] { run(args, device, block, thread); });
+    for (std::thread& each : all) each.join();
+  }
+}
+
+}  // namespace ember::test

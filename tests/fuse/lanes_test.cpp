@@ -1,0 +1,191 @@
+// Kernels with reductions as real devices have them, run by a thread for each lane, beside loops.
+#include "tests/fuse/lanes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "ember/fuse/rows.h"
+#include "tests/fuse/support.h"
+
+namespace ember::test {
+namespace {
+
+using fusion::Graph;
+using fusion::Step;
+using fusion::Sweeps;
+using fusion::Value;
+using jit::Instance;
+using ops::OpId;
+using ops::RowReduction;
+
+/// Steps one behind the other, as the recorder makes them.
+struct Builder {
+  Graph graph;
+
+  Value add(const Step& step) {
+    graph.steps.push_back(step);
+    return {Value::Kind::step, static_cast<std::uint8_t>(graph.steps.size() - 1)};
+  }
+  Value operation(OpId op, Dtype dtype, bool of_row, Value x, Value y = {}) {
+    const std::uint8_t count = ops::op_info(op).operands == 1 ? 1 : 2;
+    return add({.op = op,
+                .of_row = of_row,
+                .computed = dtype,
+                .result = dtype,
+                .count = count,
+                .operands = {x, y}});
+  }
+  Value reduction(RowReduction reduction, Dtype dtype, Dtype result, Value x) {
+    return add({.kind = Step::Kind::reduction,
+                .reduction = reduction,
+                .of_row = true,
+                .computed = dtype,
+                .result = result,
+                .count = 1,
+                .operands = {x}});
+  }
+};
+constexpr Value input(std::uint8_t index) { return {Value::Kind::input, index}; }
+
+Instance instance_of(const Graph& graph, std::int64_t rows, std::int64_t length, int pack) {
+  Instance made;
+  made.fused = true;
+  made.layout = jit::Layout::wide;
+  made.inputs.assign(graph.inputs);
+  made.outputs = graph.outputs.size();
+  made.rows =
+      fusion::share_rows(rows, length, pack, Sweeps(graph, true, true).kept_bytes().at_once);
+  for (std::size_t k = 0; k < made.outputs; ++k) {
+    const Step& step = graph.steps[graph.outputs[k]];
+    made.stored.push_back(step.result);
+    made.rows.once |= std::uint64_t{step.of_row} << k;
+  }
+  for (std::size_t k = 0; k < graph.inputs.size(); ++k)
+    made.rows.once |= std::uint64_t{graph.is_row_input(k)} << (made.outputs + k);
+  made.dtype = made.stored[0];
+  return made;
+}
+
+const jit::Signature& kernel_name() {
+  static const jit::Signature made = [] {
+    jit::Signature signature;
+    signature.name = "rows";
+    return signature;
+  }();
+  return made;
+}
+
+/// exp(x - the largest) / (their sum * w), and the sums, w being there once for each row.
+Graph softmax() {
+  Builder build;
+  build.graph.inputs = {Dtype::float32, Dtype::float32};
+  build.graph.row_inputs = 0b10;
+  const Value largest =
+      build.reduction(RowReduction::largest, Dtype::float32, Dtype::float32, input(0));
+  const Value below = build.operation(OpId::sub, Dtype::float32, false, input(0), largest);
+  const Value power = build.operation(OpId::exp, Dtype::float32, false, below);
+  const Value sum = build.reduction(RowReduction::sum, Dtype::float32, Dtype::float32, power);
+  const Value scaled = build.operation(OpId::mul, Dtype::float32, true, sum, input(1));
+  const Value made = build.operation(OpId::div, Dtype::float32, false, power, scaled);
+  build.graph.outputs = {made.index, sum.index};
+  return build.graph;
+}
+
+struct Walk {
+  std::int64_t rows, length;
+  int pack;
+  std::int64_t planned_rows;  ///< for which threads are shared
+};
+
+void expect_softmax(const Walk& each) {
+  const Graph graph = softmax();
+  const Instance instance = instance_of(graph, each.planned_rows, each.length, each.pack);
+  const auto count = static_cast<std::size_t>(each.rows * each.length);
+  std::vector<float> x(count), y(count), w, sums(static_cast<std::size_t>(each.rows));
+  for (std::size_t i = 0; i < count; ++i) x[i] = std::sin(static_cast<float>(i) * 0.37F) * 4;
+  for (std::int64_t row = 0; row < each.rows; ++row) w.push_back(static_cast<float>(row + 1));
+  const std::string what =
+      std::to_string(each.length) + " elements, " + std::to_string(instance.rows.lanes) +
+      " lanes, packs " + std::to_string(instance.rows.packs) + " of " +
+      std::to_string(instance.rows.pack) + (instance.rows.whole ? ", whole" : "");
+  run_on_lanes(Sweeps(graph, true, instance.rows.whole).statements(), kernel_name(), instance,
+               each.rows, each.length, {y.data(), sums.data(), x.data(), w.data()});
+  for (std::int64_t row = 0; row < each.rows; ++row) {
+    const float* const first = &x[static_cast<std::size_t>(row * each.length)];
+    const float largest = *std::max_element(first, first + each.length);
+    double sum = 0;
+    for (std::int64_t i = 0; i < each.length; ++i) sum += std::exp(double{first[i]} - largest);
+    EXPECT_NEAR(sums[static_cast<std::size_t>(row)] / sum, 1, 2e-6) << what;
+    double off = 0;
+    for (std::int64_t i = 0; i < each.length; ++i) {
+      const double right =
+          std::exp(double{first[i]} - largest) / (sum * static_cast<double>(row + 1));
+      off = std::max(off, std::abs(y[static_cast<std::size_t>(row * each.length + i)] / right - 1));
+    }
+    EXPECT_LT(off, 4e-6) << what;
+  }
+}
+
+/// Groups of lanes from one to a block; the last block has fewer of them.
+TEST(FuseLanes, Softmax) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the kernel's barriers are unknown to the sanitizer";
+  for (const Walk& each :
+       {Walk{5, 1, 1, 5}, Walk{70, 3, 1, 70}, Walk{20, 31, 1, 20}, Walk{9, 128, 4, 9},
+        Walk{3, 1024, 4, 5000}, Walk{2, 1000, 1, 2}, Walk{1, 16384, 4, 1}, Walk{2, 20'004, 4, 2}})
+    expect_softmax(each);
+}
+
+/// Of elements of one type, all reductions, in place of what they are of.
+template <class T>
+void expect_reductions(Dtype dtype, const Walk& each) {
+  Builder build;
+  build.graph.inputs = {dtype};
+  for (const RowReduction reduction :
+       {RowReduction::sum, RowReduction::prod, RowReduction::largest, RowReduction::smallest,
+        RowReduction::any, RowReduction::all})
+    build.graph.outputs.push_back(
+        build.reduction(reduction, dtype, Dtype::float64, input(0)).index);
+  const Graph& graph = build.graph;
+  const Instance instance = instance_of(graph, each.planned_rows, each.length, each.pack);
+  std::vector<T> x;
+  for (std::int64_t i = 0; i < each.rows * each.length; ++i)
+    x.push_back(static_cast<T>(i % 7 == 3 ? 2 : i % 5 == 1 ? 3 : 1));
+  x[static_cast<std::size_t>(each.length - 1)] = 0;
+  for (std::int64_t i = 0; i < each.length; ++i) x[x.size() - 1 - static_cast<std::size_t>(i)] = 0;
+  std::vector<std::vector<double>> made(6,
+                                        std::vector<double>(static_cast<std::size_t>(each.rows)));
+  std::vector<void*> operands;
+  for (std::vector<double>& one : made) operands.push_back(one.data());
+  operands.push_back(x.data());
+  run_on_lanes(Sweeps(graph, true, instance.rows.whole).statements(), kernel_name(), instance,
+               each.rows, each.length, operands);
+  for (std::int64_t row = 0; row < each.rows; ++row) {
+    double right[6] = {0, 1, -1e300, 1e300, 0, 1};
+    for (std::int64_t i = 0; i < each.length; ++i) {
+      const auto value = static_cast<double>(x[static_cast<std::size_t>(row * each.length + i)]);
+      right[0] += value;
+      right[1] *= value;
+      right[2] = std::max(right[2], value);
+      right[3] = std::min(right[3], value);
+      right[4] = right[4] != 0 || value != 0 ? 1 : 0;
+      right[5] = right[5] != 0 && value != 0 ? 1 : 0;
+    }
+    for (std::size_t k = 0; k < 6; ++k)
+      EXPECT_EQ(made[k][static_cast<std::size_t>(row)], right[k])
+          << dtype_name(dtype) << ", output " << k << ", row " << row;
+  }
+}
+
+TEST(FuseLanes, EveryReduction) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the kernel's barriers are unknown to the sanitizer";
+  for (const Walk& each : {Walk{7, 24, 8, 7}, Walk{3, 40, 1, 3}}) {
+    expect_reductions<std::int8_t>(Dtype::int8, each);
+    expect_reductions<std::int64_t>(Dtype::int64, {each.rows, each.length, 1, each.rows});
+    expect_reductions<double>(Dtype::float64, {each.rows, each.length, 2, each.rows});
+  }
+}
+
+}  // namespace
+}  // namespace ember::test

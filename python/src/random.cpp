@@ -53,7 +53,7 @@ void bind_generator(nb::module_& m) {
             unlocked([&] { self.manual_seed(value); });
             return nb::find(self);
           },
-          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"))
+          nb::arg("seed").none(), nb::sig("def manual_seed(self, seed: int) -> Generator"))
       .def("seed", [](Generator& self) { return unlocked([&] { return self.seed(); }); })
       .def("initial_seed",
            [](const Generator& self) { return unlocked([&] { return self.initial_seed(); }); })
@@ -447,7 +447,7 @@ void bind_cuda_random(nb::module_& m) {
         const std::uint64_t value = seed_of(seed);
         unlocked([&] { cuda::manual_seed(value); });
       },
-      nb::arg("seed"), nb::sig("def manual_seed(seed: int) -> None"),
+      nb::arg("seed").none(), nb::sig("def manual_seed(seed: int) -> None"),
       "Seeds the current device's default generator; put off until CUDA is initialised.");
   m.def(
       "manual_seed_all",
@@ -455,7 +455,7 @@ void bind_cuda_random(nb::module_& m) {
         const std::uint64_t value = seed_of(seed);
         unlocked([&] { cuda::manual_seed_all(value); });
       },
-      nb::arg("seed"), nb::sig("def manual_seed_all(seed: int) -> None"),
+      nb::arg("seed").none(), nb::sig("def manual_seed_all(seed: int) -> None"),
       "Seeds every device's default generator; put off until CUDA is initialised.");
   m.def(
       "seed", [] { unlocked([] { cuda::seed(); }); },

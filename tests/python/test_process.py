@@ -201,7 +201,7 @@ def test_seeds_and_offsets():
             with pytest.raises(ValueError, match="Overflow when unpacking long"):
                 call(seed)
     for seed in "3", 1.9, True, None:
-        with pytest.raises(TypeError):
+        with pytest.raises(RuntimeError, match="manual_seed expected a long, but got"):
             torch.Generator().manual_seed(seed)
     assert torch.Generator().manual_seed(2 ** 64 - 1).initial_seed() == 2 ** 64 - 1
     for offset in 2 ** 63, 2 ** 64 - 4, -4:

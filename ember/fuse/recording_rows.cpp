@@ -97,7 +97,6 @@ std::int64_t part_length(std::int64_t length, std::int64_t count) {
 
 }  // namespace
 
-/// Steps that need a result of `reduce` can be in the same kernel.
 bool Recording::reduces(const Tensor& x, int dims) {
   if (dims == 0 || x.numel() == 0) return false;
   const std::int64_t length = row_length(x.sizes(), dims);

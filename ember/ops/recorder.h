@@ -50,7 +50,9 @@ class Recorder : public cuda::Deferred {
   /// into a new one.
   virtual bool copy(const Tensor& target, const Tensor& source) = 0;
   virtual bool convert(const Tensor& source, Dtype dtype, const Shape& strides, Tensor& made) = 0;
-  /// Whether it would take reductions of x over so many of its last dimensions.
+  /// Whether operations on elements of x that need the result of a reduction over so many of its
+  /// last dimensions would go on in the same kernel: what consists of several is worth recording
+  /// then.
   virtual bool reduces(const Tensor& x, int dims) = 0;
   /// Whether it takes a reduction, whose result is a new tensor.
   virtual bool reduce(const ReductionCall& call, Tensor& made) = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ember/fuse/rows.h"
+#include "tests/fuse/graphs.h"
 #include "tests/fuse/support.h"
 
 namespace ember::test {
@@ -49,31 +50,14 @@ struct Builder {
 };
 constexpr Value input(std::uint8_t index) { return {Value::Kind::input, index}; }
 
-Instance instance_of(const Graph& graph, std::int64_t rows, std::int64_t length, int pack) {
-  Instance made;
-  made.fused = true;
-  made.layout = jit::Layout::wide;
-  made.inputs.assign(graph.inputs);
-  made.outputs = graph.outputs.size();
+Instance instance_on_lanes(const Graph& graph, std::int64_t rows, std::int64_t length, int pack) {
+  Instance made = instance_of(graph, jit::Layout::wide);
   made.rows =
       fusion::share_rows(rows, length, pack, Sweeps(graph, true, true).kept_bytes().at_once);
-  for (std::size_t k = 0; k < made.outputs; ++k) {
-    const Step& step = graph.steps[graph.outputs[k]];
-    made.stored.push_back(step.result);
-    made.rows.once |= std::uint64_t{step.of_row} << k;
-  }
+  for (std::size_t k = 0; k < made.outputs; ++k)
+    made.rows.once |= std::uint64_t{graph.steps[graph.outputs[k]].of_row} << k;
   for (std::size_t k = 0; k < graph.inputs.size(); ++k)
     made.rows.once |= std::uint64_t{graph.is_row_input(k)} << (made.outputs + k);
-  made.dtype = made.stored[0];
-  return made;
-}
-
-const jit::Signature& kernel_name() {
-  static const jit::Signature made = [] {
-    jit::Signature signature;
-    signature.name = "rows";
-    return signature;
-  }();
   return made;
 }
 
@@ -93,6 +77,7 @@ Graph softmax() {
   return build.graph;
 }
 
+/// Rows to be walked.
 struct Walk {
   std::int64_t rows, length;
   int pack;
@@ -101,7 +86,7 @@ struct Walk {
 
 void expect_softmax(const Walk& each) {
   const Graph graph = softmax();
-  const Instance instance = instance_of(graph, each.planned_rows, each.length, each.pack);
+  const Instance instance = instance_on_lanes(graph, each.planned_rows, each.length, each.pack);
   const auto count = static_cast<std::size_t>(each.rows * each.length);
   std::vector<float> x(count), y(count), w, sums(static_cast<std::size_t>(each.rows));
   for (std::size_t i = 0; i < count; ++i) x[i] = std::sin(static_cast<float>(i) * 0.37F) * 4;
@@ -148,7 +133,7 @@ void expect_reductions(Dtype dtype, const Walk& each) {
     build.graph.outputs.push_back(
         build.reduction(reduction, dtype, Dtype::float64, input(0)).index);
   const Graph& graph = build.graph;
-  const Instance instance = instance_of(graph, each.planned_rows, each.length, each.pack);
+  const Instance instance = instance_on_lanes(graph, each.planned_rows, each.length, each.pack);
   std::vector<T> x;
   for (std::int64_t i = 0; i < each.rows * each.length; ++i)
     x.push_back(static_cast<T>(i % 7 == 3 ? 2 : i % 5 == 1 ? 3 : 1));

@@ -5,6 +5,7 @@
 #include "ember/fuse/rows.h"
 #include "ember/jit/host_compiler.h"
 #include "ember/jit/source.h"
+#include "tests/fuse/graphs.h"
 #include "tests/fuse/support.h"
 
 namespace ember::test {
@@ -52,33 +53,12 @@ Graph every_operation(Dtype dtype) {
   return graph;
 }
 
-Instance instance_of(const Graph& graph, Layout layout) {
-  Instance made;
-  made.fused = true;
-  made.layout = layout;
-  made.inputs.assign(graph.inputs);
-  made.numbers.assign(graph.numbers);
-  made.outputs = graph.outputs.size();
-  for (const std::uint8_t output : graph.outputs) made.stored.push_back(graph.steps[output].result);
-  made.dtype = made.stored[0];
-  return made;
-}
-
-const jit::Signature& name() {
-  static const jit::Signature made = [] {
-    jit::Signature signature;
-    signature.name = "all";
-    return signature;
-  }();
-  return made;
-}
-
 TEST(FuseSources, EveryOperationOnHosts) {
   for (const Dtype dtype : {Dtype::bfloat16, Dtype::int64, Dtype::complex64}) {
     const Graph graph = every_operation(dtype);
     const bool precise = dtype != Dtype::bfloat16;
     EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
-                                       jit::host_source(graph.statements(precise), name(),
+                                       jit::host_source(graph.statements(precise), kernel_name(),
                                                         instance_of(graph, Layout::narrow))
                                            .text(),
                                        dtype_name(dtype))
@@ -97,7 +77,8 @@ TEST(FuseSources, EveryOperationOnDevices) {
     const bool precise = dtype != Dtype::float16;
     std::string image, log;
     const Status status = driver::cuda_compile(
-        jit::device_source(graph.statements(precise), name(), instance_of(graph, layout)).text(),
+        jit::device_source(graph.statements(precise), kernel_name(), instance_of(graph, layout))
+            .text(),
         kCapability, image, log, true);
     EXPECT_TRUE(status.ok()) << dtype_name(dtype) << ": " << status.detail() << "\n" << log;
   }
@@ -157,15 +138,8 @@ TEST(FuseSources, EveryReductionOnDevices) {
     Dtype dtype;
     jit::RowPlan rows;
   };
-  const auto plan = [](bool whole, int pack, int packs, int lanes) {
-    jit::RowPlan made;
-    made.used = true;
-    made.whole = whole;
-    made.pack = static_cast<std::uint8_t>(pack);
-    made.packs = static_cast<std::uint8_t>(packs);
-    made.lanes = static_cast<std::uint16_t>(lanes);
-    made.once = 0b10001;  // the output and the input of rows
-    return made;
+  const auto plan = [](bool whole, std::uint8_t pack, std::uint8_t packs, std::uint16_t lanes) {
+    return jit::RowPlan{true, whole, pack, packs, lanes, 0b10001};  // output and input of rows
   };
   for (const Case& each :
        {Case{Dtype::float32, plan(true, 4, 1, 1)}, Case{Dtype::float32, plan(true, 4, 4, 32)},
@@ -177,7 +151,7 @@ TEST(FuseSources, EveryReductionOnDevices) {
     instance.rows = each.rows;
     std::string image, log;
     const Status status = driver::cuda_compile(
-        jit::device_source(fusion::Sweeps(graph, true, each.rows.whole).statements(), name(),
+        jit::device_source(fusion::Sweeps(graph, true, each.rows.whole).statements(), kernel_name(),
                            instance)
             .text(),
         kCapability, image, log, true);
@@ -199,7 +173,7 @@ std::string compiled_as_text(const Graph& graph) {
   const bool complex = graph.inputs[0] == Dtype::complex64 || graph.inputs[0] == Dtype::complex128;
   const Layout layout = complex ? Layout::narrow : Layout::flat;
   const Status status = driver::cuda_compile(
-      jit::device_source(graph.statements(true), name(), instance_of(graph, layout)).text(),
+      jit::device_source(graph.statements(true), kernel_name(), instance_of(graph, layout)).text(),
       kUnknown, image, log, true);
   EXPECT_TRUE(status.ok()) << status.detail() << "\n" << log;
   return image;
@@ -294,7 +268,8 @@ TEST(FuseSources, NeedsWhatItsOutputsAreMadeOf) {
 TEST(FuseSources, HaveNoNamesOfTypesAndOperations) {
   Graph graph = every_operation(Dtype::float32);
   const std::string text =
-      jit::device_source(graph.statements(true), name(), instance_of(graph, Layout::flat)).text();
+      jit::device_source(graph.statements(true), kernel_name(), instance_of(graph, Layout::flat))
+          .text();
   EXPECT_NE(text.find("EMBER_BINARY(add,"), std::string::npos);
   EXPECT_EQ(text.find("OpInfo info{#name_"), std::string::npos);
   EXPECT_EQ(text.find("char* text = name"), std::string::npos);

@@ -20,9 +20,10 @@ struct CompiledHeader {
   std::int32_t dims = 0;        ///< zero if the elements of all operands lie in one row
   std::int32_t packed = 0;      ///< whether all addresses are aligned to packs
   std::int32_t operands = 0;    ///< how many addresses come behind this
+  std::uint32_t threads = 0;    ///< of a block, on real devices
 };
 EMBER_ARGUMENTS(CompiledHeader, EMBER_FIELD(count), EMBER_FIELD(per_block), EMBER_FIELD(dims),
-                EMBER_FIELD(packed), EMBER_FIELD(operands))
+                EMBER_FIELD(packed), EMBER_FIELD(operands), EMBER_FIELD(threads))
 /// Where these addresses lie in all of the arguments.
 inline AddressPlaces compiled_addresses(const CompiledHeader& header) noexcept {
   static constexpr auto kOffsets = [] {

@@ -174,22 +174,46 @@ std::string Sweeps::statements() const {
   return text;
 }
 
+/// A division by what is the same for all elements of a row is done for several of them at once.
+/// What is there of these is then a variable for all of them.
 std::string Sweeps::sweep_text(int at) const {
   const Sweep& sweep = sweeps_[static_cast<std::size_t>(at)];
   const bool last = at + 1 == static_cast<int>(sweeps_.size());
-  const auto names = [&](const Value& value) { return name_in(value, at); };
+  const auto is_shared = [&](std::uint8_t step) {
+    return divides(steps_[step]) && !is_of_element(steps_[step].operands[1]);
+  };
+  const bool divided = std::any_of(sweep.steps.begin(), sweep.steps.end(), is_shared);
+  const auto names = [&](const Value& value) {
+    const bool variable =
+        divided && value.kind == Kind::step &&
+        std::find(sweep.steps.begin(), sweep.steps.end(), value.index) != sweep.steps.end();
+    return variable ? name_of(value) + "[at]" : name_in(value, at);
+  };
   std::string text;
   for (const std::uint8_t each : sweep.reductions)
     text += filled("  typename W::template Gathered<$0> a$1;\n",
                    {reduction_type(steps_[each]), text_of(each)});
   std::string loads;
   for (const std::uint8_t each : sweep.loads) loads += filled(" x$0.load(at);", {text_of(each)});
-  std::string computes;
+  std::string variables, all, computes;
+  const auto close = [&] {
+    if (!computes.empty()) all += filled("    w.each(at, [&](auto at) {\n$0    });\n", {computes});
+    computes.clear();
+  };
   for (const std::uint8_t each : sweep.steps) {
     const std::string n = text_of(each);
-    computes +=
-        filled("    const auto s$0 = $1;\n", {n, expression(steps_, each, precise_, names)});
-    if (whole_ && step_lives_[each].crosses()) computes += filled("    k$0.put(at, s$0);\n", {n});
+    if (divided)
+      variables += filled("    typename W::template Each<$0> s$1;\n",
+                          {type_name(result_of(steps_[each], precise_)), n});
+    if (is_shared(each)) {
+      close();
+      all += division(steps_, each, precise_, names);
+    } else {
+      computes += filled(divided ? "    s$0[at] = $1;\n" : "    const auto s$0 = $1;\n",
+                         {n, expression(steps_, each, precise_, names)});
+    }
+    if (whole_ && step_lives_[each].crosses())
+      computes += filled("    k$0.put(at, $1);\n", {n, names({Kind::step, each})});
   }
   for (const std::uint8_t each : sweep.reductions)
     computes += filled("    a$0.add(at, ::ember::convert<$1>($2));\n",
@@ -202,12 +226,13 @@ std::string Sweeps::sweep_text(int at) const {
                        {text_of(k), names({Kind::step, outputs_[k]})});
     stores += filled(" y$0.store(at);", {text_of(k)});
   }
+  close();
   const std::size_t in_flight =
       kInFlight / std::clamp<std::size_t>(sweep.loads.size(), 1, kInFlight);
   return text + filled(
                     "  w.template sweep<$0>([&](auto at) {$1 }, [&](auto at) {\n$2"
                     "  }, [&](auto at) {$3 });\n",
-                    {text_of(in_flight), loads, computes, stores});
+                    {text_of(in_flight), loads, variables + all, stores});
 }
 
 /// Those that can be done behind a sweep, and not before.
@@ -229,27 +254,52 @@ std::string Sweeps::row_steps(int behind) const {
 
 jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept) {
   constexpr std::int64_t kWarp = 32;
-  constexpr std::int64_t kBlock = driver::kCompiledThreads;
-  constexpr std::int64_t kPacksOfLane = 8;  // before a row gets a block instead of a warp
-  constexpr std::int64_t kFewRows = 1024;   // warps for these would leave multiprocessors idle
+  constexpr std::int64_t kFewRows = 1024;  // warps for these would leave multiprocessors idle
+  constexpr std::int64_t kMostLanes = 1024;
   constexpr std::int64_t kMostPacks = 16;
-  constexpr std::size_t kMostKept = 320;  // bytes of registers
+  constexpr std::size_t kRegisters = 65536;  // of a multiprocessor
+  constexpr std::size_t kMostRegisters = 128;
+  const bool few = rows < kFewRows;
+  const std::int64_t units = length / pack;
   const auto up = [](std::int64_t n) {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
   };
-  const std::int64_t units = length / pack;
-  const bool by_warp = units <= (rows < kFewRows ? 2 * kWarp : kPacksOfLane * kWarp);
-  const std::int64_t lanes = by_warp ? std::min(kWarp, up(units)) : kBlock;
-  std::int64_t packs = up((units + lanes - 1) / lanes);
-  const bool whole =
-      packs <= kMostPacks && static_cast<std::size_t>(packs * pack) * kept <= kMostKept;
-  if (!whole) packs = 4;
+  const auto packs_for = [&](std::int64_t lanes) { return up((units + lanes - 1) / lanes); };
+  // What is kept, and what else a thread needs.
+  const auto registers = [&](std::int64_t packs) {
+    return 48 + static_cast<std::size_t>(packs * pack) * kept / 4;
+  };
+  // 16-bit elements take more registers while they are computed than they do when they are kept.
+  const std::int64_t usual_packs = pack > 4 ? 2 : 4;
+  const std::int64_t most_packs = pack > 4 ? 2 : kMostPacks;
+  // Blocks are small, since all rows that one has are loaded together, and then computed together:
+  // of several, some are loaded while others are computed.
+  const bool by_warp = units <= (few ? 2 : usual_packs) * kWarp;
+  const std::int64_t most_lanes = few || pack > 4 ? kMostLanes : kMostLanes / 4;
+  std::int64_t lanes = by_warp ? std::min(kWarp, up(units))
+                               : std::clamp(packs_for(usual_packs), 2 * kWarp, kMostLanes / 4);
+  const auto have_room = [&](std::int64_t threads) {
+    const std::size_t each = registers(packs_for(threads));
+    return each <= kMostRegisters && each * static_cast<std::size_t>(threads) <= kRegisters;
+  };
+  while (!by_warp && lanes < most_lanes && packs_for(lanes) > (few ? 1 : most_packs) &&
+         have_room(2 * lanes))
+    lanes *= 2;
+  std::int64_t packs = packs_for(lanes);
   jit::RowPlan made;
   made.used = true;
-  made.whole = whole;
+  made.whole = packs <= most_packs && have_room(lanes);
+  if (!made.whole) {
+    packs = 4;
+    lanes = std::min(lanes, kMostLanes / 4);
+  }
+  made.full = made.whole ? units == lanes * packs : units % (lanes * packs) == 0;
   made.pack = static_cast<std::uint8_t>(pack);
   made.packs = static_cast<std::uint8_t>(packs);
   made.lanes = static_cast<std::uint16_t>(lanes);
+  made.threads = static_cast<std::uint16_t>(by_warp ? 4 * kWarp : lanes);
+  made.blocks = static_cast<std::uint8_t>(
+      std::clamp<std::size_t>(kRegisters / (registers(packs) * made.threads), 1, 16));
   return made;
 }
 

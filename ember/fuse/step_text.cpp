@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ember/jit/texts.h"
 #include "ember/jit/writer.h"
 
 namespace ember::inline v0::fusion {
@@ -72,7 +73,7 @@ bool ends_apart(const Step& step) {
     case OpId::ceil:
     case OpId::trunc:
     case OpId::maximum:
-    case OpId::minimum: return step.computed == Dtype::float32 || step.computed == Dtype::float64;
+    case OpId::minimum: return is_floating_point(step.computed);
     default: return false;
   }
 }
@@ -83,6 +84,35 @@ bool has_products(const Step& step, const Typed& types) {
   return step.kind != Step::Kind::cast && step.op != ops::OpId::where &&
          step.result != Dtype::bool_ && !is_integral(step.computed) && !types.rounded &&
          !ends_apart(step);
+}
+
+/// The name of an operand. Between two steps that are more than a sum or a product a compiler finds
+/// what it may contract.
+std::string named(const std::vector<Step>& steps, std::size_t at, std::size_t k, bool precise,
+                  const Names& names) {
+  const Value& value = steps[at].operands[k];
+  const bool apart = value.kind != Value::Kind::step || typed(steps[at], precise).rounded ||
+                     typed(steps[value.index], precise).rounded || ends_apart(steps[value.index]);
+  const std::string name = names(value);
+  return apart ? name : "settled<" + std::to_string(at) + ">(" + name + ")";
+}
+
+/// An operand as a step's operation is given it.
+std::string given(const std::vector<Step>& steps, std::size_t at, std::size_t k, bool precise,
+                  const Names& names, bool settles = true) {
+  const Step& step = steps[at];
+  const Typed types = typed(step, precise);
+  const bool is_number = step.operands[k].kind == Value::Kind::number;
+  const std::string name = settles ? named(steps, at, k, precise, names) : names(step.operands[k]);
+  std::string text =
+      (is_number ? "given_number<" : "given<") + types.functor + ", " + std::to_string(k);
+  if (!is_number) {
+    const bool condition =
+        step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
+    text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
+  }
+  text += ">(" + name + ")";
+  return has_products(step, types) ? "own(" + text + ")" : text;
 }
 
 bool same(const Step& a, const Step& b) {
@@ -101,37 +131,32 @@ std::string name_of(const Value& value) {
 Dtype computed_of(const Step& step, bool precise) { return typed(step, precise).computed; }
 Dtype result_of(const Step& step, bool precise) { return typed(step, precise).result; }
 
+bool divides(const Step& step) {
+  return step.kind == Step::Kind::operation && step.op == ops::OpId::div &&
+         is_floating_point(step.computed);
+}
+
 std::string expression(const std::vector<Step>& steps, std::size_t at, bool precise,
                        const Names& names) {
   const Step& step = steps[at];
   const Typed types = typed(step, precise);
-  // Between two steps that are more than a sum or a product a compiler finds what it may contract.
-  const auto named = [&](const Value& value) {
-    const bool apart = value.kind != Value::Kind::step || types.rounded ||
-                       typed(steps[value.index], precise).rounded || ends_apart(steps[value.index]);
-    const std::string name = names(value);
-    return apart ? name : "settled<" + std::to_string(at) + ">(" + name + ")";
-  };
   if (step.kind == Step::Kind::cast)
     return std::string("::ember::convert<") + type_name(step.result) + ">(" +
-           named(step.operands[0]) + ")";
-  const bool own = has_products(step, types);
+           named(steps, at, 0, precise, names) + ")";
   std::string text = std::string("step<") + type_name(types.result) + ", " + types.functor + ">(";
-  for (std::size_t k = 0; k < step.count; ++k) {
-    const Value& value = step.operands[k];
-    if (k > 0) text += ", ";
-    if (own) text += "own(";
-    text += value.kind == Value::Kind::number ? "given_number<" : "given<";
-    text += types.functor + ", " + std::to_string(k);
-    if (value.kind != Value::Kind::number) {
-      const bool condition =
-          step.op == ops::OpId::where && step.kind == Step::Kind::operation && k == 0;
-      text += std::string(", ") + type_name(condition ? Dtype::bool_ : types.computed);
-    }
-    text += ">(" + named(value) + ")";
-    if (own) text += ")";
-  }
+  for (std::size_t k = 0; k < step.count; ++k)
+    text += (k > 0 ? ", " : "") + given(steps, at, k, precise, names);
   return text + ")";
+}
+
+// What is divided is a factor there, or is added with a rounding that is asked for: nothing to
+// contract.
+std::string division(const std::vector<Step>& steps, std::size_t at, bool precise,
+                     const Names& names) {
+  return jit::filled(
+      "    w.template divide<$0>(at, s$1, [&](auto at) { return $2; }, $3);\n",
+      {type_name(typed(steps[at], precise).result), std::to_string(at),
+       given(steps, at, 0, precise, names, false), given(steps, at, 1, precise, names)});
 }
 
 std::vector<std::uint8_t> merge_equal(std::vector<Step>& steps) {

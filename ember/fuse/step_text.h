@@ -24,6 +24,13 @@ Dtype result_of(const Step& step, bool precise);
 std::string expression(const std::vector<Step>& steps, std::size_t at, bool precise,
                        const Names& names);
 
+/// Whether a step divides by its second operand, in real numbers.
+bool divides(const Step& step);
+/// Such a step of elements of a row by what is the same for all of them, as a statement: of a pack
+/// of elements `at`, into s0 or the like.
+std::string division(const std::vector<Step>& steps, std::size_t at, bool precise,
+                     const Names& names);
+
 /// Of steps on the same values only the first is to be computed: afterwards all operands refer to
 /// that. Returns which one it is, for each step.
 std::vector<std::uint8_t> merge_equal(std::vector<Step>& steps);

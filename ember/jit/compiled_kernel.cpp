@@ -125,7 +125,8 @@ InstanceKey key_of(const Instance& instance, int target) {
   const std::size_t head = 4 + sizeof target + sizeof instance.outputs;
   InstanceKey key;
   const RowPlan& rows = instance.rows;
-  const std::size_t tail = rows.used ? 3 + sizeof rows.lanes + sizeof rows.once : 0;
+  const std::size_t tail =
+      rows.used ? 5 + sizeof rows.threads + sizeof rows.lanes + sizeof rows.once : 0;
   key.resize(head + 2 + instance.inputs.size() + instance.stored.size() + instance.numbers.size() +
              tail);
   char* to = key.data();
@@ -149,6 +150,10 @@ InstanceKey key_of(const Instance& instance, int target) {
   *to++ = rows.whole ? 'w' : 'p';
   *to++ = static_cast<char>(rows.pack);
   *to++ = static_cast<char>(rows.packs);
+  *to++ = rows.full ? 'f' : '-';
+  *to++ = static_cast<char>(rows.blocks);
+  std::memcpy(to, &rows.threads, sizeof rows.threads);
+  to += sizeof rows.threads;
   std::memcpy(to, &rows.lanes, sizeof rows.lanes);
   std::memcpy(to + sizeof rows.lanes, &rows.once, sizeof rows.once);
   return key;

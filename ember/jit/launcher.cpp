@@ -107,8 +107,9 @@ driver::CompiledHeader Launcher::write_arguments(const Dims& dims, int count) {
   for (int d = 0; d < count; ++d) header.count *= dims.size[static_cast<std::size_t>(d)];
   const std::size_t pack = pack_of(compiled_.instance);
   const RowPlan& rows = compiled_.instance.rows;
-  header.per_block = rows.used ? driver::kCompiledThreads / rows.lanes
-                               : driver::kCompiledThreads * static_cast<unsigned>(pack);
+  header.threads = rows.used ? rows.threads : driver::kCompiledThreads;
+  header.per_block =
+      rows.used ? header.threads / rows.lanes : header.threads * static_cast<unsigned>(pack);
   header.dims = flat() ? 0 : count;
   header.packed = 1;
   header.operands = static_cast<std::int32_t>(data_.size());

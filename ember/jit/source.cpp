@@ -149,7 +149,8 @@ const std::string& fused_host_prelude() {
   return *text;
 }
 const std::string& fused_device_prelude() {
-  static NoDestructor<std::string> text(scalar_on_devices() + operations());
+  static NoDestructor<std::string> text("#define EMBER_ROUNDS_BETWEEN_STEPS\n" +
+                                        scalar_on_devices() + operations());
   return *text;
 }
 const std::string& rows_host_prelude() {

@@ -29,13 +29,16 @@ inline constexpr int kMostKeptByHosts = 4096;
 
 /// How a kernel with reductions walks along rows of elements, of which each is reduced to one.
 struct RowPlan {
-  bool used = false;       ///< whether it is such a kernel
-  bool whole = false;      ///< what a row's elements are needed for again is kept until it is done
-  std::uint8_t pack = 1;   ///< elements that a thread loads at once,
-  std::uint8_t packs = 1;  ///< and how many such packs it has at a time
+  bool used = false;        ///< whether it is such a kernel
+  bool whole = false;       ///< what a row's elements are needed for again is kept until it is done
+  std::uint8_t pack = 1;    ///< elements that a thread loads at once,
+  std::uint8_t packs = 1;   ///< and how many such packs it has at a time
+  bool full = false;        ///< rows have no part that is shorter than `packs` packs for each lane
+  std::uint8_t blocks = 1;  ///< that a multiprocessor should have room for
   /// Threads that share a row: a power of two up to 32, or a whole block. On hosts, accumulators.
   std::uint16_t lanes = 1;
-  std::uint64_t once = 0;  ///< operands with one element for each row, as bits
+  std::uint16_t threads = 1;  ///< of a block
+  std::uint64_t once = 0;     ///< operands with one element for each row, as bits
 
   bool is_once(std::size_t operand) const noexcept { return (once >> operand & 1) != 0; }
   bool operator==(const RowPlan&) const = default;

@@ -51,7 +51,7 @@ std::string Writer::types_and_arguments() const {
   // As driver::CompiledHeader and ArgumentPlaces have it.
   text += filled(
       "struct alignas(16) Args {\n  long long count;\n  unsigned per_block;\n  int dims;\n"
-      "  int packed;\n  int operands;\n  void* data[$0];\n",
+      "  int packed;\n  int operands;\n  unsigned threads;\n  void* data[$0];\n",
       {operands_});
   if (!instance_.numbers.empty())
     text += filled("  struct alignas(16) Number { unsigned char bytes[16]; } numbers[$0];\n",

@@ -49,18 +49,20 @@ std::string Writer::host_row_entry() const {
 std::string Writer::device_row_entry() const {
   const RowPlan& rows = instance_.rows;
   const std::string lanes = std::to_string(rows.lanes);
-  const std::string walk =
-      filled("RowOf<$0, $1, $2, $3>", {lanes, std::to_string(rows.pack), std::to_string(rows.packs),
-                                       rows.whole ? "true" : "false"});
+  const auto text = [](bool value) { return value ? "true" : "false"; };
+  const std::string walk = filled("RowOf<$0, $1, $2, $3, $4>",
+                                  {lanes, std::to_string(rows.pack), std::to_string(rows.packs),
+                                   text(rows.whole), text(rows.full)});
   return filled(
       "using namespace ember_jit;\n"
-      "extern \"C\" __global__ void __launch_bounds__($0, 2) $1(const __grid_constant__ Args a) {\n"
+      "extern \"C\" __global__ void __launch_bounds__($0, $6) $1(const __grid_constant__ Args a) "
+      "{\n"
       "$2$3"
       "  const long long at = static_cast<long long>(blockIdx.x) * a.per_block + threadIdx.x / "
       "$4;\n"
       "  if (at < a.count) {\n$5  }\n}\n",
-      {threads_, driver::kCompiledEntry, pointers("a.data"), numbers(), lanes,
-       row_call(walk.c_str())});
+      {std::to_string(rows.threads), driver::kCompiledEntry, pointers("a.data"), numbers(), lanes,
+       row_call(walk.c_str()), std::to_string(rows.blocks)});
 }
 
 }  // namespace ember::inline v0::jit

@@ -38,6 +38,28 @@ static void __syncthreads() { reinterpret_cast<void (*)(unsigned)>(device[1])(th
 static unsigned __shfl_xor_sync(unsigned group, unsigned word, int distance) {
   return reinterpret_cast<unsigned (*)(unsigned, unsigned, unsigned, int)>(device[2])(threadIdx.x, group, word, distance);
 }
+#define __device__
+#define __noinline__
+static std::uint32_t __float_as_uint(float x) { return ember::detail::float_bits(x); }
+static long long __double_as_longlong(double x) {
+  long long bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+static float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
+static float __fmul_rn(float x, float y) { return x * y; }
+static double __dmul_rn(double x, double y) { return x * y; }
+static float __frcp_rn(float x) { return 1 / x; }
+static double __drcp_rn(double x) { return 1 / x; }
+static float __frcp_rd(float x) {
+  const float near = 1 / x;
+  return __builtin_fmaf(near, x, -1) > 0 ? __builtin_nextafterf(near, 0) : near;
+}
+static double __drcp_rd(double x) {
+  const double near = 1 / x;
+  return __builtin_fma(near, x, -1) > 0 ? __builtin_nextafter(near, 0) : near;
+}
 #define ember_jit_run kernel_of_device
 )" + on_hosts.substr(rows) +
          jit::device_source(statements, name, instance).rest + R"(
@@ -98,7 +120,8 @@ inline void run_on_lanes(const std::string& statements, const jit::Signature& na
   const unsigned lanes = instance.rows.lanes;
   driver::CompiledHeader header;
   header.count = rows;
-  header.per_block = driver::kCompiledThreads / lanes;
+  header.threads = instance.rows.threads;
+  header.per_block = header.threads / lanes;
   header.dims = 1;
   header.operands = static_cast<std::int32_t>(operands.size());
   put(0, header);

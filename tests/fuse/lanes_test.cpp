@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <random>
+#include <vector>
 
 #include "ember/fuse/rows.h"
 #include "tests/fuse/graphs.h"
@@ -120,6 +124,55 @@ TEST(FuseLanes, Softmax) {
        {Walk{5, 1, 1, 5}, Walk{70, 3, 1, 70}, Walk{20, 31, 1, 20}, Walk{9, 128, 4, 9},
         Walk{3, 1024, 4, 5000}, Walk{2, 1000, 1, 2}, Walk{1, 16384, 4, 1}, Walk{2, 20'004, 4, 2}})
     expect_softmax(each);
+}
+
+/// Numbers of all kinds, divided by what is there once for each row: as the machine divides them.
+template <class T, class Bits>
+void expect_quotients(Dtype dtype, const Walk& each) {
+  Builder build;
+  build.graph.inputs = {dtype, dtype};
+  build.graph.row_inputs = 0b10;
+  const Value largest = build.reduction(RowReduction::largest, dtype, dtype, input(0));
+  const Value made = build.operation(OpId::div, dtype, false, input(0), input(1));
+  build.graph.outputs = {made.index, largest.index};
+  const Graph& graph = build.graph;
+  const int pack = std::max(1, each.pack * 4 / static_cast<int>(sizeof(T)));  // 16 bytes at most
+  const Instance instance = instance_on_lanes(graph, each.planned_rows, each.length, pack);
+  std::mt19937_64 random(11);
+  const auto any = [&] {
+    const auto bits = static_cast<Bits>(random());
+    return std::bit_cast<T>(bits);
+  };
+  const auto usual = [&] {
+    return std::ldexp(static_cast<T>(random() >> 11) + 1, static_cast<int>(random() % 40) - 70);
+  };
+  std::vector<T> x, y, largest_ones(static_cast<std::size_t>(each.rows));
+  for (std::int64_t i = 0; i < each.rows * each.length; ++i)
+    x.push_back(i % 11 == 3 ? T(0) : i % 11 == 5 ? -T(0) : i % 3 == 0 ? any() : usual());
+  for (std::int64_t row = 0; row < each.rows; ++row)
+    y.push_back(row % 4 == 3 ? any() : row % 4 == 2 ? std::nextafter(T(2), T(0)) : usual());
+  std::vector<T> quotients(x.size());
+  run_on_lanes(Sweeps(graph, true, instance.rows.whole).statements(), kernel_name(), instance,
+               each.rows, each.length, {quotients.data(), largest_ones.data(), x.data(), y.data()});
+  int off = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const T right = x[i] / y[i / static_cast<std::size_t>(each.length)];
+    const bool same = std::isnan(right)
+                          ? std::isnan(quotients[i])
+                          : std::bit_cast<Bits>(right) == std::bit_cast<Bits>(quotients[i]);
+    if (!same && off++ < 5)
+      ADD_FAILURE() << dtype_name(dtype) << ": " << x[i] << " / "
+                    << y[i / static_cast<std::size_t>(each.length)] << " is " << quotients[i];
+  }
+  EXPECT_EQ(off, 0);
+}
+
+TEST(FuseLanes, Divisions) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the kernel's barriers are unknown to the sanitizer";
+  for (const Walk& each : {Walk{400, 1000, 4, 5000}, Walk{60, 300, 1, 5000}, Walk{7, 9000, 4, 7}}) {
+    expect_quotients<float, std::uint32_t>(Dtype::float32, each);
+    expect_quotients<double, std::uint64_t>(Dtype::float64, each);
+  }
 }
 
 /// Of elements of one type, all reductions, in place of what they are of.

@@ -139,7 +139,11 @@ TEST(FuseSources, EveryReductionOnDevices) {
     jit::RowPlan rows;
   };
   const auto plan = [](bool whole, std::uint8_t pack, std::uint8_t packs, std::uint16_t lanes) {
-    return jit::RowPlan{true, whole, pack, packs, lanes, 0b10001};  // output and input of rows
+    jit::RowPlan made{.used = true, .whole = whole, .pack = pack, .packs = packs, .blocks = 2};
+    made.lanes = lanes;
+    made.threads = driver::kCompiledThreads;
+    made.once = 0b10001;  // output and input of rows
+    return made;
   };
   for (const Case& each :
        {Case{Dtype::float32, plan(true, 4, 1, 1)}, Case{Dtype::float32, plan(true, 4, 4, 32)},

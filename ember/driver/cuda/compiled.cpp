@@ -91,7 +91,7 @@ Status compiled_implementation(const Params& params, const CudaLaunch& on) {
   EMBER_TRY(loaded->function_on(on.device(), function));
   // The arguments are one struct, whose size the driver knows from the kernel.
   void* arguments[] = {const_cast<void*>(params.data()), nullptr};
-  return enqueue(on, function, Grid{dim3(static_cast<unsigned>(blocks)), dim3(kCompiledThreads)},
+  return enqueue(on, function, Grid{dim3(static_cast<unsigned>(blocks)), dim3(header.threads)},
                  arguments);
 }
 

@@ -189,7 +189,10 @@ void Recording::run(const RowWork& work) const {
   if (jit::target_of(device_) == jit::kHostTarget) {
     instance.rows.used = true;
     // Short rows would have more to do with accumulators than with elements.
-    instance.rows.lanes = work.length >= 128 ? 32 : work.length >= 16 ? 8 : 1;
+    instance.rows.lanes = work.length >= 512   ? 64
+                          : work.length >= 128 ? 32
+                          : work.length >= 16  ? 8
+                                               : 1;
     instance.rows.whole = work.length <= jit::kMostKeptByHosts && kept.all <= kMostKeptByHost;
   } else {
     instance.rows = share_rows(element_count(work.rows), work.length,

@@ -59,7 +59,7 @@ void check_folder(const Status& status) {
 
 std::string for_host(const DiskCache& disk, const Source& source, const std::string& what,
                      std::string& path) {
-  const HostCompiler compiler = find_host_compiler();
+  const HostCompiler compiler = find_host_compiler(source.is_real());
   const std::string entry = digest(compiler.identity + '\0' + source.identity()) + ".so";
   std::string object;
   bool found = false;

@@ -46,10 +46,17 @@ constexpr const char* kOptions[] = {
     "-fno-builtin-tgamma", "-fno-builtin-tgammaf"};
 // The vector instructions that the library's own loops have, too (ops/host/vector.h), but none of
 // those that multiply and add at once: g++ 12 makes complex products of them, whatever
-// -ffp-contract says, and AVX-512 has them.
+// -ffp-contract says. AVX-512 has them, so it is for kernels without complex numbers, and without
+// vectors of unlike statements, which could be products, too.
 #if defined(__x86_64__)
 constexpr const char* kVectors[] = {"-mavx",  "-mavx2",  "-mbmi",    "-mbmi2",
                                     "-mf16c", "-mlzcnt", "-mpopcnt", "-mno-fma"};
+constexpr const char* kWideVectors[] = {"-mavx512f",
+                                        "-mavx512dq",
+                                        "-mavx512vl",
+                                        "-mavx512bw",
+                                        "-mprefer-vector-width=512",
+                                        "-fno-tree-slp-vectorize"};
 #endif
 constexpr const char* kLibraries[] = {"-nostdlib", "-Wl,-z,defs", "-lm", "-lc", "-lgcc"};
 
@@ -68,12 +75,15 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 /// What this machine's processor is told of.
-std::vector<std::string> processor_options() {
+std::vector<std::string> processor_options(bool wide) {
   std::vector<std::string> made;
 #if defined(__x86_64__)
   // What has these two has the others of the list, for which clang has no names.
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return made;
   made.assign(std::begin(kVectors), std::end(kVectors));
+  if (wide && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    made.insert(made.end(), std::begin(kWideVectors), std::end(kWideVectors));
 #endif
   return made;
 }
@@ -193,7 +203,7 @@ std::string shortened(const std::string& log) {
   return log.substr(0, kMost) + "\n... (" + std::to_string(log.size() - kMost) + " bytes more)";
 }
 
-HostCompiler find_host_compiler() {
+HostCompiler find_host_compiler(bool wide) {
   const auto named = env::get("CXX");
   HostCompiler made;
   made.words = words_of(named.value_or(""));
@@ -211,7 +221,8 @@ HostCompiler find_host_compiler() {
       made.identity += file_identity(found) + "\n";
   }
   for (const char* option : kOptions) made.identity += std::string(option) + " ";
-  for (const std::string& option : processor_options()) made.identity += option + " ";
+  made.options = processor_options(wide);
+  for (const std::string& option : made.options) made.identity += option + " ";
   for (const char* library : kLibraries) made.identity += std::string(library) + " ";
   return made;
 }
@@ -225,7 +236,7 @@ std::string compile_for_host(const HostCompiler& compiler, const std::string& so
   write_file(text, source);
   std::vector<std::string> words = compiler.words;
   words.insert(words.end(), std::begin(kOptions), std::end(kOptions));
-  for (std::string& option : processor_options()) words.push_back(std::move(option));
+  words.insert(words.end(), compiler.options.begin(), compiler.options.end());
   words.insert(words.end(), {"-o", object, text, "-x", "none"});
   words.insert(words.end(), std::begin(kLibraries), std::end(kLibraries));
   const int status = run(compiler.path, std::move(words), log);

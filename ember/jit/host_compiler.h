@@ -9,12 +9,15 @@ namespace ember::inline v0::jit {
 /// The compiler that CXX names, cut into words at white space; `c++` without it. No shell sees it.
 struct HostCompiler {
   std::vector<std::string> words;
-  std::string path;      ///< of the program
+  std::string path;                  ///< of the program
+  std::vector<std::string> options;  ///< what it is told of the processor
   std::string identity;  ///< differs when another compiler, or other options, would be used
 };
 
 /// Looks for the compiler and starts nothing. Error that names it, and CXX, if there is none.
-HostCompiler find_host_compiler();
+/// `wide`: for a kernel without complex numbers, which may use vectors of 64 bytes where there are
+/// some.
+HostCompiler find_host_compiler(bool wide);
 
 /// Compiles a text into a shared object, and returns its contents. Error with what the compiler
 /// said, which names lines of the user's text, and begins with `what`. Blocks while it runs. What

@@ -89,6 +89,8 @@ struct Source {
   std::string rest;
 
   std::string text() const { return prelude() + rest; }
+  /// Whether it computes with no complex numbers.
+  bool is_real() const { return rest.find("Complex") == std::string::npos; }
   /// Tells the text from all others, as shortly as that can be done.
   std::string identity() const;
 };

@@ -109,8 +109,9 @@ class Block {
 inline void run_on_lanes(const std::string& statements, const jit::Signature& name,
                          const jit::Instance& instance, std::int64_t rows, std::int64_t length,
                          const std::vector<void*>& operands) {
-  const std::string object = jit::compile_for_host(
-      jit::find_host_compiler(), text_for_lanes(statements, name, instance), "a kernel for lanes");
+  const std::string object =
+      jit::compile_for_host(jit::find_host_compiler(false),
+                            text_for_lanes(statements, name, instance), "a kernel for lanes");
   const auto run = reinterpret_cast<jit::CompiledKernel::HostEntry>(jit::load_for_host("", object));
   const jit::ArgumentPlaces places(instance);
   alignas(16) std::byte args[driver::Params::kCapacity] = {};

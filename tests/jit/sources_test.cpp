@@ -40,9 +40,8 @@ void expect_device_code(const std::string& code, const Instance& instance,
 }
 
 void expect_host_code(const std::string& code, const Instance& instance) {
-  EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(),
-                                     jit::host_source(code, signature_of(code), instance).text(),
-                                     code)
+  const jit::Source source = jit::host_source(code, signature_of(code), instance);
+  EXPECT_FALSE(jit::compile_for_host(jit::find_host_compiler(source.is_real()), source.text(), code)
                    .empty());
 }
 

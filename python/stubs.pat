@@ -233,3 +233,8 @@
 
 ^ember\._C\.Tensor\.__setstate__$:
     def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
+
+# Named tuples, of which nanobind sees what they are made of.
+^ember\._C\.return_types\.([a-z]\w*)$:
+    \from ember._C import _ValuesAndIndices
+    \1 = _ValuesAndIndices

@@ -15,6 +15,7 @@ import ember.cuda
 import ember.fft
 import ember.ops
 import ember.random
+import ember.return_types
 import ember.sim
 from ember._C.cuda import Event as Event, Stream as Stream
 from ember._fuse import fuse as fuse
@@ -27,7 +28,7 @@ from ember._typed import (BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTe
                           HalfTensor as HalfTensor, IntTensor as IntTensor,
                           LongTensor as LongTensor, ShortTensor as ShortTensor)
 from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, random as random,
-                   sim as sim)
+                   return_types as return_types, sim as sim)
 
 
 class _NoGradients:

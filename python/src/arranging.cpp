@@ -28,7 +28,7 @@ void define_median(nb::class_<Tensor>& tensor, nb::module_& m) {
   constexpr const char* kDoc =
       "The element in the middle of all in order, the lower of two; along a dimension, also where "
       "it is.";
-  const ResultType pair("torch.return_types.median");
+  const ResultType pair(m, "torch.return_types.median");
   both(
       tensor, m, "median",
       [](const Tensor& self) { return unlocked([&] { return median(self); }); }, kDoc);

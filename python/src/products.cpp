@@ -156,6 +156,12 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return matmul(self, other); });
       },
       nb::is_operator());
+  tensor.def(
+      "__rmatmul__",
+      [](const Tensor& self, const Tensor& other) {
+        return unlocked([&] { return matmul(other, self); });
+      },
+      nb::is_operator());
   define_joined(m, "cat", EMBER_CALL(cat), EMBER_CALL(cat_out),
                 "The tensors, one behind the other along a dimension.");
   for (const char* name : {"concat", "concatenate"})

@@ -357,7 +357,8 @@ void bind_module(nb::module_& m) {
       "manual_seed",
       [](nb::handle seed) {
         const std::uint64_t value = seed_of(seed);
-        return unlocked([&] { return manual_seed(value); });
+        unlocked([&] { (void)manual_seed(value); });
+        return nb::module_::import_("ember._C").attr("default_generator");
       },
       nb::arg("seed"), nb::sig("def manual_seed(seed: int) -> ember._C.Generator"),
       "Seeds the default generators of the CPU and of all CUDA devices.");

@@ -1,11 +1,12 @@
 // Reductions, sorting and the largest elements.
+#include <cstring>
 #include <string>
 
 #include "define.h"
 
 namespace ember::python {
 
-ResultType::ResultType(const char* name) {
+ResultType::ResultType(nb::module_& m, const char* name) {
   static PyStructSequence_Field fields[] = {
       {"values", nullptr}, {"indices", nullptr}, {nullptr, nullptr}};
   PyStructSequence_Desc about = {name, "What an operation found, and where.", fields, 2};
@@ -13,7 +14,12 @@ ResultType::ResultType(const char* name) {
   if (type_ == nullptr) throw nb::python_error();
   // Each on lines of its own, as torch prints them.
   const std::string head = std::string(name) + "(\nvalues=";
-  nb::handle(reinterpret_cast<PyObject*>(type_)).attr("__repr__") = nb::cpp_function(
+  const nb::handle type(reinterpret_cast<PyObject*>(type_));
+  // Where pickle finds it.
+  nb::module_ types = m.def_submodule("return_types", "What several results are returned as.");
+  type.attr("__module__") = types.attr("__name__");
+  types.attr(std::strrchr(name, '.') + 1) = type;
+  type.attr("__repr__") = nb::cpp_function(
       [head](nb::handle self) {
         return head + nb::repr(self[0]).c_str() + ",\nindices=" + nb::repr(self[1]).c_str() + ")";
       },
@@ -237,7 +243,7 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
 }
 
 void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
-  const ResultType topk_type("torch.return_types.topk");
+  const ResultType topk_type(m, "torch.return_types.topk");
   const auto largest_k = [topk_type](const Tensor& input, I k, I dim, bool largest, bool sorted,
                                      nb::handle out) {
     return pair_into(
@@ -253,7 +259,7 @@ void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("k"), nb::arg("dim") = -1, nb::arg("largest") = true, nb::arg("sorted") = true,
       nb::kw_only(), nb::arg("out") = nb::none());
 
-  const ResultType sort_type("torch.return_types.sort");
+  const ResultType sort_type(m, "torch.return_types.sort");
   const auto in_order = [sort_type](const Tensor& input, I dim, bool descending, bool stable,
                                     nb::handle out) {
     return pair_into(
@@ -312,12 +318,12 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
     return unlocked([&] { return count_nonzero(self, each); });
   });
   define_extreme(
-      tensor, m, "max", ResultType("torch.return_types.max"), ops::OpId::maximum, EMBER_CALL(max),
-      EMBER_CALL(max_out), EMBER_CALL(max), EMBER_CALL(max_out),
+      tensor, m, "max", ResultType(m, "torch.return_types.max"), ops::OpId::maximum,
+      EMBER_CALL(max), EMBER_CALL(max_out), EMBER_CALL(max), EMBER_CALL(max_out),
       "The largest of all elements; along a dimension with its position; of two tensors.");
   define_extreme(
-      tensor, m, "min", ResultType("torch.return_types.min"), ops::OpId::minimum, EMBER_CALL(min),
-      EMBER_CALL(min_out), EMBER_CALL(min), EMBER_CALL(min_out),
+      tensor, m, "min", ResultType(m, "torch.return_types.min"), ops::OpId::minimum,
+      EMBER_CALL(min), EMBER_CALL(min_out), EMBER_CALL(min), EMBER_CALL(min_out),
       "The smallest of all elements; along a dimension with its position; of two tensors.");
   define_norm(tensor, m);
   define_sorting(tensor, m);

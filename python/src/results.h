@@ -11,8 +11,8 @@ namespace ember::python {
 /// A named tuple (values, indices), such as torch.return_types.topk.
 class ResultType {
  public:
-  /// Made once, at import; `name` is a literal.
-  explicit ResultType(const char* name);
+  /// Made once, at import; `name` is a literal. It is found in the module's `return_types`.
+  ResultType(nb::module_& m, const char* name);
   nb::object operator()(Tensor values, Tensor indices) const;
   nb::object operator()(nb::object values, nb::object indices) const;
 

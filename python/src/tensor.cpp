@@ -116,7 +116,7 @@ void bind_tensor(nb::module_& m) {
            })
       .def(
           "__hash__",
-          [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()) >> 4; },
+          [](nb::handle self) { return reinterpret_cast<std::intptr_t>(self.ptr()); },  // id(self)
           nb::sig("def __hash__(self) -> int"));
   m.def(
       "is_tensor", [](nb::handle obj) { return nb::isinstance<Tensor>(obj); },

@@ -1,6 +1,8 @@
 """Reductions, sorting, products, joining: against NumPy, and what Python adds to them."""
 
+import copy
 import math
+import pickle
 import warnings
 
 import pytest
@@ -506,3 +508,13 @@ def test_limits():
     assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
     with pytest.raises(TypeError, match="finfo: dtype: got int8"):
         torch.finfo(torch.int8)
+
+
+def test_named_results_are_copied_and_pickled():
+    x = torch.tensor([[1.0, 3.0, 2.0]])
+    for found in (x.max(1), x.min(1), x.sort(1), x.topk(2, 1), x.median(1)):
+        for same in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), copy.copy(found)):
+            assert type(same) is type(found)
+            assert torch.equal(same.values, found.values)
+            assert torch.equal(same.indices, found.indices)
+    assert type(x.max(1)) is torch.return_types.max

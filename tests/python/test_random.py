@@ -143,3 +143,9 @@ def test_ranges(device):
     assert sorted(torch.multinomial(weights[0], num_samples=2).tolist()) == [1, 2]
     with pytest.raises(RuntimeError, match="n_sample > prob_dist.size"):
         weights.multinomial(4)
+
+
+def test_manual_seed_returns_the_default_generator():
+    assert torch.manual_seed(3) is torch.default_generator
+    assert torch.random.manual_seed(3) is torch.default_generator
+    assert torch.default_generator.initial_seed() == 3

@@ -319,3 +319,16 @@ def test_powers_of_bools(device):
     assert x.pow_(False) is x and x.tolist() == [True, True]
     with pytest.raises(NotImplementedError):
         x ** x
+
+
+def test_hash_is_that_of_the_object():
+    x = torch.ones(2)
+    assert hash(x) == id(x)
+
+
+def test_products_from_the_right():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    y = torch.tensor([1.0, 10.0])
+    assert x.__rmatmul__(y).tolist() == [31.0, 42.0]
+    with pytest.raises(TypeError):
+        2 @ x

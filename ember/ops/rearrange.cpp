@@ -106,13 +106,15 @@ Tensor repeat(const Tensor& x, const Shape& repeats) {
   // Each copy is written by one broadcast: the output's dimension d seen as [repeats, size].
   Shape sizes = repeats;
   for (int d = 0; d < repeats.size(); ++d) {
-    if (repeats[d] < 0)
-      throw Error("Trying to create tensor with negative dimension " + std::to_string(repeats[d]) +
-                  ": " + repeats.str());
     const std::int64_t size = d < added ? 1 : x.sizes()[d - added];
     if (__builtin_mul_overflow(repeats[d], size, &sizes[d]))
       throw ValueError("repeat: more than 2^63 elements along dimension " + std::to_string(d));
   }
+  // Of no elements there may be fewer than none.
+  for (const std::int64_t size : sizes)
+    if (size < 0)
+      throw Error("Trying to create tensor with negative dimension " + std::to_string(size) + ": " +
+                  sizes.str());
   Tensor out = empty(sizes, {x.dtype(), x.device()});
   if (out.numel() == 0) return out;
   Shape split;    // of the output

@@ -1,5 +1,7 @@
 // What is written of a graph compiles, by the machine's compiler and, where NVRTC is, by that:
 // every operation, for every dtype. It needs no device for that.
+#include <algorithm>
+
 #include "ember/driver/compiled.h"
 #include "ember/fuse/graph.h"
 #include "ember/fuse/rows.h"
@@ -140,14 +142,15 @@ TEST(FuseSources, EveryReductionOnDevices) {
   const auto plan = [](bool whole, std::uint8_t pack, std::uint8_t packs, std::uint16_t lanes) {
     jit::RowPlan made{.used = true, .whole = whole, .pack = pack, .packs = packs, .blocks = 2};
     made.lanes = lanes;
-    made.threads = driver::kCompiledThreads;
+    made.full = packs == 4;
+    made.threads = std::max<std::uint16_t>(lanes, driver::kCompiledThreads);
     made.once = 0b10001;  // output and input of rows
     return made;
   };
   for (const Case& each :
        {Case{Dtype::float32, plan(true, 4, 1, 1)}, Case{Dtype::float32, plan(true, 4, 4, 32)},
         Case{Dtype::float32, plan(false, 1, 4, 256)}, Case{Dtype::float64, plan(true, 2, 8, 256)},
-        Case{Dtype::bfloat16, plan(true, 8, 2, 8)}, Case{Dtype::int8, plan(false, 8, 4, 256)},
+        Case{Dtype::bfloat16, plan(true, 8, 2, 1024)}, Case{Dtype::int8, plan(false, 8, 4, 256)},
         Case{Dtype::complex64, plan(true, 2, 2, 256)}, Case{Dtype::bool_, plan(true, 8, 1, 16)}}) {
     const Graph graph = every_reduction(each.dtype);
     Instance instance = instance_of(graph, Layout::wide);

@@ -386,7 +386,8 @@ TEST(Rearranged, Errors) {
   EXPECT_ERROR(x.roll({1, 2}), Error, "shifts and dimensions must align. shifts: 2, dims:0");
   EXPECT_ERROR(x.roll({}, {0}), Error, "`shifts` required");
   EXPECT_ERROR(x.repeat({2}), Error, "can not be smaller than number of dimensions");
-  EXPECT_ERROR(x.repeat({2, -1}), Error, "negative dimension -1");
+  EXPECT_ERROR(x.repeat({2, -1}), Error, "negative dimension -3: [4, -3]");
+  EXPECT_EQ(ones({4, 0}).repeat({0, 0, -1}).sizes(), (Shape{0, 0, 0}));
   EXPECT_ERROR(ones({2}).tril(), Error, "tril: input tensor must have at least 2 dimensions");
   Tensor out = ones({2});
   EXPECT_ERROR(triu_out(out, out), Error, "triu: input tensor must have at least 2 dimensions");

@@ -18,10 +18,13 @@ def layout_of_the_input(d):
             and d.ember == d.modules[0].empty_like(d.inputs["a"]).stride())
 
 
+JOINED = ["roll", "cat", "concat", "concatenate", "hstack", "vstack"]
+
+
 @known("**Strides of new tensors**")
 def channels_last(d):
     """torch keeps it in a cat, which its roll is made of."""
-    return (d.kind == "strides" and plain_name(d) == "roll" and d.ember == contiguous(d.shape)
+    return (d.kind == "strides" and plain_name(d) in JOINED and d.ember == contiguous(d.shape)
             and d.results[0].is_contiguous(memory_format=d.modules[0].channels_last))
 
 

@@ -113,7 +113,7 @@ def square_root_of_minus_infinity(d):
 def product_that_overflows_in_between(d):
     """Only where torch's product of the same numbers in float32 is ember's."""
     return (plain_name(d) == "prod" and "float16" in dtypes(d) and d.kind in ("values", "input: values")
-            and not all(math.isfinite(x) for x, _ in d.elements)
+            and not all(cmath.isfinite(x) for x, _ in d.elements)
             and agrees(d, re.sub(r"(?<![\w.])a\b", "a.float()", d.program.call) + ".half()"))
 
 

@@ -35,7 +35,7 @@ inline AddressPlaces compiled_addresses(const CompiledHeader& header) noexcept {
   }();
   return {kOffsets.data(), static_cast<std::size_t>(header.operands)};
 }
-/// On real devices. The launch bounds of what is generated say the same.
+/// Of a block on real devices, where no plan of rows says otherwise (jit::RowPlan).
 inline constexpr unsigned kCompiledThreads = 256;
 /// The function of a generated kernel, on real devices and on hosts.
 inline constexpr const char* kCompiledEntry = "ember_jit_run";

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "ember/driver/compiled.h"
 #include "ember/fuse/step_text.h"
 #include "ember/jit/texts.h"
 #include "ember/jit/writer.h"

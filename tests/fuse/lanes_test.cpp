@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -147,10 +148,21 @@ void expect_quotients(Dtype dtype, const Walk& each) {
     return std::ldexp(static_cast<T>(random() >> 11) + 1, static_cast<int>(random() % 40) - 70);
   };
   std::vector<T> x, y, largest_ones(static_cast<std::size_t>(each.rows));
+  // Halves of the smallest number of all are borders between it and zero.
+  const auto small = [&](std::int64_t row) {
+    return static_cast<T>(1 + row / 5) * std::numeric_limits<T>::denorm_min();
+  };
   for (std::int64_t i = 0; i < each.rows * each.length; ++i)
-    x.push_back(i % 11 == 3 ? T(0) : i % 11 == 5 ? -T(0) : i % 3 == 0 ? any() : usual());
+    x.push_back(i % 11 == 3   ? T(0)
+                : i % 11 == 5 ? -T(0)
+                : i % 11 == 7 ? small(i / each.length) * static_cast<T>(i % 2 == 0 ? 1 : -1)
+                : i % 3 == 0  ? any()
+                              : usual());
   for (std::int64_t row = 0; row < each.rows; ++row)
-    y.push_back(row % 4 == 3 ? any() : row % 4 == 2 ? std::nextafter(T(2), T(0)) : usual());
+    y.push_back(row % 5 == 4   ? any()
+                : row % 5 == 3 ? std::nextafter(static_cast<T>(2 + row / 5 * 2), T(0))
+                : row % 5 == 2 ? std::nextafter(T(2), T(0))
+                               : usual());
   std::vector<T> quotients(x.size());
   run_on_lanes(Sweeps(graph, true, instance.rows.whole).statements(), kernel_name(), instance,
                each.rows, each.length, {quotients.data(), largest_ones.data(), x.data(), y.data()});

@@ -68,6 +68,29 @@ const Example kExamples[] = {
      [](const std::vector<Tensor>& x) { return black_scholes(x[0], x[1], x[2]); }},
 };
 
+/// Functions with reductions, of rows so long.
+struct RowExample {
+  const char* name;
+  double bytes;  ///< that have to be read and written, for each element
+  std::function<Tensor(const std::vector<Tensor>&)> call;
+};
+const RowExample kRowExamples[] = {
+    {"layer normalisation", 8,
+     [](const std::vector<Tensor>& x) { return layer_norm(x[0], x[1], x[1]); }},
+    {"softmax with temperature and mask", 9,
+     [](const std::vector<Tensor>& x) { return masked_softmax(x[0], x[2]); }},
+    {"mean squared difference", 8,
+     [](const std::vector<Tensor>& x) { return (x[0] - x[3]).square().mean(); }},
+};
+constexpr std::int64_t kLengths[] = {1024, 16384};
+
+/// Rows, a row, a mask, and other rows.
+std::vector<Tensor> row_inputs(std::int64_t count, std::int64_t length, const std::string& device) {
+  const Tensor row = (arange(length, {Dtype::float32, device}) * 0.37).sin();
+  const Tensor x = row.expand({count / length, length}) + 0.0;
+  return {x, row + 1.0, x > 0.9, x * 0.9};
+}
+
 std::vector<Tensor> inputs(std::int64_t count, const std::string& device) {
   std::vector<Tensor> made;
   for (int i = 0; i < 4; ++i) made.push_back(full({count}, 0.5 + i, {Dtype::float32, device}));
@@ -78,12 +101,14 @@ void drain(const Tensor& x) {
   if (x.is_cuda()) cuda::synchronize(x.get_device());
 }
 
-/// In a process of its own: the time of the first call, in milliseconds.
-int once(int which, const char* device) {
-  const std::vector<Tensor> x = inputs(1024, device);
-  const Tensor y = x[0] + x[1];  // what the device's first use costs is not the question
-  drain(y);
-  const auto fused = fuse(kExamples[which].call);
+/// In a process of its own: the time of the first call, in milliseconds. Of rows so long, or, if
+/// that is zero, of elements.
+int once(int which, std::int64_t length, const char* device) {
+  constexpr std::int64_t kRows = 1024;
+  const std::vector<Tensor> x =
+      length == 0 ? inputs(kRows, device) : row_inputs(kRows * length, length, device);
+  drain(x[0] + x[1]);  // what the device's first use costs is not the question, nor is memory
+  const auto fused = fuse(length == 0 ? kExamples[which].call : kRowExamples[which].call);
   const auto start = Clock::now();
   const Tensor made = fused(x);
   drain(made);
@@ -91,27 +116,37 @@ int once(int which, const char* device) {
   return 0;
 }
 
+void first_call(Program& program, const KernelCache& cache, const std::string& name,
+                const std::string& arguments, bool real) {
+  std::vector<double> compiled, found;
+  for (int i = 0; i < (program.quick() ? 1 : 5); ++i) {
+    cache.clear();
+    compiled.push_back(in_a_process(arguments));
+    found.push_back(in_a_process(arguments));
+  }
+  const auto add = [&](const char* how, double ours, const char* goal) {
+    program.table().add({.group = "Fused functions, the first call of a process",
+                         .name = name + how,
+                         .unit = "ms",
+                         .ours = ours,
+                         .goal = real ? goal : ""});
+  };
+  add(", compiled", median(compiled), "<= 150");
+  add(", found on disk", median(found), "<= 1");
+}
+
 void first_calls(Program& program, const KernelCache& cache, const std::string& device,
                  const std::string& where) {
-  const int times = program.quick() ? 1 : 5;
-  for (int which = 0; which < static_cast<int>(std::size(kExamples)); ++which) {
-    std::vector<double> compiled, found;
-    for (int i = 0; i < times; ++i) {
-      cache.clear();
-      compiled.push_back(in_a_process(std::to_string(which) + " " + device));
-      found.push_back(in_a_process(std::to_string(which) + " " + device));
+  const bool real = device != "cpu" && !program.simulated();
+  for (std::size_t which = 0; which < std::size(kExamples); ++which)
+    first_call(program, cache, kExamples[which].name + where,
+               std::to_string(which) + " 0 " + device, real);
+  for (const std::int64_t length : kLengths)
+    for (std::size_t which = 0; which < std::size(kRowExamples); ++which) {
+      const std::string rows = std::to_string(length);
+      first_call(program, cache, kRowExamples[which].name + (", rows of " + rows) + where,
+                 std::to_string(which) + " " + rows + " " + device, real);
     }
-    const auto add = [&](const std::string& name, double ours, const char* goal) {
-      program.table().add({.group = "Fused functions, the first call of a process",
-                           .name = kExamples[which].name + name + where,
-                           .unit = "ms",
-                           .ours = ours,
-                           .goal = goal});
-    };
-    const bool real = device != "cpu" && !program.simulated();
-    add(", compiled", median(compiled), real ? "<= 150" : "");
-    add(", found on disk", median(found), real ? "<= 1" : "");
-  }
 }
 
 /// Black-Scholes written by hand, each operation rounded as ember rounds it, where that can be
@@ -175,29 +210,16 @@ void rates(Program& program, std::int64_t count, const std::string& device,
 /// Functions with reductions of rows of `length`, and of everything.
 void row_rates(Program& program, std::int64_t count, std::int64_t length, const std::string& device,
                const std::string& where) {
-  const Shape sizes{count / length, length};
-  const Tensor x = (arange(length, {Dtype::float32, device}) * 0.37).sin().expand(sizes) + 0.0;
-  const Tensor y = x * 0.9;
-  const Tensor mask = x > 0.9;
-  const Tensor weight = x[0] + 1.0;
-  struct RowExample {
-    const char* name;
-    double bytes;  ///< for each element
-    std::function<Tensor()> call;
-  };
-  const RowExample examples[] = {
-      {"layer normalisation", 8, [&] { return layer_norm(x, weight, weight); }},
-      {"softmax with temperature and mask", 9, [&] { return masked_softmax(x, mask); }},
-      {"mean squared difference", 8, [&] { return (x - y).square().mean(); }},
-  };
+  const std::vector<Tensor> all = row_inputs(count, length, device);
+  const Tensor& x = all[0];
   const bool real = x.is_cuda() && !program.simulated();
   const auto elements = static_cast<double>(x.numel());
   const Tensor copied = empty_like(x);
-  for (const RowExample& each : examples) {
+  for (const RowExample& each : kRowExamples) {
     const auto fused = fuse(each.call);
     const auto times = completion_medians(
-        program.bursts(kSlowCalls), [&] { drain(x); }, [&] { (void)fused(); },
-        [&] { (void)each.call(); }, [&] { (void)Tensor(copied).copy_(x); });
+        program.bursts(kSlowCalls), [&] { drain(x); }, [&] { (void)fused(all); },
+        [&] { (void)each.call(all); }, [&] { (void)Tensor(copied).copy_(x); });
     const auto add = [&](const char* how, double ours, double raw, const char* goal) {
       program.table().add({.group = "Fused functions with reductions, rows of " +
                                     std::to_string(length) + " float32",
@@ -214,8 +236,8 @@ void row_rates(Program& program, std::int64_t count, std::int64_t length, const 
 }
 
 int run(int count, char** arguments) {
-  if (count == 4 && std::string(arguments[1]) == kOnce)
-    return once(std::atoi(arguments[2]), arguments[3]);
+  if (count == 5 && std::string(arguments[1]) == kOnce)
+    return once(std::atoi(arguments[2]), std::atoi(arguments[3]), arguments[4]);
   Program program(count, arguments);
   const KernelCache cache;
   if (program.simulated()) setenv("EMBER_DEVICES", "sim:1", 0);  // for the processes it starts
@@ -225,7 +247,7 @@ int run(int count, char** arguments) {
     const std::int64_t elements = program.quick() ? 100'000 : real ? 100'000'000 : 10'000'000;
     program.measure("first calls", [&] { first_calls(program, cache, device, where); });
     program.measure("rates", [&] { rates(program, elements, device, where); });
-    for (const std::int64_t length : {1024, 16384})
+    for (const std::int64_t length : kLengths)
       program.measure("rates of rows",
                       [&] { row_rates(program, elements, length, device, where); });
   }

@@ -12,7 +12,7 @@ namespace {
 struct Kernels {
   Mutex mutex;
   std::unordered_map<std::string, Ref<const jit::CompiledKernel>> all EMBER_GUARDED_BY(mutex);
-  std::unordered_map<std::string, Sweeps::KeptBytes> kept_bytes EMBER_GUARDED_BY(mutex);
+  std::unordered_map<std::string, Sweeps::Needs> needs EMBER_GUARDED_BY(mutex);
 };
 Kernels& kernels() {
   static NoDestructor<Kernels> made;
@@ -44,14 +44,14 @@ Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance
   return made;
 }
 
-Sweeps::KeptBytes kept_bytes_of(const Graph& graph, bool precise) {
+Sweeps::Needs needs_of(const Graph& graph, bool precise) {
   std::string key = key_of(graph, precise);
   for (const Dtype input : graph.inputs) key += static_cast<char>(input);
   Kernels& known = kernels();
   const MutexLock lock(known.mutex);
-  const auto found = known.kept_bytes.find(key);
-  if (found != known.kept_bytes.end()) return found->second;
-  return known.kept_bytes[key] = Sweeps(graph, precise, true).kept_bytes();
+  const auto found = known.needs.find(key);
+  if (found != known.needs.end()) return found->second;
+  return known.needs[key] = Sweeps(graph, precise, true).needs();
 }
 
 }  // namespace ember::inline v0::fusion

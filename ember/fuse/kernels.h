@@ -14,7 +14,7 @@ namespace ember::inline v0::fusion {
 Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance& instance,
                                          Device device, bool precise, const std::string& name);
 
-/// Sweeps::kept_bytes() of a graph with reductions.
-Sweeps::KeptBytes kept_bytes_of(const Graph& graph, bool precise);
+/// Sweeps::needs() of a graph with reductions.
+Sweeps::Needs needs_of(const Graph& graph, bool precise);
 
 }  // namespace ember::inline v0::fusion

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -122,7 +123,7 @@ Recording::~Recording() = default;
 
 /// Readies the graph for a step on elements of `sizes` on a device.
 void Recording::begin(Device device, const Shape& sizes, std::size_t operands) {
-  std::erase_if(results_, [](const Result& each) { return each.made && each.made.is_only(); });
+  std::erase_if(results_, std::mem_fn(&Result::is_dropped));
   if (!graph_.steps.empty()) {
     const bool fits =
         graph_.steps.size() < Graph::kMostSteps &&
@@ -311,7 +312,7 @@ void Recording::settle() {
   } const suspended;
   std::vector<Result> results;
   results.swap(results_);
-  std::erase_if(results, [](const Result& each) { return each.made && each.made.is_only(); });
+  std::erase_if(results, std::mem_fn(&Result::is_dropped));
   spent_.clear();
   for (const Result& each : results)
     if (each.made) spent_.push_back(each.placeholder);

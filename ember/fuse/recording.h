@@ -52,6 +52,10 @@ class Recording final : public ops::Recorder {
     Ref<Storage> placeholder;  ///< of a new one
     Tensor written;            ///< the one that there was
     std::uint8_t step = 0;
+
+    /// Whether there is nobody who could read it. What there was is, too, where an operation made
+    /// it for its result.
+    bool is_dropped() const noexcept { return made ? made.is_only() : written.is_only(); }
   };
   /// Elements in memory: one for each element, or one for each row.
   struct Input {

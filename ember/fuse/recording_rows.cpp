@@ -185,7 +185,7 @@ void Recording::run(const RowWork& work) const {
                         each.tensor.storage()->epoch()});
     once |= std::uint64_t{each.once} << k;
   }
-  const Sweeps::KeptBytes kept = kept_bytes_of(graph, precise_);
+  const Sweeps::Needs needs = needs_of(graph, precise_);
   if (jit::target_of(device_) == jit::kHostTarget) {
     instance.rows.used = true;
     // Short rows would have more to do with accumulators than with elements.
@@ -193,10 +193,11 @@ void Recording::run(const RowWork& work) const {
                           : work.length >= 128 ? 32
                           : work.length >= 16  ? 8
                                                : 1;
-    instance.rows.whole = work.length <= jit::kMostKeptByHosts && kept.all <= kMostKeptByHost;
+    instance.rows.whole =
+        work.length <= jit::kMostKeptByHosts && needs.kept_by_host <= kMostKeptByHost;
   } else {
     instance.rows = share_rows(element_count(work.rows), work.length,
-                               pack_of(work.operands, work.length), kept.at_once);
+                               pack_of(work.operands, work.length), needs);
   }
   instance.rows.once = once;
   jit::Plan planned;

@@ -117,10 +117,10 @@ void Sweeps::need(const Value& value, int sweep, std::vector<bool>& now) {
   for (std::size_t k = 0; k < step.count; ++k) need(step.operands[k], sweep, now);
 }
 
-Sweeps::KeptBytes Sweeps::kept_bytes() const {
-  KeptBytes made;
+Sweeps::Needs Sweeps::needs() const {
+  Needs made;
   for (std::size_t i = 0; i < steps_.size(); ++i)
-    if (step_lives_[i].crosses()) made.all += item_size(result_of(steps_[i], precise_));
+    if (step_lives_[i].crosses()) made.kept_by_host += item_size(result_of(steps_[i], precise_));
   for (int q = 0; q + 1 < static_cast<int>(sweeps_.size()); ++q) {
     std::size_t bytes = 0;
     const auto add = [&](const Life& life, Dtype dtype) {
@@ -129,8 +129,11 @@ Sweeps::KeptBytes Sweeps::kept_bytes() const {
     for (std::size_t i = 0; i < steps_.size(); ++i)
       add(step_lives_[i], result_of(steps_[i], precise_));
     for (std::size_t k = 0; k < inputs_.size(); ++k) add(input_lives_[k], inputs_[k]);
-    made.at_once = std::max(made.at_once, bytes);
+    made.kept = std::max(made.kept, bytes);
   }
+  made.loads_beside =
+      made.kept == 0 || std::any_of(sweeps_.begin() + 1, sweeps_.end(),
+                                    [](const Sweep& each) { return !each.loads.empty(); });
   return made;
 }
 
@@ -251,54 +254,66 @@ std::string Sweeps::row_steps(int behind) const {
   return text;
 }
 
-jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept) {
+jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack,
+                        const Sweeps::Needs& needs) {
   constexpr std::int64_t kWarp = 32;
   constexpr std::int64_t kFewRows = 1024;  // warps for these would leave multiprocessors idle
-  constexpr std::int64_t kMostLanes = 1024;
-  constexpr std::int64_t kMostPacks = 16;
-  constexpr std::size_t kRegisters = 65536;  // of a multiprocessor
+  constexpr std::int64_t kUsualLanes = 256, kMostLanes = 1024;
+  constexpr std::int64_t kMostElements = 64, kMostPacks = 16;  // of a thread
+  constexpr std::size_t kRegisters = 65536;                    // of a multiprocessor
   constexpr std::size_t kMostRegisters = 128;
+  constexpr std::size_t kMostBlocks = 16;
   const bool few = rows < kFewRows;
   const std::int64_t units = length / pack;
   const auto up = [](std::int64_t n) {
     return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
   };
   const auto packs_for = [&](std::int64_t lanes) { return up((units + lanes - 1) / lanes); };
-  // What is kept, and what else a thread needs.
-  const auto registers = [&](std::int64_t packs) {
-    return 48 + static_cast<std::size_t>(packs * pack) * kept / 4;
-  };
   // 16-bit elements take more registers while they are computed than they do when they are kept.
-  const std::int64_t usual_packs = pack > 4 ? 2 : 4;
-  const std::int64_t most_packs = pack > 4 ? 2 : kMostPacks;
+  const std::size_t beside = needs.loads_beside || pack > 4 ? 64 : 32;
+  const auto registers = [&](std::int64_t packs) {
+    return beside + static_cast<std::size_t>(packs * pack) * needs.kept / 4;
+  };
+  const auto blocks = [&](std::int64_t packs, std::int64_t threads) {
+    return std::min(kRegisters / (registers(packs) * static_cast<std::size_t>(threads)),
+                    kMostBlocks);
+  };
+  const auto fits = [&](std::int64_t lanes) {
+    const std::int64_t packs = packs_for(lanes);
+    return packs <= std::min(kMostElements / pack, kMostPacks) &&
+           registers(packs) <= kMostRegisters && blocks(packs, lanes) > 0;
+  };
   // Blocks are small, since all rows that one has are loaded together, and then computed together:
   // of several, some are loaded while others are computed.
+  const std::int64_t usual_packs = few ? 1 : 4;
   const bool by_warp = units <= (few ? 2 : usual_packs) * kWarp;
-  const std::int64_t most_lanes = few || pack > 4 ? kMostLanes : kMostLanes / 4;
-  std::int64_t lanes = by_warp ? std::min(kWarp, up(units))
-                               : std::clamp(packs_for(usual_packs), 2 * kWarp, kMostLanes / 4);
-  const auto have_room = [&](std::int64_t threads) {
-    const std::size_t each = registers(packs_for(threads));
-    return each <= kMostRegisters && each * static_cast<std::size_t>(threads) <= kRegisters;
+  std::int64_t lanes =
+      by_warp ? std::min(kWarp, up(units))
+              : std::clamp(packs_for(usual_packs), 2 * kWarp, few ? kMostLanes : kUsualLanes);
+  // Larger ones, if a row would not fit, or if more threads do.
+  const auto gains = [&] {
+    if (!fits(lanes)) return true;
+    const auto threads = [&](std::int64_t n) {
+      return blocks(packs_for(n), n) * static_cast<std::size_t>(n);
+    };
+    return packs_for(lanes) > usual_packs && threads(2 * lanes) > threads(lanes);
   };
-  while (!by_warp && lanes < most_lanes && packs_for(lanes) > (few ? 1 : most_packs) &&
-         have_room(2 * lanes))
-    lanes *= 2;
+  while (!by_warp && lanes < kMostLanes && gains()) lanes *= 2;
   std::int64_t packs = packs_for(lanes);
   jit::RowPlan made;
   made.used = true;
-  made.whole = packs <= most_packs && have_room(lanes);
+  made.whole = fits(lanes);
   if (!made.whole) {
     packs = 4;
-    lanes = std::min(lanes, kMostLanes / 4);
+    lanes = std::min(lanes, kUsualLanes);
   }
+  const std::int64_t threads = by_warp ? 4 * kWarp : lanes;
   made.full = made.whole ? units == lanes * packs : units % (lanes * packs) == 0;
   made.pack = static_cast<std::uint8_t>(pack);
   made.packs = static_cast<std::uint8_t>(packs);
   made.lanes = static_cast<std::uint16_t>(lanes);
-  made.threads = static_cast<std::uint16_t>(by_warp ? 4 * kWarp : lanes);
-  made.blocks = static_cast<std::uint8_t>(
-      std::clamp<std::size_t>(kRegisters / (registers(packs) * made.threads), 1, 16));
+  made.threads = static_cast<std::uint16_t>(threads);
+  made.blocks = static_cast<std::uint8_t>(std::max<std::size_t>(blocks(packs, threads), 1));
   return made;
 }
 

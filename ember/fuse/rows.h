@@ -20,12 +20,16 @@ class Sweeps {
   /// on it done, once. Otherwise every sweep begins with what lies in memory.
   Sweeps(const Graph& graph, bool precise, bool whole);
 
-  /// Bytes of an element that have to stay from one sweep to the next: the most at a time, and all
-  /// that a kernel without registers has room for, which loads inputs again.
-  struct KeptBytes {
-    std::size_t at_once = 0, all = 0;
+  /// What a kernel needs room for.
+  struct Needs {
+    /// Bytes of an element that have to stay from one sweep to the next: the most at a time, and
+    /// all that a kernel without registers has room for, which loads inputs again.
+    std::size_t kept = 0, kept_by_host = 0;
+    /// Whether there are loads in flight beside what is kept. Those of the first sweep are where
+    /// what it keeps will be.
+    bool loads_beside = false;
   };
-  KeptBytes kept_bytes() const;
+  Needs needs() const;
   /// The body of the function row() (jit::Instance::rows).
   std::string statements() const;
 
@@ -65,7 +69,8 @@ class Sweeps {
 };
 
 /// How threads of a real device share so many rows. `pack`: elements that a thread can load at
-/// once; `kept`: bytes of an element that it keeps (Sweeps::KeptBytes::at_once).
-jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack, std::size_t kept);
+/// once.
+jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack,
+                        const Sweeps::Needs& needs);
 
 }  // namespace ember::inline v0::fusion

@@ -17,14 +17,12 @@ std::string Writer::row(std::string_view statements) const {
 std::string Writer::row_call(const char* walk) const {
   std::string text = "    long long rest = at;\n";
   text += repeated(instance_.operands(), "    long long p$0 = 0;\n");
-  text += filled(
-      "#pragma unroll\n"
-      "    for (int d = 0; d < $0; ++d) {\n"
-      "      if (d >= a.dims) break;\n"
+  text +=
+      "#pragma unroll 1\n"  // each would be a division more to compile
+      "    for (int d = 0; d < a.dims; ++d) {\n"
       "      const long long left = d + 1 < a.dims ? rest / a.size[d] : 0;\n"
       "      const long long in = rest - left * a.size[d];\n"
-      "      rest = left;\n",
-      {dims_});
+      "      rest = left;\n";
   text += repeated(instance_.operands(), "      p$0 += in * a.stride[$0][d];\n");
   return text + filled("    }\n    row($0(a.length, a.of), $1);\n",
                        {walk, arguments([](const std::string& name, const std::string& k) {

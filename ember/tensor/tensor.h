@@ -474,6 +474,12 @@ class [[nodiscard]] EMBER_API Tensor {
     return *state_;
   }
 
+  /// Internal, for what defers work: whether nothing else has these elements at this moment, be it
+  /// a tensor, a view or whoever gave the memory.
+  bool is_only() const noexcept {
+    return state_.is_only() && state_->storage.is_only() && state_->storage->foreign() == nullptr;
+  }
+
   /// Internal, for operations in place: the tensor that they return.
   Tensor& self() const noexcept { return const_cast<Tensor&>(*this); }
 

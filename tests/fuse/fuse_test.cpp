@@ -68,6 +68,55 @@ TEST(Fuse, IsOneKernel) {
   EXPECT_EQ(launches.names, std::vector<std::string>{"adam"});
 }
 
+/// Also where an operation asks for its result's memory before it computes it, as masked_fill does.
+TEST(Fuse, WritesNothingThatNobodyHas) {
+  if (cuda::device_count() == 0) GTEST_SKIP() << "needs a device";
+  const Tensor given = numbers({4, 100}).to(kDevice), mask = given > 1;
+  Tensor kept;
+  const auto written = [&](const auto& function) {
+    Launches launches;
+    const Tensor made = fuse(function)(given);
+    const std::vector<std::int64_t> counts = launches.written;
+    expect_same_bits(made, given.masked_fill(mask, 0).sin(), "filled");
+    EXPECT_EQ(counts.size(), 1U);
+    return counts.empty() ? -1 : counts[0];
+  };
+  const auto filled = [&](const Tensor& x) { return x.masked_fill(mask, 0); };
+  EXPECT_EQ(written([&](const Tensor& x) { return filled(x).sin(); }), 1);
+  EXPECT_EQ(written([&](const Tensor& x) {
+              const Tensor made = empty_like(x);
+              made.copy_(x).masked_fill_(mask, 0);
+              return made.sin();
+            }),
+            1);
+  EXPECT_EQ(written([&](const Tensor& x) {
+              kept = filled(x);
+              return kept.sin();
+            }),
+            2);
+  EXPECT_EQ(bits(kept), bits(filled(given)));
+  EXPECT_EQ(written([&](const Tensor& x) {
+              const Tensor made = empty_like(x);
+              kept = made[1];
+              made.copy_(x).masked_fill_(mask, 0);
+              return made.sin();
+            }),
+            2);
+  EXPECT_EQ(bits(kept), bits(filled(given)[1]));
+}
+
+/// Memory of somebody else, who reads it.
+TEST(Fuse, WritesWhatOthersHaveGiven) {
+  std::vector<float> given(100, 1);
+  const Tensor made = fuse([&](const Tensor& x) {
+    const Tensor others = from_blob(given.data(), {100});
+    others.add_(x);
+    return x + 1;
+  })(ones({100}));
+  EXPECT_EQ(bits(made), bits(full({100}, 2.0)));
+  EXPECT_EQ(given, std::vector<float>(100, 2));
+}
+
 /// New numbers are arguments of the same kernel.
 TEST(Fuse, NumbersCompileNothing) {
   const NotedCompiler compiler;

@@ -44,7 +44,10 @@ class Launches final : public cuda::Observer {
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
   void notice(const cuda::Activity& activity) noexcept override {
-    if (activity.kind == cuda::Activity::Kind::kernel_launched) names.emplace_back(activity.name);
+    if (activity.kind != cuda::Activity::Kind::kernel_launched) return;
+    names.emplace_back(activity.name);
+    written.push_back(std::count_if(activity.accesses.begin(), activity.accesses.end(),
+                                    [](const cuda::Access& access) { return access.writes; }));
   }
   /// How many had this name since the last question.
   int count(const std::string& name) {
@@ -53,6 +56,7 @@ class Launches final : public cuda::Observer {
     return found;
   }
   std::vector<std::string> names;
+  std::vector<std::int64_t> written;  ///< how many operands each of them wrote
 };
 
 }  // namespace ember::test

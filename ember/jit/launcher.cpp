@@ -9,6 +9,14 @@ namespace {
 
 constexpr std::int64_t kLargestOffset = std::numeric_limits<std::int32_t>::max();
 
+/// Of a block that might have one for each thread, given how many blocks that would be. Several, as
+/// long as all multiprocessors have work for a while.
+unsigned packs_of_a_thread(std::int64_t blocks) {
+  constexpr std::int64_t kManyBlocks = 8192;
+  constexpr std::int64_t kMost = 4;
+  return static_cast<unsigned>(std::clamp<std::int64_t>(blocks / kManyBlocks, 1, kMost));
+}
+
 Layout layout_of(const Dims& dims) {
   if (dims.count == 0) return Layout::flat;
   if (dims.count == 1 && std::all_of(dims.stride.begin(), dims.stride.end(),
@@ -109,7 +117,11 @@ driver::CompiledHeader Launcher::write_arguments(const Dims& dims, int count) {
   const RowPlan& rows = compiled_.instance.rows;
   header.threads = rows.used ? rows.threads : driver::kCompiledThreads;
   header.per_block =
-      rows.used ? header.threads / rows.lanes : header.threads * static_cast<unsigned>(pack);
+      rows.used ? header.threads / rows.lanes
+                : header.threads * static_cast<unsigned>(pack) *
+                      (flat() ? packs_of_a_thread(header.count /
+                                                  static_cast<std::int64_t>(header.threads * pack))
+                              : 1);
   header.dims = flat() ? 0 : count;
   header.packed = 1;
   header.operands = static_cast<std::int32_t>(data_.size());

@@ -193,40 +193,49 @@ std::string Writer::device_entry() const {
   return filled(
       "using namespace ember_jit;\n"
       "template <class T> struct alignas(sizeof(T) * $0) Pack { T value[$0]; };\n"
-      "extern \"C\" __global__ void __launch_bounds__($1) $2(const __grid_constant__ Args a) {\n"
+      "extern \"C\" __global__ void __launch_bounds__($1$6) $2(const __grid_constant__ Args a) {\n"
       "$3$4  const long long begin = static_cast<long long>(blockIdx.x) * a.per_block;\n$5}\n",
       {pack_, threads_, driver::kCompiledEntry, pointers("a.data"), numbers(),
-       flat() ? flat_device() : strided_device()});
+       flat() ? flat_device() : strided_device(), blocks()});
 }
 
+/// So many that a multiprocessor is full of threads, of 32 registers each, where those are enough.
+std::string Writer::blocks() const {
+  std::size_t words = 0;
+  const auto add = [&](Dtype dtype) { words += item_size(dtype) <= 4 ? 4 : 16; };
+  for (std::size_t k = 0; k < instance_.outputs; ++k) add(instance_.output(k));
+  for (const Dtype dtype : instance_.inputs) add(dtype);
+  return instance_.fused && flat() && words <= 16 ? ", 8" : "";
+}
+
+/// As many packs for each thread as a block has a share of (Launcher): what comes before the first
+/// one costs a tenth of what a pack does, where much is computed. What is in no pack comes before
+/// them, since variables that were needed behind them would take registers.
 std::string Writer::flat_device() const {
-  // All loads first, so that they are in flight together.
   std::string text = filled(
-      "  if (a.packed) {\n    const long long i = begin + threadIdx.x * $0;\n"
-      "    if (i + $0 <= a.count) {\n",
-      {pack_});
+      "  const unsigned share = static_cast<unsigned>(begin + a.per_block < a.count ? a.per_block "
+      ": a.count - begin);\n"
+      "  const unsigned in_packs = a.packed ? share / $0 * $0 : 0;\n"
+      "  for (unsigned at = in_packs + threadIdx.x; at < share; at += $1) {\n"
+      "    const long long i = begin + at;\n"
+      "    element($2);\n"
+      "  }\n"
+      "#pragma unroll 1\n"
+      "  for (unsigned at = threadIdx.x * $0; at < in_packs; at += $1 * $0) {\n"
+      "    const long long i = begin + at;\n",
+      {pack_, threads_, arguments([](const std::string& name, const std::string&) {
+         return filled("$0 + i", {name});
+       })});
+  // All loads first, so that they are in flight together.
   text += repeated(instance_.inputs.size(),
-                   "      const Pack<I$0> pi$0 = *reinterpret_cast<const Pack<I$0>*>(i$0 + i);\n");
-  text += repeated(instance_.outputs, "      Pack<O$0> po$0;\n");
-  text += filled("#pragma unroll\n      for (int j = 0; j < $0; ++j) element($1);\n",
+                   "    const Pack<I$0> pi$0 = *reinterpret_cast<const Pack<I$0>*>(i$0 + i);\n");
+  text += repeated(instance_.outputs, "    Pack<O$0> po$0;\n");
+  text += filled("#pragma unroll\n    for (int j = 0; j < $0; ++j) element($1);\n",
                  {pack_, arguments([](const std::string& name, const std::string&) {
                     return filled("&p$0.value[j]", {name});
                   })});
-  text += repeated(instance_.outputs, "      *reinterpret_cast<Pack<O$0>*>(o$0 + i) = po$0;\n");
-  return text + filled(
-                    "    } else {\n"
-                    "      for (long long e = i; e < a.count; ++e) element($0);\n"
-                    "    }\n"
-                    "    return;\n"
-                    "  }\n"
-                    "  for (int j = 0; j < $1; ++j) {\n"
-                    "    const long long e = begin + j * $2 + threadIdx.x;\n"
-                    "    if (e < a.count) element($0);\n"
-                    "  }\n",
-                    {arguments([](const std::string& name, const std::string&) {
-                       return filled("$0 + e", {name});
-                     }),
-                     pack_, threads_});
+  text += repeated(instance_.outputs, "    *reinterpret_cast<Pack<O$0>*>(o$0 + i) = po$0;\n");
+  return text + "  }\n";
 }
 
 std::string Writer::strided_device() const {

@@ -1,5 +1,5 @@
-// Kernels with reductions, in their form for real devices, on a host: a thread for each lane. What
-// such a kernel asks of its device is here: who it is, barriers, and values of other lanes.
+// Fused kernels in their form for real devices, on a host: with reductions a thread for each lane.
+// What such a kernel asks of its device is here: who it is, barriers, and values of other lanes.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,13 @@
 
 namespace ember::test {
 
-/// The rows' form for devices, behind the scalar functions of hosts.
+/// The form for devices, behind the scalar functions of hosts.
 inline std::string text_for_lanes(const std::string& statements, const jit::Signature& name,
                                   const jit::Instance& instance) {
   const std::string& on_hosts = jit::host_source(statements, name, instance).prelude();
-  const std::size_t rows = on_hosts.rfind("namespace ember_jit {", on_hosts.find("struct SumType"));
+  const std::size_t sums = on_hosts.find("struct SumType");
+  const std::size_t rows =
+      sums == std::string::npos ? on_hosts.size() : on_hosts.rfind("namespace ember_jit {", sums);
   return on_hosts.substr(0, rows) + R"(
 #define __CUDA_ARCH__ 900
 #define __global__
@@ -104,20 +106,29 @@ class Block {
   std::vector<unsigned> shown_;
 };
 
+inline jit::CompiledKernel::HostEntry compiled_for_lanes(const std::string& statements,
+                                                         const jit::Signature& name,
+                                                         const jit::Instance& instance) {
+  const std::string object =
+      jit::compile_for_host(jit::find_host_compiler(false),
+                            text_for_lanes(statements, name, instance), "a kernel for lanes");
+  return reinterpret_cast<jit::CompiledKernel::HostEntry>(jit::load_for_host("", object));
+}
+
+/// Arguments of a kernel.
+struct LaneArguments {
+  alignas(16) std::byte bytes[driver::Params::kCapacity] = {};
+  void put(std::size_t at, const auto& value) { std::memcpy(&bytes[at], &value, sizeof value); }
+};
+
 /// Runs it on `rows` rows of `length` elements, which lie one behind the other in every operand; of
 /// those that are there once for a row, one element for each.
 inline void run_on_lanes(const std::string& statements, const jit::Signature& name,
                          const jit::Instance& instance, std::int64_t rows, std::int64_t length,
                          const std::vector<void*>& operands) {
-  const std::string object =
-      jit::compile_for_host(jit::find_host_compiler(false),
-                            text_for_lanes(statements, name, instance), "a kernel for lanes");
-  const auto run = reinterpret_cast<jit::CompiledKernel::HostEntry>(jit::load_for_host("", object));
+  const auto run = compiled_for_lanes(statements, name, instance);
   const jit::ArgumentPlaces places(instance);
-  alignas(16) std::byte args[driver::Params::kCapacity] = {};
-  const auto put = [&](std::size_t at, const auto& value) {
-    std::memcpy(&args[at], &value, sizeof value);
-  };
+  LaneArguments args;
   const unsigned lanes = instance.rows.lanes;
   driver::CompiledHeader header;
   header.count = rows;
@@ -125,13 +136,13 @@ inline void run_on_lanes(const std::string& statements, const jit::Signature& na
   header.per_block = header.threads / lanes;
   header.dims = 1;
   header.operands = static_cast<std::int32_t>(operands.size());
-  put(0, header);
-  put(places.length, std::array{length, length});
-  put(places.sizes, rows);
+  args.put(0, header);
+  args.put(places.length, std::array{length, length});
+  args.put(places.sizes, rows);
   for (std::size_t k = 0; k < operands.size(); ++k) {
-    put(places.data + k * sizeof(void*), operands[k]);
+    args.put(places.data + k * sizeof(void*), operands[k]);
     const std::int64_t stride = instance.rows.is_once(k) ? 1 : length;
-    put(places.strides + k * ops::kLoopDims * sizeof stride, stride);
+    args.put(places.strides + k * ops::kLoopDims * sizeof stride, stride);
   }
   void* const device[] = {reinterpret_cast<void*>(&Block::sync_group),
                           reinterpret_cast<void*>(&Block::sync_all),
@@ -142,9 +153,31 @@ inline void run_on_lanes(const std::string& statements, const jit::Signature& na
     Block running(threads, lanes);
     std::vector<std::thread> all;
     for (unsigned thread = 0; thread < threads; ++thread)
-      all.emplace_back([&, thread] { run(args, device, block, thread); });
+      all.emplace_back([&, thread] { run(args.bytes, device, block, thread); });
     for (std::thread& each : all) each.join();
   }
+}
+
+/// Runs one without rows on `count` elements, which lie side by side in every operand, one thread
+/// after the other. `packed`: whether packs of elements are aligned; `packs`: how many a thread
+/// has.
+inline void run_elements_on_lanes(jit::CompiledKernel::HostEntry run, const jit::Instance& instance,
+                                  std::int64_t count, bool packed, unsigned packs,
+                                  const std::vector<void*>& operands) {
+  const jit::ArgumentPlaces places(instance);
+  driver::CompiledHeader header;
+  header.count = count;
+  header.threads = driver::kCompiledThreads;
+  header.per_block = header.threads * static_cast<unsigned>(jit::pack_of(instance)) * packs;
+  header.packed = packed ? 1 : 0;
+  header.operands = static_cast<std::int32_t>(operands.size());
+  LaneArguments args;
+  args.put(0, header);
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    args.put(places.data + k * sizeof(void*), operands[k]);
+  for (std::int64_t first = 0, block = 0; first < count; first += header.per_block, ++block)
+    for (unsigned thread = 0; thread < header.threads; ++thread)
+      run(args.bytes, nullptr, block, thread);
 }
 
 }  // namespace ember::test

@@ -126,6 +126,28 @@ TEST(FuseLanes, Softmax) {
     expect_softmax(each);
 }
 
+/// Each element once, and none behind the last one, however many packs a thread has.
+TEST(FuseLanes, Elements) {
+  Builder build;
+  build.graph.inputs = {Dtype::float32, Dtype::float32};
+  const Value sum = build.operation(OpId::add, Dtype::float32, false, input(0), input(1));
+  build.graph.outputs = {sum.index};
+  const Instance instance = instance_of(build.graph, jit::Layout::flat);
+  const auto run = compiled_for_lanes(build.graph.statements(true), kernel_name(), instance);
+  for (const bool packed : {false, true})
+    for (const unsigned packs : {1U, 2U, 4U})
+      for (const std::size_t count : {1U, 3U, 4U, 1023U, 1024U, 1025U, 4095U, 4096U, 9001U}) {
+        // In place, so that a second time would be seen.
+        alignas(16) std::array<float, 9100> x, y{};
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+        run_elements_on_lanes(run, instance, static_cast<std::int64_t>(count), packed, packs,
+                              {y.data(), y.data(), x.data()});
+        for (std::size_t i = 0; i < y.size(); ++i)
+          ASSERT_EQ(y[i], i < count ? x[i] : 0)
+              << i << " of " << count << (packed ? ", packed, " : ", ") << packs << " packs";
+      }
+}
+
 /// Numbers of all kinds, divided by what is there once for each row: as the machine divides them.
 template <class T, class Bits>
 void expect_quotients(Dtype dtype, const Walk& each) {

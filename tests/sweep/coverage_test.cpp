@@ -79,7 +79,7 @@ const std::set<std::string>& others() {
       "defined", "dtype", "device", "is_cuda", "get_device", "dim", "numel", "sizes", "strides",
       "size", "stride", "storage_offset", "element_size", "nbytes", "is_floating_point",
       "is_complex", "is_contiguous", "is_pinned", "storage", "data_ptr", "data", "address",
-      "is_dense", "is", "state", "self", "options", "accessor",
+      "is_dense", "is", "is_only", "state", "self", "options", "accessor",
       // They make tensors of a storage, which the sweep itself does: it needs no elements.
       "make", "as_strided", "set_", "from_blob", "record_stream",
       // New tensors that take after no other.

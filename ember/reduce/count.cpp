@@ -125,6 +125,11 @@ Tensor ranks(const Tensor& rows) {
   return made;
 }
 
+/// Some of the slices along a dimension. They lie one behind the other, as torch has them.
+Tensor chosen_slices(const Tensor& x, int along, const Tensor& which) {
+  return x.movedim(along, 0).contiguous().index_select(0, which).movedim(0, along);
+}
+
 /// unique of the slices along a dimension.
 UniqueElements unique_slices(const Tensor& x, bool return_inverse, bool return_counts,
                              std::int64_t dim) {
@@ -132,7 +137,7 @@ UniqueElements unique_slices(const Tensor& x, bool return_inverse, bool return_c
   Tensor places = ranks(rows_of(x, along));
   const ValuesAndIndices ordered = sort(places, 0, false, true);
   const Tensor first = begins(ordered.values);
-  UniqueElements made = runs(first, x.index_select(along, ordered.indices.masked_select(first)),
+  UniqueElements made = runs(first, chosen_slices(x, along, ordered.indices.masked_select(first)),
                              false, return_counts);
   if (return_inverse) std::get<1>(made) = std::move(places);
   return made;
@@ -142,7 +147,7 @@ UniqueElements runs_of_slices(const Tensor& x, bool return_inverse, bool return_
                               std::int64_t dim) {
   const int along = dimension_of(x, dim);
   const Tensor first = begins(rows_of(x, along));
-  return runs(first, x.index_select(along, first.nonzero().view({-1})), return_inverse,
+  return runs(first, chosen_slices(x, along, first.nonzero().view({-1})), return_inverse,
               return_counts);
 }
 

@@ -171,6 +171,13 @@ Tensor& Tensor::set_(const Tensor& other) const {
   return self();
 }
 
+Tensor& Tensor::set_data(const Tensor& other) const {
+  const TensorState& source = other.state();
+  cuda::settle_deferred();  // as in set_()
+  assign(*state_, source);
+  return self();
+}
+
 void Tensor::throw_undefined() {
   throw Error("this Tensor is undefined: it was made without a value, expected one with elements");
 }

@@ -171,6 +171,9 @@ class [[nodiscard]] EMBER_API Tensor {
   /// Makes this tensor object, for all who share it, the view that `other` is. Error if that has
   /// another dtype or is on another device.
   Tensor& set_(const Tensor& other) const;
+  /// The same whatever the dtype and the device of `other`, as libtorch has it. References to the
+  /// dtype or the sizes that this object had before are not to be used any more.
+  Tensor& set_data(const Tensor& other) const;
 
   // ---- Views: they share memory. (views.cpp)
   Tensor alias() const;  ///< a new tensor object with the same view

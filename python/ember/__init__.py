@@ -3,6 +3,7 @@
 ``import ember as torch`` and go on. Everything here comes from the extension module ``ember._C``.
 """
 
+import copyreg as _copyreg
 from math import e as e, inf as inf, nan as nan, pi as pi
 
 from ember._C import *
@@ -56,6 +57,11 @@ del _name
 bool = bool_
 float = float32
 int = int32
+
+# Functions and methods are pickled by their names, as Python's own are.
+for _kind in (type(zeros), type(Tensor.add)):
+    _copyreg.pickle(_kind, lambda function: function.__qualname__)
+del _kind
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _refuse_name("ember", name)

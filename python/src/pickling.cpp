@@ -89,6 +89,11 @@ Tensor rebuild(const nb::tuple& state) {
 
 }  // namespace
 
+nb::object reduce_by_newer_protocol(nb::handle self, int protocol) {
+  const nb::handle base(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  return base.attr("__reduce_ex__")(self, std::max(protocol, 2));
+}
+
 void bind_pickling(nb::class_<Tensor>& tensor) {
   tensor
       .def(
@@ -112,15 +117,7 @@ void bind_pickling(nb::class_<Tensor>& tensor) {
           nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: dict[typing.Any, typing.Any], /) -> Tensor"))
       .def("__getstate__", &state_of)
-      // Protocols 0 and 1 know no classes but Python's own.
-      .def(
-          "__reduce_ex__",
-          [](nb::handle self, int protocol) {
-            const nb::handle base(reinterpret_cast<PyObject*>(&PyBaseObject_Type));
-            return nb::object(base.attr("__reduce_ex__")(self, std::max(protocol, 2)));
-          },
-          nb::sig("def __reduce_ex__(self, protocol: typing.SupportsIndex, /) -> "
-                  "str | tuple[typing.Any, ...]"))
+      .def("__reduce_ex__", &reduce_by_newer_protocol, nb::sig(kReduceSignature))
       .def("__setstate__", [](nb::pointer_and_handle<Tensor> self, const nb::tuple& state) {
         new (self.p) Tensor(rebuild(state));
         nb::inst_mark_ready(self.h);

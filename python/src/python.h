@@ -43,6 +43,10 @@ void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_counting(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_pickling(nb::class_<Tensor>& tensor);
+/// __reduce_ex__ of a class with __getstate__: protocols 0 and 1 know no classes but Python's own.
+nb::object reduce_by_newer_protocol(nb::handle self, int protocol);
+inline constexpr const char* kReduceSignature =
+    "def __reduce_ex__(self, protocol: typing.SupportsIndex, /) -> str | tuple[typing.Any, ...]";
 void bind_numpy(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_dlpack(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m);

@@ -95,6 +95,7 @@ void bind_generator(nb::module_& m) {
             return nb::make_tuple(self.device(), unlocked([&] { return self.get_state(); }));
           },
           nb::sig("def __getstate__(self) -> tuple[device, Tensor]"))
+      .def("__reduce_ex__", &reduce_by_newer_protocol, nb::sig(kReduceSignature))
       .def(
           "__setstate__",
           [](Generator& self, const nb::tuple& saved) {

@@ -56,12 +56,11 @@ PyObject* add(PyObject* left, PyObject* right) {
   return guarded([&] { return PyTuple_Type.tp_as_sequence->sq_concat(left, right); });
 }
 
-/// Protocols 0 and 1 of pickle know no classes but Python's own.
-PyObject* reduce(PyObject* self, PyObject* protocol) {
-  const long given = PyLong_AsLong(protocol);
-  if (given == -1 && PyErr_Occurred() != nullptr) return nullptr;
-  return PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__reduce_ex__", "Ol",
-                             self, given < 2 ? 2 : given);
+/// The class, and a tuple that it is made from.
+PyObject* reduce(PyObject* self, PyObject*) {
+  PyObject* const sizes = PyTuple_GetSlice(self, 0, PyTuple_GET_SIZE(self));
+  if (sizes == nullptr) return nullptr;
+  return Py_BuildValue("(O(N))", reinterpret_cast<PyObject*>(Py_TYPE(self)), sizes);
 }
 
 PyObject* numel(PyObject* self, PyObject*) {
@@ -115,7 +114,7 @@ PyObject* make(PyTypeObject* subtype, PyObject* args, PyObject* keywords) {
 PyMethodDef methods[] = {
     {"numel", numel, METH_NOARGS,
      "numel($self, /)\n--\n\nThe number of elements of a tensor of this size."},
-    {"__reduce_ex__", reduce, METH_O, "__reduce_ex__($self, protocol, /)\n--\n\nFor pickle."},
+    {"__reduce__", reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -186,8 +186,10 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           "A new tensor object with the same elements.")
       .def_prop_rw(
           "data", [](const Tensor& self) { return self.alias(); },
-          [](Tensor& self, const Tensor& source) { self.set_(source); },
-          "detach(); to assign to it is set_().")
+          [](Tensor& self, const Tensor& source) { self.set_data(source); },
+          "detach(). What is assigned to it, of any dtype and device, is what this object is from "
+          "now "
+          "on.")
       .def_prop_ro(
           "T", [](const Tensor& self) { return self.numpy_T(); },
           "All dimensions, in reverse order.")

@@ -86,6 +86,22 @@ def test_pickle(device):
         assert made.dtype is dtype and made.tolist() == y.tolist()
 
 
+def test_pickle_of_what_is_no_tensor():
+    """In every protocol: by name, or by what it is made from."""
+    generator = torch.Generator()
+    generator.manual_seed(7)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = lambda given: pickle.loads(pickle.dumps(given, protocol))
+        assert again(torch.add) is torch.add and again(torch.zeros) is torch.zeros
+        assert again(torch.fft.fft) is torch.fft.fft
+        assert again(generator).initial_seed() == 7
+        size = again(torch.Size([2, 3]))
+        assert type(size) is torch.Size and size == (2, 3)
+    assert pickle.loads(pickle.dumps(torch.Tensor.add)) is torch.Tensor.add
+    assert torch.Size([2, 3]).__reduce__() == (torch.Size, ((2, 3),))
+    assert copy.deepcopy(torch.add) is torch.add
+
+
 def test_layout_of_copies(device):
     """A copy of what has gaps has none, and its dimensions are in the order of the original's."""
     x = torch.arange(24.0, device=device).view(2, 3, 4)[:, :, ::2]

@@ -460,6 +460,8 @@ def test_unique_slices(device, dim):
         runs, places = of.index_select(dim, inverse.sort().indices).unique_consecutive(
             return_inverse=True, dim=dim)
         assert runs.equal(slices) and places.tolist() == inverse.sort().values.tolist()
+        # As torch has them: one slice lies behind the other.
+        assert slices.movedim(dim, 0).is_contiguous() and runs.stride() == slices.stride()
 
 
 def test_everyday_shapes(device):

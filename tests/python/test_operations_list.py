@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 LISTED, ELEMENTWISE = PAGE.split("\n## Element by element\n")
 DECLARED = re.compile(r"(?:\[\[nodiscard\]\] )?(?!return |throw )[A-Za-z][\w:<>, ]*[&*]? (\w+)\(")
-INTERNAL = {"make", "self", "state", "address"}
+INTERNAL = {"make", "self", "state", "address", "is_only"}
 # Functions as graphs: docs/graphs.md.
 INTERNAL |= {"graphed", "make_graphed_callable", "make_graphed_callables"}
 # Kernels from a text: docs/jiterator.md.

@@ -128,15 +128,19 @@ def test_set_without_a_source(device):
 
 
 def test_data(device):
-    """Another object of the same view; assigned to, set_."""
+    """Another object of the same view; assigned to, whatever that is."""
     x = torch.ones(2, 3, device=device)
     same = x.data
     assert same is not x and same.data_ptr() == x.data_ptr() and same.stride() == x.stride()
     y = torch.zeros(4, device=device)
     x.data = y
     assert x.shape == (4,) and x.data_ptr() == y.data_ptr() and same.tolist() == [[1.0] * 3] * 2
-    with pytest.raises(RuntimeError, match="the source is int64 .*, expected float32"):
-        x.data = y.long()
+    kept = y.view(2, 2)
+    y.data = torch.arange(3)
+    assert y.dtype is torch.int64 and y.device.type == "cpu" and y.tolist() == [0, 1, 2]
+    assert kept.tolist() == [[0.0, 0.0]] * 2 and kept.device == x.device
+    y.data = y.data.to(device)
+    assert y.device == x.device and y.tolist() == [0, 1, 2]
     with pytest.raises(TypeError):
         x.data = 1
 

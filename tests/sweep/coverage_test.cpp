@@ -81,7 +81,7 @@ const std::set<std::string>& others() {
       "is_complex", "is_contiguous", "is_pinned", "storage", "data_ptr", "data", "address",
       "is_dense", "is", "is_only", "state", "self", "options", "accessor",
       // They make tensors of a storage, which the sweep itself does: it needs no elements.
-      "make", "as_strided", "set_", "from_blob", "record_stream",
+      "make", "as_strided", "set_", "set_data", "from_blob", "record_stream",
       // New tensors that take after no other.
       "empty", "empty_strided", "zeros", "ones", "full", "arange", "tensor", "scalar_tensor",
       "rand", "randn", "randint", "randperm", "normal", "linspace", "eye",

@@ -137,6 +137,13 @@ TEST(Tensors, ShareAndAreSet) {
   EXPECT_ERROR(x.set_(ones({2}, float32)), Error, "source is float32 on cpu, expected int64");
   EXPECT_ERROR(x.set_(arange(2, "cuda:0")), Error, "on cuda:0, expected int64 on cpu");
   EXPECT_EQ(x.sizes(), Shape({2, 3}));
+  const Tensor halves = full({2}, 0.5, {float64, "cuda:0"});
+  EXPECT_TRUE(x.set_data(halves).is(same));
+  EXPECT_EQ(same.dtype(), float64);
+  EXPECT_EQ(same.device(), halves.device());
+  EXPECT_EQ(same[1].item<double>(), 0.5);
+  EXPECT_EQ(other[1][2].item<std::int64_t>(), 5);
+  EXPECT_ERROR(x.set_data(Tensor()), Error, "undefined");
 }
 
 TEST(Storages, AreReleasedOnce) {

@@ -121,9 +121,18 @@ Recording::~Recording() = default;
 
 // ---- Recording
 
+/// Results that nobody has. Observers are told of memory that goes, and may call operations: by
+/// then the list is as it is to be.
+void Recording::let_dropped_go() {
+  if (std::none_of(results_.begin(), results_.end(), std::mem_fn(&Result::is_dropped))) return;
+  std::vector<Result> all, dropped;
+  all.swap(results_);
+  for (Result& each : all) (each.is_dropped() ? dropped : results_).push_back(std::move(each));
+}
+
 /// Readies the graph for a step on elements of `sizes` on a device.
 void Recording::begin(Device device, const Shape& sizes, std::size_t operands) {
-  std::erase_if(results_, std::mem_fn(&Result::is_dropped));
+  let_dropped_go();
   if (!graph_.steps.empty()) {
     const bool fits =
         graph_.steps.size() < Graph::kMostSteps &&

@@ -53,8 +53,8 @@ class Recording final : public ops::Recorder {
     Tensor written;            ///< the one that there was
     std::uint8_t step = 0;
 
-    /// Whether there is nobody who could read it. What there was is, too, where an operation made
-    /// it for its result.
+    /// Whether there is nobody who could read it. That may be so of memory that there was, too:
+    /// some operations ask for their result's before they compute it.
     bool is_dropped() const noexcept { return made ? made.is_only() : written.is_only(); }
   };
   /// Elements in memory: one for each element, or one for each row.
@@ -79,6 +79,7 @@ class Recording final : public ops::Recorder {
     std::vector<std::uint8_t> inputs, numbers;
   };
 
+  void let_dropped_go();
   void begin(Device device, const Shape& sizes, std::size_t operands);
   bool prepare(Device device, const Shape& sizes, std::span<const Tensor* const> inputs,
                const Tensor& out);

@@ -286,10 +286,12 @@ jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack,
   // Blocks are small, since all rows that one has are loaded together, and then computed together:
   // of several, some are loaded while others are computed.
   const std::int64_t usual_packs = few ? 1 : 4;
-  const bool by_warp = units <= (few ? 2 : usual_packs) * kWarp;
+  const bool by_warp = units <= (few ? 2 : usual_packs) * kWarp && fits(std::min(kWarp, up(units)));
   std::int64_t lanes =
       by_warp ? std::min(kWarp, up(units))
               : std::clamp(packs_for(usual_packs), 2 * kWarp, few ? kMostLanes : kUsualLanes);
+  // So many threads as few rows get may have no room for what a row keeps.
+  while (few && !by_warp && lanes > 2 * kWarp && !fits(lanes)) lanes /= 2;
   // Larger ones, if a row would not fit, or if more threads do.
   const auto gains = [&] {
     if (!fits(lanes)) return true;

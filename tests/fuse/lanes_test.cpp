@@ -117,6 +117,24 @@ void expect_softmax(const Walk& each) {
   }
 }
 
+/// Also few rows, which get many threads, stay in registers where they can.
+TEST(FuseLanes, RowsThatAreKept) {
+  Sweeps::Needs needs;
+  needs.kept = 4;
+  for (const bool loads_beside : {false, true}) {
+    needs.loads_beside = loads_beside;
+    for (const std::int64_t rows : {1, 512, 1023, 1024, 100'000})
+      for (const int pack : {4, 8})
+        for (const std::int64_t length : {512, 1024, 2048, 4096, 8192, 16'384}) {
+          const jit::RowPlan plan = fusion::share_rows(rows, length, pack, needs);
+          EXPECT_TRUE(plan.whole) << rows << " rows of " << length << ", packs of " << pack;
+          EXPECT_GE(std::int64_t{plan.lanes} * plan.packs * pack, length);
+        }
+  }
+  needs.kept = 12;
+  EXPECT_TRUE(fusion::share_rows(5000, 1024, 8, needs).whole);
+}
+
 /// Groups of lanes from one to a block; the last block has fewer of them.
 TEST(FuseLanes, Softmax) {
   if (kThreadSanitizer) GTEST_SKIP() << "the kernel's barriers are unknown to the sanitizer";

@@ -196,11 +196,14 @@ std::string Writer::device_entry() const {
       "extern \"C\" __global__ void __launch_bounds__($1$6) $2(const __grid_constant__ Args a) {\n"
       "$3$4  const long long begin = static_cast<long long>(blockIdx.x) * a.per_block;\n$5}\n",
       {pack_, threads_, driver::kCompiledEntry, pointers("a.data"), numbers(),
-       flat() ? flat_device() : strided_device(), blocks()});
+       flat() ? flat_device() : strided_device(), least_blocks()});
 }
 
-/// So many that a multiprocessor is full of threads, of 32 registers each, where those are enough.
-std::string Writer::blocks() const {
+/// The second bound of a launch, or none: so many blocks that a multiprocessor is full of threads,
+/// each of which then has 32 registers. Kernels of few operands get by with these: a pack of one
+/// takes four. What is computed in 8 bytes takes twice the registers throughout, so it counts as
+/// too much.
+std::string Writer::least_blocks() const {
   std::size_t words = 0;
   const auto add = [&](Dtype dtype) { words += item_size(dtype) <= 4 ? 4 : 16; };
   for (std::size_t k = 0; k < instance_.outputs; ++k) add(instance_.output(k));

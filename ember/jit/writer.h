@@ -41,7 +41,7 @@ class Writer {
   std::string pointers(const char* from) const;
   std::string numbers() const;
   std::string host_rows() const;
-  std::string blocks() const;
+  std::string least_blocks() const;
   std::string flat_device() const;
   std::string strided_device() const;
   std::string row_call(const char* walk) const;

@@ -1,8 +1,8 @@
 # ember_test(<name> SOURCES <file>... [LIBRARIES <target>...] [DEVICES none|sim|cuda|both]
-#            [INTERNALS] [OPTIMIZED])
+#            [INTERNALS] [OPTIMIZED] [ALONE])
 #
 # Links the library as users have it; with INTERNALS its objects, for what it does not export.
-# OPTIMIZED: of tests that compare many numbers, with a sanitizer, too.
+# OPTIMIZED: of tests that compare many numbers, with a sanitizer, too. ALONE: ember_test_on_gpus.
 # Builds bin/test_<name> with GoogleTest and registers it with ctest: as <name> (none, the default),
 # as <name>.sim on four simulated devices, as <name>.cuda on the machine's own. The latter exists
 # only with a CUDA object, and is skipped where there is no GPU.
@@ -35,7 +35,8 @@
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered
 # by hand gets that file, its time limit and its environment from ember_test_properties.
 
-set(EMBER_TEST_GPUS 1 CACHE STRING "GPUs that ctest is told of with --resource-spec-file; 1: it is not")
+set(EMBER_TEST_GPU_SLOTS 0 CACHE STRING
+  "how many tests share a GPU where ctest is given the GPUs with --resource-spec-file; 0: it is not")
 
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -72,7 +73,7 @@ if(EMBER_SANITIZE)
 endif()
 
 function(ember_test name)
-  cmake_parse_arguments(arg "INTERNALS;OPTIMIZED" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "INTERNALS;OPTIMIZED;ALONE" "DEVICES" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_DEVICES)
     set(arg_DEVICES none)
   elseif(NOT arg_DEVICES MATCHES "^(none|sim|cuda|both)$")
@@ -111,18 +112,24 @@ function(ember_test name)
     ember_test_properties(${name}.cuda "EMBER_DEVICES=set:cuda")
     # Bringing up and resetting a device takes a second each time, and a test does so in each child.
     set_tests_properties(${name}.cuda PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
-    ember_test_on_gpus(${name}.cuda)
+    set(alone)
+    if(arg_ALONE)
+      set(alone ALONE)
+    endif()
+    ember_test_on_gpus(${name}.cuda ${alone})
   endif()
 endfunction()
 
-# Programs that share a GPU wait for each other, and see each other's memory. So a test that uses GPUs
-# has them for itself: all that there are, one test after the other; or, of several, two (ctest
-# --resource-spec-file, tests/on_gpu.sh; ./dev gpu).
+# ember_test_on_gpus(<test> [ALONE]): a test that uses GPUs. ctest runs them one after the other, or,
+# given the GPUs (--resource-spec-file, tools/gpu.sh, tests/on_gpu.sh), as many beside each other as
+# share one; ALONE is for what compares how much memory the device has free, or how busy it is.
 function(ember_test_on_gpus test)
-  if(EMBER_TEST_GPUS GREATER 1)
-    set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS 2,gpus:1)
-  else()
+  if(NOT EMBER_TEST_GPU_SLOTS)
     set_tests_properties(${test} PROPERTIES RESOURCE_LOCK gpu)
+  elseif("ALONE" IN_LIST ARGN)
+    set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS gpus:${EMBER_TEST_GPU_SLOTS} COST 2)
+  else()  # after those, but before what needs no GPU
+    set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS gpus:1 COST 1)
   endif()
 endfunction()
 

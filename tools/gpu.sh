@@ -12,15 +12,20 @@ machine() {
   fi
 }
 
-# For ctest: the GPUs that a program would see.
+# For ctest: the GPUs that a program would see, in pairs if there are several, and how many tests
+# share a pair. Programs that share a GPU wait for each other, but most of a test is the host's.
 list_gpus() {
-  local gpu ids=${CUDA_VISIBLE_DEVICES:-} rows=()
+  local ids=${CUDA_VISIBLE_DEVICES:-} gpus=() rows=() i
+  gpu_slots=6
   [[ $ids =~ ^[0-9,]+$ ]] || ids=$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd, -)
-  for gpu in ${ids//,/ }; do rows+=("{\"id\": \"$gpu\", \"slots\": 1}"); done
-  test_gpus=${#rows[@]}
+  IFS=, read -ra gpus <<<"$ids"
+  if [[ ${#gpus[@]} -eq 1 ]]; then rows=("$(row "${gpus[0]}")"); fi
+  for ((i = 0; i + 1 < ${#gpus[@]}; i += 2)); do rows+=("$(row "${gpus[i]}_${gpus[i + 1]}")"); done
   say "{\"version\": {\"major\": 1, \"minor\": 0}, \"local\": [{\"gpus\": [$(joined "${rows[@]}")]}]}" \
     >"$root/build/gpus.json"
 }
+
+row() { say "{\"id\": \"$1\", \"slots\": $gpu_slots}"; }
 
 cmd_gpu() {
   local results=$root/build/gpu status=0 suites='' repeat=1 bench=yes

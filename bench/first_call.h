@@ -36,6 +36,7 @@ struct KernelCache {
     if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("no folder " + path);
     setenv("EMBER_KERNEL_CACHE_PATH", path.c_str(), 1);
     unsetenv("USE_PYTORCH_KERNEL_CACHE");
+    setenv("CUDA_CACHE_DISABLE", "1", 1);  // NVRTC keeps what it has compiled, too
   }
   ~KernelCache() { std::filesystem::remove_all(path); }
   KernelCache(const KernelCache&) = delete;

@@ -145,25 +145,36 @@ TEST(FuseLanes, Softmax) {
 }
 
 /// Each element once, and none behind the last one, however many packs a thread has.
-TEST(FuseLanes, Elements) {
+template <class T>
+void expect_each_once(Dtype dtype, std::size_t pack) {
   Builder build;
-  build.graph.inputs = {Dtype::float32, Dtype::float32};
-  const Value sum = build.operation(OpId::add, Dtype::float32, false, input(0), input(1));
+  build.graph.inputs = {dtype, dtype};
+  const Value sum = build.operation(OpId::add, dtype, false, input(0), input(1));
   build.graph.outputs = {sum.index};
   const Instance instance = instance_of(build.graph, jit::Layout::flat);
+  ASSERT_EQ(jit::pack_of(instance), pack) << "of " << dtype_name(dtype);
   const auto run = compiled_for_lanes(build.graph.statements(true), kernel_name(), instance);
   for (const bool packed : {false, true})
     for (const unsigned packs : {1U, 2U, 4U})
       for (const std::size_t count : {1U, 3U, 4U, 1023U, 1024U, 1025U, 4095U, 4096U, 9001U}) {
         // In place, so that a second time would be seen.
-        alignas(16) std::array<float, 9100> x, y{};
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+        alignas(16) std::array<T, 9100> x, y{};
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i % 251);
         run_elements_on_lanes(run, instance, static_cast<std::int64_t>(count), packed, packs,
                               {y.data(), y.data(), x.data()});
         for (std::size_t i = 0; i < y.size(); ++i)
-          ASSERT_EQ(y[i], i < count ? x[i] : 0)
-              << i << " of " << count << (packed ? ", packed, " : ", ") << packs << " packs";
+          ASSERT_EQ(y[i], i < count ? x[i] : T(0))
+              << i << " of " << count << " of " << dtype_name(dtype) << (packed ? ", packed, " : ", ")
+              << packs << " packs";
       }
+}
+
+TEST(FuseLanes, Elements) {
+  expect_each_once<std::uint8_t>(Dtype::uint8, 8);
+  expect_each_once<std::int16_t>(Dtype::int16, 8);
+  expect_each_once<float>(Dtype::float32, 4);
+  expect_each_once<double>(Dtype::float64, 2);
+  expect_each_once<Complex<double>>(Dtype::complex128, 1);
 }
 
 /// Numbers of all kinds, divided by what is there once for each row: as the machine divides them.

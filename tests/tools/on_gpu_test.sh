@@ -16,8 +16,8 @@ chmod +x "$fake/nvidia-smi"
 show='echo "${CUDA_VISIBLE_DEVICES-all}"'
 expect 'no resources' "$("$here/../on_gpu.sh" sh -c "$show")" all
 expect 'the caller says which' "$(CUDA_VISIBLE_DEVICES=1 "$here/../on_gpu.sh" sh -c "$show")" 1
-expect 'two GPUs' "$(CTEST_RESOURCE_GROUP_COUNT=2 CTEST_RESOURCE_GROUP_0_GPUS=id:3,slots:1 \
-  CTEST_RESOURCE_GROUP_1_GPUS=id:0,slots:1 "$here/../on_gpu.sh" sh -c "$show")" 3,0
+expect 'one GPU' "$(CTEST_RESOURCE_GROUP_0_GPUS=id:3,slots:6 "$here/../on_gpu.sh" sh -c "$show")" 3
+expect 'two GPUs' "$(CTEST_RESOURCE_GROUP_0_GPUS=id:3_0,slots:1 "$here/../on_gpu.sh" sh -c "$show")" 3,0
 expect 'through a tool' "$(EMBER_TEST_THROUGH='env CUDA_VISIBLE_DEVICES=7' "$here/../on_gpu.sh" sh -c "$show")" 7
 
 printf '#!/bin/sh\nexit 9\n' >"$fake/nvidia-smi"

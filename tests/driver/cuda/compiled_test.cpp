@@ -105,6 +105,33 @@ TEST_F(CompiledOnFakeCuda, LaunchesWhatNvrtcMade) {
   EXPECT_TRUE(launch.at<bool>(places.numbers + jit::ArgumentPlaces::kNumberBytes));
 }
 
+/// A thread of a large tensor has several packs, up to four, and the blocks are as many fewer.
+TEST_F(CompiledOnFakeCuda, ThreadsOfLargeTensorsHaveSeveralPacks) {
+  const auto f = cuda::jiterator::create_jit_fn("template <typename T> T f(T x) { return x; }");
+  jit::Instance instance;
+  instance.dtype = Dtype::uint8;
+  instance.inputs = {Dtype::uint8};
+  argument_bytes = jit::ArgumentPlaces(instance).end;
+  constexpr std::int64_t kPack = 8;  // the most, and 16 bytes at most
+  ASSERT_EQ(jit::pack_of(instance), static_cast<std::size_t>(kPack));
+  constexpr std::int64_t kBlock = driver::kCompiledThreads * kPack;
+  const Tensor all = empty({8192 * 5 * kBlock + 5}, {Dtype::uint8, "cuda:0"});
+  struct Case {
+    std::int64_t count, packs;
+  };
+  for (const Case each : {Case{5, 1}, Case{kBlock * 8192 * 2 - 1, 1}, Case{kBlock * 8192 * 2, 2},
+                          Case{kBlock * 8192 * 4 - 1, 3}, Case{kBlock * 8192 * 4, 4},
+                          Case{kBlock * 8192 * 5 + 5, 4}}) {
+    launches.clear();
+    (void)f({all.narrow(0, 0, each.count)});
+    ASSERT_EQ(launches.size(), 1U);
+    const auto header = launches[0].at<driver::CompiledHeader>(0);
+    EXPECT_EQ(header.count, each.count);
+    EXPECT_EQ(header.per_block, kBlock * each.packs) << each.count;
+    EXPECT_EQ(launches[0].blocks, (each.count + header.per_block - 1) / header.per_block);
+  }
+}
+
 TEST_F(CompiledOnFakeCuda, InABatchTheyAreGraphs) {
   const auto f =
       cuda::jiterator::create_jit_fn("template <typename T> T f(T x, T y) { return x + 3 * y; }");

@@ -254,68 +254,99 @@ std::string Sweeps::row_steps(int behind) const {
   return text;
 }
 
-jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack,
-                        const Sweeps::Needs& needs) {
-  constexpr std::int64_t kWarp = 32;
-  constexpr std::int64_t kFewRows = 1024;  // warps for these would leave multiprocessors idle
-  constexpr std::int64_t kUsualLanes = 256, kMostLanes = 1024;
-  constexpr std::int64_t kMostElements = 64, kMostPacks = 16;  // of a thread
-  constexpr std::size_t kRegisters = 65536;                    // of a multiprocessor
-  constexpr std::size_t kMostRegisters = 128;
-  constexpr std::size_t kMostBlocks = 16;
-  const bool few = rows < kFewRows;
-  const std::int64_t units = length / pack;
-  const auto up = [](std::int64_t n) {
-    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
-  };
-  const auto packs_for = [&](std::int64_t lanes) { return up((units + lanes - 1) / lanes); };
-  // 16-bit elements take more registers while they are computed than they do when they are kept.
-  const std::size_t beside = needs.loads_beside || pack > 4 ? 64 : 32;
-  const auto registers = [&](std::int64_t packs) {
-    return beside + static_cast<std::size_t>(packs * pack) * needs.kept / 4;
-  };
-  const auto blocks = [&](std::int64_t packs, std::int64_t threads) {
+namespace {
+
+constexpr std::int64_t kWarp = 32;
+constexpr std::int64_t kMostLanes = 1024;
+
+/// What one row asks of a multiprocessor if so many lanes share it.
+class RowOnLanes {
+ public:
+  RowOnLanes(std::int64_t length, int pack, const Sweeps::Needs& needs)
+      : pack_(pack),
+        units_(length / pack),
+        kept_(needs.kept),
+        // 16-bit elements take more registers while they are computed than when they are kept.
+        beside_(needs.loads_beside || pack > 4 ? 64 : 32) {}
+
+  std::int64_t units() const { return units_; }
+  /// What each of `n` gets, up to a power of two: packs of a lane, or lanes of so many packs.
+  std::int64_t share_of(std::int64_t n) const { return up((units_ + n - 1) / n); }
+  std::int64_t lanes_of_one_warp() const { return std::min(kWarp, up(units_)); }
+
+  /// Blocks that a multiprocessor has at once.
+  std::size_t blocks(std::int64_t packs, std::int64_t threads) const {
+    constexpr std::size_t kRegisters = 65536, kMostBlocks = 16;
     return std::min(kRegisters / (registers(packs) * static_cast<std::size_t>(threads)),
                     kMostBlocks);
-  };
-  const auto fits = [&](std::int64_t lanes) {
-    const std::int64_t packs = packs_for(lanes);
-    return packs <= std::min(kMostElements / pack, kMostPacks) &&
+  }
+  /// Threads that it has at once, if a block's share one row.
+  std::size_t threads(std::int64_t lanes) const {
+    return blocks(share_of(lanes), lanes) * static_cast<std::size_t>(lanes);
+  }
+  bool fits(std::int64_t lanes) const {
+    constexpr std::int64_t kMostElements = 64, kMostPacks = 16;
+    constexpr std::size_t kMostRegisters = 128;
+    const std::int64_t packs = share_of(lanes);
+    return packs <= std::min(kMostElements / pack_, kMostPacks) &&
            registers(packs) <= kMostRegisters && blocks(packs, lanes) > 0;
-  };
-  // Blocks are small, since all rows that one has are loaded together, and then computed together:
-  // of several, some are loaded while others are computed.
-  const std::int64_t usual_packs = few ? 1 : 4;
-  const bool by_warp = units <= (few ? 2 : usual_packs) * kWarp && fits(std::min(kWarp, up(units)));
-  std::int64_t lanes =
-      by_warp ? std::min(kWarp, up(units))
-              : std::clamp(packs_for(usual_packs), 2 * kWarp, few ? kMostLanes : kUsualLanes);
+  }
+
+ private:
+  static std::int64_t up(std::int64_t n) {
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+  }
+  std::size_t registers(std::int64_t packs) const {
+    return beside_ + static_cast<std::size_t>(packs * pack_) * kept_ / 4;
+  }
+
+  const std::int64_t pack_, units_;
+  const std::size_t kept_, beside_;
+};
+
+/// Lanes of a block that has one row. Blocks are small, since all that one has is loaded together,
+/// and then computed together: of several, some are loaded while others are computed.
+std::int64_t lanes_of_block(const RowOnLanes& row, bool few, std::int64_t usual_packs,
+                            std::int64_t usual_lanes) {
+  std::int64_t lanes = std::clamp(row.share_of(usual_packs), 2 * kWarp, usual_lanes);
   // So many threads as few rows get may have no room for what a row keeps.
-  while (few && !by_warp && lanes > 2 * kWarp && !fits(lanes)) lanes /= 2;
-  // Larger ones, if a row would not fit, or if more threads do.
-  const auto gains = [&] {
-    if (!fits(lanes)) return true;
-    const auto threads = [&](std::int64_t n) {
-      return blocks(packs_for(n), n) * static_cast<std::size_t>(n);
-    };
-    return packs_for(lanes) > usual_packs && threads(2 * lanes) > threads(lanes);
-  };
-  while (!by_warp && lanes < kMostLanes && gains()) lanes *= 2;
-  std::int64_t packs = packs_for(lanes);
+  while (few && lanes > 2 * kWarp && !row.fits(lanes)) lanes /= 2;
+  // Larger, if a row would not fit, or if a multiprocessor then has more threads.
+  while (lanes < kMostLanes && (!row.fits(lanes) || (row.share_of(lanes) > usual_packs &&
+                                                     row.threads(2 * lanes) > row.threads(lanes))))
+    lanes *= 2;
+  return lanes;
+}
+
+}  // namespace
+
+jit::RowPlan share_rows(std::int64_t rows, std::int64_t length, int pack,
+                        const Sweeps::Needs& needs) {
+  constexpr std::int64_t kFewRows = 1024;  // warps for these would leave multiprocessors idle
+  constexpr std::int64_t kUsualLanes = 256;
+  const RowOnLanes row(length, pack, needs);
+  const bool few = rows < kFewRows;
+  const std::int64_t usual_packs = few ? 1 : 4;
+  const bool by_warp =
+      row.units() <= (few ? 2 : usual_packs) * kWarp && row.fits(row.lanes_of_one_warp());
+  std::int64_t lanes = by_warp
+                           ? row.lanes_of_one_warp()
+                           : lanes_of_block(row, few, usual_packs, few ? kMostLanes : kUsualLanes);
+  std::int64_t packs = row.share_of(lanes);
   jit::RowPlan made;
   made.used = true;
-  made.whole = fits(lanes);
+  made.whole = row.fits(lanes);
   if (!made.whole) {
     packs = 4;
     lanes = std::min(lanes, kUsualLanes);
   }
   const std::int64_t threads = by_warp ? 4 * kWarp : lanes;
-  made.full = made.whole ? units == lanes * packs : units % (lanes * packs) == 0;
+  made.full = made.whole ? row.units() == lanes * packs : row.units() % (lanes * packs) == 0;
   made.pack = static_cast<std::uint8_t>(pack);
   made.packs = static_cast<std::uint8_t>(packs);
   made.lanes = static_cast<std::uint16_t>(lanes);
   made.threads = static_cast<std::uint16_t>(threads);
-  made.blocks = static_cast<std::uint8_t>(std::max<std::size_t>(blocks(packs, threads), 1));
+  made.blocks = static_cast<std::uint8_t>(std::max<std::size_t>(row.blocks(packs, threads), 1));
   return made;
 }
 

@@ -36,7 +36,7 @@ struct CudaObject {
   /// position among CUDA_VISIBLE_DEVICES. Code::not_ready where only CUDA knows which device that
   /// is (MIG instances); Code::not_initialized without NVML, Code::no_device without an NVIDIA
   /// driver.
-  Status (*sensor_without_cuda)(int device, Sensor sensor, int& out) noexcept = nullptr;
+  Status (*sensor_without_cuda)(int device, Sensor sensor, std::int64_t& out) noexcept = nullptr;
   Status (*processes_without_cuda)(int device, GpuProcesses& out) noexcept = nullptr;
   /// The UUIDs of all devices of the machine, without initialising CUDA; null where NVML cannot
   /// tell. May be null itself.

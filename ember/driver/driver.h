@@ -125,7 +125,7 @@ class EMBER_TEST_API Driver {
   /// What a sensor says now. May block for a tenth of a second the first time. Code::invalid_device
   /// as not_visible() words it; Code::not_supported, naming what is missing, for a sensor that the
   /// machine does not have. Works in a fault, and makes nothing on the device.
-  virtual Status device_sensor(int device, Sensor sensor, int& out) noexcept = 0;
+  virtual Status device_sensor(int device, Sensor sensor, std::int64_t& out) noexcept = 0;
   /// The processes that use the device, as far as the machine lets this one know. The same rules.
   virtual Status device_processes(int device, GpuProcesses& out) noexcept = 0;
 

@@ -173,7 +173,8 @@ Status ask_cuda_object(Ask CudaObject::*ask, int device, Arguments&... arguments
 
 }  // namespace
 
-Status sensor_without_opening(const Choice& choice, int device, Sensor sensor, int& out) noexcept {
+Status sensor_without_opening(const Choice& choice, int device, Sensor sensor,
+                              std::int64_t& out) noexcept {
   switch (choice.kind) {
     case Choice::Kind::none: return not_visible(device, {});
     case Choice::Kind::simulated:

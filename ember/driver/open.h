@@ -34,7 +34,8 @@ Status uuids_without_opening(const Choice& choice, std::vector<std::string>& out
 /// What Driver::device_sensor and device_processes would say of one of the devices that open()
 /// would give, without initialising CUDA. Code::not_ready when only the driver can tell;
 /// Code::not_initialized without NVML, Code::no_device without an NVIDIA driver.
-Status sensor_without_opening(const Choice& choice, int device, Sensor sensor, int& out) noexcept;
+Status sensor_without_opening(const Choice& choice, int device, Sensor sensor,
+                              std::int64_t& out) noexcept;
 Status processes_without_opening(const Choice& choice, int device, GpuProcesses& out) noexcept;
 
 /// Whether that loads the CUDA object, or asks it: a process forked meanwhile by another thread
@@ -73,7 +74,8 @@ void leave_simulated();
 
 /// A simulated device on which nothing has happened yet in this process, but perhaps in others that
 /// its machine is shared with; defined in driver/sim.
-Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out);
+Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor,
+                             std::int64_t& out);
 Status idle_simulated_processes(const SimulatedSpec& spec, int device, GpuProcesses& out);
 
 /// What CUDA_VISIBLE_DEVICES says of the devices that are chosen; nothing where all are visible.

@@ -17,6 +17,7 @@ enum class Sensor : std::uint8_t {
   temperature,   ///< degrees Celsius
   power_draw,    ///< milliwatts
   clock_rate,    ///< of the multiprocessors, MHz
+  memory_used,   ///< bytes, by all processes
 };
 
 /// A process that uses a device.

@@ -76,12 +76,7 @@ DeviceUse use_of(driver::Driver& from, int device) {
     use.allocated = static_cast<std::uint64_t>(allocator->allocated());
     use.reserved = std::max(use.allocated, static_cast<std::uint64_t>(allocator->reserved()));
   }
-  using driver::Sensor;
-  (void)from.device_sensor(device, Sensor::utilization, use.utilization);
-  (void)from.device_sensor(device, Sensor::memory_usage, use.memory_usage);
-  (void)from.device_sensor(device, Sensor::temperature, use.temperature);
-  (void)from.device_sensor(device, Sensor::power_draw, use.power_draw);
-  (void)from.device_sensor(device, Sensor::clock_rate, use.clock_rate);
+  read_sensors(from, device, use);
   return use;
 }
 

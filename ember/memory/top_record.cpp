@@ -61,6 +61,19 @@ bool read_device(Fields fields, DeviceUse& out) {
 
 }  // namespace
 
+void read_sensors(driver::Driver& driver, int device, DeviceUse& use) {
+  using driver::Sensor;
+  const auto read = [&](Sensor sensor, int& to) {
+    std::int64_t value = 0;
+    if (driver.device_sensor(device, sensor, value).ok()) to = static_cast<int>(value);
+  };
+  read(Sensor::utilization, use.utilization);
+  read(Sensor::memory_usage, use.memory_usage);
+  read(Sensor::temperature, use.temperature);
+  read(Sensor::power_draw, use.power_draw);
+  read(Sensor::clock_rate, use.clock_rate);
+}
+
 std::string to_text(const ProcessUse& process) {
   std::string text(kFirst);
   const auto field = [&](const std::string& value) { text += '\t' + value; };

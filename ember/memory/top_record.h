@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ember/base/export.h"
+#include "ember/driver/driver.h"
 
 namespace ember::inline v0::cuda::top {
 
@@ -30,6 +31,9 @@ struct DeviceUse {
 
   friend bool operator==(const DeviceUse&, const DeviceUse&) = default;
 };
+
+/// What the device's sensors say; kUnknown stays where they say nothing.
+void read_sensors(driver::Driver& driver, int device, DeviceUse& use);
 
 /// A process that allows to be asked.
 struct ProcessUse {

@@ -53,11 +53,7 @@ std::vector<DeviceLine> own_devices() {
     line.use.uuid = "GPU-" + properties.uuid_text();
     line.use.total = properties.total_memory;
     driver::Driver& driver = active_driver();
-    (void)driver.device_sensor(device, driver::Sensor::utilization, line.use.utilization);
-    (void)driver.device_sensor(device, driver::Sensor::memory_usage, line.use.memory_usage);
-    (void)driver.device_sensor(device, driver::Sensor::temperature, line.use.temperature);
-    (void)driver.device_sensor(device, driver::Sensor::power_draw, line.use.power_draw);
-    (void)driver.device_sensor(device, driver::Sensor::clock_rate, line.use.clock_rate);
+    read_sensors(driver, device, line.use);
     driver::GpuProcesses processes;
     if (driver.device_processes(device, processes).ok()) {
       line.label = "GPU " + std::to_string(processes.machine_index);

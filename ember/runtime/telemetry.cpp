@@ -35,7 +35,7 @@ Status ask(DeviceArg given, const Early& early, const Ask& ask_driver) {
   return ask_driver(*made, device);
 }
 
-Status ask_sensor(DeviceArg device, Sensor sensor, int& out) {
+Status ask_sensor(DeviceArg device, Sensor sensor, std::int64_t& out) {
   return ask(
       device,
       [&](const Choice& choice, int index) {
@@ -57,12 +57,13 @@ void require(const Status& status) {
   if (!status.ok()) throw Error(status.detail());
 }
 
-int read(DeviceArg device, Sensor sensor) {
+std::int64_t read(DeviceArg device, Sensor sensor) {
   tell_figure_asked("a sensor of the device");
-  int value = 0;
+  std::int64_t value = 0;
   require(ask_sensor(device, sensor, value));
   return value;
 }
+int read_int(DeviceArg device, Sensor sensor) { return static_cast<int>(read(device, sensor)); }
 
 std::string line_of(const GpuProcess& process) {
   char memory[32] = "n/a";
@@ -81,11 +82,12 @@ std::string line_of(const GpuProcess& process) {
 
 }  // namespace
 
-int utilization(DeviceArg device) { return read(device, Sensor::utilization); }
-int memory_usage(DeviceArg device) { return read(device, Sensor::memory_usage); }
-int temperature(DeviceArg device) { return read(device, Sensor::temperature); }
-int power_draw(DeviceArg device) { return read(device, Sensor::power_draw); }
-int clock_rate(DeviceArg device) { return read(device, Sensor::clock_rate); }
+int utilization(DeviceArg device) { return read_int(device, Sensor::utilization); }
+int memory_usage(DeviceArg device) { return read_int(device, Sensor::memory_usage); }
+int temperature(DeviceArg device) { return read_int(device, Sensor::temperature); }
+int power_draw(DeviceArg device) { return read_int(device, Sensor::power_draw); }
+int clock_rate(DeviceArg device) { return read_int(device, Sensor::clock_rate); }
+std::int64_t device_memory_used(DeviceArg device) { return read(device, Sensor::memory_used); }
 
 GpuProcesses gpu_processes(DeviceArg device) {
   GpuProcesses found;

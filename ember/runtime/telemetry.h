@@ -18,6 +18,7 @@
 //   every GPU has every sensor
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "ember/base/export.h"
@@ -46,6 +47,10 @@ EMBER_API int power_draw(DeviceArg device = {});
 
 /// The clock of the multiprocessors, MHz. (Older documents say Hz.) 1000 on a simulated device.
 EMBER_API int clock_rate(DeviceArg device = {});
+
+/// Bytes of the device's memory that all processes use, and what the driver itself keeps of it. On
+/// a simulated device: what processes have of it.
+EMBER_API std::int64_t device_memory_used(DeviceArg device = {});
 
 /// The processes that compute on a device, whether they use ember or not, as far as the driver lets
 /// this one know: in a container perhaps none, or by the numbers that they have outside.

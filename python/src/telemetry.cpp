@@ -20,6 +20,9 @@ void bind_telemetry(nb::module_& m) {
       m, "clock_rate", [](DeviceArg device) { return cuda::clock_rate(device); },
       "The clock of the multiprocessors, MHz.");
   define_for_device(
+      m, "device_memory_used", [](DeviceArg device) { return cuda::device_memory_used(device); },
+      "Bytes of a device's memory that all processes use.");
+  define_for_device(
       m, "list_gpu_processes", [](DeviceArg device) { return cuda::list_gpu_processes(device); },
       "The processes that compute on a device, and their memory, as text.");
 }

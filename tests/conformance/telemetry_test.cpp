@@ -59,11 +59,14 @@ TEST(Telemetry, ProcessesAreListed) {
   const GpuProcesses found = gpu_processes(0);
   EXPECT_EQ(list_gpu_processes(0).rfind("GPU:" + std::to_string(found.machine_index) + "\n", 0),
             0U);
+  EXPECT_GE(device_memory_used(0), 3 << 20);
+  EXPECT_LE(device_memory_used(0), static_cast<std::int64_t>(mem_get_info(0).second));
   if (!is_simulated()) return;  // others may be there, and this one under another number
   ASSERT_EQ(found.processes.size(), 1U);
   EXPECT_EQ(found.processes[0].pid, static_cast<std::uint32_t>(getpid()));
   const auto [free, total] = mem_get_info(0);
   EXPECT_EQ(found.processes[0].bytes, total - free);
+  EXPECT_EQ(device_memory_used(0), static_cast<std::int64_t>(total - free));
   EXPECT_GE(found.processes[0].bytes, std::size_t{3} << 20);
 }
 

@@ -49,7 +49,7 @@ memory._save_segment_usage memory._save_memory_usage memory._memory_viz
 MemPool use_mem_pool caching_allocator_enable host_memory_stats host_memory_stats_as_nested_dict
 reset_peak_host_memory_stats reset_accumulated_host_memory_stats
 reset_accumulated_memory_stats check_error default_generators cudart get_stream_from_external
-is_bf16_supported profiler.start FloatTensor""".split()]
+device_memory_used is_bf16_supported profiler.start FloatTensor""".split()]
 BESIDE += ["_C." + name for name in """_activate_gpu_trace _cuda_hasPrimaryContext
 _cuda_attach_out_of_memory_observer _cuda_clearCublasWorkspaces
 _host_emptyCache""".split()]

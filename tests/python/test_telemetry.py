@@ -132,9 +132,23 @@ def test_processes():
     del x
 
 
+@pytest.mark.needs_devices(1)
+def test_memory_used():
+    """Bytes of the whole device, whoever has them."""
+    x = ember.zeros(64 << 20, dtype=ember.uint8, device="cuda:0")
+    used = ember.cuda.device_memory_used("cuda:0")
+    free, total = ember.cuda.mem_get_info(0)
+    assert isinstance(used, int) and ember.cuda.memory_reserved(0) <= used <= total
+    if ember.cuda.is_simulated():
+        assert used == total - free
+    else:  # beside what the driver keeps, and what others do meanwhile
+        assert abs(used - (total - free)) < total // 20
+    del x
+
+
 def test_mistakes():
     count = ember.cuda.device_count()
-    for name in SENSORS + ("list_gpu_processes",):
+    for name in SENSORS + ("device_memory_used", "list_gpu_processes",):
         with pytest.raises(RuntimeError, match=rf"device {count} is not visible \(CUDA_VISIBLE_"):
             getattr(ember.cuda, name)(count)
         with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
@@ -148,9 +162,10 @@ def run(program, **environment):
 
 def test_a_number_initialises_nothing():
     assert run("import ember; print(ember.cuda.utilization(1), ember.cuda.list_gpu_processes(0),"
-               "ember.cuda.temperature(0), ember.cuda.is_initialized())",
+               "ember.cuda.temperature(0), ember.cuda.device_memory_used(0),"
+               "ember.cuda.is_initialized())",
                EMBER_DEVICES="sim:3", CUDA_VISIBLE_DEVICES="2,1"
-               ) == "0 GPU:2\nno processes are running 30 False\n"
+               ) == "0 GPU:2\nno processes are running 30 0 False\n"
 
 
 def test_without_devices():

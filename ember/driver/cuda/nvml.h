@@ -22,13 +22,13 @@ bool devices_are_known() noexcept;
 const std::vector<std::string>* uuids_without_cuda() noexcept;
 
 /// CudaObject::sensor_without_cuda and processes_without_cuda.
-Status sensor_without_cuda(int device, Sensor sensor, int& out) noexcept;
+Status sensor_without_cuda(int device, Sensor sensor, std::int64_t& out) noexcept;
 Status processes_without_cuda(int device, GpuProcesses& out) noexcept;
 
 /// The same of the device with a UUID, as CUDA has it. Numbers of CUDA's and NVML's are of no use
 /// to each other: CUDA orders devices by speed unless CUDA_DEVICE_ORDER says otherwise.
 using Uuid = std::array<std::uint8_t, 16>;
-Status sensor_of(const Uuid& uuid, Sensor sensor, int& out) noexcept;
+Status sensor_of(const Uuid& uuid, Sensor sensor, std::int64_t& out) noexcept;
 Status processes_of(const Uuid& uuid, GpuProcesses& out) noexcept;
 /// The number of that device among all of the machine; -1 when NVML cannot tell.
 int machine_index_of(const Uuid& uuid) noexcept;

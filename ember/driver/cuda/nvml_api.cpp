@@ -35,6 +35,7 @@ void resolve_optional(void* library, Calls& out) {
   resolve(library, "nvmlDeviceGetTemperature", out.temperature);
   resolve(library, "nvmlDeviceGetPowerUsage", out.power);
   resolve(library, "nvmlDeviceGetClockInfo", out.clock);
+  resolve(library, "nvmlDeviceGetMemoryInfo", out.memory);
   if (!resolve(library, "nvmlDeviceGetComputeRunningProcesses_v3", out.processes_v2))
     resolve(library, "nvmlDeviceGetComputeRunningProcesses_v2", out.processes_v2);
   resolve(library, "nvmlDeviceGetComputeRunningProcesses", out.processes_v1);

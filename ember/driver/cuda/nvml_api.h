@@ -23,6 +23,11 @@ struct Utilization {
   unsigned gpu = 0;
   unsigned memory = 0;
 };
+struct Memory {
+  unsigned long long total = 0;
+  unsigned long long free = 0;
+  unsigned long long used = 0;
+};
 /// What the first form of the list of processes has, and what later ones have.
 struct ProcessV1 {
   unsigned pid = 0;
@@ -52,6 +57,7 @@ struct Calls {
   Result (*temperature)(Gpu, int sensor, unsigned* celsius) = nullptr;
   Result (*power)(Gpu, unsigned* milliwatts) = nullptr;
   Result (*clock)(Gpu, int which, unsigned* megahertz) = nullptr;
+  Result (*memory)(Gpu, Memory*) = nullptr;
   Result (*processes_v2)(Gpu, unsigned* count, ProcessV2*) = nullptr;
   Result (*processes_v1)(Gpu, unsigned* count, ProcessV1*) = nullptr;
 };

@@ -112,7 +112,7 @@ Status find_visible(const Calls& calls, int device, Gpu& out) {
   return {};
 }
 
-Status read(const Calls& calls, const Place& place, Sensor sensor, int& out) {
+Status read(const Calls& calls, const Place& place, Sensor sensor, std::int64_t& out) {
   constexpr int kOfTheDie = 0;
   constexpr int kOfTheMultiprocessors = 1;
   unsigned value = 0;
@@ -140,8 +140,16 @@ Status read(const Calls& calls, const Place& place, Sensor sensor, int& out) {
     case Sensor::clock_rate:
       status = ask(calls.clock, "nvmlDeviceGetClockInfo", kOfTheMultiprocessors);
       break;
+    case Sensor::memory_used: {
+      if (calls.memory == nullptr) return lacks("nvmlDeviceGetMemoryInfo");
+      nvml::Memory memory;
+      const Result result = calls.memory(place.gpu, &memory);
+      if (result != nvml::kSuccess) return failure(calls, result, "nvmlDeviceGetMemoryInfo");
+      out = static_cast<std::int64_t>(memory.used);
+      return {};
+    }
   }
-  if (status.ok()) out = static_cast<int>(value);
+  if (status.ok()) out = value;
   return status;
 }
 
@@ -187,7 +195,7 @@ Status list(const Calls& calls, const Place& place, GpuProcesses& out) {
 
 }  // namespace
 
-Status sensor_without_cuda(int device, Sensor sensor, int& out) noexcept {
+Status sensor_without_cuda(int device, Sensor sensor, std::int64_t& out) noexcept {
   const Calls* calls = nullptr;
   Gpu gpu = nullptr;
   EMBER_TRY(ready(calls));
@@ -203,7 +211,7 @@ Status processes_without_cuda(int device, GpuProcesses& out) noexcept {
   return list(*calls, {gpu, gpu}, out);
 }
 
-Status sensor_of(const Uuid& uuid, Sensor sensor, int& out) noexcept {
+Status sensor_of(const Uuid& uuid, Sensor sensor, std::int64_t& out) noexcept {
   const Calls* calls = nullptr;
   Place place;
   EMBER_TRY(ready(calls));
@@ -248,7 +256,7 @@ Status CudaDriver::find_by_uuid(int device, Uuid& out) noexcept {
   return {};
 }
 
-Status CudaDriver::device_sensor(int device, Sensor sensor, int& out) noexcept {
+Status CudaDriver::device_sensor(int device, Sensor sensor, std::int64_t& out) noexcept {
   Uuid uuid{};
   EMBER_TRY(find_by_uuid(device, uuid));
   return sensor_of(uuid, sensor, out);

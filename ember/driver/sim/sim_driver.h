@@ -48,7 +48,7 @@ class SimDriver final : public Driver {
   std::uint32_t device_epoch(int device) noexcept override;
   bool epoch_ended(int device, std::uint32_t epoch) noexcept override;
   Status device_reset(int device) noexcept override;
-  Status device_sensor(int device, Sensor sensor, int& out) noexcept override;
+  Status device_sensor(int device, Sensor sensor, std::int64_t& out) noexcept override;
   Status device_processes(int device, GpuProcesses& out) noexcept override;
 
   using Driver::free;

@@ -29,15 +29,33 @@ int between(double idle, double busy, double share) {
   return static_cast<int>(std::lround(idle + (busy - idle) * share));
 }
 
-int read(Sensor sensor, double busy, double memory) {
+/// What is known of a device: the shares of the last second, and bytes.
+struct Figures {
+  double busy = 0, memory = 0;
+  std::uint64_t used = 0;
+};
+
+std::int64_t read(Sensor sensor, const Figures& figures) {
+  const double busy = figures.busy;
   switch (sensor) {
     case Sensor::utilization: return percent(busy);
-    case Sensor::memory_usage: return percent(memory);
+    case Sensor::memory_usage: return percent(figures.memory);
     case Sensor::temperature: return between(Model::kIdleCelsius, Model::kBusyCelsius, busy);
     case Sensor::power_draw: return between(Model::kIdleMilliwatts, Model::kBusyMilliwatts, busy);
     case Sensor::clock_rate: return Model::kMegahertz;
+    case Sensor::memory_used: return static_cast<std::int64_t>(figures.used);
   }
   return 0;
+}
+
+/// `shared`: a RecordFile, or what has one.
+template <class Shared>
+Figures figures_of(const Shared& shared, int ordinal) {
+  Figures figures{.busy = shared.share(ordinal, &sim::RecordMeters::busy),
+                  .memory = shared.share(ordinal, &sim::RecordMeters::memory)};
+  for (const GpuProcess& process : shared.processes(ordinal))
+    if (process.bytes != GpuProcess::kUnknown) figures.used += process.bytes;
+  return figures;
 }
 
 Status find_visible(const SimulatedSpec& spec, int device, int& ordinal) {
@@ -62,16 +80,14 @@ Status look_if_shared(const SimulatedSpec& spec,
 
 }  // namespace
 
-Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor, int& out) {
+Status idle_simulated_sensor(const SimulatedSpec& spec, int device, Sensor sensor,
+                             std::int64_t& out) {
   int ordinal = 0;
   EMBER_TRY(find_visible(spec, device, ordinal));
-  double busy = 0;
-  double memory = 0;
-  EMBER_TRY(look_if_shared(spec, [&](const sim::RecordFile& file) {
-    busy = file.share(ordinal, &sim::RecordMeters::busy);
-    memory = file.share(ordinal, &sim::RecordMeters::memory);
-  }));
-  out = read(sensor, busy, memory);
+  Figures figures;
+  EMBER_TRY(look_if_shared(
+      spec, [&](const sim::RecordFile& file) { figures = figures_of(file, ordinal); }));
+  out = read(sensor, figures);
   return {};
 }
 
@@ -94,16 +110,17 @@ Status SimDriver::check_visible(int device) const noexcept {
   return not_visible(device, visible);
 }
 
-Status SimDriver::device_sensor(int device, Sensor sensor, int& out) noexcept {
+Status SimDriver::device_sensor(int device, Sensor sensor, std::int64_t& out) noexcept {
   EMBER_TRY(check_visible(device));
   if (const SharedMachine* shared = machine_.shared.load()) {
-    const int ordinal = at(device).ordinal;
-    out = read(sensor, shared->share(ordinal, &RecordMeters::busy),
-               shared->share(ordinal, &RecordMeters::memory));
+    out = read(sensor, figures_of(*shared, at(device).ordinal));
     return {};
   }
   DeviceActivity& activity = machine_.activity_of(device);
-  out = read(sensor, activity.busy.share(), activity.memory.share());
+  const MemoryInfo memory = machine_.arena.info(device);
+  out = read(sensor, {.busy = activity.busy.share(),
+                      .memory = activity.memory.share(),
+                      .used = memory.total - memory.free});
   return {};
 }
 

@@ -103,6 +103,15 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   *milliwatts = static_cast<unsigned>(100000 + of(device).index);
   return 0;
 }
+struct Memory {
+  unsigned long long total, free, used;
+};
+int nvmlDeviceGetMemoryInfo(void* device, Memory* out) {
+  if (is_instance(device)) return 3;
+  const auto index = static_cast<unsigned long long>(of(device).index);
+  *out = {80ULL << 30, (80ULL << 30) - ((5ULL + index) << 30), (5ULL + index) << 30};
+  return 0;
+}
 int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, Old* out) {
   return processes(device, count, out);
 }

@@ -14,13 +14,14 @@
 namespace ember::cuda {
 namespace {
 
-std::vector<int> sensors(int device) {
-  return {utilization(device), memory_usage(device), temperature(device), power_draw(device),
-          clock_rate(device)};
+std::vector<std::int64_t> sensors(int device) {
+  return {utilization(device), memory_usage(device), temperature(device),
+          power_draw(device),  clock_rate(device),   device_memory_used(device)};
 }
 /// Of NVML's device with that number.
-std::vector<int> sensors_of(int index) {
-  return {10 * index + 1, 10 * index + 2, 30 + index, 100000 + index, 1000 + index};
+std::vector<std::int64_t> sensors_of(int index) {
+  return {10 * index + 1, 10 * index + 2, 30 + index,
+          100000 + index, 1000 + index,   (std::int64_t{5} + index) << 30};
 }
 
 template <class Call>

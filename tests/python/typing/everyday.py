@@ -254,9 +254,10 @@ def tools(x: torch.Tensor) -> None:
         halved: torch.Tensor = step(x)
     library.range_end(handle)
     busy: int = torch.cuda.utilization() + torch.cuda.memory_usage(0)
+    used: int = torch.cuda.device_memory_used(0)
     watts: float = torch.cuda.power_draw(torch.device("cuda:0")) / 1000
     lines: list[str] = torch.cuda.list_gpu_processes().splitlines()
-    assert busy >= 0 and watts > 0 and lines and halved.shape == x.shape
+    assert busy >= 0 and used >= 0 and watts > 0 and lines and halved.shape == x.shape
     before: str = torch.get_float32_matmul_precision()
     torch.backends.cuda.matmul.allow_tf32 = True
     allowed: bool = torch.backends.cuda.matmul.allow_tf32

@@ -246,14 +246,14 @@ const driver::Kernel& product_kernel(Dtype dtype) noexcept {
 
 void multiply(const Tensor& out, const Tensor& a, const Tensor& b, const Factors& factors,
               const ProductNames& names) {
-  if (!contains(dtypes::any_number, out.dtype()))
-    ops::throw_not_implemented(names.on(out), out.dtype());
   if (out.numel() == 0) return;
   // As every BLAS has it: a factor of zero leaves no NaN of the product.
   if (a.numel() == 0 || factors.alpha.to<Complex<double>>() == Complex<double>(0)) {
     scale(out, factors);
     return;
   }
+  if (!contains(dtypes::any_number, out.dtype()))
+    ops::throw_not_implemented(names.on(out), out.dtype());
   Matrices c(out);
   if (!c.classify()) {
     // Strides that no BLAS can write to.

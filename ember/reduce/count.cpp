@@ -154,9 +154,9 @@ UniqueElements runs_of_slices(const Tensor& x, bool return_inverse, bool return_
 }  // namespace
 
 Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) {
-  if (minlength < 0) throw Error("minlength should be >= 0");
   if (!is_integral(x.dtype()) || x.dtype() == Dtype::bool_)
-    ops::throw_not_implemented("bincount", x.dtype());
+    ops::throw_not_implemented(x.is_cuda() ? "bincount_cuda" : "bincount_cpu", x.dtype());
+  if (minlength < 0) throw Error("minlength should be >= 0");
   constexpr const char* kOnly = "bincount only supports 1-d non-negative integral inputs.";
   if (x.dim() != 1) throw Error(kOnly);
   if (weights.defined() && weights.sizes() != x.sizes())

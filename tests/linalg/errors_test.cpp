@@ -69,6 +69,24 @@ TEST_P(ProductErrors, Shapes) {
 }
 
 // Factors of different dtypes are refused, named as torch names them.
+/// As torch has it: zeros, or nothing.
+TEST_P(ProductErrors, OfBoolsWhereNothingIsMultiplied) {
+  const auto expect_zeros = [](const Tensor& made, const Shape& sizes) {
+    EXPECT_EQ(made.sizes(), sizes);
+    EXPECT_EQ(made.dtype(), bool_);
+    EXPECT_FALSE(made.any().item<bool>());
+  };
+  const auto of = [](const Shape& sizes) { return some(sizes, bool_); };
+  expect_zeros(mm(of({2, 0}), of({0, 3})), {2, 3});
+  expect_zeros(mm(of({0, 3}), of({3, 2})), {0, 2});
+  expect_zeros(mv(of({2, 0}), of({0})), {2});
+  expect_zeros(bmm(of({2, 2, 0}), of({2, 0, 3})), {2, 2, 3});
+  expect_zeros(matmul(of({2, 0, 3, 4}), of({1, 4, 3})), {2, 0, 3, 3});
+  expect_zeros(matmul(of({2, 2, 0}), of({0})), {2, 2});
+  expect_zeros(addmm(of({0, 2}), of({0, 3}), of({3, 2})), {0, 2});
+  expect_zeros(baddbmm(of({2, 0, 2}), of({2, 0, 3}), of({2, 3, 2})), {2, 0, 2});
+}
+
 TEST_P(ProductErrors, Dtypes) {
   EXPECT_ERROR(mm(some({2, 2}), some({2, 2}, float64)), Error,
                "expected m1 and m2 to have the same dtype, but got: float != double");
@@ -81,6 +99,9 @@ TEST_P(ProductErrors, Dtypes) {
                "dot : expected both vectors to have same dtype, but found Float and Double");
   EXPECT_ERROR(mm(some({2, 2}, bool_), some({2, 2}, bool_)), NotImplementedError,
                "not implemented for 'Bool'");
+  EXPECT_ERROR(dot(some({0}, bool_), some({0}, bool_)), NotImplementedError, "for 'Bool'");
+  EXPECT_ERROR(addmm(some({2, 2}, bool_), some({2, 0}, bool_), some({0, 2}, bool_)),
+               NotImplementedError, "for 'Bool'");
   EXPECT_ERROR(mm(some({2, 2}, uint16), some({2, 2}, uint16)), NotImplementedError,
                "not implemented for 'UInt16'");
   EXPECT_ERROR(addmm(some({2, 2}, int64), some({2, 2}, int64), some({2, 2}, int64), 0.5), Error,

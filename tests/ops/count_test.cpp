@@ -81,7 +81,9 @@ TEST(Count, Bins) {
                  "bincount only supports 1-d non-negative integral inputs.");
     EXPECT_ERROR(bincount(x.view({2, 2})), Error, "bincount only supports 1-d");
     EXPECT_ERROR(bincount(x.to(float32)), NotImplementedError,
-                 "\"bincount\" not implemented for 'Float'");
+                 x.is_cuda() ? "\"bincount_cuda\" not implemented for 'Float'"
+                             : "\"bincount_cpu\" not implemented for 'Float'");
+    EXPECT_ERROR(bincount(x.to(bool_), {}, -1), NotImplementedError, "for 'Bool'");
     EXPECT_ERROR(bincount(x, ones({3}, place)), Error,
                  "weights should be 1-d and have the same length as input");
     EXPECT_ERROR(bincount(x, {}, -1), Error, "minlength should be >= 0");

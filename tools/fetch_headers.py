@@ -2,25 +2,63 @@
 place, as the folder TARGET. The library is compiled with its headers (docs/dependencies.md). One
 version, so that everyone gets the same bits."""
 
+import hashlib
+import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
+import urllib.request
 
-REQUIREMENT = "ducc0==0.42.0"
+VERSION = "0.42.0"
+ARCHIVE = f"ducc0-{VERSION}.tar.gz"
+SHA256 = "4e11c59b53a43355b053aebb2a62ee16eebeed026575f7d216cf09d437ce52ef"
 HEADER = "src/ducc0/fft/fftnd_impl.h"
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+def run_pip(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "pip", *arguments], **options)
+
+
+def read(url, accept="*/*"):
+    request = urllib.request.Request(url, headers={"Accept": accept})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read()
+
+
+def ask_index(folder):
+    """The archive alone. pip would install what builds a package, only to read its name."""
+    configured = run_pip("config", "get", "global.index-url", capture_output=True, text=True).stdout.strip()
+    index = os.environ.get("PIP_INDEX_URL") or configured or "https://pypi.org/simple"
+    page = index.rstrip("/") + "/ducc0/"
+    url, = (file["url"] for file in json.loads(read(page, JSON))["files"] if file["filename"] == ARCHIVE)
+    (folder / ARCHIVE).write_bytes(read(urllib.parse.urljoin(page, url)))
+
+
+def ask_pip(folder):
+    """For indexes that need more: a proxy, a password, several of them."""
+    run_pip("download", "-q", "--retries", "1", "--timeout", "20", "--no-deps", "--no-binary", "ducc0",
+            "-d", folder, f"ducc0=={VERSION}", check=True)
 
 
 def fetch(target):
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as made:
-        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--retries", "1", "--timeout", "20",
-                        "--no-deps", "--no-binary", "ducc0", "-d", made, REQUIREMENT], check=True)
-        archive, = pathlib.Path(made).glob("ducc0-*.tar.gz")
-        shutil.unpack_archive(archive, made)
-        folder, = (path.parents[len(pathlib.PurePath(HEADER).parts) - 1]
-                   for path in pathlib.Path(made).glob("*/" + HEADER))
+        made = pathlib.Path(made)
+        try:
+            ask_index(made)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            print(f"the index: {error}; asking pip", file=sys.stderr)
+            ask_pip(made)
+        digest = hashlib.sha256((made / ARCHIVE).read_bytes()).hexdigest()
+        if digest != SHA256:
+            raise ValueError(f"{ARCHIVE} has the SHA-256 {digest}, expected {SHA256}")
+        shutil.unpack_archive(made / ARCHIVE, made)
+        folder, = (path.parents[len(pathlib.PurePath(HEADER).parts) - 1] for path in made.glob("*/" + HEADER))
         if target.exists():
             shutil.rmtree(target)
         folder.rename(target)
@@ -33,7 +71,7 @@ def main():
     try:
         fetch(target)
     except (subprocess.CalledProcessError, ValueError, OSError) as error:
-        sys.exit(f"fetch_headers: could not get {REQUIREMENT}: {error}")
+        sys.exit(f"fetch_headers: could not get ducc0 {VERSION}: {error}")
 
 
 if __name__ == "__main__":

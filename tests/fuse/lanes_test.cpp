@@ -164,8 +164,8 @@ void expect_each_once(Dtype dtype, std::size_t pack) {
                               {y.data(), y.data(), x.data()});
         for (std::size_t i = 0; i < y.size(); ++i)
           ASSERT_EQ(y[i], i < count ? x[i] : T(0))
-              << i << " of " << count << " of " << dtype_name(dtype) << (packed ? ", packed, " : ", ")
-              << packs << " packs";
+              << i << " of " << count << " of " << dtype_name(dtype)
+              << (packed ? ", packed, " : ", ") << packs << " packs";
       }
 }
 

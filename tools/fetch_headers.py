@@ -24,6 +24,12 @@ def run_pip(*arguments, **options):
     return subprocess.run([sys.executable, "-m", "pip", *arguments], **options)
 
 
+def configured(option):
+    """What pip's environment or files say of an option."""
+    return (os.environ.get("PIP_" + option.upper().replace("-", "_"))
+            or run_pip("config", "get", "global." + option, capture_output=True, text=True).stdout.strip())
+
+
 def read(url, accept="*/*"):
     request = urllib.request.Request(url, headers={"Accept": accept})
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -32,8 +38,9 @@ def read(url, accept="*/*"):
 
 def ask_index(folder):
     """The archive alone. pip would install what builds a package, only to read its name."""
-    configured = run_pip("config", "get", "global.index-url", capture_output=True, text=True).stdout.strip()
-    index = os.environ.get("PIP_INDEX_URL") or configured or "https://pypi.org/simple"
+    if configured("no-index"):
+        raise ValueError("pip is told to ask none")
+    index = configured("index-url") or "https://pypi.org/simple"
     page = index.rstrip("/") + "/ducc0/"
     url, = (file["url"] for file in json.loads(read(page, JSON))["files"] if file["filename"] == ARCHIVE)
     (folder / ARCHIVE).write_bytes(read(urllib.parse.urljoin(page, url)))

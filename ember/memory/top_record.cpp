@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ember/driver/driver.h"
+
 namespace ember::inline v0::cuda::top {
 namespace {
 

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "ember/base/export.h"
-#include "ember/driver/driver.h"
+
+namespace ember::inline v0::driver {
+class Driver;
+}
 
 namespace ember::inline v0::cuda::top {
 

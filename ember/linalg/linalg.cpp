@@ -144,10 +144,14 @@ void product(const Tensor& out, const Tensor& a, const Tensor& b, const Names& n
   product(out, a, b, names, [](const Tensor& tensor) { return tensor; });
 }
 
-/// Refused before the output is touched; where nothing is multiplied, torch takes bools, too.
-void require_dtype(const Tensor& a, const Tensor& b, const Names& names) {
-  if (a.numel() != 0 && b.numel() != 0 && !contains(dtypes::any_number, a.dtype()))
-    ops::throw_not_implemented(names.on(a), a.dtype());
+/// Refused before the output is touched.
+void require_dtype(const Tensor& tensor, const Names& names) {
+  if (!contains(dtypes::any_number, tensor.dtype()))
+    ops::throw_not_implemented(names.on(tensor), tensor.dtype());
+}
+/// Where nothing is multiplied, torch takes bools, too.
+void require_factors(const Tensor& a, const Tensor& b, const Names& names) {
+  if (a.numel() != 0 && b.numel() != 0) require_dtype(a, names);
 }
 
 Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b, const char* right = "mat2") {
@@ -157,7 +161,7 @@ Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b, const char* right = 
   if (b.dim() != 2) throw Error("mat2 must be a matrix");
   require_multipliable(a, b);
   require_same_dtype(a, b);
-  require_dtype(a, b, names);
+  require_factors(a, b, names);
   Tensor made = output(out, a, b, {a.sizes()[0], b.sizes()[1]});
   product(made, a, b, names);
   return made;
@@ -166,7 +170,7 @@ Tensor do_mm(Tensor* out, const Tensor& a, const Tensor& b, const char* right = 
 Tensor do_bmm(Tensor* out, const Tensor& a, const Tensor& b) {
   const Names names = batch_names("self", "mat2");
   require_batches(a, b);
-  require_dtype(a, b, names);
+  require_factors(a, b, names);
   Tensor made = output(out, a, b, {a.sizes()[0], a.sizes()[1], b.sizes()[2]});
   product(made, a, b, names);
   return made;
@@ -178,8 +182,7 @@ Tensor add_product(Tensor* out, const Tensor& input, const Tensor& a, const Tens
   ops::require_same_device(a.device(), input.device());
   require_factor("beta", factors.beta, a.dtype());
   require_factor("alpha", factors.alpha, a.dtype());
-  if (element_count(sizes) != 0 && !contains(dtypes::any_number, a.dtype()))
-    ops::throw_not_implemented(names.on(a), a.dtype());
+  if (element_count(sizes) != 0) require_dtype(a, names);
   if (out != nullptr && out->is(input) && input.sizes() != sizes)
     throw Error("Bad in-place call: input tensor size " + input.sizes().str() +
                 " and output tensor size " + sizes.str() + " should match");
@@ -281,7 +284,7 @@ Tensor do_mv(Tensor* out, const Tensor& a, const Tensor& x, const char* right = 
                                             "), mat (" + extents(a) + "), vec (" +
                                             text(x.sizes()[0]) + ")");
   require_same_dtype(a, x);
-  require_dtype(a, x, names);
+  require_factors(a, x, names);
   Tensor made = output(out, a, x, {a.sizes()[0]});
   product(made, a, x.unsqueeze(1), names, [](const Tensor& tensor) { return tensor.unsqueeze(1); });
   return made;
@@ -299,7 +302,7 @@ Tensor do_dot(Tensor* out, const Tensor& a, const Tensor& b, const char* right =
           "inconsistent tensor size, expected tensor " + a.sizes().str() + " and src " +
               b.sizes().str() + " to have the same number of elements, but got " + text(a.numel()) +
               " and " + text(b.numel()) + " elements respectively");
-  if (!contains(dtypes::any_number, a.dtype())) ops::throw_not_implemented(names.on(a), a.dtype());
+  require_dtype(a, names);
   Tensor made = output(out, a, b, {});
   product(made, a.unsqueeze(0), b.unsqueeze(1), names,
           [](const Tensor& tensor) { return tensor.unsqueeze(0).unsqueeze(0); });
@@ -356,7 +359,7 @@ Tensor do_matmul(Tensor* out, const Tensor& a, const Tensor& b) {
   const bool batched = !batch.empty();
   const Names names =
       batched && b.dim() > 2 ? batch_names("self", "other") : matrix_names("self", "other");
-  require_dtype(a, b, names);
+  require_factors(a, b, names);
   Shape sizes = batch;
   if (a.dim() > 1) sizes.push_back(left.size(-2));
   if (b.dim() > 1) sizes.push_back(right.size(-1));

@@ -195,6 +195,7 @@ def test_processes_and_sensors_are_those_of_the_machine(place):
             sizes = listed(program.ask("cuda.list_gpu_processes(0)"))
             assert sizes.keys() == {first.pid, second.pid}
             assert 20 < sizes[first.pid] < 30 < sizes[second.pid] < 40
+            assert 50 * MIB < program.ask("cuda.device_memory_used(0)") < 70 * MIB
         until = time.monotonic() + 1.2
         while time.monotonic() < until:
             first.ask("cuda._sleep(50_000_000), cuda.synchronize()")

@@ -28,8 +28,8 @@
 # leave nothing unchecked. For suites whose main function is that of ember_test_main. The patterns are
 # of tests whose work is a race on purpose, or says on purpose not what it touches, or that compile
 # much. Not watched are
-# the suites that use no device; runtime and ipc, whose work runs in child processes that fail, are
-# reset or killed in the middle of it; order, explore, races and sanitizer, whose subject is what
+# the suites that use no device; runtime, faults and ipc, whose work runs in child processes that
+# fail, are reset or killed in the middle of it; order, explore, races and sanitizer, whose subject is what
 # nothing orders; and linalg.own_loops, which enqueues what linalg does.
 #
 # `./dev test` counts the test cases in build/<preset>/results/<ctest name>.xml; a test registered

@@ -143,6 +143,18 @@ TEST(Properties, DescribeTheDevice) {
   EXPECT_EQ(&properties, &get_device_properties()) << "read once and kept";
 }
 
+TEST(Context, TakesMemoryOfItsDevice) {
+  driver::MemoryInfo memory;
+  check(machine().memory_info(0, memory));
+  EXPECT_LT(memory.free, memory.total);
+  const std::size_t half = memory.total / 2;
+  void* first = nullptr;
+  ASSERT_TRUE(machine().malloc(0, half, first).ok());
+  void* second = nullptr;
+  EXPECT_EQ(machine().malloc(0, half, second).code(), Code::out_of_memory);
+  EXPECT_TRUE(machine().free(0, first).ok());
+}
+
 TEST(Properties, RefuseDevicesThatDoNotExist) {
   EXPECT_ERROR(get_device_properties(device_count()), AssertionError, "Invalid device id");
   EXPECT_ERROR(get_device_properties(-1), AssertionError, "Invalid device id");

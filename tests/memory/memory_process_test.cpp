@@ -41,10 +41,13 @@ TEST(MemoryProcess, CountersAndEmptyingNeverInitialise) {
 
 TEST(MemoryProcess, AResetTakesTheMemory) {
   IN_CHILD({
+    const std::size_t free_before = mem_get_info(0).first;
     DeviceBuffer kept = allocate(kMiB, default_stream(0));
+    const DeviceBuffer large = allocate(64 * kMiB, default_stream(0));
     void* const pointer = caching_allocator_alloc(kMiB, 0);
     PinnedBuffer pinned = allocate_pinned(1000);
     reset_device(0);
+    EXPECT_GE(mem_get_info(0).first + 32 * kMiB, free_before) << "a new context may take a little";
     EXPECT_EQ(memory_allocated(0), 0U);
     EXPECT_EQ(memory_reserved(0), 0U);
     EXPECT_ERROR(caching_allocator_delete(pointer), Error, "invalid device pointer: 0x");

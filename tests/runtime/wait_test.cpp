@@ -230,16 +230,5 @@ TEST(LostWork, AResetDoesNotWaitForAnotherDevice) {
   });
 }
 
-TEST(Context, TakesMemoryOfItsDevice) {
-  const auto [free, total] = mem_get_info(0);
-  EXPECT_LT(free, total);
-  const auto half = total / 2;
-  void* first = nullptr;
-  ASSERT_TRUE(active_driver().malloc(0, half, first).ok());
-  void* second = nullptr;
-  EXPECT_EQ(active_driver().malloc(0, half, second).code(), Code::out_of_memory);
-  EXPECT_TRUE(active_driver().free(0, first).ok());
-}
-
 }  // namespace
 }  // namespace ember::cuda

@@ -16,7 +16,7 @@ machine() {
 # share a pair. Programs that share a GPU wait for each other, but most of a test is the host's.
 list_gpus() {
   local ids=${CUDA_VISIBLE_DEVICES:-} gpus=() rows=() i
-  gpu_slots=8
+  gpu_slots=6
   [[ $ids =~ ^[0-9,]+$ ]] || ids=$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd, -)
   IFS=, read -ra gpus <<<"$ids"
   if [[ ${#gpus[@]} -eq 1 ]]; then rows=("$(row "${gpus[0]}")"); fi

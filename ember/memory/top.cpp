@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <system_error>
 #include <thread>
@@ -76,17 +77,35 @@ DeviceUse use_of(driver::Driver& from, int device) {
     use.allocated = static_cast<std::uint64_t>(allocator->allocated());
     use.reserved = std::max(use.allocated, static_cast<std::uint64_t>(allocator->reserved()));
   }
-  read_sensors(from, device, use);
   return use;
+}
+
+/// Reads the devices' sensors, anew once a second has passed. Where many programs use the driver
+/// that takes longer than anybody waits for an answer: whoever asks again gets these. Only the
+/// thread that answers is here.
+void add_sensors(driver::Driver& from, std::vector<DeviceUse>& devices) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kFresh{1};
+  static NoDestructor<std::vector<DeviceUse>> last;
+  static Clock::time_point until{};
+  if (last->size() != devices.size() || Clock::now() >= until) {
+    last->assign(devices.size(), {});
+    for (DeviceUse& read : *last)
+      read_sensors(from, static_cast<int>(&read - last->data()), read);
+    until = Clock::now() + kFresh;
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) copy_sensors((*last)[i], devices[i]);
 }
 
 std::string answer() {
   ProcessUse self;
   self.pid = static_cast<std::uint32_t>(getpid());
   self.command = own_command();
-  if (driver::Driver* made = driver_if_made())
+  if (driver::Driver* made = driver_if_made()) {
     for (int device = 0; device < made->device_count(); ++device)
       self.devices.push_back(use_of(*made, device));
+    add_sensors(*made, self.devices);
+  }
   return to_text(self);
 }
 

@@ -19,8 +19,8 @@ namespace ember::inline v0::cuda::top {
 /// otherwise. Error, with the reason, if the folder is not private or the socket cannot be made.
 EMBER_API void allow();
 
-/// What the processes answer that allow it, in the order of their numbers. Blocks for a second at
-/// most for one that does not.
+/// What the processes answer that allow it, in the order of their numbers; their sensors may be a
+/// second old. Blocks for a second at most for one that does not answer, and leaves it out.
 EMBER_API std::vector<ProcessUse> processes();
 
 /// All of the machine's devices that this process sees, with their sensors, and who uses them, as a

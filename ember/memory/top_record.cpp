@@ -76,6 +76,12 @@ void read_sensors(driver::Driver& driver, int device, DeviceUse& use) {
   read(Sensor::clock_rate, use.clock_rate);
 }
 
+void copy_sensors(const DeviceUse& from, DeviceUse& to) {
+  for (const auto sensor : {&DeviceUse::utilization, &DeviceUse::memory_usage,
+                            &DeviceUse::temperature, &DeviceUse::power_draw, &DeviceUse::clock_rate})
+    to.*sensor = from.*sensor;
+}
+
 std::string to_text(const ProcessUse& process) {
   std::string text(kFirst);
   const auto field = [&](const std::string& value) { text += '\t' + value; };

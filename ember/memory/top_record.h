@@ -37,6 +37,7 @@ struct DeviceUse {
 
 /// What the device's sensors say; kUnknown stays where they say nothing.
 void read_sensors(driver::Driver& driver, int device, DeviceUse& use);
+void copy_sensors(const DeviceUse& from, DeviceUse& to);
 
 /// A process that allows to be asked.
 struct ProcessUse {

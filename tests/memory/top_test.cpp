@@ -18,10 +18,12 @@
 
 #include "ember/base/error.h"
 #include "ember/base/sanitizer.h"
+#include "ember/driver/forwarding_driver.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/top_socket.h"
 #include "tests/support/child.h"
 #include "tests/support/devices.h"
+#include "tests/support/installed.h"
 
 namespace ember::cuda::top {
 namespace {
@@ -142,6 +144,36 @@ TEST_F(TopDeathTest, ShowsWhatAProcessHolds) {
     EXPECT_FALSE(processes_with_own().empty()) << "a second question is answered, too";
   });
   EXPECT_TRUE(sockets().empty()) << "the socket goes with the process";
+}
+
+/// A driver that many programs use: all sensors of a device take half a second.
+class SlowSensors : public driver::ForwardingDriver {
+ public:
+  using ForwardingDriver::ForwardingDriver;
+
+ protected:
+  Status before(driver::Call call) noexcept override {
+    if (call == driver::Call::device_sensor)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return {};
+  }
+};
+
+// Before the first answer is there, nobody waits for it any more, and again and again.
+TEST_F(TopDeathTest, AProcessWhoseSensorsAreSlowIsSeen) {
+  IN_CHILD({
+    // So many readings that together they take longer than anybody waits.
+    EXPECT_EQ(setenv("EMBER_DEVICES", "sim:4@64MiB", 1), 0);
+    test::installed<SlowSensors>();
+    allow();
+    synchronize(0);
+    const auto all = processes_with_own();
+    const ProcessUse* self = own(all);
+    EXPECT_NE(self, nullptr);
+    if (self == nullptr) std::_Exit(1);
+    EXPECT_EQ(self->devices.size(), 4U);
+    for (const DeviceUse& use : self->devices) EXPECT_NE(use.temperature, DeviceUse::kUnknown);
+  });
 }
 
 TEST_F(TopDeathTest, IsSilentUnlessAsked) {

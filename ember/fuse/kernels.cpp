@@ -1,5 +1,7 @@
 #include "ember/fuse/kernels.h"
 
+#include <future>
+#include <system_error>
 #include <unordered_map>
 
 #include "ember/base/mutex.h"
@@ -21,26 +23,60 @@ Kernels& kernels() {
 
 std::string key_of(const Graph& graph, bool precise) { return graph.key() + (precise ? 'p' : 'l'); }
 
+std::string key_of(const Graph& graph, const jit::Instance& instance, int target, bool precise) {
+  std::string key = key_of(graph, precise);
+  key += jit::text_of(jit::key_of(instance, target));
+  return key;
+}
+
+/// Null if it is not there yet.
+Ref<const jit::CompiledKernel> find(const std::string& key) {
+  Kernels& known = kernels();
+  const MutexLock lock(known.mutex);
+  const auto found = known.all.find(key);
+  if (found == known.all.end()) return {};
+  return found->second;
+}
+
 }  // namespace
 
 Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance& instance,
                                          Device device, bool precise, const std::string& name) {
   const int target = jit::target_of(device);
-  std::string key = key_of(graph, precise);
-  key += jit::text_of(jit::key_of(instance, target));
-  Kernels& known = kernels();
-  {
-    const MutexLock lock(known.mutex);
-    if (const auto found = known.all.find(key); found != known.all.end()) return found->second;
-  }
+  const std::string key = key_of(graph, instance, target, precise);
+  if (Ref<const jit::CompiledKernel> found = find(key)) return found;
   jit::Signature signature;
   signature.name = name;
   Ref<const jit::CompiledKernel> made =
       jit::compiled(instance.rows.used ? Sweeps(graph, precise, instance.rows.whole).statements()
                                        : graph.statements(precise),
                     signature, instance, target);
+  Kernels& known = kernels();
   const MutexLock lock(known.mutex);
   known.all.emplace(key, made);
+  return made;
+}
+
+std::vector<Ref<const jit::CompiledKernel>> kernels_of(std::span<const WantedKernel> wanted,
+                                                       Device device, bool precise,
+                                                       const std::string& name) {
+  using Kernel = Ref<const jit::CompiledKernel>;
+  const int target = jit::target_of(device);
+  const auto get = [&](const WantedKernel& each) {
+    return kernel_of(*each.graph, *each.instance, device, precise, name);
+  };
+  std::vector<std::future<Kernel>> others(wanted.size());
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    if (find(key_of(*wanted[i].graph, *wanted[i].instance, target, precise))) continue;
+    try {
+      others[i] = std::async(std::launch::async, get, wanted[i]);
+    } catch (const std::system_error&) {
+      // Without another thread it is compiled by this one.
+    }
+  }
+  std::vector<Kernel> made;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    made.push_back(others[i].valid() ? others[i].get() : get(wanted[i]));
   return made;
 }
 

@@ -414,28 +414,26 @@ bool Recording::run_alone(const Selection& part, std::span<Tensor> outputs) cons
 }
 
 void Recording::launch(const Selection& part, std::span<const Tensor> outputs) const {
-  jit::Instance instance;
+  const std::vector<jit::NumberBytes> numbers = numbers_of(part);
+  Launch made{.graph = &part.graph, .site = ops::at(outputs[0]), .numbers = numbers};
+  jit::Instance& instance = made.instance;
   instance.fused = true;
   instance.outputs = outputs.size();
   instance.dtype = outputs[0].dtype();
   instance.inputs.assign(part.graph.inputs);
   instance.numbers.assign(part.graph.numbers);
-  jit::Operands operands;
-  const ops::Site site = ops::at(outputs[0]);
   const auto add = [&](const Tensor& tensor) {
-    ops::require_same_epoch(site, tensor);
-    operands.push_back(ops::memory_of(tensor));
+    ops::require_same_epoch(made.site, tensor);
+    made.operands.push_back(ops::memory_of(tensor));
   };
   for (const Tensor& output : outputs) {
     instance.stored.push_back(output.dtype());
     add(output);
   }
   for (const std::uint8_t input : part.inputs) add(inputs_[input].tensor);
-  const std::vector<jit::NumberBytes> numbers = numbers_of(part);
-  jit::Plan planned;
-  jit::plan(planned, sizes_, operands);
-  instance.layout = planned.layout;
-  launch(part.graph, instance, planned, site, operands, numbers);
+  jit::plan(made.planned, sizes_, made.operands);
+  instance.layout = made.planned.layout;
+  launch({&made, 1});
 }
 
 std::vector<jit::NumberBytes> Recording::numbers_of(const Selection& part) const {
@@ -445,14 +443,18 @@ std::vector<jit::NumberBytes> Recording::numbers_of(const Selection& part) const
   return numbers;
 }
 
-void Recording::launch(const Graph& graph, const jit::Instance& instance, const jit::Plan& planned,
-                       const ops::Site& site, std::span<const ops::PlanOperand> operands,
-                       std::span<const jit::NumberBytes> numbers) const {
-  const Ref<const jit::CompiledKernel> compiled =
-      kernel_of(graph, instance, device_, precise_, name_);
-  const driver::Kernel kernel{driver::Name::intern(name_), &jit::run_on_host, jit::run_on_device(),
-                              compiled};
-  jit::Launcher(site, kernel, *compiled, operands, numbers).launch(planned);
+void Recording::launch(std::span<const Launch> all) const {
+  const auto run = [&](const Launch& each, const Ref<const jit::CompiledKernel>& compiled) {
+    const driver::Kernel kernel{driver::Name::intern(name_), &jit::run_on_host,
+                                jit::run_on_device(), compiled};
+    jit::Launcher(each.site, kernel, *compiled, each.operands, each.numbers).launch(each.planned);
+  };
+  if (all.size() == 1)  // nearly always
+    return run(all[0], kernel_of(*all[0].graph, all[0].instance, device_, precise_, name_));
+  std::vector<WantedKernel> wanted;
+  for (const Launch& each : all) wanted.push_back({each.graph, &each.instance});
+  const auto kernels = kernels_of(wanted, device_, precise_, name_);
+  for (std::size_t i = 0; i < all.size(); ++i) run(all[i], kernels[i]);
 }
 
 }  // namespace ember::inline v0::fusion

@@ -71,6 +71,15 @@ class Recording final : public ops::Recorder {
     Shape rows;                          ///< the dimensions of the rows
     std::int64_t length = 0, count = 0;  ///< of each, and what means are of (jit::Plan)
   };
+  /// All of a launch but its kernel. It points into what it was made of.
+  struct Launch {
+    const Graph* graph;
+    ops::Site site;
+    std::span<const jit::NumberBytes> numbers;
+    jit::Instance instance{};
+    jit::Operands operands{};
+    jit::Plan planned{};
+  };
   enum class Found : std::uint8_t { yes, no, settle };
 
   /// The needed part of the graph, and which inputs and numbers it has.
@@ -96,11 +105,9 @@ class Recording final : public ops::Recorder {
   bool run_alone(const Selection& part, std::span<Tensor> outputs) const;
   void launch(const Selection& part, std::span<const Tensor> outputs) const;
   void launch_rows(Selection part, std::span<const Tensor> outputs) const;
-  void run(const RowWork& work) const;
-  void run_divided(const RowWork& work) const;
-  void launch(const Graph& graph, const jit::Instance& instance, const jit::Plan& planned,
-              const ops::Site& site, std::span<const ops::PlanOperand> operands,
-              std::span<const jit::NumberBytes> numbers) const;
+  void launch_divided(const RowWork& work) const;
+  Launch prepared(const RowWork& work) const;
+  void launch(std::span<const Launch> all) const;
   std::vector<jit::NumberBytes> numbers_of(const Selection& part) const;
   void clear() noexcept;
 

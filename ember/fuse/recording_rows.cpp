@@ -157,32 +157,32 @@ void Recording::launch_rows(Selection part, std::span<const Tensor> outputs) con
     work.operands.push_back({tensor, first(strides, outer), along == Along::one});
   }
   work.graph = std::move(part.graph);
-  if (divided_ && work.graph.has_reductions())
-    run_divided(work);
-  else
-    run(work);
+  if (divided_ && work.graph.has_reductions()) {
+    launch_divided(work);
+  } else {
+    const Launch made = prepared(work);
+    launch({&made, 1});
+  }
   for (std::size_t k = 0; k < outputs.size(); ++k)
     if (!work.operands[k].tensor.is(outputs[k])) Tensor(outputs[k]).copy_(work.operands[k].tensor);
 }
 
-void Recording::run(const RowWork& work) const {
+Recording::Launch Recording::prepared(const RowWork& work) const {
   const Graph& graph = work.graph;
-  jit::Instance instance;
+  Launch made{.graph = &graph, .site = ops::at(work.operands[0].tensor), .numbers = work.numbers};
+  jit::Instance& instance = made.instance;
   instance.fused = true;
-  instance.layout = jit::Layout::wide;
   instance.outputs = graph.outputs.size();
   instance.dtype = work.operands[0].tensor.dtype();
   instance.inputs.assign(graph.inputs);
   instance.numbers.assign(graph.numbers);
-  const ops::Site site = ops::at(work.operands[0].tensor);
-  jit::Operands operands;
   std::uint64_t once = 0;
   for (std::size_t k = 0; k < work.operands.size(); ++k) {
     const RowOperand& each = work.operands[k];
     if (k < instance.outputs) instance.stored.push_back(each.tensor.dtype());
-    ops::require_same_epoch(site, each.tensor);
-    operands.push_back({each.address(), &work.rows, &each.strides, each.tensor.element_size(),
-                        each.tensor.storage()->epoch()});
+    ops::require_same_epoch(made.site, each.tensor);
+    made.operands.push_back({each.address(), &work.rows, &each.strides, each.tensor.element_size(),
+                             each.tensor.storage()->epoch()});
     once |= std::uint64_t{each.once} << k;
   }
   const Sweeps::Needs needs = needs_of(graph, precise_);
@@ -200,15 +200,13 @@ void Recording::run(const RowWork& work) const {
                                pack_of(work.operands, work.length), needs);
   }
   instance.rows.once = once;
-  jit::Plan planned;
-  jit::plan(planned, work.rows, operands);
-  planned.length = work.length;
-  planned.count = work.count;
-  launch(graph, instance, planned, site, operands, work.numbers);
+  jit::plan_rows(made.planned, work.rows, made.operands, work.length, work.count);
+  instance.layout = made.planned.layout;
+  return made;
 }
 
 /// A kernel for parts of the rows, of which the last may be shorter, and one for what it has made.
-void Recording::run_divided(const RowWork& work) const {
+void Recording::launch_divided(const RowWork& work) const {
   const std::int64_t rows = element_count(work.rows);
   const std::int64_t wanted = std::max<std::int64_t>(1, kParts / rows);
   const std::int64_t length =
@@ -253,9 +251,7 @@ void Recording::run_divided(const RowWork& work) const {
     each.strides.push_back(step);
     of_rest.operands[k].offset = whole * step;
   }
-  run(of_part);
   of_rest.length = of_rest.count = rest;
-  if (rest > 0) run(of_rest);
 
   RowWork of_rows;
   of_rows.rows = work.rows;
@@ -263,7 +259,10 @@ void Recording::run_divided(const RowWork& work) const {
   of_rows.count = work.count;
   for (const std::uint8_t k : divided.row_outputs) of_rows.operands.push_back(work.operands[k]);
   pick(divided.of_rows, of_rows);
-  run(of_rows);
+  std::vector<Launch> all{prepared(of_part)};
+  if (rest > 0) all.push_back(prepared(of_rest));
+  all.push_back(prepared(of_rows));
+  launch(all);
 }
 
 }  // namespace ember::inline v0::fusion

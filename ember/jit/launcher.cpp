@@ -17,11 +17,14 @@ unsigned packs_of_a_thread(std::int64_t blocks) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks / kManyBlocks, 1, kMost));
 }
 
+bool is_flat(const Dims& dims) {
+  return dims.count == 0 ||
+         (dims.count == 1 && std::all_of(dims.stride.begin(), dims.stride.end(),
+                                         [](const ops::DimStrides& s) { return s[0] == 1; }));
+}
+
+/// By how large the offsets are.
 Layout layout_of(const Dims& dims) {
-  if (dims.count == 0) return Layout::flat;
-  if (dims.count == 1 && std::all_of(dims.stride.begin(), dims.stride.end(),
-                                     [](const ops::DimStrides& s) { return s[0] == 1; }))
-    return Layout::flat;
   std::int64_t count = 1;
   for (int d = 0; d < dims.count; ++d)
     if (__builtin_mul_overflow(count, dims.size[static_cast<std::size_t>(d)], &count) ||
@@ -64,7 +67,15 @@ NumberBytes bytes_of(const Scalar& number) {
 void plan(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands) {
   made.dims.stride.resize(operands.size());
   ops::merge_into(made.dims, sizes, operands);
+  made.layout = is_flat(made.dims) ? Layout::flat : layout_of(made.dims);
+}
+
+void plan_rows(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands,
+               std::int64_t length, std::int64_t count) {
+  plan(made, sizes, operands);
   made.layout = layout_of(made.dims);
+  made.length = length;
+  made.count = count;
 }
 
 void plan_row(Plan& made, std::int64_t count, std::size_t operands) {

@@ -31,7 +31,12 @@ struct Plan {
 
 /// For operands that are broadcast to `sizes`, none of which is zero. `made` is a new one.
 void plan(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands);
-/// The same for `count` elements, not none, which all of so many operands have in one row.
+/// The same for rows of `length` elements, whose means are of `count`; `sizes`, and where the
+/// operands' rows begin, are of the rows.
+void plan_rows(Plan& made, const Shape& sizes, std::span<const ops::PlanOperand> operands,
+               std::int64_t length, std::int64_t count);
+/// The same as the first for `count` elements, not none, which all of so many operands have in one
+/// row.
 void plan_row(Plan& made, std::int64_t count, std::size_t operands);
 
 /// A number as a kernel has it, of the type that its instance says.

@@ -58,7 +58,7 @@ struct Instance {
   bool fused = false;
   Types stored;  ///< of its outputs, which need not have one dtype
   /// Of a fused function with reductions: the elements of each row lie one behind the other, and
-  /// `layout`, which is wide, is that of the rows.
+  /// `layout`, which is not flat, is that of the rows.
   RowPlan rows;
 
   Dtype output(std::size_t k) const noexcept { return stored.empty() ? dtype : stored[k]; }

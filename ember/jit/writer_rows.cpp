@@ -15,14 +15,16 @@ std::string Writer::row(std::string_view statements) const {
 /// The call of row() for the row `at`, from where its operands begin. There is no division in the
 /// slowest dimension, which nearly always is the only one.
 std::string Writer::row_call(const char* walk) const {
-  std::string text = "    long long rest = at;\n";
+  std::string text = filled("    unsigned $0 rest = static_cast<unsigned $0>(at);\n", {index()});
   text += repeated(instance_.operands(), "    long long p$0 = 0;\n");
-  text +=
+  text += filled(
       "#pragma unroll 1\n"  // each would be a division more to compile
       "    for (int d = 0; d < a.dims; ++d) {\n"
-      "      const long long left = d + 1 < a.dims ? rest / a.size[d] : 0;\n"
-      "      const long long in = rest - left * a.size[d];\n"
-      "      rest = left;\n";
+      "      const unsigned $0 size = static_cast<unsigned $0>(a.size[d]);\n"
+      "      const unsigned $0 left = d + 1 < a.dims ? rest / size : 0;\n"
+      "      const long long in = static_cast<long long>(rest - left * size);\n"
+      "      rest = left;\n",
+      {index()});
   text += repeated(instance_.operands(), "      p$0 += in * a.stride[$0][d];\n");
   return text + filled("    }\n    row($0(a.length, a.of), $1);\n",
                        {walk, arguments([](const std::string& name, const std::string& k) {

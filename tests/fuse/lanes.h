@@ -138,11 +138,16 @@ inline void run_on_lanes(const std::string& statements, const jit::Signature& na
   header.operands = static_cast<std::int32_t>(operands.size());
   args.put(0, header);
   args.put(places.length, std::array{length, length});
-  args.put(places.sizes, rows);
+  const auto put_index = [&](std::size_t at, std::size_t i, std::int64_t value) {
+    if (instance.layout == jit::Layout::wide)
+      args.put(at + i * sizeof value, value);
+    else
+      args.put(at + i * sizeof(std::int32_t), static_cast<std::int32_t>(value));
+  };
+  put_index(places.sizes, 0, rows);
   for (std::size_t k = 0; k < operands.size(); ++k) {
     args.put(places.data + k * sizeof(void*), operands[k]);
-    const std::int64_t stride = instance.rows.is_once(k) ? 1 : length;
-    args.put(places.strides + k * ops::kLoopDims * sizeof stride, stride);
+    put_index(places.strides, k * ops::kLoopDims, instance.rows.is_once(k) ? 1 : length);
   }
   void* const device[] = {reinterpret_cast<void*>(&Block::sync_group),
                           reinterpret_cast<void*>(&Block::sync_all),

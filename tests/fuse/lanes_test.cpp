@@ -56,7 +56,8 @@ struct Builder {
 constexpr Value input(std::uint8_t index) { return {Value::Kind::input, index}; }
 
 Instance instance_on_lanes(const Graph& graph, std::int64_t rows, std::int64_t length, int pack) {
-  Instance made = instance_of(graph, jit::Layout::wide);
+  // Offsets of either size, half of the cases each.
+  Instance made = instance_of(graph, rows % 2 == 0 ? jit::Layout::wide : jit::Layout::narrow);
   made.rows = fusion::share_rows(rows, length, pack, Sweeps(graph, true, true).needs());
   for (std::size_t k = 0; k < made.outputs; ++k)
     made.rows.once |= std::uint64_t{graph.steps[graph.outputs[k]].of_row} << k;

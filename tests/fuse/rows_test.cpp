@@ -3,6 +3,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ember/jit/launcher.h"
 #include "tests/fuse/support.h"
 
 namespace ember::test {
@@ -417,6 +418,42 @@ TEST(FuseRows, LongRows) {
 
 /// A few long rows are cut into parts, for each of which, and for what comes of them, there is a
 /// kernel: what is left of a row behind equal parts is another one.
+// Each compilation begins, and waits until the other one has begun.
+TEST(FuseRows, KernelsOfOneCallAreCompiledBesideEachOther) {
+  const NotedCompiler compiler(
+      "cd \"$(dirname \"$0\")\"; tries=0\n"
+      "until [ \"$(wc -l < starts)\" -ge 2 ]; do\n"
+      "  sleep 0.1; tries=$((tries + 1)); [ $tries -lt 300 ] || exit 1\n"
+      "done\n"
+      "exec c++ \"$@\"");
+  const Variable variable("CXX", compiler.path());
+  const auto f = fuse([](const Tensor& x) { return (x.tan() - x.cosh()).sum() * x.amax(); });
+  const Tensor x = numbers({1 << 20}).to(Dtype::float64) * 0.1;
+  EXPECT_NEAR(f(x).item().to<double>(), ((x.tan() - x.cosh()).sum() * x.amax()).item().to<double>(),
+              1e-3);
+  EXPECT_EQ(compiler.starts(), 2);
+}
+
+TEST(FuseRows, OffsetsAreAsLargeAsTheyMustBe) {
+  const auto layout = [](const Shape& rows, const Shape& strides) {
+    jit::Plan made;
+    const std::vector<ops::PlanOperand> operands{{nullptr, &rows, &strides, 4}};
+    jit::plan_rows(made, rows, operands, 10, 20);
+    EXPECT_EQ(made.length, 10);
+    EXPECT_EQ(made.count, 20);
+    return made.layout;
+  };
+  constexpr std::int64_t k = std::int64_t{1} << 31;
+  EXPECT_EQ(layout({}, {}), jit::Layout::narrow);
+  EXPECT_EQ(layout({5}, {1}), jit::Layout::narrow) << "there is no other for rows";
+  EXPECT_EQ(layout({5, 3}, {100, 10}), jit::Layout::narrow);
+  EXPECT_EQ(layout({k - 1}, {1}), jit::Layout::narrow);
+  EXPECT_EQ(layout({k}, {1}), jit::Layout::wide);
+  EXPECT_EQ(layout({k}, {0}), jit::Layout::wide);
+  EXPECT_EQ(layout({2}, {k}), jit::Layout::wide);
+  EXPECT_EQ(layout({3}, {k / 2}), jit::Layout::wide);
+}
+
 TEST(FuseRows, FewLongRowsAreDivided) {
   struct Case {
     Shape sizes;

@@ -116,6 +116,8 @@ def compare(program, torch, ember, random):
         if bool(expected.setup_error) != bool(got.setup_error):
             differ("arguments", expected.setup_error, got.setup_error)
         return found
+    if "Found no NVIDIA driver" in str(expected.error):
+        return found  # the CPU's PyTorch does not say what it would have done
     if expected.error and got.error:
         wanted = builtin_class(expected.error)
         if not isinstance(got.error, wanted):

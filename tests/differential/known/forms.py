@@ -322,3 +322,9 @@ def bool_as_a_size(d):
 def norm_of_nothing(d):
     words = "an empty tensor because|dimension is empty"
     return plain_name(d) == "norm" and re.search(words, str(d.torch_error)) is not None
+
+
+@known("**Forms of arguments**")
+def tensor_for_dimensions(d):
+    return plain_name(d) in ("movedim", "moveaxis") and torch_says(
+        d, r"invalid combination of arguments - got \(.*Tensor, (?!Tensor)|, Tensor", TypeError)

@@ -168,3 +168,9 @@ def large_int_for_a_float(d):
 def large_int_as_the_power_of_a_norm_or_a_dtype(d):
     return (plain_name(d) in ("norm", "to") and d.kind == "class of error (OverflowError / TypeError)"
             and "int too big to convert" in str(d.torch_error))
+
+
+@known("**Of several mistakes**")
+def index_and_number_that_are_too_large(d):
+    return (d.name == "Tensor.__setitem__" and "Overflow when unpacking" in str(d.torch_error)
+            and d.kind == "class of error (ValueError / IndexError)")

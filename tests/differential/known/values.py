@@ -188,7 +188,7 @@ def negative_of_the_smallest(d):
     return re.search(r"alpha=(np\.\w+\()?" + smallest, d.program.call) is not None
 
 
-@known("**Sums have a fixed order**")
+@known("**Sums and products have a fixed order**")
 def sum_of_integers_that_cancel(d):
     """The largest integers of a dtype are summed as floats, which hold them in part only."""
     return (plain_name(d) in ("sum", "mean", "cumsum") and d.kind in ("values", "input: values")
@@ -196,7 +196,15 @@ def sum_of_integers_that_cancel(d):
             and re.search("2147483648|9223372036854775808", d.program.text))
 
 
-@known("**Sums have a fixed order**")
+@known("**Sums and products have a fixed order**")
+def product_that_overflows_beside_a_zero(d):
+    """What is infinite when the zero comes becomes NaN."""
+    if plain_name(d) not in ("prod", "cumprod") or d.kind not in ("values", "input: values"):
+        return False
+    return all(x == y or {x, y} & {0.0} and (x != x or y != y) for x, y in d.elements)
+
+
+@known("**Sums and products have a fixed order**")
 def put_twice(d):
     """The places are the same, and each holds one of the elements that were put there."""
     if d.name != "Tensor.put_" or d.kind not in ("values", "input: values"):
@@ -205,7 +213,7 @@ def put_twice(d):
     return len(set(places)) < len(places) and "accumulate=True" not in d.program.call
 
 
-@known("**Sums have a fixed order**")
+@known("**Sums and products have a fixed order**")
 def index_put_twice(d):
     """Of elements that are put to one place, each call of torch's may leave another."""
     if d.name != "Tensor.index_put_" or d.kind not in ("values", "input: values"):

@@ -325,6 +325,11 @@ def norm_of_nothing(d):
 
 
 @known("**Forms of arguments**")
-def tensor_for_dimensions(d):
+def array_for_dimensions(d):
     return plain_name(d) in ("movedim", "moveaxis") and torch_says(
-        d, r"invalid combination of arguments - got \(.*Tensor, (?!Tensor)|, Tensor", TypeError)
+        d, r"invalid combination of arguments - got \(.*(Tensor|numpy.ndarray)", TypeError)
+
+
+@known("**`logsumexp` over no dimensions**")
+def logsumexp_over_no_dimensions(d):
+    return plain_name(d) == "logsumexp" and torch_says(d, "doesn't match the broadcast shape")

@@ -61,10 +61,10 @@ inline std::string allocate_free(std::size_t bytes) { return "allocate + free " 
 inline std::string allocate_free_raw(std::size_t bytes) {
   return "allocate + free " + size(bytes) + ", bare pointers";
 }
-inline std::string mix(int threads) {
-  return "random sizes, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
-         ", per operation";
+inline std::string mix_of(int threads) {
+  return "random sizes, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
+inline std::string mix(int threads) { return mix_of(threads) + ", per operation"; }
 
 inline std::string copy(const char* from, const char* to, std::size_t bytes) {
   return std::string(from) + " to " + to + ", " + size(bytes);

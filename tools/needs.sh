@@ -184,13 +184,8 @@ prepare_python() {  # TABLE
   while IFS='|' read -r module requirement without; do
     [[ -z $module ]] || say "Left out: $without. Not found: $requirement (pip install)."
   done <<<"$absent"
-  # `import ember` in .venv/ finds what is built here.
-  if [[ -e .venv ]]; then
-    say "$root/build/release/python" >"$(python -c "$site_packages")/ember.pth"
-  fi
+  [[ ! -e .venv ]] || python tools/link_package.py build/release/python
 }
-
-site_packages='import sysconfig; print(sysconfig.get_path("purelib"))'
 
 # The Python that the package is built for; CMake chooses the same.
 python() {

@@ -34,16 +34,18 @@ class [[nodiscard]] DeviceVector {
 
   DeviceVector() noexcept = default;
   /// So many elements, contents undefined.
-  explicit DeviceVector(std::size_t size, const Stream& stream = current_stream())
+  [[nodiscard]] explicit DeviceVector(std::size_t size, const Stream& stream = current_stream())
       : buffer_(allocate(bytes_of(size), stream)), size_(size) {}
   /// A copy of elements of the host. Blocks until they are read, unless they are pinned.
-  explicit DeviceVector(std::span<const T> elements, const Stream& stream = current_stream())
+  [[nodiscard]] explicit DeviceVector(std::span<const T> elements,
+                                      const Stream& stream = current_stream())
       : DeviceVector(elements.size(), stream) {
     copy_from(elements);
   }
   /// The same for elements in braces: `DeviceVector<float>{1, 2.5F}`, so that
   /// `DeviceVector<int>{5}` has one element, as a std::vector has.
-  DeviceVector(std::initializer_list<T> elements, const Stream& stream = current_stream())
+  [[nodiscard]] DeviceVector(std::initializer_list<T> elements,
+                             const Stream& stream = current_stream())
       : DeviceVector(std::span<const T>(elements.begin(), elements.size()), stream) {}
   DeviceVector(DeviceVector&& other) noexcept
       : buffer_(std::move(other.buffer_)), size_(std::exchange(other.size_, 0)) {}

@@ -17,7 +17,7 @@ class [[nodiscard]] EMBER_API HostRegistration {
  public:
   /// Locks nothing.
   HostRegistration() noexcept = default;
-  HostRegistration(void* pointer, std::size_t bytes);
+  [[nodiscard]] HostRegistration(void* pointer, std::size_t bytes);
   HostRegistration(HostRegistration&& other) noexcept
       : pointer_(std::exchange(other.pointer_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   HostRegistration& operator=(HostRegistration&& other) noexcept {

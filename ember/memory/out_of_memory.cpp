@@ -216,7 +216,8 @@ std::string out_of_memory_text(const OutOfMemory& what) {
   if (what.ordered) return ordered_text(report) + "\n" + verdict_text(what);
   std::string text = documented_text(what);
   // What could be given back has been: the rest are gaps. Of segments that grow they are smaller.
-  if (report.fragmented > 0 && !report.could_not_wait)
+  if (report.fragmented >= std::max<std::size_t>(report.missing, 1) && !report.could_not_wait &&
+      report.verdict != OutOfMemoryVerdict::larger_than_device)
     text +=
         " If reserved but unallocated memory is large, it lies in segments beside memory in use, "
         "which keeps them from being given back to the device: free that, or allocate what is "

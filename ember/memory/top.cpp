@@ -90,8 +90,7 @@ void add_sensors(driver::Driver& from, std::vector<DeviceUse>& devices) {
   static Clock::time_point until{};
   if (last->size() != devices.size() || Clock::now() >= until) {
     last->assign(devices.size(), {});
-    for (DeviceUse& read : *last)
-      read_sensors(from, static_cast<int>(&read - last->data()), read);
+    for (DeviceUse& read : *last) read_sensors(from, static_cast<int>(&read - last->data()), read);
     until = Clock::now() + kFresh;
   }
   for (std::size_t i = 0; i < devices.size(); ++i) copy_sensors((*last)[i], devices[i]);

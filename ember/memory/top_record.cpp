@@ -77,8 +77,9 @@ void read_sensors(driver::Driver& driver, int device, DeviceUse& use) {
 }
 
 void copy_sensors(const DeviceUse& from, DeviceUse& to) {
-  for (const auto sensor : {&DeviceUse::utilization, &DeviceUse::memory_usage,
-                            &DeviceUse::temperature, &DeviceUse::power_draw, &DeviceUse::clock_rate})
+  for (const auto sensor :
+       {&DeviceUse::utilization, &DeviceUse::memory_usage, &DeviceUse::temperature,
+        &DeviceUse::power_draw, &DeviceUse::clock_rate})
     to.*sensor = from.*sensor;
 }
 

@@ -96,7 +96,8 @@ template <class T, std::size_t N>
 Tensor tensor(const std::array<T, N>& values, const Options& options = {}) {
   return tensor(std::span<const T>(values), options);
 }
-inline Tensor tensor(const std::vector<bool>& values, const Options& options = {}) {
+template <std::same_as<bool> T>  // not for braces, whose elements need not be bools
+Tensor tensor(const std::vector<T>& values, const Options& options = {}) {
   // Whose elements are bits.
   const auto bools = std::make_unique<bool[]>(values.size());  // NOLINT(modernize-avoid-c-arrays)
   std::copy(values.begin(), values.end(), bools.get());

@@ -349,6 +349,9 @@ Tensor& Tensor::index_put_(std::span<const Index> items, const Operand& given,
       // Leading dimensions of one are no reason to refuse a value.
       Tensor source = *value.tensor();
       while (source.dim() > parsed.view.dim() && source.sizes()[0] == 1) source = source.squeeze(0);
+      // A part of the target for all of it: the part may be written before it is read.
+      if (source.sizes() != parsed.view.sizes() && ops::overlap(parsed.view, source))
+        source = source.clone();
       parsed.view.copy_(source);
     }
     return self();

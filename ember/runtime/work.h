@@ -138,6 +138,20 @@ void launch(const Stream& stream, Name name, const Host& host) {
   launch(stream, Kernel{name, &detail::call_host<Host>, nullptr}, Params(host));
 }
 
+/// The same for real devices only.
+template <class Cuda>
+requires std::is_invocable_v<const Cuda&, const CudaLaunch&> && driver::KernelArguments<Cuda>
+void launch(const Stream& stream, Name name, std::nullptr_t, const Cuda& cuda) {
+  launch(stream, Kernel{name, nullptr, &detail::call_cuda<Cuda>}, Params(cuda));
+}
+template <class Cuda>
+requires std::is_invocable_v<const Cuda&, const CudaLaunch&> && driver::KernelArguments<Cuda>
+void launch(const Stream& stream, Name name, std::initializer_list<Access> accesses, std::nullptr_t,
+            const Cuda& cuda) {
+  launch(stream, Kernel{name, nullptr, &detail::call_cuda<Cuda>}, Params(cuda),
+         detail::known(accesses));
+}
+
 /// Enqueues a copy; the direction follows from the addresses, which may be of any device, pinned or
 /// ordinary host memory. Never blocks if the host side is pinned; with ordinary host memory it may
 /// block until the copy is done. AcceleratorError for null, and for device addresses outside any

@@ -33,22 +33,27 @@ from ember import (backends as backends, cuda as cuda, fft as fft, ops as ops, r
 
 
 class _NoGradients:
-    """Stands in Tensor for what torch has for gradients, and says why it is missing. ``__getattr__``
+    """Stands in Tensor for what torch has for gradients. What says that there are none is there; the
+    rest says why it is missing. ``__getattr__``
     could do that for every name, but would make attributes that exist a fifth slower, and calls of
     methods more than twice as slow."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, tensor: object, kind: object = None) -> None:
+    def __get__(self, tensor: object, kind: object = None) -> object:
+        if self.name in _NONE:
+            return _NONE[self.name]
         raise AttributeError(f"'Tensor' object has no attribute '{self.name}': ember computes no "
                              "gradients (docs/differences.md)")
 
     def __set__(self, tensor: object, value: object) -> None:
         if value is not None and value is not False:  # what holds anyhow may be said
-            self.__get__(tensor)
+            raise AttributeError(f"'{self.name}' cannot be set: ember computes no gradients "
+                                 "(docs/differences.md)")
 
 
+_NONE = {"grad": None, "grad_fn": None, "retains_grad": False}
 for _name in ("backward", "grad", "grad_fn", "register_hook", "retain_grad",
               "retains_grad"):
     setattr(Tensor, _name, _NoGradients(_name))

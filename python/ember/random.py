@@ -1,3 +1,7 @@
 """Seeding and saving the default generators."""
 
+from ember._C import _refuse_name
 from ember._C.random import *
+
+# Not as a function of this name: type checkers would take every name for one of ours.
+globals()["__getattr__"] = lambda name: _refuse_name("ember.random", name)

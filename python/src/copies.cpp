@@ -41,7 +41,33 @@ nb::object convert_to_type(const Tensor& self, nb::handle type, bool non_blockin
 
 }  // namespace
 
-void bind_copies(nb::class_<Tensor>& tensor) {
+void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m) {
+  both(
+      tensor, m, "clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
+      "A copy without gaps.");
+  both_as(
+      tensor, m, "fill_", "value: Tensor | complex) -> Tensor",
+      [](Tensor& self, const Operand& value) {
+        unlocked([&] {
+          if (value.tensor() == nullptr)
+            self.fill_(value.number());
+          else if (value.tensor()->dim() != 0)
+            throw Error("fill_ only supports 0-dimension value tensor but got tensor with " +
+                        std::to_string(value.tensor()->dim()) + " dimensions.");
+          else  // which may be an element of this tensor
+            self.copy_(value.tensor()->storage() == self.storage() ? value.tensor()->clone()
+                                                                   : *value.tensor());
+        });
+        return same_object(self);
+      },
+      "All elements become that number.", nb::arg("value"));
+  both_as(
+      tensor, m, "zero_", ") -> Tensor",
+      [](Tensor& self) {
+        unlocked([&] { self.zero_(); });
+        return same_object(self);
+      },
+      "All elements become zero.");
   tensor
       .def(
           "to",
@@ -90,9 +116,6 @@ void bind_copies(nb::class_<Tensor>& tensor) {
           [](const Tensor& self) { return itself_or(self, unlocked([&] { return self.cpu(); })); },
           nb::sig("def cpu(self) -> Tensor"), "On the CPU; waits for the copy.")
       .def(
-          "clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
-          "A copy without gaps.")
-      .def(
           "contiguous",
           [](const Tensor& self) {
             return itself_or(self, unlocked([&] { return self.contiguous(); }));
@@ -129,28 +152,6 @@ void bind_copies(nb::class_<Tensor>& tensor) {
               "-> typing.Any"),
           "Such as 'torch.cuda.FloatTensor'; with such a name, its class or a dtype, the tensor as "
           "that.")
-      .def(
-          "fill_",
-          [](Tensor& self, const Operand& value) {
-            unlocked([&] {
-              if (value.tensor() == nullptr)
-                self.fill_(value.number());
-              else if (value.tensor()->dim() != 0)
-                throw Error("fill_ only supports 0-dimension value tensor but got tensor with " +
-                            std::to_string(value.tensor()->dim()) + " dimensions.");
-              else
-                self.copy_(*value.tensor());
-            });
-            return same_object(self);
-          },
-          nb::arg("value"), nb::sig("def fill_(self, value: Tensor | complex) -> Tensor"))
-      .def(
-          "zero_",
-          [](Tensor& self) {
-            unlocked([&] { self.zero_(); });
-            return same_object(self);
-          },
-          nb::sig("def zero_(self) -> Tensor"))
       .def(
           "record_stream",
           [](const Tensor& self, const cuda::Stream& stream) {

@@ -160,10 +160,14 @@ void define_binary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
       name, [op](const Tensor& self, const Operand& y) { return compute(op, Operand(self), y); },
       nb::arg(names[1]), nb::sig(signature(name, op, true).c_str()), doc);
   const std::string in_place = std::string(name) + "_";
-  tensor.def(
-      in_place.c_str(),
-      [op](Tensor& self, const Operand& y) { return compute_into(self, op, Operand(self), y); },
-      nb::arg(names[1]), nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+  const auto overwrite = [op](Tensor& self, const Operand& y) {
+    return compute_into(self, op, Operand(self), y);
+  };
+  tensor.def(in_place.c_str(), overwrite, nb::arg(names[1]),
+             nb::sig(signature(in_place.c_str(), op, true).c_str()), doc);
+  if (op == OpId::gcd)  // of these the only one that torch has as a function
+    m.def(in_place.c_str(), overwrite, nb::arg("input"), nb::arg(names[1]),
+          nb::sig("def gcd_(input: Tensor, other: Tensor | complex) -> Tensor"), doc);
 }
 
 void define_ternary(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {
@@ -391,13 +395,13 @@ void define_clamp(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
       },
       nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
       nb::sig(("def " + name + "(self, " + bounds + ") -> Tensor").c_str()), doc);
-  tensor.def((name + "_").c_str(),
-             [](Tensor& self, const Bound& least, const Bound& most) {
-               unlocked([&] { self.clamp_(least, most); });
-               return same_object(self);
-             },
-             nb::arg("min") = nb::none(), nb::arg("max") = nb::none(),
-             nb::sig(("def " + name + "_(self, " + bounds + ") -> Tensor").c_str()), doc);
+  both_as(
+      tensor, m, name + "_", std::string(bounds) + ") -> Tensor",
+      [](Tensor& self, const Bound& least, const Bound& most) {
+        unlocked([&] { self.clamp_(least, most); });
+        return same_object(self);
+      },
+      doc, nb::arg("min") = nb::none(), nb::arg("max") = nb::none());
 }
 
 /// clamp with one bound that has to be given, and its forms.
@@ -423,13 +427,13 @@ void define_bound(nb::class_<Tensor>& tensor, nb::module_& m, const std::string&
         return unlocked([&] { return make(self, limit); });
       },
       nb::arg(bound), nb::sig(("def " + name + "(self, " + tail + ") -> Tensor").c_str()), doc);
-  tensor.def((name + "_").c_str(),
-             [into](Tensor& self, const Operand& limit) {
-               unlocked([&] { (void)into(self, self, limit); });
-               return same_object(self);
-             },
-             nb::arg(bound), nb::sig(("def " + name + "_(self, " + tail + ") -> Tensor").c_str()),
-             doc);
+  both_as(
+      tensor, m, name + "_", tail + ") -> Tensor",
+      [into](Tensor& self, const Operand& limit) {
+        unlocked([&] { (void)into(self, self, limit); });
+        return same_object(self);
+      },
+      doc, nb::arg(bound));
 }
 
 void define(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, OpId op) {

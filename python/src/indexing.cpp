@@ -460,17 +460,17 @@ void bind_along(nb::class_<Tensor>& tensor, nb::module_& m) {
 }  // namespace
 
 void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m) {
-  tensor.def(
-      "index_put_",
+  both_as(
+      tensor, m, "index_put_",
+      "indices: collections.abc.Sequence[Tensor], values: Tensor, accumulate: bool = False) -> "
+      "Tensor",
       [](Tensor& self, nb::handle indices, const Tensor& values, bool accumulate) {
         put_at(self, indices, values, accumulate);
         return same_object(self);
       },
-      nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false,
-      nb::sig("def index_put_(self, indices: collections.abc.Sequence[Tensor], values: "
-              "Tensor, accumulate: bool = False) -> Tensor"),
       "Writes values, or adds them, at the places that index tensors name, one for each of the "
-      "first dimensions.");
+      "first dimensions.",
+      nb::arg("indices"), nb::arg("values"), nb::arg("accumulate") = false);
   nb::class_<Iterator>(tensor, "_Iterator")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", [](Iterator& self) {

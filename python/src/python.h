@@ -33,7 +33,7 @@ void bind_size(nb::module_& m);
 void bind_device(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_views(nb::class_<Tensor>& tensor, nb::module_& m);
-void bind_copies(nb::class_<Tensor>& tensor);
+void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_values(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_indexing(nb::class_<Tensor>& tensor, nb::module_& m);
 void bind_comm(nb::module_& cuda);

@@ -47,9 +47,6 @@ void bind_tensor(nb::module_& m) {
           nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
           "The tensor itself; an error with True, since ember computes no gradients.")
       .def(
-          "detach_", [](Tensor& self) { return same_object(self); },
-          nb::sig("def detach_(self) -> Tensor"), "The tensor itself.")
-      .def(
           "dim", [](const Tensor& self) { return self.dim(); }, "The number of dimensions.")
       .def("ndimension", [](const Tensor& self) { return self.dim(); })
       .def(
@@ -58,9 +55,6 @@ void bind_tensor(nb::module_& m) {
       .def(
           "element_size", [](const Tensor& self) { return self.element_size(); },
           "Bytes of one element.")
-      .def(
-          "get_device", [](const Tensor& self) { return self.get_device(); },
-          "The index of the CUDA device; -1 on the CPU.")
       .def(
           "data_ptr",
           [](const Tensor& self) {
@@ -76,7 +70,6 @@ void bind_tensor(nb::module_& m) {
       .def("is_contiguous", [](const Tensor& self) { return self.is_contiguous(); })
       .def("is_floating_point", [](const Tensor& self) { return self.is_floating_point(); })
       .def("is_complex", [](const Tensor& self) { return self.is_complex(); })
-      .def("is_signed", [](const Tensor& self) { return is_signed(self.dtype()); })
       .def(
           "is_pinned",
           [](const Tensor& self, const DeviceLike& device) {
@@ -126,11 +119,17 @@ void bind_tensor(nb::module_& m) {
       nb::arg("input"));
   m.def(
       "is_complex", [](const Tensor& input) { return input.is_complex(); }, nb::arg("input"));
+  both(
+      tensor, m, "get_device", [](const Tensor& input) { return input.get_device(); },
+      "The index of the CUDA device; -1 on the CPU.");
+  both(
+      tensor, m, "is_signed", [](const Tensor& input) { return is_signed(input.dtype()); },
+      "Whether its dtype has negative numbers.");
   m.def(
       "numel", [](const Tensor& input) { return input.numel(); }, nb::arg("input"));
   bind_views(tensor, m);
   note_views(tensor);
-  bind_copies(tensor);
+  bind_copies(tensor, m);
   bind_values(tensor, m);
   bind_indexing(tensor, m);
   bind_elementwise(tensor, m);

@@ -141,6 +141,19 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       "view_as_complex", [](const Tensor& self) { return self.view_as_complex(); },
       nb::arg("input"), "A last dimension of two as complex numbers.");
 
+  both(
+      tensor, m, "detach", [](const Tensor& self) { return self.detach(); },
+      "A new tensor object with the same elements.");
+  both_as(
+      tensor, m, "detach_", ") -> Tensor", [](Tensor& self) { return same_object(self); },
+      "The tensor itself.");
+  const auto real = [](const Tensor& input) -> TensorObject {
+    return itself_or(input, input.real());
+  };
+  const auto imag = [](const Tensor& input) { return input.imag(); };
+  m.def("real", real, nb::arg("input"), "The real parts; a view, or the tensor itself.");
+  m.def("imag", imag, nb::arg("input"), "The imaginary parts, as a view.");
+
   // Sizes one by one.
   tensor
       .def("permute", [](const Tensor& self,
@@ -181,9 +194,6 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           "expand_as",
           [](const Tensor& self, const Tensor& other) { return self.expand_as(other); },
           nb::arg("other"))
-      .def(
-          "detach", [](const Tensor& self) { return self.detach(); },
-          "A new tensor object with the same elements.")
       .def_prop_rw(
           "data", [](const Tensor& self) { return self.alias(); },
           [](Tensor& self, const Tensor& source) { self.set_data(source); },
@@ -208,16 +218,14 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
             return itself_or(self, unlocked([&] { return self.mH(); }));
           },
           "The last two dimensions exchanged, conjugated.")
-      .def_prop_rw(
-          "real", [](const Tensor& self) -> TensorObject { return itself_or(self, self.real()); },
-          [](const Tensor& self, const Operand& value) {
-            unlocked([&] { self.real().index_put_({Ellipsis}, value); });
-          })
-      .def_prop_rw(
-          "imag", [](const Tensor& self) { return self.imag(); },
-          [](const Tensor& self, const Operand& value) {
-            unlocked([&] { self.imag().index_put_({Ellipsis}, value); });
-          })
+      .def_prop_rw("real", real,
+                   [](const Tensor& self, const Operand& value) {
+                     unlocked([&] { self.real().index_put_({Ellipsis}, value); });
+                   })
+      .def_prop_rw("imag", imag,
+                   [](const Tensor& self, const Operand& value) {
+                     unlocked([&] { self.imag().index_put_({Ellipsis}, value); });
+                   })
       .def(
           "set_", [](Tensor& self, const Tensor& source) { return same_object(self.set_(source)); },
           nb::arg("source"), nb::sig("def set_(self, source: Tensor) -> Tensor"),

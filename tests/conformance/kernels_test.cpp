@@ -304,5 +304,28 @@ TEST(KernelNeeds, AreThoseOfTheImplementationThatWouldRun) {
   EXPECT_EQ(test::machine().launch_needs(kernel, Params(-1), needs).detail(), "less than nothing");
 }
 
+std::atomic<int> calls{0};
+
+TEST(KernelArguments, AnImplementationForOneKindOfDeviceIsEnough) {
+  const Stream stream;
+  const auto host = [](const HostLaunch&) { ++calls; };
+  const auto cuda = [](const CudaLaunch&) { ++calls; };
+  const auto both = [&](const auto& launch_host, const auto& launch_cuda) {
+    calls = 0;
+    if (is_simulated()) {
+      EXPECT_ERROR(launch_cuda(), Error, "kernel 'real' has no host implementation");
+      launch_host();
+    } else {
+      EXPECT_ERROR(launch_host(), Error, "kernel 'simulated' has no CUDA implementation");
+      launch_cuda();
+    }
+    stream.synchronize();
+    EXPECT_EQ(calls, 1);
+  };
+  both([&] { launch(stream, "simulated", host); }, [&] { launch(stream, "real", nullptr, cuda); });
+  both([&] { launch(stream, "simulated", {}, host); },
+       [&] { launch(stream, "real", {}, nullptr, cuda); });
+}
+
 }  // namespace
 }  // namespace ember::cuda

@@ -42,6 +42,19 @@ clamp(input:tensor min?:other max?:other * out?:out)
 clip(input:tensor min?:other max?:other * out?:out)
 clamp_min(input:tensor min:other * out?:out)
 clamp_max(input:tensor max:other * out?:out)
+clamp_(input:tensor min?:other max?:other)
+clip_(input:tensor min?:other max?:other)
+clamp_min_(input:tensor min:other)
+clamp_max_(input:tensor max:other)
+clone(input:tensor)
+detach(input:tensor)
+get_device(input:tensor)
+is_signed(input:tensor)
+real(input:tensor)
+imag(input:tensor)
+fill_(input:tensor value:number)
+zero_(input:tensor)
+index_put_(input:tensor indices:index_tensors values:indexed_elements accumulate?:flag)
 round(input:tensor * decimals?:whole out?:out)
 round_(input:tensor)
 where(condition:condition input:other other:other * out?:out)
@@ -320,7 +333,7 @@ LEFT_OUT = {
     "meshgrid": "any number of tensors: tests/python has it",
     "no_grad": "nothing is computed: tests/python has it", "inference_mode": "as no_grad",
     "is_grad_enabled": "True in PyTorch", "Tensor.requires_grad_": "as no_grad",
-    "Tensor.detach_": "as no_grad", "enable_grad": "as no_grad", "set_grad_enabled": "as no_grad",
+    "Tensor.detach_": "as no_grad", "detach_": "as no_grad", "enable_grad": "as no_grad", "set_grad_enabled": "as no_grad",
     "set_printoptions": "test_print.py holds against what torch writes",
     **{name + "Tensor": "a class for isinstance: tests/python has it"
        for name in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()},
@@ -357,6 +370,7 @@ def signatures():
     for name in BINARY:
         beside = "beside" if name in OF_TENSORS else "other"
         lines.append(f"{name}(input:{first_kind(name)} other:{beside} * out?:out)")
+    lines.append(f"gcd_(input:{first_kind('gcd')} other:beside)")
     return parse("\n".join(lines) + CALLS), parse(METHODS)
 
 

@@ -53,6 +53,12 @@ int main() {
   x %= x;  // operator%=\|overloaded '%='
 #elif CASE == 24
   ember::zeros(std::vector<double>{2});  // Shape
+#elif CASE == 25
+  auto y = ember::tensor({1, "a"});  // tensor
+#elif CASE == 26
+  ember::cuda::DeviceVector<float>(3);  // nodiscard
+#elif CASE == 27
+  ember::cuda::HostRegistration(&x, sizeof x);  // nodiscard
 #endif
   return 0;
 }

@@ -105,28 +105,34 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
   Block* small = allocate(kKiB);
   Block* waiting = allocate(kKiB);
   EXPECT_TRUE(allocator_.record_stream(waiting->address(), stream_handle(7)));
+  Block* part = allocate(5 * kMiB);  // of a segment of 20 MiB
   const std::string line =
-      "CUDA out of memory. Tried to allocate 40.00 MiB. GPU 3 has a total capacity of 100.00 MiB "
+      "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 100.00 MiB "
       "of "
-      "which 38.00 MiB is free. Of the allocated memory 60.00 MiB is allocated by PyTorch, and "
-      "2.00 "
+      "which 18.00 MiB is free. Of the allocated memory 65.00 MiB is allocated by PyTorch, and "
+      "17.00 "
       "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large, it "
       "lies in segments beside memory in use, which keeps them from being given back to the "
       "device: free that, or allocate what is large, or lives long, first, or try setting "
       "EMBER_ALLOC_CONF=expandable_segments:True to avoid fragmentation. With "
       "PYTORCH_NO_CUDA_MEMORY_CACHING=1 nothing is reserved, and every allocation takes longer. "
       "The request was for ";
-  expect_out_of_memory(39 * kMiB, line);
-  expect_out_of_memory(39 * kMiB,
-                       "Cached in partly used segments for work on the default stream: 2.00 MiB.");
+  expect_out_of_memory(19 * kMiB, line);
+  expect_out_of_memory(19 * kMiB,
+                       "Cached in partly used segments for work on the default stream: 17.00 MiB.");
+  // Nothing that is reserved would be enough.
+  for (const std::size_t bytes : {39 * kMiB, 101 * kMiB})
+    expect_out_of_memory(bytes,
+                         "17.00 MiB is reserved by PyTorch but unallocated. The request was for ");
   const auto counters = allocator_.counters();
-  EXPECT_EQ(counters.num_ooms, 2);
-  EXPECT_EQ(counters.num_alloc_retries, 2);
-  EXPECT_EQ(counters.num_sync_all_streams, 2);
+  EXPECT_EQ(counters.num_ooms, 4);
+  EXPECT_EQ(counters.num_alloc_retries, 4);
+  EXPECT_EQ(counters.num_sync_all_streams, 4);
   // It stays usable, and the same request succeeds once there is room.
   EXPECT_TRUE(allocator_.free(large->address()));
   EXPECT_NE(allocate(39 * kMiB), nullptr);
   EXPECT_TRUE(allocator_.free(small->address()));
+  EXPECT_TRUE(allocator_.free(part->address()));
 }
 
 TEST_F(CachingAllocatorTest, OutOfMemorySaysWhoElseHoldsMemory) {

@@ -291,3 +291,27 @@ def test_scatter_combines(device):
         x.scatter(0, at, source, reduce="mean")
     with pytest.raises(TypeError):
         x.scatter(0, at, source, reduce=1)
+
+
+def test_a_part_of_a_tensor_for_all_of_it(device):
+    """Values that are broadcast may lie in what is written."""
+    def made():
+        return torch.arange(6.0, device=device).reshape(2, 3)
+
+    x = made()
+    x[0] = x[0, 1]
+    assert x.tolist() == [[1, 1, 1], [3, 4, 5]]
+    x = made()
+    x[:] = x[1]
+    assert x.tolist() == [[3, 4, 5], [3, 4, 5]]
+    x = made()
+    x[...] = x[:, 1:2]
+    assert x.tolist() == [[1, 1, 1], [4, 4, 4]]
+    x = made()[0]
+    x[1:] = x[2]
+    assert x.tolist() == [0, 2, 2]
+    x = made()
+    x.fill_(x[1, 1])
+    assert x.tolist() == [[4] * 3] * 2
+    with pytest.raises(RuntimeError, match="a single memory location"):
+        x.view(6)[1:] = x.view(6)[:-1]

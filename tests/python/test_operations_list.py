@@ -16,6 +16,8 @@ INTERNAL |= {"graphed", "make_graphed_callable", "make_graphed_callables"}
 INTERNAL |= {"create_jit_fn", "create_multi_output_jit_fn"}
 # Functions as one kernel: docs/fuse.md.
 INTERNAL |= {"fuse"}
+# What says that there are no gradients: docs/differences.md.
+INTERNAL |= {"grad", "grad_fn", "retains_grad"}
 
 
 def declared(lines, indent):

@@ -271,9 +271,10 @@ def test_without_gradients():
 
 
 def test_missing_gradients():
-    """What torch.Tensor has for gradients says that there are none, and is missing for hasattr."""
+    """What torch.Tensor has for gradients says that there are none, or is missing for hasattr."""
     x = torch.ones(2)
-    for name in "backward", "grad", "retain_grad":
+    assert x.grad is None and x.grad_fn is None and x.retains_grad is False
+    for name in "backward", "register_hook", "retain_grad":
         with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}': ember "
                                                  "computes no gradients"):
             getattr(x, name)
@@ -286,6 +287,8 @@ def test_missing_gradients():
     assert x.requires_grad is False and x.requires_grad_(False) is x and x.detach_() is x
     x.grad = None
     assert not vars(x)
+    with pytest.raises(AttributeError, match="'grad' cannot be set: ember computes no gradients"):
+        x.grad = torch.ones(2)
     with pytest.raises(AttributeError, match="no attribute 'backwards'$"):
         x.backwards
 

@@ -158,7 +158,8 @@ TEST(Reset, RefusesWhatWasMadeBeforeAndWorkGoesOn) {
   });
 }
 
-// That the memory is free again: MemoryProcess.AResetTakesTheMemory, which has the device for itself.
+// That the memory is free again: MemoryProcess.AResetTakesTheMemory, which has the device for
+// itself.
 TEST(Reset, WithoutAFaultDropsEverything) {
   IN_CHILD({
     void* memory = nullptr;

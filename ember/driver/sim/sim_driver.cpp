@@ -256,11 +256,16 @@ void SimDriver::print_unnoticed_faults(const char* what_ends) noexcept {
 Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_t seed)) noexcept {
   EMBER_TRY(refuse_on_worker("beginning a run"));
   if (seeded_ == nullptr || !schedule.seeded())
-    return Status(Code::not_permitted,
-                  "a run of schedule '" + schedule_text(schedule) +
-                      "' was asked for, and the devices were made with '" +
-                      schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
-                      "': threads and seeds cannot follow each other in a process");
+    return Status(
+        Code::not_permitted,
+        "a run of schedule '" + schedule_text(schedule) +
+            "' was asked for, and the devices were made with '" +
+            schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
+            "': threads and seeds cannot follow each other in a process" +
+            (schedule.seeded() ? ". Choose a schedule that a seed decides before the first use "
+                                 "of a device: sim.schedule(\"random:1\"), or "
+                                 "EMBER_SIM_SCHEDULE=random:1"
+                               : ""));
   Schedule next = schedule;
   ScheduleFiles files;
   EMBER_TRY(open_files(next, files));

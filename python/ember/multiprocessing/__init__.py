@@ -180,3 +180,6 @@ _default = _DefaultContext()
 __all__ = [name for name in dir(_default) if not name.startswith("_")]
 globals().update((name, getattr(_default, name)) for name in __all__)
 __all__ += ["Lease", "leases", "reductions"]
+
+# Not as a function of this name: type checkers would take every name for one of ours.
+globals()["__getattr__"] = lambda name: _C._refuse_name("ember.multiprocessing", name)

@@ -289,7 +289,7 @@ def dtype_by_position(d):
 
 @known("**Other indices**")
 def mask_without_dimensions(d):
-    return d.name == "Tensor.index_put_" and any(
+    return plain_name(d) == "index_put" and any(
         one.dim() == 0 and one.dtype in (d.modules[0].uint8, d.modules[0].bool)
         for name, one in d.inputs.items() if name != "a")
 
@@ -297,7 +297,7 @@ def mask_without_dimensions(d):
 @known("**Other indices**")
 def values_of_more_dimensions(d):
     """Only where those without the further dimensions of one give the same result."""
-    if d.name != "Tensor.index_put_" or not torch_says(
+    if plain_name(d) != "index_put" or not torch_says(
             d, r"shape mismatch: value tensor of shape \[1\b.* cannot be broadcast"):
         return False
     return any(agrees(d, re.sub(rf"((?:, |values=){name})(?=[,)])", r"\1" + "[0]" * dims, d.program.call))
@@ -306,7 +306,7 @@ def values_of_more_dimensions(d):
 
 @known("**Other indices**")
 def uint8_mask_in_an_assignment(d):
-    return (d.name in ("Tensor.__setitem__", "Tensor.index_put_")
+    return (d.name in ("Tensor.__setitem__", "Tensor.index_put_", "index_put_")
             and torch_says(d, "only supports boolean masks, but got mask with dtype unsigned char|"
                               "Index put requires the source and destination dtypes match"))
 

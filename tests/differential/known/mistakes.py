@@ -17,7 +17,8 @@ def large_int(d):
 
 @known("**Dtypes and indices are checked**")
 def index_beyond_an_empty_result(d):
-    if d.name not in ("Tensor.__getitem__", "Tensor.__setitem__", "Tensor.index_put_") and (
+    if d.name not in ("Tensor.__getitem__", "Tensor.__setitem__", "Tensor.index_put_",
+                      "index_put_") and (
             plain_name(d) != "index_add" or d.inputs["a"].numel() > 0):
         return False
     return d.kind == "ember raises IndexError" and "is out of bounds" in str(d.ember)
@@ -76,7 +77,7 @@ def dtype_and_another_mistake(d):
 
 @known("**Of several mistakes**")
 def dtype_of_one_index_and_kind_of_another(d):
-    return (d.name == "Tensor.index_put_" and "tensors used as indices must be" in str(d.ember_error)
+    return (plain_name(d) == "index_put" and "tensors used as indices must be" in str(d.ember_error)
             and "expected Tensor as element" in str(d.torch_error))
 
 

@@ -228,7 +228,7 @@ def put_twice(d):
 @known("**Sums and products have a fixed order**")
 def index_put_twice(d):
     """Of elements that are put to one place, each call of torch's may leave another."""
-    if d.name != "Tensor.index_put_" or d.kind not in ("values", "input: values"):
+    if plain_name(d) != "index_put" or d.kind not in ("values", "input: values"):
         return False
     indices = [one.reshape(-1).tolist() for name, one in d.inputs.items()
                if name != "a" and one.dtype == d.modules[0].int64]

@@ -313,10 +313,11 @@ TEST(KernelArguments, AnImplementationForOneKindOfDeviceIsEnough) {
   const auto both = [&](const auto& launch_host, const auto& launch_cuda) {
     calls = 0;
     if (is_simulated()) {
-      EXPECT_ERROR(launch_cuda(), Error, "kernel 'real' has no host implementation");
+      EXPECT_ERROR(launch_cuda(), AcceleratorError, "kernel 'real' has no host implementation");
       launch_host();
     } else {
-      EXPECT_ERROR(launch_host(), Error, "kernel 'simulated' has no CUDA implementation");
+      EXPECT_ERROR(launch_host(), AcceleratorError,
+                   "kernel 'simulated' has no CUDA implementation");
       launch_cuda();
     }
     stream.synchronize();

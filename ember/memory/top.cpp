@@ -81,19 +81,19 @@ DeviceUse use_of(driver::Driver& from, int device) {
 }
 
 /// Reads the devices' sensors, anew once a second has passed. Where many programs use the driver
-/// that takes longer than anybody waits for an answer: whoever asks again gets these. Only the
-/// thread that answers is here.
+/// that takes longer than anybody waits for an answer: whoever asks again gets these. They are
+/// the answering thread's own: that of a forked child begins anew.
 void add_sensors(driver::Driver& from, std::vector<DeviceUse>& devices) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds kFresh{1};
-  static NoDestructor<std::vector<DeviceUse>> last;
-  static Clock::time_point until{};
-  if (last->size() != devices.size() || Clock::now() >= until) {
-    last->assign(devices.size(), {});
-    for (DeviceUse& read : *last) read_sensors(from, static_cast<int>(&read - last->data()), read);
+  thread_local std::vector<DeviceUse> last;
+  thread_local Clock::time_point until{};
+  if (last.size() != devices.size() || Clock::now() >= until) {
+    last.assign(devices.size(), {});
+    for (DeviceUse& read : last) read_sensors(from, static_cast<int>(&read - last.data()), read);
     until = Clock::now() + kFresh;
   }
-  for (std::size_t i = 0; i < devices.size(); ++i) copy_sensors((*last)[i], devices[i]);
+  for (std::size_t i = 0; i < devices.size(); ++i) copy_sensors(last[i], devices[i]);
 }
 
 std::string answer() {

@@ -1,8 +1,10 @@
 #include "ember/fuse/kernels.h"
 
+#include <functional>
 #include <future>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/base/no_destructor.h"
@@ -29,13 +31,30 @@ std::string key_of(const Graph& graph, const jit::Instance& instance, int target
   return key;
 }
 
+using Kernel = Ref<const jit::CompiledKernel>;
+
 /// Null if it is not there yet.
-Ref<const jit::CompiledKernel> find(const std::string& key) {
+Kernel find(const std::string& key) {
   Kernels& known = kernels();
   const MutexLock lock(known.mutex);
   const auto found = known.all.find(key);
   if (found == known.all.end()) return {};
   return found->second;
+}
+
+Kernel make(const std::string& key, const WantedKernel& wanted, int target, bool precise,
+            const std::string& name) {
+  const auto& [graph, instance] = wanted;
+  jit::Signature signature;
+  signature.name = name;
+  Kernel made =
+      jit::compiled(instance->rows.used ? Sweeps(*graph, precise, instance->rows.whole).statements()
+                                        : graph->statements(precise),
+                    signature, *instance, target);
+  Kernels& known = kernels();
+  const MutexLock lock(known.mutex);
+  known.all.emplace(key, made);
+  return made;
 }
 
 }  // namespace
@@ -44,39 +63,37 @@ Ref<const jit::CompiledKernel> kernel_of(const Graph& graph, const jit::Instance
                                          Device device, bool precise, const std::string& name) {
   const int target = jit::target_of(device);
   const std::string key = key_of(graph, instance, target, precise);
-  if (Ref<const jit::CompiledKernel> found = find(key)) return found;
-  jit::Signature signature;
-  signature.name = name;
-  Ref<const jit::CompiledKernel> made =
-      jit::compiled(instance.rows.used ? Sweeps(graph, precise, instance.rows.whole).statements()
-                                       : graph.statements(precise),
-                    signature, instance, target);
-  Kernels& known = kernels();
-  const MutexLock lock(known.mutex);
-  known.all.emplace(key, made);
-  return made;
+  if (Kernel found = find(key)) return found;
+  return make(key, {&graph, &instance}, target, precise, name);
 }
 
 std::vector<Ref<const jit::CompiledKernel>> kernels_of(std::span<const WantedKernel> wanted,
                                                        Device device, bool precise,
                                                        const std::string& name) {
-  using Kernel = Ref<const jit::CompiledKernel>;
   const int target = jit::target_of(device);
-  const auto get = [&](const WantedKernel& each) {
-    return kernel_of(*each.graph, *each.instance, device, precise, name);
-  };
-  std::vector<std::future<Kernel>> others(wanted.size());
-  for (std::size_t i = 1; i < wanted.size(); ++i) {
-    if (find(key_of(*wanted[i].graph, *wanted[i].instance, target, precise))) continue;
-    try {
-      others[i] = std::async(std::launch::async, get, wanted[i]);
-    } catch (const std::system_error&) {
-      // Without another thread it is compiled by this one.
-    }
-  }
   std::vector<Kernel> made;
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    made.push_back(others[i].valid() ? others[i].get() : get(wanted[i]));
+  struct Missing {
+    std::size_t place;
+    std::string key;
+    std::future<Kernel> kernel;
+  };
+  std::vector<Missing> missing;
+  for (const WantedKernel& each : wanted) {
+    std::string key = key_of(*each.graph, *each.instance, target, precise);
+    made.push_back(find(key));
+    if (!made.back()) missing.push_back({made.size() - 1, std::move(key), {}});
+  }
+  // This thread compiles one, and what there is no thread for.
+  const auto compile = [&](const Missing& each) {
+    return make(each.key, wanted[each.place], target, precise, name);
+  };
+  for (std::size_t i = 1; i < missing.size(); ++i) try {
+      missing[i].kernel = std::async(std::launch::async, compile, std::cref(missing[i]));
+    } catch (const std::system_error&) {
+      break;
+    }
+  for (Missing& each : missing)
+    made[each.place] = each.kernel.valid() ? each.kernel.get() : compile(each);
   return made;
 }
 

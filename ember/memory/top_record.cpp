@@ -49,13 +49,16 @@ class Fields {
   bool good_ = true;
 };
 
+/// In the order in which records have them.
+constexpr int DeviceUse::*kSensors[] = {&DeviceUse::utilization, &DeviceUse::memory_usage,
+                                        &DeviceUse::temperature, &DeviceUse::power_draw,
+                                        &DeviceUse::clock_rate};
+
 bool read_device(Fields fields, DeviceUse& out) {
   int simulated = 0;
   fields.number(out.device).number(simulated);
   fields.number(out.allocated).number(out.reserved).number(out.total);
-  for (int* sensor :
-       {&out.utilization, &out.memory_usage, &out.temperature, &out.power_draw, &out.clock_rate})
-    fields.number(*sensor, DeviceUse::kUnknown);
+  for (const auto sensor : kSensors) fields.number(out.*sensor, DeviceUse::kUnknown);
   fields.text(out.uuid).text(out.name);
   out.simulated = simulated == 1;
   return fields.good() && simulated <= 1 && out.allocated <= out.reserved;
@@ -77,10 +80,7 @@ void read_sensors(driver::Driver& driver, int device, DeviceUse& use) {
 }
 
 void copy_sensors(const DeviceUse& from, DeviceUse& to) {
-  for (const auto sensor :
-       {&DeviceUse::utilization, &DeviceUse::memory_usage, &DeviceUse::temperature,
-        &DeviceUse::power_draw, &DeviceUse::clock_rate})
-    to.*sensor = from.*sensor;
+  for (const auto sensor : kSensors) to.*sensor = from.*sensor;
 }
 
 std::string to_text(const ProcessUse& process) {
@@ -95,9 +95,7 @@ std::string to_text(const ProcessUse& process) {
     field(use.simulated ? "1" : "0");
     for (const std::uint64_t bytes : {use.allocated, use.reserved, use.total})
       field(std::to_string(bytes));
-    for (const int sensor :
-         {use.utilization, use.memory_usage, use.temperature, use.power_draw, use.clock_rate})
-      field(std::to_string(sensor));
+    for (const auto sensor : kSensors) field(std::to_string(use.*sensor));
     field(printable(use.uuid));
     field(printable(use.name));
   }

@@ -416,8 +416,6 @@ TEST(FuseRows, LongRows) {
                   std::to_string(length));
 }
 
-/// A few long rows are cut into parts, for each of which, and for what comes of them, there is a
-/// kernel: what is left of a row behind equal parts is another one.
 // Each compilation begins, and waits until the other one has begun.
 TEST(FuseRows, KernelsOfOneCallAreCompiledBesideEachOther) {
   const NotedCompiler compiler(
@@ -454,6 +452,8 @@ TEST(FuseRows, OffsetsAreAsLargeAsTheyMustBe) {
   EXPECT_EQ(layout({3}, {k / 2}), jit::Layout::wide);
 }
 
+/// A few long rows are cut into parts, for each of which, and for what comes of them, there is a
+/// kernel: what is left of a row behind equal parts is another one.
 TEST(FuseRows, FewLongRowsAreDivided) {
   struct Case {
     Shape sizes;

@@ -172,3 +172,4 @@ except RuntimeError as error:
     print(error)
 """)
     assert "the devices were made with 'threads'" in said
+    assert "before the first use of a device: sim.schedule(" in said

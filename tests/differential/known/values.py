@@ -209,7 +209,9 @@ def sum_of_16_bits_that_cancels(d):
     """Off by what rounding its largest part is off by, several times over."""
     if plain_name(d) != "index_add" or d.kind not in ("values", "input: values"):
         return False
-    last = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(compare.dtype_name(d.results[0]), 0)
+    last = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(compare.dtype_name(d.results[0]))
+    if last is None:
+        return False
     alpha = re.search(r"alpha=(-?[\d.]+)", d.program.call)
     source = [abs(x) for x in compare.flat(d.inputs["c"]) if math.isfinite(x)]
     largest = abs(float(alpha[1]) if alpha else 1) * max(source, default=0)

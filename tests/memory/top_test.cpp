@@ -164,6 +164,7 @@ TEST_F(TopDeathTest, AProcessWhoseSensorsAreSlowIsSeen) {
   IN_CHILD({
     // So many readings that together they take longer than anybody waits.
     EXPECT_EQ(setenv("EMBER_DEVICES", "sim:4@64MiB", 1), 0);
+    EXPECT_EQ(unsetenv("CUDA_VISIBLE_DEVICES"), 0);
     test::installed<SlowSensors>();
     allow();
     synchronize(0);

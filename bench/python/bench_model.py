@@ -128,7 +128,7 @@ def timeline_of(name, devices, schedule):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "timeline.json")
         if name == "digits":
-            command = [KNN, "--devices", "1", "--repeat", "20", "--timeline", path]
+            command = [KNN, "--devices", "1", "--repeat", "20", "--batch", "1024", "--timeline", path]
         else:
             command = [sys.executable, __file__, "--record", name, path]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -36,9 +36,10 @@ Tensor rows_of(const Digits& digits, std::int64_t first, std::int64_t count) {
 
 /// A few batches at least, so that there is something to hide copies behind; small ones stay in a
 /// CPU's cache, a real GPU wants large ones.
-std::int64_t batch_rows(std::int64_t total, int devices) {
+std::int64_t batch_rows(const Options& options, std::int64_t total, int devices) {
   const std::int64_t most = cuda::is_simulated() ? 1024 : 8192;
-  return devices * std::clamp<std::int64_t>(total / (4 * devices), 1, most);
+  const auto usual = std::clamp<std::int64_t>(total / (4 * devices), 1, most);
+  return devices * static_cast<std::int64_t>(options.batch.value_or(usual));
 }
 
 /// Rows `from`, from + 1, ... of as many copies of the queries as it takes.
@@ -122,7 +123,7 @@ int main(const Options& options) {
   load.total = load.queries * static_cast<std::int64_t>(options.repeat);
   const int devices = example::choose_devices(options.devices);
   RunTimeline timeline(options.timeline);
-  load.batch = batch_rows(load.total, devices);
+  load.batch = batch_rows(options, load.total, devices);
 
   std::printf("digits: handwriting recognised by its nearest neighbours\n\n");
   print_data(load, options);

@@ -253,6 +253,13 @@ def parse_options():
         default=100,
         help="N copies of the queries, for load (100)",
     )
+    parser.add_argument(
+        "--batch",
+        type=count(10**9),
+        metavar="N",
+        help="a device has N queries at a time (a fourth of its share, at most 8192, or 1024 on a "
+        "simulated device)",
+    )
     parser.add_argument("--csv", metavar="FILE", help="own images: see README.md")
     parser.add_argument(
         "--train",
@@ -289,7 +296,7 @@ def main(options):
     total = queries * options.repeat
     devices = choose_devices(options.devices)
     most = 1024 if torch.cuda.get_device_properties(0).simulated else 8192
-    batch_rows = devices * min(max(total // (4 * devices), 1), most)
+    batch_rows = devices * (options.batch or min(max(total // (4 * devices), 1), most))
 
     print("digits: handwriting recognised by its nearest neighbours\n")
     print_data(options.csv or "UCI optical digits", train, queries, total, batch_rows, options.k)

@@ -8,7 +8,7 @@ using example::parse_count;
 using example::UsageError;
 
 const char* const kHelp =
-    R"(usage: knn [--devices N] [--k K] [--repeat N] [--csv FILE] [--train N]
+    R"(usage: knn [--devices N] [--k K] [--repeat N] [--batch N] [--csv FILE] [--train N]
            [--predictions FILE] [--timeline FILE]
 
 Recognises handwritten digits on GPUs: each query gets the label that most of its K
@@ -18,6 +18,8 @@ equally frequent labels the smallest wins.
   --devices N         how many devices share the queries (all)
   --k K               how many neighbours vote (5)
   --repeat N          N copies of the queries, for load (100)
+  --batch N           a device has N queries at a time (a fourth of its share, at most
+                      8192, or 1024 on a simulated device)
   --csv FILE          own images: 64 pixels from 0 to 16 and a label from 0 to 9 per
                       line, separated by commas
   --train N           the first N rows are for training, the others are the queries
@@ -43,6 +45,8 @@ Options parse_options(int count, const char* const* arguments) {
       options.k = parse_count(word, words.value(), kMost);
     else if (words.is("--repeat"))
       options.repeat = parse_count(word, words.value(), kMost);
+    else if (words.is("--batch"))
+      options.batch = parse_count(word, words.value(), kMost);
     else if (words.is("--train"))
       options.train = parse_count(word, words.value(), kMost);
     else if (words.is("--csv"))
@@ -53,8 +57,8 @@ Options parse_options(int count, const char* const* arguments) {
       options.timeline = words.value();
     else
       throw UsageError(words.is_option() ? "option" : "argument", word,
-                       "expected --devices, --k, --repeat, --csv, --train, --predictions, "
-                       "--timeline or --help");
+                       "expected --devices, --k, --repeat, --batch, --csv, --train, "
+                       "--predictions, --timeline or --help");
   }
   return options;
 }

@@ -12,9 +12,10 @@ struct Options {
   std::optional<std::uint64_t> train;  ///< rows; see training_rows
   std::uint64_t k = 5;
   std::uint64_t repeat = 100;
-  std::optional<int> devices;  ///< otherwise all
-  std::string predictions;     ///< a file to write; none if empty
-  std::string timeline;        ///< a file to write: .json or .html; none if empty
+  std::optional<int> devices;          ///< otherwise all
+  std::optional<std::uint64_t> batch;  ///< queries of a device at a time; otherwise see batch_rows
+  std::string predictions;             ///< a file to write; none if empty
+  std::string timeline;                ///< a file to write: .json or .html; none if empty
   bool help = false;
 };
 

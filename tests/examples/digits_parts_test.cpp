@@ -160,17 +160,19 @@ Options parse(std::vector<const char*> words) {
 
 TEST(Options, AllOfThem) {
   const Options none = parse({});
-  EXPECT_TRUE(!none.devices && !none.csv && !none.train && none.predictions.empty() &&
-              none.timeline.empty() && !none.help);
+  EXPECT_TRUE(!none.devices && !none.batch && !none.csv && !none.train &&
+              none.predictions.empty() && none.timeline.empty() && !none.help);
   EXPECT_EQ(none.k, 5u);
   EXPECT_EQ(none.repeat, 100u);
-  const Options all = parse({"--devices", "4", "--k=3", "--repeat", "10", "--csv", "file",
-                             "--train=20", "--predictions", "out", "--timeline=run.html"});
+  const Options all =
+      parse({"--devices", "4", "--k=3", "--repeat", "10", "--csv", "file", "--train=20",
+             "--predictions", "out", "--timeline=run.html", "--batch=7"});
   EXPECT_EQ(all.devices, 4);
   EXPECT_EQ(all.k, 3u);
   EXPECT_EQ(all.repeat, 10u);
   EXPECT_EQ(all.csv, "file");
   EXPECT_EQ(all.train, 20u);
+  EXPECT_EQ(all.batch, 7u);
   EXPECT_EQ(all.predictions, "out");
   EXPECT_EQ(all.timeline, "run.html");
   EXPECT_TRUE(parse({"-h"}).help && parse({"--help"}).help);

@@ -174,6 +174,45 @@ TEST(Topk, HardRows) {
         }
 }
 
+// So many that on a GPU each warp has rows of its own: rows that end anywhere in a step, and those
+// in which its bound is of no use, since a few of its lanes have all of the first elements.
+TEST(Topk, ManyRows) {
+  NEEDS_DEVICES(1);
+  const auto check = [](const Tensor& x, const std::string& what) {
+    const Tensor there = x.to(kDevice);
+    for (const bool largest : {true, false})
+      for (const std::int64_t k : {1, 5, 16, 17}) {
+        const auto here = topk(x, k, -1, largest);
+        expect_first(x, -1, k, largest, here, what);
+        const auto device = topk(there, k, -1, largest);
+        expect_same(device.values, here.values, 0, what);
+        expect_same(device.indices, here.indices, 0, what);
+      }
+  };
+  for (const Dtype dtype : kOrdered) {
+    check(with_ties(dtype, {259, 257}), std::string("many rows of ") + dtype_name(dtype));
+    if (HasFailure()) return;
+  }
+  for (const auto& [rows, n] : {std::pair(256, 1000), std::pair(257, 1025), std::pair(640, 2500)}) {
+    check(with_ties(Dtype::float32, {rows, n}, static_cast<unsigned>(n)), "many rows");
+    if (n > 1025) continue;
+    const Tensor place = arange(n, {Dtype::float32, Device(Device::Type::cpu)});
+    const std::vector<std::pair<const char*, Tensor>> kinds = {
+        {"ascending", place},
+        {"descending", place.neg()},
+        {"all equal", zeros({n})},
+        {"all NaN", full({n}, NAN)},
+        {"one lane", place.remainder(32).eq(3).to(Dtype::float32).mul(place)},
+        {"some lanes", place.remainder(32).ge(28).to(Dtype::float32).mul(place)},
+        {"the last ones", place.ge(static_cast<double>(n - 40)).to(Dtype::float32)},
+    };
+    for (const auto& [what, row] : kinds) {
+      check(row.expand({rows, n}), what);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST(Topk, TiesGoToTheLowerIndex) {
   NEEDS_DEVICES(1);
   for (const char* device : {"cpu", kDevice}) {

@@ -39,15 +39,28 @@ __device__ __forceinline__ unsigned sum_before(unsigned value, unsigned* scratch
   return before;
 }
 
+/// The threads that do something together: a block of so many, or one of its warps.
+template <int kBlockThreads>
+struct Block {
+  static constexpr unsigned kThreads = kBlockThreads;
+  static __device__ __forceinline__ unsigned rank() { return threadIdx.x; }
+  static __device__ __forceinline__ void wait() { __syncthreads(); }
+};
+struct Warp {
+  static constexpr unsigned kThreads = 32;
+  static __device__ __forceinline__ unsigned rank() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ void wait() { __syncwarp(); }
+};
+
 /// Puts runs of `size` entries (a power of two; `entries` is a multiple of it) in order: by key,
-/// then by position. A barrier for the block before and after.
-template <int kThreads, class Key>
+/// then by position. A barrier for the threads before and after.
+template <class Threads, class Key>
 __device__ __forceinline__ void sort_runs(Key* keys, std::uint32_t* positions, unsigned entries,
                                           unsigned size) {
-  __syncthreads();
+  Threads::wait();
   for (unsigned run = 2; run <= size; run *= 2) {
     for (unsigned step = run / 2; step > 0; step /= 2) {
-      for (unsigned t = threadIdx.x; t < entries / 2; t += kThreads) {
+      for (unsigned t = Threads::rank(); t < entries / 2; t += Threads::kThreads) {
         const unsigned a = 2 * t - (t & (step - 1));
         const unsigned b = a + step;
         const bool up = (a & (size - 1) & run) == 0;  // the last merge goes up everywhere
@@ -63,7 +76,7 @@ __device__ __forceinline__ void sort_runs(Key* keys, std::uint32_t* positions, u
           positions[b] = position_a;
         }
       }
-      __syncthreads();
+      Threads::wait();
     }
   }
 }

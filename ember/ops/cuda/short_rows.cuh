@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kShortThreads) short_rows_kernel(ShortRows arg
           valid ? args.order.key(in[std::size_t{row} * args.n + i]) : static_cast<Key>(~Key{0});
       positions[e] = valid ? i : ~0U;
     }
-    sort_runs<kShortThreads>(keys, positions, entries, args.size);
+    sort_runs<Block<kShortThreads>>(keys, positions, entries, args.size);
     for (unsigned e = threadIdx.x; e < entries; e += kShortThreads) {
       const unsigned row = e >> shift;
       const unsigned i = e & (args.size - 1);

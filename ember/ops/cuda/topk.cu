@@ -3,6 +3,7 @@
 // becomes the bound for what is read afterwards.
 #include "ember/driver/cuda/implementations.h"
 #include "ember/ops/cuda/short_rows.cuh"
+#include "ember/ops/cuda/topk_rows.cuh"
 
 namespace ember::inline v0::ops::cuda {
 namespace {
@@ -138,7 +139,7 @@ template <class Key>
 __device__ void bound_by_least(Candidates<Key>& all, Key least, unsigned k, Bound<Key>& bound) {
   all.keys[threadIdx.x] = least;
   all.positions[threadIdx.x] = threadIdx.x;
-  sort_runs<kThreads>(all.keys, all.positions, kThreads, kThreads);
+  sort_runs<Block<kThreads>>(all.keys, all.positions, kThreads, kThreads);
   bound.key = all.keys[k - 1];
   __syncthreads();
 }
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(kThreads) topk_kernel(Row row) {
       all.keys[i] = static_cast<Key>(~Key{0});
       all.positions[i] = ~0U;
     }
-    sort_runs<kThreads>(all.keys, all.positions, size, size);
+    sort_runs<Block<kThreads>>(all.keys, all.positions, size, size);
     const std::int64_t out = r * row.parts.kept + part * row.k;
     for (unsigned i = threadIdx.x; i < k; i += kThreads) {
       const std::uint32_t position = all.positions[i];
@@ -282,6 +283,9 @@ Status implementation(const driver::Params& params, const CudaLaunch& on) {
     return sort_short_rows<Key>({args.in, args.values, args.indices, args.rows,
                                  static_cast<std::uint32_t>(args.n), k, 0, 0, args.order},
                                 on);
+  if (suits_warps(args.rows, args.n, args.k))
+    return start_topk_rows<Key>(on, {args.in, args.values, args.indices, args.rows,
+                                     static_cast<std::uint32_t>(args.n), k, args.order});
   const Spare<Key> spare(args);
   if (spare.parts.count == 1)
     return start_topk<Key>(on, {args.in, nullptr, args.values, args.indices, args.rows, args.n, k,

@@ -1,13 +1,15 @@
 #include "ember/linalg/host/blas.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 #include "ember/base/env.h"
-#include "ember/base/no_destructor.h"
 #include "ember/scalar/types.h"
 
 namespace ember::inline v0::linalg::host {
@@ -39,6 +41,48 @@ bool is_fast(void* library) {
   return std::any_of(std::begin(kSigns), std::end(kSigns),
                      [&](const char* sign) { return dlsym(library, sign) != nullptr; });
 }
+
+// ---- Forks
+
+// A fork waits for the products that are under way, and those that come meanwhile wait for the
+// fork; so does the search for a library, which is half loaded else. OpenBLAS ends its threads
+// before a fork, but not one that gets work just then (0.3.21): the fork would wait for that one
+// for ever.
+std::atomic<int> uses{0};
+std::atomic<int> forks{0};
+
+/// While it lives, no other thread forks. Not to be nested.
+class Use {
+ public:
+  Use() noexcept {
+    for (;;) {
+      uses.fetch_add(1);
+      const int now = forks.load();
+      if (now == 0) return;
+      end();
+      forks.wait(now);
+    }
+  }
+  ~Use() { end(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  static void end() noexcept {
+    if (uses.fetch_sub(1) == 1 && forks.load() != 0) uses.notify_all();
+  }
+};
+
+void wait_for_uses() noexcept {
+  forks.fetch_add(1);
+  for (int now = uses.load(); now != 0; now = uses.load()) uses.wait(now);
+}
+void allow_uses() noexcept {
+  forks.fetch_sub(1);
+  forks.notify_all();
+}
+
+// ---- The search
 
 struct Found {
   bool there = false;
@@ -81,6 +125,39 @@ Found search() {
   return found;
 }
 
+/// What it found; never freed.
+constinit std::atomic<const Found*> first_search{nullptr};
+/// Whether the library knows of the fork that this thread is about to make.
+constinit thread_local bool library_is_ready = false;
+
+// Before a fork, handlers run in the order opposite to that of their registration: these, of when
+// this library is loaded, after those of a BLAS, and those of when one is found before them.
+[[maybe_unused]] const int at_load = pthread_atfork(
+    &wait_for_uses,
+    [] {
+      library_is_ready = false;
+      allow_uses();
+    },
+    [] {
+      uses.store(0);  // no other thread is here
+      forks.store(0);
+      // Found while the handlers ran already: its threads did not end, nor did they come along.
+      static constinit Found nothing;
+      const Found* const found = first_search.load(std::memory_order_relaxed);
+      if (found != nullptr && found->there && !library_is_ready)
+        first_search.store(&nothing, std::memory_order_relaxed);
+      library_is_ready = false;
+    });
+
+void prepare_forks_of_library() noexcept {
+  (void)pthread_atfork(
+      [] {
+        wait_for_uses();
+        library_is_ready = true;
+      },
+      &allow_uses, nullptr);
+}
+
 template <class T>
 auto gemm_of(const Blas& blas) {
   if constexpr (std::is_same_v<T, float>)
@@ -113,8 +190,18 @@ auto gemv_of(const Blas& blas) {
 
 }  // namespace
 
+// Without a lock, not even that of a function's static object: a child forked while another thread
+// held it would wait for ever. Threads that come here at once all search, and dlopen gives them the
+// same library.
 Status find_blas(const Blas*& out) noexcept {
-  static NoDestructor<Found> found(search());
+  const Found* found = first_search.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    const Use use;
+    auto made = std::make_unique<const Found>(search());
+    if (made->there) prepare_forks_of_library();
+    if (first_search.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))
+      found = made.release();
+  }
   out = found->there ? &found->blas : nullptr;
   return found->status;
 }
@@ -124,6 +211,7 @@ bool blas_gemm(const Blas& blas, const driver::GemmArgs& args, const T* a, const
                T* c) noexcept {
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
   if (std::max({args.m, args.n, args.k, args.lda, args.ldb, args.ldc}) > kMax) return false;
+  const Use use;
   const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
   T alpha = convert<T>(args.alpha[0]);
   T beta = convert<T>(args.beta[0]);

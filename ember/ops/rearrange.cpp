@@ -261,5 +261,13 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t dim, const std::option
   }
   return made;
 }
+Tensor& diff_out(Tensor& out, const Tensor& x, std::int64_t n, std::int64_t dim,
+                 const std::optional<Tensor>& prepend, const std::optional<Tensor>& append) {
+  const Tensor made = diff(x, n, dim, prepend, append);
+  const std::array<const Tensor*, 1> inputs{&x};
+  ops::require_output(out, made.device(), made.sizes(), made.dtype(), inputs);
+  const bool own = made.dtype() == out.dtype() && made.storage() == x.storage();  // not a new one
+  return ops::put_result(out, own ? made.clone() : made.to(out.dtype()));
+}
 
 }  // namespace ember::inline v0

@@ -60,5 +60,9 @@ EMBER_API Tensor tile(const Tensor& x, const Shape& repeats);
 EMBER_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1,
                       const std::optional<Tensor>& prepend = std::nullopt,
                       const std::optional<Tensor>& append = std::nullopt);
+/// The same into a tensor, whose dtype can hold the result's; it gets the right shape.
+EMBER_API Tensor& diff_out(Tensor& out, const Tensor& x, std::int64_t n = 1, std::int64_t dim = -1,
+                           const std::optional<Tensor>& prepend = std::nullopt,
+                           const std::optional<Tensor>& append = std::nullopt);
 
 }  // namespace ember::inline v0

@@ -76,6 +76,7 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
   if (accesses.data() != nullptr) [[unlikely]]
     tell_host_access(kernel.name.c_str(), accesses);
   const Status status = run_here(kernel, params);
+  if (status.code() == Code::device_assert) throw Error(status.detail());  // of an argument
   if (!status.ok()) throw Error(std::string(kernel.name.c_str()) + ": " + status.text());
 }
 

@@ -90,7 +90,7 @@ Status host_implementation(const driver::Params& params, const HostLaunch& on) {
     if (probabilities == nullptr) return on.fault();
     for (std::size_t i = 0; i < count; ++i)
       if (!(probabilities[i] >= 0 && probabilities[i] <= 1))
-        return Status(Code::device_assert, "bernoulli_ expects p to be in [0, 1], but got p=" +
+        return Status(Code::device_assert, "bernoulli expects p to be in [0, 1], but got p=" +
                                                std::to_string(probabilities[i]) + " for element " +
                                                std::to_string(i));
   }

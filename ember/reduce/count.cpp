@@ -234,10 +234,10 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::optional<s
       along, sources(one ? repeats.reshape({1}).expand({size}) : repeats, output_size));
 }
 
-Tensor repeat_interleave(const Tensor& repeats) {
+Tensor repeat_interleave(const Tensor& repeats, std::optional<std::int64_t> output_size) {
   check_repeats_dtype(repeats);
   if (repeats.dim() != 1) throw Error("repeat_interleave only accepts 1D vector as repeat");
-  return sources(repeats, {});
+  return sources(repeats, output_size);
 }
 
 Tensor Tensor::bincount(const Tensor& weights, std::int64_t minlength) const {

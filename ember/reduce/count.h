@@ -43,6 +43,7 @@ EMBER_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
                                    std::optional<std::int64_t> dim = {},
                                    std::optional<std::int64_t> output_size = {});
 /// 0 repeats[0] times, 1 repeats[1] times, and so on.
-EMBER_API Tensor repeat_interleave(const Tensor& repeats);
+EMBER_API Tensor repeat_interleave(const Tensor& repeats,
+                                   std::optional<std::int64_t> output_size = {});
 
 }  // namespace ember::inline v0

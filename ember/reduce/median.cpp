@@ -1,5 +1,6 @@
 #include "ember/reduce/median.h"
 
+#include <array>
 #include <limits>
 #include <string>
 
@@ -40,6 +41,18 @@ ValuesAndIndices median(const Tensor& x, std::int64_t dim, bool keepdim) {
   for (Tensor* part : {&made.values, &made.indices})
     *part = keepdim && x.dim() > 0 ? part->clone() : part->squeeze(along).clone();
   return made;
+}
+
+void median_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim, bool keepdim) {
+  ops::require_apart(values, indices);
+  ops::require_dtype(values, x.dtype());
+  ops::require_dtype(indices, Dtype::int64);
+  const ValuesAndIndices made = median(x, dim, keepdim);
+  const std::array<const Tensor*, 1> inputs{&x};
+  for (const Tensor* out : {&values, &indices})
+    ops::require_output(*out, x.device(), made.values.sizes(), out->dtype(), inputs);
+  ops::put_result(values, made.values);
+  ops::put_result(indices, made.indices);
 }
 
 Tensor median(const Tensor& x) {

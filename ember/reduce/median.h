@@ -13,5 +13,9 @@ namespace ember::inline v0 {
 EMBER_API Tensor median(const Tensor& x);
 /// The same along a dimension, and where it was. IndexError for a dimension without elements.
 EMBER_API ValuesAndIndices median(const Tensor& x, std::int64_t dim, bool keepdim = false);
+/// The same into two tensors, of x's dtype and of int64, that are not one; they get the right
+/// shape.
+EMBER_API void median_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t dim,
+                          bool keepdim = false);
 
 }  // namespace ember::inline v0

@@ -24,23 +24,6 @@ void define_meshgrid(nb::module_& m) {
       "Vectors as the coordinates of a grid: views with the sizes of all.");
 }
 
-void define_median(nb::class_<Tensor>& tensor, nb::module_& m) {
-  constexpr const char* kDoc =
-      "The element in the middle of all in order, the lower of two; along a dimension, also where "
-      "it is.";
-  const ResultType pair(m, "torch.return_types.median");
-  both(
-      tensor, m, "median",
-      [](const Tensor& self) { return unlocked([&] { return median(self); }); }, kDoc);
-  both_as(
-      tensor, m, "median", "dim: int, keepdim: bool = False) -> _ValuesAndIndices",
-      [pair](const Tensor& self, I dim, bool keepdim) {
-        ValuesAndIndices found = unlocked([&] { return median(self, dim, keepdim); });
-        return pair(std::move(found.values), std::move(found.indices));
-      },
-      kDoc, nb::arg("dim"), nb::arg("keepdim") = false);
-}
-
 void define_logsumexp(nb::class_<Tensor>& tensor, nb::module_& m) {
   constexpr const char* kDoc = "The logarithm of the sum of exp(x) along dimensions.";
   with_names(
@@ -61,6 +44,37 @@ void define_logsumexp(nb::class_<Tensor>& tensor, nb::module_& m) {
             nb::arg("input"), named..., nb::kw_only(), nb::arg("out") = nb::none(), kDoc);
       },
       kSameNames, nb::arg("dim"), nb::arg("keepdim") = false);
+}
+
+void define_diff(nb::class_<Tensor>& tensor, nb::module_& m) {
+  using MaybeTensor = std::optional<Tensor>;
+  constexpr const char* kDoc =
+      "Each element less the one before, n times; prepend and append are set before and behind "
+      "first.";
+  with_names(
+      [&](const auto&, const auto&... named) {
+        tensor.def(
+            "diff",
+            [](const Tensor& self, I n, I dim, const MaybeTensor& prepend,
+               const MaybeTensor& append) -> TensorObject {
+              return itself_or(self, unlocked([&] { return diff(self, n, dim, prepend, append); }));
+            },
+            named..., kDoc);
+        m.def(
+            "diff",
+            [](const Tensor& input, I n, I dim, const MaybeTensor& prepend,
+               const MaybeTensor& append, Tensor* out) -> TensorObject {
+              if (out == nullptr)
+                return itself_or(input,
+                                 unlocked([&] { return diff(input, n, dim, prepend, append); }));
+              return maybe_into(
+                  out, [&] { return Tensor(); },
+                  [&](Tensor& result) { diff_out(result, input, n, dim, prepend, append); });
+            },
+            nb::arg("input"), named..., nb::kw_only(), nb::arg("out") = nb::none(), kDoc);
+      },
+      kSameNames, nb::arg("n") = 1, nb::arg("dim") = -1, nb::arg("prepend") = nb::none(),
+      nb::arg("append") = nb::none());
 }
 
 /// As printf's %g.
@@ -121,20 +135,10 @@ void bind_arranging(nb::class_<Tensor>& tensor, nb::module_& m) {
     const Shape counts = shape_of(dims, "dims");
     return unlocked([&] { return tile(self, counts); });
   });
-  both(
-      tensor, m, "diff",
-      [](const Tensor& self, I n, I dim, const std::optional<Tensor>& prepend,
-         const std::optional<Tensor>& append) -> TensorObject {
-        return itself_or(self, unlocked([&] { return diff(self, n, dim, prepend, append); }));
-      },
-      "Each element less the one before, n times; prepend and append are set before and behind "
-      "first.",
-      nb::arg("n") = 1, nb::arg("dim") = -1, nb::arg("prepend") = nb::none(),
-      nb::arg("append") = nb::none());
+  define_diff(tensor, m);
   both(
       tensor, m, "trace", [](const Tensor& self) { return unlocked([&] { return trace(self); }); },
       "The sum of the main diagonal of a matrix.");
-  define_median(tensor, m);
   define_logsumexp(tensor, m);
   define_limits(m);
 }

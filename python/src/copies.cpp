@@ -42,6 +42,15 @@ nb::object convert_to_type(const Tensor& self, nb::handle type, bool non_blockin
 }  // namespace
 
 void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m) {
+  const auto copy_into = [](Tensor& self, const Operand& source, bool non_blocking) {
+    unlocked([&] {
+      if (source.tensor() == nullptr)  // not fill_(), which elements may share memory for
+        self.index_put_({Ellipsis}, source);
+      else
+        self.copy_(*source.tensor(), non_blocking);
+    });
+    return same_object(self);
+  };
   both(
       tensor, m, "clone", [](const Tensor& self) { return unlocked([&] { return self.clone(); }); },
       "A copy without gaps.");
@@ -132,19 +141,12 @@ void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m) {
           nb::sig("def pin_memory(self, device: device | int | str | None = None) -> Tensor"),
           "In page-locked memory; itself if it is there already. Initialises CUDA.")
       .def(
-          "copy_",
-          [](Tensor& self, const Operand& source, bool non_blocking) {
-            unlocked([&] {
-              if (source.tensor() == nullptr)  // not fill_(), which elements may share memory for
-                self.index_put_({Ellipsis}, source);
-              else
-                self.copy_(*source.tensor(), non_blocking);
-            });
-            return same_object(self);
-          },
-          nb::arg("src"), nb::arg("non_blocking") = false,
+          "copy_", copy_into, nb::arg("src"), nb::arg("non_blocking") = false,
           nb::sig("def copy_(self, src: Tensor | complex, non_blocking: bool = False) -> Tensor"),
           "The elements of another tensor, of any dtype and on any device, broadcast; or a number.")
+      .def(
+          "copy_", copy_into, nb::arg("other"), nb::arg("non_blocking") = false,
+          nb::sig("def copy_(self, other: Tensor | complex, non_blocking: bool = False) -> Tensor"))
       .def(
           "type", &convert_to_type, nb::arg("dtype") = nb::none(), nb::arg("non_blocking") = false,
           nb::sig(

@@ -87,8 +87,10 @@ void define_repeat(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("output_size") = nb::none());
   m.def(
       "repeat_interleave",
-      [](const Tensor& repeats) { return unlocked([&] { return repeat_interleave(repeats); }); },
-      nb::arg("repeats"));
+      [](const Tensor& repeats, MaybeInt output_size) {
+        return unlocked([&] { return repeat_interleave(repeats, output_size); });
+      },
+      nb::arg("repeats"), nb::kw_only(), nb::arg("output_size") = nb::none());
 }
 
 }  // namespace

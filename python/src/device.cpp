@@ -219,11 +219,11 @@ std::optional<Device> DeviceLike::place() const {
   return Device(Device::Type::cuda, checked_index(index_of(device_number(given))));
 }
 
-Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {
+Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, MaybeBool pin_memory) {
   Options options;
   options.dtype = dtype;
   options.device = device.place();
-  options.pinned = pin_memory;
+  options.pinned = pin_memory.value_or(false);
   return options;
 }
 
@@ -233,7 +233,7 @@ void require_no_gradient(bool requires_grad) {
         "requires_grad=True: ember computes no gradients (docs/differences.md), expected False");
 }
 
-Options new_options(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory) {
+Options new_options(std::optional<Dtype> dtype, const DeviceLike& device, MaybeBool pin_memory) {
   Options options = options_of(dtype, device, pin_memory);
   if (options.device) return options;
   options.device =

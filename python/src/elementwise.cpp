@@ -299,14 +299,14 @@ void define_rounding(nb::class_<Tensor>& tensor, nb::module_& m) {
         return unlocked([&] { return ember::round(self, decimals); });
       },
       nb::kw_only(), nb::arg("decimals"), kDoc);
-  tensor.def(
-      "round_",
-      [](Tensor& self, int decimals) {
-        unlocked([&] { ember::round_out(self, self, decimals); });
-        return same_object(self);
-      },
-      nb::kw_only(), nb::arg("decimals"), nb::sig("def round_(self, *, decimals: int) -> Tensor"),
-      kDoc);
+  const auto in_place = [](Tensor& self, int decimals) {
+    unlocked([&] { ember::round_out(self, self, decimals); });
+    return same_object(self);
+  };
+  tensor.def("round_", in_place, nb::kw_only(), nb::arg("decimals"),
+             nb::sig("def round_(self, *, decimals: int) -> Tensor"), kDoc);
+  m.def("round_", in_place, nb::arg("input"), nb::kw_only(), nb::arg("decimals"),
+        nb::sig("def round_(input: Tensor, *, decimals: int) -> Tensor"), kDoc);
 }
 
 void define_keywords(nb::class_<Tensor>& tensor, nb::module_& m) {

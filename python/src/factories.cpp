@@ -10,7 +10,7 @@ using MaybeDtype = std::optional<Dtype>;
 template <class Make, class Into>
 void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
   const auto run = [make, into](const Shape& shape, Tensor* out, MaybeDtype dtype,
-                                const DeviceLike& device, bool pin_memory) {
+                                const DeviceLike& device, MaybeBool pin_memory) {
     const Options options = new_options(dtype, device, pin_memory);
     return made_or_into(
         out, options, [&] { return make(shape, options); },
@@ -19,13 +19,13 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
   define_factory(
       m, name,
       [run](const Sizes& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
-            bool pin_memory) { return run(size.shape(), out, dtype, device, pin_memory); },
+            MaybeBool pin_memory) { return run(size.shape(), out, dtype, device, pin_memory); },
       nb::arg("size"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false, doc);
   define_factory(
       m, name,
       [run](const nb::args& size, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
-            bool pin_memory) { return run(shape_of(size), out, dtype, device, pin_memory); },
+            MaybeBool pin_memory) { return run(shape_of(size), out, dtype, device, pin_memory); },
       nb::arg("size"), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
 }
@@ -36,7 +36,7 @@ void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const c
   define_factory(
       tensor, name,
       [make](const Tensor& self, const Sizes& size, MaybeDtype dtype, const DeviceLike& device,
-             bool pin_memory) {
+             MaybeBool pin_memory) {
         const Shape shape = size.shape();
         const Options options = options_of(dtype, device, pin_memory);
         return unlocked([&] { return make(self, shape, options); });
@@ -46,7 +46,7 @@ void define_new(nb::class_<Tensor>& tensor, const char* name, Make make, const c
   define_factory(
       tensor, name,
       [make](const Tensor& self, const nb::args& size, MaybeDtype dtype, const DeviceLike& device,
-             bool pin_memory) {
+             MaybeBool pin_memory) {
         const Shape shape = shape_of(size);
         const Options options = options_of(dtype, device, pin_memory);
         return unlocked([&] { return make(self, shape, options); });
@@ -69,7 +69,8 @@ template <class Make>
 void define_like(nb::module_& m, const char* name, Make make, const char* doc) {
   define_factory(
       m, name,
-      [make](const Tensor& input, MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+      [make](const Tensor& input, MaybeDtype dtype, const DeviceLike& device,
+             MaybeBool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
         return unlocked([&] { return make(input, options); });
       },
@@ -109,7 +110,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "full",
       [](const Sizes& size, const NumberLike& fill_value, Tensor* out, MaybeDtype dtype,
-         const DeviceLike& device, bool pin_memory) {
+         const DeviceLike& device, MaybeBool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
         const Shape shape = size.shape();
         const Scalar number = fill_value.number(out != nullptr ? out->dtype() : dtype);
@@ -123,7 +124,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "full_like",
       [](const Tensor& input, const NumberLike& fill_value, MaybeDtype dtype,
-         const DeviceLike& device, bool pin_memory) {
+         const DeviceLike& device, MaybeBool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
         const Scalar number = fill_value.number(dtype.value_or(input.dtype()));
         return unlocked([&] { return full_like(input, number, options); });
@@ -134,7 +135,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       tensor, "new_full",
       [](const Tensor& self, const Sizes& size, const NumberLike& fill_value, MaybeDtype dtype,
-         const DeviceLike& device, bool pin_memory) {
+         const DeviceLike& device, MaybeBool pin_memory) {
         const Options options = options_of(dtype, device, pin_memory);
         const Scalar number = fill_value.number(dtype.value_or(self.dtype()));
         return unlocked([&] { return self.new_full(size.shape(), number, options); });
@@ -145,7 +146,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "empty_strided",
       [](const Sizes& size, const Sizes& stride, MaybeDtype dtype, const DeviceLike& device,
-         bool pin_memory) {
+         MaybeBool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
         return unlocked([&] { return empty_strided(size.shape(), stride.shape(), options); });
       },
@@ -156,7 +157,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "linspace",
       [](const NumberLike& start, const NumberLike& end, std::int64_t steps, Tensor* out,
-         MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+         MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
         const Options options = new_options(dtype, device, pin_memory);
         require_end(start, "start");
         require_end(end, "end");
@@ -179,7 +180,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "eye",
       [ones_on_diagonal](std::int64_t n, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
-                         bool pin_memory) {
+                         MaybeBool pin_memory) {
         return ones_on_diagonal(n, {}, out, new_options(dtype, device, pin_memory));
       },
       nb::arg("n"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
@@ -188,7 +189,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "eye",
       [ones_on_diagonal](std::int64_t n, std::int64_t columns, Tensor* out, MaybeDtype dtype,
-                         const DeviceLike& device, bool pin_memory) {
+                         const DeviceLike& device, MaybeBool pin_memory) {
         return ones_on_diagonal(n, columns, out, new_options(dtype, device, pin_memory));
       },
       nb::arg("n"), nb::arg("m"), nb::kw_only(), nb::arg("out") = nb::none(),
@@ -203,7 +204,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "arange",
       [range](const NumberLike& end, Tensor* out, MaybeDtype dtype, const DeviceLike& device,
-              bool pin_memory) {
+              MaybeBool pin_memory) {
         return range(0, end.number(), 1, out, new_options(dtype, device, pin_memory));
       },
       nb::arg("end"), nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
@@ -213,7 +214,7 @@ void bind_factories(nb::class_<Tensor>& tensor, nb::module_& m) {
   define_factory(
       m, "arange",
       [range](const NumberLike& start, const NumberLike& end, const NumberLike& step, Tensor* out,
-              MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+              MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
         return range(start.number(), end.number(), step.number(), out,
                      new_options(dtype, device, pin_memory));
       },

@@ -94,18 +94,18 @@ void define_frequencies(nb::module_& m, const char* name, Make make, Into into, 
   m.def(
       name,
       [make, into](std::int64_t n, double d, Tensor* out, std::optional<Dtype> dtype,
-                   const DeviceLike& device) {
-        const Options options = new_options(dtype, device);
+                   const DeviceLike& device, MaybeBool pin_memory) {
+        const Options options = new_options(dtype, device, pin_memory);
         return made_or_into(
             out, options, [&] { return make(n, d, options); },
             [&](Tensor& result) { (void)into(result, n, d); });
       },
       nb::arg("n"), nb::arg("d") = 1.0, nb::kw_only(), nb::arg("out") = nb::none(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       nb::sig(("def " + std::string(name) +
                "(n: int, d: float = 1.0, *, out: ember._C.Tensor | None = None, dtype: "
-               "ember._C.dtype | None = None, device: ember._C.device | int | str | None = None) "
-               "-> ember._C.Tensor")
+               "ember._C.dtype | None = None, device: ember._C.device | int | str | None = None, "
+               "pin_memory: bool | None = False) -> ember._C.Tensor")
                   .c_str()),
       doc);
 }

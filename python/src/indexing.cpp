@@ -72,8 +72,8 @@ Index item_from(nb::handle object) {
   if (const auto number = index_from(object)) return *number;
   if (PyLong_Check(object.ptr())) throw ValueError("index: overflow, an integer beyond 64 bits");
   const nb::object plain = signed_array(object);
-  if (PyList_Check(plain.ptr()) || PyTuple_Check(plain.ptr()) || PyRange_Check(plain.ptr()) ||
-      array_from(plain)) {
+  const bool text = PyUnicode_Check(plain.ptr()) || PyBytes_Check(plain.ptr());
+  if ((PySequence_Check(plain.ptr()) != 0 && !text) || array_from(plain)) {
     Tensor made = tensor_from(plain, {});
     // Any integers are indices here, but no mask; and nothing is nothing, of whatever dtype.
     const bool mask = made.dtype() == Dtype::bool_ || made.dtype() == Dtype::uint8;

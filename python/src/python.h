@@ -286,10 +286,13 @@ struct FileName {
 };
 bool load_file_name(nb::handle object, FileName& name) noexcept;
 
+using MaybeBool = std::optional<bool>;
 /// What the keywords dtype, device and pin_memory say.
-Options options_of(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory = false);
+Options options_of(std::optional<Dtype> dtype, const DeviceLike& device,
+                   MaybeBool pin_memory = false);
 /// The same for new tensors that are not like another one: without a device, the default device.
-Options new_options(std::optional<Dtype> dtype, const DeviceLike& device, bool pin_memory = false);
+Options new_options(std::optional<Dtype> dtype, const DeviceLike& device,
+                    MaybeBool pin_memory = false);
 /// Error unless `out` is what the options of a new tensor ask for.
 void require_options_of(const Tensor& out, const Options& options);
 

@@ -113,7 +113,7 @@ void bind_generator(nb::module_& m) {
 template <class Make, class Into>
 void define_sized(nb::module_& m, const char* name, Make make, Into into, const char* doc) {
   const auto run = [make, into](const Shape& shape, GeneratorArg generator, Tensor* out,
-                                MaybeDtype dtype, const DeviceLike& device, bool pin_memory) {
+                                MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
     const Options options = new_options(dtype, device, pin_memory);
     return made_or_into(
         out, options, [&] { return make(shape, options, generator); },
@@ -122,7 +122,7 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
   define_factory(
       m, name,
       [run](const Sizes& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
-            const DeviceLike& device, bool pin_memory) {
+            const DeviceLike& device, MaybeBool pin_memory) {
         return run(size.shape(), generator, out, dtype, device, pin_memory);
       },
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
@@ -131,7 +131,7 @@ void define_sized(nb::module_& m, const char* name, Make make, Into into, const 
   define_factory(
       m, name,
       [run](const nb::args& size, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
-            const DeviceLike& device, bool pin_memory) {
+            const DeviceLike& device, MaybeBool pin_memory) {
         return run(shape_of(size), generator, out, dtype, device, pin_memory);
       },
       nb::arg("size"), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
@@ -158,12 +158,13 @@ void define_new(nb::module_& m) {
     define_factory(
         m, name,
         [make](const Tensor& input, GeneratorArg generator, MaybeDtype dtype,
-               const DeviceLike& device) {
-          const Options options = options_of(dtype, device);
+               const DeviceLike& device, MaybeBool pin_memory) {
+          const Options options = options_of(dtype, device, pin_memory);
           return unlocked([&] { return make(input, options, generator); });
         },
         nb::arg("input"), nb::kw_only(), nb::arg("generator") = nb::none(),
-        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), doc);
+        nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+        nb::arg("pin_memory") = false, doc);
   };
   like(
       "rand_like",
@@ -300,6 +301,19 @@ void define_fills(nb::class_<Tensor>& tensor) {
           nb::sig("def exponential_(self, lambd: float = 1, *, generator: Generator | None = None) "
                   "-> Tensor"),
           "Exponential with a rate.")
+      .def(
+          "bernoulli",
+          [](const Tensor& self, GeneratorArg generator) {
+            return unlocked([&] { return bernoulli(self, generator); });
+          },
+          nb::kw_only(), nb::arg("generator") = nb::none(),
+          "Ones with the probabilities that the tensor holds, or with one for all, else zeros.")
+      .def(
+          "bernoulli",
+          [](const Tensor& self, double p, GeneratorArg generator) {
+            return unlocked([&] { return bernoulli(self, p, generator); });
+          },
+          nb::arg("p"), nb::kw_only(), nb::arg("generator") = nb::none())
       .def(
           "bernoulli_",
           [](Tensor& self, double p, GeneratorArg generator) {

@@ -242,6 +242,24 @@ void define_norm(nb::class_<Tensor>& tensor, nb::module_& m) {
           nb::arg("keepdim") = false, nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none());
 }
 
+void define_median(nb::class_<Tensor>& tensor, nb::module_& m) {
+  constexpr const char* kDoc =
+      "The element in the middle of all in order, the lower of two; along a dimension, also where "
+      "it is.";
+  const ResultType type(m, "torch.return_types.median");
+  both(
+      tensor, m, "median",
+      [](const Tensor& self) { return unlocked([&] { return median(self); }); }, kDoc);
+  const auto along = [type](const Tensor& input, I dim, bool keepdim, nb::handle out) {
+    return pair_into(
+        type, out, [&] { return median(input, dim, keepdim); },
+        [&](Tensor& values, Tensor& indices) { median_out(values, indices, input, dim, keepdim); });
+  };
+  both_as(tensor, m, "median", std::string("dim: int, keepdim: bool = False") + kPairType, along,
+          kDoc, nb::arg("dim"), nb::arg("keepdim") = false, nb::kw_only(),
+          nb::arg("out") = nb::none());
+}
+
 void define_sorting(nb::class_<Tensor>& tensor, nb::module_& m) {
   const ResultType topk_type(m, "torch.return_types.topk");
   const auto largest_k = [topk_type](const Tensor& input, I k, I dim, bool largest, bool sorted,
@@ -326,6 +344,7 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
       EMBER_CALL(min), EMBER_CALL(min_out), EMBER_CALL(min), EMBER_CALL(min_out),
       "The smallest of all elements; along a dimension with its position; of two tensors.");
   define_norm(tensor, m);
+  define_median(tensor, m);
   define_sorting(tensor, m);
 }
 

@@ -330,7 +330,7 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
           },
           nb::arg().none(), nb::sig("def __contains__(self, element: object, /) -> bool"));
   const auto make = [](nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
-                       bool pin_memory) {
+                       MaybeBool pin_memory) {
     return tensor_from(data, new_options(dtype, device, pin_memory));
   };
   define_factory(
@@ -341,18 +341,19 @@ void bind_values(nb::class_<Tensor>& tensor, nb::module_& m) {
       "NumPy's scalars, and of what has __dlpack__, their own.");
   define_factory(
       m, "scalar_tensor",
-      [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device) {
-        Options options = new_options(dtype, device);
+      [](const NumberLike& value, std::optional<Dtype> dtype, const DeviceLike& device,
+         MaybeBool pin_memory) {
+        Options options = new_options(dtype, device, pin_memory);
         if (!options.dtype) options.dtype = default_dtype();
         const Scalar number = value.number(options.dtype);
         return unlocked([&] { return scalar_tensor(number, options); });
       },
       nb::arg("s"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      "One number without dimensions.");
+      nb::arg("pin_memory") = false, "One number without dimensions.");
   define_factory(
       tensor, "new_tensor",
       [](const Tensor& self, nb::handle data, std::optional<Dtype> dtype, const DeviceLike& device,
-         bool pin_memory) {
+         MaybeBool pin_memory) {
         Options options = options_of(dtype, device, pin_memory);
         if (!options.dtype) options.dtype = self.dtype();
         if (!options.device) options.device = self.device();

@@ -196,7 +196,14 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
           nb::arg("other"))
       .def_prop_rw(
           "data", [](const Tensor& self) { return self.alias(); },
-          [](Tensor& self, const Tensor& source) { self.set_data(source); },
+          [](Tensor& self, nb::handle source) {
+            if (!nb::isinstance<Tensor>(source))
+              throw TypeError(std::string("Variable data has to be a tensor, but got ") +
+                              Py_TYPE(source.ptr())->tp_name);
+            self.set_data(nb::cast<const Tensor&>(source));
+          },
+          nb::for_setter(nb::sig("def data(self, source: Tensor) -> None")),
+          nb::for_setter(nb::arg("source").none()),
           "detach(). What is assigned to it, of any dtype and device, is what this object is from "
           "now "
           "on.")

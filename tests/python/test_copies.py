@@ -181,3 +181,18 @@ def test_pinned():
     assert back.is_pinned() and back.tolist() == [1.0] * 4
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.cuda().pin_memory()
+
+
+def test_what_is_copied_by_either_name(device):
+    """torch's documentation says src, its code other."""
+    x = torch.zeros(2, device=device)
+    assert x.copy_(src=torch.ones(2)) is x and x.tolist() == [1, 1]
+    assert x.copy_(other=torch.full((2,), 2)) is x and x.tolist() == [2, 2]
+
+
+def test_data_is_a_tensor(device):
+    x = torch.ones(2, device=device)
+    for wrong, kind in (3, "int"), (None, "NoneType"), ("a", "str"):
+        with pytest.raises(TypeError, match=f"^Variable data has to be a tensor, but got {kind}$"):
+            x.data = wrong
+    assert x.tolist() == [1, 1]

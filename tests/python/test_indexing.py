@@ -315,3 +315,22 @@ def test_a_part_of_a_tensor_for_all_of_it(device):
     assert x.tolist() == [[4] * 3] * 2
     with pytest.raises(RuntimeError, match="a single memory location"):
         x.view(6)[1:] = x.view(6)[:-1]
+
+
+def test_sequences_of_ones_own(device):
+    """What has a length and items is an index like a list; text is none."""
+
+    class Sequence:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            return [0, 1, 2][i]
+
+    x = torch.arange(5, device=device)
+    assert x[Sequence()].tolist() == [0, 1, 2]
+    x[Sequence()] = 7
+    assert x.tolist() == [7, 7, 7, 3, 4]
+    for wrong in "ab", b"ab", {1: 2}:
+        with pytest.raises(IndexError, match="are valid indices"):
+            x[wrong]

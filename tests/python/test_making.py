@@ -314,3 +314,18 @@ def test_linspace_and_eye(device):
     assert torch.eye(2, out=out) is out and out.shape == (2, 2)
     with pytest.raises(RuntimeError, match="n must be greater or equal to 0, got -1"):
         torch.eye(-1)
+
+
+@pytest.mark.parametrize("pinned", [None, False])
+def test_pin_memory_may_be_none(pinned):
+    """Everywhere, as in torch; and what makes random numbers and frequencies has the keyword, too."""
+    x = torch.ones(2)
+    made = [
+        torch.zeros(2, pin_memory=pinned), torch.full((2,), 1, pin_memory=pinned), torch.eye(2, pin_memory=pinned),
+        torch.arange(2, pin_memory=pinned), torch.zeros_like(x, pin_memory=pinned),
+        torch.tensor([1], pin_memory=pinned), torch.scalar_tensor(1, pin_memory=pinned),
+        torch.rand(2, pin_memory=pinned), torch.rand_like(x, pin_memory=pinned),
+        torch.randn_like(x, pin_memory=pinned), torch.fft.fftfreq(2, pin_memory=pinned),
+        torch.fft.rfftfreq(2, pin_memory=pinned),
+    ]
+    assert not any(tensor.is_pinned() for tensor in made)

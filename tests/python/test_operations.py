@@ -520,3 +520,58 @@ def test_named_results_are_copied_and_pickled():
             assert torch.equal(same.values, found.values)
             assert torch.equal(same.indices, found.indices)
     assert type(x.max(1)) is torch.return_types.max
+
+
+def test_median_into_outputs(values, device):
+    """As max has it: their dtypes are the results', they get the right shape, and are not one."""
+    x = torch.tensor(values, device=device)
+    out = torch.empty(0, device=device), torch.empty(0, dtype=torch.int64, device=device)
+    found = torch.median(x, 1, True, out=out)
+    assert found.values is out[0] and found.indices is out[1]
+    assert out[0].shape == (4, 1, 6)
+    assert out[0].tolist() == np.sort(values, axis=1)[:, 2:3].tolist()
+    assert x.gather(1, out[1]).equal(out[0])
+    for wrong in (torch.empty(0, dtype=torch.float64, device=device), out[1]), (out[0], out[0].int()):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+            torch.median(x, 1, out=wrong)
+    whole = torch.ones(2, 3, dtype=torch.int64, device=device)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.median(whole, 1, out=(whole, whole))
+    assert out[0].shape == (4, 1, 6)
+
+
+def test_diff_into_an_output(device):
+    """Of a dtype that can hold the result; also where nothing is subtracted."""
+    x = torch.tensor([1, 4, 9, 16], device=device)
+    out = torch.empty(0, dtype=torch.float32, device=device)
+    assert torch.diff(x, n=2, out=out) is out and out.tolist() == [2, 2]
+    assert torch.diff(x, n=0, out=out).tolist() == [1, 4, 9, 16]
+    same = torch.empty(0, dtype=torch.int64, device=device)
+    assert torch.diff(x, n=0, out=same).tolist() == x.tolist()
+    same.zero_()
+    assert x.tolist() == [1, 4, 9, 16]
+    assert torch.diff(x, out=x[:3]).tolist() == [3, 5, 7]
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        torch.diff(x.float(), out=same)
+
+
+def test_mean_into_a_wider_output(device):
+    """It is computed in that dtype."""
+    x = torch.tensor([1.0, 2.0, 4.0, 0.1], device=device) / 3
+    out = torch.empty((), dtype=torch.float64, device=device)
+    expected = x.cpu().numpy().astype(np.float64).mean()
+    assert abs(torch.mean(x, 0, out=out).item() - expected) < 1e-15
+    narrow = torch.empty((), device=device)
+    assert torch.mean(x.double(), 0, out=narrow).item() == np.float32(expected)
+
+
+def test_round_of_decimals_in_place(device):
+    x = torch.tensor([25.0, 1.26], device=device)
+    assert torch.round_(x, decimals=1) is x and x.tolist() == torch.tensor([25.0, 1.3]).tolist()
+    assert torch.round_(x, decimals=-1).tolist() == [20, 0]
+
+
+def test_repeats_with_an_output_size(device):
+    repeats = torch.tensor([1, 0, 2], device=device)
+    for size in None, 3:
+        assert torch.repeat_interleave(repeats, output_size=size).tolist() == [0, 2, 2]

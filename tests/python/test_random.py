@@ -149,3 +149,17 @@ def test_manual_seed_returns_the_default_generator():
     assert torch.manual_seed(3) is torch.default_generator
     assert torch.random.manual_seed(3) is torch.default_generator
     assert torch.default_generator.initial_seed() == 3
+
+
+def test_bernoulli_as_a_method(device):
+    p = torch.tensor([0.0, 1.0], device=device)
+    assert p.bernoulli().tolist() == [0, 1]
+    assert p.bernoulli(1.0).tolist() == [1, 1] and p.bernoulli(p=0).tolist() == [0, 0]
+    generator = torch.Generator(device).manual_seed(3)
+    first = torch.full((64,), 0.5, device=device).bernoulli(generator=generator)
+    assert first.equal(torch.bernoulli(torch.full((64,), 0.5, device=device), generator=generator.manual_seed(3)))
+
+
+def test_probabilities_of_the_cpu_are_named():
+    with pytest.raises(RuntimeError, match=r"^bernoulli expects p to be in \[0, 1\], but got p=2.0"):
+        torch.bernoulli(torch.tensor([2.0]))

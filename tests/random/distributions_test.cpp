@@ -541,7 +541,7 @@ TEST_P(Draws, RefusesWhatMakesNoSense) {
 TEST(DrawsOnTheCpu, RefuseProbabilitiesThatAreNone) {
   Tensor t = full({3}, 7.0);
   EXPECT_ERROR(bernoulli_(t, tensor<double>({0.5, 1.5, 0.5})), Error,
-               "bernoulli_ expects p to be in [0, 1], but got p=1.5");
+               "bernoulli expects p to be in [0, 1], but got p=1.5");
   EXPECT_ERROR(bernoulli_(t, tensor<double>({0.5, NAN, 0.5})), Error, "for element 1");
   EXPECT_EQ(values<float>(t), std::vector<float>(3, 7.0F));
 }

@@ -51,11 +51,12 @@ void add_sorts(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) 
 void add_medians(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim) {
   const Input x = input(dtype, sizes);
   if (sizes.empty() || sizes[wrap_dim(dim, sizes.size())] > 0)
-    cases.push_back(
-        {"median", text_of({x}) + ", dim " + std::to_string(dim), {x}, [=](Tensors& t, Device) {
-           const ValuesAndIndices made = median(t[0], dim);
-           return Tensors{made.values, made.indices};
-         }});
+    add_pair(
+        cases, "median", x, [=](const Tensor& t) { return median(t, dim); },
+        [=](Tensor& values, Tensor& places, const Tensor& t) {
+          median_out(values, places, t, dim);
+        },
+        ", dim " + std::to_string(dim));
   add(cases, "median", {x}, [](Tensors& t) { return median(t[0]); });
 }
 

@@ -53,8 +53,12 @@ void add_rearranging_cases(Cases& cases) {
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {-3}); });
       add(cases, "repeat", {x}, [](Tensors& t) { return repeat(t[0], {2, 1, 3}); });
       add(cases, "tile", {x}, [](Tensors& t) { return tile(t[0], {2}); });
-      add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0]); });
-      add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 2, 0); });
+      add_with_out(
+          cases, "diff", {x}, [](Tensors& t) { return diff(t[0]); },
+          [](Tensor& out, Tensors& t) { diff_out(out, t[0]); });
+      add_with_out(
+          cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 2, 0); },
+          [](Tensor& out, Tensors& t) { diff_out(out, t[0], 2, 0); });
       add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 1, 0, t[0], t[0]); });
       if (x.content.sizes.size() < 2) continue;
       add(cases, "flip", {x}, [](Tensors& t) { return flip(t[0], {0, -1}); });

@@ -49,8 +49,10 @@ void median_out(Tensor& values, Tensor& indices, const Tensor& x, std::int64_t d
   ops::require_dtype(indices, Dtype::int64);
   const ValuesAndIndices made = median(x, dim, keepdim);
   const std::array<const Tensor*, 1> inputs{&x};
-  for (const Tensor* out : {&values, &indices})
+  for (const Tensor* out : {&values, &indices}) {
     ops::require_output(*out, x.device(), made.values.sizes(), out->dtype(), inputs);
+    ops::require_no_internal_overlap(*out);
+  }
   ops::put_result(values, made.values);
   ops::put_result(indices, made.indices);
 }

@@ -142,10 +142,9 @@ constinit thread_local bool library_is_ready = false;
       uses.store(0);  // no other thread is here
       forks.store(0);
       // Found while the handlers ran already: its threads did not end, nor did they come along.
-      static constinit Found nothing;
       const Found* const found = first_search.load(std::memory_order_relaxed);
       if (found != nullptr && found->there && !library_is_ready)
-        first_search.store(&nothing, std::memory_order_relaxed);
+        first_search.store(std::make_unique<const Found>().release(), std::memory_order_relaxed);
       library_is_ready = false;
     });
 

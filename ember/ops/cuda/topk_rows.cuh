@@ -138,10 +138,11 @@ __global__ void __launch_bounds__(32 * kWarpsOfBlock) topk_rows_kernel(WarpRows 
 
 /// Whether rows of n elements, each lane having some, are for warps. On an H200 they take a fourth
 /// of the time of blocks where 4,000 rows have 1,000 elements each, half of it where they have
-/// 4,000, and the same at these limits: of longer rows too few are under way, and of many chosen
-/// ones the lanes' first ones say little.
+/// 4,000, and the same at these limits: of longer rows too few are under way, and where many are
+/// chosen the lanes' first ones say little.
 constexpr bool suits_warps(std::int64_t rows, std::int64_t n, std::int64_t k) {
-  return k <= 16 && n > 256 && n <= 4096 && n <= 4 * rows;
+  if (n <= 256) return false;
+  return k <= 16 ? n <= 4096 && n <= 4 * rows : k <= 32 && n <= 1024 && rows >= 1024;
 }
 
 /// One launch.

@@ -145,12 +145,10 @@ TEST(Topk, LongRowsInParts) {
     }
 }
 
-// Sorted, equal and NaN rows, which a selection by digits likes least.
-TEST(Topk, HardRows) {
-  NEEDS_DEVICES(1);
-  const std::int64_t n = 50000;
+/// Sorted, equal and NaN rows, which a selection by digits likes least.
+std::vector<std::pair<const char*, Tensor>> hard_rows(std::int64_t n) {
   const Tensor up = arange(n, {Dtype::float32, Device(Device::Type::cpu)});
-  const std::vector<std::pair<const char*, Tensor>> rows = {
+  return {
       {"ascending", up},
       {"descending", up.neg()},
       {"all equal", zeros({n})},
@@ -160,7 +158,11 @@ TEST(Topk, HardRows) {
       {"tiny differences", up.mul(1e-3).add(1000)},
       {"minus infinity", full({n}, -INFINITY)},
   };
-  for (const auto& [what, row] : rows)
+}
+
+TEST(Topk, HardRows) {
+  NEEDS_DEVICES(1);
+  for (const auto& [what, row] : hard_rows(50000))
     for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::bfloat16})
       for (const bool largest : {true, false})
         for (const std::int64_t k : {1, 100, 1024}) {
@@ -200,15 +202,10 @@ TEST(Topk, ManyRows) {
     check(with_ties(Dtype::float32, {rows, n}, static_cast<unsigned>(n)), "many rows", {5, 32});
     if (n > 1000) continue;
     const Tensor place = arange(n, {Dtype::float32, Device(Device::Type::cpu)});
-    const std::vector<std::pair<const char*, Tensor>> kinds = {
-        {"ascending", place},
-        {"descending", place.neg()},
-        {"all equal", zeros({n})},
-        {"all NaN", full({n}, NAN)},
-        {"one lane", place.remainder(32).eq(3).to(Dtype::float32).mul(place)},
-        {"some lanes", place.remainder(32).ge(28).to(Dtype::float32).mul(place)},
-        {"the last ones", place.ge(static_cast<double>(n - 40)).to(Dtype::float32)},
-    };
+    auto kinds = hard_rows(n);
+    kinds.emplace_back("one lane", place.remainder(32).eq(3).to(Dtype::float32).mul(place));
+    kinds.emplace_back("some lanes", place.remainder(32).ge(28).to(Dtype::float32).mul(place));
+    kinds.emplace_back("the last ones", place.ge(static_cast<double>(n - 40)).to(Dtype::float32));
     for (const auto& [what, row] : kinds) {
       check(row.expand({rows, n}), what, {n == 1000 ? 16 : 32});
       if (HasFailure()) return;

@@ -64,10 +64,12 @@ def own_sockets():
 
 def warm():
     """The counts once everything is there that stays: a device's file, a stream, a queue's helpers, and what
-    a driver begins when memory is shared for the first time."""
+    a driver begins when memory is first lent and first borrowed."""
     with Child() as child:
         child.call(keep, "x", torch.ones(10, device="cuda:0"))
         assert values(child.call(kept, "x")) == [1] * 10
+        child.call(make, "y", "cuda:0")
+        assert values(child.call(kept, "y")) == [0, 1, 2, 3]
     torch.zeros(1_000_000).sum()  # by several threads
     parent, child = SPAWN.Pipe()
     del parent, child

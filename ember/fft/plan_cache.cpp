@@ -22,6 +22,10 @@ std::size_t PlanCache::Hash::operator()(const FftGeometry* geometry) const noexc
 
 PlanLease PlanCache::find(const FftGeometry& geometry, std::uint32_t epoch) {
   const MutexLock lock(mutex_);
+  // Mostly the one that was used last.
+  if (!order_.empty() && order_.front()->epoch == epoch &&
+      Same()(&order_.front()->geometry, &geometry))
+    return PlanLease(order_.front());
   const auto found = places_.find(&geometry);
   if (found == places_.end() || (*found->second)->epoch != epoch) return {};
   order_.splice(order_.begin(), order_, found->second);

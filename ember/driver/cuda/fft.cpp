@@ -126,11 +126,30 @@ int inner_batch(const FftGeometry& g) {
   return inner;
 }
 
-/// A plan of cuFFT's. Stream and work area are set for each transform, so that threads take turns.
+/// A plan of cuFFT's. Stream and work area are the transform's own, so that threads take turns.
 struct NativePlan {
   Mutex mutex;
   cufftHandle handle EMBER_GUARDED_BY(mutex) = 0;
+  // What the handle was last given; setting it again costs as much as launching.
+  CUstream stream EMBER_GUARDED_BY(mutex) = nullptr;
+  void* work EMBER_GUARDED_BY(mutex) = nullptr;
 };
+
+/// Has the plan's next transform in `stream`, with `work` for its own.
+cufftResult aim(NativePlan& plan, CUstream stream, void* work) EMBER_REQUIRES(plan.mutex) {
+  const Fft& calls = library().fft;
+  if (stream != plan.stream) {
+    const cufftResult result = calls.cufftSetStream(plan.handle, stream);
+    if (result != CUFFT_SUCCESS) return result;
+    plan.stream = stream;
+  }
+  if (work != nullptr && work != plan.work) {
+    const cufftResult result = calls.cufftSetWorkArea(plan.handle, work);
+    if (result != CUFFT_SUCCESS) return result;
+    plan.work = work;
+  }
+  return CUFFT_SUCCESS;
+}
 
 struct Types {
   cudaDataType real, complex;
@@ -235,9 +254,7 @@ Status transform(const FftArgs& args, const CudaLaunch& on) noexcept {
   // In a capture too, where the library may load what it launches.
   const RelaxedMode relaxed(captures_here.load(std::memory_order_relaxed) != 0);
   const MutexLock lock(plan.mutex);
-  cufftResult result = calls.cufftSetStream(plan.handle, on.stream());
-  if (result == CUFFT_SUCCESS && args.work != nullptr)
-    result = calls.cufftSetWorkArea(plan.handle, args.work);
+  cufftResult result = aim(plan, on.stream(), args.work);
   // One call for the longest dimension of the batch, the others one index at a time.
   for (std::int64_t i = 0; i < count && result == CUFFT_SUCCESS; ++i) {
     std::int64_t rest = i;

@@ -17,9 +17,10 @@ enum class FftKind : std::uint8_t { c2c, r2c, c2r };
 inline constexpr int kFftDims = 3;
 inline constexpr int kFftBatchDims = 4;
 
-/// A transform but for its addresses. Strides are in elements, and positive. The last transformed
-/// dimension is the one that a real transform has half of: `sizes` are those of the signal, so that
-/// the complex side of r2c and c2r has sizes[dims - 1] / 2 + 1 elements there. No size is zero.
+/// A transform but for its addresses and its direction: all that a plan depends on. Strides are in
+/// elements, and positive. The last transformed dimension is the one that a real transform has half
+/// of: `sizes` are those of the signal, so that the complex side of r2c and c2r has sizes[dims - 1]
+/// / 2 + 1 elements there. No size is zero.
 struct FftGeometry {
   std::int64_t sizes[kFftDims] = {};
   std::int64_t in_strides[kFftDims] = {};
@@ -30,9 +31,8 @@ struct FftGeometry {
   std::int32_t dims = 0;
   std::int32_t batch_dims = 0;
   FftKind kind = FftKind::c2c;
-  bool forward = true;       ///< not looked at by plans
   bool wide = false;         ///< float64 and complex128
-  std::uint8_t unused[5]{};  ///< so that a geometry is compared byte by byte
+  std::uint8_t unused[6]{};  ///< so that a geometry is compared byte by byte
 
   std::int64_t transforms() const noexcept {
     std::int64_t product = 1;
@@ -43,7 +43,7 @@ struct FftGeometry {
 EMBER_ARGUMENTS(FftGeometry, EMBER_FIELD(sizes), EMBER_FIELD(in_strides), EMBER_FIELD(out_strides),
                 EMBER_FIELD(batch_sizes), EMBER_FIELD(in_batch_strides),
                 EMBER_FIELD(out_batch_strides), EMBER_FIELD(dims), EMBER_FIELD(batch_dims),
-                EMBER_FIELD(kind), EMBER_FIELD(forward), EMBER_FIELD(wide), EMBER_FIELD(unused))
+                EMBER_FIELD(kind), EMBER_FIELD(wide), EMBER_FIELD(unused))
 
 /// What an implementation has made of a geometry. Written by `fft_plan` alone.
 struct FftPlanState {
@@ -76,9 +76,12 @@ struct FftArgs {
   void* plan = nullptr;  ///< a FftPlanState on the host, which lives until the launch returns
   double scale = 1;
   FftGeometry geometry;
+  bool forward = true;
+  std::uint8_t unused[7]{};  ///< so that arguments compare byte by byte
 };
 EMBER_ARGUMENTS(FftArgs, EMBER_FIELD(out), EMBER_FIELD(in), EMBER_FIELD(work), EMBER_FIELD(plan),
-                EMBER_FIELD(scale), EMBER_FIELD(geometry))
+                EMBER_FIELD(scale), EMBER_FIELD(geometry), EMBER_FIELD(forward),
+                EMBER_FIELD(unused))
 
 /// `fft_mirror.<dtype>`: the second halves of Hermitian signals from their first: data[n - k] =
 /// conj(data[k]) for 0 < k < (n + 1) / 2, in each of `batch` signals.

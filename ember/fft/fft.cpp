@@ -2,6 +2,7 @@
 #include "ember/fft/fft.h"
 
 #include <string>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/fft/transform.h"
@@ -24,8 +25,9 @@ void require_points(std::int64_t n) {
   if (n < 1) throw Error("Invalid number of data points (" + std::to_string(n) + ") specified");
 }
 
-/// The input in a dtype that can be transformed; into complex numbers if those are needed.
-Tensor promoted(const Tensor& input, bool to_complex) {
+/// The input in a dtype that can be transformed; into complex numbers if those are needed. `made`
+/// holds it where it had to be made. (References to tensors are counted, which takes time.)
+const Tensor& promoted(const Tensor& input, bool to_complex, Tensor& made) {
   Dtype dtype = input.dtype();
   if (is_integral(dtype)) dtype = default_dtype();
   if (const Dtype real = real_dtype(dtype); real != Dtype::float32 && real != Dtype::float64) {
@@ -36,7 +38,11 @@ Tensor promoted(const Tensor& input, bool to_complex) {
     throw Error(std::string("Unsupported dtype ") + legacy_name(dtype) + why);
   }
   if (to_complex) dtype = complex_dtype(dtype);
-  return input.dtype() == dtype ? input : input.to(dtype);
+  return input.dtype() == dtype ? input : made = input.to(dtype);
+}
+Tensor promoted(const Tensor& input, bool to_complex) {
+  Tensor made;
+  return promoted(input, to_complex, made);
 }
 
 int one_dim(const Tensor& input, std::int64_t dim) {
@@ -60,8 +66,8 @@ void require_output(const Tensor* out, bool is_complex, const char* name) {
 }
 
 /// Into an output of any precision.
-Tensor put(Tensor* out, const Tensor& result) {
-  if (out == nullptr) return result;
+Tensor put(Tensor* out, Tensor&& result) {
+  if (out == nullptr) return std::move(result);
   if (out->dtype() == result.dtype()) return ops::put_result(*out, result);
   ops::prepare_output(*out, result.device(), result.sizes(), result.dtype());
   ops::require_no_internal_overlap(*out);
@@ -88,8 +94,10 @@ Tensor resized(const Tensor& input, const Shape& dims, const Shape& sizes) {
   inside.copy_(out);
   return padded;
 }
-Tensor resized(const Tensor& input, int dim, std::int64_t size) {
-  return input.sizes()[dim] == size ? input : resized(input, Shape{dim}, Shape{size});
+/// The same along one dimension; `made` holds it where it had to be made.
+const Tensor& resized(const Tensor& input, int dim, Count size, Tensor& made) {
+  if (!size || input.sizes()[dim] == *size) return input;
+  return made = resized(input, Shape{dim}, Shape{*size});
 }
 
 // ---- One dimension
@@ -97,30 +105,34 @@ Tensor resized(const Tensor& input, int dim, std::int64_t size) {
 /// fft and ifft.
 Tensor complex_1d(Tensor* out, const char* name, const Tensor& given, Count n, std::int64_t dim,
                   NormName norm, bool forward) {
-  const Tensor input = promoted(given, false);
+  Tensor converted;
+  const Tensor& input = promoted(given, false, converted);
   require_output(out, true, name);
   const int axis = one_dim(input, dim);
   require_points(n.value_or(input.sizes()[axis]));
   const Norm scale = norm_of(norm, forward);
-  const Tensor signal = n ? resized(input, axis, *n) : input;
+  Tensor cut;
+  const Tensor& signal = resized(input, axis, n, cut);
   if (signal.is_complex()) return put(out, c2c(signal, Shape{axis}, scale, forward));
   Tensor result = r2c(signal, Shape{axis}, scale, false);
   if (!forward) result.conj_();
-  return put(out, result);
+  return put(out, std::move(result));
 }
 
 /// rfft and ihfft.
 Tensor half_1d(Tensor* out, const char* name, const Tensor& given, Count n, std::int64_t dim,
                NormName norm, bool forward) {
   require_real(given, name, "real");
-  const Tensor input = promoted(given, false);
+  Tensor converted;
+  const Tensor& input = promoted(given, false, converted);
   require_output(out, true, name);
   const int axis = one_dim(input, dim);
   require_points(n.value_or(input.sizes()[axis]));
   const Norm scale = norm_of(norm, forward);
-  Tensor result = r2c(n ? resized(input, axis, *n) : input, Shape{axis}, scale, true);
+  Tensor cut;
+  Tensor result = r2c(resized(input, axis, n, cut), Shape{axis}, scale, true);
   if (!forward) result.conj_();
-  return put(out, result);
+  return put(out, std::move(result));
 }
 
 /// irfft and hfft.
@@ -132,7 +144,10 @@ Tensor real_1d(Tensor* out, const char* name, const Tensor& given, Count n, std:
   const std::int64_t points = n.value_or((input.sizes()[axis] - 1) * 2);
   require_points(points);
   const Norm scale = norm_of(norm, forward);
-  if (n) input = resized(input, axis, points / 2 + 1);
+  if (n) {
+    Tensor cut;
+    input = resized(input, axis, points / 2 + 1, cut);
+  }
   if (forward) input = input.conj();
   return put(out, c2r(input, Shape{axis}, scale, points));
 }
@@ -251,7 +266,7 @@ Tensor do_ihfftn(Tensor* out, const Tensor& given, const Shapes& s, const Shapes
       r2c(resized(input, signal.dims, signal.sizes), Shape{signal.dims.back()}, scale, true);
   half.conj_();
   if (signal.dims.size() > 1) half = c2c(half, without_last(signal.dims), scale, false);
-  return put(out, half);
+  return put(out, std::move(half));
 }
 
 Tensor do_fftn(Tensor* out, const Tensor& input, const Shapes& s, const Shapes& dim,

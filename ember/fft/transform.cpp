@@ -66,26 +66,24 @@ Tensor copied(const Tensor& in, const Shape& order) {
 
 // ---- Geometries
 
-/// What is still to be found out about a transform once its tensors are there.
 struct Wanted {
   FftKind kind;
   bool forward;
   double scale;
 };
 
-/// The geometry of a transform of `dims`, in this order; `signal` has the real side's sizes. False
-/// if there are more dimensions in the batch than a kernel takes, or elements that share memory.
+/// The geometry of a transform of `dims`, in this order. False if there are more dimensions in the
+/// batch than a kernel takes, or elements that share memory.
 bool describe(const Tensor& out, const Tensor& in, std::span<const std::int64_t> dims,
-              const Shape& order, const Wanted& wanted, FftGeometry& g) {
+              const Shape& order, FftKind kind, FftGeometry& g) {
   g = {};
-  g.kind = wanted.kind;
-  g.forward = wanted.forward;
+  g.kind = kind;
   g.wide = real_dtype(in.dtype()) == Dtype::float64;
-  const Shape& signal = wanted.kind == FftKind::c2r ? out.sizes() : in.sizes();
+  const Shape& signal = kind == FftKind::c2r ? out.sizes() : in.sizes();
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int dim = static_cast<int>(dims[i]);
     // A transform of one element changes nothing.
-    const bool needed = i + 1 == dims.size() && (wanted.kind != FftKind::c2c || g.dims == 0);
+    const bool needed = i + 1 == dims.size() && (kind != FftKind::c2c || g.dims == 0);
     if (signal[dim] == 1 && !needed) continue;
     g.sizes[g.dims] = signal[dim];
     g.in_strides[g.dims] = in.sizes()[dim] == 1 ? 1 : in.strides()[dim];
@@ -160,21 +158,16 @@ bool meets_in_caches(const FftGeometry& g) {
 
 // ---- Running
 
-/// Enqueues one kernel.
-void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, double scale) {
+/// Enqueues one kernel. The addresses are filled in here.
+void run(const Tensor& out, const Tensor& in, driver::FftArgs& args) {
   const ops::Site site = ops::at(out, in);
-  const driver::Kernel& kernel = transform_kernel(geometry.kind, geometry.wide);
-  driver::FftArgs args;
+  const driver::Kernel& kernel = transform_kernel(args.geometry.kind, args.geometry.wide);
   args.out = out.address();
   args.in = in.address();
-  args.scale = scale;
-  args.geometry = geometry;
   (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
   if (!site.device.is_cuda()) return ops::run(site, kernel, args);
 
-  driver::FftGeometry key = geometry;
-  key.forward = true;  // a plan serves both directions
-  const PlanLease plan = plan_for(site.device.index(), site.epoch, key);
+  const PlanLease plan = plan_for(site.device.index(), site.epoch, args.geometry);
   Tensor work;
   if (plan->state.work_bytes != 0) {
     work = empty({static_cast<std::int64_t>(plan->state.work_bytes)}, {Dtype::uint8, site.device});
@@ -189,36 +182,38 @@ void run(const Tensor& out, const Tensor& in, const FftGeometry& geometry, doubl
   } else {
     std::array<cuda::Access, 3> accesses{ops::writes_output(out), ops::reads(in, "self"), {}};
     // What is read from may be overwritten on the way.
-    if (geometry.kind == FftKind::c2r) accesses[1].writes = true;
+    if (args.geometry.kind == FftKind::c2r) accesses[1].writes = true;
     if (work.defined()) accesses[2] = ops::writes(work);
     ops::run(site, with_plan, args,
              std::span<const cuda::Access>(accesses).first(work.defined() ? 3 : 2));
   }
-  if (!plan->state.scales && scale != 1) out.mul_(scale);
+  if (!plan->state.scales && args.scale != 1) out.mul_(args.scale);
 }
 
 /// One pass over at most kFftDims dimensions, from `in` or, where that cannot be read as it lies, a
 /// copy of it. `order` ends with those dimensions. `spare`: whether the input may be overwritten.
 void pass(const Tensor& out, const Tensor& in, std::span<const std::int64_t> dims,
           const Shape& order, const Wanted& wanted, bool spare) {
-  FftGeometry geometry;
+  driver::FftArgs args;
+  args.forward = wanted.forward;
+  args.scale = wanted.scale;
   const bool on_device = in.is_cuda();
   const bool suits =
-      describe(out, in, dims, order, wanted, geometry) &&
-      (!on_device || (suits_devices(in, geometry) && (wanted.kind != FftKind::c2r || spare)));
-  if (suits && !on_device && meets_in_caches(geometry)) {
+      describe(out, in, dims, order, wanted.kind, args.geometry) &&
+      (!on_device || (suits_devices(in, args.geometry) && (wanted.kind != FftKind::c2r || spare)));
+  if (suits && !on_device && meets_in_caches(args.geometry)) {
     Tensor(out).copy_(in);
-    (void)describe(out, out, dims, order, wanted, geometry);
-    return run(out, out, geometry, wanted.scale);
+    (void)describe(out, out, dims, order, wanted.kind, args.geometry);
+    return run(out, out, args);
   }
-  if (suits) return run(out, in, geometry, wanted.scale);
+  if (suits) return run(out, in, args);
   const Tensor copy = copied(in, order);
-  if (describe(out, copy, dims, order, wanted, geometry) &&
-      (!on_device || calls_of(geometry) <= kMostCalls))
-    return run(out, copy, geometry, wanted.scale);
+  if (describe(out, copy, dims, order, wanted.kind, args.geometry) &&
+      (!on_device || calls_of(args.geometry) <= kMostCalls))
+    return run(out, copy, args);
   const Tensor beside = make_in_order(out, out.dtype(), out.sizes(), order);
-  (void)describe(beside, copy, dims, order, wanted, geometry);
-  run(beside, copy, geometry, wanted.scale);
+  (void)describe(beside, copy, dims, order, wanted.kind, args.geometry);
+  run(beside, copy, args);
   Tensor(out).copy_(beside);
 }
 

@@ -19,7 +19,6 @@ driver::FftGeometry geometry_of(driver::FftKind kind, bool is_wide, const Shape&
                                 const Shape& sizes, bool turned) {
   driver::FftGeometry g;
   g.kind = kind;
-  g.forward = kind != driver::FftKind::c2r;
   g.wide = is_wide;
   g.dims = sizes.size();
   g.batch_dims = batch.size();
@@ -57,8 +56,15 @@ void expect_same_bits(const driver::FftGeometry& g) {
   for (T& value : in) value = static_cast<T>(number(random));
   std::vector<T> plain(count);
   std::vector<T> vectors(count);
-  ASSERT_TRUE(fft::host::plain::transform<T>(g, in.data(), plain.data(), 0.3, 1).ok());
-  ASSERT_TRUE(fft::host::avx2::transform<T>(g, in.data(), vectors.data(), 0.3, 3).ok());
+  driver::FftArgs args;
+  args.in = in.data();
+  args.scale = 0.3;
+  args.geometry = g;
+  args.forward = g.kind != driver::FftKind::c2r;
+  args.out = plain.data();
+  ASSERT_TRUE(fft::host::plain::transform<T>(args, 1).ok());
+  args.out = vectors.data();
+  ASSERT_TRUE(fft::host::avx2::transform<T>(args, 3).ok());
   EXPECT_EQ(std::memcmp(plain.data(), vectors.data(), count * sizeof(T)), 0)
       << "kind " << static_cast<int>(g.kind) << " of " << g.sizes[0] << " and " << g.sizes[1]
       << ", batch " << g.batch_sizes[0];

@@ -180,6 +180,7 @@ EMBER_KEPT_PLAN(Long1dPlan<double>)
 namespace ember::inline v0::fft::host::EMBER_FFT_VARIANT {
 namespace {
 
+using driver::FftArgs;
 using driver::FftGeometry;
 using driver::FftKind;
 using Lengths = std::vector<std::size_t>;
@@ -230,8 +231,9 @@ void complex_passes(const ducc::cfmav<std::complex<T>>& in, const ducc::vfmav<st
 // half as long, and cut to fit the cache like other long signals; a pass over pairs of the result
 // makes the transform of the real signal of it, or undoes that beforehand.
 
-bool is_long_and_real(const FftGeometry& g) {
-  return g.kind != FftKind::c2c && g.forward == (g.kind == FftKind::r2c) && g.dims == 1 &&
+bool is_long_and_real(const FftArgs& args) {
+  const FftGeometry& g = args.geometry;
+  return g.kind != FftKind::c2c && args.forward == (g.kind == FftKind::r2c) && g.dims == 1 &&
          g.batch_dims == 0 && g.sizes[0] % 2 == 0 && g.sizes[0] / 2 >= kLong;
 }
 
@@ -320,14 +322,17 @@ void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
 }
 
 template <class T>
-void compute(const FftGeometry& g, const void* in, void* out, double scale) {
+void compute(const FftArgs& args) {
   using Complex = std::complex<T>;
+  const FftGeometry& g = args.geometry;
+  const void* const in = args.in;
+  void* const out = args.out;
   const View view(g);
   const auto parts = static_cast<std::size_t>(sharers > 1 ? sharers * kPartsForEach : 1);
-  const auto factor = static_cast<T>(scale);
+  const auto factor = static_cast<T>(args.scale);
   const std::size_t last = view.axes.back();
   const Lengths others(view.axes.begin(), view.axes.end() - 1);
-  const bool halved = is_long_and_real(g);
+  const bool halved = is_long_and_real(args);
   single =
       g.dims == 1 && g.batch_dims == 0 && !halved && (g.sizes[0] < kLong || g.kind != FftKind::c2c);
   if (halved && g.kind == FftKind::r2c) {
@@ -337,34 +342,33 @@ void compute(const FftGeometry& g, const void* in, void* out, double scale) {
   } else if (g.kind == FftKind::c2c) {
     const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.sizes, view.in);
     const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.sizes, view.out);
-    complex_passes(from, to, view.axes, g.forward, factor, parts);
+    complex_passes(from, to, view.axes, args.forward, factor, parts);
   } else if (g.kind == FftKind::r2c) {
     const ducc::cfmav<T> from(static_cast<const T*>(in), view.sizes, view.in);
     const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.half, view.out);
-    ducc::detail_fft::r2c(from, to, last, g.forward, factor, parts);
-    complex_passes(to, to, others, g.forward, T(1), parts);
+    ducc::detail_fft::r2c(from, to, last, args.forward, factor, parts);
+    complex_passes(to, to, others, args.forward, T(1), parts);
   } else {
     const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.half, view.in);
     const ducc::vfmav<T> to(static_cast<T*>(out), view.sizes, view.out);
     if (others.empty()) {
-      ducc::detail_fft::c2r(from, to, last, g.forward, factor, parts);
+      ducc::detail_fft::c2r(from, to, last, args.forward, factor, parts);
       return;
     }
     // The input is not ours to write to.
     const auto between = ducc::vfmav<Complex>::build_noncritical(view.half);
-    complex_passes(from, between, others, g.forward, T(1), parts);
-    ducc::detail_fft::c2r(between, to, last, g.forward, factor, parts);
+    complex_passes(from, between, others, args.forward, T(1), parts);
+    ducc::detail_fft::c2r(between, to, last, args.forward, factor, parts);
   }
 }
 
 }  // namespace
 
 template <class T>
-Status transform(const FftGeometry& geometry, const void* in, void* out, double scale,
-                 int threads) noexcept {
+Status transform(const FftArgs& args, int threads) noexcept {
   try {
     sharers = threads;
-    compute<T>(geometry, in, out, scale);
+    compute<T>(args);
     return {};
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory on the host for the buffers of a transform");
@@ -373,7 +377,7 @@ Status transform(const FftGeometry& geometry, const void* in, void* out, double 
   }
 }
 
-template Status transform<float>(const FftGeometry&, const void*, void*, double, int) noexcept;
-template Status transform<double>(const FftGeometry&, const void*, void*, double, int) noexcept;
+template Status transform<float>(const FftArgs&, int) noexcept;
+template Status transform<double>(const FftArgs&, int) noexcept;
 
 }  // namespace ember::inline v0::fft::host::EMBER_FFT_VARIANT

@@ -19,13 +19,12 @@ bool has_avx2() noexcept {
 }
 
 template <class T>
-Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
-                 int threads) noexcept {
+Status transform(const driver::FftArgs& args, int threads) noexcept {
 #ifdef EMBER_FFT_WITH_AVX2
   if (has_avx2()) [[likely]]
-    return avx2::transform<T>(geometry, in, out, scale, threads);
+    return avx2::transform<T>(args, threads);
 #endif
-  return plain::transform<T>(geometry, in, out, scale, threads);
+  return plain::transform<T>(args, threads);
 }
 
 #else
@@ -41,15 +40,13 @@ Status available() noexcept {
 bool has_avx2() noexcept { return false; }
 
 template <class T>
-Status transform(const driver::FftGeometry&, const void*, void*, double, int) noexcept {
+Status transform(const driver::FftArgs&, int) noexcept {
   return available();
 }
 
 #endif
 
-template Status transform<float>(const driver::FftGeometry&, const void*, void*, double,
-                                 int) noexcept;
-template Status transform<double>(const driver::FftGeometry&, const void*, void*, double,
-                                  int) noexcept;
+template Status transform<float>(const driver::FftArgs&, int) noexcept;
+template Status transform<double>(const driver::FftArgs&, int) noexcept;
 
 }  // namespace ember::inline v0::fft::host

@@ -9,11 +9,10 @@ namespace ember::inline v0::fft::host {
 /// Whether there are any: not_supported, naming what this build was made without, if not.
 Status available() noexcept;
 
-/// Computes `geometry` for elements of T (float or double) at places that the host may touch, with
+/// Computes a transform of elements of T (float or double), at places that the host may touch, with
 /// up to `threads` threads of ember's. The bits depend on none of where it is computed, the number
 /// of threads and the strides. out_of_memory if there is none for buffers.
 template <class T>
-Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
-                 int threads) noexcept;
+Status transform(const driver::FftArgs& args, int threads) noexcept;
 
 }  // namespace ember::inline v0::fft::host

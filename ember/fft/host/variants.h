@@ -9,14 +9,12 @@ namespace ember::inline v0::fft::host {
 // As host::transform.
 namespace plain {
 template <class T>
-Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
-                 int threads) noexcept;
+Status transform(const driver::FftArgs& args, int threads) noexcept;
 }
 // For processors where has_avx2().
 namespace avx2 {
 template <class T>
-Status transform(const driver::FftGeometry& geometry, const void* in, void* out, double scale,
-                 int threads) noexcept;
+Status transform(const driver::FftArgs& args, int threads) noexcept;
 }
 
 /// Whether there is that variant, and this processor runs it. Thread-safe.

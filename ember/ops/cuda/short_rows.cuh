@@ -61,8 +61,11 @@ template <class Key, int kRoom = kShortRow, int kShortThreads = 256>
 Status sort_short_rows(ShortRows args, const driver::CudaLaunch& on) {
   args.size = 1;
   while (args.size < args.n) args.size *= 2;
+  // A block of one row is through earlier than one of several.
+  constexpr std::int64_t kBlocks = 512;  // four for each multiprocessor of an H200
   const std::int64_t most = kRoom / args.size;
-  args.groups = static_cast<std::uint32_t>(args.rows < most ? args.rows : most);
+  const std::int64_t wanted = (args.rows + kBlocks - 1) / kBlocks;
+  args.groups = static_cast<std::uint32_t>(wanted < most ? wanted : most);
   const std::int64_t blocks = (args.rows + args.groups - 1) / args.groups;
   const driver::cuda::Grid grid{static_cast<unsigned>(blocks < 1 << 20 ? blocks : 1 << 20),
                                 kShortThreads};

@@ -15,7 +15,8 @@ using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kFew = 256;  ///< rows up to this length are sorted
+constexpr std::int64_t kFew =
+    512;  ///< rows up to this length are sorted, but where warps suit them
 
 struct Row {
   const void* in;
@@ -279,13 +280,13 @@ template <class Key>
 Status implementation(const driver::Params& params, const CudaLaunch& on) {
   const auto& args = params.as<TopkArgs>();
   const auto k = static_cast<std::uint32_t>(args.k);
+  if (suits_warps(args.rows, args.n, args.k))
+    return start_topk_rows<Key>(on, {args.in, args.values, args.indices, args.rows,
+                                     static_cast<std::uint32_t>(args.n), k, args.order});
   if (args.n <= kFew)
     return sort_short_rows<Key>({args.in, args.values, args.indices, args.rows,
                                  static_cast<std::uint32_t>(args.n), k, 0, 0, args.order},
                                 on);
-  if (suits_warps(args.rows, args.n, args.k))
-    return start_topk_rows<Key>(on, {args.in, args.values, args.indices, args.rows,
-                                     static_cast<std::uint32_t>(args.n), k, args.order});
   const Spare<Key> spare(args);
   if (spare.parts.count == 1)
     return start_topk<Key>(on, {args.in, nullptr, args.values, args.indices, args.rows, args.n, k,

@@ -138,11 +138,13 @@ cufftResult cufftSetAutoAllocation(cufftHandle handle, int automatic) {
 cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   plans.at(handle).stream = stream;
+  ++fake_cufft.settings;
   return CUFFT_SUCCESS;
 }
 cufftResult cufftSetWorkArea(cufftHandle handle, void* work) {
   const std::lock_guard lock(mutex);
   plans.at(handle).work = work;
+  ++fake_cufft.settings;
   return CUFFT_SUCCESS;
 }
 cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long* n, long long* in_embed,

@@ -14,6 +14,7 @@ struct FakeCufft {
   int plans = 0;  ///< that there are
   int made = 0;   ///< in all
   int executions = 0;
+  int settings = 0;        ///< of streams and of work areas
   void* stream = nullptr;  ///< of the last execution
   void* work = nullptr;    ///< its work area
 };

@@ -105,6 +105,24 @@ TEST_F(FftOnFakeCuda, GivesTheLibraryStreamAndWorkArea) {
   EXPECT_GE(cuda::max_memory_allocated(0), before + 512 + fake_->work_bytes);
 }
 
+TEST_F(FftOnFakeCuda, GivesThemAgainWhereTheyHaveChanged) {
+  fake_->work_bytes = 0;
+  const Tensor x = on_device(signal(Dtype::complex64, {16}));
+  const cuda::Stream streams[] = {cuda::Stream(0), cuda::Stream(0)};
+  int expected = 0;
+  for (const int turn : {0, 0, 1, 1, 0}) {
+    const cuda::StreamGuard guard(streams[turn]);
+    if (fake_->stream != streams[turn].native()) ++expected;
+    (void)fft::fft(x);
+    EXPECT_EQ(fake_->stream, streams[turn].native());
+    EXPECT_EQ(fake_->settings, expected);
+  }
+  EXPECT_EQ(expected, 3);
+  (void)fft::fft(x);
+  EXPECT_EQ(fake_->stream, cuda::current_stream(0).native());
+  EXPECT_EQ(fake_->made, 1);
+}
+
 TEST_F(FftOnFakeCuda, MakesEachPlanOnce) {
   const Tensor x = on_device(signal(Dtype::complex64, {4, 16}));
   for (int i = 0; i < 3; ++i) (void)fft::fft(x);

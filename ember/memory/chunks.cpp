@@ -19,7 +19,7 @@ AllocEvent DeviceAllocator::event_of_chunk(Kind kind, const Segment& segment, st
           .bytes = bytes,
           .chunk = true,
           .segments = 1 - segment.chunks_beside(start, bytes),
-          .pool = segment.pool->id.second,
+          .pool = segment.pool->id,
           .stack = segment.stack};
 }
 

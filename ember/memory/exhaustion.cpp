@@ -205,7 +205,7 @@ void DeviceAllocator::fail(const Request& request, const Status& waiting,
                   .stream = request.stream,
                   .bytes = what.report.segment,
                   .requested = request.requested,
-                  .pool = request.pool->id.second,
+                  .pool = request.pool->id,
                   .device_free = what.report.free});
   }
   tell_out_of_memory(what);

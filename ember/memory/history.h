@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ember/base/export.h"
+#include "ember/memory/pool_id.h"
 
 namespace ember::inline v0::cuda {
 
@@ -35,9 +36,14 @@ struct MemoryEvent {
   std::uint64_t kind : 8 = 0;      ///< an Action
   std::uint32_t stack = 0;         ///< see MemorySnapshot::frames; 0: none was recorded
   std::uint16_t tag = 0;           ///< of the MemoryScope of the allocation; 0: none
-  std::uint16_t pool = 0;          ///< 0: that of requests that name none
+  std::uint16_t pool = 0;          ///< see pool_id(); what does not fit in 15 bits is 32767
 
   Action action() const noexcept { return static_cast<Action>(kind); }
+  /// (0, 0) is that of requests that name none.
+  MemPoolId pool_id() const noexcept {
+    const std::uint64_t number = pool & 0x7FFFU;
+    return pool > 0x7FFF ? MemPoolId(number, 0) : MemPoolId(0, number);
+  }
 };
 static_assert(sizeof(MemoryEvent) == 48);
 

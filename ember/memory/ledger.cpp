@@ -92,14 +92,17 @@ void Ledger::absorb_next(Block* block) {
   records.give_back(gone);
 }
 
-std::uint64_t Ledger::pool_of(const Segment& segment) noexcept { return segment.pool->id.second; }
+cuda::MemPoolId Ledger::pool_of(const Segment& segment) noexcept { return segment.pool->id; }
 
 namespace {
 
 using Action = cuda::MemoryEvent::Action;
 
-std::uint16_t short_pool(std::uint64_t pool) noexcept {
-  return static_cast<std::uint16_t>(std::min<std::uint64_t>(pool, 0xFFFF));
+/// As in MemoryEvent::pool.
+std::uint16_t short_pool(const cuda::MemPoolId& pool) noexcept {
+  constexpr std::uint64_t kOfCapture = 0x8000, kMost = 0x7FFF;
+  if (pool.first != 0) return static_cast<std::uint16_t>(kOfCapture | std::min(pool.first, kMost));
+  return static_cast<std::uint16_t>(std::min(pool.second, kMost));
 }
 
 std::uint64_t number(const void* pointer) noexcept {
@@ -123,7 +126,7 @@ void track_block(int device, Kind kind, Block& block, EventLog& log) noexcept {
   event.address = block.position();
   event.size = block.requested_bytes();
   event.stream = number(block.segment->stream);
-  event.pool = short_pool(block.segment->pool->id.second);
+  event.pool = short_pool(block.segment->pool->id);
   event.tag = origin.tag;
   if (now.context >= Tracking::Context::alloc) event.stack = origin.stack;
   if (kind == Kind::allocated) {

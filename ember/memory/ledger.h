@@ -101,7 +101,7 @@ class Ledger {
   }
 
  private:
-  static std::uint64_t pool_of(const Segment& segment) noexcept;
+  static cuda::MemPoolId pool_of(const Segment& segment) noexcept;
   void track(const AllocEvent& event) EMBER_REQUIRES(mutex);
   void report(const AllocEvent& event) EMBER_REQUIRES(mutex);
   std::uint64_t merge(std::size_t most, std::vector<cuda::MemoryEvent>& out) EMBER_REQUIRES(mutex);

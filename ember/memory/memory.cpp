@@ -204,7 +204,12 @@ void reset_accumulated_memory_stats(DeviceArg device) {
 
 MemoryCounters memory_counters(DeviceArg device) {
   DeviceAllocator* allocator = counted(device, "memory_counters");
-  return allocator != nullptr ? allocator->counters() : MemoryCounters();
+  if (allocator != nullptr) return allocator->counters();
+  MemoryCounters counters;
+  if (const std::size_t size = memory::settings().max_split_size;
+      size != memory::Settings::kUnlimited)
+    counters.max_split_size = static_cast<std::int64_t>(size);
+  return counters;
 }
 
 // ---- Pinned memory

@@ -324,7 +324,7 @@ void entry(SnapshotWriter& to, const MemoryEvent& event) {
   to.key("size"), to.natural(event.size);
   to.key("stream"), to.natural(event.stream);
   to.key("time_us"), to.natural(event.time_us);
-  to.key("pool_id"), to.pair(0, event.pool);
+  to.key("pool_id"), to.pair(event.pool_id().first, event.pool_id().second);
   if (event.stack != 0) frames(to, event.stack);
   if (event.tag != 0) {
     to.key("tag"), to.text(cuda::memory_tag_name(event.tag));

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "ember/memory/counters.h"
+#include "ember/memory/pool_id.h"
 
 namespace ember::inline v0::memory {
 
@@ -43,7 +44,7 @@ struct AllocEvent {
   bool chunk = false;      ///< of a segment that grows, not a segment
   /// How many segments more there are with that memory: a chunk may join two pieces of a range.
   int segments = 1;
-  std::uint64_t pool = 0;
+  cuda::MemPoolId pool{};
   std::uint32_t stack = 0;      ///< where a segment was asked for, while that is tracked
   std::size_t device_free = 0;  ///< out_of_memory: bytes
 };

@@ -67,7 +67,8 @@ void check_repeats_dtype(const Tensor& repeats) {
     ops::throw_not_implemented("repeat_interleave", repeats.dtype());
 }
 
-/// For each of the repeated, where it comes from.
+/// For each of the repeated, where it comes from. A device whose output's size is known is not
+/// waited for: repeats that do not add up to it are indices out of range there.
 Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
   if (repeats.dim() > 1) throw Error("repeats must be 0-dim or 1-dim tensor");
   check_repeats_dtype(repeats);
@@ -76,9 +77,13 @@ Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
     if (output_size.value_or(0) != 0) throw Error("allocated size does not match required size");
     return empty({0}, indices);
   }
-  if (repeats.lt(0).any().item<bool>()) throw Error("repeats can not be negative");
+  const bool known = output_size && repeats.is_cuda();
+  if (known && *output_size < 0)
+    throw Error("repeat_interleave: Invalid output_size, expected none below 0 but got " +
+                std::to_string(*output_size));
+  if (!known && repeats.lt(0).any().item<bool>()) throw Error("repeats can not be negative");
   const Tensor ends = repeats.to(Dtype::int64).cumsum(0);
-  const auto total = ends.select(0, -1).item<std::int64_t>();
+  const std::int64_t total = known ? *output_size : ends.select(0, -1).item<std::int64_t>();
   if (output_size.value_or(total) != total)
     throw Error("allocated size does not match required size: got an output_size of " +
                 std::to_string(*output_size) + ", expected " + std::to_string(total));

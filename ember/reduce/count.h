@@ -33,9 +33,9 @@ EMBER_API std::tuple<Tensor, Tensor, Tensor> unique_consecutive(
     std::optional<std::int64_t> dim = {});
 
 /// Each element, or each slice along a dimension, so many times in a row; without a dimension x is
-/// one row. With a number nothing blocks. `repeats` of int32 or int64 has one element, or one for
-/// each slice; `output_size`, how many slices come out, is checked. Error for negative repeats and
-/// for others of them than there are slices.
+/// one row. With a number nothing blocks, nor, on a device, with an `output_size` (how many slices
+/// come out: there other repeats are indices out of range). `repeats` of int32 or int64 has one
+/// element, or one for each slice. Error for others, negative ones and another `output_size`.
 EMBER_API Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
                                    std::optional<std::int64_t> dim = {},
                                    std::optional<std::int64_t> output_size = {});

@@ -241,7 +241,18 @@ void bind_report(nb::module_& m) {
           "verdict",
           [](const OutOfMemoryReport& self) { return std::string(cuda::to_string(self.verdict)); })
       .def_ro("verdict_bytes", &OutOfMemoryReport::verdict_bytes)
-      .def_ro("verdict_pool", &OutOfMemoryReport::verdict_pool);
+      .def_ro("verdict_pool", &OutOfMemoryReport::verdict_pool)
+      // So that the error reaches whoever started the process.
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            nb::dict figures;
+            for (const nb::handle name : nb::steal<nb::list>(PyObject_Dir(self.type().ptr())))
+              if (*nb::str(name).c_str() != '_') figures[name] = self.attr(nb::str(name));
+            const nb::object plain = nb::module_::import_("types").attr("SimpleNamespace");
+            return nb::make_tuple(plain, nb::tuple(), figures);
+          },
+          "Copied or sent to another process, it is a namespace of the same figures.");
 }
 
 /// Python's lock is needed to let a function go, too.

@@ -196,8 +196,15 @@ TEST(Count, RepeatInterleave) {
                  "repeats can not be negative");
     EXPECT_ERROR(x.repeat_interleave(tensor({1.0, 2.0}, place), 0), NotImplementedError,
                  "not implemented for 'Float'");
-    EXPECT_ERROR(x.repeat_interleave(tensor({1, 2}, place), 0, 4), Error,
-                 "allocated size does not match required size");
+    const Tensor repeats = tensor({1, 2}, place);
+    EXPECT_EQ(values<std::int64_t>(x.repeat_interleave(repeats, 0, 3)), (Ints{1, 2, 3, 4, 3, 4}));
+    EXPECT_ERROR(x.repeat_interleave(repeats, 0, -1), Error,
+                 repeats.is_cuda()
+                     ? "repeat_interleave: Invalid output_size, expected none below 0 but got -1"
+                     : "allocated size does not match required size");
+    if (!repeats.is_cuda())  // which says it later, as of an index out of range
+      EXPECT_ERROR(x.repeat_interleave(repeats, 0, 4), Error,
+                   "allocated size does not match required size");
     EXPECT_ERROR(x.repeat_interleave(tensor({{1, 2}}, place), 0), Error,
                  "repeats must be 0-dim or 1-dim tensor");
   }

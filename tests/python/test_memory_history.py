@@ -1,5 +1,6 @@
 """The history of device memory, snapshots and scopes: chapter 10 of the documents."""
 
+import copy
 import gc
 import inspect
 import json
@@ -226,6 +227,39 @@ def test_running_out():
 OPCODES = {"PROTO", "EMPTY_DICT", "EMPTY_LIST", "MARK", "APPENDS", "SETITEMS", "BININT", "BININT1",
            "BININT2", "LONG1", "SHORT_BINUNICODE", "BINUNICODE", "MEMOIZE", "BINGET",
            "LONG_BINGET", "TUPLE2", "NEWTRUE", "NEWFALSE", "BINFLOAT", "STOP"}
+
+
+def test_pools():
+    """Entries name the pool of their segment, one that a capture made too."""
+    memory._record_memory_history()
+    pool, graph = torch.cuda.MemPool(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = torch.ones(1000, device="cuda")
+    with torch.cuda.use_mem_pool(pool):
+        pooled = torch.ones(1000, device="cuda")
+    plain = torch.ones(1000, device="cuda")
+    assert graph.pool()[0] > 0 and pool.id[1] > 0
+    snapshot = memory._snapshot()
+    for tensor, expected in (captured, graph.pool()), (pooled, pool.id), (plain, (0, 0)):
+        made = [entry for entry in entries(snapshot)
+                if entry["addr"] == tensor.data_ptr() and entry["action"] == "alloc"]
+        assert made and made[-1]["pool_id"] == expected
+        for segment in snapshot["segments"]:
+            if segment["address"] <= tensor.data_ptr() < segment["address"] + segment["total_size"]:
+                assert segment["segment_pool_id"] == expected
+    assert {entry["pool_id"] for entry in entries(snapshot)
+            if entry["action"] == "segment_alloc"} >= {graph.pool(), pool.id}
+
+
+def test_errors_travel():
+    """To another process, with their figures."""
+    with pytest.raises(torch.cuda.OutOfMemoryError) as raised:
+        torch.empty(2**45, dtype=torch.uint8, device="cuda")
+    for error in pickle.loads(pickle.dumps(raised.value)), copy.deepcopy(raised.value):
+        assert type(error) is torch.cuda.OutOfMemoryError and str(error) == str(raised.value)
+        for name in dir(type(raised.value.report)):
+            if not name.startswith("_"):
+                assert getattr(error.report, name) == getattr(raised.value.report, name), name
 
 
 def test_the_file(tmp_path):

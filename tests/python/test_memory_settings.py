@@ -36,6 +36,14 @@ def test_environment():
     assert error.endswith("(in PYTORCH_ALLOC_CONF)")
 
 
+def test_a_limit_is_told_before_there_is_memory():
+    program = "from ember import cuda; cuda.init(); print(cuda.memory_stats()['max_split_size'])"
+    known = {key: value for key, value in os.environ.items() if not key.endswith("_ALLOC_CONF")}
+    printed = subprocess.check_output([sys.executable, "-c", program],
+                                      env={**known, "EMBER_ALLOC_CONF": "max_split_size_mb:64"})
+    assert int(printed) == 64 << 20
+
+
 def test_fraction_of_the_environment():
     """per_process_memory_fraction is what set_per_process_memory_fraction would set."""
     program = "print(ember.cuda.get_per_process_memory_fraction())"

@@ -64,6 +64,7 @@ def others():
         "write a number by mask": write_by_mask,
         "read by index": lambda: x[index],
         "write by index": write_by_index,
+        "repeats of a device": lambda: ember.repeat_interleave(x, index, 0, output_size=1),
         "any": lambda: x.any(),
         "all": lambda: x.all(),
         "randperm": lambda: ember.randperm(20000, device="cuda"),

@@ -15,8 +15,8 @@ using driver::cuda::NamedImplementation;
 using driver::cuda::start;
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kFew =
-    512;  ///< rows up to this length are sorted, but where warps suit them
+/// Rows up to this length are sorted, but where warps suit them.
+constexpr std::int64_t kFew = 512;
 
 struct Row {
   const void* in;

@@ -1,4 +1,4 @@
-// Sorting many short rows at once: as many as fit into a block's shared memory.
+// Sorting short rows in shared memory: where there are many, a block has as many as fit.
 #pragma once
 
 #include "ember/driver/cuda/launch.h"

@@ -252,6 +252,7 @@ void bind_report(nb::module_& m) {
             const nb::object plain = nb::module_::import_("types").attr("SimpleNamespace");
             return nb::make_tuple(plain, nb::tuple(), figures);
           },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"),
           "Copied or sent to another process, it is a namespace of the same figures.");
 }
 

@@ -256,8 +256,7 @@ void Recorder::access(const Access& access, int argument) {
   Past now{cuda::sanitizer::bytes_of(access),
            of_the_host ? placed.source : placed.epoch,
            access.writes,
-           argument,
-           access.argument,
+           {argument, access},
            operation};
   std::uintptr_t first = 0;
   Allocation& allocation = allocation_at(now.bytes.first, first);
@@ -270,12 +269,9 @@ void Recorder::access(const Access& access, int argument) {
     Conflict conflict;
     if (shared == Overlap::possible) conflict.certainty = Conflict::Certainty::possible;
     const auto side = [&](const Past& of) {
-      return cuda::sanitizer::Side{operations_[of.operation].first,
-                                   of.writes,
+      return cuda::sanitizer::Side{operations_[of.operation].first, of.writes,
                                    reinterpret_cast<const void*>(of.bytes.first),
-                                   of.bytes.last - of.bytes.first,
-                                   of.argument,
-                                   of.argument_name};
+                                   of.bytes.last - of.bytes.first, of.arguments};
     };
     conflict.now = side(now);
     conflict.before = side(past);

@@ -110,8 +110,7 @@ class Recorder final : public cuda::Observer {
     cuda::sanitizer::Bytes bytes;
     cuda::sanitizer::Epoch epoch;
     bool writes = false;
-    int argument = 0;
-    const char* argument_name = nullptr;
+    cuda::sanitizer::Arguments arguments;
     std::size_t operation = 0;
   };
   struct Allocation {

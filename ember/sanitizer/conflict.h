@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "ember/base/export.h"
 #include "ember/runtime/observer.h"
 #include "ember/sanitizer/clock.h"
 
@@ -24,14 +27,33 @@ struct Operation {
   std::uint64_t stack = 0;     ///< stack_text() in base/stack.h
 };
 
+/// Which arguments of an operation are the same bytes.
+struct Arguments {
+  int first = 0;                ///< the first one's place among the operation's accesses
+  const char* names = nullptr;  ///< "self, other"; null where none has one, as an output alone
+  bool output = false;          ///< the operation returns it
+
+  Arguments() = default;
+  /// What ember's operations write as "self" or "out" they return.
+  Arguments(int place, const Access& access) noexcept : first(place) {
+    if (access.argument == nullptr) return;
+    const std::string_view name = access.argument;
+    output = access.writes && (name == kOutputArgument || name == "self" || name == "out");
+    if (name != kOutputArgument) names = access.argument;
+  }
+  /// Adds those of another access.
+  void join(const Arguments& other);
+  /// A number where nobody said how the argument is called; empty for an output alone.
+  EMBER_API std::string text() const;
+};
+
 /// One side of a conflict.
 struct Side {
   Operation operation;
   bool writes = false;
   const void* address = nullptr;
   std::size_t bytes = 0;
-  int argument = 0;                     ///< which of the operation's accesses
-  const char* argument_name = nullptr;  ///< as in cuda::Access
+  Arguments arguments;
 };
 
 struct Conflict {

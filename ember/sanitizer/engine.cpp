@@ -1,6 +1,9 @@
 #include "ember/sanitizer/engine.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
 
 #include "ember/runtime/runtime.h"
 
@@ -12,12 +15,30 @@ using Kind = Activity::Kind;
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 Side side_of(const Entry& entry) {
-  return {entry.operation,
-          entry.writes,
-          reinterpret_cast<const void*>(entry.bytes.first),
-          entry.bytes.last - entry.bytes.first,
-          entry.argument,
-          entry.argument_name};
+  return {entry.operation, entry.writes, reinterpret_cast<const void*>(entry.bytes.first),
+          entry.bytes.last - entry.bytes.first, entry.arguments};
+}
+
+/// Leaves one entry, the first, of those of the same bytes. There may be hundreds.
+void join_same(std::vector<Entry>& entries) {
+  if (entries.size() < 2) return;
+  const auto place = [](const Entry& entry) {
+    return std::tuple(entry.bytes.first, entry.bytes.last, entry.arguments.first);
+  };
+  std::sort(entries.begin(), entries.end(),
+            [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
+  auto last = entries.begin();
+  for (auto each = std::next(last); each != entries.end(); ++each) {
+    if (each->bytes == last->bytes) {
+      last->writes |= each->writes;
+      last->arguments.join(each->arguments);
+    } else if (++last != each) {
+      *last = std::move(*each);
+    }
+  }
+  entries.erase(std::next(last), entries.end());
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.arguments.first < b.arguments.first; });
 }
 
 /// What a query says to be over.
@@ -81,6 +102,21 @@ Operation Engine::operation(const Activity& activity, bool host, Epoch epoch) co
   return made;
 }
 
+std::span<Entry> Engine::entries_of(const Activity& activity, const Operation& operation) {
+  accessed_.clear();
+  for (std::size_t i = 0; i < activity.accesses.size(); ++i) {
+    const Access& each = activity.accesses[i];
+    if (each.bytes == 0) continue;
+    Entry& made = accessed_.emplace_back();
+    made.bytes = bytes_of(each);
+    made.writes = each.writes;
+    made.arguments = {static_cast<int>(i), each};
+    made.operation = operation;
+  }
+  join_same(accessed_);
+  return accessed_;
+}
+
 void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
   ++serial_;
   Stream& stream = enqueue_on(activity);
@@ -93,19 +129,20 @@ void Engine::work(const Activity& activity, std::vector<Conflict>& out) {
     return;
   }
   const Operation made = operation(activity, false, epoch);
-  for (std::size_t i = 0; i < activity.accesses.size(); ++i) {
-    const Access& each = activity.accesses[i];
-    Operation as = made;
+  for (Entry& each : entries_of(activity, made)) {
     // The host is free again at once with what a copy reads of ordinary memory.
-    if (activity.kind == Kind::copied && !each.writes && each.memory == Access::Memory::ordinary) {
+    if (activity.kind == Kind::copied && !each.writes &&
+        activity.accesses[static_cast<std::size_t>(each.arguments.first)].memory ==
+            Access::Memory::ordinary) {
       Host& host = host_of(activity.thread);
+      Operation& as = each.operation;
       as.host = true;
       as.epoch = {host.actor, host.known.by_waits.of(host.actor) + 1};
       host.known.by_waits.raise(as.epoch.actor, as.epoch.number);
       ++host.version;
       placed_.source = as.epoch;
     }
-    access(each, static_cast<int>(i), made, stream.known, as, out);
+    access(each, made, stream.known, out);
   }
   if (expects_writes_) check_written(activity, made, out);
 }
@@ -118,8 +155,7 @@ void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
   ++host.version;
   placed_ = {serial_, epoch, epoch, &host.known.by_waits};
   const Operation made = operation(activity, true, epoch);
-  for (std::size_t i = 0; i < activity.accesses.size(); ++i)
-    access(activity.accesses[i], static_cast<int>(i), made, host.known, made, out);
+  for (const Entry& each : entries_of(activity, made)) access(each, made, host.known, out);
   if (expects_writes_) check_written(activity, made, out);
 }
 
@@ -145,7 +181,7 @@ void Engine::check_written(const Activity& activity, const Operation& operation,
     if (missing.empty()) continue;
     Conflict& made = out.emplace_back();
     made.kind = Conflict::Kind::never_written;
-    made.now = {operation, false, each.address, each.bytes, static_cast<int>(i), each.argument};
+    made.now = {operation, false, each.address, each.bytes, {static_cast<int>(i), each}};
     made.missing = reinterpret_cast<const void*>(missing.first);
     made.missing_bytes = missing.last - missing.first;
     tell_allocation(allocation, made);
@@ -156,11 +192,8 @@ void Engine::check_written(const Activity& activity, const Operation& operation,
       allocation->written.add(bytes_of(each));
 }
 
-// `as`: how the access is remembered.
-void Engine::access(const Access& access, int argument, const Operation& operation,
-                    const Known& known, const Operation& as, std::vector<Conflict>& out) {
-  if (access.bytes == 0) return;
-  Entry entry{bytes_of(access), access.writes, false, argument, access.argument, as};
+void Engine::access(const Entry& entry, const Operation& operation, const Known& known,
+                    std::vector<Conflict>& out) {
   Allocation* const allocation = shadow_.find(entry.bytes.first);
   const auto conflict = [&](Conflict::Kind kind, Conflict::Certainty certainty,
                             const Side& before) {
@@ -174,8 +207,11 @@ void Engine::access(const Access& access, int argument, const Operation& operati
   };
   if (allocation != nullptr && allocation->freed && !allocation->of_graph)
     conflict(Conflict::Kind::use_after_free, Conflict::Certainty::certain,
-             {allocation->free, true, reinterpret_cast<const void*>(allocation->first),
-              allocation->bytes, 0});
+             {allocation->free,
+              true,
+              reinterpret_cast<const void*>(allocation->first),
+              allocation->bytes,
+              {}});
   Accesses& accesses = allocation != nullptr ? allocation->accesses : shadow_.rest();
   const std::size_t before = accesses.count();
   accesses.each_near(entry.bytes, [&](const Entry& earlier) {
@@ -196,7 +232,8 @@ void Engine::access(const Access& access, int argument, const Operation& operati
   if (allocation != nullptr && allocation->device < 0)
     note_use(*allocation, operation.host || operation.kind == Kind::host_function_queued);
   const bool whole = allocation != nullptr && entry.bytes.dense() &&
-                     entry.bytes.first == allocation->first && access.bytes >= allocation->bytes;
+                     entry.bytes.first == allocation->first &&
+                     entry.bytes.last - entry.bytes.first >= allocation->bytes;
   accesses.add(entry, whole);
   entries_ += accesses.count() - before;
 }

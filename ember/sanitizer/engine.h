@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -96,10 +97,14 @@ class Engine {
   /// The stream, which now knows what the thread knows that uses it.
   Stream& enqueue_on(const Activity& activity);
   Operation operation(const Activity& activity, bool host, Epoch epoch) const;
+  /// What an operation accesses, each piece of memory once: written if any of its arguments is
+  /// written. Valid until the next call.
+  std::span<Entry> entries_of(const Activity& activity, const Operation& operation);
   void work(const Activity& activity, std::vector<Conflict>& out);
   void host_work(const Activity& activity, std::vector<Conflict>& out);
-  void access(const Access& access, int argument, const Operation& operation, const Known& known,
-              const Operation& as, std::vector<Conflict>& out);
+  /// `entry.operation` is how the access is remembered.
+  void access(const Entry& entry, const Operation& operation, const Known& known,
+              std::vector<Conflict>& out);
   /// The allocation of an access, where its written bytes are known.
   Allocation* followed(const Access& access);
   void check_written(const Activity& activity, const Operation& operation,
@@ -123,6 +128,7 @@ class Engine {
   std::map<const void*, Event> events_;
   std::map<std::uint32_t, Wait> waits_;
   Shadow shadow_;
+  std::vector<Entry> accessed_;  // by the operation that is being looked at
   Placed placed_;
   std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
   std::size_t entries_ = 0, prune_at_ = 256;

@@ -31,6 +31,10 @@ struct Bytes {
   std::shared_ptr<const Pattern> pattern;
 
   bool dense() const noexcept { return pattern == nullptr; }
+  bool operator==(const Bytes& other) const noexcept {
+    if (first != other.first || last != other.last || dense() != other.dense()) return false;
+    return dense() || *pattern == *other.pattern;
+  }
   bool contains(const Bytes& other) const noexcept {
     return first <= other.first && other.last <= last;
   }

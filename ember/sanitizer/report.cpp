@@ -6,6 +6,7 @@
 
 #include "ember/base/json_text.h"
 #include "ember/base/stack.h"
+#include "ember/driver/kernel.h"
 
 namespace ember::inline v0::cuda::sanitizer {
 namespace {
@@ -43,10 +44,6 @@ std::string stack_lines(std::uint64_t stack) {
   return text.empty() ? "  (not recorded)\n" : text;
 }
 
-bool is_output(const Side& side) {
-  return side.argument_name != nullptr && std::string_view(side.argument_name) == kOutputArgument;
-}
-
 void append_side(std::string& text, const char* which, const Side& side) {
   const Operation& operation = side.operation;
   text.append(which);
@@ -56,11 +53,9 @@ void append_side(std::string& text, const char* which, const Side& side) {
     text.append(" by stream ").append(stream_number(operation)).append(" during kernel:\n");
   text.append(what(operation)).append("\n");
   text.append(side.writes ? "writing to" : "reading from");
-  if (is_output(side))
-    text.append(" the output");
-  else
-    text.append(" argument(s) ")
-        .append(side.argument_name != nullptr ? side.argument_name : std::to_string(side.argument));
+  const std::string arguments = side.arguments.text();
+  if (!arguments.empty()) text.append(" argument(s) ").append(arguments);
+  if (side.arguments.output) text.append(arguments.empty() ? " the output" : ", and to the output");
   text.append("\nWith stack trace:\n").append(stack_lines(operation.stack)).append("\n");
 }
 
@@ -107,13 +102,31 @@ void append_json(std::string& json, const char* name, const Side& side) {
   field(json, "number", operation.serial);
   field(json, "address", hex(side.address));
   field(json, "bytes", side.bytes);
-  field(json, "argument", static_cast<std::uint64_t>(side.argument));
-  if (side.argument_name != nullptr) field(json, "argument_name", std::string(side.argument_name));
+  const Arguments& arguments = side.arguments;
+  field(json, "argument", static_cast<std::uint64_t>(arguments.first));
+  if (arguments.names != nullptr || arguments.output)
+    field(json, "argument_name",
+          std::string(arguments.names != nullptr ? arguments.names : kOutputArgument));
+  if (arguments.output) json += R"(, "output": true)";
   field(json, "stack", stack_text(operation.stack));
   json += '}';
 }
 
 }  // namespace
+
+void Arguments::join(const Arguments& other) {
+  output |= other.output;
+  if (other.names == nullptr) return;
+  if (names == nullptr)
+    names = other.names;
+  else if (std::string_view(names) != other.names)
+    names = driver::Name::intern(std::string(names) + ", " + other.names).c_str();
+}
+
+std::string Arguments::text() const {
+  if (names != nullptr) return names;
+  return output ? "" : std::to_string(first);
+}
 
 std::string name_of(const Side& side) {
   return what(side.operation) + " of " + who(side.operation);

@@ -5,11 +5,6 @@
 namespace ember::inline v0::cuda::sanitizer {
 namespace {
 
-bool same_bytes(const Bytes& a, const Bytes& b) {
-  if (a.first != b.first || a.last != b.last || a.dense() != b.dense()) return false;
-  return a.dense() || *a.pattern == *b.pattern;
-}
-
 /// Whether `later` stands for `earlier` as well. A write does for all that it covers: what comes
 /// after it comes after what it was ordered behind, and what it was not is reported already. A read
 /// does for reads of its own actor.
@@ -17,8 +12,7 @@ bool replaces(const Entry& later, const Entry& earlier) {
   if (!later.writes &&
       (earlier.writes || earlier.operation.epoch.actor != later.operation.epoch.actor))
     return false;
-  return later.bytes.dense() ? later.bytes.contains(earlier.bytes)
-                             : same_bytes(later.bytes, earlier.bytes);
+  return later.bytes.dense() ? later.bytes.contains(earlier.bytes) : later.bytes == earlier.bytes;
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ struct Entry {
   Bytes bytes;
   bool writes = false;
   bool stale = false;  ///< of the memory's earlier life
-  int argument = 0;
-  const char* argument_name = nullptr;
+  Arguments arguments;
   Operation operation;
 };
 

@@ -115,9 +115,7 @@ nb::tuple as_tuple(const cuda::sanitizer::Side& side) {
                             : (operation.kind == Kind::copied   ? "copy"
                                : operation.kind == Kind::filled ? "fill"
                                                                 : "host function"),
-                        side.argument_name != nullptr ? std::string(side.argument_name)
-                                                      : std::to_string(side.argument),
-                        stack_text(operation.stack));
+                        side.arguments.text(), side.arguments.output, stack_text(operation.stack));
 }
 
 /// A Sanitizer for as long as Python wants, without Python's lock: those that are being told

@@ -31,6 +31,23 @@ TEST(Engine, TwoReadsNeverConflict) {
   EXPECT_EQ(p.conflicts(), 2U) << "but a write conflicts with both";
 }
 
+TEST(Engine, WhatIsReadAndWrittenIsWritten) {
+  Program p;
+  p.launch(1, {write(100, 8), read(100, 8)});
+  p.launch(2, {read(100, 8), read(200, 8), write(100, 8)});
+  ASSERT_EQ(p.conflicts(), 1U) << "each operation accesses these bytes once";
+  EXPECT_TRUE(p.last[0].before.writes);
+  EXPECT_TRUE(p.last[0].now.writes);
+  EXPECT_EQ(p.last[0].now.arguments.first, 0);
+  p.launch(3, {read(100, 8), read(100, 8)});
+  EXPECT_EQ(p.conflicts(), 1U) << "two arguments, one read";
+  p.launch(3, {read(200, 8)});
+  EXPECT_EQ(p.conflicts(), 0U);
+  p.launch(4, {read(100, 4), write(104, 4)});
+  EXPECT_EQ(p.conflicts(), 3U)
+      << "other bytes are another access: a read, and a write of what two use";
+}
+
 TEST(Engine, AnEventOrdersWhatItsStreamHeldAtTheRecord) {
   Program p;
   p.launch(1, {write(100, 8)});

@@ -64,6 +64,25 @@ TEST(Report, NamesArguments) {
       << json;
 }
 
+TEST(Report, NamesAllArgumentsOfTheSameBytes) {
+  Program p;
+  p.launch(
+      1,
+      {named(write(4096, 8), "self"), named(read(4096, 8), "self"), named(read(4096, 8), "other")},
+      "add.float32");
+  p.launch(2,
+           {named(write(8192, 8), "output"), named(read(4096, 8), "self"),
+            named(read(4096, 8), "other")},
+           "mul.float32");
+  ASSERT_EQ(p.conflicts(), 1U);
+  const std::string text = report_text(p.last[0]);
+  EXPECT_NE(text.find("mul.float32\nreading from argument(s) self, other\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("add.float32\nwriting to argument(s) self, other, and to the output\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Report, OfWhatWasNeverWrittenHasOneSide) {
   Program p;
   p.engine.expect_writes();

@@ -132,7 +132,7 @@ TEST(NeverWritten, AnOperationReadsBeforeItWrites) {
   p.allocate(kBase, 512, 1);
   p.launch(1, {write(kBase, 512), read(kBase, 512)});
   ASSERT_EQ(p.conflicts(), 1U);
-  EXPECT_EQ(p.last[0].now.argument, 1);
+  EXPECT_EQ(p.last[0].now.arguments.first, 1);
 }
 
 TEST(NeverWritten, AnotherStreamsWriteCounts) {

@@ -115,10 +115,9 @@ class CUDASanitizerErrors(Exception):
 def _errors_of(found: typing.List[typing.Any]) -> CUDASanitizerErrors:
     """The exception for what the library has found."""
     def access(side: typing.Any) -> Access:
-        writes, number, stream, name, argument, stack = side
-        is_output = argument == "output"
+        writes, number, stream, name, arguments, is_output, stack = side
         return Access(AccessType.WRITE if writes else AccessType.READ, number, stream, name,
-                      [] if is_output else [argument], is_output, _Stack([stack]))
+                      arguments.split(", ") if arguments else [], is_output, _Stack([stack]))
 
     def error(data_ptr: DataPtr, allocation: str, now: typing.Any, before: typing.Any) -> SynchronizationError:
         stack = _Stack([allocation]) if allocation else None

@@ -16,6 +16,7 @@
 #include "ember/linalg/linalg.h"
 #include "ember/linalg/precision.h"
 #include "ember/ops/arithmetic.h"
+#include "ember/ops/assert_async.h"
 #include "ember/ops/cat.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"

@@ -7,7 +7,8 @@ import copyreg as _copyreg
 from math import e as e, inf as inf, nan as nan, pi as pi
 
 from ember._C import *
-from ember._C import __version__ as __version__, _refuse_name, bool_, float32, int32
+from ember._C import (__version__ as __version__, _assert_async as _assert_async, _refuse_name,
+                      bool_, float32, int32)
 
 # In place of the extension's own submodules of these names; and for type checkers, which take what
 # is imported `as` itself for public.

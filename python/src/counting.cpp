@@ -96,6 +96,14 @@ void define_repeat(nb::class_<Tensor>& tensor, nb::module_& m) {
 }  // namespace
 
 void bind_counting(nb::class_<Tensor>& tensor, nb::module_& m) {
+  m.def(
+      "_assert_async",
+      [](const Tensor& input, const std::string& assert_msg) {
+        unlocked([&] { assert_async(input, assert_msg); });
+      },
+      nb::arg("input"), nb::arg("assert_msg") = "",
+      "Asserts that the only element is not zero. On a device this waits for nothing: a zero is a "
+      "fault, which a later call reports. The message is kept until the process ends.");
   define_close(tensor, m);
   define_unique(tensor, m);
   define_repeat(tensor, m);

@@ -1,5 +1,6 @@
 """Tensors and events between processes: ember.multiprocessing."""
 
+import atexit
 import multiprocessing
 import os
 import queue
@@ -59,7 +60,8 @@ def own_sockets():
         torch._C.cuda._share_machine()  # as the first child does, and for good
         yield
         torch.cuda.ipc_collect()
-        shutil.rmtree(os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+        # The machine's record is there: children of later tests join by it.
+        atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
 
 def warm():

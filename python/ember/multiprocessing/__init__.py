@@ -22,6 +22,11 @@ from multiprocessing import *  # pyright: ignore[reportAssignmentType]
 import ember._C.cuda as _cuda
 from ember import _C
 from ember.multiprocessing import reductions
+from ember.multiprocessing.spawn import (ProcessContext as ProcessContext,
+                                         ProcessExitedException as ProcessExitedException,
+                                         ProcessRaisedException as ProcessRaisedException,
+                                         SpawnContext as SpawnContext, spawn as spawn,
+                                         start_processes as start_processes)
 
 
 class Lease(_typing.NamedTuple):
@@ -37,6 +42,30 @@ class Lease(_typing.NamedTuple):
 def leases() -> list[Lease]:
     """Who holds what: all leases that this process granted, and all that it has."""
     return [Lease(*lease) for lease in _C._ipc_leases()]
+
+
+_strategies = {"file_descriptor", "file_system"}
+_strategy = "file_descriptor"
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """The names that set_sharing_strategy takes."""
+    return set(_strategies)
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Has no effect: tensors of the CPU share a few files without a name, however many they are, so
+    that neither descriptors nor names run out."""
+    global _strategy
+    if new_strategy not in _strategies:
+        raise AssertionError(f"new_strategy: expected one of {sorted(_strategies)}, got "
+                             f"{new_strategy!r}")
+    _strategy = new_strategy
+
+
+def get_sharing_strategy() -> str:
+    """What set_sharing_strategy was given."""
+    return _strategy
 
 
 class _Pickled:
@@ -179,7 +208,9 @@ _default = _DefaultContext()
 
 __all__ = [name for name in dir(_default) if not name.startswith("_")]
 globals().update((name, getattr(_default, name)) for name in __all__)
-__all__ += ["Lease", "leases", "reductions"]
+__all__ += ["Lease", "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
+            "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "leases",
+            "reductions", "set_sharing_strategy", "spawn", "start_processes"]
 
 # Not as a function of this name: type checkers would take every name for one of ours.
 globals()["__getattr__"] = lambda name: _C._refuse_name("ember.multiprocessing", name)

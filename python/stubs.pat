@@ -65,6 +65,7 @@
 ^ember\._C\.cuda\.CudaError$:
     class CudaError(RuntimeError):
         \doc
+        def __init__(self, code: int) -> None: ...
 
 ^ember\._C\.InvalidValueError$:
     class InvalidValueError(ValueError, RuntimeError):

@@ -1,6 +1,8 @@
 #include "ember/base/error.h"
 
 #include <atomic>
+#include <cstring>
+#include <utility>
 
 #include "ember/base/env.h"
 #include "ember/base/error_hook.h"
@@ -29,6 +31,9 @@ constinit std::atomic<void (*)(const Status&) noexcept> hook{nullptr};
 }
 
 void on_accelerator_error(void (*tell)(const Status& status) noexcept) noexcept { hook = tell; }
+
+FileError::FileError(const std::string& text, std::string path, int number)
+    : Error(text + ": " + std::strerror(number)), path_(std::move(path)), number_(number) {}
 
 AcceleratorError::AcceleratorError(const Status& status)
     : Error(accelerator_text(status)), code_(status.code()) {

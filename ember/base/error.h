@@ -46,6 +46,19 @@ class EMBER_API NotImplementedError : public Error {
   using Error::Error;
 };
 
+/// A file that cannot be read or written (Python: OSError, such as FileNotFoundError).
+class EMBER_API FileError : public Error {
+ public:
+  /// `text`, and behind it what errno's `number` says.
+  FileError(const std::string& text, std::string path, int number);
+  const std::string& path() const noexcept { return path_; }
+  int number() const noexcept { return number_; }
+
+ private:
+  std::string path_;
+  int number_;
+};
+
 /// The documents' AssertionError cases: unknown device ids, builds without CUDA.
 class EMBER_API AssertionError : public Error {
  public:

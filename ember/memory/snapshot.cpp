@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <utility>
@@ -155,8 +154,7 @@ void dump_memory_snapshot(const std::string& file) {
   const std::string bytes =
       file.ends_with(".json") ? snapshot_as_json(snapshot) : snapshot_as_pickle(snapshot);
   if (!write_file(file, bytes))
-    throw Error("a snapshot of memory could not be written to '" + file +
-                "': " + std::strerror(errno));
+    throw FileError("a snapshot of memory could not be written to '" + file + "'", file, errno);
 }
 
 std::vector<MemoryHolder> memory_holders(DeviceArg device, std::size_t most) {

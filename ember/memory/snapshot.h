@@ -74,7 +74,7 @@ EMBER_API std::vector<StackFrame> memory_frames(std::uint32_t stack);
 EMBER_API std::string snapshot_as_pickle(const MemorySnapshot& snapshot);
 EMBER_API std::string snapshot_as_json(const MemorySnapshot& snapshot);
 /// Takes a snapshot and writes it to a file: as JSON if its name ends in `.json`, else as a pickle.
-/// Error that names the file and why it could not be written; what was there stays then.
+/// FileError that names the file and why it could not be written; what was there stays then.
 EMBER_API void dump_memory_snapshot(const std::string& file = "dump_snapshot.pickle");
 
 /// What one place of a program holds.

@@ -104,8 +104,7 @@ std::int64_t DeviceArg::index() const {
 }
 
 std::int64_t DeviceArg::required_index() const {
-  if (given_ == Given::nothing ||
-      (given_ == Given::device && device_.is_cuda() && !device_.has_index()))
+  if (means_current())
     throw ValueError("Expected a torch.device with a specified index or an integer, but got:" +
                      (given_ == Given::nothing ? std::string("None") : device_.str()));
   return index();

@@ -88,7 +88,12 @@ class EMBER_API DeviceArg {
   /// The index; a number as it is (also negative), nothing or plain "cuda" as the current device.
   /// Throws ValueError `Expected a cuda device, but got: cpu`. Plain "cuda" initialises.
   std::int64_t index() const;
-  /// The same where an index is required: nothing or plain "cuda" is ValueError `Expected a
+  /// Whether that is the current device: for nothing and plain "cuda". Never initialises.
+  bool means_current() const noexcept {
+    return given_ == Given::nothing ||
+           (given_ == Given::device && device_.is_cuda() && !device_.has_index());
+  }
+  /// As index() where an index is required: nothing or plain "cuda" is ValueError `Expected a
   /// torch.device with a specified index or an integer, but got:cuda`.
   std::int64_t required_index() const;
   /// The index of an existing device; negative means the current device. Throws AcceleratorError
@@ -146,12 +151,12 @@ EMBER_API bool is_in_bad_fork() noexcept;
 EMBER_API bool is_available() noexcept;
 
 /// Number of visible devices (CUDA_VISIBLE_DEVICES is respected on both kinds, but for those of
-/// simulate()); zero on any
-/// trouble: no CUDA object, no driver, a child in which init() is refused, a malformed
-/// EMBER_DEVICES. A warning `CUDA initialization: ...` (base/embedding.h) tells of the last, of a
-/// driver that is too old and of errors of the driver. Does not initialise as long as NVML can
-/// tell, so that the process may still fork, but not while another thread is counting real devices:
-/// NVML and the loader are of no use in that child. The answer is constant once initialised.
+/// simulate()); zero on any trouble: no CUDA object, no driver, a child that was forked in the
+/// middle of a first use, a malformed EMBER_DEVICES. A warning `CUDA initialization: ...`
+/// (base/embedding.h) tells of the last, of a driver that is too old and of errors of the driver.
+/// Does not initialise as long as NVML can tell, so that the process may still fork, but not while
+/// another thread is counting real devices: NVML and the loader are of no use in that child. The
+/// answer is constant once initialised, also in children, in which init() is refused.
 EMBER_API int device_count() noexcept;
 
 /// A simulated machine, as another process joins it.

@@ -49,6 +49,8 @@ Init& state() {
 
 /// Set in the child of a process that had a driver: threads and contexts did not come along.
 std::atomic<bool> bad_fork{false};
+/// How many devices that process had.
+std::atomic<int> inherited_devices{0};
 /// Set in a child that was forked in the middle of what InPieces marks.
 std::atomic<bool> forked_in_pieces{false};
 std::atomic<bool> blocking_launches{false};
@@ -83,9 +85,10 @@ void after_fork_in_child() EMBER_THREAD_NOTE(no_thread_safety_analysis) {
   renew_in_child(state().mutex);
   detail::renew_observer_locks();
   detail::renew_recording_lock();
-  const bool had_driver = detail::the_driver.exchange(nullptr) != nullptr;
+  driver::Driver* const had_driver = detail::the_driver.exchange(nullptr);
+  if (had_driver != nullptr) inherited_devices = had_driver->device_count();
   const bool pieces = in_pieces.exchange(false);
-  if (!had_driver && !pieces) return;
+  if (had_driver == nullptr && !pieces) return;
   bad_fork = true;
   if (pieces) forked_in_pieces = true;
   detail::forget_thread_state();
@@ -313,6 +316,7 @@ bool is_in_bad_fork() noexcept { return bad_fork; }
 
 int device_count() noexcept {
   if (driver::Driver* made = driver_if_made()) return made->device_count();
+  if (bad_fork) return inherited_devices;
   // Shown without the lock: what shows them may count devices itself.
   const auto warn_of = [](const std::string& trouble) {
     warn(Warning::user, "CUDA initialization: " + trouble);
@@ -321,7 +325,7 @@ int device_count() noexcept {
   try {
     int count = -1;
     Status malformed;
-    if (!bad_fork) {
+    {
       const MutexLock lock(state().mutex);
       driver::Choice choice;
       malformed = chosen(choice);

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
 #include "ember/base/error.h"
@@ -102,7 +101,7 @@ void save_log(const std::string& file) {
   bool written = opened != nullptr;
   if (written) written = std::fwrite(text.data(), 1, text.size(), opened) == text.size();
   if (opened != nullptr) written = std::fclose(opened) == 0 && written;
-  if (!written) throw Error("save_log: '" + file + "' cannot be written: " + std::strerror(errno));
+  if (!written) throw FileError("save_log: '" + file + "' cannot be written", file, errno);
 }
 
 std::string replay_line() { return driver::simulated_replay_line(); }

@@ -55,7 +55,7 @@ EMBER_API void begin_run(const std::string& schedule);
 /// The decisions of the present run so far, as text that `replay:FILE` reads. Empty where no seed
 /// decides. Thread-safe.
 EMBER_API std::string log();
-/// Writes log() to a file, anew. Error if that fails. Blocks on the file.
+/// Writes log() to a file, anew. FileError if that fails. Blocks on the file.
 EMBER_API void save_log(const std::string& file);
 
 /// The settings that repeat the present run, such as `EMBER_SIM_SCHEDULE=random:7`: for messages of

@@ -18,21 +18,27 @@ using driver::Choice;
 using driver::Driver;
 using driver::Sensor;
 
+/// -1 for what is no device's index.
+int as_int(std::int64_t index) {
+  const bool fits = index >= 0 && index <= std::numeric_limits<int>::max();
+  return fits ? static_cast<int>(index) : -1;
+}
+
 /// Asks the driver if there is one, else whatever `early` asks; and the driver, made for that,
-/// where only it can tell.
+/// where only it can tell: which device is the current one is up to CUDA, too. Where there is no
+/// NVML that is the answer, whether there is CUDA or not.
 template <class Early, class Ask>
 Status ask(DeviceArg given, const Early& early, const Ask& ask_driver) {
-  const std::int64_t wanted = given.index();
-  const bool fits = wanted >= 0 && wanted <= std::numeric_limits<int>::max();
-  const int device = fits ? static_cast<int>(wanted) : -1;
   Driver* made = driver_if_made();
   if (made == nullptr) {
+    const int device = given.means_current() ? 0 : as_int(given.index());
     Status status =
         detail::with_choice([&](const Choice& choice) { return early(choice, device); });
-    if (status.code() != Code::not_ready) return status;
+    const bool no_nvml = status.code() == Code::not_initialized || status.code() == Code::no_device;
+    if (no_nvml || (status.code() != Code::not_ready && !given.means_current())) return status;
     made = &active_driver();
   }
-  return ask_driver(*made, device);
+  return ask_driver(*made, as_int(given.index()));
 }
 
 Status ask_sensor(DeviceArg device, Sensor sensor, std::int64_t& out) {

@@ -1,7 +1,6 @@
 #include "ember/timeline/text_file.h"
 
 #include <cerrno>
-#include <cstring>
 
 #include "ember/base/error.h"
 #include "ember/base/file_name.h"
@@ -32,7 +31,7 @@ void TextFile::close() {
 }
 
 void TextFile::fail() const {
-  throw Error("Timeline: '" + path_ + "' cannot be written: " + std::strerror(errno));
+  throw FileError("Timeline: '" + path_ + "' cannot be written", path_, errno);
 }
 
 }  // namespace ember::inline v0::cuda::timeline

@@ -12,7 +12,7 @@ namespace ember::inline v0::cuda::timeline {
 
 class TextFile {
  public:
-  /// Error that says why, if it cannot be opened.
+  /// FileError if it cannot be opened.
   explicit TextFile(const std::string& path);
   TextFile(const TextFile&) = delete;
   TextFile& operator=(const TextFile&) = delete;
@@ -29,7 +29,7 @@ class TextFile {
   }
   /// As append_json_text() does.
   TextFile& quoted(std::string_view text);
-  /// Error that says why, if anything could not be written.
+  /// FileError if anything could not be written.
   void close();
 
  private:

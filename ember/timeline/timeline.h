@@ -74,7 +74,8 @@ class EMBER_API Timeline {
   /// What there is so far.
   TimelineSummary summary() const;
   /// Writes what there is so far to a file, anew; what runs at the moment is marked as unfinished.
-  /// As its ending says: .json or .html, ValueError for another one. Error if it cannot be written.
+  /// As its ending says: .json or .html, ValueError for another one. FileError if it cannot be
+  /// written.
   void save(const std::string& file) const;
   /// In the trace event format, for Perfetto and chrome://tracing, whatever the ending.
   void save_json(const std::string& file) const;

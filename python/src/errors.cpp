@@ -1,4 +1,6 @@
 // Exceptions: each class of base/error.h becomes the Python exception that it stands for.
+#include <cstring>
+
 #include "python.h"
 
 namespace ember::python {
@@ -23,6 +25,13 @@ void raise_accelerator_error(const AcceleratorError& error) {
   const nb::object code = nb::int_(error.error_code());
   if (PyObject_SetAttrString(made.ptr(), "error_code", code.ptr()) == 0)
     PyErr_SetObject(accelerator_error, made.ptr());
+}
+
+/// The class of OSError that the number stands for.
+void raise_file_error(const FileError& error) {
+  const nb::object made = nb::steal(PyObject_CallFunction(
+      PyExc_OSError, "iss", error.number(), std::strerror(error.number()), error.path().c_str()));
+  if (made.is_valid()) PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 
 /// With `report`; None where it was not the caching allocator that ran out.
@@ -54,6 +63,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     PyErr_SetString(PyExc_NotImplementedError, error.what());
   } catch (const AssertionError& error) {
     PyErr_SetString(PyExc_AssertionError, error.what());
+  } catch (const FileError& error) {
+    raise_file_error(error);
   } catch (const std::bad_cast&) {  // of nanobind; argument() names what was given
     PyErr_SetString(PyExc_TypeError, "an argument is of a kind that was not expected");
   } catch (const Error& error) {

@@ -176,8 +176,8 @@ void define_new(nb::module_& m) {
       "Standard normal, like another tensor.");
   const auto whole = [](std::int64_t low, std::int64_t high, const Sizes& size,
                         GeneratorArg generator, Tensor* out, MaybeDtype dtype,
-                        const DeviceLike& device) {
-    const Options options = new_options(dtype, device);
+                        const DeviceLike& device, MaybeBool pin_memory) {
+    const Options options = new_options(dtype, device, pin_memory);
     const Shape shape = size.shape();
     return made_or_into(
         out, options, [&] { return randint(low, high, shape, options, generator); },
@@ -186,32 +186,34 @@ void define_new(nb::module_& m) {
   define_factory(
       m, "randint",
       [whole](std::int64_t high, const Sizes& size, GeneratorArg generator, Tensor* out,
-              MaybeDtype dtype, const DeviceLike& device) {
-        return whole(0, high, size, generator, out, dtype, device);
+              MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
+        return whole(0, high, size, generator, out, dtype, device, pin_memory);
       },
       nb::arg("high"), nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(),
       nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("pin_memory") = false,
       "Whole numbers from low (0) to below high; int64 unless another dtype is given.");
   define_factory(m, "randint", whole, nb::arg("low"), nb::arg("high"), nb::arg("size"),
                  nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
-                 nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none());
+                 nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+                 nb::arg("pin_memory") = false);
   define_factory(
       m, "randperm",
       [](std::int64_t n, GeneratorArg generator, Tensor* out, MaybeDtype dtype,
-         const DeviceLike& device) {
-        const Options options = new_options(dtype, device);
+         const DeviceLike& device, MaybeBool pin_memory) {
+        const Options options = new_options(dtype, device, pin_memory);
         return made_or_into(
             out, options, [&] { return randperm(n, options, generator); },
             [&](Tensor& into) { randperm_out(into, n, generator); });
       },
       nb::arg("n"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(),
-      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "The numbers from 0 to below n in random order; int64 unless another dtype is given.");
   define_factory(
       m, "normal",
       [](double mean, double std, const Sizes& size, GeneratorArg generator, Tensor* out,
-         MaybeDtype dtype, const DeviceLike& device) {
-        const Options options = new_options(dtype, device);
+         MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
+        const Options options = new_options(dtype, device, pin_memory);
         const Shape shape = size.shape();
         return made_or_into(
             out, options, [&] { return normal(mean, std, shape, options, generator); },
@@ -219,7 +221,8 @@ void define_new(nb::module_& m) {
       },
       nb::arg("mean"), nb::arg("std"), nb::arg("size"), nb::kw_only(),
       nb::arg("generator") = nb::none(), nb::arg("out") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), "Normal with a mean and a standard deviation.");
+      nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      "Normal with a mean and a standard deviation.");
   define_normal_of<const Tensor&, const Tensor&>(m, nb::arg("mean"), nb::arg("std"));
   define_normal_of<double, const Tensor&>(m, nb::arg("mean"), nb::arg("std"));
   define_normal_of<const Tensor&, double>(m, nb::arg("mean"), nb::arg("std") = 1.0);
@@ -398,9 +401,26 @@ void bind_fork(nb::module_& m) {
              self.saved.push_back(unlocked_warning(
                  [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
            })
-      .def("__exit__", [](Fork& self, const nb::args&) {
-        if (!self.saved.empty()) unlocked([&] { self.saved.pop_back(); });
-        return false;
+      .def("__exit__",
+           [](Fork& self, const nb::args&) {
+             if (!self.saved.empty()) unlocked([&] { self.saved.pop_back(); });
+             return false;
+           })
+      .def(
+          "__call__",
+          [](nb::object self, nb::object function) {
+            const nb::object base = nb::module_::import_("contextlib").attr("ContextDecorator");
+            return base.attr("__call__")(self, function);
+          },
+          nb::arg("func"),
+          nb::sig("def __call__(self, func: collections.abc.Callable[..., typing.Any]) -> "
+                  "collections.abc.Callable[..., typing.Any]"),
+          "As a decorator: around each call.")
+      .def("_recreate_cm", [](const Fork& self) {
+        Fork another;
+        another.devices = self.devices;
+        another.enabled = self.enabled;
+        return another;
       });
   m.def(
       "fork_rng",

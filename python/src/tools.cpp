@@ -147,15 +147,26 @@ std::int64_t device_index(const DeviceLike& device, bool optional, bool allow_cp
 void bind_tools(nb::module_& m, nb::module_& cuda) {
   bind_trace(m, cuda);
   static PyObject* const cuda_error = PyErr_NewExceptionWithDoc(
-      "ember.cuda.CudaError", "What check_error() raises.", PyExc_RuntimeError, nullptr);
+      "ember.cuda.CudaError", "What check_error() raises: made of CUDA's number of an error.",
+      PyExc_RuntimeError, nullptr);
   if (cuda_error == nullptr) throw nb::python_error();
+  nb::handle(cuda_error).attr("__init__") = nb::cpp_function(
+      [](nb::handle self, nb::object code) {  // its own text, where the error is unpickled
+        if (!nb::isinstance<nb::str>(code)) {
+          const int number = argument<int>(code, "code", "a number");
+          const char* text = code_text(static_cast<Code>(number));
+          code = nb::str((std::string(text) + " (" + std::to_string(number) + ")").c_str());
+        }
+        nb::handle(PyExc_RuntimeError).attr("__init__")(self, code);
+      },
+      nb::is_method());
   cuda.attr("CudaError") = nb::handle(cuda_error);
   cuda.def(
       "check_error",
       [](int res) {
         const auto code = static_cast<Code>(res);
         if (code == Code::ok) return;
-        PyErr_Format(cuda_error, "%s (%d)", code_text(code), res);
+        PyErr_SetObject(cuda_error, nb::int_(res).ptr());
         throw nb::python_error();
       },
       nb::arg("res"), "CudaError with the text of CUDA's number of an error. Nothing for 0.");

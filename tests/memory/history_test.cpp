@@ -312,7 +312,7 @@ TEST_F(MemoryHistory, BothFormsSayTheSame) {
     EXPECT_EQ(as_json.find("{\"segments\": [{\"device\": 0, \"address\": "), 0U);
     EXPECT_EQ(unlink((file + ending).c_str()), 0);
   }
-  EXPECT_ERROR(dump_memory_snapshot("/nowhere/at/all"), Error,
+  EXPECT_ERROR(dump_memory_snapshot("/nowhere/at/all"), FileError,
                "could not be written to '/nowhere/at/all': No such file");
 }
 

@@ -73,7 +73,7 @@ def test_errors():
         ember.cuda.init()
         expect(RuntimeError, "devices are in use already", ember.sim.schedule, "random:0")
         expect(RuntimeError, "begin_run", ember.sim.begin_run, 1)
-        expect(RuntimeError, "cannot be written", ember.sim.save_log, "/nowhere/log")
+        expect(FileNotFoundError, "No such file or directory: '/nowhere/log'", ember.sim.save_log, "/nowhere/log")
         expect(TypeError, "begin_run", ember.sim.begin_run, -1)
         expect(TypeError, "begin_run", ember.sim.begin_run, None)
     """)

@@ -110,10 +110,11 @@ TEST(Timeline, BadArgumentsAreErrors) {
   const Timeline timeline;
   EXPECT_ERROR(timeline.save("run"), ValueError, "file is 'run'");
   EXPECT_ERROR(timeline.save(""), ValueError, "file is ''");
-  EXPECT_ERROR(timeline.save("/no/such/folder/run.json"), Error,
+  EXPECT_ERROR(timeline.save("/no/such/folder/run.json"), FileError,
                "'/no/such/folder/run.json' cannot be written: No such file or directory");
-  EXPECT_ERROR(timeline.save_html("/"), Error, "'/' cannot be written");
-  EXPECT_ERROR(timeline.save_json("/dev/full"), Error, "'/dev/full' cannot be written: No space");
+  EXPECT_ERROR(timeline.save_html("/"), FileError, "'/' cannot be written");
+  EXPECT_ERROR(timeline.save_json("/dev/full"), FileError,
+               "'/dev/full' cannot be written: No space");
   EXPECT_ERROR(enable_timeline({}), ValueError, "enable_timeline: file is ''");
 }
 

@@ -131,6 +131,7 @@ TEST_F(TelemetryDeathTest, SaysThatThereIsNoDriver) {
   IN_CHILD({
     EXPECT_EQ(error_of(0), "cuda driver can't be loaded, is cuda enabled?");
     EXPECT_EQ(list_gpu_processes(0), "cuda driver can't be loaded, is cuda enabled?");
+    EXPECT_EQ(list_gpu_processes(), "cuda driver can't be loaded, is cuda enabled?");
   });
 }
 
@@ -149,6 +150,9 @@ TEST_F(TelemetryDeathTest, NamesTheLibraryThatIsMissing) {
     EXPECT_EQ(error_of(0).rfind("libnvidia-ml.so.1 cannot be opened: ", 0), 0U) << error_of(0);
     EXPECT_EQ(list_gpu_processes(0),
               "libnvidia-ml.so.1 not found, please install the NVIDIA driver");
+    EXPECT_EQ(list_gpu_processes(),
+              "libnvidia-ml.so.1 not found, please install the NVIDIA driver");
+    EXPECT_FALSE(is_initialized()) << "NVML comes first";
     init();
     EXPECT_EQ(error_of(0).rfind("libnvidia-ml.so.1 cannot be opened: ", 0), 0U) << error_of(0);
     EXPECT_EQ(error_of(5), "device 5 is not visible (CUDA_VISIBLE_DEVICES=[0, 1])");

@@ -101,6 +101,28 @@ def test_large_lengths(n, device):
         assert error(torch.fft.irfft(half, n), scipy.irfft(wide(half), n)) <= bound(dtype, n)
 
 
+@pytest.mark.parametrize("shape, dim", [
+    ((19, 1024), 1), ((15, 16384), 1), ((11, 10007), 1), ((7, 40000), 1), ((3, 131072), 1),
+    ((9, 262144), 1), ((1024, 21), 0), ((512, 5), 0), ((10007, 7), 0), ((2048, 3, 5), 0)], ids=str)
+def test_batches(shape, dim, device):
+    """Transforms that are computed several at a time, and those that are left over; by any number
+    of threads, the same bits."""
+    for dtype in (torch.complex64, torch.complex128):
+        x = signal(dtype, *shape, device=device)
+        limit = bound(dtype, shape[dim])
+        if not WIDE_NUMPY and dtype is torch.complex128:
+            limit *= 2  # NumPy's are no better
+        got = torch.fft.fft(x, dim=dim)
+        assert error(got, np.fft.fft(wide_numpy(x), axis=dim)) <= limit
+        assert error(torch.fft.ifft(got, dim=dim), wide(x)) <= 2 * limit
+        if device == "cpu":
+            threads = torch.get_num_threads()
+            for number in (1, 3):
+                torch.set_num_threads(number)
+                assert torch.equal(torch.fft.fft(x, dim=dim), got)
+            torch.set_num_threads(threads)
+
+
 # Of other halves than those of real signals each library makes what it likes (docs/differences.md).
 FORWARD = {"irfft": "rfft", "hfft": "ihfft", "irfftn": "rfftn", "irfft2": "rfft2"}
 

@@ -141,7 +141,8 @@ def on_gpu(options):
 def cpu_signals(large):
     for dtype in ("complex64", "complex128"):
         for shape in ((1000,), (1024,), (1021,), (1 << 20,), (1000003,), (16384, 256),
-                      (1000, 1000)):
+                      (1000, 1000), (11, 10007), (16, 16384), (16, 65536), (16, 131072),
+                      (16, 262144), (16, 100003)):
             yield "fft", dtype, shape, {}
         yield "fft2", dtype, (1024, 1024), {}
         yield "fftn", dtype, (128, 128, 128), {}

@@ -29,9 +29,12 @@ void join_same(std::vector<Entry>& entries) {
             [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
   auto last = entries.begin();
   for (auto each = std::next(last); each != entries.end(); ++each) {
-    if (each->bytes == last->bytes) {
-      last->writes |= each->writes;
-      last->arguments.join(each->arguments);
+    auto same = last;  // the range may be that of several patterns
+    while (same != entries.begin() && same->bytes != each->bytes && same->bytes.spans(each->bytes))
+      --same;
+    if (same->bytes == each->bytes) {
+      same->writes |= each->writes;
+      same->arguments.join(each->arguments);
     } else if (++last != each) {
       *last = std::move(*each);
     }

@@ -114,12 +114,24 @@ void append_json(std::string& json, const char* name, const Side& side) {
 
 }  // namespace
 
+namespace {
+/// Whether `name` is one of those that ", " separates.
+bool has_name(std::string_view names, std::string_view name) {
+  for (;;) {
+    const std::size_t end = names.find(", ");
+    if (names.substr(0, end) == name) return true;
+    if (end == std::string_view::npos) return false;
+    names.remove_prefix(end + 2);
+  }
+}
+}  // namespace
+
 void Arguments::join(const Arguments& other) {
   output |= other.output;
   if (other.names == nullptr) return;
   if (names == nullptr)
     names = other.names;
-  else if (std::string_view(names) != other.names)
+  else if (!has_name(names, other.names))
     names = driver::Name::intern(std::string(names) + ", " + other.names).c_str();
 }
 

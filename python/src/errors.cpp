@@ -29,8 +29,10 @@ void raise_accelerator_error(const AcceleratorError& error) {
 
 /// The class of OSError that the number stands for.
 void raise_file_error(const FileError& error) {
+  const nb::object path = nb::steal(PyUnicode_DecodeFSDefault(error.path().c_str()));
+  if (!path.is_valid()) return;
   const nb::object made = nb::steal(PyObject_CallFunction(
-      PyExc_OSError, "iss", error.number(), std::strerror(error.number()), error.path().c_str()));
+      PyExc_OSError, "isO", error.number(), std::strerror(error.number()), path.ptr()));
   if (made.is_valid()) PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 

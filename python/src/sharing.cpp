@@ -1,5 +1,9 @@
 // What ember.multiprocessing is made of: storages by handles, shared memory of the CPU, leases.
 // What of it is pickled, and when, is decided in Python.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstring>
 
 #include "python.h"
@@ -87,6 +91,15 @@ void bind_sharing(nb::class_<Tensor>& tensor, nb::module_& m) {
       nb::arg("handle"));
   m.def("_ipc_withdraw_all", [] { unlocked([] { ipc::withdraw_all(); }); });
   m.def("_ipc_unreceived", [] { return unlocked([] { return ipc::unreceived(); }); });
+  m.def(
+      "_end_with_parent",
+      [](int parent) {
+        if (parent == 0) return;
+        prctl(PR_SET_PDEATHSIG, SIGINT);
+        if (getppid() != parent) raise(SIGINT);  // it ended before
+      },
+      nb::arg("parent"),
+      "This process is interrupted when its parent, of that number, ends. Nothing for 0.");
   m.def("_ipc_collect", [] { unlocked([] { ipc::collect(); }); });
   m.def("_ipc_undone", [] { return unlocked([] { return ipc::undone(); }); });
   m.def("_ipc_end", [] { unlocked([] { ipc::end_process(); }); });

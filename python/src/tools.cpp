@@ -159,7 +159,7 @@ void bind_tools(nb::module_& m, nb::module_& cuda) {
         }
         nb::handle(PyExc_RuntimeError).attr("__init__")(self, code);
       },
-      nb::is_method());
+      nb::name("__init__"), nb::is_method(), nb::arg("code").none());
   cuda.attr("CudaError") = nb::handle(cuda_error);
   cuda.def(
       "check_error",

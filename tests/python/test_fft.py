@@ -103,7 +103,7 @@ def test_large_lengths(n, device):
 
 @pytest.mark.parametrize("shape, dim", [
     ((19, 1024), 1), ((15, 16384), 1), ((11, 10007), 1), ((7, 40000), 1), ((3, 131072), 1),
-    ((9, 262144), 1), ((1024, 21), 0), ((512, 5), 0), ((10007, 7), 0), ((2048, 3, 5), 0)], ids=str)
+    ((9, 262144), 1), ((3, 640000), 1), ((2, 1 << 20), 1), ((1024, 21), 0), ((512, 5), 0), ((10007, 7), 0), ((2048, 3, 5), 0)], ids=str)
 def test_batches(shape, dim, device):
     """Transforms that are computed several at a time, and those that are left over; by any number
     of threads, the same bits."""

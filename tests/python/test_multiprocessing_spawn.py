@@ -1,9 +1,11 @@
 """Several processes that run one function: ember.multiprocessing.spawn."""
 
+import multiprocessing
 import os
 import pickle
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -44,14 +46,41 @@ def ignores_sigterm(i, started):
     time.sleep(600)
 
 
+def sends_and_raises(i, results):
+    if i == 0:
+        results.put(torch.ones(2, device="cuda"))
+        raise KeyError("after sending")
+    time.sleep(600)
+
+
+def is_killed_while_it_tells(i):
+    if i == 0:
+        class Long(Exception):
+            def __str__(self):
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+                return "!" * (1 << 26)
+        raise Long
+    time.sleep(600)
+
+
+def starts_two(i, pids):
+    context = mp.spawn(sleeps, nprocs=2, join=False)
+    for pid in context.pids():
+        pids.put(pid)
+    time.sleep(600)
+
+
+def sleeps(i):
+    time.sleep(600)
+
+
 def waits_for(i, event):
     event.wait()
 
 
 def names_its_method(i, results):
-    import multiprocessing
-
-    results.put((i, multiprocessing.current_process().daemon))
+    process = multiprocessing.current_process()
+    results.put((i, type(process).__name__, process.daemon))
 
 
 def test_each_gets_its_number():
@@ -73,11 +102,47 @@ def test_an_error_ends_the_others(length):
     with pytest.raises(mp.ProcessRaisedException) as caught:
         mp.spawn(raises_in_the_second, args=(length,), nprocs=3)
     error = caught.value
+    assert not [each for each in multiprocessing.active_children() if each.name.startswith("Spawn")]
     assert str(error).startswith("\n\n-- Process 1 terminated with the following error:\nTraceback ")
-    assert "KeyError: 'from the second!" in str(error) or length == 0
+    assert str(error).endswith("KeyError: 'from the second" + "!" * length + "'\n")
     assert error.error_index == 1 and error.pid == error.error_pid > 0
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.pid == error.pid
+
+
+@pytest.mark.needs_devices(1)
+def test_an_error_is_told_at_once():
+    """Though the process stays for what it has sent and nobody received."""
+    begin = time.monotonic()
+    with pytest.raises(mp.ProcessRaisedException, match="KeyError: 'after sending'"):
+        mp.spawn(sends_and_raises, args=(mp.get_context("spawn").Queue(),), nprocs=2)
+    assert time.monotonic() - begin < 25
+
+
+def test_killed_while_it_tells():
+    with pytest.raises((mp.ProcessExitedException, mp.ProcessRaisedException)):
+        mp.spawn(is_killed_while_it_tells, nprocs=2)
+
+
+def test_the_end_of_the_parent():
+    """Ends its processes, too, however it came about."""
+    context = mp.get_context("spawn")
+    pids = context.Queue()
+    parent = mp.start_processes(starts_two, (pids,), join=False)
+    children = [pids.get(timeout=60) for _ in range(2)]
+    os.kill(parent.pids()[0], signal.SIGKILL)
+    until = time.monotonic() + 30
+    while any(map(lives, children)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def test_an_exit_code():
@@ -116,16 +181,17 @@ def test_the_grace_period():
     assert context.processes[1].exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_start_methods(method):
+@pytest.mark.parametrize("method, name", [("spawn", "SpawnProcess"), ("fork", "ForkProcess"),
+                                          ("forkserver", "ForkServerProcess")])
+def test_start_methods(method, name):
     results = mp.get_context(method).Queue()
     assert mp.start_processes(names_its_method, (results,), 2, daemon=True, start_method=method) is None
-    assert sorted(results.get(timeout=10) for _ in range(2)) == [(0, True), (1, True)]
+    assert sorted(results.get(timeout=10) for _ in range(2)) == [(0, name, True), (1, name, True)]
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match="start_method='fork', expected 'spawn'"):
-        mp.spawn(adds, start_method="fork")
+    with pytest.warns(FutureWarning, match="start_method='fork' has no effect"):
+        mp.spawn(adds, args=(torch.zeros(1),), start_method="fork")
     with pytest.raises(ValueError, match="cannot find context for 'threads'"):
         mp.start_processes(adds, start_method="threads")
     with pytest.raises((AttributeError, pickle.PicklingError)):

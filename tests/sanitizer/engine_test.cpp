@@ -48,6 +48,21 @@ TEST(Engine, WhatIsReadAndWrittenIsWritten) {
       << "other bytes are another access: a read, and a write of what two use";
 }
 
+TEST(Engine, OtherElementsOfOneRangeAreAnotherAccess) {
+  Program p;
+  const std::int64_t sizes[] = {2, 2}, wide[] = {4, 2}, close[] = {5, 1};
+  const auto read_of = [&](std::span<const std::int64_t> strides) {
+    Access made = read(100, 28);
+    made.item = 4;
+    made.sizes = sizes;
+    made.strides = strides;
+    return made;
+  };
+  p.launch(1, {write(100, 28)});
+  p.launch(2, {read_of(wide), read_of(close), read_of(wide)});
+  EXPECT_EQ(p.conflicts(), 2U) << "those of the same elements are one, whatever lies between them";
+}
+
 TEST(Engine, AnEventOrdersWhatItsStreamHeldAtTheRecord) {
   Program p;
   p.launch(1, {write(100, 8)});

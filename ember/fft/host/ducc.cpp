@@ -175,8 +175,9 @@ EMBER_KEPT_PLAN(Long1dPlan<double>)
 
 /// Up to this size transforms are computed together, one in each lane of a vector. ducc0 draws the
 /// line at 1 MiB, the size of a fast cache; together they still take half to two thirds of the time
-/// as long as they fit into the last one.
-constexpr std::size_t kTogether = std::size_t{32} << 20;
+/// as long as they fit into the last one, which threads share.
+constexpr std::size_t kTogether = std::size_t{32} << 20;  // of all threads
+constexpr std::size_t kAlways = std::size_t{1} << 20;     // of each
 
 /// The complex transforms along one dimension, of which each part computes its own.
 template <class T>
@@ -195,7 +196,9 @@ class Rows {
         factor_(factor),
         exec_(exec),
         plan_(get_plan<pocketfft_c<T>>(length_, in.ndim() == 1)) {
-    while (lanes_ > 1 && lanes_ * bytes() > kTogether) lanes_ /= 2;
+    const std::size_t room = std::max(kTogether / static_cast<std::size_t>(sharers), kAlways);
+    while (lanes_ > 1 && lanes_ * bytes() > room) lanes_ /= 2;
+    if (lanes_ == 2 && !simd_exists<T, 2>) lanes_ = 1;
     const bool adjacent = in.stride(axis) == 1 && out.stride(axis) == 1;
     at_once_ = lanes_;
     // Elements of one line of the cache, or of one of its sets, are better fetched together.
@@ -300,6 +303,9 @@ using Steps = std::vector<std::ptrdiff_t>;
 
 /// From this length on ducc0 computes a single transform as a table of shorter ones.
 constexpr std::int64_t kLong = 131'072;
+/// From this length on signals of a batch are computed so, too, one after the other: several do not
+/// fit into kTogether.
+constexpr std::int64_t kAlone = 2 * kLong;
 
 /// A geometry as ducc0 has it: batch dimensions, then those that are transformed.
 struct View {
@@ -343,10 +349,14 @@ void complex_passes(const ducc::cfmav<std::complex<T>>& in, const ducc::vfmav<st
 // half as long, and cut to fit the cache like other long signals; a pass over pairs of the result
 // makes the transform of the real signal of it, or undoes that beforehand.
 
-bool is_long_and_real(const FftArgs& args) {
+bool may_be_halved(const FftArgs& args) {
   const FftGeometry& g = args.geometry;
   return g.kind != FftKind::c2c && args.forward == (g.kind == FftKind::r2c) && g.dims == 1 &&
-         g.batch_dims == 0 && g.sizes[0] % 2 == 0 && g.sizes[0] / 2 >= kLong;
+         g.sizes[0] % 2 == 0;
+}
+bool is_long_and_real(const FftArgs& args) {
+  const FftGeometry& g = args.geometry;
+  return may_be_halved(args) && g.batch_dims == 0 && g.sizes[0] / 2 >= kLong;
 }
 
 /// Calls `body(k, root)` for k from 1 to half of `half`, with exp(2 pi i k / (2 half)).
@@ -433,8 +443,43 @@ void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
   for (std::int64_t i = 0; i < 2 * half; ++i) out[i * g.out_strides[0]] = signal[i];
 }
 
+bool are_alone(const FftArgs& args) {
+  const FftGeometry& g = args.geometry;
+  if (g.dims != 1 || g.batch_dims == 0) return false;
+  return g.kind == FftKind::c2c ? g.sizes[0] >= kAlone
+                                : may_be_halved(args) && g.sizes[0] / 2 >= kAlone;
+}
+
+/// Calls `body(from, to)` with the places of each signal of a batch in the input and the output.
+template <class Body>
+void each_of_batch(const FftGeometry& g, const Body& body, int dim = 0, std::int64_t from = 0,
+                   std::int64_t to = 0) {
+  if (dim == g.batch_dims) return body(from, to);
+  for (std::int64_t i = 0; i < g.batch_sizes[dim]; ++i)
+    each_of_batch(g, body, dim + 1, from + i * g.in_batch_strides[dim],
+                  to + i * g.out_batch_strides[dim]);
+}
+
+template <class T>
+void compute(const FftArgs& args);
+
+template <class T>
+void compute_alone(const FftArgs& args) {
+  const FftGeometry& g = args.geometry;
+  const std::size_t in_size = g.kind == FftKind::r2c ? sizeof(T) : 2 * sizeof(T);
+  const std::size_t out_size = g.kind == FftKind::c2r ? sizeof(T) : 2 * sizeof(T);
+  FftArgs one = args;
+  one.geometry.batch_dims = 0;
+  each_of_batch(g, [&](std::int64_t from, std::int64_t to) {
+    one.in = static_cast<char*>(args.in) + from * static_cast<std::int64_t>(in_size);
+    one.out = static_cast<char*>(args.out) + to * static_cast<std::int64_t>(out_size);
+    compute<T>(one);
+  });
+}
+
 template <class T>
 void compute(const FftArgs& args) {
+  if (are_alone(args)) return compute_alone<T>(args);
   using Complex = std::complex<T>;
   const FftGeometry& g = args.geometry;
   const void* const in = args.in;

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing.connection as _connection
+import os as _os
 import signal as _signal
 import time as _time
 import traceback as _traceback
 import typing as _typing
+import warnings as _warnings
+
+from ember import _C
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException",
            "SpawnContext", "spawn", "start_processes"]
@@ -43,8 +47,9 @@ class ProcessExitedException(ProcessException):
 
 
 def _run(fn: _typing.Callable[..., object], i: int, args: tuple[_typing.Any, ...],
-         errors: _typing.Any) -> None:
+         errors: _typing.Any, parent: int) -> None:
     """In the process."""
+    _C._end_with_parent(parent)
     try:
         fn(i, *args)
     except KeyboardInterrupt:
@@ -68,38 +73,43 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits until one of those that run has ended, or for so many seconds; True if all have.
-        When one fails, the others are ended (killed, if they still run after grace_period seconds,
-        30 by default), and this raises ProcessRaisedException or ProcessExitedException."""
+        """Waits until one of those that run has ended or raised, or for so many seconds; True if
+        all have ended. When one fails, the others are ended (killed, if they still run after
+        grace_period seconds, 30 by default), and this raises ProcessRaisedException or
+        ProcessExitedException."""
         deadline = None if timeout is None else _time.monotonic() + timeout
         ended: list[int] = []
-        while self._running and not ended:
+        raised: list[int] = []
+        while self._running and not ended and not raised:
             left = None if deadline is None else max(0.0, deadline - _time.monotonic())
             waited: dict[_typing.Any, int] = {process.sentinel: i
                                               for i, process in self._running.items()}
-            # A traceback may be too long for the pipe: its process ends when it has been read.
+            # A traceback may be too long for the pipe: its process ends when it has been read. And
+            # the end takes long where something was sent that nobody has received.
             pipes = {self._errors[i]: i for i in self._running if i not in self._texts}
             ready = _connection.wait([*waited, *pipes], left)
             if not ready:
                 break
             for each in ready:
-                if each in pipes:
-                    self._read(pipes[each])
-                else:
+                if each not in pipes:
                     ended.append(waited[each])
+                elif self._read(pipes[each]):
+                    raised.append(pipes[each])
         for i in ended:
             self._running.pop(i).join()
-        failed = [i for i in ended if self.processes[i].exitcode != 0]
+        failed = raised + [i for i in ended if self.processes[i].exitcode != 0]
         if failed:
             self._end(grace_period)
             self._raise(failed[0])
         return not self._running
 
-    def _read(self, i: int) -> None:
+    def _read(self, i: int) -> str:
+        """The error of a process; empty if it ends without one, or was killed in the middle."""
         try:
             self._texts[i] = self._errors[i].recv_bytes().decode("utf-8")
-        except EOFError:
-            self._texts[i] = ""  # it ended without an error
+        except (EOFError, OSError):
+            self._texts[i] = ""
+        return self._texts[i]
 
     def _end(self, grace_period: float | None) -> None:
         for process in self._running.values():
@@ -144,12 +154,14 @@ def start_processes(fn: _typing.Callable[..., object], args: tuple[_typing.Any, 
     import ember.multiprocessing as here
 
     context: _typing.Any = here.get_context(start_method)
+    served = start_method == "forkserver"  # whose processes have the server for a parent
     errors, processes = [], []
     try:
         for i in range(nprocs):
             receive, send = context.Pipe(duplex=False)
             errors.append(receive)
-            process = context.Process(target=_run, args=(fn, i, args, send), daemon=daemon)
+            process = context.Process(target=_run, daemon=daemon,
+                                      args=(fn, i, args, send, 0 if served else _os.getpid()))
             process.start()
             processes.append(process)
             send.close()
@@ -169,6 +181,6 @@ def spawn(fn: _typing.Callable[..., object], args: tuple[_typing.Any, ...] = (),
           start_method: str = "spawn") -> ProcessContext | None:
     """start_processes by the method "spawn". Other ones are for start_processes."""
     if start_method != "spawn":
-        raise ValueError(f"spawn: start_method={start_method!r}, expected 'spawn'; "
-                         "start_processes takes others")
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+        _warnings.warn(f"spawn: start_method={start_method!r} has no effect, processes are spawned; "
+                       "start_processes takes other methods", FutureWarning, stacklevel=2)
+    return start_processes(fn, args, nprocs, join, daemon, "spawn")

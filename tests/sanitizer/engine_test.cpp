@@ -1,6 +1,8 @@
 // What orders accesses, and what does not: each rule of Note [What orders what] by itself.
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "tests/sanitizer/program.h"
 
 namespace ember::test {

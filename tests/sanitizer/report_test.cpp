@@ -66,10 +66,10 @@ TEST(Report, NamesArguments) {
 
 TEST(Report, NamesAllArgumentsOfTheSameBytes) {
   Program p;
-  p.launch(
-      1,
-      {named(write(4096, 8), "self"), named(read(4096, 8), "self"), named(read(4096, 8), "other")},
-      "add.float32");
+  p.launch(1,
+           {named(write(4096, 8), "self"), named(read(4096, 8), "self"),
+            named(read(4096, 8), "other"), named(read(4096, 8), "self")},
+           "add.float32");
   p.launch(2,
            {named(write(8192, 8), "output"), named(read(4096, 8), "self"),
             named(read(4096, 8), "other")},

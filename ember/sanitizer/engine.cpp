@@ -1,8 +1,6 @@
 #include "ember/sanitizer/engine.h"
 
 #include <algorithm>
-#include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "ember/runtime/runtime.h"
@@ -17,31 +15,6 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 Side side_of(const Entry& entry) {
   return {entry.operation, entry.writes, reinterpret_cast<const void*>(entry.bytes.first),
           entry.bytes.last - entry.bytes.first, entry.arguments};
-}
-
-/// Leaves one entry, the first, of those of the same bytes. There may be hundreds.
-void join_same(std::vector<Entry>& entries) {
-  if (entries.size() < 2) return;
-  const auto place = [](const Entry& entry) {
-    return std::tuple(entry.bytes.first, entry.bytes.last, entry.arguments.first);
-  };
-  std::sort(entries.begin(), entries.end(),
-            [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
-  auto last = entries.begin();
-  for (auto each = std::next(last); each != entries.end(); ++each) {
-    auto same = last;  // the range may be that of several patterns
-    while (same != entries.begin() && same->bytes != each->bytes && same->bytes.spans(each->bytes))
-      --same;
-    if (same->bytes == each->bytes) {
-      same->writes |= each->writes;
-      same->arguments.join(each->arguments);
-    } else if (++last != each) {
-      *last = std::move(*each);
-    }
-  }
-  entries.erase(std::next(last), entries.end());
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.arguments.first < b.arguments.first; });
 }
 
 /// What a query says to be over.
@@ -110,13 +83,17 @@ std::span<Entry> Engine::entries_of(const Activity& activity, const Operation& o
   for (std::size_t i = 0; i < activity.accesses.size(); ++i) {
     const Access& each = activity.accesses[i];
     if (each.bytes == 0) continue;
-    Entry& made = accessed_.emplace_back();
-    made.bytes = bytes_of(each);
-    made.writes = each.writes;
-    made.arguments = {static_cast<int>(i), each};
-    made.operation = operation;
+    const Arguments arguments(static_cast<int>(i), each);
+    Bytes bytes = bytes_of(each);
+    const auto same = std::find_if(accessed_.begin(), accessed_.end(),
+                                   [&](const Entry& entry) { return entry.bytes == bytes; });
+    if (same != accessed_.end()) {
+      same->writes |= each.writes;
+      same->arguments.join(arguments);
+    } else {
+      accessed_.push_back({std::move(bytes), each.writes, false, arguments, operation});
+    }
   }
-  join_same(accessed_);
   return accessed_;
 }
 

@@ -33,7 +33,8 @@ enum class Threads : std::uint8_t {
 /// what streams and events held when it began to wait for them. An event holds what its stream held
 /// at the record. The default stream of a device is a stream like any other: ember's streams do not
 /// wait for it. A copy of ordinary host memory may be over when the call returns, but nothing
-/// promises it, except that what it reads was read.
+/// promises it, except that what it reads was read. Accesses of the same bytes by one operation are
+/// one: a write if any of them is.
 class Engine {
  public:
   explicit Engine(Threads threads = Threads::as_one) : threads_(threads) {}

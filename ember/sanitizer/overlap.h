@@ -31,12 +31,8 @@ struct Bytes {
   std::shared_ptr<const Pattern> pattern;
 
   bool dense() const noexcept { return pattern == nullptr; }
-  /// The same range, whatever the pattern.
-  bool spans(const Bytes& other) const noexcept {
-    return first == other.first && last == other.last;
-  }
   bool operator==(const Bytes& other) const noexcept {
-    if (!spans(other) || dense() != other.dense()) return false;
+    if (first != other.first || last != other.last || dense() != other.dense()) return false;
     return dense() || *pattern == *other.pattern;
   }
   bool contains(const Bytes& other) const noexcept {

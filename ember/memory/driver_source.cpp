@@ -7,10 +7,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ember/base/bytes.h"
 #include "ember/base/team.h"
 #include "ember/memory/allocators.h"
+#include "ember/memory/numa.h"
 #include "ember/memory/pinned_block.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/device.h"
@@ -20,15 +22,29 @@
 namespace ember::inline v0::memory {
 namespace {
 
-/// Gives each page a place in memory: that of the thread that comes first.
-void touch(std::byte* data, std::size_t bytes, int threads) noexcept {
+/// Gives each page a place in memory: that of the thread that comes first, which stays on some
+/// processors until then, if there are any.
+void touch(std::byte* data, std::size_t bytes, int threads,
+           const std::vector<int>& processors) noexcept {
   constexpr std::size_t kPiece = 2 * kMiB;
-  share(static_cast<std::int64_t>((bytes + kPiece - 1) / kPiece), threads, [=](std::int64_t piece) {
+  share(static_cast<std::int64_t>((bytes + kPiece - 1) / kPiece), threads, [&](std::int64_t piece) {
+    const numa::Bound here(processors);
     const std::size_t begin = static_cast<std::size_t>(piece) * kPiece;
     const std::size_t end = std::min(begin + kPiece, bytes);
     for (std::size_t at = begin; at < end; at += PinnedPolicy::kPage)
       const_cast<volatile std::byte&>(data[at]) = std::byte{0};
   });
+}
+
+/// The processors that memory for a device is best touched by first; none where the memory was
+/// given its place already, or it does not matter.
+std::vector<int> place_near(driver::Driver& driver, void* data, std::size_t bytes) {
+  driver::DeviceProperties device;
+  if (driver.simulated() || !driver.device_properties(cuda::current_device(), device).ok())
+    return {};
+  const int node = numa::node_of(device);
+  if (node == numa::kNone || numa::prefer(data, bytes, node)) return {};
+  return numa::processors_of(node);
 }
 
 // Where there is an allocator there is a driver, so this never makes one, which could throw.
@@ -236,9 +252,10 @@ Status DriverPinnedSource::map_and_register(std::size_t bytes, void*& out) {
   void* const data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return Code::out_of_memory;
-  touch(static_cast<std::byte*>(data), bytes,
-        static_cast<int>(settings().pinned_num_register_threads));
   try {
+    touch(static_cast<std::byte*>(data), bytes,
+          static_cast<int>(settings().pinned_num_register_threads),
+          place_near(made(), data, bytes));
     const MutexLock lock(mutex_);
     mapped_.emplace(data, bytes);
   } catch (...) {

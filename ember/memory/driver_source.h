@@ -67,7 +67,8 @@ class DriverPinnedSource final : public DriverEvents<PinnedSource> {
  public:
   std::uint32_t epoch() noexcept override;
   /// From the driver or, with pinned_use_cuda_host_register, from the system: touched page by page
-  /// by several threads, which takes most of the time, and then page-locked.
+  /// by several threads, which takes most of the time, and then page-locked. On the current
+  /// device's NUMA node, where there are several.
   Status allocate(std::size_t bytes, void*& out) noexcept override;
   Status free(void* pointer) noexcept override;
 

@@ -217,10 +217,16 @@ def aliases(tree, source):
     return out
 
 
+def is_hidden(trees, module):
+    """Whether its package has something else of that name, which is what its page tells of."""
+    package, _, name = module.rpartition(".")
+    return package in trees and name in public(trees, package)
+
+
 def write_pages(package, intro, out):
     """Writes OUT/python/, and gives back the full names it shows."""
     trees = load(package)
-    modules = [name for name in trees if "._C" not in name]
+    modules = [name for name in trees if "._C" not in name and not is_hidden(trees, name)]
     modules.sort(key=lambda name: (name.count("."), name))
     folder = out / "python"
     folder.mkdir(parents=True, exist_ok=True)

@@ -173,7 +173,10 @@ Status read_divisions(Words& words, Settings::Divisions& out) {
   bool first = true;
   std::size_t after = 0;  // the interval behind the last one that was named
   while (!words.accept(']')) {
-    if (!first) EMBER_TRY(words.expect(','));
+    if (!first) {
+      EMBER_TRY(words.expect(','));
+      if (words.accept(']')) break;
+    }
     const bool rest = words.peek() == ">";
     std::uint64_t megabytes = 0;
     if (rest)

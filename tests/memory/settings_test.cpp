@@ -51,6 +51,9 @@ TEST(AllocatorSettings, DivisionsAreReadAsDocumented) {
             (Settings::Divisions{1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 8, 8, 8, 8}));
   EXPECT_EQ(parsed("roundup_power2_divisions:[2:8,8:0]").roundup_divisions,
             (Settings::Divisions{8, 8, 0, 0}));
+  EXPECT_EQ(parsed("roundup_power2_divisions:[256:1,512:2,]").roundup_divisions,
+            parsed("roundup_power2_divisions:[256:1,512:2]").roundup_divisions)
+      << "as PyTorch takes it";
   EXPECT_EQ(parsed("roundup_power2_divisions:[65536:2]").roundup_divisions.back(), 2U);
 }
 
@@ -83,6 +86,7 @@ TEST(AllocatorSettings, ErrorsSayWhatIsWrong) {
            {"roundup_power2_divisions:[4:3]", "For roundups, the divisons has to be power of 2 "},
            {"roundup_power2_divisions:[3:4]", "For roundups, the intervals have to be power of 2 "},
            {"roundup_power2_divisions:[4:4", "expected ,, but got the end"},
+           {"roundup_power2_divisions:[4:4,,]", "expected a whole number"},
            {"pinned_num_register_threads:3", "Number of register threads has to be power of 2"},
            {"pinned_num_register_threads:256", "should be less than or equal to 128"},
            {"backend:other", "Unknown allocator backend, options are native and cudaMallocAsync"},

@@ -37,11 +37,11 @@ void touch(std::byte* data, std::size_t bytes, int threads,
 }
 
 /// The processors that memory for a device is best touched by first; none where the memory was
-/// given its place already, or it does not matter.
+/// given its place already, or it does not matter. A simulated device may seem to be where another
+/// one is, which does no harm: memory that has no room there comes from elsewhere.
 std::vector<int> place_near(driver::Driver& driver, void* data, std::size_t bytes) {
   driver::DeviceProperties device;
-  if (driver.simulated() || !driver.device_properties(cuda::current_device(), device).ok())
-    return {};
+  if (!driver.device_properties(cuda::current_device(), device).ok()) return {};
   const int node = numa::node_of(device);
   if (node == numa::kNone || numa::prefer(data, bytes, node)) return {};
   return numa::processors_of(node);

@@ -23,6 +23,20 @@ os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 
 
+runtime = tempfile.TemporaryDirectory(prefix="ember-test-", dir="/tmp")
+
+
+@pytest.fixture(scope="module")
+def own_sockets():
+    """Sockets of no other program's. They are where they were for an earlier module: who is to find
+    them looks in one folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", runtime.name)
+        ember._C.cuda._share_machine()  # as the first child does, and for good
+        yield
+        ember.cuda.ipc_collect()
+
+
 # What turns the stream sanitizer on. A tool that a test is run under has names like them of its own.
 SANITIZER_VARIABLES = ("EMBER_SANITIZER", "TORCH_CUDA_SANITIZER")
 

@@ -1,12 +1,10 @@
 """Tensors and events between processes: ember.multiprocessing."""
 
-import atexit
 import multiprocessing
 import os
 import queue
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +19,8 @@ from conftest import environment_with
 
 import ember as torch
 import ember.multiprocessing as mp
+
+pytestmark = pytest.mark.usefixtures("own_sockets")
 
 SPAWN = mp.get_context("spawn")
 
@@ -50,18 +50,6 @@ def sockets():
     folder = os.path.join(os.environ["XDG_RUNTIME_DIR"], "ember")
     names = os.listdir(folder) if os.path.isdir(folder) else []
     return [name for name in names if not name.endswith(".machine")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_sockets():
-    """Sockets are counted, so there must be none of other programs'."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="ember-test-", dir="/tmp"))
-        torch._C.cuda._share_machine()  # as the first child does, and for good
-        yield
-        torch.cuda.ipc_collect()
-        # The machine's record is there: children of later tests join by it.
-        atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
 
 def warm():

@@ -13,6 +13,8 @@ import pytest
 import ember as torch
 import ember.multiprocessing as mp
 
+pytestmark = pytest.mark.usefixtures("own_sockets")
+
 
 def adds(i, x):
     x[i] += i + 1

@@ -287,6 +287,12 @@ def recorded(file):
         if not str(error).startswith("Timeline: "):
             raise
         raise UsageError(f"--timeline '{file}': {error}") from None
+    except OSError as error:
+        if error.filename != file:
+            raise
+        raise UsageError(
+            f"--timeline '{file}': Timeline: '{file}' cannot be written: {error.strerror}"
+        ) from None
 
 
 def main(options):

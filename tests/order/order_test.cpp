@@ -280,7 +280,7 @@ TEST(BeginRun, RefusesWhatItCannotDo) {
   EXPECT_ERROR(sim::begin_run("threads"), Error, "threads and seeds cannot follow each other");
   EXPECT_ERROR(sim::begin_run("replay:/no/such/file"), ValueError, "'replay:/no/such/file'");
   EXPECT_ERROR(sim::schedule("random:1"), Error, "before their first use");
-  EXPECT_ERROR(sim::save_log("/no/such/folder/log"), Error, "/no/such/folder/log");
+  EXPECT_ERROR(sim::save_log("/no/such/folder/log"), FileError, "/no/such/folder/log");
   const Stream stream;
   std::string said;
   cuda::host_function(

@@ -31,19 +31,20 @@ struct FftGeometry {
   std::int32_t dims = 0;
   std::int32_t batch_dims = 0;
   FftKind kind = FftKind::c2c;
-  bool wide = false;         ///< float64 and complex128
-  std::uint8_t unused[6]{};  ///< so that a geometry is compared byte by byte
+  std::uint8_t real_bytes = 4;  ///< of a real number: 2, 4 or 8
+  std::uint8_t unused[6]{};     ///< so that a geometry is compared byte by byte
 
   std::int64_t transforms() const noexcept {
     std::int64_t product = 1;
     for (int d = 0; d < batch_dims; ++d) product *= batch_sizes[d];
     return product;
   }
+  std::int64_t complex_bytes() const noexcept { return 2 * std::int64_t{real_bytes}; }
 };
 EMBER_ARGUMENTS(FftGeometry, EMBER_FIELD(sizes), EMBER_FIELD(in_strides), EMBER_FIELD(out_strides),
                 EMBER_FIELD(batch_sizes), EMBER_FIELD(in_batch_strides),
                 EMBER_FIELD(out_batch_strides), EMBER_FIELD(dims), EMBER_FIELD(batch_dims),
-                EMBER_FIELD(kind), EMBER_FIELD(wide), EMBER_FIELD(unused))
+                EMBER_FIELD(kind), EMBER_FIELD(real_bytes), EMBER_FIELD(unused))
 
 /// What an implementation has made of a geometry. Written by `fft_plan` alone.
 struct FftPlanState {

@@ -30,13 +30,7 @@ void require_points(std::int64_t n) {
 const Tensor& promoted(const Tensor& input, bool to_complex, Tensor& made) {
   Dtype dtype = input.dtype();
   if (is_integral(dtype)) dtype = default_dtype();
-  if (const Dtype real = real_dtype(dtype); real != Dtype::float32 && real != Dtype::float64) {
-    const char* why = dtype == Dtype::float16
-                          ? ": its transform is of complex32 (ComplexHalf), which ember does not "
-                            "have; transform x.to(float32)"
-                          : "";
-    throw Error(std::string("Unsupported dtype ") + legacy_name(dtype) + why);
-  }
+  require_transformable(dtype, input.device());
   if (to_complex) dtype = complex_dtype(dtype);
   return input.dtype() == dtype ? input : made = input.to(dtype);
 }

@@ -6,7 +6,7 @@
 #include "ember/driver/extent.h"
 #include "ember/driver/kernels.h"
 #include "ember/fft/host/transform.h"
-#include "ember/scalar/types.h"
+#include "ember/scalar/math.h"
 
 namespace ember::inline v0::fft {
 namespace {
@@ -69,7 +69,7 @@ Status run_mirror(const driver::Params& params, const driver::HostLaunch& on) {
       }
       for (std::int64_t k = 1; 2 * k < args.size; ++k) {
         const T value = first[k * args.stride];
-        first[(args.size - k) * args.stride] = T(value.re, -value.im);
+        first[(args.size - k) * args.stride] = convert<T>(m::conj(convert<Compute<T>>(value)));
       }
     }
   });
@@ -83,8 +83,11 @@ constexpr driver::HostImplementation transform_of() {
   return {&run_transform<In, Out>, &transform_needs};
 }
 
-// In the order of FftKind, float32 and then float64.
+// By the width of real numbers, and then in the order of FftKind.
 constinit driver::Kernel transforms[] = {
+    {"fft_c2c.float16", transform_of<Complex<Half>, Complex<Half>>(), nullptr},
+    {"fft_r2c.float16", transform_of<Half, Complex<Half>>(), nullptr},
+    {"fft_c2r.float16", transform_of<Complex<Half>, Half>(), nullptr},
     {"fft_c2c.float32", transform_of<Complex<float>, Complex<float>>(), nullptr},
     {"fft_r2c.float32", transform_of<float, Complex<float>>(), nullptr},
     {"fft_c2r.float32", transform_of<Complex<float>, float>(), nullptr},
@@ -96,6 +99,7 @@ const driver::kernels::Table transform_table(transforms,
                                              driver::arguments<FftArgs, driver::FftPlanState>());
 
 constinit driver::Kernel mirrors[] = {
+    {"fft_mirror.complex32", &run_mirror<Complex<Half>>, nullptr},
     {"fft_mirror.complex64", &run_mirror<Complex<float>>, nullptr},
     {"fft_mirror.complex128", &run_mirror<Complex<double>>, nullptr},
 };
@@ -107,10 +111,13 @@ const driver::kernels::Table plan_table(plan_kernels,
 
 }  // namespace
 
-const driver::Kernel& transform_kernel(FftKind kind, bool wide) noexcept {
-  return transforms[static_cast<int>(kind) + (wide ? 3 : 0)];
+const driver::Kernel& transform_kernel(const FftGeometry& geometry) noexcept {
+  const int width = geometry.real_bytes == 2 ? 0 : geometry.real_bytes == 4 ? 1 : 2;
+  return transforms[3 * width + static_cast<int>(geometry.kind)];
 }
-const driver::Kernel& mirror_kernel(bool wide) noexcept { return mirrors[wide ? 1 : 0]; }
+const driver::Kernel& mirror_kernel(Dtype dtype) noexcept {
+  return mirrors[static_cast<int>(dtype) - static_cast<int>(Dtype::complex32)];
+}
 const driver::Kernel& plan_kernel() noexcept { return plan_kernels[0]; }
 
 }  // namespace ember::inline v0::fft

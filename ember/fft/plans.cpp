@@ -59,12 +59,14 @@ void ask_device(int device, const Ref<Plan>& plan, bool destroy) {
 std::size_t estimated_bytes(const driver::FftGeometry& geometry) {
   std::size_t roots = 0;
   for (int d = 0; d < geometry.dims; ++d) roots += static_cast<std::size_t>(geometry.sizes[d]);
-  return roots * (geometry.wide ? sizeof(Complex<double>) : sizeof(Complex<float>));
+  return roots * static_cast<std::size_t>(geometry.complex_bytes());
 }
 
 Ref<Plan> make_plan(int device, std::uint32_t epoch, const driver::FftGeometry& geometry) {
   Ref<Plan> plan = make_ref<Plan>(geometry, epoch);
   plan->state.table_bytes = estimated_bytes(geometry);
+  // Sums of float16 are rounded before they are scaled, wherever they were made.
+  plan->state.scales = geometry.real_bytes != 2;
   ask_device(device, plan, false);
   return plan;
 }

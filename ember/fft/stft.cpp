@@ -121,13 +121,6 @@ Tensor window_of(const Pieces& pieces, std::int64_t n_fft, const Options& like) 
   return pieces.win == n_fft ? window : with_zeros(window, before, n_fft - pieces.win - before);
 }
 
-/// float32 or wider, as the transforms take it.
-void require_transformable(const Tensor& x) {
-  const Dtype real = real_dtype(x.dtype());
-  if (real != Dtype::float32 && real != Dtype::float64)
-    throw Error(std::string("Unsupported dtype ") + legacy_name(x.dtype()));
-}
-
 /// Pieces (batch, pieces, n_fft), each `hop` behind the one before, added up.
 Tensor overlapped(const Tensor& pieces, std::int64_t hop) {
   const std::int64_t batch = pieces.size(0);
@@ -202,7 +195,7 @@ Tensor stft(const Tensor& signal, std::int64_t n_fft, const StftOptions& options
                                 {input.stride(0), pieces.hop * input.stride(1), input.stride(1)});
   if (const Tensor window = window_of(pieces, n_fft, input.options()); window.defined())
     cut = cut.mul(window);
-  require_transformable(cut);
+  fft::require_transformable(cut.dtype(), cut.device());
   const bool onesided = options.onesided.value_or(!cut.is_complex());
   const Norm norm = options.normalized ? Norm::by_root_n : Norm::none;
   if (cut.is_complex() && onesided)
@@ -247,6 +240,7 @@ Tensor istft(const Tensor& given, std::int64_t n_fft, const StftOptions& options
       (pieces.window->dim() != 1 || pieces.window->size(0) != pieces.win))
     refuse(" : Invalid window shape. window has to be 1D and length of `win_length`");
 
+  fft::require_transformable(given.dtype(), given.device());
   const bool as_complex = options.return_complex.value_or(false);
   if (as_complex && onesided)
     throw Error("Cannot have onesided output if window or input is complex");

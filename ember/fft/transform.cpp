@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -78,7 +79,7 @@ bool describe(const Tensor& out, const Tensor& in, std::span<const std::int64_t>
               const Shape& order, FftKind kind, FftGeometry& g) {
   g = {};
   g.kind = kind;
-  g.wide = real_dtype(in.dtype()) == Dtype::float64;
+  g.real_bytes = static_cast<std::uint8_t>(item_size(real_dtype(in.dtype())));
   const Shape& signal = kind == FftKind::c2r ? out.sizes() : in.sizes();
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int dim = static_cast<int>(dims[i]);
@@ -130,7 +131,7 @@ constexpr std::int64_t kMostCalls = 16;
 /// multiple of the next one's, large enough for what lies between, and the address one of whole
 /// complex numbers.
 bool suits_devices(const Tensor& in, const FftGeometry& g) {
-  const auto complex_bytes = static_cast<std::uintptr_t>(g.wide ? 16 : 8);
+  const auto complex_bytes = static_cast<std::uintptr_t>(g.complex_bytes());
   if (reinterpret_cast<std::uintptr_t>(in.address()) % complex_bytes != 0) return false;
   for (int d = 0; d + 1 < g.dims; ++d) {
     const bool halved = g.kind == FftKind::c2r && d + 2 == g.dims;
@@ -138,6 +139,11 @@ bool suits_devices(const Tensor& in, const FftGeometry& g) {
     const std::int64_t step = g.in_strides[d + 1];
     if (g.in_strides[d] % step != 0 || g.in_strides[d] / step < inner) return false;
   }
+  // cuFFT takes no strides of real float16.
+  if (g.real_bytes == 2 && g.kind == FftKind::r2c)
+    for (int d = 0; d < g.dims; ++d)
+      if (g.in_strides[d] != (d + 1 < g.dims ? g.in_strides[d + 1] * g.sizes[d + 1] : 1))
+        return false;
   const std::int64_t calls = calls_of(g);
   if (calls == 1) return true;
   // Each call begins at an address of its own, which has to be as good.
@@ -147,12 +153,28 @@ bool suits_devices(const Tensor& in, const FftGeometry& g) {
   return calls <= kMostCalls;
 }
 
+/// float16 is transformed on devices, and there along powers of two.
+void require_half_is_possible(const Tensor& in, const Shape& signal, const Shape& dims) {
+  if (real_dtype(in.dtype()) != Dtype::float16) return;
+  Shape sizes;
+  bool powers_of_two = true;
+  for (const std::int64_t dim : dims) {
+    sizes.push_back(signal[static_cast<int>(dim)]);
+    powers_of_two &= std::has_single_bit(static_cast<std::uint64_t>(sizes.back()));
+  }
+  if (!powers_of_two)
+    throw Error(
+        "cuFFT only supports dimensions whose sizes are powers of two when computing in half "
+        "precision, but got a signal size of" +
+        sizes.str());
+}
+
 /// Whether the elements of a signal lie a multiple of a page apart, and so in the same few places
 /// of a cache. Brought in order first they take two thirds of the time, those of complex64 at
 /// least.
 bool meets_in_caches(const FftGeometry& g) {
   constexpr std::int64_t kPage = 4096 / 8;
-  return g.kind == FftKind::c2c && !g.wide && g.dims == 1 && g.out_strides[0] == 1 &&
+  return g.kind == FftKind::c2c && g.real_bytes == 4 && g.dims == 1 && g.out_strides[0] == 1 &&
          g.in_strides[0] % kPage == 0;
 }
 
@@ -161,7 +183,7 @@ bool meets_in_caches(const FftGeometry& g) {
 /// Enqueues one kernel. The addresses are filled in here.
 void run(const Tensor& out, const Tensor& in, driver::FftArgs& args) {
   const ops::Site site = ops::at(out, in);
-  const driver::Kernel& kernel = transform_kernel(args.geometry.kind, args.geometry.wide);
+  const driver::Kernel& kernel = transform_kernel(args.geometry);
   args.out = out.address();
   args.in = in.address();
   (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
@@ -264,7 +286,7 @@ void mirror(const Tensor& out, int dim) {
     args.batch_strides[0] = args.size * args.stride;
   }
   const ops::Site site = ops::at(out);
-  const driver::Kernel& kernel = mirror_kernel(out.dtype() == Dtype::complex128);
+  const driver::Kernel& kernel = mirror_kernel(out.dtype());
   if (!cuda::accesses_wanted()) [[likely]]
     return ops::run(site, kernel, args);
   const std::array<cuda::Access, 1> accesses{ops::writes(out)};
@@ -273,8 +295,19 @@ void mirror(const Tensor& out, int dim) {
 
 }  // namespace
 
+void require_transformable(Dtype dtype, Device device) {
+  const Dtype real = real_dtype(dtype);
+  if (real == Dtype::float32 || real == Dtype::float64) return;
+  if (real == Dtype::float16 && device.is_cuda()) return;
+  const char* why = real == Dtype::float16
+                        ? ": it is transformed on CUDA devices, on the CPU in a wider dtype"
+                        : "";
+  throw Error(std::string("Unsupported dtype ") + legacy_name(dtype) + why);
+}
+
 Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward) {
   if (dims.empty()) return in.clone();
+  require_half_is_possible(in, in.sizes(), dims);
   const Shape ordered = sorted(dims, in.strides(), false);
   const Shape order = order_of(in, ordered);
   Tensor out = make_in_order(in, in.dtype(), in.sizes(), order);
@@ -289,6 +322,7 @@ Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward) {
 }
 
 Tensor r2c(const Tensor& in, const Shape& dims, Norm norm, bool onesided) {
+  require_half_is_possible(in, in.sizes(), dims);
   const Shape ordered = sorted(dims, in.strides(), true);
   const Shape order = order_of(in, ordered);
   const int last = static_cast<int>(ordered.back());
@@ -316,6 +350,7 @@ Tensor c2r(const Tensor& in, const Shape& dims, Norm norm, std::int64_t last_siz
   const Shape order = order_of(in, ordered);
   Shape sizes = in.sizes();
   sizes[static_cast<int>(ordered.back())] = last_size;
+  require_half_is_possible(in, sizes, dims);
   Tensor out = make_in_order(in, real_dtype(in.dtype()), sizes, order);
   if (out.numel() == 0) return out;
   const Wanted wanted{FftKind::c2r, false, scale_of(norm, sizes, dims)};

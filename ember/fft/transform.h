@@ -10,10 +10,15 @@ namespace ember::inline v0::fft {
 /// By what a transform of n elements is divided.
 enum class Norm : std::uint8_t { none, by_root_n, by_n };
 
-// Inputs are float32, float64, complex64 or complex128 as the names say. `dims` are different
-// dimensions of the input, counted from the front, without empty ones among them. Results are new.
-// Where they have gaps or another order than the sizes is torch's way: the transformed dimensions
-// last, the others before them, both in the order of the input's strides.
+/// Error if there are no transforms of such elements there: of bfloat16 nowhere, of float16 and
+/// complex32 on the CPU.
+void require_transformable(Dtype dtype, Device device);
+
+// Inputs are transformable, and real or complex as the names say. `dims` are different dimensions
+// of the input, counted from the front, without empty ones among them; those of float16 and
+// complex32 have to be powers of two (Error). Results are new. Where they have gaps or another
+// order than the sizes is torch's way: the transformed dimensions last, the others before them,
+// both in the order of the input's strides.
 
 /// Complex to complex. Without dimensions a copy.
 Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward);

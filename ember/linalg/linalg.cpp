@@ -29,6 +29,7 @@ const char* type_name(Dtype dtype) {
     case Dtype::bfloat16: return "c10::BFloat16";
     case Dtype::float32: return "float";
     case Dtype::float64: return "double";
+    case Dtype::complex32: return "c10::complex<c10::Half>";
     case Dtype::complex64: return "c10::complex<float>";
     case Dtype::complex128: return "c10::complex<double>";
     case Dtype::uint16: return "unsigned short";
@@ -258,6 +259,7 @@ Tensor do_addr(Tensor* out, const Tensor& input, const Tensor& vec1, const Tenso
     require(factor.dtype() != Dtype::bool_ || dtype == Dtype::bool_,
             std::string("Boolean ") + name + " only supported for Boolean results.");
     require_factor(name, factor, dtype);
+    if (is_half(dtype)) require_fits(factor, dtype);  // here torch rounds them to the dtype
   }
   Tensor added = input.expand({vec1.sizes()[0], vec2.sizes()[0]});
   const Tensor column = vec1.unsqueeze(1);

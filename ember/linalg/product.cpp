@@ -44,10 +44,10 @@ Status host_implementation(const driver::Params& params, const driver::HostLaunc
   if (b == nullptr) return on.fault();
 
   const host::Blas* blas = nullptr;
-  if constexpr (contains(dtypes::floating_wide | dtypes::complex, dtype_of<T>))
+  if constexpr (contains(dtypes::floating_wide | dtypes::complex_wide, dtype_of<T>))
     EMBER_TRY(host::find_blas(blas));
   for (std::int64_t i = 0; i < args.batch; ++i) {
-    if constexpr (contains(dtypes::floating_wide | dtypes::complex, dtype_of<T>))
+    if constexpr (contains(dtypes::floating_wide | dtypes::complex_wide, dtype_of<T>))
       if (blas != nullptr && host::blas_gemm(*blas, args, a + i * args.stride_a,
                                              b + i * args.stride_b, c + i * args.stride_c))
         continue;

@@ -10,7 +10,7 @@ namespace elementwise {
 
 /// addcmul with a factor, which is no operand of its own: it takes no part in promotion.
 struct scaled_addcmul {
-  static constexpr OpInfo info{"addcmul", 4, dtypes::any_number, Result::same, 2, ""};
+  static constexpr OpInfo info{"addcmul", 4, dtypes::every_number, Result::same, 2, ""};
   template <class T, class E>
   static EMBER_HD T apply(T x, T y, T z, T factor) {
     return m::add(x, m::mul(m::mul(y, factor), z));
@@ -18,7 +18,7 @@ struct scaled_addcmul {
 };
 /// The same of addcdiv.
 struct scaled_addcdiv {
-  static constexpr OpInfo info{"addcdiv", 4, dtypes::floating_complex, Result::same, 4, ""};
+  static constexpr OpInfo info{"addcdiv", 4, dtypes::floating_every_complex, Result::same, 4, ""};
   template <class T, class E>
   static EMBER_HD T apply(T x, T y, T z, T factor) {
     return x + m::mul(y, factor) / z;

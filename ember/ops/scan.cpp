@@ -48,7 +48,9 @@ Tensor scan_into(ScanOp op, Tensor* out, const Tensor& x, std::int64_t dim,
   if (dtype) result = *dtype;
   if (result == Dtype::bool_) ops::throw_not_implemented(name, result);
   // The low bits of a wide sum are those of a narrow one.
-  const Dtype computed = is_integral(result) ? Dtype::int64 : result;
+  const Dtype computed = is_integral(result)          ? Dtype::int64
+                         : result == Dtype::complex32 ? Dtype::complex64
+                                                      : result;
   if (out != nullptr) {
     ops::require_dtype(*out, result);
     const std::array<const Tensor*, 1> inputs{&x};

@@ -1,11 +1,15 @@
 #include "ember/reduce/plan.h"
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <limits>
 
 #include "ember/base/error.h"
+#include "ember/ops/checks.h"
 #include "ember/ops/factories.h"
 #include "ember/ops/run.h"
+#include "ember/reduce/functors.h"
 
 namespace ember::inline v0::reduce {
 namespace {
@@ -87,23 +91,36 @@ Tensor gathered(const Tensor& x, const DimSet& gone) {
   return x.permute(order).contiguous();
 }
 
-// The first type that operations exist for: their kernels go on from there in the order of Dtype.
-constexpr Dtype kFirst_ALL = Dtype::uint8;
-constexpr Dtype kFirst_REAL = Dtype::uint8;
-constexpr Dtype kFirst_FLOATING = Dtype::float16;
+/// Where the kernel of a dtype stands among those of a reduction; -1 where there is none.
+using Places = std::array<std::int8_t, kDtypes>;
+constexpr Places places_of(std::initializer_list<Dtype> dtypes) {
+  Places places{};
+  places.fill(-1);
+  std::int8_t place = 0;
+  for (const Dtype dtype : dtypes) places[static_cast<std::size_t>(dtype)] = place++;
+  return places;
+}
+#define EMBER_REDUCE(functor, type, name) dtype_of<type>,
+constexpr Places kPlaces_ALL = places_of({EMBER_REDUCE_EACH_ALL(EMBER_REDUCE, , "")});
+constexpr Places kPlaces_REAL = places_of({EMBER_REDUCE_EACH_REAL(EMBER_REDUCE, , "")});
+constexpr Places kPlaces_FLOATING = places_of({EMBER_REDUCE_EACH_FLOATING(EMBER_REDUCE, , "")});
+#undef EMBER_REDUCE
 
 const driver::Kernel& kernel(ReduceOp op, Dtype dtype) {
   struct Kernels {
     const driver::Kernel* (*all)() noexcept;
-    Dtype first;
+    const Places& places;
   };
   static constexpr Kernels kernels[] = {
-#define EMBER_REDUCTION(op, functor, types) {&op##_kernels, kFirst_##types},
+#define EMBER_REDUCTION(op, functor, types) {&op##_kernels, kPlaces_##types},
 #include "ember/reduce/reductions.inc"
 #undef EMBER_REDUCTION
   };
   const Kernels& of = kernels[static_cast<std::size_t>(op)];
-  return of.all()[static_cast<int>(dtype) - static_cast<int>(of.first)];
+  const int place = of.places[static_cast<std::size_t>(dtype)];
+  if (place < 0) [[unlikely]]
+    ops::throw_not_implemented("a reduction", dtype);
+  return of.all()[place];
 }
 
 }  // namespace

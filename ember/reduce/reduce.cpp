@@ -62,9 +62,25 @@ std::optional<ops::RowReduction> recorded_as(const Reduction& reduction, Dtype x
   }
 }
 
+/// What was computed in a wider dtype as `result`, in `out` if there is one.
+Tensor narrowed(const Tensor& wide, Dtype result, const Tensor& x, Tensor* out) {
+  Tensor narrow = wide.to(result);
+  if (out == nullptr) return narrow;
+  const std::array<const Tensor*, 1> inputs{&x};
+  ops::prepare_output(*out, x.device(), narrow.sizes(), result, inputs);
+  return out->copy_(narrow);
+}
+
 /// `reduction` over the set of dimensions, into `out` if there is one.
 Tensor reduced(const Tensor& x, const DimSet& gone, bool keepdim, Dtype result, Reduction reduction,
                Tensor* out) {
+  if (x.dtype() == Dtype::complex32) {  // which the kernels do not have
+    const Dtype wide = result == Dtype::complex32 ? Dtype::complex64
+                       : result == Dtype::float16 ? Dtype::float32
+                                                  : result;
+    return narrowed(reduced(x.to(Dtype::complex64), gone, keepdim, wide, reduction, nullptr),
+                    result, x, out);
+  }
   if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && out == nullptr) {
     const auto known = recorded_as(reduction, x.dtype());
     Tensor recorded;
@@ -77,7 +93,7 @@ Tensor reduced(const Tensor& x, const DimSet& gone, bool keepdim, Dtype result, 
   return deliver(out, made);
 }
 
-bool floating_or_complex(Dtype dtype) { return contains(dtypes::floating_complex, dtype); }
+bool floating_or_complex(Dtype dtype) { return contains(dtypes::floating_every_complex, dtype); }
 
 Tensor converted(const Tensor& x, std::optional<Dtype> dtype) {
   return dtype && *dtype != x.dtype() ? x.to(*dtype) : x;
@@ -109,11 +125,7 @@ Tensor sum_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
     }
   }
   if (made == result) return reduced(from, gone, keepdim, result, reduction, out);
-  Tensor narrow = reduced(from, gone, keepdim, made, reduction, nullptr).to(result);
-  if (out == nullptr) return narrow;
-  const std::array<const Tensor*, 1> inputs{&x};
-  ops::prepare_output(*out, x.device(), narrow.sizes(), result, inputs);
-  return out->copy_(narrow);
+  return narrowed(reduced(from, gone, keepdim, made, reduction, nullptr), result, x, out);
 }
 
 Tensor mean_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,

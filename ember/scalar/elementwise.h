@@ -20,18 +20,24 @@ inline constexpr DtypeSet integer = only(Dtype::uint8) | only(Dtype::int8) | onl
                                     only(Dtype::int32) | only(Dtype::int64);
 inline constexpr DtypeSet floating_wide = only(Dtype::float32) | only(Dtype::float64);
 inline constexpr DtypeSet floating = floating_wide | only(Dtype::float16) | only(Dtype::bfloat16);
-inline constexpr DtypeSet complex = only(Dtype::complex64) | only(Dtype::complex128);
+inline constexpr DtypeSet complex_half = only(Dtype::complex32);
+inline constexpr DtypeSet complex_wide = only(Dtype::complex64) | only(Dtype::complex128);
+inline constexpr DtypeSet complex = complex_half | complex_wide;
 inline constexpr DtypeSet integer_or_bool = integer | boolean;
 inline constexpr DtypeSet real_number = integer | floating;
 inline constexpr DtypeSet real_or_bool = real_number | boolean;
-inline constexpr DtypeSet floating_complex = floating | complex;
-inline constexpr DtypeSet any_number = real_number | complex;
+inline constexpr DtypeSet floating_complex = floating | complex_wide;
+inline constexpr DtypeSet any_number = real_number | complex_wide;
 inline constexpr DtypeSet any = any_number | boolean;
+/// complex32 is what transforms of float16 give: arithmetic has it, functions do not.
+inline constexpr DtypeSet floating_every_complex = floating | complex;
+inline constexpr DtypeSet every_number = real_number | complex;
+inline constexpr DtypeSet every_number_or_bool = every_number | boolean;
 /// What is stored, copied and converted, and compared for equality; nothing else computes with
 /// them.
 inline constexpr DtypeSet unsigned_wide =
     only(Dtype::uint16) | only(Dtype::uint32) | only(Dtype::uint64);
-inline constexpr DtypeSet all = any | unsigned_wide;
+inline constexpr DtypeSet all = every_number_or_bool | unsigned_wide;
 }  // namespace dtypes
 
 /// What an element-wise operation stores, seen from what it computes in.

@@ -7,9 +7,9 @@
 namespace ember::inline v0 {
 
 /// Every element type, in the order of promotion within a category; at the end the wide unsigned
-/// ones, which are stored, copied and converted, but hardly computed with. The list is the one
-/// place where an element type is added: EMBER_DTYPE(enumerator, C++ type, name, torch's class
-/// name).
+/// ones, which are stored, copied and converted, but hardly computed with, as complex32 is. The
+/// list is the one place where an element type is added: EMBER_DTYPE(enumerator, C++ type, name,
+/// torch's class name).
 // clang-format off
 #define EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)                     \
   EMBER_DTYPE(bool_, bool, "bool", "Bool")                    \
@@ -22,6 +22,7 @@ namespace ember::inline v0 {
   EMBER_DTYPE(bfloat16, ::ember::BFloat16, "bfloat16", "BFloat16") \
   EMBER_DTYPE(float32, float, "float32", "Float")             \
   EMBER_DTYPE(float64, double, "float64", "Double")           \
+  EMBER_DTYPE(complex32, ::ember::Complex<::ember::Half>, "complex32", "ComplexHalf") \
   EMBER_DTYPE(complex64, ::ember::Complex<float>, "complex64", "ComplexFloat") \
   EMBER_DTYPE(complex128, ::ember::Complex<double>, "complex128", "ComplexDouble") \
   EMBER_DTYPE(uint16, std::uint16_t, "uint16", "UInt16")      \
@@ -34,7 +35,7 @@ enum class Dtype : std::uint8_t {
   EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)
 #undef EMBER_DTYPE
 };
-inline constexpr int kDtypes = 15;
+inline constexpr int kDtypes = 16;
 
 namespace detail {
 template <class T>
@@ -60,6 +61,10 @@ template <>
 struct ComputeOf<BFloat16> {
   using type = float;
 };
+template <>
+struct ComputeOf<Complex<Half>> {
+  using type = Complex<float>;
+};
 
 template <class T>
 struct RealOf {
@@ -74,7 +79,7 @@ struct RealOf<Complex<T>> {
 template <class T>
 inline constexpr Dtype dtype_of = detail::DtypeOf<T>::value;
 
-/// What T is computed in: float for the 16-bit types, T itself otherwise.
+/// What T is computed in: float for the 16-bit types, complex64 for complex32, T itself otherwise.
 template <class T>
 using Compute = typename detail::ComputeOf<T>::type;
 /// The type of a complex type's components; T itself otherwise.
@@ -102,12 +107,12 @@ EMBER_HD To convert(From value) {
     return convert<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     if constexpr (is_complex<From>)
-      return value.re != 0 || value.im != 0;
+      return convert<bool>(value.re) || convert<bool>(value.im);
     else
       return value != From(0);
   } else if constexpr (is_complex<To>) {
     if constexpr (is_complex<From>)
-      return To(value);
+      return To(convert<Real<To>>(value.re), convert<Real<To>>(value.im));
     else
       return To(convert<Real<To>>(value));
   } else if constexpr (is_complex<From>) {

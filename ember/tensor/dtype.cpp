@@ -44,13 +44,17 @@ const char* legacy_name(Dtype dtype) noexcept {
 }
 
 Dtype real_dtype(Dtype dtype) noexcept {
-  if (dtype == Dtype::complex64) return Dtype::float32;
-  if (dtype == Dtype::complex128) return Dtype::float64;
-  return dtype;
+  switch (dtype) {
+    case Dtype::complex32: return Dtype::float16;
+    case Dtype::complex64: return Dtype::float32;
+    case Dtype::complex128: return Dtype::float64;
+    default: return dtype;
+  }
 }
 
 Dtype complex_dtype(Dtype dtype) noexcept {
   if (is_complex_dtype(dtype)) return dtype;
+  if (dtype == Dtype::float16) return Dtype::complex32;
   return dtype == Dtype::float64 ? Dtype::complex128 : Dtype::complex64;
 }
 
@@ -66,7 +70,7 @@ Dtype promote_types(Dtype a, Dtype b) {
   }
   if (a > b) std::swap(a, b);
   if (is_complex_dtype(b))
-    return a == Dtype::float64 || a == Dtype::complex128 ? Dtype::complex128 : b;
+    return is_floating_point(a) ? std::max(complex_dtype(a), b) : b;  // in order of width
   if (a == Dtype::float16 && b == Dtype::bfloat16) return Dtype::float32;
   if (is_floating_point(b)) return b;  // the list is in order of width
   if (a == Dtype::uint8 && b == Dtype::int8) return Dtype::int16;

@@ -40,9 +40,10 @@ constexpr bool is_unsigned_wide(Dtype dtype) noexcept {
 constexpr bool is_signed(Dtype dtype) noexcept {
   return dtype != Dtype::bool_ && dtype != Dtype::uint8 && !is_unsigned_wide(dtype);
 }
-/// complex64 -> float32, complex128 -> float64; anything else as it is.
+/// complex32 -> float16, complex64 -> float32, complex128 -> float64; anything else as it is.
 EMBER_API Dtype real_dtype(Dtype dtype) noexcept;
-/// float32 -> complex64 and so on.
+/// float16 -> complex32, float64 -> complex128, any other real one -> complex64; complex ones as
+/// they are.
 EMBER_API Dtype complex_dtype(Dtype dtype) noexcept;
 
 /// The smallest type that holds both, by torch's table: uint8 and int8 give int16, float16 and

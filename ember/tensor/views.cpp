@@ -471,9 +471,9 @@ Tensor Tensor::view_as_real() const {
 }
 
 Tensor Tensor::view_as_complex() const {
-  if (dtype() != Dtype::float32 && dtype() != Dtype::float64)
+  if (!is_floating_point() || dtype() == Dtype::bfloat16)
     throw Error(
-        std::string("view_as_complex is only supported for float and double tensors, but got "
+        std::string("view_as_complex is only supported for half, float and double tensors, but got "
                     "a tensor of scalar type: ") +
         legacy_name(dtype()));
   if (dim() == 0) throw Error("Input tensor must have one or more dimensions");

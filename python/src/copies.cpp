@@ -171,7 +171,8 @@ void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m) {
         Named{"half", Dtype::float16}, Named{"bfloat16", Dtype::bfloat16},
         Named{"bool", Dtype::bool_}, Named{"byte", Dtype::uint8}, Named{"char", Dtype::int8},
         Named{"short", Dtype::int16}, Named{"int", Dtype::int32}, Named{"long", Dtype::int64},
-        Named{"cfloat", Dtype::complex64}, Named{"cdouble", Dtype::complex128}}) {
+        Named{"chalf", Dtype::complex32}, Named{"cfloat", Dtype::complex64},
+        Named{"cdouble", Dtype::complex128}}) {
     const Dtype dtype = named.dtype;
     const std::string signature = std::string("def ") + named.name + "(self) -> Tensor";
     const std::string doc = std::string("The same as to(") + dtype_name(dtype) + ").";

@@ -17,8 +17,9 @@ struct DtypeAlias {
   Dtype dtype;
 };
 constexpr DtypeAlias kDtypeAliases[] = {
-    {"half", Dtype::float16}, {"double", Dtype::float64},   {"short", Dtype::int16},
-    {"long", Dtype::int64},   {"cfloat", Dtype::complex64}, {"cdouble", Dtype::complex128},
+    {"half", Dtype::float16},       {"double", Dtype::float64},  {"short", Dtype::int16},
+    {"long", Dtype::int64},         {"chalf", Dtype::complex32}, {"cfloat", Dtype::complex64},
+    {"cdouble", Dtype::complex128},
 };
 
 /// In the module. Names of Python's own types are left to the package, so that the module's stub

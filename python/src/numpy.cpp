@@ -23,7 +23,7 @@ constexpr Format kFormats[] = {
 const char* type_string(Dtype dtype) {
   for (const Format& format : kFormats)
     if (format.dtype == dtype) return format.numpy;
-  throw TypeError("Got unsupported ScalarType BFloat16");
+  throw TypeError(std::string("Got unsupported ScalarType ") + legacy_name(dtype));
 }
 
 nb::object numpy() { return nb::module_::import_("numpy"); }

@@ -281,6 +281,7 @@ char(self:tensor)
 short(self:tensor)
 int(self:tensor)
 long(self:tensor)
+chalf(self:tensor)
 cfloat(self:tensor)
 cdouble(self:tensor)
 """

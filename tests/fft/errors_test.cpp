@@ -50,7 +50,8 @@ TEST_F(FftErrors, Norms) {
 
 TEST_F(FftErrors, Dtypes) {
   EXPECT_ERROR(fft::fft(real_.to(Dtype::float16)), Error,
-               "Unsupported dtype Half: its transform is of complex32 (ComplexHalf)");
+               "Unsupported dtype Half: it is transformed on CUDA devices");
+  EXPECT_ERROR(fft::ifft(real_.to(Dtype::complex32)), Error, "Unsupported dtype ComplexHalf");
   EXPECT_ERROR(fft::irfft(real_.to(Dtype::float16)), Error, "Unsupported dtype Half");
   EXPECT_ERROR(fft::rfft2(real_.to(Dtype::bfloat16)), Error, "Unsupported dtype BFloat16");
   EXPECT_ERROR(fft::rfft(complex_), Error,

@@ -19,7 +19,7 @@ driver::FftGeometry geometry_of(driver::FftKind kind, bool is_wide, const Shape&
                                 const Shape& sizes, bool turned) {
   driver::FftGeometry g;
   g.kind = kind;
-  g.wide = is_wide;
+  g.real_bytes = is_wide ? 8 : 4;
   g.dims = sizes.size();
   g.batch_dims = batch.size();
   std::int64_t in = 1;

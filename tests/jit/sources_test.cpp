@@ -107,7 +107,7 @@ Instance instance_of(Dtype dtype, Layout layout) {
 std::vector<Dtype> dtypes() {
   std::vector<Dtype> all;
   for (const Dtype dtype : all_dtypes())
-    if (!contains(dtypes::unsigned_wide, dtype)) all.push_back(dtype);
+    if (contains(dtypes::any, dtype)) all.push_back(dtype);
   return all;
 }
 

@@ -39,6 +39,8 @@ TEST_P(ProductErrors, Shapes) {
                "size mismatch, input: [1, 3], v1: [2], v2: [3]");
   EXPECT_ERROR(some({3}).addr_(some({2}), some({3})), Error,
                "2D tensor expected, got 1D tensor for input");
+  EXPECT_ERROR(addr(some({2, 3}).to(float16), some({2}).to(float16), some({3}).to(float16), 1, 1e5),
+               Error, "value cannot be converted to type float16 without overflow");
   EXPECT_ERROR(addr(some({1}), some({2}), some({3}), true), Error,
                "Boolean beta only supported for Boolean results.");
   EXPECT_ERROR(addr(some({1}), some({2}), some({})), Error,

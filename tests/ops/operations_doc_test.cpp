@@ -18,7 +18,10 @@ std::string dtypes_text(DtypeSet set) {
   };
   // The sets that definitions use, largest first.
   static constexpr Named kSets[] = {
-      {dtypes::all, "all, uint16 to uint64 too"},
+      {dtypes::all, "all, complex32 and uint16 to uint64 too"},
+      {dtypes::every_number_or_bool, "all, complex32 too"},
+      {dtypes::every_number, "all but bool, complex32 too"},
+      {dtypes::floating_every_complex, "floating point, complex, complex32 too"},
       {dtypes::any, "all"},
       {dtypes::any_number, "all but bool"},
       {dtypes::real_or_bool, "all but complex"},

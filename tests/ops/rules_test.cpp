@@ -21,7 +21,9 @@ TEST(Promotion, IsTorchs) {
   EXPECT_EQ(result_type(dims(bool_), true), bool_);
   EXPECT_EQ(result_type(dims(bool_), 5), int64);
   EXPECT_EQ(result_type(dims(uint8), true), uint8);
-  EXPECT_EQ(result_type(dims(float16), std::complex<float>(0, 1)), complex64);
+  EXPECT_EQ(result_type(dims(float16), std::complex<float>(0, 1)), complex32);
+  EXPECT_EQ(result_type(dims(bfloat16), std::complex<float>(0, 1)), complex64);
+  EXPECT_EQ(result_type(dims(float16), point(complex128)), complex32);
   EXPECT_EQ(result_type(dims(float64), std::complex<float>(0, 1)), complex128);
   EXPECT_EQ(result_type(dims(int64), std::complex<double>(0, 1)), complex64);
   EXPECT_EQ(result_type(dims(int32), point(int64)), int32);
@@ -35,8 +37,8 @@ TEST(Promotion, IsTorchs) {
   EXPECT_EQ(result_type(point(float64), 5.0), float64);
   EXPECT_EQ(result_type(2, 3.0), float32);
   EXPECT_EQ(result_type(2, true), int64);
-  for (const Dtype a : dtypes_in(dtypes::any))
-    for (const Dtype b : dtypes_in(dtypes::any)) {
+  for (const Dtype a : dtypes_in(dtypes::every_number_or_bool))
+    for (const Dtype b : dtypes_in(dtypes::every_number_or_bool)) {
       EXPECT_EQ((dims(a) == dims(b)).dtype(), bool_);
       EXPECT_EQ((dims(a) + dims(b)).dtype(), promote_types(a, b));
       EXPECT_EQ(result_type(dims(a), dims(b)), promote_types(a, b));

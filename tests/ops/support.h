@@ -78,7 +78,7 @@ inline void expect_same(const Tensor& device, const Tensor& cpu, double ulp,
   const auto a = values<double>(complex ? here.view_as_real() : here);
   const auto b = values<double>(complex ? there.view_as_real() : there);
   const std::size_t parts = complex ? 2 : 1;
-  const bool narrow = item_size(cpu.dtype()) == 2;
+  const bool narrow = item_size(real_dtype(cpu.dtype())) == 2;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
     if (a[i] == b[i]) continue;

@@ -87,10 +87,11 @@ REFERENCE = {
     "where": np.where,
 }
 
-WIDE = {ember.float16: ember.float32, ember.bfloat16: ember.float32}
+WIDE = {ember.float16: ember.float32, ember.bfloat16: ember.float32,
+        ember.complex32: ember.complex64}
 # Half a place of the 16-bit types, and what a sum of places is worth in the others.
 EPSILON = {ember.float16: 2.0 ** -10, ember.bfloat16: 2.0 ** -7, ember.float32: 2.0 ** -23,
-           ember.float64: 2.0 ** -52, ember.complex64: 2.0 ** -23, ember.complex128: 2.0 ** -52}
+           ember.float64: 2.0 ** -52, ember.complex32: 2.0 ** -10, ember.complex64: 2.0 ** -23, ember.complex128: 2.0 ** -52}
 
 
 def test_every_row_has_a_reference():

@@ -271,15 +271,38 @@ def test_frequencies(device):
             np.fft.ifftshift(x.cpu().numpy(), dim).tolist()
 
 
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_halves_along_powers_of_two(name):
+    for n in (1, 2, 8, 64, 1024, 32768):
+        points = n // 2 + 1 if name in ("irfft", "hfft") else n
+        dtype = torch.float16 if name in ("rfft", "ihfft") else torch.complex32
+        x = signal(dtype, 3, points, device="cuda:0")
+        if name in ("irfft", "hfft"):  # halves of real signals
+            x[:, 0] = x[:, 0].real
+            x[:, -1] = x[:, -1].real
+        got = getattr(torch.fft, name)(x, n, norm="ortho")
+        assert got.dtype is (torch.float16 if name in ("irfft", "hfft") else torch.complex32)
+        kind = np.complex128 if x.is_complex() else np.float64
+        given = x.cpu().to(torch.complex64 if x.is_complex() else torch.float32).numpy().astype(kind)
+        expected = getattr(np.fft, name)(given, n, norm="ortho")
+        wider = got.cpu().to(torch.complex64 if got.is_complex() else torch.float32)
+        assert error(wider, expected) <= 2 * 2.0**-10 * max(np.log2(n), 1), n
+    with pytest.raises(RuntimeError, match="powers of two when computing in half precision, but got a "
+                                           "signal size of.12"):
+        getattr(torch.fft, name)(torch.ones(12, dtype=dtype, device="cuda:0"), 12)
+
+
 def test_arguments():
     x = torch.ones(4)
     for call in (lambda: torch.fft.fft([1, 2]), lambda: torch.fft.fft(x, 1.5),
                  lambda: torch.fft.fft(x, norm=3)):
         with pytest.raises(TypeError):
             call()
+    with pytest.raises(RuntimeError, match="Unsupported dtype Half: it is transformed on CUDA devices"):
+        torch.fft.fft(x.half())
+    with pytest.raises(RuntimeError, match="Unsupported dtype ComplexHalf: it is transformed on CUDA"):
+        torch.fft.ifftn(x.chalf())
     for where in ("cpu", "cuda:0"):
-        with pytest.raises(RuntimeError, match="Unsupported dtype Half: its transform is of complex32"):
-            torch.fft.fft(x.half().to(where))
         with pytest.raises(RuntimeError, match="Unsupported dtype BFloat16$"):
             torch.fft.fft(x.bfloat16().to(where))
     with pytest.raises(RuntimeError, match="FFT dims must be unique"):

@@ -124,6 +124,10 @@ def test_dtypes():
     assert torch.bfloat16.itemsize == 2 and torch.complex64.is_complex
     assert not torch.uint8.is_signed and torch.int8.is_signed
     assert torch.complex64.to_real() is torch.float32
+    assert torch.chalf is torch.complex32 and torch.complex32.to_real() is torch.float16
+    assert torch.half.to_complex() is torch.chalf and torch.ones(2).chalf().half().dtype is torch.half
+    assert torch.chalf.itemsize == 4 and torch.chalf.is_complex
+    assert (torch.ones(2).half() * 1j).dtype is torch.complex32
     assert torch.promote_types(torch.uint8, torch.int8) is torch.int16
     assert torch.can_cast(torch.int64, torch.float32)
     assert not torch.can_cast(torch.float32, torch.int64)

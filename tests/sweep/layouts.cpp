@@ -331,10 +331,8 @@ std::string difference(const Elements& got, const Elements& expected, double ulp
   if (got.sizes != expected.sizes)
     return "shape " + got.sizes.str() + ", expected " + expected.sizes.str();
   return with_type(got.dtype, [&]<class T>() {
-    if constexpr (std::is_same_v<T, Complex<float>>)
-      return difference_of<float>(got, expected, std::max(ulp, kZeros), floor, 2);
-    else if constexpr (std::is_same_v<T, Complex<double>>)
-      return difference_of<double>(got, expected, std::max(ulp, kZeros), floor, 2);
+    if constexpr (is_complex<T>)
+      return difference_of<Real<T>>(got, expected, std::max(ulp, kZeros), floor, 2);
     else
       return difference_of<T>(got, expected, ulp, floor, 1);
   });

@@ -11,12 +11,22 @@ namespace ember::test {
 namespace {
 
 TEST(Dtypes, HaveTheirSizesAndNames) {
-  const std::map<Dtype, std::pair<std::size_t, std::string>> facts{
-      {bool_, {1, "bool"}},      {uint8, {1, "uint8"}},         {int8, {1, "int8"}},
-      {int16, {2, "int16"}},     {int32, {4, "int32"}},         {int64, {8, "int64"}},
-      {float16, {2, "float16"}}, {bfloat16, {2, "bfloat16"}},   {float32, {4, "float32"}},
-      {float64, {8, "float64"}}, {complex64, {8, "complex64"}}, {complex128, {16, "complex128"}},
-      {uint16, {2, "uint16"}},   {uint32, {4, "uint32"}},       {uint64, {8, "uint64"}}};
+  const std::map<Dtype, std::pair<std::size_t, std::string>> facts{{bool_, {1, "bool"}},
+                                                                   {uint8, {1, "uint8"}},
+                                                                   {int8, {1, "int8"}},
+                                                                   {int16, {2, "int16"}},
+                                                                   {int32, {4, "int32"}},
+                                                                   {int64, {8, "int64"}},
+                                                                   {float16, {2, "float16"}},
+                                                                   {bfloat16, {2, "bfloat16"}},
+                                                                   {float32, {4, "float32"}},
+                                                                   {float64, {8, "float64"}},
+                                                                   {complex32, {4, "complex32"}},
+                                                                   {complex64, {8, "complex64"}},
+                                                                   {complex128, {16, "complex128"}},
+                                                                   {uint16, {2, "uint16"}},
+                                                                   {uint32, {4, "uint32"}},
+                                                                   {uint64, {8, "uint64"}}};
   ASSERT_EQ(facts.size(), static_cast<std::size_t>(kDtypes));
   for (const auto& [dtype, fact] : facts) {
     EXPECT_EQ(item_size(dtype), fact.first) << fact.second;
@@ -27,7 +37,10 @@ TEST(Dtypes, HaveTheirSizesAndNames) {
   EXPECT_STREQ(legacy_name(complex128), "ComplexDouble");
   EXPECT_EQ(real_dtype(complex128), float64);
   EXPECT_EQ(real_dtype(int8), int8);
-  EXPECT_EQ(complex_dtype(float16), complex64);
+  EXPECT_STREQ(legacy_name(complex32), "ComplexHalf");
+  EXPECT_EQ(real_dtype(complex32), float16);
+  EXPECT_EQ(complex_dtype(float16), complex32);
+  EXPECT_EQ(complex_dtype(bfloat16), complex64);
   EXPECT_EQ(complex_dtype(float64), complex128);
   EXPECT_EQ(byte_count(3, complex128), 48U);
   EXPECT_ERROR((void)byte_count(std::int64_t{1} << 62, float32), ValueError,
@@ -40,14 +53,20 @@ TEST(Dtypes, HaveTheirSizesAndNames) {
 Dtype promoted(Dtype a, Dtype b) {
   const auto category = [](Dtype d) {
     return d == bool_                                                      ? 0
-           : d == complex64 || d == complex128                             ? 3
+           : d == complex32 || d == complex64 || d == complex128           ? 3
            : d == float16 || d == bfloat16 || d == float32 || d == float64 ? 2
                                                                            : 1;
   };
   if (a == b) return a;
   const Dtype high = category(a) >= category(b) ? a : b;
   const Dtype low = category(a) >= category(b) ? b : a;
-  if (category(high) == 3) return low == float64 || low == complex128 ? complex128 : high;
+  if (category(high) == 3) {
+    if (category(low) < 2) return high;
+    // Two bytes for float16, four for whatever needs more than its digits or range.
+    const auto width = [](Dtype d) { return d == bfloat16 ? 4 : item_size(real_dtype(d)); };
+    const std::size_t widest = std::max<std::size_t>(width(high), width(low));
+    return widest == 2 ? complex32 : widest == 4 ? complex64 : complex128;
+  }
   if (category(high) != category(low)) return high;
   if (category(high) == 2 && item_size(a) == 2 && item_size(b) == 2) return float32;
   if (item_size(a) != item_size(b)) return item_size(a) > item_size(b) ? a : b;

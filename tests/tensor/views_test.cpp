@@ -251,9 +251,13 @@ TEST(Views, Complex) {
   EXPECT_TRUE(x.real().is(x));
   EXPECT_ERROR(x.imag(), Error, "imag is not implemented for tensors with non-complex dtypes.");
   EXPECT_ERROR(x.view_as_real(), Error, "view_as_real is only supported for complex tensors");
-  EXPECT_ERROR(arange(2).view_as_complex(), Error,
-               "view_as_complex is only supported for float and double tensors, but got a tensor "
-               "of scalar type: Long");
+  EXPECT_EQ(x.to(float16).view({-1, 2}).view_as_complex().dtype(), complex32);
+  EXPECT_ERROR(ones({2}, bfloat16).view_as_complex(), Error,
+               "got a tensor of scalar type: BFloat16");
+  EXPECT_ERROR(
+      arange(2).view_as_complex(), Error,
+      "view_as_complex is only supported for half, float and double tensors, but got a tensor "
+      "of scalar type: Long");
   EXPECT_ERROR(scalar_tensor(1.0).view_as_complex(), Error, "must have one or more dimensions");
   EXPECT_ERROR(x.view_as_complex(), Error, "Tensor must have a last dimension of size 2");
   EXPECT_ERROR(x.slice(0, 0, 4, 2).view_as_complex(), Error,

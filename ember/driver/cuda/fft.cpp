@@ -155,7 +155,11 @@ struct Types {
   cudaDataType real, complex;
 };
 Types types_of(const FftGeometry& g) {
-  return g.wide ? Types{CUDA_R_64F, CUDA_C_64F} : Types{CUDA_R_32F, CUDA_C_32F};
+  switch (g.real_bytes) {
+    case 2: return {CUDA_R_16F, CUDA_C_16F};
+    case 4: return {CUDA_R_32F, CUDA_C_32F};
+    default: return {CUDA_R_64F, CUDA_C_64F};
+  }
 }
 
 std::string describe(const FftGeometry& g) {
@@ -244,7 +248,7 @@ Status transform(const FftArgs& args, const CudaLaunch& on) noexcept {
   const Fft& calls = library().fft;
   const FftGeometry& g = args.geometry;
   auto& plan = *static_cast<NativePlan*>(static_cast<FftPlanState*>(args.plan)->native);
-  const std::int64_t complex_bytes = g.wide ? 16 : 8;
+  const std::int64_t complex_bytes = g.complex_bytes();
   const std::int64_t in_bytes = g.kind == FftKind::r2c ? complex_bytes / 2 : complex_bytes;
   const std::int64_t out_bytes = g.kind == FftKind::c2r ? complex_bytes / 2 : complex_bytes;
   const int direction = args.forward ? CUFFT_FORWARD : CUFFT_INVERSE;

@@ -4,7 +4,7 @@
 #include "ember/driver/cuda/implementations.h"
 #include "ember/driver/cuda/launch.h"
 #include "ember/driver/fft.h"
-#include "ember/scalar/types.h"
+#include "ember/scalar/math.h"
 
 namespace ember::inline v0::fft::cuda {
 namespace {
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
       rest /= args.batch_sizes[d];
     }
     const T value = first[k * args.stride];
-    first[(args.size - k) * args.stride] = T(value.re, -value.im);
+    first[(args.size - k) * args.stride] = convert<T>(m::conj(convert<Compute<T>>(value)));
   }
 }
 
@@ -62,13 +62,16 @@ Status plan(const driver::Params& params, const driver::CudaLaunch& on) {
 }
 
 constexpr NamedImplementation transforms[] = {
-    {"fft_c2c.float32", &transform}, {"fft_r2c.float32", &transform},
-    {"fft_c2r.float32", &transform}, {"fft_c2c.float64", &transform},
-    {"fft_r2c.float64", &transform}, {"fft_c2r.float64", &transform},
+    {"fft_c2c.float16", &transform}, {"fft_r2c.float16", &transform},
+    {"fft_c2r.float16", &transform}, {"fft_c2c.float32", &transform},
+    {"fft_r2c.float32", &transform}, {"fft_c2r.float32", &transform},
+    {"fft_c2c.float64", &transform}, {"fft_r2c.float64", &transform},
+    {"fft_c2r.float64", &transform},
 };
 const Implementations transform_table(transforms, driver::arguments<FftArgs, FftPlanState>());
 
 constexpr NamedImplementation mirrors[] = {
+    {"fft_mirror.complex32", &mirror<Complex<Half>>},
     {"fft_mirror.complex64", &mirror<Complex<float>>},
     {"fft_mirror.complex128", &mirror<Complex<double>>},
 };

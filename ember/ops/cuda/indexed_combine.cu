@@ -22,10 +22,15 @@ __device__ void combine_locked(T* target, T value) {
   for (bool done = false; !done;) {
     if (atomicExch(lock, 1U) != 0) continue;
     __threadfence();
-    volatile T* const at = target;
-    const T sum = combined<How>(T(at->re, at->im), value);
-    at->re = sum.re;
-    at->im = sum.im;
+    using Part = BitsOfSize<sizeof(Real<T>)>;
+    volatile Part* const at = reinterpret_cast<Part*>(target);
+    Part parts[2] = {at[0], at[1]};
+    T made;
+    memcpy(&made, parts, sizeof made);
+    made = combined<How>(made, value);
+    memcpy(parts, &made, sizeof made);
+    at[0] = parts[0];
+    at[1] = parts[1];
     __threadfence();
     atomicExch(lock, 0U);
     done = true;
@@ -95,11 +100,12 @@ __device__ __forceinline__ void combine(T* target, T value) {
     atomicAdd(target, value);
   } else if constexpr (sizeof(T) == 16) {
     combine_locked<How>(target, value);
-  } else if constexpr (sizeof(T) == 8) {
+  } else if constexpr (sizeof(T) == 8 || is_complex<T>) {
+    using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
     if constexpr (is_complex<T>)  // in memory of others it may lie across two words
-      if (reinterpret_cast<std::uintptr_t>(target) % 8 != 0)
+      if (reinterpret_cast<std::uintptr_t>(target) % sizeof(T) != 0)
         return combine_locked<How>(target, value);
-    combine_exchanged<How>(reinterpret_cast<unsigned long long*>(target), 0, value);
+    combine_exchanged<How>(reinterpret_cast<Word*>(target), 0, value);
   } else {
     // Within the aligned word, which lies in the same allocation: those are multiples of 512 bytes.
     const auto address = reinterpret_cast<std::uintptr_t>(target);
@@ -156,6 +162,7 @@ constexpr NamedImplementation implementations[] = {
       {#name ".bfloat16", &combine_implementation<how, BFloat16>},        \
       {#name ".float32", &combine_implementation<how, float>},            \
       {#name ".float64", &combine_implementation<how, double>},           \
+      {#name ".complex32", &combine_implementation<how, Complex<Half>>},  \
       {#name ".complex64", &combine_implementation<how, Complex<float>>}, \
       {#name ".complex128", &combine_implementation<how, Complex<double>>},
     EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL)

@@ -14,7 +14,7 @@ template <OpId op, class Op, class T>
 constexpr driver::HostImplementation implementation_of() {
   if constexpr (!contains(Op::info.dtypes, dtype_of<T>))
     return nullptr;
-  else if constexpr (!std::is_same_v<T, Compute<T>> && computes_as_float<Op>)
+  else if constexpr (!is_complex<T> && !std::is_same_v<T, Compute<T>> && computes_as_float<Op>)
     return &narrow_implementation<op, Op, T>;
   else
     return &implementation<Apply<Op, T>>;

@@ -34,7 +34,7 @@ constinit driver::Kernel writes_kernels[] = {EMBER_FOR_EACH_WRITE(EMBER_KERNEL)}
 /// Null for the types that nothing computes with.
 template <class How, class T>
 constexpr driver::HostImplementation combining() {
-  if constexpr (contains(dtypes::any, dtype_of<T>))
+  if constexpr (contains(dtypes::every_number_or_bool, dtype_of<T>))
     return &combine_implementation<How, T>;
   else
     return nullptr;
@@ -50,6 +50,7 @@ constexpr driver::HostImplementation combining() {
   {#name ".bfloat16", combining<how, BFloat16>(), nullptr},          \
   {#name ".float32", combining<how, float>(), nullptr},              \
   {#name ".float64", combining<how, double>(), nullptr},             \
+  {#name ".complex32", combining<how, Complex<Half>>(), nullptr},    \
   {#name ".complex64", combining<how, Complex<float>>(), nullptr},   \
   {#name ".complex128", combining<how, Complex<double>>(), nullptr}, \
   {#name ".uint16", combining<how, std::uint16_t>(), nullptr},       \

@@ -101,7 +101,7 @@ Status implementation(const driver::Params& params, const driver::HostLaunch& on
 
 template <class Op, class T>
 constexpr driver::HostImplementation implementation_of() {
-  if constexpr (is_floating<T> || is_complex<T> || std::is_same_v<T, std::int64_t>)
+  if constexpr (contains(dtypes::floating_complex | only(Dtype::int64), dtype_of<T>))
     return &implementation<Op, T>;
   else
     return nullptr;

@@ -29,12 +29,6 @@ NO_KERNEL = {
 OF_FLOATS = ["frac", "hypot", "nextafter", "lerp"]
 
 
-@known("- `complex32`")
-def no_complex32(d):
-    return (d.kind in ("dtype", "values") and "complex32" in str(d.torch)
-            and "complex64" in str(d.ember))
-
-
 @known("**More dtypes**")
 def more_dtypes(d):
     if plain_name(d) == "lerp" and re.search("complex|1j", d.program.call):
@@ -79,15 +73,16 @@ def topk_of_bool(d):
     return plain_name(d) == "topk" and torch_says(d, "topk does not support bool dtypes on CPU")
 
 
-@known("- `complex32`")
-def view_of_halves(d):
-    return d.name == "view_as_complex" and "only supported for float and" in str(d.ember_error)
-
-
-@known("- `complex32`")
+@known("**`complex32`**")
 def no_kernel_of_complex32(d):
     return (d.kind == "torch raises NotImplementedError" and "for 'ComplexHalf'" in str(d.torch)
-            and "a tensor: " in str(d.ember))
+            and ("a tensor: " in str(d.ember) or "complex32" in str(d.ember)))
+
+
+@known("**`complex32`**")
+def no_function_of_complex32(d):
+    return (d.kind == "ember raises NotImplementedError"
+            and "not implemented for 'ComplexHalf'" in str(d.ember_error))
 
 
 @known("**Forms of arguments**")

@@ -75,7 +75,7 @@ TEST_F(FftOnFakeCuda, DescribesHalvesToTheLibrary) {
   args.out = out.data_ptr();
   driver::FftGeometry& g = args.geometry;
   g.kind = driver::FftKind::c2r;
-  g.wide = true;
+  g.real_bytes = 8;
   g.dims = 2;
   g.sizes[0] = 4, g.sizes[1] = 7;
   g.in_strides[0] = 4, g.in_strides[1] = 1;
@@ -87,7 +87,7 @@ TEST_F(FftOnFakeCuda, DescribesHalvesToTheLibrary) {
   const Tensor work = empty({4096}, {Dtype::uint8, in.device()});
   args.plan = &plan->state;
   args.work = work.data_ptr();
-  driver::Kernel kernel = fft::transform_kernel(g.kind, true);
+  driver::Kernel kernel = fft::transform_kernel(g);
   kernel.context = plan.plan();
   cuda::launch(cuda::current_stream(0), kernel, args);
   EXPECT_LE(error_of(out.cpu().div(28), wide(x)), 64);

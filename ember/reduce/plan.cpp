@@ -92,11 +92,11 @@ Tensor gathered(const Tensor& x, const DimSet& gone) {
 }
 
 /// Where the kernel of a dtype stands among those of a reduction; -1 where there is none.
-using Places = std::array<std::int8_t, kDtypes>;
+using Places = std::array<int, kDtypes>;
 constexpr Places places_of(std::initializer_list<Dtype> dtypes) {
   Places places{};
   places.fill(-1);
-  std::int8_t place = 0;
+  int place = 0;
   for (const Dtype dtype : dtypes) places[static_cast<std::size_t>(dtype)] = place++;
   return places;
 }

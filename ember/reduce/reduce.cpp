@@ -62,6 +62,21 @@ std::optional<ops::RowReduction> recorded_as(const Reduction& reduction, Dtype x
   }
 }
 
+/// By a kernel, or as a step that a recorder takes.
+Tensor computed(const Tensor& x, const DimSet& gone, bool keepdim, Dtype result,
+                Reduction reduction, Tensor* out) {
+  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && out == nullptr) {
+    const auto known = recorded_as(reduction, x.dtype());
+    Tensor recorded;
+    if (known && recorder->reduce({*known, result, x, last_dims(gone, x.dim()), keepdim}, recorded))
+      return recorded;
+  }
+  const Tensor made = target(out, x, reduce::reduced_sizes(x.sizes(), gone, keepdim), result);
+  reduction.out = &made;
+  reduce::run_reduction(x, gone, reduction);
+  return deliver(out, made);
+}
+
 /// What was computed in a wider dtype as `result`, in `out` if there is one.
 Tensor narrowed(const Tensor& wide, Dtype result, const Tensor& x, Tensor* out) {
   Tensor narrow = wide.to(result);
@@ -74,23 +89,13 @@ Tensor narrowed(const Tensor& wide, Dtype result, const Tensor& x, Tensor* out) 
 /// `reduction` over the set of dimensions, into `out` if there is one.
 Tensor reduced(const Tensor& x, const DimSet& gone, bool keepdim, Dtype result, Reduction reduction,
                Tensor* out) {
-  if (x.dtype() == Dtype::complex32) {  // which the kernels do not have
-    const Dtype wide = result == Dtype::complex32 ? Dtype::complex64
-                       : result == Dtype::float16 ? Dtype::float32
-                                                  : result;
-    return narrowed(reduced(x.to(Dtype::complex64), gone, keepdim, wide, reduction, nullptr),
-                    result, x, out);
-  }
-  if (ops::Recorder* const recorder = ops::recorder(); recorder != nullptr && out == nullptr) {
-    const auto known = recorded_as(reduction, x.dtype());
-    Tensor recorded;
-    if (known && recorder->reduce({*known, result, x, last_dims(gone, x.dim()), keepdim}, recorded))
-      return recorded;
-  }
-  const Tensor made = target(out, x, reduce::reduced_sizes(x.sizes(), gone, keepdim), result);
-  reduction.out = &made;
-  reduce::run_reduction(x, gone, reduction);
-  return deliver(out, made);
+  if (x.dtype() != Dtype::complex32) return computed(x, gone, keepdim, result, reduction, out);
+  // There are no kernels of complex32.
+  const Dtype wide = result == Dtype::complex32 ? Dtype::complex64
+                     : result == Dtype::float16 ? Dtype::float32
+                                                : result;
+  return narrowed(computed(x.to(Dtype::complex64), gone, keepdim, wide, reduction, nullptr), result,
+                  x, out);
 }
 
 bool floating_or_complex(Dtype dtype) { return contains(dtypes::floating_every_complex, dtype); }

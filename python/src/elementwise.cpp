@@ -38,7 +38,8 @@ constexpr Alias kAliases[] = {
     {"arctan", OpId::atan},     {"arctan2", OpId::atan2},    {"arcsinh", OpId::asinh},
     {"arccosh", OpId::acosh},   {"arctanh", OpId::atanh},    {"clip", OpId::clamp},
     {"not_equal", OpId::ne},    {"less", OpId::lt},          {"less_equal", OpId::le},
-    {"greater", OpId::gt},      {"greater_equal", OpId::ge},
+    {"greater", OpId::gt},      {"greater_equal", OpId::ge}, {"sgn", OpId::sign},
+
 };
 
 /// Operators: forwards, reflected, in place.

@@ -8,7 +8,7 @@ the first parameter.
 UNARY = """abs absolute neg negative positive sign square reciprocal angle ceil floor trunc fix
 frac sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin arcsin acos arccos atan
 arctan sinh cosh tanh asinh arcsinh acosh arccosh atanh arctanh deg2rad rad2deg erf erfc lgamma sigmoid
-relu isnan isinf isfinite signbit logical_not bitwise_not conj""".split()
+relu isnan isinf isfinite signbit logical_not bitwise_not conj sgn""".split()
 BINARY = """mul multiply true_divide floor_divide remainder fmod atan2 arctan2 hypot maximum
 minimum fmax fmin copysign nextafter eq ne not_equal lt less le less_equal gt greater ge
 greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor

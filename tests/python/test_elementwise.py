@@ -94,6 +94,13 @@ EPSILON = {ember.float16: 2.0 ** -10, ember.bfloat16: 2.0 ** -7, ember.float32: 
            ember.float64: 2.0 ** -52, ember.complex32: 2.0 ** -10, ember.complex64: 2.0 ** -23, ember.complex128: 2.0 ** -52}
 
 
+def test_other_names():
+    x = ember.tensor([3 + 4j, 0j])
+    assert ember.sgn(x).tolist() == x.sgn().tolist() == [ember.sign(x)[0].item(), 0j]
+    assert x.sgn()[0].item() == pytest.approx(0.6 + 0.8j)
+    assert ember.absolute(x).tolist() == [5.0, 0.0]
+
+
 def test_every_row_has_a_reference():
     """No operation of the list goes without a NumPy reference here."""
     assert set(REFERENCE) == set(ROWS)

@@ -103,6 +103,8 @@ constinit driver::Kernel mirrors[] = {
     {"fft_mirror.complex64", &run_mirror<Complex<float>>, nullptr},
     {"fft_mirror.complex128", &run_mirror<Complex<double>>, nullptr},
 };
+static_assert(static_cast<int>(Dtype::complex128) - static_cast<int>(Dtype::complex32) == 2,
+              "the kernels are in the order of the dtypes");
 const driver::kernels::Table mirror_table(mirrors, driver::arguments<FftMirrorArgs>());
 
 constinit driver::Kernel plan_kernels[] = {{"fft_plan", &run_plan, nullptr}};

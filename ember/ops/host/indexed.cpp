@@ -1,5 +1,6 @@
 // The kernels that look places up in an index.
 #include <bit>
+#include <iterator>
 
 #include "ember/driver/kernels.h"
 #include "ember/ops/host/indexed_loop.h"
@@ -58,6 +59,7 @@ constexpr driver::HostImplementation combining() {
   {#name ".uint64", combining<how, std::uint64_t>(), nullptr},
 constinit driver::Kernel combining_kernels[] = {EMBER_FOR_EACH_COMBINATION(EMBER_KERNEL)};
 #undef EMBER_KERNEL
+static_assert(std::size(combining_kernels) % kDtypes == 0, "one of each dtype, in their order");
 // clang-format on
 
 Status offsets_host(const driver::Params& params, const driver::HostLaunch& on) {

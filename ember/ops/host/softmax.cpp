@@ -241,6 +241,7 @@ constinit driver::Kernel kernels[] = {
     {"softmax.float32", &implementation<float>, nullptr},
     {"softmax.float64", &implementation<double>, nullptr},
 };
+static_assert(static_cast<int>(Dtype::float64) - static_cast<int>(Dtype::float16) == 3);
 const driver::kernels::Table table(kernels, driver::arguments<SoftmaxArgs>());
 
 }  // namespace

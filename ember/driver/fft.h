@@ -46,7 +46,8 @@ EMBER_ARGUMENTS(FftGeometry, EMBER_FIELD(sizes), EMBER_FIELD(in_strides), EMBER_
                 EMBER_FIELD(out_batch_strides), EMBER_FIELD(dims), EMBER_FIELD(batch_dims),
                 EMBER_FIELD(kind), EMBER_FIELD(real_bytes), EMBER_FIELD(unused))
 
-/// What an implementation has made of a geometry. Written by `fft_plan` alone.
+/// What an implementation has made of a geometry. Written by `fft_plan` alone, but for `scales` of
+/// float16, which is false wherever it is transformed.
 struct FftPlanState {
   void* native = nullptr;       ///< the implementation's; null if it keeps nothing
   std::size_t work_bytes = 0;   ///< device memory that each transform needs to work in
@@ -68,8 +69,8 @@ EMBER_ARGUMENTS(FftPlanArgs, EMBER_FIELD(state), EMBER_FIELD(geometry), EMBER_FI
                 EMBER_FIELD(unused))
 
 /// A transform: out = scale * DFT(in), not normalised otherwise. On a real device a plan goes with
-/// it, c2r overwrites its input, and the scale is for others. `out` may be `in` for c2c with the
-/// same strides.
+/// it, c2r overwrites its input, and the scale is for others, as that of float16 is everywhere.
+/// `out` may be `in` for c2c with the same strides.
 struct FftArgs {
   void* out = nullptr;
   void* in = nullptr;

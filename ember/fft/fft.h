@@ -3,9 +3,9 @@
 // Inputs are floating point or complex; integers and bool count as float32, and where complex
 // numbers are needed real ones become such. float16 and complex32 are transformed on devices, along
 // dimensions whose sizes are powers of two (Error elsewhere): what leaves the range of float16 on
-// the way is infinite, and sums are scaled after they have been rounded. Error `Unsupported dtype
-// BFloat16` for bfloat16. Results are new tensors on the input's device. Their dimensions have
-// torch's order in memory: those that are transformed last.
+// the way may become infinite, and sums are scaled after they have been rounded. Error `Unsupported
+// dtype BFloat16` for bfloat16. Results are new tensors on the input's device. Their dimensions
+// have torch's order in memory: those that are transformed last.
 //
 //  - `n`, `s`: the sizes of the signal, which is cut off or padded with zeros at its end; -1 in `s`
 //    keeps a size. Error `Invalid number of data points (0) specified`.

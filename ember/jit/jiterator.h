@@ -75,10 +75,10 @@ class EMBER_API JitFunction {
   /// KeywordError `<name> is not declared in function definition`; Error if the inputs are on
   /// several devices or do not broadcast, if the entry has another number of parameters, if a
   /// function of the text calls itself, if its arguments take more than 4 KiB, if there is no
-  /// compiler, and with what that said of the text; NotImplementedError for uint16, uint32 and
-  /// uint64. With `strict` AssertionError without devices (`Jiterator is only supported on CUDA and
-  /// ROCm GPUs, none are available.`), and for more than 8 inputs (`jiterator only supports up to 8
-  /// tensor inputs.`).
+  /// compiler, and with what that said of the text; NotImplementedError for complex32, uint16,
+  /// uint32 and uint64. With `strict` AssertionError without devices (`Jiterator is only supported
+  /// on CUDA and ROCm GPUs, none are available.`), and for more than 8 inputs (`jiterator only
+  /// supports up to 8 tensor inputs.`).
   std::vector<Tensor> operator()(std::span<const Tensor> inputs,
                                  const Keywords& keywords = {}) const;
   std::vector<Tensor> operator()(std::initializer_list<Tensor> inputs,

@@ -1,9 +1,9 @@
 // Running sums and products along one dimension. Chapter 24 of the documents.
 //
 // Integers and bool give int64 (and wrap around), other types themselves, unless a dtype is asked
-// for: the elements are converted to it first. float16 and bfloat16 are summed in float, and on the
-// CPU and simulated devices float32 in double. The order of additions depends on shapes only: the
-// same input gives the same bits on the same kind of device.
+// for: the elements are converted to it first. float16 and bfloat16 are summed in float, a copy of
+// complex32 in complex64, and on the CPU and simulated devices float32 in double. The order of
+// additions depends on shapes only: the same input gives the same bits on the same kind of device.
 //
 // The *_out forms write into a given tensor, whose dtype is the one asked for if none is given:
 // Error unless it has the dtype asked for (`Expected out tensor to have dtype ...`) and is on the

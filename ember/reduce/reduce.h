@@ -12,9 +12,9 @@
 // gives the neutral element (sum 0, product 1, mean and variance NaN), or an error where there is
 // none. NaN is the largest and the smallest number; of equal elements the first one counts.
 //
-// float16 and bfloat16 are added up in float. The order of additions depends on shapes and strides
-// only, so that results are the same every time; it differs between the CPU (and simulated devices)
-// and CUDA. Nothing blocks on CUDA devices.
+// float16 and bfloat16 are added up in float, a copy of complex32 in complex64. The order of
+// additions depends on shapes and strides only, so that results are the same every time; it differs
+// between the CPU (and simulated devices) and CUDA. Nothing blocks on CUDA devices.
 #pragma once
 
 #include <cstdint>

@@ -7,9 +7,9 @@
 namespace ember::inline v0 {
 
 /// Every element type, in the order of promotion within a category; at the end the wide unsigned
-/// ones, which are stored, copied and converted, but hardly computed with, as complex32 is. The
-/// list is the one place where an element type is added: EMBER_DTYPE(enumerator, C++ type, name,
-/// torch's class name).
+/// ones, which are stored, copied and converted, but hardly computed with. complex32 has
+/// arithmetic, and few functions. The list is the one place where an element type is added:
+/// EMBER_DTYPE(enumerator, C++ type, name, torch's class name).
 // clang-format off
 #define EMBER_FOR_EACH_DTYPE(EMBER_DTYPE)                     \
   EMBER_DTYPE(bool_, bool, "bool", "Bool")                    \

@@ -79,12 +79,6 @@ def no_kernel_of_complex32(d):
             and ("a tensor: " in str(d.ember) or "complex32" in str(d.ember)))
 
 
-@known("**`complex32`**")
-def no_function_of_complex32(d):
-    return (d.kind == "ember raises NotImplementedError"
-            and "not implemented for 'ComplexHalf'" in str(d.ember_error))
-
-
 @known("**Forms of arguments**")
 def dtype_of_clamp(d):
     """A tensor without dimensions counts as a number in torch where the other one is a number."""

@@ -3,7 +3,7 @@
 
     python3 record_traces.py [--out FOLDER] [--only TEXT] [--timeout SECONDS]
 
-Needs PyTorch with CUDA and a GPU, and nothing of ember; takes less than a minute and some 16 GiB of the
+Needs PyTorch with CUDA and a GPU, and nothing of ember; takes less than a minute and some 40 GiB of the
 GPU, since all run at once. Each program runs in two processes: one records its history, from before the first
 allocation, and the other has expandable segments, and only its peaks are kept. Writes
 FOLDER/NAME.trace, the text that tools/replay/README.md describes, and the same as NAME.trace.gz. Exit
@@ -11,6 +11,7 @@ status 77 without a GPU, 1 if a program fails: the others' traces are written al
 """
 
 import argparse
+import bisect
 import gzip
 import json
 import os
@@ -30,9 +31,17 @@ class Told(Exception):
     """What is wrong with a history, for people."""
 
 
-def text_of(entries, program, native=None, expandable=None):
-    """The text of one device's history, as `_snapshot()["device_traces"]` has it."""
+def pools_of(segments):
+    """The pools of the segments of a snapshot, by address; nothing if all are everybody's."""
+    found = {segment["address"]: tuple(segment.get("segment_pool_id", (0, 0))) for segment in segments}
+    return found if any(pool != (0, 0) for pool in found.values()) else {}
+
+
+def text_of(entries, program, native=None, expandable=None, segments=()):
+    """The text of one device's history, as `_snapshot()["device_traces"]` has it. PyTorch 2.11's
+    entries name no pool: the segments of the same snapshot do."""
     streams, pools, known, lines = {}, {(0, 0): 0}, {}, []
+    pool_of, starts = pools_of(segments), sorted(segment["address"] for segment in segments)
     for entry in entries:
         action = entry["action"]
         if action in ("segment_map", "segment_unmap"):
@@ -49,10 +58,15 @@ def text_of(entries, program, native=None, expandable=None):
         if letter in "a+":
             stream = streams.setdefault(entry["stream"], len(streams))
             pool = entry.get("pool_id", entry.get("segment_pool_id", (0, 0)))
+            if pool_of:
+                here = bisect.bisect_right(starts, address)
+                pool = pool_of[starts[here - 1]] if here else pool
             line += f" {size} {stream} {pools.setdefault(tuple(pool), len(pools))}"
             known[letter == "+", address] = size
         elif (letter == "-", address) not in known:
             raise Told(f"{action} of what was there before the history")
+        elif letter == "-" and pool_of:
+            raise Told("a segment went back; expected none in a program with pools")
         lines.append(line)
     head = ["ember-trace 1", "program " + " ".join(program.split())]
     for name, peaks in (("native", native), ("expandable", expandable)):
@@ -71,7 +85,7 @@ def training(torch, device):
         layers += [torch.nn.Linear(1024, 3072), torch.nn.GELU(), torch.nn.Linear(3072, 1024), torch.nn.LayerNorm(1024)]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(1024, 10)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    for _ in range(40):
+    for _ in range(120):
         x = torch.randn(512, 1024, device=device)
         y = torch.randint(0, 10, (512,), device=device)
         loss = torch.nn.functional.cross_entropy(model(x), y)
@@ -116,7 +130,7 @@ def lengths(torch, device):
     blocks = [Block(torch, 512, 8, device) for _ in range(4)]
     embedding = (torch.randn(8192, 512, device=device) / 23).requires_grad_()
     optimizer = torch.optim.Adam([p for b in blocks for p in b.parameters()] + [embedding], lr=1e-4)
-    for _ in range(45):
+    for _ in range(90):
         batch, length = choose.choice([2, 4, 8]), choose.randrange(33, 769)
         tokens = torch.randint(0, 8192, (batch, length), device=device)
         x = torch.nn.functional.embedding(tokens, embedding)
@@ -143,7 +157,7 @@ def streams(torch, device):
 
     ahead = fetch()
     kept = []
-    for step in range(300):
+    for step in range(1200):
         x, ahead = ahead, fetch()
         main.wait_stream(copies)
         x.record_stream(main)
@@ -183,7 +197,124 @@ def inference(torch, device):
             requests = [request for request in requests if request[2] > 0]
 
 
-PROGRAMS = {program.__name__: program for program in (training, lengths, streams, inference)}
+def images(torch, device):
+    """A convolutional network, trained on pictures of another size in each step and tried every ten."""
+    choose = random.Random(4)
+    widths, layers = [3, 32, 64, 96, 128], []
+    for taken, given in zip(widths, widths[1:]):
+        for first in (taken, given):
+            layers += [torch.nn.Conv2d(first, given, 3, padding=1), torch.nn.BatchNorm2d(given), torch.nn.ReLU()]
+        layers.append(torch.nn.MaxPool2d(2))
+    layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(widths[-1], 100)]
+    model = torch.nn.Sequential(*layers).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for step in range(180):
+        side = 8 * choose.randrange(8, 33)
+        x = torch.randn(choose.choice([4, 8, 16]), 3, side, side, device=device)
+        y = torch.randint(0, 100, (len(x),), device=device)
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        if step % 10 == 9:
+            with torch.no_grad():
+                model.eval()
+                model(torch.randn(32, 3, 224, 224, device=device)).argmax(dim=1)
+                model.train()
+
+
+def recurrent(torch, device):
+    """A recurrent network written step by step: many small tensors, all held until the pass back."""
+    choose = random.Random(5)
+    width = 256
+    weights = [(torch.randn(*shape, device=device) / 16).requires_grad_()
+               for shape in ((width, 4 * width), (width, 4 * width), (width, 1000))]
+    embedding = (torch.randn(1000, width, device=device) / 16).requires_grad_()
+    optimizer = torch.optim.RMSprop([*weights, embedding], lr=1e-4)
+    for _ in range(16):
+        batch, length = choose.randrange(8, 129), choose.randrange(20, 100)
+        tokens = torch.randint(0, 1000, (length, batch), device=device)
+        hidden = cell = torch.zeros(batch, width, device=device)
+        total = torch.zeros((), device=device)
+        for here, following in zip(tokens, tokens[1:]):
+            x = torch.nn.functional.embedding(here, embedding)
+            forget, take, give, new = (x @ weights[0] + hidden @ weights[1]).chunk(4, dim=1)
+            cell = forget.sigmoid() * cell + take.sigmoid() * new.tanh()
+            hidden = give.sigmoid() * cell.tanh()
+            total = total + torch.nn.functional.cross_entropy(hidden @ weights[2], following)
+        optimizer.zero_grad(set_to_none=True)
+        (total / length).backward()
+        optimizer.step()
+
+
+def neighbours(torch, device):
+    """A network over samples of a graph, whose numbers of nodes and edges are never the same twice."""
+    choose = random.Random(6)
+    layers = [(torch.randn(256, 256, device=device) / 16).requires_grad_() for _ in range(3)]
+    table = torch.randn(200_000, 256, device=device)
+    optimizer = torch.optim.Adam(layers, lr=1e-4)
+    for _ in range(300):
+        nodes = choose.randrange(2_000, 60_000)
+        x = table[torch.randint(0, len(table), (nodes,), device=device)]
+        for layer in layers:
+            edges = choose.randrange(nodes, 4 * nodes)
+            source = torch.randint(0, nodes, (edges,), device=device)
+            wanted = max(500, nodes // choose.randrange(2, 5))
+            target = torch.randint(0, wanted, (edges,), device=device)
+            gathered = x.index_select(0, source)
+            degree = torch.bincount(target, minlength=wanted).clamp_(min=1).unsqueeze(1)
+            summed = torch.zeros(wanted, 256, device=device).index_add(0, target, gathered)
+            x, nodes = torch.relu((summed / degree) @ layer), wanted
+        loss = x.square().mean()
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+
+def graphs(torch, device):
+    """Steps captured into graphs when their batch size comes first, in two pools, with eager work around."""
+    choose = random.Random(7)
+    with torch.no_grad():
+        blocks = [Block(torch, 512, 8, device) for _ in range(6)]
+        embedding = torch.randn(8192, 512, device=device) / 23
+        pools = [torch.cuda.graph_pool_handle() for _ in range(2)]
+        side, captured = torch.cuda.Stream(device), {}
+
+        def step(tokens):
+            x = torch.nn.functional.embedding(tokens, embedding)
+            for block in blocks:
+                x = block(x)
+            return x[:, -1] @ embedding.t()
+
+        def graph_of(batch, length):
+            if (batch, length) not in captured:
+                tokens = torch.zeros(batch, length, dtype=torch.int64, device=device)
+                graph = torch.cuda.CUDAGraph()
+                side.wait_stream(torch.cuda.current_stream(device))
+                with torch.cuda.stream(side):
+                    step(tokens)
+                    # torch.cuda.graph would give segments back first, after which nobody could tell
+                    # whose they had been.
+                    graph.capture_begin(pool=pools[len(captured) % 2])
+                    logits = step(tokens)
+                    graph.capture_end()
+                torch.cuda.current_stream(device).wait_stream(side)
+                captured[batch, length] = graph, tokens, logits
+            return captured[batch, length]
+
+        for _ in range(1200):
+            graph, tokens, logits = graph_of(choose.choice([1, 2, 4, 8, 16]), choose.choice([64, 128, 256]))
+            tokens.copy_(torch.randint(0, 8192, tokens.shape, device=device))
+            graph.replay()
+            best, which = (logits / 0.8).topk(choose.randrange(10, 200), dim=-1)
+            likely = best.softmax(dim=-1).cumsum(dim=-1)
+            drawn = (likely < torch.rand(len(tokens), 1, device=device)).sum(dim=-1, keepdim=True)
+            which.gather(1, drawn.clamp_(max=which.shape[1] - 1))
+        torch.cuda.synchronize(device)
+
+
+PROGRAMS = {program.__name__: program
+            for program in (training, lengths, streams, inference, images, recurrent, neighbours, graphs)}
 
 
 # ---- One program, in a process of its own
@@ -204,11 +335,12 @@ def run_program(name, text_file):
     stats = torch.cuda.memory_stats(device)
     peaks = [stats["allocated_bytes.all.peak"], stats["reserved_bytes.all.peak"]]
     if text_file:
-        entries = memory._snapshot()["device_traces"][0]
+        snapshot = memory._snapshot()
+        entries = snapshot["device_traces"][0]
         if len(entries) >= MOST_ENTRIES:
             raise Told(f"there are {MOST_ENTRIES} entries or more")
         about = f"{name}, PyTorch {torch.__version__}, {torch.cuda.get_device_name(device)}"
-        text = text_of(entries, about, native=peaks)
+        text = text_of(entries, about, native=peaks, segments=snapshot["segments"])
         with open(text_file, "w", encoding="utf-8") as file:
             file.write(text)
     print(json.dumps(peaks))

@@ -23,18 +23,20 @@ os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 
 
-runtime = tempfile.TemporaryDirectory(prefix="ember-test-", dir="/tmp")
+def pytest_configure(config):
+    """Sockets are no other program's, and in one folder from the start: whoever starts to share, in
+    whichever test, is found by the programs that later tests start."""
+    runtime = tempfile.TemporaryDirectory(prefix="ember-test-", dir="/tmp")
+    config.add_cleanup(runtime.cleanup)
+    os.environ["XDG_RUNTIME_DIR"] = runtime.name
 
 
 @pytest.fixture(scope="module")
 def own_sockets():
-    """Sockets of no other program's. They are where they were for an earlier module: who is to find
-    them looks in one folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", runtime.name)
-        ember._C.cuda._share_machine()  # as the first child does, and for good
-        yield
-        ember.cuda.ipc_collect()
+    """The machine of simulated devices is shared, as the first child does it, and for good."""
+    ember._C.cuda._share_machine()
+    yield
+    ember.cuda.ipc_collect()
 
 
 # What turns the stream sanitizer on. A tool that a test is run under has names like them of its own.

@@ -47,6 +47,18 @@ class Recorder(unittest.TestCase):
              "a 3f80000000 1000 0 0", "+ 3f80002000 20971520 1 1", "a 3f80002000 3145728 1 1", "r 3f80000000",
              "c 3f80000000", "- 3f80000000", "end 7"])
 
+    def test_pools_that_only_segments_name(self):
+        history = [{name: value for name, value in each.items() if name != "pool_id"} for each in HISTORY[:5]]
+        segments = [{"address": BASE + 4 * MIB, "segment_pool_id": (0, 5)},
+                    {"address": BASE, "segment_pool_id": (0, 0)}]
+        self.assertEqual(record_traces.text_of(history, "", segments=segments).splitlines()[2:],
+                         record_traces.text_of(HISTORY[:5], "").splitlines()[2:])
+        # Whose a segment was that is there no more, nobody knows.
+        gone = [*history, entry("free_requested", BASE), entry("free_completed", BASE), entry("segment_free", BASE)]
+        with self.assertRaises(record_traces.Told):
+            record_traces.text_of(gone, "", segments=segments[:1])
+        self.assertIn("- 3f80000000", record_traces.text_of(gone, "", segments=segments[1:]))
+
     def test_what_is_left_out_is_told(self):
         for history in ([entry("free_requested", BASE)], [entry("segment_map", BASE, 2 * MIB)],
                         [entry("segment_alloc", BASE + 1, 2 * MIB)]):
@@ -64,7 +76,10 @@ class Recorder(unittest.TestCase):
     def test_replay_finds_what_is_not_so(self):
         self.assertEqual(replay(self.text(native=[3 * MIB, 22 * MIB]), "--check").returncode, 1)
         self.assertEqual(replay(self.text(native=[3 * MIB, 22 * MIB])).returncode, 0)
-        self.assertEqual(replay(self.text(expandable=[MIB, 10 * MIB]), "--check").returncode, 1)
+        text = self.text(expandable=[MIB, 10 * MIB])  # 14 MiB with 2 for each stream, of 20 + 2
+        self.assertEqual(replay(text, "--check").returncode, 1)
+        self.assertEqual(replay(text, "--check", "--over-mib", "7", "--over-calls", "9").returncode, 1)
+        self.assertEqual(replay(text, "--check", "--over-mib", "8").returncode, 0)
 
     def test_replay_refuses(self):
         for text, options, why in (
@@ -72,6 +87,7 @@ class Recorder(unittest.TestCase):
                 (self.text()[:-1], (), "the text ends within it"),
                 (self.text(), ("--policy", "x"), "--policy: got 'x', expected torch, expandable, ember, growing or all"),
                 (self.text(), ("--device", "-1"), "--device: got '-1', expected a number"),
+                (self.text(), ("--over-calls", "2.5"), "--over-calls: got '2.5', expected a number"),
                 (self.text(), ("--all",), "'--all' is no option")):
             done = replay(text, *options)
             self.assertEqual(done.returncode, 2)

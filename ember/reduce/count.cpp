@@ -164,15 +164,15 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
   if (minlength < 0) throw Error("minlength should be >= 0");
   constexpr const char* kOnly = "bincount only supports 1-d non-negative integral inputs.";
   if (x.dim() != 1) throw Error(kOnly);
-  if (weights.defined() && weights.sizes() != x.sizes())
-    throw Error("weights should be 1-d and have the same length as input");
+  // Of nothing it counts nothing, whatever the weights.
+  if (x.numel() == 0) return zeros({minlength}, {Dtype::int64, x.device()});
   const bool weighted = weights.defined();
+  if (weighted && weights.sizes() != x.sizes())
+    throw Error("weights should be 1-d and have the same length as input");
   if (weighted) ops::require_same_device(x.device(), weights.device());
-  const Dtype dtype = x.numel() == 0                      ? Dtype::int64
-                      : !weighted                         ? Dtype::int64
+  const Dtype dtype = !weighted                           ? Dtype::int64
                       : weights.dtype() == Dtype::float32 ? Dtype::float32
                                                           : Dtype::float64;
-  if (x.numel() == 0) return zeros({minlength}, {dtype, x.device()});
   const Tensor places = x.to(Dtype::int64);
   if (places.min().item<std::int64_t>() < 0) throw Error(kOnly);
   const std::int64_t size = std::max(places.max().item<std::int64_t>() + 1, minlength);

@@ -77,6 +77,8 @@ TEST(Count, Bins) {
     EXPECT_EQ(bincount(x, weights.to(int64)).dtype(), float64);
     EXPECT_EQ(bincount(x, weights.to(float16)).dtype(), float64);
     EXPECT_EQ(values<std::int64_t>(bincount(zeros({0}, {int64, place}), {}, 2)), (Ints{0, 0}));
+    EXPECT_EQ(values<std::int64_t>(bincount(zeros({0}, {int64, place}), ones({3}, place), 1)),
+              (Ints{0}));  // whatever the weights are
     EXPECT_ERROR(bincount(tensor({-1}, place)), Error,
                  "bincount only supports 1-d non-negative integral inputs.");
     EXPECT_ERROR(bincount(x.view({2, 2})), Error, "bincount only supports 1-d");

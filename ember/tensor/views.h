@@ -1,5 +1,5 @@
 // Views, as functions: `transpose(x, 0, 1)` is x.transpose(0, 1). What they mean, and their errors,
-// stand at the methods (tensor.h). They share memory with x; nothing blocks.
+// stand at the methods (tensor.h), where there is one. They share memory with x; nothing blocks.
 #pragma once
 
 #include <cstdint>
@@ -65,5 +65,32 @@ inline Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t di
 }
 inline Tensor view_as_real(const Tensor& x) { return x.view_as_real(); }
 inline Tensor view_as_complex(const Tensor& x) { return x.view_as_complex(); }
+
+/// Windows of `size` elements along a dimension, which begin `step` elements apart: their number
+/// takes the dimension's place, and what is in them is a last dimension. Windows that overlap share
+/// memory. Of a number without dimensions there is one of size 1 or 0. Error for a size below zero
+/// or beyond the dimension's, and unless step is positive.
+EMBER_API Tensor unfold(const Tensor& x, std::int64_t dim, std::int64_t size, std::int64_t step);
+
+/// So many pieces along a dimension, of which the first ones have one element more where it is no
+/// multiple of their number; Error unless that is positive, and without dimensions.
+[[nodiscard]] EMBER_API std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections,
+                                                         std::int64_t dim = 0);
+/// Pieces that end, and begin, at these indices, which are moved into the range as Python does.
+[[nodiscard]] EMBER_API std::vector<Tensor> tensor_split(const Tensor& x,
+                                                         const std::vector<std::int64_t>& indices,
+                                                         std::int64_t dim = 0);
+/// tensor_split along the columns (dimension 1, and 0 of a single one), the rows (0, of at least
+/// two dimensions) and dimension 2 (of at least three). Error where a number of pieces does not
+/// divide the dimension.
+[[nodiscard]] EMBER_API std::vector<Tensor> hsplit(const Tensor& x, std::int64_t sections);
+[[nodiscard]] EMBER_API std::vector<Tensor> hsplit(const Tensor& x,
+                                                   const std::vector<std::int64_t>& indices);
+[[nodiscard]] EMBER_API std::vector<Tensor> vsplit(const Tensor& x, std::int64_t sections);
+[[nodiscard]] EMBER_API std::vector<Tensor> vsplit(const Tensor& x,
+                                                   const std::vector<std::int64_t>& indices);
+[[nodiscard]] EMBER_API std::vector<Tensor> dsplit(const Tensor& x, std::int64_t sections);
+[[nodiscard]] EMBER_API std::vector<Tensor> dsplit(const Tensor& x,
+                                                   const std::vector<std::int64_t>& indices);
 
 }  // namespace ember::inline v0

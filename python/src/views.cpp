@@ -1,4 +1,8 @@
 // Views: other sizes and strides over the same memory. As methods, and most of them as functions.
+#include "ember/tensor/views.h"
+
+#include <variant>
+
 #include "define.h"
 #include "ember/ops/factories.h"
 
@@ -9,6 +13,117 @@ nb::typed<nb::tuple, Tensor, nb::ellipsis> to_tuple(std::vector<Tensor> tensors)
   nb::list list;
   for (Tensor& tensor : tensors) list.append(std::move(tensor));
   return nb::tuple(list);
+}
+
+/// A tensor of numbers as what it stands for: sections without dimensions, else indices.
+std::variant<std::int64_t, std::vector<std::int64_t>> sections_or_indices(const Tensor& given) {
+  if (given.is_cuda())
+    throw Error("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on " +
+                given.device().str());
+  if (given.dtype() != Dtype::int64)
+    throw Error(
+        std::string("tensor_split expected tensor_indices_or_sections to have dtype of long, but "
+                    "got ") +
+        legacy_name(given.dtype()));
+  if (given.dim() == 0) return given.item<std::int64_t>();
+  if (given.dim() != 1)
+    throw Error(
+        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+        "one-dimensional tensor, but got a tensor with " +
+        std::to_string(given.dim()) + " dims");
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < given.numel(); ++i)
+    indices.push_back(given.select(0, i).item<std::int64_t>());
+  return indices;
+}
+
+// What is neither a number of pieces nor a list of indices is no such overload: a bool, an array, a
+// tensor with dimensions.
+
+std::int64_t sections_of(nb::handle given) {
+  const Tensor* tensor = nullptr;
+  if (PyBool_Check(given.ptr()) ||
+      (nb::try_cast(given, tensor) && (tensor->dim() != 0 || tensor->dtype() == Dtype::bool_)))
+    throw nb::next_overload();
+  if (const auto number = index_from(given)) return *number;
+  throw nb::next_overload();
+}
+std::vector<std::int64_t> indices_of(nb::handle given) {
+  if (!PyList_Check(given.ptr()) && !PyTuple_Check(given.ptr())) throw nb::next_overload();
+  std::vector<std::int64_t> indices;
+  for (const nb::handle one : given) {
+    const auto index = PyBool_Check(one.ptr()) ? std::nullopt : index_from(one);
+    if (!index) throw nb::next_overload();
+    indices.push_back(*index);
+  }
+  return indices;
+}
+
+/// hsplit and its relatives; `call` takes a number or indices.
+template <class Call>
+void bind_split(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, const char* doc,
+                Call call) {
+  both_as(
+      tensor, m, name, "sections: int) -> tuple[Tensor, ...]",
+      [call](const Tensor& self, nb::handle sections) {
+        return to_tuple(call(self, sections_of(sections)));
+      },
+      doc, nb::arg("sections"));
+  both_as(
+      tensor, m, name, "indices: collections.abc.Sequence[int]) -> tuple[Tensor, ...]",
+      [call](const Tensor& self, nb::handle indices) {
+        return to_tuple(call(self, indices_of(indices)));
+      },
+      "", nb::arg("indices"));
+  // x.hsplit(1, 3), as in torch of methods only.
+  tensor.def(
+      name,
+      [call](const Tensor& self, const nb::args& indices) {
+        if (indices.size() == 0) throw nb::next_overload();
+        return to_tuple(call(self, indices_of(indices)));
+      },
+      nb::sig(
+          ("def " + std::string(name) + "(self, *indices: int) -> tuple[Tensor, ...]").c_str()));
+}
+
+/// Pieces at even distances, and at given indices; windows.
+void bind_splits(nb::class_<Tensor>& tensor, nb::module_& m) {
+  using I = std::int64_t;
+  both(
+      tensor, m, "tensor_split",
+      [](const Tensor& self, const Tensor& given, I dim) {
+        return to_tuple(std::visit([&](const auto& one) { return tensor_split(self, one, dim); },
+                                   sections_or_indices(given)));
+      },
+      "So many pieces along a dimension, the first ones longer by one where need be, or pieces "
+      "that end at indices.",
+      nb::arg("tensor_indices_or_sections"), nb::arg("dim") = 0);
+  both_as(
+      tensor, m, "tensor_split", "sections: int, dim: int = 0) -> tuple[Tensor, ...]",
+      [](const Tensor& self, nb::handle sections, I dim) {
+        return to_tuple(tensor_split(self, sections_of(sections), dim));
+      },
+      "", nb::arg("sections"), nb::arg("dim") = 0);
+  both_as(
+      tensor, m, "tensor_split",
+      "indices: collections.abc.Sequence[int], dim: int = 0) -> tuple[Tensor, ...]",
+      [](const Tensor& self, nb::handle indices, I dim) {
+        return to_tuple(tensor_split(self, indices_of(indices), dim));
+      },
+      "", nb::arg("indices"), nb::arg("dim") = 0);
+  bind_split(tensor, m, "hsplit", "tensor_split of the columns, in equal pieces.",
+             [](const Tensor& x, const auto& at) { return hsplit(x, at); });
+  bind_split(tensor, m, "vsplit", "tensor_split of the rows, in equal pieces.",
+             [](const Tensor& x, const auto& at) { return vsplit(x, at); });
+  bind_split(tensor, m, "dsplit", "tensor_split of the third dimension, in equal pieces.",
+             [](const Tensor& x, const auto& at) { return dsplit(x, at); });
+  tensor.def(
+      "unfold",
+      [](const Tensor& self, I dimension, I size, I step) {
+        return unfold(self, dimension, size, step);
+      },
+      nb::arg("dimension"), nb::arg("size"), nb::arg("step"),
+      "Windows along a dimension, whose elements are a last one; they may overlap.");
 }
 
 }  // namespace
@@ -124,6 +239,7 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
         nb::arg("tensor"), nb::arg("split_size_or_sections"), nb::arg("dim") = 0,
         nb::sig("def split(tensor: Tensor, split_size_or_sections: int | "
                 "collections.abc.Sequence[int], dim: int = 0) -> tuple[Tensor, ...]"));
+  bind_splits(tensor, m);
   both(
       tensor, m, "unbind", [](const Tensor& self, I dim) { return to_tuple(self.unbind(dim)); },
       "The slices along a dimension.", nb::arg("dim") = 0);

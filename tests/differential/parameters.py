@@ -229,6 +229,19 @@ def pieces(g):
     return str(sizes) if g.chance(0.7) else str(tuple(sizes))
 
 
+def some_indices(g):
+    """Where pieces end: in any order, negative and beyond the end, too."""
+    indices = [g.random.randint(-3, 6) for _ in range(g.random.randrange(4))]
+    return str(indices) if g.chance(0.7) else str(tuple(indices))
+
+
+def split_tensor(g):
+    """The same, or a number of pieces, as a tensor."""
+    given = g.whole(-1, 5) if g.chance(0.3) else some_indices(g)
+    dtype = "int64" if g.chance(0.9) else g.pick(["int32", "float32"])
+    return f"torch.tensor({given}, dtype=torch.{dtype})"
+
+
 # Indices
 
 def positions(g, shape, size, negative=False):

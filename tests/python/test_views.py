@@ -154,3 +154,41 @@ def test_assignment_to_shared_elements(device):
     assert x.tolist() == [[0.0] * 2] * 3
     x[:, 0] = 2
     assert x.fill_(4).tolist() == [[4.0] * 2] * 3
+
+
+def test_splits_as_in_numpy(device):
+    np = pytest.importorskip("numpy")
+    x = torch.arange(2 * 5 * 6, device=device).view(2, 5, 6)
+    a = x.cpu().numpy()
+
+    def same(ours, theirs):
+        assert isinstance(ours, tuple) and len(ours) == len(theirs)
+        assert all(np.array_equal(one.cpu().numpy(), other) for one, other in zip(ours, theirs))
+
+    for dim in range(3):
+        for how in (1, 4, 9, [2, 4], [3, 1], [-1], []):
+            same(torch.tensor_split(x, how, dim), np.array_split(a, how, dim))
+            given = torch.tensor(how, dtype=torch.int64)
+            same(x.tensor_split(given, dim), np.array_split(a, how, dim))
+        for size, step in ((1, 1), (2, 3), (5 if dim == 1 else 2, 1)):
+            windows = np.lib.stride_tricks.sliding_window_view(a, size, dim)
+            assert np.array_equal(x.unfold(dim, size, step).cpu().numpy(),
+                                  windows[(slice(None),) * dim + (slice(None, None, step),)])
+    same(x.hsplit(5), np.hsplit(a, 5))
+    same(x.hsplit(1, 3), np.hsplit(a, [1, 3]))
+    same(torch.vsplit(x, (1,)), np.vsplit(a, (1,)))
+    same(x.dsplit(sections=3), np.dsplit(a, 3))
+    same(torch.dsplit(x, indices=[1]), np.dsplit(a, [1]))
+    same(torch.hsplit(x[0, 0], 2), np.hsplit(a[0, 0], 2))
+    x.unfold(2, 2, 2)[..., 0].zero_()
+    assert x[0, 0].tolist() == [0, 1, 0, 3, 0, 5]
+    for wrong in (True, 2.5, torch.tensor([1, 2]), np.array([1, 2])):
+        with pytest.raises(TypeError):
+            torch.hsplit(x, wrong)
+    with pytest.raises(RuntimeError, match="to have dtype of long, but got Int"):
+        x.tensor_split(torch.tensor(2, dtype=torch.int32))
+    with pytest.raises(RuntimeError, match="zero-dimensional or one-dimensional tensor, but got a"):
+        x.tensor_split(torch.tensor([[2]]))
+    if x.is_cuda:
+        with pytest.raises(RuntimeError, match="to be on cpu, but it's on cuda:0"):
+            x.tensor_split(torch.tensor([2], device=device))

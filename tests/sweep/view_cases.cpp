@@ -1,4 +1,5 @@
 // Views of views.
+#include "ember/tensor/views.h"
 #include "tests/sweep/cases.h"
 
 namespace ember::test {
@@ -82,6 +83,11 @@ void add_along(Cases& cases, const Input& x, int dim) {
     return t.split(std::vector<std::int64_t>{size / 2, 0, size - size / 2}, dim);
   });
   add_list(cases, "unbind", x, [=](const Tensor& t) { return t.unbind(dim); });
+  add_list(cases, "tensor_split", x, [=](const Tensor& t) { return tensor_split(t, 3, dim); });
+  add_list(cases, "tensor_split", x, [=](const Tensor& t) {
+    return tensor_split(t, std::vector<std::int64_t>{1, -1}, dim);
+  });
+  add_view(cases, "unfold", x, [=](const Tensor& t) { return unfold(t, dim, size / 2, 2); });
   if (size == 0) return;
   add_view(cases, "select", x, [=](const Tensor& t) { return t.select(dim, -1); });
   add_view(cases, "select", x, [=](const Tensor& t) { return t.select(dim, 0); });
@@ -106,6 +112,9 @@ void add_matrix(Cases& cases, const Input& x) {
   for (const int offset : {0, 1, -1})
     add_view(cases, "diagonal", x, [=](const Tensor& t) { return t.diagonal(offset); });
   add_view(cases, "diagonal", x, [](const Tensor& t) { return t.diagonal(0, -1, 0); });
+  add_list(cases, "hsplit", x, [](const Tensor& t) { return hsplit(t, 1); });
+  if (dims >= 2) add_list(cases, "vsplit", x, [](const Tensor& t) { return vsplit(t, {1}); });
+  if (dims >= 3) add_list(cases, "dsplit", x, [](const Tensor& t) { return dsplit(t, {1, 2}); });
   add(cases, "flatten", {x}, [](Tensors& t) { return t[0].flatten(0, 1); });
   add_view(cases, "squeeze", x, [](const Tensor& t) { return t.squeeze(Shape{0, 1}); });
 }

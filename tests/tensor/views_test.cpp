@@ -1,4 +1,6 @@
 // Views: each against the elements that it should show, which the test finds by itself.
+#include "ember/tensor/views.h"
+
 #include <numeric>
 
 #include "tests/ops/support.h"
@@ -233,6 +235,62 @@ TEST(Views, SplitChunkAndUnbind) {
   EXPECT_ERROR(scalar_tensor(1).split(1), Error, "split expects at least a 1-dimensional tensor");
   EXPECT_ERROR(scalar_tensor(1).unbind(), IndexError,
                "Dimension specified as 0 but tensor has no dimensions");
+}
+
+// numpy.array_split and numpy.lib.stride_tricks.sliding_window_view give these sizes and elements.
+TEST(Views, TensorSplit) {
+  const Tensor x = numbered({5, 2});
+  using Sizes = std::vector<Shape>;
+  using Indices = std::vector<std::int64_t>;
+  EXPECT_EQ(sizes_of(tensor_split(x, 3)), Sizes({{2, 2}, {2, 2}, {1, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, 3, -1)), Sizes({{5, 1}, {5, 1}, {5, 0}}));
+  expect_view(tensor_split(x, 4)[1], x, {1, 2}, {4, 5});
+  EXPECT_EQ(sizes_of(tensor_split(x, Indices{1, -1})), Sizes({{1, 2}, {3, 2}, {1, 2}}));
+  expect_view(tensor_split(x, Indices{1, -1})[2], x, {1, 2}, {8, 9});
+  EXPECT_EQ(sizes_of(tensor_split(x, Indices{3, 1, 9})), Sizes({{3, 2}, {0, 2}, {4, 2}, {0, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, Indices{})), Sizes({{5, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, Indices{INT64_MIN, INT64_MAX})),
+            Sizes({{0, 2}, {5, 2}, {0, 2}}));
+  EXPECT_ERROR(tensor_split(x, 0), Error, "number of sections must be larger than 0, got 0");
+  EXPECT_ERROR(tensor_split(x, 1, 2), IndexError, "Dimension out of range");
+  EXPECT_ERROR(tensor_split(scalar_tensor(1), Indices{1}), Error,
+               "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 "
+               "dims");
+
+  const Tensor y = numbered({2, 4, 6});
+  EXPECT_EQ(sizes_of(hsplit(y, 2)), Sizes({{2, 2, 6}, {2, 2, 6}}));
+  EXPECT_EQ(sizes_of(hsplit(numbered({4}), 2)), Sizes({{2}, {2}}));
+  EXPECT_EQ(sizes_of(hsplit(y, Indices{1})), Sizes({{2, 1, 6}, {2, 3, 6}}));
+  EXPECT_EQ(sizes_of(vsplit(x, Indices{2})), Sizes({{2, 2}, {3, 2}}));
+  EXPECT_EQ(sizes_of(vsplit(y, 2)), Sizes({{1, 4, 6}, {1, 4, 6}}));
+  EXPECT_EQ(sizes_of(dsplit(y, 3)), Sizes({{2, 4, 2}, {2, 4, 2}, {2, 4, 2}}));
+  EXPECT_EQ(sizes_of(dsplit(y, Indices{5})), Sizes({{2, 4, 5}, {2, 4, 1}}));
+  EXPECT_ERROR(hsplit(scalar_tensor(1), 1), Error,
+               "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 "
+               "dimensions!");
+  EXPECT_ERROR(vsplit(numbered({4}), Indices{1}), Error, "torch.vsplit requires a tensor with");
+  EXPECT_ERROR(dsplit(x, 2), Error, "at least 3 dimension, but got a tensor with 2 dimensions!");
+  EXPECT_ERROR(vsplit(x, 2), Error,
+               "torch.vsplit attempted to split along dimension 0, but the size of the dimension 5 "
+               "is not divisible by the split_size 2!");
+  EXPECT_ERROR(hsplit(x, 0), Error, "is not divisible by the split_size 0!");
+  EXPECT_ERROR(hsplit(x, -2), Error, "number of sections must be larger than 0, got -2");
+}
+
+TEST(Views, Unfold) {
+  const Tensor x = numbered({5, 2});
+  expect_view(unfold(x, 0, 3, 2), x, {2, 2, 3}, {0, 2, 4, 1, 3, 5, 4, 6, 8, 5, 7, 9});
+  expect_view(unfold(x, -1, 1, 1), x, {5, 2, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_EQ(unfold(x, 0, 0, 2).sizes(), Shape({3, 2, 0}));
+  EXPECT_EQ(unfold(x, 0, 5, INT64_MAX).sizes(), Shape({1, 2, 5}));
+  EXPECT_EQ(unfold(scalar_tensor(1), 0, 1, 1).sizes(), Shape({1}));
+  EXPECT_EQ(unfold(scalar_tensor(1), -1, 0, 1).sizes(), Shape({0}));
+  EXPECT_ERROR(unfold(x, 2, 1, 1), IndexError, "Dimension out of range");
+  EXPECT_ERROR(unfold(x, 0, 6, 1), Error,
+               "maximum size for tensor at dimension 0 is 5 but size is 6");
+  EXPECT_ERROR(unfold(x, 0, -1, 1), Error, "size is -1 but must be >= 0");
+  EXPECT_ERROR(unfold(x, 0, 1, 0), Error, "step is 0 but must be > 0");
+  EXPECT_ERROR(unfold(scalar_tensor(1), 0, 2, 1), Error, "at dimension 0 is 1 but size is 2");
 }
 
 // Real and imaginary parts share memory with the tensor, and with its view as pairs.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -80,17 +81,35 @@ EMBER_API Tensor unfold(const Tensor& x, std::int64_t dim, std::int64_t size, st
 [[nodiscard]] EMBER_API std::vector<Tensor> tensor_split(const Tensor& x,
                                                          const std::vector<std::int64_t>& indices,
                                                          std::int64_t dim = 0);
+/// So that `{2}` is one index, and not two sections.
+[[nodiscard]] inline std::vector<Tensor> tensor_split(const Tensor& x,
+                                                      std::initializer_list<std::int64_t> indices,
+                                                      std::int64_t dim = 0) {
+  return tensor_split(x, std::vector<std::int64_t>(indices), dim);
+}
 /// tensor_split along the columns (dimension 1, and 0 of a single one), the rows (0, of at least
 /// two dimensions) and dimension 2 (of at least three). Error where a number of pieces does not
 /// divide the dimension.
 [[nodiscard]] EMBER_API std::vector<Tensor> hsplit(const Tensor& x, std::int64_t sections);
 [[nodiscard]] EMBER_API std::vector<Tensor> hsplit(const Tensor& x,
                                                    const std::vector<std::int64_t>& indices);
+[[nodiscard]] inline std::vector<Tensor> hsplit(const Tensor& x,
+                                                std::initializer_list<std::int64_t> indices) {
+  return hsplit(x, std::vector<std::int64_t>(indices));
+}
 [[nodiscard]] EMBER_API std::vector<Tensor> vsplit(const Tensor& x, std::int64_t sections);
 [[nodiscard]] EMBER_API std::vector<Tensor> vsplit(const Tensor& x,
                                                    const std::vector<std::int64_t>& indices);
+[[nodiscard]] inline std::vector<Tensor> vsplit(const Tensor& x,
+                                                std::initializer_list<std::int64_t> indices) {
+  return vsplit(x, std::vector<std::int64_t>(indices));
+}
 [[nodiscard]] EMBER_API std::vector<Tensor> dsplit(const Tensor& x, std::int64_t sections);
 [[nodiscard]] EMBER_API std::vector<Tensor> dsplit(const Tensor& x,
                                                    const std::vector<std::int64_t>& indices);
+[[nodiscard]] inline std::vector<Tensor> dsplit(const Tensor& x,
+                                                std::initializer_list<std::int64_t> indices) {
+  return dsplit(x, std::vector<std::int64_t>(indices));
+}
 
 }  // namespace ember::inline v0

@@ -251,6 +251,8 @@ TEST(Views, TensorSplit) {
   EXPECT_EQ(sizes_of(tensor_split(x, Indices{})), Sizes({{5, 2}}));
   EXPECT_EQ(sizes_of(tensor_split(x, Indices{INT64_MIN, INT64_MAX})),
             Sizes({{0, 2}, {5, 2}, {0, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, {2})), Sizes({{2, 2}, {3, 2}}));
+  EXPECT_EQ(sizes_of(vsplit(x, {1})), Sizes({{1, 2}, {4, 2}}));
   EXPECT_ERROR(tensor_split(x, 0), Error, "number of sections must be larger than 0, got 0");
   EXPECT_ERROR(tensor_split(x, 1, 2), IndexError, "Dimension out of range");
   EXPECT_ERROR(tensor_split(scalar_tensor(1), Indices{1}), Error,

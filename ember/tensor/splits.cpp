@@ -1,5 +1,5 @@
 // Views of parts along a dimension: windows, and pieces whose number or whose bounds are given.
-#include <utility>
+#include <string>
 
 #include "ember/base/error.h"
 #include "ember/tensor/views.h"
@@ -85,6 +85,25 @@ std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t
   }
   pieces.push_back(x.slice(at, start));
   return pieces;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, const Tensor& indices_or_sections,
+                                 std::int64_t dim) {
+  const Tensor& given = indices_or_sections;
+  const std::string expected = "tensor_split expected tensor_indices_or_sections to ";
+  if (given.is_cuda()) throw Error(expected + "be on cpu, but it's on " + given.device().str());
+  if (given.dtype() != Dtype::int64)
+    throw Error(expected + "have dtype of long, but got " + legacy_name(given.dtype()));
+  if (given.dim() == 0) return tensor_split(x, given.item<std::int64_t>(), dim);
+  if (given.dim() != 1)
+    throw Error(expected +
+                "be a zero-dimensional or one-dimensional tensor, but got a tensor with " +
+                std::to_string(given.dim()) + " dims");
+  std::vector<std::int64_t> indices;
+  indices.reserve(static_cast<std::size_t>(given.numel()));
+  for (std::int64_t i = 0; i < given.numel(); ++i)
+    indices.push_back(given.select(0, i).item<std::int64_t>());
+  return tensor_split(x, indices, dim);
 }
 
 std::vector<Tensor> hsplit(const Tensor& x, std::int64_t sections) {

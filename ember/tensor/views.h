@@ -87,6 +87,11 @@ EMBER_API Tensor unfold(const Tensor& x, std::int64_t dim, std::int64_t size, st
                                                       std::int64_t dim = 0) {
   return tensor_split(x, std::vector<std::int64_t>(indices), dim);
 }
+/// The same with a tensor of the CPU, of int64: a number of pieces without dimensions, and indices
+/// of one. Error for others.
+[[nodiscard]] EMBER_API std::vector<Tensor> tensor_split(const Tensor& x,
+                                                         const Tensor& indices_or_sections,
+                                                         std::int64_t dim = 0);
 /// tensor_split along the columns (dimension 1, and 0 of a single one), the rows (0, of at least
 /// two dimensions) and dimension 2 (of at least three). Error where a number of pieces does not
 /// divide the dimension.

@@ -1,8 +1,6 @@
 // Views: other sizes and strides over the same memory. As methods, and most of them as functions.
 #include "ember/tensor/views.h"
 
-#include <variant>
-
 #include "define.h"
 #include "ember/ops/factories.h"
 
@@ -13,28 +11,6 @@ nb::typed<nb::tuple, Tensor, nb::ellipsis> to_tuple(std::vector<Tensor> tensors)
   nb::list list;
   for (Tensor& tensor : tensors) list.append(std::move(tensor));
   return nb::tuple(list);
-}
-
-/// A tensor of numbers as what it stands for: sections without dimensions, else indices.
-std::variant<std::int64_t, std::vector<std::int64_t>> sections_or_indices(const Tensor& given) {
-  if (given.is_cuda())
-    throw Error("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on " +
-                given.device().str());
-  if (given.dtype() != Dtype::int64)
-    throw Error(
-        std::string("tensor_split expected tensor_indices_or_sections to have dtype of long, but "
-                    "got ") +
-        legacy_name(given.dtype()));
-  if (given.dim() == 0) return given.item<std::int64_t>();
-  if (given.dim() != 1)
-    throw Error(
-        "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-        "one-dimensional tensor, but got a tensor with " +
-        std::to_string(given.dim()) + " dims");
-  std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < given.numel(); ++i)
-    indices.push_back(given.select(0, i).item<std::int64_t>());
-  return indices;
 }
 
 // What is neither a number of pieces nor a list of indices is no such overload: a bool, an array, a
@@ -92,8 +68,7 @@ void bind_splits(nb::class_<Tensor>& tensor, nb::module_& m) {
   both(
       tensor, m, "tensor_split",
       [](const Tensor& self, const Tensor& given, I dim) {
-        return to_tuple(std::visit([&](const auto& one) { return tensor_split(self, one, dim); },
-                                   sections_or_indices(given)));
+        return to_tuple(tensor_split(self, given, dim));
       },
       "So many pieces along a dimension, the first ones longer by one where need be, or pieces "
       "that end at indices.",

@@ -253,6 +253,12 @@ TEST(Views, TensorSplit) {
             Sizes({{0, 2}, {5, 2}, {0, 2}}));
   EXPECT_EQ(sizes_of(tensor_split(x, {2})), Sizes({{2, 2}, {3, 2}}));
   EXPECT_EQ(sizes_of(vsplit(x, {1})), Sizes({{1, 2}, {4, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, tensor({1, -1}))), Sizes({{1, 2}, {3, 2}, {1, 2}}));
+  EXPECT_EQ(sizes_of(tensor_split(x, scalar_tensor(2, {int64}))), Sizes({{3, 2}, {2, 2}}));
+  EXPECT_ERROR(tensor_split(x, tensor({1}).to(int32)), Error,
+               "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+               "Int");
+  EXPECT_ERROR(tensor_split(x, tensor({1}).view({1, 1})), Error, "one-dimensional tensor, but got");
   EXPECT_ERROR(tensor_split(x, 0), Error, "number of sections must be larger than 0, got 0");
   EXPECT_ERROR(tensor_split(x, 1, 2), IndexError, "Dimension out of range");
   EXPECT_ERROR(tensor_split(scalar_tensor(1), Indices{1}), Error,

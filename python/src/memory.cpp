@@ -1,6 +1,4 @@
 // ember.cuda: memory of devices.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -207,13 +205,6 @@ double checked_fraction(nb::handle fraction) {
   if (!PyFloat_Check(fraction.ptr()))
     throw TypeError("Invalid type for fraction argument, must be `float`");
   return nb::cast<double>(fraction);
-}
-
-std::string core_library() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&ember_allocator_malloc), &info) == 0)
-    throw Error("the dynamic linker does not know which file libember is");
-  return info.dli_fname;
 }
 
 /// Of the memory at an address, or of a tensor.
@@ -428,8 +419,6 @@ void bind_memory(nb::module_& m) {
   m.def(
       "_set_allocator_settings", [](const std::string& env) { cuda::set_allocator_settings(env); },
       nb::arg("env"), "Settings of the allocator, as in PYTORCH_ALLOC_CONF.");
-  m.def("_core_library", &core_library,
-        "The file of libember, for libraries that load it themselves.");
   m.def("get_allocator_backend", &cuda::get_allocator_backend,
         "'native' or 'cudaMallocAsync', or 'pluggable' after change_current_allocator.");
   bind_sharing_caps(m);

@@ -50,6 +50,7 @@ NB_MODULE(_C, m) {
   bind_streams(cuda);
   bind_memory(cuda);
   bind_pools(cuda);
+  bind_integrations(cuda);
   bind_fuse(m);
   bind_graphs(cuda);
   bind_history(cuda);

@@ -60,6 +60,7 @@ void bind_runtime(nb::module_& cuda);
 void bind_streams(nb::module_& cuda);
 void bind_memory(nb::module_& cuda);
 void bind_pools(nb::module_& cuda);
+void bind_integrations(nb::module_& cuda);
 void bind_fuse(nb::module_& m);
 void bind_graphs(nb::module_& cuda);
 void bind_history(nb::module_& cuda);

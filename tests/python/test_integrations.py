@@ -10,6 +10,7 @@ import pytest
 import ember
 import ember.integrations.cupy
 import ember.integrations.torch
+from ember._C.cuda import _LibraryAllocator
 
 BENCH = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "python",
                      "bench_integrations.py")
@@ -23,6 +24,43 @@ def test_simulated_devices_are_refused(library):
     with pytest.raises(RuntimeError, match=f"ember.integrations.{library}: ember's devices are "
                                            "simulated"):
         install()
+
+
+class _Stream:
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+
+def test_memory_for_a_library_by_python_functions():
+    stream, pool = ember.cuda.Stream(), ember.cuda.MemPool()
+    current = _Stream(stream.cuda_stream)
+    for of, functions in ((pool, _LibraryAllocator(lambda: current, pool)),
+                          (None, _LibraryAllocator(lambda: current))):
+        held = ember.cuda.memory_allocated()
+        pointer = functions.malloc(1000, 0)
+        assert ember.cuda.memory_allocated() == held + 1024
+        segment, = (s for s in ember.cuda.memory_snapshot()
+                    if s["address"] <= pointer < s["address"] + s["total_size"])
+        assert segment["stream"] == stream.cuda_stream
+        assert segment["segment_pool_id"] == (pool.id if of else (0, 0))
+        functions.free(pointer, 0)
+        assert ember.cuda.memory_allocated() == held
+        assert functions.malloc(0, 0) == 0
+        with pytest.raises(RuntimeError, match="invalid device pointer"):
+            functions.free(pointer, 0)
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            functions.malloc(8, 99)
+
+
+def test_memory_for_a_library_of_which_nothing_is_known():
+    with pytest.raises(TypeError, match="current_stream: expected a function, got int"):
+        _LibraryAllocator(3)
+    with pytest.raises(TypeError, match="pool: expected a MemPool, got tuple"):
+        _LibraryAllocator(lambda: _Stream(0), (0, 1))
+    for broken, kind in ((lambda: 3, AttributeError), (lambda: _Stream("x"), TypeError),
+                         (lambda: 1 // 0, ZeroDivisionError)):
+        with pytest.raises(kind):
+            _LibraryAllocator(broken).malloc(8, 0)
 
 
 @pytest.mark.parametrize("program", ["streams", "graph", "memory", "cupy"])

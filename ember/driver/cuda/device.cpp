@@ -198,18 +198,22 @@ CUresult read_attributes(CUdevice device, const Row (&rows)[kRows], DeviceProper
   return CUDA_SUCCESS;
 }
 
+CUresult read_uuid(CUdevice device, std::array<std::uint8_t, 16>& out) {
+  CUuuid uuid{};
+  const CUresult result = api.cuDeviceGetUuid_v2(&uuid, device);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint8_t>(uuid.bytes[i]);
+  return result;
+}
+
 CUresult read_properties(CUdevice device, DeviceProperties& out) {
   char name[256] = {};
-  CUuuid uuid{};
   CUresult result = api.cuDeviceGetName(name, sizeof(name), device);
   if (result == CUDA_SUCCESS) result = api.cuDeviceTotalMem_v2(&out.total_memory, device);
-  if (result == CUDA_SUCCESS) result = api.cuDeviceGetUuid_v2(&uuid, device);
+  if (result == CUDA_SUCCESS) result = read_uuid(device, out.uuid);
   if (result == CUDA_SUCCESS) result = read_attributes(device, kIntProperties, out);
   if (result == CUDA_SUCCESS) result = read_attributes(device, kSizeProperties, out);
   if (result == CUDA_SUCCESS) result = read_attributes(device, kBoolProperties, out);
   out.name = name;
-  for (std::size_t i = 0; i < out.uuid.size(); ++i)
-    out.uuid[i] = static_cast<std::uint8_t>(uuid.bytes[i]);
   return result;
 }
 
@@ -221,6 +225,12 @@ Status Device::properties(DeviceProperties& out) noexcept {
   if (const CUresult result = read_properties(device_, read); result != CUDA_SUCCESS)
     return failure(result, "reading the properties of " + device_text(index_));
   out = std::move(read);
+  return {};
+}
+
+Status Device::uuid(std::array<std::uint8_t, 16>& out) noexcept {
+  if (const CUresult result = read_uuid(device_, out); result != CUDA_SUCCESS)
+    return failure(result, "reading the UUID of " + device_text(index_));
   return {};
 }
 

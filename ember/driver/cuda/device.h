@@ -75,6 +75,7 @@ class Device {
   Batches& batches() noexcept { return batches_; }
 
   Status properties(DeviceProperties& out) noexcept;
+  Status uuid(std::array<std::uint8_t, 16>& out) noexcept;
 
   /// Whether the primary context exists, be it by another library's doing. Never makes it.
   bool active() noexcept;

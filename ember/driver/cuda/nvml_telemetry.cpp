@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "ember/base/env.h"
+#include "ember/base/mutex.h"
+#include "ember/base/no_destructor.h"
 #include "ember/driver/choice.h"
 #include "ember/driver/cuda/cuda_driver.h"
 #include "ember/driver/cuda/nvml.h"
@@ -66,14 +68,34 @@ std::string text_of(const Uuid& uuid) {
   return properties.uuid_text();
 }
 
+/// The places that were found. NVML goes through all GPUs of the machine for one, which takes most
+/// of a millisecond where there are many, and its handles are good for as long as the process
+/// lives.
+struct Found {
+  Mutex mutex;
+  std::vector<std::pair<Uuid, Place>> places EMBER_GUARDED_BY(mutex);
+};
+Found& found_places() {
+  static NoDestructor<Found> made;
+  return *made;
+}
+
 Status find(const Calls& calls, const Uuid& uuid, Place& out) {
   if (calls.by_uuid == nullptr) return lacks("nvmlDeviceGetHandleByUUID");
+  Found& found = found_places();
+  const MutexLock lock(found.mutex);
+  for (const auto& [known, place] : found.places)
+    if (known == uuid) {
+      out = place;
+      return {};
+    }
   Result result = nvml::kSuccess;
   for (const char* kind : {"GPU-", "MIG-"}) {
     Gpu gpu = nullptr;
     result = calls.by_uuid((kind + text_of(uuid)).c_str(), &gpu);
     if (result != nvml::kSuccess) continue;
     out = place_of(calls, gpu);
+    found.places.emplace_back(uuid, out);
     return {};
   }
   return failure(calls, result, "nvmlDeviceGetHandleByUUID");
@@ -250,10 +272,9 @@ Status CudaDriver::find_by_uuid(int device, Uuid& out) noexcept {
     }
     return not_visible(device, numbers);
   }
-  DeviceProperties properties;
-  EMBER_TRY(device_properties(device, properties));
-  out = properties.uuid;
-  return {};
+  Device* on = nullptr;
+  EMBER_TRY(find(device, on));
+  return on->uuid(out);
 }
 
 Status CudaDriver::device_sensor(int device, Sensor sensor, std::int64_t& out) noexcept {

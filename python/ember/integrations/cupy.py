@@ -8,6 +8,7 @@ import importlib as _importlib
 import typing as _typing
 
 from ember import cuda as _cuda
+from ember._C.cuda import _LibraryAllocator
 
 
 def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
@@ -23,16 +24,7 @@ def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
                            "and CuPy can use memory of real ones only")
     cupy = _importlib.import_module("cupy")
 
-    def allocate(size: int, device: int) -> int:
-        stream = cupy.cuda.get_current_stream().ptr
-        if pool is None:
-            return _cuda.caching_allocator_alloc(size, device, stream)
-        with _cuda.use_mem_pool(pool, device):
-            return _cuda.caching_allocator_alloc(size, device, stream)
-
-    def free(pointer: int, device: int) -> None:
-        _cuda.caching_allocator_delete(pointer)
-
-    allocator = cupy.cuda.PythonFunctionAllocator(allocate, free)
+    functions = _LibraryAllocator(cupy.cuda.get_current_stream, pool)
+    allocator = cupy.cuda.PythonFunctionAllocator(functions.malloc, functions.free)
     cupy.cuda.set_allocator(allocator.malloc)
     return allocator

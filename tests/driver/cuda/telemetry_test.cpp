@@ -87,6 +87,20 @@ TEST_F(TelemetryDeathTest, GoesByUuidsOnceCudaIsInitialised) {
   });
 }
 
+TEST_F(TelemetryDeathTest, LooksForADeviceOnce) {
+  IN_CHILD({
+    init();
+    void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    const auto* lookups = static_cast<const int*>(dlsym(library, "fake_nvml_lookups"));
+    ASSERT_NE(lookups, nullptr);
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(sensors(0), sensors_of(1));
+      EXPECT_EQ(gpu_processes(1).machine_index, 0);
+    }
+    EXPECT_EQ(*lookups, 2) << "one of each of CUDA's devices";
+  });
+}
+
 TEST_F(TelemetryDeathTest, ListsProcesses) {
   IN_CHILD({
     EXPECT_EQ(list_gpu_processes(0), "GPU:0\nno processes are running");

@@ -16,9 +16,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Programs of tests that are run by tests must not write their results over those of a suite.
 os.environ.pop("GTEST_OUTPUT", None)
 
-# Kernels that tests compile are of no use to others, and those of other runs would hide what compiles.
+# Kernels that tests compile are of no use to others, and those of other runs would hide what compiles
+# (as in tests/jit/cache_folder.cpp).
 kernels = tempfile.TemporaryDirectory(prefix="ember-kernels-")
-os.environ["EMBER_KERNEL_CACHE_PATH"] = kernels.name
+os.environ["EMBER_KERNEL_CACHE_PATH"] = os.environ.get("EMBER_TEST_KERNELS", kernels.name)
 os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
 

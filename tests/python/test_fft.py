@@ -65,6 +65,8 @@ DTYPES = [torch.complex64,
                        marks=pytest.mark.skipif(not WIDE_NUMPY, reason="needs NumPy 2"))]
 
 
+# What these two read and write is seen with exact bounds in tests/fft.
+@pytest.mark.once
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_length(dtype, device):
     """fft, ifft, rfft, irfft of every length up to 1100, or of every EMBER_TEST_LENGTH_STEP-th from
@@ -89,6 +91,7 @@ if "EMBER_TEST_LARGE_FFT" in os.environ:
     LARGE += [2**24, 2**24 + 43]  # the latter is a prime
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("n", LARGE)
 def test_large_lengths(n, device):
     scipy = pytest.importorskip("scipy.fft")

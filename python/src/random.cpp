@@ -174,6 +174,40 @@ void define_new(nb::module_& m) {
       "randn_like",
       [](const Tensor& t, const Options& o, const GeneratorArg& g) { return randn_like(t, o, g); },
       "Standard normal, like another tensor.");
+  const auto whole_like = [](const Tensor& input, std::int64_t low, std::int64_t high,
+                             GeneratorArg generator, MaybeDtype dtype, const DeviceLike& device,
+                             MaybeBool pin_memory) {
+    const Options options = options_of(dtype, device, pin_memory);
+    return unlocked([&] { return randint_like(input, low, high, options, generator); });
+  };
+  const auto below = [whole_like](const Tensor& input, std::int64_t high, GeneratorArg generator,
+                                  MaybeDtype dtype, const DeviceLike& device,
+                                  MaybeBool pin_memory) {
+    return whole_like(input, 0, high, generator, dtype, device, pin_memory);
+  };
+  // Before the one with a number, which tensors of one element are taken for.
+  define_factory(
+      m, "randint_like",
+      [below](const Tensor& input, const Tensor& high, GeneratorArg generator, MaybeDtype dtype,
+              const DeviceLike& device, MaybeBool pin_memory) {
+        if (high.dim() != 0 || high.is_cuda())
+          throw Error("high must be a scalar tensor and on CPU");
+        return below(input, high.item<std::int64_t>(), generator, dtype, device, pin_memory);
+      },
+      nb::arg("input"), nb::arg("high"), nb::kw_only(), nb::arg("generator") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
+      "Whole numbers from low (0) to below high, like another tensor.");
+  define_factory(
+      m, "randint_like",
+      [below](const Tensor& input, std::int64_t high, GeneratorArg generator, MaybeDtype dtype,
+              const DeviceLike& device, MaybeBool pin_memory) {
+        return below(input, high, generator, dtype, device, pin_memory);
+      },
+      nb::arg("input"), nb::arg("high"), nb::kw_only(), nb::arg("generator") = nb::none(),
+      nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
+  define_factory(m, "randint_like", whole_like, nb::arg("input"), nb::arg("low"), nb::arg("high"),
+                 nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+                 nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);
   const auto whole = [](std::int64_t low, std::int64_t high, const Sizes& size,
                         GeneratorArg generator, Tensor* out, MaybeDtype dtype,
                         const DeviceLike& device, MaybeBool pin_memory) {

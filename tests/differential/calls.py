@@ -24,7 +24,7 @@ logical_xor gcd""".split()
 # PyTorch ends the process where the smallest integer is divided by -1.
 DIVISIONS = ["div", "divide", "floor_divide", "remainder", "fmod", "__floordiv", "__mod"]
 # Their results are not compared: only dtypes, shapes and errors.
-RANDOM = """rand randn rand_like randn_like randint randperm normal bernoulli multinomial uniform_
+RANDOM = """rand randn rand_like randn_like randint randint_like randperm normal bernoulli multinomial uniform_
 normal_ exponential_ bernoulli_ random_ empty empty_like empty_strided new_empty seed initial_seed
 get_rng_state manual_seed""".split()
 
@@ -208,6 +208,8 @@ rand(size:shape * generator?:generator dtype?:dtype device?:device out?:out)
 randn(size:shape * generator?:generator dtype?:dtype device?:device out?:out)
 rand_like(input:floats * dtype?:dtype device?:device)
 randn_like(input:floats * dtype?:dtype device?:device)
+randint_like(input:tensor high:size * dtype?:dtype device?:device)
+randint_like(input:tensor low:whole high:size * dtype?:dtype device?:device)
 randint(high:size size:shape * generator?:generator dtype?:dtype out?:out)
 randint(low:whole high:size size:shape * generator?:generator dtype?:dtype out?:out)
 randperm(n:size * generator?:generator dtype?:dtype out?:out)

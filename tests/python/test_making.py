@@ -291,6 +291,7 @@ def test_requires_grad():
         lambda **k: torch.randn((2,), **k), lambda **k: torch.rand_like(x, **k),
         lambda **k: torch.randn_like(x, **k), lambda **k: torch.randint(3, (2,), **k),
         lambda **k: torch.randint(0, 3, (2,), **k), lambda **k: torch.randperm(3, **k),
+        lambda **k: torch.randint_like(x, 3, **k), lambda **k: torch.randint_like(x, 1, 3, **k),
         lambda **k: torch.normal(0.0, 1.0, (2,), **k),
     ]
     for make in makers:
@@ -325,7 +326,8 @@ def test_pin_memory_may_be_none(pinned):
         torch.arange(2, pin_memory=pinned), torch.zeros_like(x, pin_memory=pinned),
         torch.tensor([1], pin_memory=pinned), torch.scalar_tensor(1, pin_memory=pinned),
         torch.rand(2, pin_memory=pinned), torch.rand_like(x, pin_memory=pinned),
-        torch.randn_like(x, pin_memory=pinned), torch.fft.fftfreq(2, pin_memory=pinned),
+        torch.randn_like(x, pin_memory=pinned), torch.randint_like(x, 3, pin_memory=pinned),
+        torch.fft.fftfreq(2, pin_memory=pinned),
         torch.fft.rfftfreq(2, pin_memory=pinned),
     ]
     assert not any(tensor.is_pinned() for tensor in made)

@@ -163,3 +163,24 @@ def test_bernoulli_as_a_method(device):
 def test_probabilities_of_the_cpu_are_named():
     with pytest.raises(RuntimeError, match=r"^bernoulli expects p to be in \[0, 1\], but got p=2.0"):
         torch.bernoulli(torch.tensor([2.0]))
+
+
+def test_whole_numbers_like_another_tensor(device):
+    like = torch.empty(40, 50, device=device).t()
+    whole = torch.randint_like(like, 3)
+    assert (whole.dtype, whole.device, whole.stride()) == (torch.float32, like.device, (1, 50))
+    assert sorted(set(whole.flatten().tolist())) == [0, 1, 2]
+    whole = torch.randint_like(like, -2, 1, dtype=torch.int8)
+    assert whole.dtype == torch.int8 and sorted(set(whole.flatten().tolist())) == [-2, -1, 0]
+    assert torch.randint_like(like, high=2, low=1).unique().tolist() == [1]
+    assert torch.randint_like(like, torch.tensor(1)).unique().tolist() == [0]
+    with pytest.raises(RuntimeError, match="high must be a scalar tensor and on CPU"):
+        torch.randint_like(like, torch.tensor([1]))
+    first = torch.Generator(device).manual_seed(5)
+    second = torch.Generator(device).manual_seed(5)
+    assert torch.equal(torch.randint_like(like, 99, generator=first),
+                       torch.randint_like(like, 0, 99, generator=second))
+    with pytest.raises(RuntimeError, match="from=5 >= to=5"):
+        torch.randint_like(like, 5, 5)
+    with pytest.raises(TypeError):
+        torch.randint_like(like, 2.5)

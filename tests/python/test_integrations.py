@@ -31,7 +31,7 @@ class _Stream:
         self.ptr = ptr
 
 
-def test_memory_for_a_library_by_python_functions():
+def test_memory_for_a_library_by_python_functions(caching):
     stream, pool = ember.cuda.Stream(), ember.cuda.MemPool()
     current = _Stream(stream.cuda_stream)
     for of, functions in ((pool, _LibraryAllocator(lambda: current, pool)),

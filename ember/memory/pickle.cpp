@@ -302,17 +302,51 @@ class Machine {
   std::size_t memoized_ = 0;  // MEMOIZE counts what is in the memo
 };
 
+Status fail_too_deep() {
+  return {Code::invalid_value, "not a snapshot: values lie more than 64 deep in each other"};
+}
+Status fail_too_long(std::size_t most) {
+  return {Code::invalid_value,
+          "the snapshot as JSON would have more than " + std::to_string(most) + " bytes"};
+}
+
+/// At least how many bytes values have as JSON. Sixty lists of which each holds the one before
+/// twice are a hundred bytes of a pickle: that is seen here, before the text is written.
+class Lengths {
+ public:
+  Lengths(const Pickled& pickled, std::size_t most)
+      : pickled_(pickled), most_(most), known_(pickled.values.size(), 0) {}
+
+  Status find(Index index, int depth, std::size_t& out) {
+    out = known_[index];
+    if (out != 0) return {};
+    if (depth > 64) return fail_too_deep();
+    const Value& value = pickled_.at(index);
+    std::size_t length = 1 + value.text.size();
+    for (const Index item : value.items) {
+      std::size_t of_item = 0;
+      EMBER_TRY(find(item, depth + 1, of_item));
+      length += of_item;
+      if (length > most_) return fail_too_long(most_);
+    }
+    out = known_[index] = length;
+    return {};
+  }
+
+ private:
+  const Pickled& pickled_;
+  const std::size_t most_;
+  std::vector<std::size_t> known_;  // 0: not yet
+};
+
 class Json {
  public:
   Json(const Pickled& pickled, std::size_t most) : pickled_(pickled), most_(most) {}
 
   Status write(Index index, int depth) {
     const Value& value = pickled_.at(index);
-    if (depth > 64)
-      return {Code::invalid_value, "not a snapshot: values lie more than 64 deep in each other"};
-    if (text_.size() > most_)
-      return {Code::invalid_value,
-              "the snapshot as JSON would have more than " + std::to_string(most_) + " bytes"};
+    if (depth > 64) return fail_too_deep();
+    if (text_.size() > most_) return fail_too_long(most_);
     switch (value.kind) {
       case Kind::none: text_ += "null"; break;
       case Kind::boolean: text_ += value.whole != 0 ? "true" : "false"; break;
@@ -366,6 +400,8 @@ Status read_pickle(std::string_view bytes, Pickled& out) {
 }
 
 Status write_json(const Pickled& pickled, std::size_t most, std::string& out) {
+  std::size_t least = 0;
+  EMBER_TRY(Lengths(pickled, most).find(pickled.root, 0, least));
   Json json(pickled, most);
   EMBER_TRY(json.write(pickled.root, 0));
   out = std::move(json).text();

@@ -91,7 +91,6 @@ def test_what_is_refused(data, words, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.once
 def test_shared_values_do_not_explode():
     """Lists that hold the one before twice: 2^60 values in a hundred bytes."""
     value = []

@@ -68,9 +68,8 @@ std::string text_of(const Uuid& uuid) {
   return properties.uuid_text();
 }
 
-/// The places that were found. NVML goes through all GPUs of the machine for one, which takes most
-/// of a millisecond where there are many, and its handles are good for as long as the process
-/// lives.
+/// The places that were found: NVML goes through the GPUs of the machine for one, and its handles
+/// are good for as long as the process lives.
 struct Found {
   Mutex mutex;
   std::vector<std::pair<Uuid, Place>> places EMBER_GUARDED_BY(mutex);

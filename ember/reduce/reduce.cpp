@@ -142,8 +142,10 @@ Tensor mean_of(Tensor* out, const Tensor& x, const DimList& dims, bool keepdim,
                 legacy_name(dtype.value_or(x.dtype())));
   if (dtype && out != nullptr) ops::require_dtype(*out, *dtype);
   const DimSet gone = reduce::gone_dims(dims, x.dim());
-  // A wider output has the mean of wider elements.
-  if (!dtype && out != nullptr) dtype = promote_types(x.dtype(), out->dtype());
+  // A wider output has the mean of wider elements; a real one, as of sums, that of real parts.
+  if (!dtype && out != nullptr)
+    dtype = x.is_complex() && out->is_floating_point() ? out->dtype()
+                                                       : promote_types(x.dtype(), out->dtype());
   const Tensor from = converted(x, dtype);
   const Reduction reduction{ReduceOp::sum, ReduceMode::divided,
                             static_cast<double>(reduce::reduced_count(x.sizes(), gone))};

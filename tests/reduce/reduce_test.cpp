@@ -221,6 +221,21 @@ TEST(Reduce, Mean) {
   });
 }
 
+// As sums: a real output has the mean of the real parts.
+TEST(Reduce, MeanOfComplexNumbersInARealOutput) {
+  NEEDS_DEVICES(1);
+  for (const Device device : {Device("cpu"), Device("cuda:0")})
+    for (const Dtype dtype : {Dtype::float16, Dtype::float32, Dtype::float64}) {
+      Tensor x = ones({2}, {device, Dtype::complex128});
+      x.imag().fill_(3.5);
+      x.select(0, 1).fill_(2);
+      Tensor out = zeros(Shape{}, {device, dtype});
+      mean_out(out, x);
+      EXPECT_EQ(out.item<double>(), 1.5);
+      EXPECT_EQ(out.dtype(), dtype);
+    }
+}
+
 // Exact products of twos and threes in every dtype.
 TEST(Reduce, Prod) {
   NEEDS_DEVICES(1);

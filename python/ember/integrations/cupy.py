@@ -7,8 +7,8 @@
 import importlib as _importlib
 import typing as _typing
 
+import ember._C.cuda as _native
 from ember import cuda as _cuda
-from ember._C.cuda import _LibraryAllocator
 
 
 def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
@@ -24,7 +24,7 @@ def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
                            "and CuPy can use memory of real ones only")
     cupy = _importlib.import_module("cupy")
 
-    functions = _LibraryAllocator(cupy.cuda.get_current_stream, pool)
+    functions = _native._LibraryAllocator(cupy.cuda.get_current_stream, pool)
     allocator = cupy.cuda.PythonFunctionAllocator(functions.malloc, functions.free)
     cupy.cuda.set_allocator(allocator.malloc)
     return allocator

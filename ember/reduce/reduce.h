@@ -35,7 +35,8 @@ EMBER_API Tensor prod(const Tensor& x, const DimList& dims = {}, bool keepdim = 
 EMBER_API Tensor& prod_out(Tensor& out, const Tensor& x, const DimList& dims = {},
                            bool keepdim = false, std::optional<Dtype> dtype = {});
 
-/// Floating and complex types only: Error `mean(): could not infer output dtype. ...`.
+/// Floating and complex types only: Error `mean(): could not infer output dtype. ...`. A real
+/// output has the mean of the real parts.
 EMBER_API Tensor mean(const Tensor& x, const DimList& dims = {}, bool keepdim = false,
                       std::optional<Dtype> dtype = {});
 EMBER_API Tensor& mean_out(Tensor& out, const Tensor& x, const DimList& dims = {},

@@ -49,7 +49,7 @@ class LibraryAllocator {
     }));
   }
 
-  static void free(std::uintptr_t pointer) {
+  void free(std::uintptr_t pointer, int /*device*/) const {
     unlocked([&] { cuda::caching_allocator_delete(reinterpret_cast<void*>(pointer)); });  // NOLINT
   }
 
@@ -73,12 +73,8 @@ void bind_integrations(nb::module_& m) {
                    "pool: MemPool | None = None) -> None"))
       .def("malloc", &LibraryAllocator::malloc, nb::arg("size"), nb::arg("device"),
            "The address of so many bytes on the device; 0 for none. As caching_allocator_alloc.")
-      .def(
-          "free",
-          [](const LibraryAllocator&, std::uintptr_t pointer, int) {
-            LibraryAllocator::free(pointer);
-          },
-          nb::arg("pointer"), nb::arg("device"), "As caching_allocator_delete.");
+      .def("free", &LibraryAllocator::free, nb::arg("pointer"), nb::arg("device"),
+           "As caching_allocator_delete.");
 }
 
 }  // namespace ember::python

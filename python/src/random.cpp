@@ -180,28 +180,24 @@ void define_new(nb::module_& m) {
     const Options options = options_of(dtype, device, pin_memory);
     return unlocked([&] { return randint_like(input, low, high, options, generator); });
   };
-  const auto below = [whole_like](const Tensor& input, std::int64_t high, GeneratorArg generator,
-                                  MaybeDtype dtype, const DeviceLike& device,
-                                  MaybeBool pin_memory) {
-    return whole_like(input, 0, high, generator, dtype, device, pin_memory);
-  };
   // Before the one with a number, which tensors of one element are taken for.
   define_factory(
       m, "randint_like",
-      [below](const Tensor& input, const Tensor& high, GeneratorArg generator, MaybeDtype dtype,
-              const DeviceLike& device, MaybeBool pin_memory) {
+      [whole_like](const Tensor& input, const Tensor& high, GeneratorArg generator,
+                   MaybeDtype dtype, const DeviceLike& device, MaybeBool pin_memory) {
         if (high.dim() != 0 || high.is_cuda())
           throw Error("high must be a scalar tensor and on CPU");
-        return below(input, high.item<std::int64_t>(), generator, dtype, device, pin_memory);
+        return whole_like(input, 0, high.item<std::int64_t>(), generator, dtype, device,
+                          pin_memory);
       },
       nb::arg("input"), nb::arg("high"), nb::kw_only(), nb::arg("generator") = nb::none(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false,
       "Whole numbers from low (0) to below high, like another tensor.");
   define_factory(
       m, "randint_like",
-      [below](const Tensor& input, std::int64_t high, GeneratorArg generator, MaybeDtype dtype,
-              const DeviceLike& device, MaybeBool pin_memory) {
-        return below(input, high, generator, dtype, device, pin_memory);
+      [whole_like](const Tensor& input, std::int64_t high, GeneratorArg generator, MaybeDtype dtype,
+                   const DeviceLike& device, MaybeBool pin_memory) {
+        return whole_like(input, 0, high, generator, dtype, device, pin_memory);
       },
       nb::arg("input"), nb::arg("high"), nb::kw_only(), nb::arg("generator") = nb::none(),
       nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::arg("pin_memory") = false);

@@ -97,6 +97,10 @@ class EMBER_API MemPool {
   /// Its segments, as memory_snapshot(id()) has them.
   std::vector<MemorySnapshot::Segment> snapshot() const;
 
+  /// For other libraries: ember_allocator_malloc() (allocator_functions.h) within a MemPoolGuard of
+  /// this pool, and the same errors. Thread-safe.
+  void* allocate(std::size_t bytes, int device, void* native_stream) const;
+
  private:
   friend class MemPoolGuard;
   MemPool(const std::optional<PluggableAllocator>& allocator, const MemPoolOptions& options,

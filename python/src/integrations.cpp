@@ -14,7 +14,6 @@ namespace ember::python {
 namespace {
 
 using cuda::MemPool;
-using cuda::MemPoolGuard;
 
 std::string core_library() {
   Dl_info info{};
@@ -43,9 +42,8 @@ class LibraryAllocator {
     if (native == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
     const MemPool* const pool = pool_.is_none() ? nullptr : &nb::cast<const MemPool&>(pool_);
     return reinterpret_cast<std::uintptr_t>(unlocked([&] {
-      if (pool == nullptr) return ember_allocator_malloc(size, device, native);
-      const MemPoolGuard guard(*pool, device);
-      return ember_allocator_malloc(size, device, native);
+      return pool != nullptr ? pool->allocate(size, device, native)
+                             : ember_allocator_malloc(size, device, native);
     }));
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ember/base/bytes.h"
+#include "ember/memory/allocator_functions.h"
 #include "ember/memory/memory.h"
 #include "tests/support/devices.h"
 
@@ -94,6 +95,42 @@ TEST_F(MemPools, OtherDevicesAreNotMeant) {
   of_pool.reset();
   empty_cache();
   EXPECT_TRUE(pool.snapshot().empty()) << "nobody needs it there";
+}
+
+TEST_F(MemPools, AllocatesForLibrariesAsItsGuardDoes) {
+  MemPool pool;
+  const MemPool other;
+  const auto pool_of = [&](int device) {
+    void* const made = pool.allocate(kKiB, device, device == 0 ? stream_.native() : nullptr);
+    const auto address = reinterpret_cast<std::uintptr_t>(made);
+    MemPoolId found{0, 0};
+    for (const MemorySnapshot::Segment& segment : memory_snapshot().segments)
+      if (address - segment.address < segment.total_size) {
+        found = segment.pool;
+        EXPECT_EQ(segment.device, device);
+        EXPECT_EQ(segment.stream,
+                  reinterpret_cast<std::uintptr_t>(device == 0 ? stream_.native() : nullptr));
+      }
+    ember_allocator_free(made, kKiB, device, nullptr);
+    return found;
+  };
+  EXPECT_EQ(pool_of(0), pool.id());
+  {
+    const MemPoolGuard guard(other);
+    EXPECT_EQ(pool_of(0), pool.id()) << "within another pool's guard";
+  }
+  {
+    const CachingAllocatorDisabled disabled;
+    EXPECT_NE(pool_of(0), pool.id()) << "a pool caches";
+  }
+  if (device_count() > 1) {
+    EXPECT_EQ(pool_of(1), pool.id());
+  }
+  EXPECT_EQ(pool.allocate(0, 0, nullptr), nullptr);
+  EXPECT_ERROR(pool.allocate(8, 99, nullptr), AcceleratorError, "invalid device ordinal");
+  const MemPool moved = std::move(pool);
+  EXPECT_ERROR(pool.allocate(8, 0, nullptr),  // NOLINT(bugprone-use-after-move): that is the point
+               ValueError, "expected a pool, got one that was moved from");
 }
 
 TEST_F(MemPools, MemoryIsNotShared) {

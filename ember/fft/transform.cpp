@@ -271,6 +271,37 @@ void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const 
   }
 }
 
+// cuFFT takes up to twice as long for several dimensions of float16 at once as for one after the
+// other, and longer in place than where it may write what it transforms as rows.
+
+bool one_at_a_time(const Tensor& in) { return real_dtype(in.dtype()) == Dtype::float16; }
+
+/// The transform along each of `dims` in turn, into a tensor in which that one comes last.
+Tensor c2c_in_turn(const Tensor& in, std::span<const std::int64_t> dims, const Shape& order,
+                   bool forward, double scale) {
+  Tensor out = in;
+  for (const std::int64_t& dim : dims) {
+    if (in.sizes()[static_cast<int>(dim)] == 1 && &dim != &dims.back()) continue;
+    const std::span<const std::int64_t> now(&dim, 1);
+    const Tensor before =
+        std::exchange(out, make_in_order(in, in.dtype(), in.sizes(), order_for(order, now)));
+    pass(out, before, now, order_for(order, now), {FftKind::c2c, forward, scale}, false);
+    scale = 1;
+  }
+  return out;
+}
+
+/// Transforms `data`, which is overwritten, along all of `dims`. The result's order ends with
+/// those.
+Tensor c2c_reordered(const Tensor& data, std::span<const std::int64_t> dims, const Shape& order) {
+  const auto last = dims.first(std::min<std::size_t>(dims.size(), driver::kFftDims));
+  c2c_in_place(data, dims.subspan(last.size()), order, true, 1);
+  const Shape reordered = order_for(order, last);
+  Tensor out = make_in_order(data, data.dtype(), data.sizes(), reordered);
+  pass(out, data, last, reordered, {FftKind::c2c, true, 1}, true);
+  return out;
+}
+
 /// Fills in the second half of a Hermitian signal along `dim`.
 void mirror(const Tensor& out, int dim) {
   driver::FftMirrorArgs args;
@@ -310,10 +341,12 @@ Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward) {
   require_half_is_possible(in, in.sizes(), dims);
   const Shape ordered = sorted(dims, in.strides(), false);
   const Shape order = order_of(in, ordered);
+  const double scale = scale_of(norm, in.sizes(), dims);
+  if (one_at_a_time(in) && in.numel() != 0) return c2c_in_turn(in, ordered, order, forward, scale);
   Tensor out = make_in_order(in, in.dtype(), in.sizes(), order);
   if (out.numel() == 0) return out;
   const auto first = last_of(ordered);
-  pass(out, in, first, order, {FftKind::c2c, forward, scale_of(norm, in.sizes(), dims)}, false);
+  pass(out, in, first, order, {FftKind::c2c, forward, scale}, false);
   c2c_in_place(out,
                std::span<const std::int64_t>(ordered).first(
                    static_cast<std::size_t>(ordered.size()) - first.size()),
@@ -331,20 +364,17 @@ Tensor r2c(const Tensor& in, const Shape& dims, Norm norm, bool onesided) {
   if (onesided) sizes[last] = half;
   Tensor out = make_in_order(in, complex_dtype(in.dtype()), sizes, order);
   if (out.numel() == 0) return out;
-  // For two dimensions of float16 at once cuFFT takes longer than for one after the other.
-  const auto first = onesided && in.dtype() == Dtype::float16
-                         ? std::span<const std::int64_t>(ordered).last(1)
-                         : last_of(ordered);
+  const auto all = std::span<const std::int64_t>(ordered);
+  const auto first = one_at_a_time(in) ? all.last(1) : last_of(ordered);
+  const auto rest = all.first(all.size() - first.size());
   const Wanted wanted{FftKind::r2c, true, scale_of(norm, in.sizes(), dims)};
   pass(onesided ? out : out.narrow(last, 0, half), in, first, order, wanted, false);
   if (!onesided) {
     mirror(out, last);
     return out;
   }
-  c2c_in_place(out,
-               std::span<const std::int64_t>(ordered).first(
-                   static_cast<std::size_t>(ordered.size()) - first.size()),
-               order, true, 1);
+  if (one_at_a_time(in) && !rest.empty()) return c2c_reordered(out, rest, order);
+  c2c_in_place(out, rest, order, true, 1);
   return out;
 }
 
@@ -357,15 +387,20 @@ Tensor c2r(const Tensor& in, const Shape& dims, Norm norm, std::int64_t last_siz
   Tensor out = make_in_order(in, real_dtype(in.dtype()), sizes, order);
   if (out.numel() == 0) return out;
   const Wanted wanted{FftKind::c2r, false, scale_of(norm, sizes, dims)};
-  const auto last = last_of(ordered);
-  const auto before = std::span<const std::int64_t>(ordered).first(
-      static_cast<std::size_t>(ordered.size()) - last.size());
+  const auto all = std::span<const std::int64_t>(ordered);
+  const auto last = one_at_a_time(in) ? all.last(1) : last_of(ordered);
+  const auto before = all.first(all.size() - last.size());
   if (before.empty()) {
     pass(out, in, last, order, wanted, false);
     return out;
   }
-  const Tensor half = copied(in, order);
-  c2c_in_place(half, before, order, false, 1);
+  Tensor half;
+  if (one_at_a_time(in)) {
+    half = c2c_in_turn(in, before, order, false, 1);
+  } else {
+    half = copied(in, order);
+    c2c_in_place(half, before, order, false, 1);
+  }
   pass(out, half, last, order, wanted, true);
   return out;
 }

@@ -71,6 +71,18 @@ TEST(HalfTransforms, OfViews) {
   });
 }
 
+// The columns of real signals are transformed apart from their rows, a few dimensions at a time.
+TEST(HalfTransforms, OfManyDimensions) {
+  NEEDS_HOST_FFT();
+  const Both r(Dtype::float16, {2, 4, 1, 2, 2, 8});
+  for (const Shape& dims : {Shape{5}, Shape{1, 5}, Shape{5, 1}, Shape{2, 5}, Shape{0, 1, 3, 4, 5},
+                            Shape{4, 3, 2, 1, 0}})
+    EXPECT_LE(error_of(fft::rfftn(r.there, {}, dims, "ortho"),
+                       wide(fft::rfftn(r.wide, {}, dims, "ortho"))),
+              bound(1024))
+        << dims;
+}
+
 TEST(HalfTransforms, ElsewhereAreRefused) {
   NEEDS_HOST_FFT();
   const Tensor x = ones({4, 12}, {Dtype::float16, kDevice});

@@ -173,7 +173,7 @@ def main():
     if options.child:
         return child(options.child[0], options.child[1], int(options.child[2]),
                      int(options.child[3]))
-    rounds, steps, runs = (1, 20, 1) if options.quick else (4, 300, 6)
+    rounds, steps, runs = (1, 20, 1) if options.quick else (8, 150, 4)
     lines = ["| program | own, us per step | on ember, us | ratio | own, MiB held | on ember, MiB "
              "| results |", "|---|--:|--:|--:|--:|--:|---|"]
     failed = False

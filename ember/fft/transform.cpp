@@ -276,16 +276,17 @@ void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const 
 
 bool one_at_a_time(const Tensor& in) { return real_dtype(in.dtype()) == Dtype::float16; }
 
-/// The transform along each of `dims` in turn, into a tensor in which that one comes last.
-Tensor c2c_in_turn(const Tensor& in, std::span<const std::int64_t> dims, const Shape& order,
-                   bool forward, double scale) {
+/// The transform along each of `dims` in turn, into a tensor in which that one comes last. Where
+/// `order` ends with `dims`, that is the result's order.
+Tensor c2c_in_turn(const Tensor& in, std::span<const std::int64_t> dims, Shape order, bool forward,
+                   double scale) {
   Tensor out = in;
   for (const std::int64_t& dim : dims) {
-    if (in.sizes()[static_cast<int>(dim)] == 1 && &dim != &dims.back()) continue;
     const std::span<const std::int64_t> now(&dim, 1);
-    const Tensor before =
-        std::exchange(out, make_in_order(in, in.dtype(), in.sizes(), order_for(order, now)));
-    pass(out, before, now, order_for(order, now), {FftKind::c2c, forward, scale}, false);
+    order = order_for(order, now);
+    if (in.sizes()[static_cast<int>(dim)] == 1 && &dim != &dims.back()) continue;
+    const Tensor before = std::exchange(out, make_in_order(in, in.dtype(), in.sizes(), order));
+    pass(out, before, now, order, {FftKind::c2c, forward, scale}, false);
     scale = 1;
   }
   return out;

@@ -37,7 +37,7 @@ class LibraryAllocator {
   }
 
   std::uintptr_t malloc(std::size_t size, int device) const {
-    const nb::object stream = current_stream_().attr("ptr");
+    const nb::object stream = nb::getattr(current_stream_(), ptr_);
     void* const native = PyLong_AsVoidPtr(stream.ptr());
     if (native == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
     const MemPool* const pool = pool_.is_none() ? nullptr : &nb::cast<const MemPool&>(pool_);
@@ -54,6 +54,7 @@ class LibraryAllocator {
  private:
   nb::object current_stream_;
   nb::object pool_;
+  nb::object ptr_ = nb::steal(PyUnicode_InternFromString("ptr"));  // looked up sooner than a text
 };
 
 }  // namespace

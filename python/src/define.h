@@ -112,6 +112,24 @@ void define_exit(nb::class_<Self, Extra...>& bound, Leave leave) {
       nb::sig("def __exit__(self, type: object, value: object, traceback: object, /) -> bool"));
 }
 
+/// __call__ for what may also decorate a function, as contextlib.ContextDecorator has it: around
+/// each call a context of its own, which `another` makes.
+template <class Another, class Self, class... Extra>
+void define_decorator(nb::class_<Self, Extra...>& bound, Another another) {
+  bound
+      .def(
+          "__call__",
+          [](nb::object self, nb::object function) {
+            const nb::object base = nb::module_::import_("contextlib").attr("ContextDecorator");
+            return base.attr("__call__")(self, function);
+          },
+          nb::arg("func"),
+          nb::sig("def __call__(self, func: collections.abc.Callable[..., typing.Any]) -> "
+                  "collections.abc.Callable[..., typing.Any]"),
+          "As a decorator: around each call.")
+      .def("_recreate_cm", another);
+}
+
 /// A function of ember.cuda that takes an optional device and may wait.
 template <class Call>
 void define_for_device(nb::module_& m, const char* name, Call call, const char* doc) {

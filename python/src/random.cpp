@@ -425,33 +425,20 @@ void bind_module(nb::module_& m) {
 }
 
 void bind_fork(nb::module_& m) {
-  nb::class_<Fork>(m, "_ForkRng")
-      .def("__enter__",
-           [](Fork& self) {
-             self.saved.push_back(unlocked_warning(
-                 [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
-           })
-      .def("__exit__",
-           [](Fork& self, const nb::args&) {
-             if (!self.saved.empty()) unlocked([&] { self.saved.pop_back(); });
-             return false;
-           })
-      .def(
-          "__call__",
-          [](nb::object self, nb::object function) {
-            const nb::object base = nb::module_::import_("contextlib").attr("ContextDecorator");
-            return base.attr("__call__")(self, function);
-          },
-          nb::arg("func"),
-          nb::sig("def __call__(self, func: collections.abc.Callable[..., typing.Any]) -> "
-                  "collections.abc.Callable[..., typing.Any]"),
-          "As a decorator: around each call.")
-      .def("_recreate_cm", [](const Fork& self) {
-        Fork another;
-        another.devices = self.devices;
-        another.enabled = self.enabled;
-        return another;
-      });
+  nb::class_<Fork> fork(m, "_ForkRng");
+  fork.def("__enter__", [](Fork& self) {
+    self.saved.push_back(unlocked_warning(
+        [&] { return std::make_unique<random::ForkRng>(self.devices, self.enabled); }));
+  });
+  define_exit(fork, [](Fork& self) {
+    if (!self.saved.empty()) unlocked([&] { self.saved.pop_back(); });
+  });
+  define_decorator(fork, [](const Fork& self) {
+    Fork another;
+    another.devices = self.devices;
+    another.enabled = self.enabled;
+    return another;
+  });
   m.def(
       "fork_rng",
       [](nb::handle devices, bool enabled, const std::string& device_type) {

@@ -63,6 +63,30 @@ def test_pool():
     assert cuda.memory_reserved() == 0
 
 
+def test_a_function_with_a_pool():
+    """As a decorator use_mem_pool is in force for each call, also where calls overlap."""
+    pool, barrier = cuda.MemPool(), threading.Barrier(2)
+
+    @cuda.use_mem_pool(pool)
+    def made():
+        barrier.wait()
+        tensor = on_device(3 * MIB)
+        barrier.wait()
+        return tensor
+
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(made())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (made.__name__, pool.use_count(), len(found)) == ("made", 1, 2)
+    blocks = [block["address"] for segment in pool.snapshot() for block in segment["blocks"]]
+    assert {tensor.data_ptr() for tensor in found} <= set(blocks)
+    outside = on_device(3 * MIB)
+    assert outside.data_ptr() not in blocks
+
+
 def test_pools_nest_and_end_with_their_blocks():
     outer, inner = cuda.MemPool(), cuda.MemPool(no_split=True)
     with cuda.use_mem_pool(outer), pytest.raises(KeyError):

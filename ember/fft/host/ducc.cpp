@@ -176,7 +176,7 @@ EMBER_KEPT_PLAN(Long1dPlan<double>)
 /// Up to this size transforms are computed together, one in each lane of a vector. ducc0 draws the
 /// line at 1 MiB, the size of a fast cache; together they still take half to two thirds of the time
 /// as long as they fit into the last one, which threads share.
-constexpr std::size_t kTogether = std::size_t{32} << 20;  // of all threads
+constexpr std::size_t kTogether = std::size_t{48} << 20;  // of all threads
 constexpr std::size_t kAlways = std::size_t{1} << 20;     // of each
 
 /// The complex transforms along one dimension, of which each part computes its own.
@@ -198,7 +198,8 @@ class Rows {
         plan_(get_plan<pocketfft_c<T>>(length_, in.ndim() == 1)) {
     const std::size_t room = std::max(kTogether / static_cast<std::size_t>(sharers), kAlways);
     while (lanes_ > 1 && lanes_ * bytes() > room) lanes_ /= 2;
-    if (lanes_ == 2 && !simd_exists<T, 2>) lanes_ = 1;
+    // In vectors of less than 16 bytes transforms take longer than one by one.
+    if (lanes_ * sizeof(T) < 16) lanes_ = 1;
     const bool adjacent = in.stride(axis) == 1 && out.stride(axis) == 1;
     at_once_ = lanes_;
     // Elements of one line of the cache, or of one of its sets, are better fetched together.

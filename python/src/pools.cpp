@@ -159,9 +159,8 @@ void bind_pool(nb::module_& m) {
       nb::arg("pool"), nb::arg("device") = nb::none(),
       nb::sig("def use_mem_pool(pool: MemPool, device: ember._C.device | int | str | None = None) "
               "-> _MemPoolContext"),
-      "In a with block, or as a decorator around each call of a function, what the thread "
-      "allocates "
-      "on the device comes from the pool. Nests.");
+      "In a with block, or as a decorator in each call of a function: what the thread allocates on "
+      "the device comes from the pool. Nests.");
   m.def("graph_pool_handle", &cuda::graph_pool_handle, "A new id for a pool.");
   m.def(
       "empty_cache",

@@ -271,35 +271,40 @@ void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const 
   }
 }
 
-// cuFFT takes up to twice as long for several dimensions of float16 at once as for one after the
-// other, and longer in place than where it may write what it transforms as rows.
+// Of many numbers of float16 cuFFT takes up to twice as long for several dimensions at once as for
+// one after the other, and longer in place than where it may write what it transforms as rows.
 
-bool one_at_a_time(const Tensor& in) { return real_dtype(in.dtype()) == Dtype::float16; }
+bool apart(const Tensor& in) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 22;  // of few a second call takes longer
+  return real_dtype(in.dtype()) == Dtype::float16 && in.numel() >= kMany;
+}
 
 /// The transform along each of `dims` in turn, into a tensor in which that one comes last. Where
-/// `order` ends with `dims`, that is the result's order.
+/// `order` ends with `dims`, that is the result's order. Scaled last: on the way small numbers
+/// would be lost.
 Tensor c2c_in_turn(const Tensor& in, std::span<const std::int64_t> dims, Shape order, bool forward,
                    double scale) {
   Tensor out = in;
   for (const std::int64_t& dim : dims) {
     const std::span<const std::int64_t> now(&dim, 1);
+    const bool last = &dim == &dims.back();
     order = order_for(order, now);
-    if (in.sizes()[static_cast<int>(dim)] == 1 && &dim != &dims.back()) continue;
+    if (in.sizes()[static_cast<int>(dim)] == 1 && !last) continue;
     const Tensor before = std::exchange(out, make_in_order(in, in.dtype(), in.sizes(), order));
-    pass(out, before, now, order, {FftKind::c2c, forward, scale}, false);
-    scale = 1;
+    pass(out, before, now, order, {FftKind::c2c, forward, last ? scale : 1}, false);
   }
   return out;
 }
 
-/// Transforms `data`, which is overwritten, along all of `dims`. The result's order ends with
-/// those.
-Tensor c2c_reordered(const Tensor& data, std::span<const std::int64_t> dims, const Shape& order) {
+/// Transforms `data`, which is overwritten, along all of `dims`. As many of those as one pass
+/// takes, the first ones, come last in the result.
+Tensor c2c_reordered(const Tensor& data, std::span<const std::int64_t> dims, const Shape& order,
+                     double scale) {
   const auto last = dims.first(std::min<std::size_t>(dims.size(), driver::kFftDims));
   c2c_in_place(data, dims.subspan(last.size()), order, true, 1);
   const Shape reordered = order_for(order, last);
   Tensor out = make_in_order(data, data.dtype(), data.sizes(), reordered);
-  pass(out, data, last, reordered, {FftKind::c2c, true, 1}, true);
+  pass(out, data, last, reordered, {FftKind::c2c, true, scale}, true);
   return out;
 }
 
@@ -343,7 +348,7 @@ Tensor c2c(const Tensor& in, const Shape& dims, Norm norm, bool forward) {
   const Shape ordered = sorted(dims, in.strides(), false);
   const Shape order = order_of(in, ordered);
   const double scale = scale_of(norm, in.sizes(), dims);
-  if (one_at_a_time(in) && in.numel() != 0) return c2c_in_turn(in, ordered, order, forward, scale);
+  if (apart(in)) return c2c_in_turn(in, ordered, order, forward, scale);
   Tensor out = make_in_order(in, in.dtype(), in.sizes(), order);
   if (out.numel() == 0) return out;
   const auto first = last_of(ordered);
@@ -366,15 +371,17 @@ Tensor r2c(const Tensor& in, const Shape& dims, Norm norm, bool onesided) {
   Tensor out = make_in_order(in, complex_dtype(in.dtype()), sizes, order);
   if (out.numel() == 0) return out;
   const auto all = std::span<const std::int64_t>(ordered);
-  const auto first = one_at_a_time(in) ? all.last(1) : last_of(ordered);
+  const auto first = apart(in) ? all.last(1) : last_of(ordered);
   const auto rest = all.first(all.size() - first.size());
-  const Wanted wanted{FftKind::r2c, true, scale_of(norm, in.sizes(), dims)};
+  const double scale = scale_of(norm, in.sizes(), dims);
+  const bool reordered = apart(in) && !rest.empty();
+  const Wanted wanted{FftKind::r2c, true, reordered ? 1 : scale};
   pass(onesided ? out : out.narrow(last, 0, half), in, first, order, wanted, false);
   if (!onesided) {
     mirror(out, last);
     return out;
   }
-  if (one_at_a_time(in) && !rest.empty()) return c2c_reordered(out, rest, order);
+  if (reordered) return c2c_reordered(out, rest, order, scale);
   c2c_in_place(out, rest, order, true, 1);
   return out;
 }
@@ -389,14 +396,14 @@ Tensor c2r(const Tensor& in, const Shape& dims, Norm norm, std::int64_t last_siz
   if (out.numel() == 0) return out;
   const Wanted wanted{FftKind::c2r, false, scale_of(norm, sizes, dims)};
   const auto all = std::span<const std::int64_t>(ordered);
-  const auto last = one_at_a_time(in) ? all.last(1) : last_of(ordered);
+  const auto last = apart(in) ? all.last(1) : last_of(ordered);
   const auto before = all.first(all.size() - last.size());
   if (before.empty()) {
     pass(out, in, last, order, wanted, false);
     return out;
   }
   Tensor half;
-  if (one_at_a_time(in)) {
+  if (apart(in)) {
     half = c2c_in_turn(in, before, order, false, 1);
   } else {
     half = copied(in, order);

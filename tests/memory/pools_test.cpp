@@ -103,7 +103,7 @@ TEST_F(MemPools, AllocatesForLibrariesAsItsGuardDoes) {
   const auto pool_of = [&](int device) {
     void* const made = pool.allocate(kKiB, device, device == 0 ? stream_.native() : nullptr);
     const auto address = reinterpret_cast<std::uintptr_t>(made);
-    MemPoolId found{0, 0};
+    std::optional<MemPoolId> found;
     for (const MemorySnapshot::Segment& segment : memory_snapshot().segments)
       if (address - segment.address < segment.total_size) {
         found = segment.pool;
@@ -121,7 +121,9 @@ TEST_F(MemPools, AllocatesForLibrariesAsItsGuardDoes) {
   }
   {
     const CachingAllocatorDisabled disabled;
-    EXPECT_NE(pool_of(0), pool.id()) << "a pool caches";
+    const std::optional<MemPoolId> found = pool_of(0);
+    ASSERT_TRUE(found);
+    EXPECT_NE(*found, pool.id()) << "a pool caches";
   }
   if (device_count() > 1) {
     EXPECT_EQ(pool_of(1), pool.id());

@@ -64,22 +64,23 @@ def test_pool():
 
 
 def test_a_function_with_a_pool():
-    """As a decorator use_mem_pool is in force for each call, also where calls overlap."""
-    pool, barrier = cuda.MemPool(), threading.Barrier(2)
+    """As a decorator use_mem_pool is in force for each call: one that ends does not end another's."""
+    pool, both, left = cuda.MemPool(), threading.Barrier(2, timeout=60), threading.Event()
 
     @cuda.use_mem_pool(pool)
-    def made():
-        barrier.wait()
-        tensor = on_device(3 * MIB)
-        barrier.wait()
-        return tensor
+    def made(last):
+        both.wait()
+        assert not last or left.wait(60)
+        return on_device(3 * MIB)
 
     found = []
-    threads = [threading.Thread(target=lambda: found.append(made())) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    first, second = (threading.Thread(target=lambda last=last: found.append(made(last)))
+                     for last in (False, True))
+    first.start()
+    second.start()
+    first.join()
+    left.set()
+    second.join()
     assert (made.__name__, pool.use_count(), len(found)) == ("made", 1, 2)
     blocks = [block["address"] for segment in pool.snapshot() for block in segment["blocks"]]
     assert {tensor.data_ptr() for tensor in found} <= set(blocks)

@@ -198,8 +198,7 @@ class Rows {
         plan_(get_plan<pocketfft_c<T>>(length_, in.ndim() == 1)) {
     const std::size_t room = std::max(kTogether / static_cast<std::size_t>(sharers), kAlways);
     while (lanes_ > 1 && lanes_ * bytes() > room) lanes_ /= 2;
-    // In vectors of less than 16 bytes transforms take longer than one by one.
-    if (lanes_ * sizeof(T) < 16) lanes_ = 1;
+    if (lanes_ == 2 && !has_vectors<2>) lanes_ = 1;
     const bool adjacent = in.stride(axis) == 1 && out.stride(axis) == 1;
     at_once_ = lanes_;
     // Elements of one line of the cache, or of one of its sets, are better fetched together.
@@ -225,6 +224,10 @@ class Rows {
   static constexpr std::size_t kLine = 64;
   using Iterator = multi_iter<kMost>;
 
+  /// In vectors of less than 16 bytes transforms take longer than one by one.
+  template <std::size_t Lanes>
+  static constexpr bool has_vectors = Lanes * sizeof(T) >= 16 && simd_exists<T, Lanes>;
+
   static bool is_critical(std::ptrdiff_t stride) {
     return stride * static_cast<std::ptrdiff_t>(sizeof(Element)) % 4096 == 0;
   }
@@ -241,7 +244,7 @@ class Rows {
         exec_(rows, in_, out_, own, *plan_, factor_, threads, in_place_);
       }
     } else {
-      if constexpr (simd_exists<T, Lanes>) {
+      if constexpr (has_vectors<Lanes>) {
         TmpStorage2<add_vec_t<Element, Lanes>, Element, T> own(memory);
         if (lanes_ == Lanes) in_groups(rows, own, at_once_ / Lanes, threads);
         while (lanes_ >= Lanes && rows.remaining() >= Lanes) {

@@ -195,7 +195,7 @@ function(ember_test_properties test environment)
     ENVIRONMENT "${ember_test_environment};${results}"
     ENVIRONMENT_MODIFICATION "${environment};CUDA_LAUNCH_BLOCKING=unset:")
   # The long ones first, so that the last one does not run alone.
-  if(test MATCHES "^(comm|memory|ops|python|random|reduce|sort|sweep)($|[.])")
+  if(test MATCHES "^(comm|fuse|memory|ops|python|random|reduce|sort|sweep)($|[.])")
     set_tests_properties(${test} PROPERTIES COST 100)
   endif()
 endfunction()

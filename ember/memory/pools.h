@@ -97,8 +97,9 @@ class EMBER_API MemPool {
   /// Its segments, as memory_snapshot(id()) has them.
   std::vector<MemorySnapshot::Segment> snapshot() const;
 
-  /// For other libraries: ember_allocator_malloc() (allocator_functions.h) within a MemPoolGuard of
-  /// this pool, and the same errors. Thread-safe.
+  /// For other libraries: what ember_allocator_malloc() (allocator_functions.h) returns within a
+  /// MemPoolGuard of this pool, with the errors of both; freed by ember_allocator_free(). Blocks as
+  /// that does. Thread-safe.
   void* allocate(std::size_t bytes, int device, void* native_stream) const;
 
  private:

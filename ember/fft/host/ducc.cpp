@@ -175,7 +175,8 @@ EMBER_KEPT_PLAN(Long1dPlan<double>)
 
 /// Up to this size transforms are computed together, one in each lane of a vector. ducc0 draws the
 /// line at 1 MiB, the size of a fast cache; together they still take half to two thirds of the time
-/// as long as they fit into the last one, which threads share.
+/// as long as most of them fits into the last one (32 MiB where this was measured), which threads
+/// share.
 constexpr std::size_t kTogether = std::size_t{48} << 20;  // of all threads
 constexpr std::size_t kAlways = std::size_t{1} << 20;     // of each
 

@@ -1,8 +1,8 @@
-// The transforms of ducc0, a library of headers. This is the only source that includes them; it
-// stands for what they expect to be linked with: threads, which are ember's team, and errors, which
-// here need no streams. It is compiled twice: for any processor and, where the compiler can, with
-// AVX2 (EMBER_FFT_AVX2). The bits are the same: vectors hold numbers of several transforms, or of
-// several parts of one, and nothing is contracted.
+// The transforms of ducc0, a library of headers. This source, with complex_rows.h, is the only one
+// that includes them; it stands for what they expect to be linked with: threads, which are ember's
+// team, and errors, which here need no streams. It is compiled twice: for any processor and, where
+// the compiler can, with AVX2 (EMBER_FFT_AVX2). The bits are the same: vectors hold numbers of
+// several transforms, or of several parts of one, and nothing is contracted.
 #include <atomic>
 #include <complex>
 #include <cstddef>
@@ -43,6 +43,8 @@
 
 #include <ducc0/infra/mav.cc>  // NOLINT(bugprone-suspicious-include): it is their one other source
 
+#include "ember/fft/host/complex_rows.h"
+
 namespace {
 
 namespace ducc = DUCC0_NAMESPACE;
@@ -68,10 +70,8 @@ class Part final : public ducc::detail_threading::Scheduler {
   ducc::detail_threading::Range next_;
 };
 
-/// How many threads share the work of the transform that this thread computes. ducc0 is told of a
-/// few times as many, so that one that is late does not keep all waiting.
+/// How many threads share the work of the transform that this thread computes.
 thread_local int sharers = 1;
-constexpr int kPartsForEach = 4;
 
 /// Calls `body(part)` for every part, by ember's team. What it throws, for want of memory, is
 /// thrown here.
@@ -159,7 +159,6 @@ void execDynamic(std::size_t work, std::size_t threads, std::size_t chunk,
 namespace detail_fft {
 namespace {
 
-// In place of the template of the same name, which makes a plan anew each time.
 #define EMBER_KEPT_PLAN(Plan)                                                \
   template <>                                                                \
   std::shared_ptr<Plan> get_plan<Plan>(std::size_t length, bool vectorize) { \
@@ -172,126 +171,6 @@ EMBER_KEPT_PLAN(pocketfft_r<double>)
 EMBER_KEPT_PLAN(Long1dPlan<float>)
 EMBER_KEPT_PLAN(Long1dPlan<double>)
 #undef EMBER_KEPT_PLAN
-
-/// Up to this size transforms are computed together, one in each lane of a vector. ducc0 draws the
-/// line at 1 MiB, the size of a fast cache; together they still take half to two thirds of the time
-/// as long as most of them fits into the last one (32 MiB where this was measured), which threads
-/// share.
-constexpr std::size_t kTogether = std::size_t{48} << 20;  // of all threads
-constexpr std::size_t kAlways = std::size_t{1} << 20;     // of each
-
-/// The complex transforms along one dimension, of which each part computes its own.
-template <class T>
-class Rows {
- public:
-  using Element = Cmplx<T>;
-  using Input = cfmav<Element>;
-  using Output = vfmav<Element>;
-  static constexpr std::size_t kLanes = native_simd<T>::size();
-
-  Rows(const Input& in, const Output& out, std::size_t axis, T factor, const ExecC2C& exec)
-      : in_(in),
-        out_(out),
-        axis_(axis),
-        length_(in.shape(axis)),
-        factor_(factor),
-        exec_(exec),
-        plan_(get_plan<pocketfft_c<T>>(length_, in.ndim() == 1)) {
-    const std::size_t room = std::max(kTogether / static_cast<std::size_t>(sharers), kAlways);
-    while (lanes_ > 1 && lanes_ * bytes() > room) lanes_ /= 2;
-    if (lanes_ == 2 && !has_vectors<2>) lanes_ = 1;
-    const bool adjacent = in.stride(axis) == 1 && out.stride(axis) == 1;
-    at_once_ = lanes_;
-    // Elements of one line of the cache, or of one of its sets, are better fetched together.
-    if (is_critical(in.stride(axis)) || is_critical(out.stride(axis)))
-      at_once_ = lanes_ > 1 ? kMost : std::min(kMost, 2 * kLine / sizeof(Element));
-    else if (lanes_ == 1 && !adjacent)
-      at_once_ = kLine / sizeof(Element);
-    in_place_ = adjacent && at_once_ == 1;
-  }
-
-  void compute(std::size_t parts) const {
-    const std::size_t threads_of_one = in_.ndim() == 1 ? parts : 1;
-    execParallel(util::thread_count(parts, in_, axis_, kLanes), [&](Scheduler& part) {
-      Iterator rows(in_, out_, axis_, part.num_threads(), part.thread_num());
-      TmpStorage<Element, T> memory(in_.size() / length_, length_, plan_->bufsize(),
-                                    (at_once_ + kLanes - 1) / kLanes, in_place_);
-      in_lanes<kLanes>(rows, memory, threads_of_one);
-    });
-  }
-
- private:
-  static constexpr std::size_t kMost = 16;  ///< rows at once
-  static constexpr std::size_t kLine = 64;
-  using Iterator = multi_iter<kMost>;
-
-  /// In vectors of less than 16 bytes transforms take longer than one by one.
-  template <std::size_t Lanes>
-  static constexpr bool has_vectors = Lanes * sizeof(T) >= 16 && simd_exists<T, Lanes>;
-
-  static bool is_critical(std::ptrdiff_t stride) {
-    return stride * static_cast<std::ptrdiff_t>(sizeof(Element)) % 4096 == 0;
-  }
-  /// Of one row: itself, its copy and what the plan wants.
-  std::size_t bytes() const { return sizeof(Element) * (2 * length_ + plan_->bufsize()); }
-
-  template <std::size_t Lanes>
-  void in_lanes(Iterator& rows, TmpStorage<Element, T>& memory, std::size_t threads) const {
-    if constexpr (Lanes == 1) {
-      TmpStorage2<Element, Element, T> own(memory);
-      if (lanes_ == 1) in_groups(rows, own, at_once_, threads);
-      while (rows.remaining() > 0) {
-        rows.advance(1);
-        exec_(rows, in_, out_, own, *plan_, factor_, threads, in_place_);
-      }
-    } else {
-      if constexpr (has_vectors<Lanes>) {
-        TmpStorage2<add_vec_t<Element, Lanes>, Element, T> own(memory);
-        if (lanes_ == Lanes) in_groups(rows, own, at_once_ / Lanes, threads);
-        while (lanes_ >= Lanes && rows.remaining() >= Lanes) {
-          rows.advance(Lanes);
-          exec_(rows, in_, out_, own, *plan_, factor_, threads);
-        }
-      }
-      in_lanes<Lanes / 2>(rows, memory, threads);
-    }
-  }
-
-  template <class Memory>
-  void in_groups(Iterator& rows, Memory& own, std::size_t vectors, std::size_t threads) const {
-    while (vectors > 1 && rows.remaining() >= at_once_) {
-      rows.advance(at_once_);
-      exec_.exec_n(rows, in_, out_, own, *plan_, factor_, vectors, threads);
-    }
-  }
-
-  const Input& in_;
-  const Output& out_;
-  const std::size_t axis_, length_;
-  const T factor_;
-  const ExecC2C& exec_;
-  const std::shared_ptr<pocketfft_c<T>> plan_;
-  std::size_t lanes_ = kLanes;
-  std::size_t at_once_ = 1;
-  bool in_place_ = false;
-};
-
-// In place of the template of the same name, too.
-#define EMBER_ROWS(T)                                                                          \
-  template <>                                                                                  \
-  void general_nd<pocketfft_c<T>, Cmplx<T>, T, ExecC2C>(                                       \
-      const cfmav<Cmplx<T>>& in, const vfmav<Cmplx<T>>& out, const shape_t& axes, T factor,    \
-      std::size_t parts, const ExecC2C& exec, bool) {                                          \
-    if (in.ndim() == 1 && in.stride(0) == 1 && out.stride(0) == 1)                             \
-      exec.exec_simple(in.data(), out.data(), *get_plan<pocketfft_c<T>>(in.shape(0), true),    \
-                       factor, parts);                                                         \
-    else                                                                                       \
-      for (std::size_t i = 0; i < axes.size(); ++i)                                            \
-        Rows<T>(i == 0 ? in : out, out, axes[i], i == 0 ? factor : T(1), exec).compute(parts); \
-  }
-EMBER_ROWS(float)
-EMBER_ROWS(double)
-#undef EMBER_ROWS
 
 }  // namespace
 }  // namespace detail_fft
@@ -306,12 +185,7 @@ using driver::FftKind;
 using Lengths = std::vector<std::size_t>;
 using Steps = std::vector<std::ptrdiff_t>;
 
-/// From this length on ducc0 computes a single transform as a table of shorter ones.
-constexpr std::int64_t kLong = 131'072;
-/// From this length on signals of a batch are computed so, too, one after the other: several do not
-/// fit into kTogether.
-constexpr std::int64_t kAlone = 2 * kLong;
-
+constexpr auto kLong = static_cast<std::int64_t>(ducc::detail_fft::kLong);
 /// A geometry as ducc0 has it: batch dimensions, then those that are transformed.
 struct View {
   Lengths sizes;  ///< of the signal
@@ -336,15 +210,29 @@ struct View {
   }
 };
 
+template <class T>
+using Scratch = ducc::detail_fft::Scratch<T>;
+
+template <class T>
+void complex_pass(const ducc::cfmav<std::complex<T>>& in, const ducc::vfmav<std::complex<T>>& out,
+                  std::size_t axis, bool forward, T factor, std::size_t parts,
+                  Scratch<T>& scratch) {
+  using Numbers = ducc::Cmplx<T>;
+  ducc::detail_fft::transform_rows(reinterpret_cast<const ducc::cfmav<Numbers>&>(in),
+                                   reinterpret_cast<const ducc::vfmav<Numbers>&>(out), axis,
+                                   forward, factor, parts, scratch);
+}
+
 /// From `in` to `out` along some dimensions, the last one first. ducc0 would choose the order by
 /// the strides, and it shows in the last bits.
 template <class T>
 void complex_passes(const ducc::cfmav<std::complex<T>>& in, const ducc::vfmav<std::complex<T>>& out,
-                    const Lengths& axes, bool forward, T factor, std::size_t parts) {
+                    const Lengths& axes, bool forward, T factor, std::size_t parts,
+                    Scratch<T>& scratch) {
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     const bool first = axis == axes.rbegin();
-    ducc::detail_fft::c2c(first ? in : static_cast<const ducc::cfmav<std::complex<T>>&>(out), out,
-                          {*axis}, forward, first ? factor : T(1), parts);
+    complex_pass(first ? in : static_cast<const ducc::cfmav<std::complex<T>>&>(out), out, *axis,
+                 forward, first ? factor : T(1), parts, scratch);
   }
 }
 
@@ -387,8 +275,8 @@ std::complex<T> times_i(std::complex<T> a) {
 }
 
 template <class T>
-void long_r2c(const FftGeometry& g, const T* in, std::complex<T>* out, T factor,
-              std::size_t parts) {
+void long_r2c(const FftGeometry& g, const T* in, std::complex<T>* out, T factor, std::size_t parts,
+              Scratch<T>& scratch) {
   using Complex = std::complex<T>;
   const std::int64_t half = g.sizes[0] / 2;
   std::vector<T> beside;
@@ -402,7 +290,7 @@ void long_r2c(const FftGeometry& g, const T* in, std::complex<T>* out, T factor,
   const std::int64_t step = g.out_strides[0];
   const ducc::cfmav<Complex> from(reinterpret_cast<const Complex*>(in), sizes, {1});
   const ducc::vfmav<Complex> to(out, sizes, {step});
-  ducc::detail_fft::c2c(from, to, {0}, true, factor, parts);
+  complex_pass(from, to, 0, true, factor, parts, scratch);
   const Complex first = out[0];
   for_pairs<T>(half, parts, [&](std::int64_t k, Complex root) {
     Complex& low = out[k * step];
@@ -417,8 +305,8 @@ void long_r2c(const FftGeometry& g, const T* in, std::complex<T>* out, T factor,
 }
 
 template <class T>
-void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
-              std::size_t parts) {
+void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor, std::size_t parts,
+              Scratch<T>& scratch) {
   using Complex = std::complex<T>;
   const std::int64_t half = g.sizes[0] / 2;
   std::vector<T> beside;
@@ -442,8 +330,8 @@ void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
   });
   const Lengths sizes{static_cast<std::size_t>(half)};
   const ducc::vfmav<Complex> both(pairs, sizes, {1});
-  ducc::detail_fft::c2c(static_cast<const ducc::cfmav<Complex>&>(both), both, {0}, false, factor,
-                        parts);
+  complex_pass(static_cast<const ducc::cfmav<Complex>&>(both), both, 0, false, factor, parts,
+               scratch);
   if (signal == out) return;
   for (std::int64_t i = 0; i < 2 * half; ++i) out[i * g.out_strides[0]] = signal[i];
 }
@@ -451,8 +339,8 @@ void long_c2r(const FftGeometry& g, const std::complex<T>* in, T* out, T factor,
 bool are_alone(const FftArgs& args) {
   const FftGeometry& g = args.geometry;
   if (g.dims != 1 || g.batch_dims == 0) return false;
-  return g.kind == FftKind::c2c ? g.sizes[0] >= kAlone
-                                : may_be_halved(args) && g.sizes[0] / 2 >= kAlone;
+  return g.kind == FftKind::c2c ? g.sizes[0] >= kLong
+                                : may_be_halved(args) && g.sizes[0] / 2 >= kLong;
 }
 
 /// Calls `body(from, to)` with the places of each signal of a batch in the input and the output.
@@ -466,10 +354,10 @@ void each_of_batch(const FftGeometry& g, const Body& body, int dim = 0, std::int
 }
 
 template <class T>
-void compute(const FftArgs& args);
+void compute(const FftArgs& args, Scratch<T>& scratch);
 
 template <class T>
-void compute_alone(const FftArgs& args) {
+void compute_alone(const FftArgs& args, Scratch<T>& scratch) {
   const FftGeometry& g = args.geometry;
   const std::size_t in_size = g.kind == FftKind::r2c ? sizeof(T) : 2 * sizeof(T);
   const std::size_t out_size = g.kind == FftKind::c2r ? sizeof(T) : 2 * sizeof(T);
@@ -478,19 +366,20 @@ void compute_alone(const FftArgs& args) {
   each_of_batch(g, [&](std::int64_t from, std::int64_t to) {
     one.in = static_cast<char*>(args.in) + from * static_cast<std::int64_t>(in_size);
     one.out = static_cast<char*>(args.out) + to * static_cast<std::int64_t>(out_size);
-    compute<T>(one);
+    compute(one, scratch);
   });
 }
 
 template <class T>
-void compute(const FftArgs& args) {
-  if (are_alone(args)) return compute_alone<T>(args);
+void compute(const FftArgs& args, Scratch<T>& scratch) {
+  if (are_alone(args)) return compute_alone(args, scratch);
   using Complex = std::complex<T>;
   const FftGeometry& g = args.geometry;
   const void* const in = args.in;
   void* const out = args.out;
   const View view(g);
-  const auto parts = static_cast<std::size_t>(sharers > 1 ? sharers * kPartsForEach : 1);
+  const std::size_t parts =
+      sharers > 1 ? static_cast<std::size_t>(sharers) * ducc::detail_fft::kPartsForEach : 1;
   const auto factor = static_cast<T>(args.scale);
   const std::size_t last = view.axes.back();
   const Lengths others(view.axes.begin(), view.axes.end() - 1);
@@ -498,18 +387,18 @@ void compute(const FftArgs& args) {
   single =
       g.dims == 1 && g.batch_dims == 0 && !halved && (g.sizes[0] < kLong || g.kind != FftKind::c2c);
   if (halved && g.kind == FftKind::r2c) {
-    long_r2c(g, static_cast<const T*>(in), static_cast<Complex*>(out), factor, parts);
+    long_r2c(g, static_cast<const T*>(in), static_cast<Complex*>(out), factor, parts, scratch);
   } else if (halved) {
-    long_c2r(g, static_cast<const Complex*>(in), static_cast<T*>(out), factor, parts);
+    long_c2r(g, static_cast<const Complex*>(in), static_cast<T*>(out), factor, parts, scratch);
   } else if (g.kind == FftKind::c2c) {
     const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.sizes, view.in);
     const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.sizes, view.out);
-    complex_passes(from, to, view.axes, args.forward, factor, parts);
+    complex_passes(from, to, view.axes, args.forward, factor, parts, scratch);
   } else if (g.kind == FftKind::r2c) {
     const ducc::cfmav<T> from(static_cast<const T*>(in), view.sizes, view.in);
     const ducc::vfmav<Complex> to(static_cast<Complex*>(out), view.half, view.out);
     ducc::detail_fft::r2c(from, to, last, args.forward, factor, parts);
-    complex_passes(to, to, others, args.forward, T(1), parts);
+    complex_passes(to, to, others, args.forward, T(1), parts, scratch);
   } else {
     const ducc::cfmav<Complex> from(static_cast<const Complex*>(in), view.half, view.in);
     const ducc::vfmav<T> to(static_cast<T*>(out), view.sizes, view.out);
@@ -519,7 +408,7 @@ void compute(const FftArgs& args) {
     }
     // The input is not ours to write to.
     const auto between = ducc::vfmav<Complex>::build_noncritical(view.half);
-    complex_passes(from, between, others, args.forward, T(1), parts);
+    complex_passes(from, between, others, args.forward, T(1), parts, scratch);
     ducc::detail_fft::c2r(between, to, last, args.forward, factor, parts);
   }
 }
@@ -530,7 +419,8 @@ template <class T>
 Status transform(const FftArgs& args, int threads) noexcept {
   try {
     sharers = threads;
-    compute<T>(args);
+    Scratch<T> scratch;
+    compute(args, scratch);
     return {};
   } catch (const std::bad_alloc&) {
     return Status(Code::out_of_memory, "no memory on the host for the buffers of a transform");

@@ -76,8 +76,9 @@ TEST(HostTransforms, AreTheSameWithVectorsAndWithout) {
   using driver::FftKind;
   std::vector<Shape> signals;
   for (std::int64_t n = 1; n <= 64; ++n) signals.push_back({n});
-  for (const std::int64_t n : {100, 301, 304, 1000, 1021, 1024, 1155, 4096, 10'007, 12'000, 20'000,
-                               65'536, 100'000, 131'072, 262'144, 300'030})
+  for (const std::int64_t n :
+       {100, 301, 304, 1000, 1021, 1024, 1155, 4096, 10'007, 12'000, 20'000, 65'536, 100'000,
+        131'072, 262'144, 262'147, 300'030, 371'293, 393'216})
     signals.push_back({n});
   for (const Shape& sizes : {Shape{7, 9}, Shape{12, 400}, Shape{32, 16}, Shape{3, 4, 5}})
     signals.push_back(sizes);

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "ember/base/huge_pages.h"
+#include "ember/fft/host/variants.h"
 
 namespace DUCC0_NAMESPACE::detail_fft {
 namespace {
@@ -464,12 +465,9 @@ class Scratch {
   std::size_t count_ = 0;
 };
 
-/// From this length on a single signal is such a table.
-inline constexpr std::size_t kLong = 131'072;
-
 /// The rows of the table, no more than columns: 1 if there is none of use.
 inline std::size_t rows_of(std::size_t length) {
-  if (length < kLong) return 1;
+  if (length < static_cast<std::size_t>(ember::fft::host::kLong)) return 1;
   auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(length)));
   while (length % rows != 0) --rows;
   return rows >= 16 ? rows : 1;

@@ -185,7 +185,6 @@ using driver::FftKind;
 using Lengths = std::vector<std::size_t>;
 using Steps = std::vector<std::ptrdiff_t>;
 
-constexpr auto kLong = static_cast<std::int64_t>(ducc::detail_fft::kLong);
 /// A geometry as ducc0 has it: batch dimensions, then those that are transformed.
 struct View {
   Lengths sizes;  ///< of the signal

@@ -1,10 +1,16 @@
 // The transforms of the host as they are compiled: which of them there are says CMake.
 #pragma once
 
+#include <cstdint>
+
 #include "ember/base/status.h"
 #include "ember/driver/fft.h"
 
 namespace ember::inline v0::fft::host {
+
+/// From this length on a complex signal is computed as a table of short ones, and those of a batch
+/// one after the other.
+inline constexpr std::int64_t kLong = 131'072;
 
 // As host::transform.
 namespace plain {

@@ -281,7 +281,7 @@ void c2c_in_place(const Tensor& data, std::span<const std::int64_t> dims, const 
 bool apart(const Tensor& in) {
   // Of few the second call costs the host what the device gains. In batches and cubes it gains
   // later.
-  const Shape sizes = in.sizes();
+  const Shape& sizes = in.sizes();
   const auto dims = std::count_if(sizes.begin(), sizes.end(), [](std::int64_t n) { return n > 1; });
   const std::int64_t many = std::int64_t{1} << (dims <= 2 ? 20 : 22);
   return real_dtype(in.dtype()) == Dtype::float16 && in.numel() >= many;

@@ -3,12 +3,14 @@
 one of them fails now and then.
 
     python3 tools/rounds.py [--minutes M] [--rounds N] [--jobs J] [--suites REGEX] [--build FOLDER]
+                            [--after STATE...]
 
 The suites are those of ctest in FOLDER (build/release), which has to be built, without scripts, whose
 folders cannot be shared. Each run has a folder of its own for its results and temporary files. Ends
 after N rounds (50), or when what began within M minutes has ended, with a line of counts. What failing
 runs printed is kept in FOLDER/rounds, and how far it is, once a second, in FOLDER/rounds/state.json.
-The exit status is 1 if a run failed.
+--after takes such files of earlier calls with the same sources: the runs that passed then count, and
+those that are missing are done. The exit status is 1 if a run failed.
 """
 
 import argparse
@@ -84,10 +86,11 @@ def run(suite, folder):
 
 
 class Rounds:
-    def __init__(self, all_suites, rounds, until, kept):
-        self.waiting = collections.deque((suite, i) for i in range(rounds) for suite in all_suites)
+    def __init__(self, all_suites, rounds, before, until, kept):
+        self.passed = collections.Counter({suite.name: before[suite.name] for suite in all_suites})
+        self.waiting = collections.deque((suite, i) for i in range(rounds) for suite in all_suites
+                                         if i >= self.passed[suite.name])
         self.lock = threading.Lock()
-        self.passed = collections.Counter({suite.name: 0 for suite in all_suites})
         self.failed, self.until, self.kept = [], until, kept
 
     def work(self):
@@ -122,6 +125,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--suites", default="", metavar="REGEX")
+    parser.add_argument("--after", type=pathlib.Path, nargs="*", default=[], metavar="STATE")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="FOLDER")
     options = parser.parse_args()
     # A shell that starts this in the background has it ignored, and tests send it.
@@ -129,10 +133,12 @@ def main():
     found = suites(options.build, options.suites)
     if not found:
         sys.exit("rounds: there is no such suite")
+    before = sum((collections.Counter(json.loads(file.read_text())["passed"])
+                  for file in options.after), collections.Counter())
     kept = options.build / "rounds"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir()
-    rounds = Rounds(found, options.rounds, time.monotonic() + 60 * options.minutes, kept)
+    rounds = Rounds(found, options.rounds, before, time.monotonic() + 60 * options.minutes, kept)
     workers = [threading.Thread(target=rounds.work, daemon=True) for _ in range(options.jobs)]
     for worker in workers:
         worker.start()

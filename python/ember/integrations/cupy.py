@@ -24,7 +24,14 @@ def install(pool: "_cuda.MemPool | None" = None) -> _typing.Any:
                            "and CuPy can use memory of real ones only")
     cupy = _importlib.import_module("cupy")
 
-    functions = _native._LibraryAllocator(cupy.cuda.get_current_stream, pool)
-    allocator = cupy.cuda.PythonFunctionAllocator(functions.malloc, functions.free)
+    streams = _importlib.import_module("cupy_backends.cuda.stream")
+    functions = _native._LibraryAllocator(
+        cupy.cuda.get_current_stream, pool,
+        getattr(streams, "__pyx_capi__", {}).get("get_current_stream_ptr"))
+    if functions.passes_errors_on(cupy.cuda.memory.CFunctionAllocatorMemory):
+        allocator = cupy.cuda.CFunctionAllocator(
+            functions.address, functions.malloc_function, functions.free_function, functions)
+    else:
+        allocator = cupy.cuda.PythonFunctionAllocator(functions.malloc, functions.free)
     cupy.cuda.set_allocator(allocator.malloc)
     return allocator

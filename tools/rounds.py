@@ -6,11 +6,12 @@ one of them fails now and then.
                             [--after STATE...]
 
 The suites are those of ctest in FOLDER (build/release), which has to be built, without scripts, whose
-folders cannot be shared. Each run has a folder of its own for its results and temporary files. Ends
-after N rounds (50), or when what began within M minutes has ended, with a line of counts. What failing
-runs printed is kept in FOLDER/rounds, and how far it is, once a second, in FOLDER/rounds/state.json.
---after takes such files of earlier calls with the same sources: the runs that passed then count, and
-those that are missing are done. The exit status is 1 if a run failed.
+folders cannot be shared. Each run has a folder of its own for its results and temporary files; compiled
+kernels they share, as in one ./dev test. Ends after N rounds (50), or when what began within M minutes
+has ended, with a line of counts. What failing runs printed is kept in FOLDER/rounds, and how far it is,
+once a second, in FOLDER/rounds/state.json. --after takes such files of earlier calls with the same
+sources: the runs that passed then count, and those that are missing are done. The exit status is 1 if a
+run failed.
 """
 
 import argparse
@@ -138,6 +139,8 @@ def main():
     kept = options.build / "rounds"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir()
+    kernels = tempfile.TemporaryDirectory(prefix="k")
+    os.environ["EMBER_TEST_KERNELS"] = kernels.name
     rounds = Rounds(found, options.rounds, before, time.monotonic() + 60 * options.minutes, kept)
     workers = [threading.Thread(target=rounds.work, daemon=True) for _ in range(options.jobs)]
     for worker in workers:

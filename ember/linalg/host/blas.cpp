@@ -73,11 +73,18 @@ class Use {
   }
 };
 
+/// Of the handlers below, how often the fork that this thread is about to make has waited. Those
+/// that are registered meanwhile, by a search, may be called behind the fork alone.
+constinit thread_local int waited = 0;
+
 void wait_for_uses() noexcept {
+  ++waited;
   forks.fetch_add(1);
   for (int now = uses.load(); now != 0; now = uses.load()) uses.wait(now);
 }
 void allow_uses() noexcept {
+  if (waited == 0) return;
+  --waited;
   forks.fetch_sub(1);
   forks.notify_all();
 }
@@ -89,41 +96,6 @@ struct Found {
   Blas blas;
   Status status;
 };
-
-Found search() {
-  Found found;
-  const auto named = env::get("EMBER_BLAS");
-  if (named && *named == "none") return found;
-  if (named && !named->empty()) {
-    void* library = dlopen(named->c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      const char* error = dlerror();
-      found.status =
-          Status(Code::not_supported,
-                 "EMBER_BLAS='" + *named + "': " + (error != nullptr ? error : "unknown error"));
-    } else if (!load(library, found.blas)) {
-      found.status =
-          Status(Code::not_supported, "EMBER_BLAS='" + *named +
-                                          "' has no cblas_sgemm and its like, expected a BLAS with "
-                                          "the C interface");
-    } else {
-      found.there = true;
-      found.blas.name = *named;
-    }
-    return found;
-  }
-  for (const char* name : {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"}) {
-    void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) continue;
-    if (is_fast(library) && load(library, found.blas)) {
-      found.there = true;
-      found.blas.name = name;
-      return found;
-    }
-    dlclose(library);
-  }
-  return found;
-}
 
 /// What it found; never freed.
 constinit std::atomic<const Found*> first_search{nullptr};
@@ -141,6 +113,7 @@ constinit thread_local bool library_is_ready = false;
     [] {
       uses.store(0);  // no other thread is here
       forks.store(0);
+      waited = 0;
       // Found while the handlers ran already: its threads did not end, nor did they come along.
       const Found* const found = first_search.load(std::memory_order_relaxed);
       if (found != nullptr && found->there && !library_is_ready)
@@ -155,6 +128,52 @@ void prepare_forks_of_library() noexcept {
         library_is_ready = true;
       },
       &allow_uses, nullptr);
+}
+
+/// A fork that begins after the library has registered its handler and before ours of it ends the
+/// library's threads without waiting for products: a product that comes just then waits for ever.
+/// Nothing can be put before the library's handler, so ours follow at once, and the rest of the
+/// search comes behind them. What is left is a fork while the library starts its threads, beside
+/// the process's first product.
+void* open_library(const char* name) noexcept {
+  void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) prepare_forks_of_library();
+  return library;
+}
+
+Found search() {
+  Found found;
+  const auto named = env::get("EMBER_BLAS");
+  if (named && *named == "none") return found;
+  if (named && !named->empty()) {
+    void* library = open_library(named->c_str());
+    if (library == nullptr) {
+      const char* error = dlerror();
+      found.status =
+          Status(Code::not_supported,
+                 "EMBER_BLAS='" + *named + "': " + (error != nullptr ? error : "unknown error"));
+    } else if (!load(library, found.blas)) {
+      found.status =
+          Status(Code::not_supported, "EMBER_BLAS='" + *named +
+                                          "' has no cblas_sgemm and its like, expected a BLAS with "
+                                          "the C interface");
+    } else {
+      found.there = true;
+      found.blas.name = *named;
+    }
+    return found;
+  }
+  for (const char* name : {"libopenblas.so.0", "libcblas.so.3", "libblas.so.3"}) {
+    void* library = open_library(name);
+    if (library == nullptr) continue;
+    if (is_fast(library) && load(library, found.blas)) {
+      found.there = true;
+      found.blas.name = name;
+      return found;
+    }
+    dlclose(library);
+  }
+  return found;
 }
 
 template <class T>
@@ -197,7 +216,6 @@ Status find_blas(const Blas*& out) noexcept {
   if (found == nullptr) {
     const Use use;
     auto made = std::make_unique<const Found>(search());
-    if (made->there) prepare_forks_of_library();
     if (first_search.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))
       found = made.release();
   }

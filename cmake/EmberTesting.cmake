@@ -13,7 +13,7 @@
 # ember_test_exact(<name> [EXCEPT <pattern>...]) registers such a program again, as <name>.exact: on
 # simulated devices without caching, where every access is checked against exactly what was
 # allocated, and those of kernels against what their launches declare. The patterns are of tests that
-# compile much and touch no other memory for it.
+# compile much and touch no other memory for it, or that are not about memory of devices.
 #
 # ember_test_seeded(<name>) registers it three times more, as <name>.random, <name>.pct and
 # <name>.model: on simulated devices whose order a seed, or a device model, decides (docs/order.md).
@@ -27,8 +27,7 @@
 # simulated devices under the stream sanitizer (docs/sanitizer.md), which must find nothing, and
 # leave nothing unchecked. For suites whose main function is that of ember_test_main. The patterns are
 # of tests whose work is a race on purpose, or says on purpose not what it touches, or that compile
-# much. Not watched are
-# the suites that use no device; runtime, faults and ipc, whose work runs in child processes that
+# much, or are not about work of devices. Not watched are the suites that use no device; runtime, faults and ipc, whose work runs in child processes that
 # fail, are reset or killed in the middle of it; order, explore, races and sanitizer, whose subject is what
 # nothing orders; and linalg.own_loops, which enqueues what linalg does.
 #

@@ -80,7 +80,7 @@ TEST_F(Precision, Tf32IsForCudaDevicesAlone) {
   const Tensor x = randn({256, 256}, "cuda:0");
   const Tensor y = randn({256, 256}, "cuda:0");
   const double before = error_of(x, y);
-  EXPECT_LT(before, 2e-6);
+  EXPECT_LT(before, 1e-6);
   set_allow_tf32(true);
   const double rounded = error_of(x, y);
   const auto [major, minor] = cuda::get_device_capability(0);

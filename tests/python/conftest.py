@@ -22,6 +22,7 @@ kernels = tempfile.TemporaryDirectory(prefix="ember-kernels-")
 os.environ["EMBER_KERNEL_CACHE_PATH"] = os.environ.get("EMBER_TEST_KERNELS", kernels.name)
 os.environ.pop("USE_PYTORCH_KERNEL_CACHE", None)
 WATCHED = os.environ.get("EMBER_SANITIZER", "0") not in ("", "0")
+CHECKED = os.environ.get("EMBER_SIM_CHECK_ACCESSES", "0") not in ("", "0")
 
 
 def pytest_configure(config):
@@ -56,8 +57,7 @@ def environment_with(**given):
 def pytest_generate_tests(metafunc):
     """On the CPU tests do the same whatever watches devices, or checks their memory: python.sim has them."""
     if "device" in metafunc.fixturenames:
-        once_more = WATCHED or "EMBER_SIM_CHECK_ACCESSES" in os.environ
-        metafunc.parametrize("device", ["cuda:0"] if once_more else ["cpu", "cuda:0"])
+        metafunc.parametrize("device", ["cuda:0"] if WATCHED or CHECKED else ["cpu", "cuda:0"])
 
 
 def pytest_sessionfinish(session):

@@ -73,18 +73,11 @@ class Use {
   }
 };
 
-/// Of the handlers below, how often the fork that this thread is about to make has waited. Those
-/// that are registered meanwhile, by a search, may be called behind the fork alone.
-constinit thread_local int waited = 0;
-
 void wait_for_uses() noexcept {
-  ++waited;
   forks.fetch_add(1);
   for (int now = uses.load(); now != 0; now = uses.load()) uses.wait(now);
 }
 void allow_uses() noexcept {
-  if (waited == 0) return;
-  --waited;
   forks.fetch_sub(1);
   forks.notify_all();
 }
@@ -103,7 +96,7 @@ constinit std::atomic<const Found*> first_search{nullptr};
 constinit thread_local bool library_is_ready = false;
 
 // Before a fork, handlers run in the order opposite to that of their registration: these, of when
-// this library is loaded, after those of a BLAS, and those of when one is found before them.
+// this library is loaded, after those of a BLAS, and those of when a BLAS is loaded before them.
 [[maybe_unused]] const int at_load = pthread_atfork(
     &wait_for_uses,
     [] {
@@ -113,7 +106,6 @@ constinit thread_local bool library_is_ready = false;
     [] {
       uses.store(0);  // no other thread is here
       forks.store(0);
-      waited = 0;
       // Found while the handlers ran already: its threads did not end, nor did they come along.
       const Found* const found = first_search.load(std::memory_order_relaxed);
       if (found != nullptr && found->there && !library_is_ready)

@@ -1,38 +1,20 @@
-// The host implementation of element-wise kernels: for the CPU and for simulated devices.
+// What element-wise kernels do with a row on the host: for the CPU and for simulated devices. The
+// loop over rows is one for all of them (rows.h).
 #pragma once
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "ember/ops/functors.h"
 #include "ember/ops/host/half_rows.h"
 #include "ember/ops/host/ordinary.h"
-#include "ember/ops/host/parts.h"
+#include "ember/ops/host/rows.h"
 #include "ember/ops/host/vector.h"
 
 namespace ember::inline v0::ops::host {
 
 using driver::HostLaunch;
-
-/// Calls `row()` for every row of a loop, and between them `move(dimension, steps)`: all operands
-/// go so many steps along a dimension. A row may have several dimensions: those below `first`.
-template <class Row, class Move>
-void each_row(const Loop& loop, const Row& row, const Move& move, int first = 1) {
-  std::uint32_t index[kLoopDims] = {};
-  for (;;) {
-    row();
-    int d = first;
-    for (; d < loop.dims; ++d) {
-      const bool carry = ++index[d] == loop.size[d];
-      if (carry) index[d] = 0;
-      move(d, carry ? 1 - static_cast<std::ptrdiff_t>(loop.size[d]) : 1);
-      if (!carry) break;
-    }
-    if (d >= loop.dims) return;
-  }
-}
 
 /// Four rows of four elements become columns; `from` and `to` say how far rows are apart.
 template <class T>
@@ -63,7 +45,9 @@ EMBER_HD void transpose_four(T* out, std::ptrdiff_t to, const T* in, std::ptrdif
 /// Copies a plane whose output is adjacent along dimension 0 and whose input along dimension 1: by
 /// tiles, so that every line of the cache is fetched once.
 template <class T>
-void transpose_plane(const Loop& loop, T* out, const T* in) {
+void transpose_plane(const Loop& loop, void* output, const void* input) {
+  T* const out = static_cast<T*>(output);
+  const T* const in = static_cast<const T*>(input);
   constexpr std::int64_t kTile = 16;
   const std::int64_t width = loop.size[0];
   const std::int64_t height = loop.size[1];
@@ -87,7 +71,7 @@ void transpose_plane(const Loop& loop, T* out, const T* in) {
     }
 }
 
-/// One input along a row: elements at a stride, or the same value throughout.
+/// A RowInput as the functor takes it.
 template <class F, int k>
 struct Input {
   using Stored = typename F::template Input<k>;
@@ -96,6 +80,11 @@ struct Input {
   std::ptrdiff_t stride;  ///< 0: `value` throughout
   Computed value;
 
+  static Input of(const RowInput& in) {
+    Input typed{static_cast<const Stored*>(in.data), in.stride, {}};
+    std::memcpy(&typed.value, in.value, sizeof typed.value);
+    return typed;
+  }
   Computed at(std::int64_t i) const {
     return stride == 0 ? value : convert<Computed>(data[i * stride]);
   }
@@ -141,7 +130,6 @@ struct Rows<F, std::index_sequence<k...>> {
   template <std::size_t n>
   using In = Input<F, static_cast<int>(n)>;
   static constexpr std::int64_t kPiece = 256;
-  static constexpr std::int64_t kWorthPacking = 32;
   static constexpr ItemSizes kItems = {sizeof(Output),
                                        sizeof(typename F::template Input<static_cast<int>(k)>)...};
 
@@ -223,10 +211,12 @@ struct Rows<F, std::index_sequence<k...>> {
     }
   }
 
+  static void row(void* out, std::ptrdiff_t out_stride, std::int64_t count, const RowInput* in) {
+    row(static_cast<Output*>(out), out_stride, count, In<k>::of(in[k])...);
+  }
   static void row(Output* out, std::ptrdiff_t out_stride, std::int64_t count, const In<k>&... in) {
     constexpr unsigned kMasks = 1U << sizeof...(k);
-    const bool adjacent = out_stride == 1 && ((in.stride == 0 || in.stride == 1) && ...);
-    if (adjacent && has_avx2) {
+    if (out_stride == 1 && ((in.stride == 0 || in.stride == 1) && ...) && has_avx2) {
       const unsigned mask = (((in.stride == 0 ? 1U : 0U) << k) | ...);
       const bool done = [&]<std::size_t... fixed>(std::index_sequence<fixed...>) {
         return (try_row<fixed>(mask, out, count, in...) || ...);
@@ -240,32 +230,7 @@ struct Rows<F, std::index_sequence<k...>> {
         return;
       }
     }
-    if constexpr (!F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...))
-      if (!adjacent && has_avx2 && count >= kWorthPacking)
-        return packed_row(out, out_stride, count, in...);
     plain_row(out, out_stride, count, in...);
-  }
-  /// Elements at a stride are brought together, so that what is done with them is the loop above.
-  static void packed_row(Output* out, std::ptrdiff_t out_stride, std::int64_t count,
-                         const In<k>&... in) {
-    std::tuple<typename In<k>::Stored[kPiece]...> pieces;
-    Output results[kPiece];
-    for (std::int64_t first = 0; first < count; first += kPiece) {
-      const std::int64_t n = std::min(kPiece, count - first);
-      Output* const to = out_stride == 1 ? out + first : results;
-      row(to, 1, n, packed(in, first, n, std::get<k>(pieces))...);
-      if (out_stride == 1) continue;
-      for (std::int64_t i = 0; i < n; ++i) out[(first + i) * out_stride] = results[i];
-    }
-  }
-  template <class Operand>
-  static Operand packed(const Operand& in, std::int64_t first, std::int64_t count,
-                        typename Operand::Stored* room) {
-    if (in.stride == 0) return in;
-    const auto* const from = in.data + first * in.stride;
-    if (in.stride == 1) return {from, 1, {}};
-    gather(room, from, in.stride, count);
-    return {room, 1, {}};
   }
   static void strided_copy(Output* out, std::int64_t count, const In<0>& in) {
     const auto* from = in.data;
@@ -283,68 +248,28 @@ struct Rows<F, std::index_sequence<k...>> {
     }
   }
 
-  static Status run(const Loop& loop, const HostLaunch& on) {
-    Output* out = loop.place(on, 0, static_cast<Output*>(loop.data[0]));
-    if (out == nullptr) return on.fault();
-    bool found = true;
-    const auto open = [&]<int n>() {
-      Input<F, n> in{nullptr, loop.stride[n + 1][0], {}};
-      if (loop.number[n + 1] >= 0) {
-        in.stride = 0;
-        in.value = loop.number_as<typename F::template Computed<n>>(n + 1);
-        return in;
-      }
-      using Stored = typename F::template Input<n>;
-      in.data = loop.place(on, n + 1, static_cast<const Stored*>(loop.data[n + 1]));
-      if (in.data == nullptr) found = false;
-      return in;
-    };
-    return all_rows(loop, out, found, on, open.template operator()<static_cast<int>(k)>()...);
+  /// An element as what is computed with, of inputs that are all alike.
+  static void value(void* to, const void* element) {
+    using First = In<0>;
+    const auto computed =
+        convert<typename First::Computed>(*static_cast<const typename First::Stored*>(element));
+    std::memcpy(to, &computed, sizeof computed);
   }
-
-  static Status all_rows(const Loop& loop, Output* out, const bool& found, const HostLaunch& on,
-                         In<k>... in) {
-    if (!found) return on.fault();
-    const auto load = [](auto& input) {
-      using Computed = typename std::remove_cvref_t<decltype(input)>::Computed;
-      if (input.stride == 0 && input.data != nullptr) input.value = convert<Computed>(*input.data);
-    };
-    if (loop.flat()) {
-      (load(in), ...);
-      row(out, 1, loop.count, in...);
-      return {};
+  static constexpr RowKernel kernel() {
+    RowKernel made{&row, F::kInputs, kItems};
+    made.packs = !F::kFills && ((sizeof(typename In<k>::Stored) <= 8) && ...);
+    if constexpr (!(std::is_same_v<typename In<k>::Stored, typename In<k>::Computed> && ...)) {
+      static_assert((std::is_same_v<typename In<k>::Stored, typename In<0>::Stored> && ...));
+      made.value = &value;
     }
-    if constexpr (F::kFills) {
-      if (loop.dims > 1 && loop.number[1] < 0 && loop.stride[0][0] == 1 && loop.stride[1][0] > 1 &&
-          loop.stride[1][1] == 1) {
-        each_row(
-            loop, [&] { (transpose_plane(loop, out, in.data), ...); },
-            [&](int d, std::ptrdiff_t steps) {
-              out += steps * loop.stride[0][d];
-              ((in.data += steps * loop.stride[k + 1][d]), ...);
-            },
-            2);
-        return {};
-      }
-    }
-    each_row(
-        loop,
-        [&] {
-          (load(in), ...);
-          row(out, loop.stride[0][0], loop.size[0], in...);
-        },
-        [&](int d, std::ptrdiff_t steps) {
-          out += steps * loop.stride[0][d];
-          ((in.data = in.data == nullptr ? nullptr : in.data + steps * loop.stride[k + 1][d]), ...);
-        });
-    return {};
+    if constexpr (F::kFills) made.transpose = &transpose_plane<Output>;
+    return made;
   }
 };
 
 template <class F>
 Status implementation(const driver::Params& params, const HostLaunch& on) {
-  using Operands = Rows<F, std::make_index_sequence<F::kInputs>>;
-  return run_in_parts(params.as<Loop>(), on, Operands::kItems, &Operands::run);
+  return run_rows(params.as<Loop>(), on, Rows<F, std::make_index_sequence<F::kInputs>>::kernel());
 }
 
 }  // namespace ember::inline v0::ops::host

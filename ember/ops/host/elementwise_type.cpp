@@ -16,8 +16,8 @@ constinit driver::Kernel kernels[] = {
     EMBER_UNARY(scaled_addcmul) EMBER_UNARY(scaled_addcdiv)};
 #undef EMBER_UNARY
 
-#define EMBER_UNARY(name, ...) host::block_of<elementwise::name, T>(),
-constexpr host::FloatBlock blocks[] = {
+#define EMBER_UNARY(name, ...) host::float_row_of<elementwise::name, T>(),
+constexpr host::RowKernel::Row rows[] = {
 #include "ember/scalar/elementwise.inc"
     nullptr,  // where, which computes nothing
     EMBER_UNARY(scaled_addcmul) EMBER_UNARY(scaled_addcdiv)};
@@ -46,8 +46,8 @@ const driver::Kernel* cast_kernels<T>() {
   return casts;
 }
 template <>
-const host::FloatBlock* host::float_blocks<T>() {
-  return blocks;
+const host::RowKernel::Row* host::float_rows<T>() {
+  return rows;
 }
 
 }  // namespace ember::inline v0::ops

@@ -1,4 +1,4 @@
-// The host implementation of kernels of mixed dtypes (mixed_kernel), by the loops of float32.
+// The host implementation of kernels of mixed dtypes (mixed_kernel), by the rows of float32.
 #include "ember/ops/elementwise_kernels.h"
 #include "ember/ops/host/narrow.h"
 
@@ -22,21 +22,18 @@ host::Widening widening(Dtype dtype) {
 }
 
 template <OpId op, class Op>
-Status mixed_part(const Loop& loop, const HostLaunch& on) {
-  host::Widening widenings[kLoopOperands - 1] = {};
-  for (int k = 0; k < Op::info.operands; ++k)
-    if (loop.number[k + 1] < 0) widenings[k] = widening(loop.stored[k + 1]);
-  return host::run_narrow<typename Apply<Op, float>::Output>(
-      loop, on, Op::info.operands, widenings, host::float_blocks<float>()[static_cast<int>(op)]);
-}
-
-template <OpId op, class Op>
 Status mixed_implementation(const driver::Params& params, const HostLaunch& on) {
   const auto& loop = params.as<Loop>();
-  host::ItemSizes items = {sizeof(typename Apply<Op, float>::Output)};
-  for (std::size_t k = 1; k <= Op::info.operands; ++k)
-    if (loop.number[k] < 0) items[k] = widening(loop.stored[k]).item;
-  return host::run_in_parts(loop, on, items, &mixed_part<op, Op>);
+  using Output = typename Apply<Op, float>::Output;
+  host::Widening widenings[host::kLoopInputs] = {};
+  host::ItemSizes items = {sizeof(Output)};
+  for (std::size_t k = 0; k < Op::info.operands; ++k)
+    if (loop.number[k + 1] < 0) {
+      widenings[k] = widening(loop.stored[k + 1]);
+      items[k + 1] = widenings[k].item;
+    }
+  return host::run_rows(loop, on,
+                        host::narrow_kernel<Output>(op, Op::info.operands, items, widenings));
 }
 
 template <OpId op, class Op>

@@ -1,12 +1,10 @@
-// Large element-wise loops on the CPU, in parts on several threads.
+// Large loops on the CPU, in parts on several threads.
 #pragma once
 
-#include <array>
 #include <utility>
 
 #include "ember/base/mutex.h"
 #include "ember/driver/kernel.h"
-#include "ember/ops/loop.h"
 
 namespace ember::inline v0::ops::host {
 
@@ -47,13 +45,5 @@ Status try_in_pieces(const driver::HostLaunch& on, std::int64_t count, std::int6
   });
   return failure;
 }
-
-/// The size in bytes of each operand's elements.
-using ItemSizes = std::array<std::uint8_t, kLoopOperands>;
-
-/// Runs a loop: as it is, or cut along one dimension. `run` may be called on several threads at
-/// once, with loops that together are this one.
-Status run_in_parts(const Loop& loop, const driver::HostLaunch& on, const ItemSizes& items,
-                    Status (*run)(const Loop&, const driver::HostLaunch&));
 
 }  // namespace ember::inline v0::ops::host

@@ -191,7 +191,12 @@ void run(const Tensor& out, const Tensor& in, driver::FftArgs& args) {
   args.out = out.address();
   args.in = in.address();
   (void)ops::needs_of(site.device, kernel, driver::Params(args));  // whether there is one at all
-  if (!site.device.is_cuda()) return ops::run(site, kernel, args);
+  if (!site.device.is_cuda()) {
+    if (!cuda::accesses_wanted()) [[likely]]
+      return ops::run(site, kernel, args);
+    const std::array<cuda::Access, 2> accesses{ops::writes_output(out), ops::reads(in, "self")};
+    return ops::run(site, kernel, args, accesses);
+  }
 
   const PlanLease plan = plan_for(site.device.index(), site.epoch, args.geometry);
   Tensor work;

@@ -8,6 +8,7 @@
 #include "ember/base/error.h"
 #include "ember/ipc/devices.h"
 #include "ember/ipc/service.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::inline v0::ipc {
 namespace {
@@ -59,6 +60,7 @@ Ref<Storage> shared_copy(const Ref<Storage>& storage) {
   if (storage->device().is_cuda() || (own != nullptr && own->is_own()) ||
       dynamic_cast<ImportedMemory*>(storage->foreign()) != nullptr)
     return storage;
+  ops::host_reads("share_memory_", *storage);
   Ref<Storage> copy = allocate_shared(storage->bytes());
   if (storage->bytes() > 0) std::memcpy(copy->data(), storage->data(), storage->bytes());
   return copy;

@@ -269,6 +269,7 @@ void pinned_empty_cache() {
 }
 
 PinnedCounters pinned_counters() {
+  tell_figure_asked("host_memory_stats");
   memory::PinnedAllocator* allocator = memory::pinned_allocator_if_made();
   return allocator != nullptr ? allocator->counters() : PinnedCounters();
 }

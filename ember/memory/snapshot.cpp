@@ -90,12 +90,14 @@ MemorySnapshot look_at_all(const Segments& of_device) {
 }  // namespace
 
 MemorySnapshot memory_snapshot() {
+  tell_figure_asked("memory_snapshot");
   return look_at_all([](memory::DeviceAllocator& allocator, std::vector<MemoryEvent>& events) {
     return allocator.snapshot(events);
   });
 }
 
 MemorySnapshot memory_snapshot(const MemPoolId& pool) {
+  tell_figure_asked("memory_snapshot");
   return look_at_all([&](memory::DeviceAllocator& allocator, std::vector<MemoryEvent>& /*events*/) {
     return allocator.snapshot(pool);
   });

@@ -79,6 +79,12 @@ void between_devices(const Tensor& target, const Tensor& source) {
   if (!arriving.is(target)) copy_here(target, arriving);
 }
 
+/// A copy that goes on beside the program, whose memory on the host the program has pointers to: an
+/// array's, or another process's.
+void tell_unseen(const Tensor& host) {
+  if (cuda::observed() && host.storage()->foreign() != nullptr) ops::tell_exposed("copy_", host);
+}
+
 void host_to_device(const Tensor& target, const Tensor& source, bool non_blocking) {
   const cuda::Stream stream = cuda::current_stream(target.device());
   Tensor leaving = source;
@@ -90,6 +96,8 @@ void host_to_device(const Tensor& target, const Tensor& source, bool non_blockin
   }
   std::optional<cuda::HostWait> wait;
   if (!non_blocking) wait.emplace(cuda::WaitKind::copy, "a copy to a device");
+  // Ordinary memory has been read when the call returns.
+  if (!wait && cuda::observed() && leaving.is_pinned()) tell_unseen(leaving);
   ops::copy_bytes(arriving, leaving, stream);
   if (!arriving.is(target)) copy_here(target, arriving);
   if (wait)
@@ -110,6 +118,7 @@ void fetch(const Tensor& target, const Tensor& leaving, const cuda::Stream& stre
 
 /// The same without waiting.
 void send_off(const Tensor& target, const Tensor& leaving, const cuda::Stream& stream) {
+  tell_unseen(target);
   ops::copy_bytes(target, leaving, stream);
   target.storage()->record_stream(stream);
 }

@@ -19,7 +19,7 @@ template <class Exception, class Args>
 void run_checked(const Site& site, const driver::Kernel& kernel, const Args& args,
                  std::span<const cuda::Access> accesses) {
   if (site.device.is_cuda()) return run(site, kernel, args, accesses);
-  const Status status = run_here(kernel, driver::Params(args));
+  const Status status = run_here(kernel, driver::Params(args), accesses);
   if (!status.ok()) throw Exception(status.detail());
 }
 
@@ -187,7 +187,7 @@ std::size_t widen(Prepared& move) {
 void check_alone(const IndexedMove& move) {
   if (move.index.is_cuda() || move.index.numel() == 0) return;
   const Tensor index = move.index.contiguous();
-  cuda::settle_deferred();
+  host_reads("index", index);
   const auto* const places = static_cast<const std::int64_t*>(index.address());
   const std::int64_t least = move.wrap ? -move.limit : 0;
   for (std::int64_t i = 0; i < index.numel(); ++i)

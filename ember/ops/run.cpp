@@ -25,34 +25,6 @@ class CpuLaunch final : public driver::HostLaunch {
   }
 };
 
-cuda::Access access(const Tensor& tensor, bool writes, const char* argument) {
-  if (tensor.numel() == 0) return {nullptr, 0, writes};
-  const Shape& sizes = tensor.sizes();
-  const Shape& strides = tensor.strides();
-  std::int64_t last = 0;
-  for (int i = 0; i < tensor.dim(); ++i) last += (sizes[i] - 1) * strides[i];
-  cuda::Access made{tensor.address(), static_cast<std::size_t>(last + 1) * tensor.element_size(),
-                    writes};
-  made.argument = argument;
-  // Without gaps every byte counts.
-  if (last + 1 == tensor.numel()) return made;
-  made.item = static_cast<std::uint32_t>(tensor.element_size());
-  made.sizes = sizes;
-  made.strides = strides;
-  return made;
-}
-
-/// Work of devices may use the same memory: what an observer has to say of that is thrown.
-void tell_host_access(const char* name, std::span<const cuda::Access> accesses) {
-  cuda::notify([&]() -> cuda::Activity {
-    return {.kind = cuda::Activity::Kind::host_accessed,
-            .name = name,
-            .accesses = accesses,
-            .accesses_known = true};
-  });
-  cuda::detail::throw_failure();
-}
-
 }  // namespace
 
 void refuse_epochs(Device device) {
@@ -73,9 +45,7 @@ void run(const Site& site, const driver::Kernel& kernel, const driver::Params& p
     }
     return;
   }
-  if (accesses.data() != nullptr) [[unlikely]]
-    tell_host_access(kernel.name.c_str(), accesses);
-  const Status status = run_here(kernel, params);
+  const Status status = run_here(kernel, params, accesses);
   if (status.code() == Code::device_assert) throw Error(status.detail());  // of an argument
   if (!status.ok()) throw Error(std::string(kernel.name.c_str()) + ": " + status.text());
 }
@@ -106,7 +76,10 @@ void copy_out(void* target, const Tensor& source) {
   cuda::synchronize_in_epoch(wait, stream, source.storage()->epoch());
 }
 
-Status run_here(const driver::Kernel& kernel, const driver::Params& params) {
+Status run_here(const driver::Kernel& kernel, const driver::Params& params,
+                std::span<const cuda::Access> accesses) {
+  if (accesses.data() != nullptr) [[unlikely]]
+    tell_host_access(kernel.name.c_str(), accesses);
   cuda::settle_deferred();
   return kernel.host.run(params, CpuLaunch(kernel.context.get()));
 }
@@ -126,21 +99,6 @@ Tensor scratch_for(const Site& site, const driver::Kernel& kernel, const driver:
   Tensor scratch = empty({static_cast<std::int64_t>(bytes)}, {Dtype::uint8, site.device});
   require_same_epoch(site, scratch);
   return scratch;
-}
-
-void host_reads(const char* name, const Tensor& tensor) {
-  cuda::settle_deferred();
-  if (!cuda::observed()) [[likely]]
-    return;
-  const cuda::Access read = reads(tensor);
-  tell_host_access(name, {&read, 1});
-}
-
-cuda::Access reads(const Tensor& tensor, const char* argument) {
-  return access(tensor, false, argument);
-}
-cuda::Access writes(const Tensor& tensor, const char* argument) {
-  return access(tensor, true, argument);
 }
 
 }  // namespace ember::inline v0::ops

@@ -10,6 +10,7 @@
 #include "ember/runtime/device.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/work.h"
+#include "ember/tensor/accesses.h"
 #include "ember/tensor/tensor.h"
 
 namespace ember::inline v0::ops {
@@ -98,8 +99,10 @@ void with_uses(std::span<const Use> uses, const Work& work) {
 /// Copies the first element of a tensor on a CUDA device to the host, and waits for it.
 void copy_out(void* target, const Tensor& source);
 
-/// Runs a kernel's host implementation on the CPU, and returns what it reports.
-Status run_here(const driver::Kernel& kernel, const driver::Params& params);
+/// Runs a kernel's host implementation on the CPU, and returns what it reports. Throws what an
+/// observer has to say of the accesses.
+Status run_here(const driver::Kernel& kernel, const driver::Params& params,
+                std::span<const cuda::Access> accesses);
 
 /// What the kernel's implementation for the device asks for before it is launched with these
 /// arguments. Error if it cannot be launched with them.
@@ -112,18 +115,6 @@ template <class Args>
 requires(!std::is_same_v<Args, driver::Params>) Tensor
     scratch_for(const Site& site, const driver::Kernel& kernel, const Args& args) {
   return scratch_for(site, kernel, driver::Params(args));
-}
-
-/// Tells observers that the host reads a tensor on the CPU. `name` is a literal.
-void host_reads(const char* name, const Tensor& tensor);
-
-/// The elements of a tensor, as an access that is good as long as the tensor is. `argument` is a
-/// literal: the name that the operation's schema has for it, or cuda::kOutputArgument.
-cuda::Access reads(const Tensor& tensor, const char* argument = nullptr);
-cuda::Access writes(const Tensor& tensor, const char* argument = nullptr);
-/// A result.
-inline cuda::Access writes_output(const Tensor& tensor) {
-  return writes(tensor, cuda::kOutputArgument);
 }
 
 }  // namespace ember::inline v0::ops

@@ -11,6 +11,7 @@
 #include "ember/random/captured_draws.h"
 #include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -167,6 +168,7 @@ void Generator::set_state(const Tensor& state) {
   const auto bytes = static_cast<std::size_t>(state.numel());
   if (bytes != sizeof next && bytes != sizeof next.seed)
     throw Error("RNG state is wrong size: " + std::to_string(bytes) + " bytes, expected 16 or 8");
+  ops::host_reads("set_state", state);
   std::memcpy(&next, state.address(), bytes);
   require_offset(next.offset);
   restore(next);

@@ -67,6 +67,7 @@ void record_launches(int count) {
 
 std::vector<RecentLaunch> recent_launches(DeviceArg device) {
   const int index = device.existing();
+  tell_figure_asked("recent_launches");
   std::vector<driver::RecentLaunch> found;
   const Status status = active_driver().recent_launches(index, found);
   if (status.code() != Code::not_supported) check(status);

@@ -10,6 +10,7 @@
 #include "ember/base/no_destructor.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/host_wait.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/thread_state.h"
 
@@ -92,11 +93,14 @@ void begin_run(std::uint64_t seed) {
 
 void begin_run(const std::string& schedule) { begin(parsed(schedule)); }
 
-std::string log() { return driver::simulated_log(); }
+std::string log() {
+  cuda::tell_figure_asked("log");
+  return driver::simulated_log();
+}
 
 void save_log(const std::string& file) {
   require_file_name(file, "file");
-  const std::string text = log();
+  const std::string text = driver::simulated_log();
   std::FILE* opened = std::fopen(file.c_str(), "wbe");
   bool written = opened != nullptr;
   if (written) written = std::fwrite(text.data(), 1, text.size(), opened) == text.size();

@@ -51,6 +51,7 @@ Status ask_sensor(DeviceArg device, Sensor sensor, std::int64_t& out) {
 }
 
 Status ask_processes(DeviceArg device, GpuProcesses& out) {
+  tell_figure_asked("list_gpu_processes");
   return ask(
       device,
       [&](const Choice& choice, int index) {

@@ -1,6 +1,7 @@
 #include "ember/sanitizer/engine.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "ember/runtime/runtime.h"
@@ -209,8 +210,7 @@ void Engine::access(const Entry& entry, const Operation& operation, const Known&
     conflict(earlier.stale ? Conflict::Kind::reuse : Conflict::Kind::race, certainty,
              side_of(earlier));
   });
-  if (allocation != nullptr && allocation->device < 0)
-    note_use(*allocation, operation.host || operation.kind == Kind::host_function_queued);
+  if (allocation != nullptr && allocation->device < 0) note_use(*allocation, operation);
   const bool whole = allocation != nullptr && entry.bytes.dense() &&
                      entry.bytes.first == allocation->first &&
                      entry.bytes.last - entry.bytes.first >= allocation->bytes;
@@ -218,18 +218,41 @@ void Engine::access(const Entry& entry, const Operation& operation, const Known&
   entries_ += accesses.count() - before;
 }
 
-// A pointer to it that the program got is as good as one of numpy(), unless somebody says what the
-// host does with it.
-void Engine::note_use(Allocation& pinned, bool by_host) {
+// Whoever allocates pinned memory has a pointer to it, which is unwatched if work of devices uses
+// it and no access of the host's is told. So is one that was asked for, unless the program itself
+// says what it does there: other accesses are of the library's operations.
+void Engine::note_use(Allocation& pinned, const Operation& operation) {
+  const bool by_host = operation.host || operation.kind == Kind::host_function_queued;
+  note_pinned(pinned, [&] {
+    (by_host ? pinned.told : pinned.used) = true;
+    const std::string_view name = operation.name == nullptr ? "" : operation.name;
+    pinned.said |= operation.host && (name == "host_reads" || name == "host_writes");
+  });
+}
+
+template <class Change>
+void Engine::note_pinned(Allocation& pinned, const Change& change) {
   if (host_is_guarded_) return;
-  const auto unwatched = [&] { return pinned.used && !pinned.told; };
+  const auto unwatched = [&] {
+    return (pinned.used && !pinned.told) || (pinned.exposed && !pinned.said);
+  };
   const bool before = unwatched();
-  (by_host ? pinned.told : pinned.used) = true;
+  change();
   if (unwatched() == before) return;
   if (before)
     --exposed_;
   else
     ++exposed_;
+}
+
+void Engine::expose(const Activity& activity) {
+  Allocation* const known = shadow_.find(number(activity.address));
+  if (known == nullptr)
+    ++exposed_;
+  else if (known->device < 0)
+    note_pinned(*known, [&] { known->exposed = true; });
+  else
+    known->written.add_all();  // whoever has it writes it unseen
 }
 
 void Engine::learn(const Activity& activity, const Known& known) {
@@ -331,13 +354,7 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
     case Kind::filled:
     case Kind::host_function_queued: return work(activity, out);
     case Kind::host_accessed: return host_work(activity, out);
-    case Kind::host_exposed:
-      if (Allocation* const known = shadow_.find(number(activity.address));
-          known != nullptr && known->device >= 0)
-        known->written.add_all();  // of a device: whoever has it writes it unseen
-      else
-        ++exposed_;
-      return;
+    case Kind::host_exposed: return expose(activity);
     case Kind::stream_created: (void)stream_of(activity.device, activity.stream); return;
     case Kind::event_recorded:
       events_[activity.event] = {activity.device, enqueue_on(activity).known};

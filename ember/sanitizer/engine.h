@@ -111,7 +111,12 @@ class Engine {
   void check_written(const Activity& activity, const Operation& operation,
                      std::vector<Conflict>& out);
   /// Work of a device, or the host as far as it is told, uses pinned memory.
-  void note_use(Allocation& pinned, bool by_host);
+  void note_use(Allocation& pinned, const Operation& operation);
+  /// Makes a change to what is known of pinned memory, and counts it if it is unwatched from now
+  /// on.
+  template <class Change>
+  void note_pinned(Allocation& pinned, const Change& change);
+  void expose(const Activity& activity);
   void learn(const Activity& activity, const Known& known);
   void begin_wait(const Activity& activity);
   void end_wait(const Activity& activity);

@@ -62,6 +62,8 @@ struct Allocation {
   Written written;              ///< by what the engine saw; all, where it cannot know
   // Of pinned memory, in this life: work of devices used it; the host's use of it was told.
   bool used = false, told = false;
+  // The program got a pointer to it; it said what it does there (host_reads, host_writes).
+  bool exposed = false, said = false;
 };
 
 /// All allocations, and the rest of the memory, whose allocation nobody saw.

@@ -13,6 +13,7 @@
 #include "ember/base/mutex.h"
 #include "ember/base/number_text.h"
 #include "ember/runtime/deferred.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -161,7 +162,7 @@ class Writer {
  public:
   Writer(const Tensor& part, const Shape& full, bool summarise, const PrintOptions& options)
       : sizes_(part.sizes()), full_(full), summarise_(summarise), options_(options) {
-    cuda::settle_deferred();
+    ops::host_reads("str", part);
     texts_ = with_type(part.dtype(), [&]<class T>() {
       return texts_of(static_cast<const T*>(part.address()), static_cast<std::size_t>(part.numel()),
                       options_);

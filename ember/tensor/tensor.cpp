@@ -7,6 +7,7 @@
 #include "ember/base/recycled.h"
 #include "ember/runtime/deferred.h"
 #include "ember/runtime/runtime.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -219,6 +220,13 @@ void Tensor::record_stream(const cuda::Stream& stream) const {
                 device().str());
   require_memory(state());
   storage()->record_stream(stream);
+}
+
+void* Tensor::data_ptr() const {
+  cuda::Batch::hand_over();
+  if (cuda::observed() && is_pinned()) [[unlikely]]
+    ops::tell_exposed("data_ptr", *this);
+  return address();
 }
 
 bool Tensor::is_pinned() const {

@@ -130,10 +130,8 @@ class [[nodiscard]] EMBER_API Tensor {
   /// The address of the first element; null if there is none. On a CUDA device it is the device's.
   /// What a cuda::Batch keeps is handed over first. AcceleratorError if that device was reset since
   /// the tensor was made.
-  void* data_ptr() const {
-    cuda::Batch::hand_over();
-    return address();
-  }
+  /// Of pinned memory, observers are told of it: what the program does there they cannot see.
+  void* data_ptr() const;
   /// The same, and a batch keeps what it keeps: for operations that are enqueued through ember, and
   /// to compare with another address.
   void* address() const {

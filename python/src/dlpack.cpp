@@ -102,7 +102,7 @@ nb::object exported(Tensor tensor, bool copied) {
     cuda::settle_deferred();
     cuda::Batch::hand_over();
   });
-  about.data = kept->tensor.data_ptr();
+  about.data = kept->tensor.address();
   about.device_type = type;
   about.device_id = id;
   about.ndim = kept->tensor.dim();
@@ -165,7 +165,7 @@ nb::object to_dlpack(const Tensor& self, nb::handle stream, nb::handle max_versi
   const bool copied = copy.is(Py_True);
   const Tensor tensor = copied ? unlocked([&] { return self.clone(); }) : self.alias();
   hand_over(tensor, stream);
-  if (tensor.is_cuda()) tell_exposed(tensor, "dlpack");
+  tell_exposed(tensor, "dlpack");
   const bool versioned = !max_version.is_none() &&
                          argument<int>(nb::object(max_version[0]), "max_version", "ints") >= 1;
   return versioned ? exported<DlVersioned>(tensor, copied) : exported<DlManaged>(tensor, copied);

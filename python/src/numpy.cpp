@@ -130,7 +130,7 @@ nb::dict array_interface(const Tensor& tensor) {
     cuda::settle_deferred();
     cuda::Batch::hand_over();
   });
-  about["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()), false);
+  about["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.address()), false);
   return about;
 }
 
@@ -217,16 +217,9 @@ std::optional<Tensor> cuda_array_from(nb::handle object) {
 }  // namespace
 
 void tell_exposed(const Tensor& tensor, const char* name) {
-  if (!cuda::observed() || tensor.nbytes() == 0) [[likely]]
+  if (!cuda::observed()) [[likely]]
     return;
-  unlocked([&] {
-    cuda::notify([&]() -> cuda::Activity {
-      return {.kind = cuda::Activity::Kind::host_exposed,
-              .name = name,
-              .address = tensor.data_ptr(),
-              .bytes = tensor.nbytes()};
-    });
-  });
+  unlocked([&] { ops::tell_exposed(name, tensor); });
 }
 
 void require_cpu_for_numpy(const Tensor& tensor) {

@@ -50,8 +50,8 @@ std::int64_t span_of(const Tensor& self) {
 
 nb::bytes bytes_of(const Tensor& self) {
   const Tensor host = unlocked([&] { return self.as_strided({span_of(self)}, {1}).cpu(); });
-  unlocked([] { cuda::settle_deferred(); });
-  return nb::bytes(host.data_ptr(), host.nbytes());
+  unlocked([&] { ops::host_reads("__reduce_ex__", host); });
+  return nb::bytes(host.address(), host.nbytes());
 }
 
 nb::tuple numbers(const Shape& shape) {
@@ -82,7 +82,7 @@ Tensor rebuild(const nb::tuple& state) {
     throw ValueError("a pickled tensor of " + std::to_string(bytes) +
                      " bytes, expected whole elements of " + std::to_string(item));
   const Tensor host = empty({bytes / item}, dtype);
-  if (bytes > 0) std::memcpy(host.data_ptr(), data.data(), data.size());
+  if (bytes > 0) std::memcpy(host.address(), data.data(), data.size());
   const Options options = options_of({}, DeviceLike{device});
   return unlocked([&] { return host.to(options).as_strided(sizes, strides); });
 }

@@ -20,6 +20,7 @@
 #include "ember/base/stack.h"
 #include "ember/ember.h"
 #include "ember/runtime/deferred.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::python {
 

@@ -63,7 +63,7 @@ void bind_tensor(nb::module_& m) {
               cuda::Batch::hand_over();
             });
             if (self.is_cuda()) tell_exposed(self, "data_ptr");
-            return reinterpret_cast<std::uintptr_t>(self.data_ptr());
+            return reinterpret_cast<std::uintptr_t>(unlocked([&] { return self.data_ptr(); }));
           },
           "The address of the first element, on its device; 0 if there is none.")
       .def("storage_offset", [](const Tensor& self) { return self.storage_offset(); })

@@ -28,8 +28,8 @@ nb::object nested(const Tensor& tensor, const std::byte* at, int dim) {
 
 nb::object to_list(const Tensor& self) {
   const Tensor host = self.is_cuda() ? unlocked([&] { return self.cpu(); }) : self;
-  unlocked([] { cuda::settle_deferred(); });
-  return nested(host, static_cast<const std::byte*>(host.data_ptr()), 0);
+  unlocked([&] { ops::host_reads("tolist", host); });
+  return nested(host, static_cast<const std::byte*>(host.address()), 0);
 }
 
 Scalar item(const Tensor& self) {
@@ -263,7 +263,7 @@ Tensor tensor_from(nb::handle data, const Options& options) {
   const bool elsewhere = options.device && options.device->is_cuda();
   if (elsewhere) here.pinned = false;
   const Tensor made = unlocked([&] { return empty(sizes, here); });
-  if (made.numel() > 0) store(made, static_cast<std::byte*>(made.data_ptr()), 0, data);
+  if (made.numel() > 0) store(made, static_cast<std::byte*>(made.address()), 0, data);
   if (!elsewhere) return made;
   Options there = options;
   there.dtype.reset();

@@ -357,6 +357,13 @@ TEST(NotProved, NamesTheCondition) {
       {"(a) the program queries", [](const Stream& on, const Word&) { (void)on.query(); }},
       {"(a) the program asks for what depends on time or on other work: memory_allocated",
        [](const Stream&, const Word&) { (void)cuda::memory_allocated(0); }},
+      {"other work: recent_launches",
+       [](const Stream&, const Word&) { (void)cuda::recent_launches(0); }},
+      {"other work: log", [](const Stream&, const Word&) { (void)sim::log(); }},
+      {"other work: memory_snapshot",
+       [](const Stream&, const Word&) { (void)cuda::memory_snapshot(); }},
+      {"other work: host_memory_stats",
+       [](const Stream&, const Word&) { (void)cuda::pinned_counters(); }},
       {"other work: elapsed_time",
        [](const Stream& on, const Word&) {
          Event begin(true), end(true);

@@ -189,6 +189,30 @@ TEST(Query, SaysNotDoneOnceWhereTheHostCannotKnow) {
   }
 }
 
+TEST(Query, ALoopThatAsksForTimeUntilItIsThereEnds) {
+  for (const char* schedule : {"random:1", "random:2", "pct:1:3", "swarm:1", "model"}) {
+    sim::begin_run(schedule);
+    const Stream stream;
+    Event begin(true);
+    Event end(true);
+    begin.record(stream);
+    cuda::launch(stream, test::nop_kernel, test::NopArgs{});
+    end.record(stream);
+    int asked = 0;
+    for (bool there = false; !there;) {
+      ASSERT_LT(++asked, 1000) << schedule;
+      try {
+        EXPECT_GE(begin.elapsed_time(end), 0) << schedule;
+        there = true;
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(),
+                     "Both events must be completed before calculating elapsed time.");
+      }
+    }
+  }
+  sim::begin_run("random:0");
+}
+
 TEST(Query, SaysDoneWhereTheHostHasWaited) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     sim::begin_run(seed);

@@ -255,3 +255,105 @@ def test_arguments_by_their_schema():
     handler.parse_outputs(None, [a, b])
     assert handler.dataptrs_read == set(), "not of the CPU"
     assert handler.tensor_aliases == {a.data_ptr(): [], b.data_ptr(): []}
+
+
+HOST = """
+    import copy, pickle
+    import ember as torch
+    from ember.cuda import _sanitizer
+    x = torch.arange(8.0, device="cuda")
+    cpu = torch.arange(4)
+
+    def pinned():
+        return torch.zeros(8, pin_memory=True)
+
+    def said(touch, to_host, waits):
+        h = pinned()
+        torch.cuda.synchronize()
+        if to_host:
+            h.copy_(x, non_blocking=True)
+        else:
+            x.copy_(h, non_blocking=True)
+        if waits:
+            torch.cuda.synchronize()
+        try:
+            touch(h)
+        except _sanitizer.CUDASanitizerErrors:
+            return True
+        finally:
+            torch.cuda.synchronize()
+        return False
+"""
+
+
+def test_every_way_of_the_host_is_seen():
+    """Pinned memory beside a copy in flight: read while it is written, written while it is read."""
+    said = run(HOST, """
+    reads = {
+        "tolist": lambda h: h.tolist(),
+        "str": str,
+        "item": lambda h: h[3].item(),
+        "pickle": pickle.dumps,
+        "deepcopy": copy.deepcopy,
+        "share_memory_": lambda h: h.share_memory_(),
+        "fft": torch.fft.fft,
+        "gather": lambda h: h.gather(0, cpu),
+        "index_select": lambda h: h.index_select(0, cpu),
+        "take": lambda h: h.take(cpu),
+        "an index": lambda h: h[cpu],
+        "a mask": lambda h: h[torch.ones(8, dtype=torch.bool)],
+        "scatter_'s source": lambda h: torch.zeros(8).scatter_(0, cpu, h),
+        "index_add_'s source": lambda h: torch.zeros(8).index_add_(0, torch.arange(8), h),
+        "index_copy_'s source": lambda h: torch.zeros(8).index_copy_(0, torch.arange(8), h),
+        "an assignment's source": lambda h: torch.zeros(8).__setitem__(torch.arange(8), h),
+        "weights": lambda h: (h + 1).multinomial(2),
+        "sum": lambda h: h.sum(),
+        "sort": lambda h: h.sort(),
+        "cat": lambda h: torch.cat([h, h]),
+        "a product": lambda h: h @ h,
+        "equal": lambda h: torch.equal(h, torch.zeros(8)),
+    }
+    writes = {
+        "fill_": lambda h: h.fill_(7),
+        "scatter_": lambda h: h.scatter_(0, cpu, 7.0),
+        "scatter_add_": lambda h: h.scatter_add_(0, cpu, torch.ones(4)),
+        "index_fill_": lambda h: h.index_fill_(0, cpu, 7),
+        "index_add_": lambda h: h.index_add_(0, cpu, torch.ones(4)),
+        "index_copy_": lambda h: h.index_copy_(0, cpu, torch.ones(4)),
+        "index_put_": lambda h: h.index_put_((cpu,), torch.ones(4)),
+        "an assignment": lambda h: h.__setitem__(cpu, 7),
+        "gather's output": lambda h: torch.gather(torch.ones(8), 0, torch.arange(8), out=h),
+        "index_select's output":
+            lambda h: torch.index_select(torch.ones(8), 0, torch.arange(8), out=h),
+        "normal_": lambda h: h.normal_(),
+        "cumsum's output": lambda h: torch.cumsum(torch.ones(8), 0, out=h),
+    }
+    for some, to_host in ((reads, True), (writes, False)):
+        for name, touch in some.items():
+            assert not said(touch, to_host, waits=True), name
+            if not said(touch, to_host, waits=False):
+                print("unseen:", name)
+    print("through")
+    """, EMBER_SANITIZER="1")
+    assert (said.stdout, said.returncode) == ("through\n", 0), said.stderr
+
+
+@pytest.mark.parametrize(("pointer", "clean"), [
+    ("h.data_ptr()", False),
+    ("h.numpy()", False),
+    ("numpy.from_dlpack(h)", False),
+    ("h.tolist()", True),
+    ("torch.from_numpy(numpy.zeros(8, numpy.float32)).copy_(x)", True),
+    ("torch.from_numpy(numpy.zeros(8, numpy.float32)).copy_(x, non_blocking=True)", False),
+    ("x.copy_(torch.from_numpy(numpy.zeros(8, numpy.float32)), non_blocking=True)", True),
+])
+def test_pointers_to_memory_of_the_host_are_counted(pointer, clean):
+    said = run("import numpy", HOST, f"""
+    h = pinned()
+    h.copy_(x, non_blocking=True)
+    torch.cuda.synchronize()
+    {pointer}
+    torch.cuda.synchronize()
+    """, EMBER_SANITIZER="continue", EMBER_SANITIZER_SUMMARY="/dev/stdout")
+    summary = json.loads(said.stdout)
+    assert (summary["exposed"], summary["clean"]) == (0 if clean else 1, clean), said.stderr

@@ -246,18 +246,20 @@ std::vector<Exports::Lease> Exports::leases() const {
   return all;
 }
 
-std::vector<std::pair<const Storage*, Process>> Exports::kept_by_leases() const {
-  std::map<std::uint64_t, std::pair<const Storage*, Process>> by_slot;
-  for (const auto& [key, lease] : leases_) {
-    const auto entry = entries_.find(lease.slot);
-    if (entry == entries_.end() || !entry->second.storage.is_only()) continue;
-    const bool on_its_way = std::any_of(entry->second.handles.begin(), entry->second.handles.end(),
+std::vector<Exports::Lent> Exports::lent() const {
+  std::map<std::uint64_t, Lent> by_slot;
+  for (const auto& [slot, entry] : entries_) {
+    const bool on_its_way = std::any_of(entry.handles.begin(), entry.handles.end(),
                                         [](const auto& handle) { return handle.second.left > 0; });
-    if (!on_its_way) by_slot.try_emplace(lease.slot, entry->second.storage.get(), key.first);
+    if (entry.storage && (on_its_way || entry.leases > 0))
+      by_slot[slot] = {entry.storage.get(), {}, entry.storage.is_only() && !on_its_way};
   }
-  std::vector<std::pair<const Storage*, Process>> all;
+  for (const auto& [key, lease] : leases_)
+    if (const auto at = by_slot.find(lease.slot); at != by_slot.end() && !at->second.holder)
+      at->second.holder = key.first;
+  std::vector<Lent> all;
   all.reserve(by_slot.size());
-  for (const auto& [slot, kept] : by_slot) all.push_back(kept);
+  for (const auto& [slot, each] : by_slot) all.push_back(each);
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -78,8 +79,13 @@ class Exports {
     Process holder;
   };
   std::vector<Lease> leases() const;
-  /// Storages that nobody owns but this, because a process has a lease, with one that has.
-  std::vector<std::pair<const Storage*, Process>> kept_by_leases() const;
+  struct Lent {
+    const Storage* storage;
+    std::optional<Process> holder;  ///< one that has a lease; none while it is on its way
+    bool only;                      ///< nobody owns the storage but this, because of the lease
+  };
+  /// Storages that other processes have, or are to get.
+  std::vector<Lent> lent() const;
   std::vector<Process> holders() const;
   bool has_holder(const Process& holder) const;
   /// Cells of events, in which a process that ended may have left work undone.

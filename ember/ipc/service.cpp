@@ -103,14 +103,15 @@ Service::Service() : self_(this_process()) {
   memory::set_leased_blocks(&leased_blocks);
 }
 
-// For who runs out of memory.
+// For who runs out of memory, or moves it.
 std::vector<memory::LeasedBlock> Service::leased_blocks(int device) {
   std::vector<memory::LeasedBlock> blocks;
   Service& service = get();
   const MutexLock lock(service.mutex);
-  for (const auto& [storage, process] : service.exports.kept_by_leases())
-    if (storage->device() == Device(Device::Type::cuda, device))
-      blocks.push_back({reinterpret_cast<std::uintptr_t>(storage->data()), process.id});
+  for (const Exports::Lent& lent : service.exports.lent())
+    if (lent.storage->device() == Device(Device::Type::cuda, device))
+      blocks.push_back({reinterpret_cast<std::uintptr_t>(lent.storage->data()),
+                        lent.holder ? lent.holder->id : 0, lent.only});
   return blocks;
 }
 

@@ -19,7 +19,8 @@ const LeasedBlock* find_lease(const std::vector<LeasedBlock>& leased, const Bloc
   const auto found = std::lower_bound(
       leased.begin(), leased.end(), block.position(),
       [](const LeasedBlock& one, std::uintptr_t position) { return one.address < position; });
-  return found != leased.end() && found->address == block.position() ? &*found : nullptr;
+  const bool is_this = found != leased.end() && found->address == block.position();
+  return is_this && found->only ? &*found : nullptr;
 }
 
 void add_leased(cuda::OutOfMemoryReport& report, std::int32_t process, std::size_t bytes) {

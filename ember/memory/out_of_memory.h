@@ -57,10 +57,11 @@ std::vector<Callback> callbacks_to_ask();
 /// What the callback says.
 bool ask(const Callback& callback, const OutOfMemory& what);
 
-/// A block that is in use only because another process has it.
+/// A block that another process has, or is to get.
 struct LeasedBlock {
   std::uintptr_t address = 0;
-  std::int32_t process = 0;  ///< one of those that have it
+  std::int32_t process = 0;  ///< one of those that have it; 0: it is on its way to one
+  bool only = true;          ///< it is in use only because of that
 };
 /// Says which blocks of a device those are. Set by who knows; called without a lock.
 using LeasedBlocks = std::vector<LeasedBlock> (*)(int device);

@@ -199,7 +199,9 @@ void DeviceAllocator::check_can_sleep(const Pool& pool, const std::vector<Leased
       if (!segment.grows) bytes += block->size;
       for (const LeasedBlock& lease : leased)
         if (lease.address == block->position())
-          refuse("process " + std::to_string(lease.process) + " has memory of it");
+          refuse(lease.process != 0
+                     ? "process " + std::to_string(lease.process) + " has memory of it"
+                     : "memory of it was sent to another process, which has not received it yet");
     }
   }
   if (bytes == 0) return;

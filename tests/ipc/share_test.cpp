@@ -10,6 +10,7 @@
 #include "ember/ipc/steps.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/out_of_memory_report.h"
+#include "ember/memory/pools.h"
 #include "ember/ops/elementwise.h"
 #include "ember/ops/factories.h"
 #include "ember/runtime/guard.h"
@@ -55,6 +56,29 @@ TEST_P(Share, ArrivesAndIsTheSameMemory) {
   EXPECT_EQ(peer.ask("drop x"), "ok");
   mine = {};
   EXPECT_EQ(await_counts(before), "");
+}
+
+// Its pages would go to the host, and what the other process writes to them would be lost.
+TEST(ShareMemory, WhatIsSentKeepsItsPoolAwake) {
+  {
+    cuda::set_allocator_settings("expandable_segments:True");
+    Peer peer;
+    cuda::MemPool pool;
+    Ref<Storage> mine;
+    {
+      const cuda::MemPoolGuard in_it = cuda::use_mem_pool(pool);
+      mine = test::make_memory(Device("cuda:0"), std::size_t{40} << 20, 1);
+    }
+    const std::string sent = test::to_text(ipc::send(mine));
+    EXPECT_ERROR(pool.offload(), Error, "which has not received it yet");
+    ASSERT_EQ(peer.ask("receive x " + sent), "ok");
+    const std::string named = "process " + std::to_string(peer.process()) + " has memory of it";
+    EXPECT_ERROR(pool.offload(), Error, named);
+    mine = {};
+    EXPECT_ERROR(pool.offload(), Error, named);
+    EXPECT_EQ(peer.ask("drop x"), "ok");
+  }
+  cuda::set_allocator_settings("expandable_segments:False");
 }
 
 // What only the other process uses is named by who runs out of memory, and is enough once it is

@@ -186,7 +186,8 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
     report.private_pools += free;
     of_pool->reserved += segment.bytes_held();
     of_pool->free += free;
-    if (segment.pool->graphs == 0) of_pool->releasable += now.returnable;
+    of_pool->has_graphs = segment.pool->graphs > 0;
+    of_pool->releasable += of_pool->has_graphs ? with_pending.returnable : now.returnable;
     return;
   }
   report.cached += now.returnable;

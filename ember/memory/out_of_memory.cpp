@@ -51,19 +51,18 @@ std::string documented_text(const OutOfMemory& what) {
                      " is free. ";
   for (const driver::GpuProcess& process : what.processes) {
     if (process.bytes == driver::GpuProcess::kUnknown) continue;
-    text += (process.pid == what.self ? std::string("Including non-PyTorch memory, this process")
+    text += (process.pid == what.self ? std::string("Including non-ember memory, this process")
                                       : "Process " + std::to_string(process.pid)) +
             " has " + format_bytes(process.bytes) + " memory in use. ";
   }
   if (report.limit) text += format_bytes(*report.limit) + " allowed; ";
-  text +=
-      "Of the allocated memory " + format_bytes(report.allocated) + " is allocated by PyTorch, ";
+  text += "Of the allocated memory " + format_bytes(report.allocated) + " is allocated by ember, ";
   if (report.private_pools > 0)
     text += "with " + format_bytes(report.private_pools) +
             " allocated in private pools (e.g., CUDA Graphs), ";
   return text + "and " +
          format_bytes(report.reserved - std::min(report.allocated, report.reserved)) +
-         " is reserved by PyTorch but unallocated.";
+         " is reserved by ember but unallocated.";
 }
 
 /// Of cudaMallocAsync.
@@ -75,7 +74,7 @@ std::string ordered_text(const OutOfMemoryReport& report) {
   text += "\nDevice limit            : " + format_bytes(report.total);
   text += "\nFree (according to CUDA): " + format_bytes(report.free);
   if (report.limit)
-    text += "\nPyTorch limit (set by user-supplied memory fraction)\n                        : " +
+    text += "\nember limit (set by user-supplied memory fraction)\n                        : " +
             format_bytes(*report.limit);
   return text;
 }
@@ -93,10 +92,17 @@ std::size_t leased_bytes(const OutOfMemoryReport& report) {
   return bytes;
 }
 
-std::size_t releasable_bytes(const OutOfMemoryReport& report) {
+/// Of private pools that have no graphs, or of all.
+std::size_t releasable_bytes(const OutOfMemoryReport& report, bool with_graphs) {
   std::size_t bytes = 0;
-  for (const auto& pool : report.pools) bytes += pool.releasable;
+  for (const auto& pool : report.pools)
+    if (with_graphs || !pool.has_graphs) bytes += pool.releasable;
   return bytes;
+}
+
+bool needs_graphs(const OutOfMemoryReport& report) {
+  const std::size_t needed = std::max<std::size_t>(report.missing, 1);
+  return releasable_bytes(report, false) < needed;
 }
 
 std::string verdict_text(const OutOfMemory& what) {
@@ -116,7 +122,11 @@ std::string verdict_text(const OutOfMemory& what) {
                         " more have to be free of the device.");
     case OutOfMemoryVerdict::private_pool:
       return bytes + " that nobody uses are held by private pools, most by the pool " +
-             id_text(report.verdict_pool) + ": empty_cache() of these pools is enough.";
+             id_text(report.verdict_pool) +
+             (needs_graphs(report)
+                  ? ": empty_cache() is enough once the graphs that were captured with these "
+                    "pools are reset."
+                  : ": empty_cache() of these pools is enough.");
     case OutOfMemoryVerdict::pending:
       return bytes +
              (report.could_not_wait
@@ -158,14 +168,24 @@ void decide(OutOfMemory& what) {
     return verdict(OutOfMemoryVerdict::larger_than_device, report.segment);
   if (report.limit && report.segment > *report.limit)
     return verdict(OutOfMemoryVerdict::over_limit,
-                   report.reserved + report.segment - *report.limit);
-  if (const std::size_t bytes = releasable_bytes(report); bytes >= needed) {
+                   // No limit is higher than the device: what is more has to be freed.
+                   (report.total > 0 ? std::min(report.reserved + report.segment, report.total)
+                                     : report.reserved + report.segment) -
+                       *report.limit);
+  const auto by_pools = [&](bool with_graphs) {
+    const std::size_t bytes = releasable_bytes(report, with_graphs);
+    if (bytes < needed) return false;
+    const auto used = [&](const auto& pool) {
+      return with_graphs || !pool.has_graphs ? pool.releasable : 0;
+    };
     const auto most =
         std::max_element(report.pools.begin(), report.pools.end(),
-                         [](const auto& a, const auto& b) { return a.releasable < b.releasable; });
+                         [&](const auto& a, const auto& b) { return used(a) < used(b); });
     report.verdict_pool = most->id;
-    return verdict(OutOfMemoryVerdict::private_pool, bytes);
-  }
+    verdict(OutOfMemoryVerdict::private_pool, bytes);
+    return true;
+  };
+  if (by_pools(false)) return;
   if (const std::size_t bytes =
           what.pending_releasable + (report.could_not_wait ? report.cached : 0);
       bytes >= needed || what.pending_fits)
@@ -175,6 +195,7 @@ void decide(OutOfMemory& what) {
     return verdict(OutOfMemoryVerdict::fragmented, report.fragmented);
   if (what.leased_releasable >= needed || what.leased_fits)
     return verdict(OutOfMemoryVerdict::leased, leased_bytes(report));
+  if (by_pools(true)) return;
   if (report.segment <= report.free && report.missing > 0)
     return verdict(OutOfMemoryVerdict::over_limit, report.missing);
   const bool limited = report.limit && report.reserved + report.segment > *report.limit;

@@ -18,7 +18,8 @@ enum class OutOfMemoryVerdict : std::uint8_t {
   larger_than_device,  ///< nothing: the device would not have it if it were empty
   over_limit,          ///< a higher limit (set_per_process_memory_fraction), and, where the request
                        ///< alone is beyond the limit and `free` is too little, more free memory
-  private_pool,        ///< empty_cache(pool): a private pool holds enough that nobody uses
+  private_pool,        ///< empty_cache(pool): a private pool holds enough that nobody uses; if the
+                       ///< pool has_graphs, once they are reset
   pending,             ///< freed memory that other streams use and that could not be waited for
   fragmented,          ///< defragmentation: enough is free, in segments that blocks in use share
   leased,              ///< processes that have enough of this one's memory give it back
@@ -56,7 +57,10 @@ struct OutOfMemoryReport {
     MemPoolId id;
     std::size_t reserved = 0;
     std::size_t free = 0;
-    std::size_t releasable = 0;  ///< of `free`: whole segments, which empty_cache(id) gives back
+    /// Whole segments that nobody uses, which empty_cache(id) gives back; of a pool with graphs
+    /// once these are reset, with what their captures still use.
+    std::size_t releasable = 0;
+    bool has_graphs = false;  ///< graphs were captured with it, or one is being
   };
   std::vector<PoolBytes> pools;
 

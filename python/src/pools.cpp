@@ -223,6 +223,7 @@ void bind_report(nb::module_& m) {
               pool["reserved"] = from.reserved;
               pool["free"] = from.free;
               pool["releasable"] = from.releasable;
+              pool["has_graphs"] = from.has_graphs;
               pools.append(pool);
             }
             return pools;

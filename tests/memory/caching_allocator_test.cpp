@@ -109,9 +109,9 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
   const std::string line =
       "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 3 has a total capacity of 100.00 MiB "
       "of "
-      "which 18.00 MiB is free. Of the allocated memory 65.00 MiB is allocated by PyTorch, and "
+      "which 18.00 MiB is free. Of the allocated memory 65.00 MiB is allocated by ember, and "
       "17.00 "
-      "MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is large, it "
+      "MiB is reserved by ember but unallocated. If reserved but unallocated memory is large, it "
       "lies in segments beside memory in use, which keeps them from being given back to the "
       "device: free that, or allocate what is large, or lives long, first, or try setting "
       "EMBER_ALLOC_CONF=expandable_segments:True to avoid fragmentation. With "
@@ -123,7 +123,7 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhatHeldIt) {
   // Nothing that is reserved would be enough.
   for (const std::size_t bytes : {39 * kMiB, 101 * kMiB})
     expect_out_of_memory(bytes,
-                         "17.00 MiB is reserved by PyTorch but unallocated. The request was for ");
+                         "17.00 MiB is reserved by ember but unallocated. The request was for ");
   const auto counters = allocator_.counters();
   EXPECT_EQ(counters.num_ooms, 4);
   EXPECT_EQ(counters.num_alloc_retries, 4);
@@ -141,7 +141,7 @@ TEST_F(CachingAllocatorTest, OutOfMemorySaysWhoElseHoldsMemory) {
                          {.pid = static_cast<std::uint32_t>(getpid()), .bytes = 512}});
   expect_out_of_memory(
       200 * kMiB,
-      " is free. Process 1 has 3.00 MiB memory in use. Including non-PyTorch "
+      " is free. Process 1 has 3.00 MiB memory in use. Including non-ember "
       "memory, this process has 512 bytes memory in use. Of the allocated memory ");
   allocator_.set_limit(30 * kMiB);
   expect_out_of_memory(200 * kMiB, "512 bytes memory in use. 30.00 MiB allowed; Of the ");

@@ -123,7 +123,7 @@ TEST_F(Ordered, LimitsPoolsAndRunningOut) {
                "Requested               : 30.00 MiB\n"
                "Device limit            : ");
   EXPECT_ERROR((void)allocate(30 * kMiB, stream_), OutOfMemoryError,
-               "\nPyTorch limit (set by user-supplied memory fraction)\n"
+               "\nember limit (set by user-supplied memory fraction)\n"
                "                        : 20.00 MiB\nThe limit is too low");
   set_per_process_memory_fraction(1, 0);
   EXPECT_ERROR((void)allocate(2 * total, stream_), OutOfMemoryError, "The device is too small");

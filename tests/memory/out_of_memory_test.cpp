@@ -82,8 +82,8 @@ TEST_F(OutOfMemory, TheTextSaysWhatHeldTheMemory) {
                 "of "),
       0U)
       << text;
-  EXPECT_NE(text.find("Of the allocated memory 200.00 MiB is allocated by PyTorch, and 0 bytes is "
-                      "reserved by PyTorch but unallocated."),
+  EXPECT_NE(text.find("Of the allocated memory 200.00 MiB is allocated by ember, and 0 bytes is "
+                      "reserved by ember but unallocated."),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;

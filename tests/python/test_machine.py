@@ -106,7 +106,7 @@ def test_two_processes_share_a_limit(place):
         assert error.startswith("OutOfMemoryError: CUDA out of memory. Tried to allocate 160.00 MiB.")
         assert re.search(rf"is free\. .*Process {first.pid} has 10\d\.\d\d MiB memory in use\. ",
                          error)
-        assert "Including non-PyTorch memory, this process has 1.33 MiB memory in use. " in error
+        assert "Including non-ember memory, this process has 1.33 MiB memory in use. " in error
         assert re.search(r" more have to be free of what others hold of the device, which is 10\d\.",
                          error)
         assert second.hold(100) is None, "it goes on, and gets what there is"

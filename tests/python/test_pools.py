@@ -116,6 +116,38 @@ def test_wrong_pools():
     cuda.empty_cache(cuda.graphs.graph_pool_handle())
 
 
+def test_report_of_memory_of_graphs():
+    """What only a graph keeps, free or still used by its capture, is named as such."""
+    def fails():
+        with pytest.raises(torch.OutOfMemoryError) as caught:
+            on_device(200 * MIB)
+        report = caught.value.report
+        assert report.verdict == "private_pool" and report.verdict_bytes == 100 * MIB
+        assert [pool["has_graphs"] for pool in report.pools] == [True]
+        assert "once the graphs that were captured with these pools are reset" in str(caught.value)
+
+    allow(256 * MIB)
+    side = cuda.Stream()
+    for crosses in (False, True):
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph):
+            x = on_device(100 * MIB)
+            if crosses:
+                side.wait_stream(cuda.current_stream())
+                with cuda.stream(side):
+                    x.fill_(1)
+                x.record_stream(side)
+                cuda.current_stream().wait_stream(side)
+            del x
+            if crosses:
+                fails()
+        fails()
+        graph.reset()
+        cuda.empty_cache()
+        on_device(200 * MIB)
+        cuda.empty_cache()
+
+
 def test_without_the_cache():
     """Each allocation is one of the device's own, counted exactly."""
     with cuda.memory.caching_allocator_disabled():
@@ -151,7 +183,7 @@ def test_report():
     assert report.limit == 256 * MIB and report.reserved == 200 * MIB and report.missing == 44 * MIB
     assert report.allocated == report.pending == report.fragmented == report.cached == 0
     assert report.pools == [{"id": pool.id, "reserved": 200 * MIB, "free": 200 * MIB,
-                             "releasable": 200 * MIB}]
+                             "releasable": 200 * MIB, "has_graphs": False}]
     assert report.leased == [] and report.largest_free_block == 0 and not report.could_not_wait
     cuda.empty_cache(report.verdict_pool)
     on_device(100 * MIB)

@@ -29,11 +29,13 @@ std::string system_error(const char* what) {
 
 }  // namespace
 
-// Addresses cost nothing, but a process may be given few of them, such as under a sanitizer.
+// Addresses cost nothing, but a process may be given few of them, such as under a sanitizer. A part
+// of them is for allocations, so that one finds room wherever enough memory is free.
 Arena::Arena(int devices, std::size_t bytes)
     : bytes_(bytes), span_(round_up(bytes, kPage)), stride_(span_) {
   for (std::size_t reach : {std::size_t{16}, std::size_t{4}, std::size_t{1}}) {
-    stride_ = reach * span_;
+    span_ = (reach == 16 ? 4 : 1) * round_up(bytes, kPage);
+    stride_ = reach * round_up(bytes, kPage);
     const std::size_t total = stride_ * static_cast<std::size_t>(devices);
     void* range =
         mmap(nullptr, 2 * total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,8 +46,7 @@ Arena::Arena(int devices, std::size_t bytes)
   }
   for (int i = 0; i < devices; ++i) {
     memories_.push_back(std::make_unique<Memory>());
-    const std::size_t usable = bytes_ - context_bytes(bytes_);
-    memories_.back()->free_ranges.emplace(0, usable / kAlignment * kAlignment);
+    memories_.back()->free_ranges.emplace(0, span_);
   }
 }
 
@@ -88,8 +89,7 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
   EMBER_TRY(check_epoch(device, memory, epoch));
   if (epoch != 0) happens_after(&memory.others_inside);  // it may be what a reset waited to clear
   if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
-  const std::size_t most = bytes_ - context_bytes(bytes_);
-  if (bytes <= most) {
+  if (has_room(memory, bytes)) {
     const std::size_t wanted = round_up(bytes, kAlignment);
     for (auto range = memory.free_ranges.begin(); range != memory.free_ranges.end(); ++range) {
       if (range->second < wanted) continue;
@@ -104,9 +104,17 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
       return {};
     }
   }
-  return Status(Code::out_of_memory, "cuda:" + std::to_string(device) + " has no free range of " +
-                                         format_bytes(bytes) + " (" + format_bytes(memory.used) +
-                                         " of " + format_bytes(most) + " in use)");
+  return Status(Code::out_of_memory,
+                "cuda:" + std::to_string(device) + " has no " + format_bytes(bytes) + " free (" +
+                    format_bytes(memory.used) + " of " + format_bytes(usable()) + " in use)");
+}
+
+std::size_t Arena::usable() const noexcept {
+  return (bytes_ - context_bytes(bytes_)) / kAlignment * kAlignment;
+}
+
+bool Arena::has_room(const Memory& memory, std::size_t bytes) const noexcept {
+  return bytes <= usable() - memory.used;
 }
 
 void Arena::take_back(Memory& memory, std::size_t bytes) {

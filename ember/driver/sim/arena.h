@@ -6,9 +6,10 @@
 // a constant distance: there the workers find it. An address tells its owner. Memory of other
 // processes lies elsewhere (imports.h), and counts as memory of the device that it was opened for.
 //
-// A device's addresses reach further than its memory. Allocations lie where the memory does; behind
-// that are the addresses of ranges (ranges.cpp), whose chunks are pages of the same memory from
-// wherever there are some.
+// A device's addresses reach further than its memory. Allocations lie in the file, which is several
+// times as long and has pages only where something lies: as on hardware, free memory that lies
+// apart serves one allocation. Behind that are the addresses of ranges (ranges.cpp), whose chunks
+// are pages of the same file from wherever there are some.
 #pragma once
 
 #include <atomic>
@@ -49,7 +50,7 @@ class Arena {
   Status map(int device, std::uint32_t epoch, void* start, std::size_t bytes);
   Status unmap(int device, std::uint32_t epoch, void* start, std::size_t bytes);
   /// How many times further than its memory a device's addresses reach.
-  std::size_t reach() const noexcept { return stride_ / span_; }
+  std::size_t reach() const noexcept { return stride_ / bytes_; }
 
   /// From now on allocations are made in that epoch of a device, and in no earlier one.
   void begin_epoch(int device, std::uint32_t epoch);
@@ -154,6 +155,9 @@ class Arena {
   Status find_to_free(int device, const Memory& memory, std::uint32_t epoch, const void* pointer,
                       std::map<std::size_t, Allocation>::const_iterator& out) const;
   Status make_backing(int device, Memory& memory);
+  /// What the context leaves, in whole units of allocations; whether so much of it is free.
+  std::size_t usable() const noexcept;
+  bool has_room(const Memory& memory, std::size_t bytes) const noexcept;
   void take_back(Memory& memory, std::size_t bytes);
   void release(Memory& memory, int device, std::size_t offset, std::size_t bytes);
   /// Gives an allocation's memory back, and what it counted for.
@@ -179,7 +183,7 @@ class Arena {
                                                                        std::size_t offset);
 
   std::size_t bytes_;            // per device
-  std::size_t span_;             // bytes_ in whole pages
+  std::size_t span_;             // of the file, at least bytes_ in whole pages
   std::size_t stride_;           // of addresses, per device
   std::byte* base_ = nullptr;    // null when the reservation failed
   std::ptrdiff_t distance_ = 0;  // from a device address to its backing

@@ -79,7 +79,8 @@ Status Arena::map(int device, std::uint32_t epoch, void* start, std::size_t byte
       (next != memory.allocations.begin() && (--next)->first + next->second.bytes > offset))
     return refuse("mapping", device, start, bytes, "there is memory behind them already");
   if (memory.file < 0) EMBER_TRY(make_backing(device, memory));
-  std::vector<Pages> pages = take_pages(memory, bytes);
+  std::vector<Pages> pages;
+  if (has_room(memory, bytes)) pages = take_pages(memory, bytes);
   Status status;
   if (pages.empty())
     status = Status(Code::out_of_memory, "cuda:" + std::to_string(device) +

@@ -100,6 +100,28 @@ TEST(Arena, RandomUseMatchesAModel) {
   EXPECT_TRUE(arena.allocate(0, kEpoch, kUsable, all).ok()) << "free ranges merge again";
 }
 
+// As on hardware, whose pages may lie anywhere.
+TEST(Arena, ServesOneAllocationWithMemoryThatLiesApart) {
+  Arena arena(1, kBytes);
+  std::vector<void*> pieces(16);
+  const std::size_t piece = kUsable / 16 / 512 * 512;
+  for (void*& each : pieces) ASSERT_TRUE(arena.allocate(0, kEpoch, piece, each).ok());
+  for (std::size_t i = 0; i < pieces.size(); i += 2)
+    ASSERT_TRUE(arena.free(0, kEpoch, pieces[i]).ok());
+  const std::size_t free = arena.info(0).free;
+  EXPECT_GE(free, 8 * piece);
+  void* more = nullptr;
+  EXPECT_EQ(arena.allocate(0, kEpoch, free + 1, more).code(), Code::out_of_memory);
+  ASSERT_TRUE(arena.allocate(0, kEpoch, free, more).ok());
+  EXPECT_EQ(arena.info(0).free, 0U);
+  auto* const place = static_cast<unsigned char*>(arena.backing(more));
+  place[0] = place[free - 1] = 1;
+  EXPECT_TRUE(arena.free(0, kEpoch, more).ok());
+  for (std::size_t i = 1; i < pieces.size(); i += 2)
+    EXPECT_TRUE(arena.free(0, kEpoch, pieces[i]).ok());
+  EXPECT_EQ(arena.info(0).free, kUsable);
+}
+
 TEST(Arena, ANewEpochRefusesTheOldOneAndKeepsWhatIsItsOwn) {
   Arena arena(1, kBytes);
   void* old = nullptr;

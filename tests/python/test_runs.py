@@ -80,6 +80,9 @@ def test_errors():
     assert done.returncode == 0, done.stderr
     done = run("import ember\nember.sim.begin_run('threads')", EMBER_SIM_SCHEDULE="random:0")
     assert "ValueError" in done.stderr or "RuntimeError" in done.stderr
+    done = run("import ember\nember.sim.begin_run(3)", EMBER_SIM_SCHEDULE="threads")
+    assert ("no seed decides where the devices were made with 'threads'. Choose a schedule that a seed "
+            "decides before the first use of a device") in done.stderr
 
 
 def test_watch():

@@ -258,14 +258,17 @@ Status SimDriver::begin_run(const Schedule& schedule, void (*renew)(std::uint64_
   if (seeded_ == nullptr || !schedule.seeded())
     return Status(
         Code::not_permitted,
-        "a run of schedule '" + schedule_text(schedule) +
-            "' was asked for, and the devices were made with '" +
-            schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
-            "': threads and seeds cannot follow each other in a process" +
-            (schedule.seeded() ? ". Choose a schedule that a seed decides before the first use "
-                                 "of a device: sim.schedule(\"random:1\"), or "
-                                 "EMBER_SIM_SCHEDULE=random:1"
-                               : ""));
+        (seeded_ == nullptr && !schedule.seeded()
+             ? "runs begin with a seed, and no seed decides where the devices were made with "
+               "'threads'"
+             : "a run of schedule '" + schedule_text(schedule) +
+                   "' was asked for, and the devices were made with '" +
+                   schedule_text(seeded_ != nullptr ? seeded_->schedule() : Schedule()) +
+                   "': threads and seeds cannot follow each other in a process") +
+            (seeded_ == nullptr ? ". Choose a schedule that a seed decides before the first use "
+                                  "of a device: sim.schedule(\"random:1\"), or "
+                                  "EMBER_SIM_SCHEDULE=random:1"
+                                : ""));
   Schedule next = schedule;
   ScheduleFiles files;
   EMBER_TRY(open_files(next, files));

@@ -20,7 +20,7 @@ constexpr std::int64_t kWorthPacking = 32;
 /// Calls `body` with a zero of the type that has the bits of such an element.
 template <class Body>
 void with_bits(std::uint8_t item, const Body& body) {
-  switch (item) {
+  switch (item) {  // NOLINT(bugprone-branch-clone): their types differ
     case 1: return body(std::uint8_t());
     case 2: return body(std::uint16_t());
     case 4: return body(std::uint32_t());

@@ -289,6 +289,8 @@ std::string Exploration::str() const {
   return text;
 }
 
+Overdue::Overdue() : Error("the program does not end") {}
+
 Exploration explore(const std::function<void()>& program, ExploreOptions options) {
   if (!program) throw ValueError("explore: got an empty program, expected a callable one");
   if (options.max_runs == 0) throw ValueError("explore: max_runs is 0, expected at least 1");

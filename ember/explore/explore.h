@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ember/base/error.h"
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
 
@@ -18,6 +19,13 @@ struct ExploreOptions {
   /// By the machine's clock. A run that has begun goes on to its end, unless it takes that long by
   /// itself: then its calls of the devices throw, so that a program which does not end does.
   double max_seconds = 60;
+};
+
+/// What a program throws that was ended because it took longer than max_seconds: it then counts as
+/// one that does not end, and not as one that fails. For languages whose code can be ended.
+class EMBER_API Overdue : public Error {
+ public:
+  Overdue();
 };
 
 /// What is known of a program's schedules.

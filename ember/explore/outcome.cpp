@@ -51,6 +51,8 @@ void call(const std::function<void()>& program, Outcome& out) {
   } catch (const AcceleratorError& error) {
     if (error.code() == Code::interrupted) throw;  // the user ends all of it
     out.thrown = error.what();
+  } catch (const sim::Overdue&) {
+    out.overdue = true;
   } catch (const std::exception& error) {
     out.thrown = error.what();
   } catch (...) {
@@ -96,7 +98,7 @@ Outcome run(const std::function<void()>& program, double seconds, const std::vec
     const auto watching = watch(out);
     (void)driver::limit_simulated_calls(seconds);
     call(program, out);
-    out.overdue = driver::limit_simulated_calls(0);
+    if (driver::limit_simulated_calls(0)) out.overdue = true;
   }
   out.points = driver::simulated_points();
   const std::string fault = settle();
@@ -109,7 +111,7 @@ Outcome run(const std::function<void()>& program, double seconds, const std::vec
       continue;
     }
     result.tensor = result.tensor->contiguous().cpu();
-    const auto* const first = static_cast<const std::uint8_t*>(result.tensor->data_ptr());
+    const auto* const first = static_cast<const std::uint8_t*>(result.tensor->address());
     result.bytes.assign(first, first + result.tensor->nbytes());
   }
   return out;

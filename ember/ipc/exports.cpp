@@ -251,7 +251,7 @@ std::vector<Exports::Lent> Exports::lent() const {
   for (const auto& [slot, entry] : entries_) {
     const bool on_its_way = std::any_of(entry.handles.begin(), entry.handles.end(),
                                         [](const auto& handle) { return handle.second.left > 0; });
-    if (entry.storage && (on_its_way || entry.leases > 0))
+    if (entry.storage && !is_stale(*entry.storage) && (on_its_way || entry.leases > 0))
       by_slot[slot] = {entry.storage.get(), {}, entry.storage.is_only() && !on_its_way};
   }
   for (const auto& [key, lease] : leases_)

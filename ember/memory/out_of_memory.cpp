@@ -152,6 +152,9 @@ std::string verdict_text(const OutOfMemory& what) {
                                "whose it is).");
     case OutOfMemoryVerdict::in_use: break;
   }
+  if (report.verdict_bytes == 0)
+    return "The device has so much free, but not for one allocation: memory in use has to be "
+           "freed.";
   return bytes + " of the memory in use have to be freed.";
 }
 

@@ -18,8 +18,8 @@ enum class OutOfMemoryVerdict : std::uint8_t {
   larger_than_device,  ///< nothing: the device would not have it if it were empty
   over_limit,          ///< a higher limit (set_per_process_memory_fraction), and, where the request
                        ///< alone is beyond the limit and `free` is too little, more free memory
-  private_pool,        ///< empty_cache(pool): a private pool holds enough that nobody uses; if the
-                       ///< pool has_graphs, once they are reset
+  private_pool,        ///< empty_cache(pool): a private pool holds enough that nobody uses. Behind
+                       ///< `leased`: pools of graphs do (has_graphs), once these are reset
   pending,             ///< freed memory that other streams use and that could not be waited for
   fragmented,          ///< defragmentation: enough is free, in segments that blocks in use share
   leased,              ///< processes that have enough of this one's memory give it back

@@ -71,8 +71,12 @@ Tensor parts_of(const Tensor& weights) {
       categories,
       62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(categories - 1)))};
   const driver::Kernel& kernel = random::parts_kernel(weights.dtype());
-  const std::array<cuda::Access, 3> accesses{ops::reads(weights, "self"), ops::reads(largest),
-                                             ops::writes_output(parts)};
+  std::array<cuda::Access, 3> all;
+  std::span<const cuda::Access> accesses;
+  if (cuda::accesses_wanted()) {
+    all = {ops::reads(weights, "self"), ops::reads(largest), ops::writes_output(parts)};
+    accesses = all;
+  }
   if (weights.is_cuda()) {
     ops::run(ops::at(weights, largest, parts), kernel, args, accesses);
   } else if (const Status status = ops::run_here(kernel, driver::Params(args), accesses);

@@ -247,12 +247,12 @@ void Engine::note_pinned(Allocation& pinned, const Change& change) {
 
 void Engine::expose(const Activity& activity) {
   Allocation* const known = shadow_.find(number(activity.address));
-  if (known == nullptr)
-    ++exposed_;
-  else if (known->device < 0)
+  if (known != nullptr && known->device >= 0)
+    known->written.add_all();  // whoever has it writes it unseen
+  else if (known != nullptr && activity.name == std::string_view("data_ptr"))
     note_pinned(*known, [&] { known->exposed = true; });
   else
-    known->written.add_all();  // whoever has it writes it unseen
+    ++exposed_;
 }
 
 void Engine::learn(const Activity& activity, const Known& known) {

@@ -57,12 +57,13 @@ void host_reads(const char* name, const Storage& storage) {
   tell_host_access(name, {&read, 1});
 }
 
-void tell_exposed(const char* name, const Tensor& tensor) noexcept {
-  if (tensor.nbytes() == 0) return;
+void tell_exposed(const char* name, const Tensor& tensor) {
+  if (!cuda::observed() || tensor.nbytes() == 0) return;
+  const void* const address = tensor.address();  // before what must not throw
   cuda::notify([&]() -> cuda::Activity {
     return {.kind = cuda::Activity::Kind::host_exposed,
             .name = name,
-            .address = tensor.address(),
+            .address = address,
             .bytes = tensor.nbytes()};
   });
 }

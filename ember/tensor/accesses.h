@@ -26,7 +26,7 @@ void tell_host_access(const char* name, std::span<const cuda::Access> accesses);
 EMBER_API void host_reads(const char* name, const Tensor& tensor);
 void host_reads(const char* name, const Storage& storage);
 /// That the program got a pointer to a tensor's memory, whose use nobody sees. `name` is a literal:
-/// of what gave it.
-EMBER_API void tell_exposed(const char* name, const Tensor& tensor) noexcept;
+/// of what gave it. AcceleratorError if the tensor's device was reset since it was made.
+EMBER_API void tell_exposed(const char* name, const Tensor& tensor);
 
 }  // namespace ember::inline v0::ops

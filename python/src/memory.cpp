@@ -212,7 +212,7 @@ cuda::SharingCaps caps_of(nb::handle of) {
   const void* pointer = nullptr;
   std::uintptr_t address = 0;
   if (nb::isinstance<Tensor>(of))
-    pointer = nb::cast<const Tensor&>(of).data_ptr();
+    pointer = nb::cast<const Tensor&>(of).address();
   else if (nb::try_cast(of, address))
     pointer = reinterpret_cast<const void*>(address);  // NOLINT(performance-no-int-to-ptr)
   else

@@ -1,7 +1,12 @@
 // Runs of simulated devices in which a seed decides, and what is proved of a program: ember.sim.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "define.h"
@@ -14,12 +19,80 @@ namespace {
 using sim::Exploration;
 using sim::Verdict;
 
+/// Ends a function of Python's that takes longer than so many seconds: raises an exception of its
+/// own in it, again and again, as long as it goes on. It reaches code of Python's, not a call that
+/// blocks. Made and destroyed with Python's lock.
+class Ending {
+ public:
+  explicit Ending(double seconds)
+      : raised_(
+            nb::steal(PyErr_NewException("ember.sim.ProgramEnded", PyExc_BaseException, nullptr))),
+        patience_(seconds),
+        thread_(PyThread_get_thread_ident()) {
+    if (!raised_.is_valid()) throw nb::python_error();
+    watcher_ = std::thread([this] { watch(); });
+  }
+  ~Ending() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_one();
+    const nb::gil_scoped_release released;  // for which the watcher may wait
+    watcher_.join();
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+  // Both with Python's lock.
+  void begin() noexcept { began_.store(Clock::now().time_since_epoch().count()); }
+  void end() noexcept {
+    began_.store(0);
+    (void)PyThreadState_SetAsyncExc(thread_, nullptr);  // what has not been raised yet
+  }
+  bool is_raised(const nb::python_error& error) const { return error.matches(raised_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kStep{50};
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!over_) {
+      changed_.wait_for(lock, kStep);
+      const Clock::rep began = began_.load();
+      if (over_ || began == 0 || !is_due(began)) continue;
+      lock.unlock();
+      {
+        const nb::gil_scoped_acquire python;
+        if (began_.load() == began) (void)PyThreadState_SetAsyncExc(thread_, raised_.ptr());
+      }
+      lock.lock();
+    }
+  }
+  // The library's calls come first: they say more.
+  bool is_due(Clock::rep began) const {
+    const Clock::duration since = Clock::now().time_since_epoch() - Clock::duration(began);
+    return std::chrono::duration<double>(since).count() > patience_ + 0.2;
+  }
+
+  nb::object raised_;
+  double patience_;
+  unsigned long thread_;
+  std::atomic<Clock::rep> began_{0};  // 0: the function does not run
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread watcher_;
+};
+
 /// A function of Python's, for code that runs without Python's lock. What it raises becomes an
 /// exception whose text is type and message alone: those are compared, and a traceback is not. An
 /// interruption ends the whole call, and is raised by it.
 class Called {
  public:
-  explicit Called(const nb::callable& function) : function_(function) {}
+  explicit Called(const nb::callable& function, Ending* ending = nullptr)
+      : function_(function), ending_(ending) {}
 
   void call() {
     (void)ask([](const nb::object&) { return true; });
@@ -50,8 +123,10 @@ class Called {
   bool ask(const Read& read) {
     const nb::gil_scoped_acquire lock;
     try {
+      const Running running(ending_);
       return read(function_());
     } catch (nb::python_error& error) {
+      if (ending_ != nullptr && ending_->is_raised(error)) throw sim::Overdue();
       if (error.matches(PyExc_KeyboardInterrupt)) {
         interruption_.emplace(error);
         throw AcceleratorError(Status(Code::interrupted, "the program was interrupted"));
@@ -61,7 +136,20 @@ class Called {
     }
   }
 
+  struct Running {
+    explicit Running(Ending* of) : ending(of) {
+      if (ending != nullptr) ending->begin();
+    }
+    ~Running() {
+      if (ending != nullptr) ending->end();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    Ending* ending;
+  };
+
   const nb::callable& function_;
+  Ending* ending_;
   std::optional<nb::python_error> interruption_;
 };
 
@@ -142,7 +230,8 @@ void bind_sim(nb::module_& m) {
   made.def(
       "explore",
       [](const nb::callable& program, std::size_t max_runs, double max_seconds) {
-        Called called(program);
+        Ending ending(max_seconds);
+        Called called(program, &ending);
         return called.without_lock([&] {
           return sim::explore([&] { called.call(); },
                               {.max_runs = max_runs, .max_seconds = max_seconds});

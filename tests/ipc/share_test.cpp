@@ -69,6 +69,7 @@ TEST(ShareMemory, WhatIsSentKeepsItsPoolAwake) {
       const cuda::MemPoolGuard in_it = cuda::use_mem_pool(pool);
       mine = test::make_memory(Device("cuda:0"), std::size_t{40} << 20, 1);
     }
+    const void* const lent = mine->data();
     const std::string sent = test::to_text(ipc::send(mine));
     EXPECT_ERROR(pool.offload(), Error, "which has not received it yet");
     ASSERT_EQ(peer.ask("receive x " + sent), "ok");
@@ -76,6 +77,20 @@ TEST(ShareMemory, WhatIsSentKeepsItsPoolAwake) {
     EXPECT_ERROR(pool.offload(), Error, named);
     mine = {};
     EXPECT_ERROR(pool.offload(), Error, named);
+    if (cuda::is_simulated()) {
+      // What the other process has of an earlier epoch is nobody's memory any more.
+      const void* const place = lent;
+      cuda::reset_device(0);
+      cuda::MemPool next;
+      Ref<Storage> again;
+      {
+        const cuda::MemPoolGuard in_it = cuda::use_mem_pool(next);
+        again = test::make_memory(Device("cuda:0"), std::size_t{40} << 20, 1);
+      }
+      EXPECT_EQ(again->data(), place) << "or this shows nothing";
+      next.offload();
+      next.restore();
+    }
     EXPECT_EQ(peer.ask("drop x"), "ok");
   }
   cuda::set_allocator_settings("expandable_segments:False");

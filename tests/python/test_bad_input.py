@@ -80,9 +80,13 @@ def test_a_fork_beside_the_sanitizer(schedule):
     assert lines[2:] == ["4.0"]
 
 
-@pytest.mark.parametrize("what", ["x += 1", "event.query()", "cuda.synchronize()"])
+@pytest.mark.parametrize("what", [
+    "x += 1", "event.query()", "cuda.synchronize()",
+    "pass", "torch.ones(4) + 1", "torch.empty(4, device='cuda')", "cuda.Event()", "cuda.current_device()",
+    "time.sleep(0.01)", "try: 1 / 0\n                except Exception: pass"])
 def test_a_program_that_never_ends_is_not_explored_for_ever(what):
     done = run(f"""
+        import time
         def program():
             x = torch.ones(4, device="cuda")
             event = cuda.Event()

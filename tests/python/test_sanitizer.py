@@ -338,6 +338,19 @@ def test_every_way_of_the_host_is_seen():
     assert (said.stdout, said.returncode) == ("through\n", 0), said.stderr
 
 
+@pytest.mark.parametrize("pointer", ["x.data_ptr()", "x.__dlpack__()"])
+def test_a_pointer_to_memory_that_a_reset_took_is_an_error(pointer):
+    said = run(HOST, f"""
+    torch.cuda.synchronize()
+    torch.cuda.reset_device(0)
+    try:
+        {pointer}
+    except torch.AcceleratorError as error:
+        print("reset" in str(error))
+    """, EMBER_SANITIZER="continue")
+    assert (said.stdout, said.returncode) == ("True\n", 0), said.stderr
+
+
 @pytest.mark.parametrize(("pointer", "clean"), [
     ("h.data_ptr()", False),
     ("h.numpy()", False),

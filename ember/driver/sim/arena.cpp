@@ -30,7 +30,7 @@ std::string system_error(const char* what) {
 }  // namespace
 
 // Addresses cost nothing, but a process may be given few of them, such as under a sanitizer. A part
-// of them is for allocations, so that one finds room wherever enough memory is free.
+// of them is for allocations, so that one finds room where free memory lies apart.
 Arena::Arena(int devices, std::size_t bytes)
     : bytes_(bytes), span_(round_up(bytes, kPage)), stride_(span_) {
   for (std::size_t reach : {std::size_t{16}, std::size_t{4}, std::size_t{1}}) {
@@ -104,9 +104,9 @@ Status Arena::allocate(int device, std::uint32_t epoch, std::size_t bytes, void*
       return {};
     }
   }
-  return Status(Code::out_of_memory,
-                "cuda:" + std::to_string(device) + " has no " + format_bytes(bytes) + " free (" +
-                    format_bytes(memory.used) + " of " + format_bytes(usable()) + " in use)");
+  return Status(Code::out_of_memory, "cuda:" + std::to_string(device) + " has no free range of " +
+                                         format_bytes(bytes) + " (" + format_bytes(memory.used) +
+                                         " of " + format_bytes(usable()) + " in use)");
 }
 
 std::size_t Arena::usable() const noexcept {

@@ -6,10 +6,11 @@
 // a constant distance: there the workers find it. An address tells its owner. Memory of other
 // processes lies elsewhere (imports.h), and counts as memory of the device that it was opened for.
 //
-// A device's addresses reach further than its memory. Allocations lie in the file, which is several
-// times as long and has pages only where something lies: as on hardware, free memory that lies
-// apart serves one allocation. Behind that are the addresses of ranges (ranges.cpp), whose chunks
-// are pages of the same file from wherever there are some.
+// A device's addresses reach further than its memory. Allocations lie in the file, which is four
+// times as long where there are addresses enough, and has pages only where something lies: as on
+// hardware, free memory that lies apart serves one allocation, unless all of the file is full of
+// gaps. Behind that are the addresses of ranges (ranges.cpp), whose chunks are pages of the same
+// file from wherever there are some.
 #pragma once
 
 #include <atomic>

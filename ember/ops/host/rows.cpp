@@ -20,13 +20,15 @@ constexpr std::int64_t kWorthPacking = 32;
 /// Calls `body` with a zero of the type that has the bits of such an element.
 template <class Body>
 void with_bits(std::uint8_t item, const Body& body) {
-  switch (item) {  // NOLINT(bugprone-branch-clone): their types differ
+  // NOLINTBEGIN(bugprone-branch-clone): their types differ
+  switch (item) {
     case 1: return body(std::uint8_t());
     case 2: return body(std::uint16_t());
     case 4: return body(std::uint32_t());
     case 8: return body(std::uint64_t());
     default: return body(Bits128());
   }
+  // NOLINTEND(bugprone-branch-clone)
 }
 
 void scatter(std::byte* out, std::ptrdiff_t stride, const std::byte* in, std::int64_t count,

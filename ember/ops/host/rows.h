@@ -17,7 +17,7 @@ inline constexpr int kLoopInputs = kLoopOperands - 1;
 struct RowInput {
   const void* data;
   std::ptrdiff_t stride;            ///< in elements; 0: `value` throughout
-  alignas(16) std::byte value[16];  /// in the type that the kernel computes in
+  alignas(16) std::byte value[16];  ///< in the type that the kernel computes in
 };
 
 /// The size in bytes of each operand's elements, the output's first; 0 where there is no operand.

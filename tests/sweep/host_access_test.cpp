@@ -81,9 +81,10 @@ TEST(HostAccess, IsToldLikeThatOfDevices) {
       }
       for (std::size_t k = 0; k < told[1].size(); ++k) {
         seen += told[1][k].first ? 1 : 0;
-        const auto text = [&] { return name + " of " + of.what + ", input " + std::to_string(k); };
-        EXPECT_TRUE(told[0][k].first || !told[1][k].first) << text() << " is touched";
-        EXPECT_TRUE(told[0][k].second || !told[1][k].second) << text() << " is written";
+        EXPECT_TRUE(told[0][k].first || !told[1][k].first)
+            << name << " of " << of.what << ": input " << k << " is touched";
+        EXPECT_TRUE(told[0][k].second || !told[1][k].second)
+            << name << " of " << of.what << ": input " << k << " is written";
       }
     }
   EXPECT_GT(seen, 1000U);

@@ -24,6 +24,7 @@
 #include "ember/memory/top.h"
 #include "ember/memory/view.h"
 #include "ember/nvtx/nvtx.h"
+#include "ember/replay/replay.h"
 #include "ember/runtime/batch.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/event.h"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Records what PyTorch programs ask of its caching allocator, for tools/replay.
+"""Records what PyTorch programs ask of its caching allocator, for replays of it.
 
     python3 record_traces.py [--out FOLDER] [--only TEXT] [--timeout SECONDS]
 
 Needs PyTorch with CUDA and a GPU, and nothing of ember; takes less than a minute and some 40 GiB of the
 GPU, since all run at once. Each program runs in two processes: one records its history, from before the first
 allocation, and the other has expandable segments, and only its peaks are kept. Writes
-FOLDER/NAME.trace, the text that tools/replay/README.md describes, and the same as NAME.trace.gz. Exit
+FOLDER/NAME.trace, the text that docs/traces.md describes, and the same as NAME.trace.gz. Exit
 status 77 without a GPU, 1 if a program fails: the others' traces are written all the same.
 """
 

@@ -35,6 +35,18 @@ std::string as_utf8(std::string_view text) {
   return made;
 }
 
+std::string as_line(std::string_view text) {
+  std::string made = as_utf8(text);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(made[i]);
+    // Those from U+0080 to U+009F are two bytes, of which the first is 0xC2.
+    const bool second = byte == 0xC2 && static_cast<unsigned char>(made[i + 1]) < 0xA0;
+    if (byte < 0x20 || byte == 0x7F) made[i] = '?';
+    if (second) made.replace(i, 2, "?");
+  }
+  return made;
+}
+
 void append_json_text(std::string& out, std::string_view text) {
   if (!is_utf8(text)) return append_json_text(out, as_utf8(text));
   out += '"';

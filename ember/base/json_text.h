@@ -1,4 +1,4 @@
-// Text that somebody else gave, as JSON has it: the one place for it.
+// Text that somebody else gave, as JSON and terminals may have it: the one place for it.
 #pragma once
 
 #include <string>
@@ -12,6 +12,9 @@ bool is_utf8(std::string_view text) noexcept;
 /// Paths and names may be any bytes: where they are not UTF-8, with "?" for each byte that is not
 /// ASCII.
 std::string as_utf8(std::string_view text);
+
+/// The same for a line of a terminal: "?" also for each control character.
+std::string as_line(std::string_view text);
 
 /// Adds a string of JSON, in quotes, which may also stand in the script of a page: "<" is written
 /// as its code, so that no "</script>" ends it. What is not UTF-8 as by as_utf8().

@@ -50,7 +50,7 @@ struct Settings {
   /// The chunk by which a segment grows that lacks `missing` bytes for a rounded size, and has
   /// `held`. For what would share an ordinary segment: one of those. Else what is missing; of a
   /// segment that has grown before at least an eighth of what it has, up to 20 MiB, so that it
-  /// grows seldom and wastes little (measured on traces of programs: tools/replay).
+  /// grows seldom and wastes little (measured on traces of programs: docs/traces.md).
   std::size_t growth_bytes(std::size_t size, std::size_t missing, std::size_t held) const noexcept;
   /// Whether a block of that size is never split.
   bool oversize(std::size_t size) const noexcept { return size >= max_split_size; }

@@ -103,13 +103,13 @@ std::string text_of(const Holder& holder) {
                      " in " + count(holder.before.blocks, "block") + " -> " +
                      format_bytes(holder.after.bytes) + " in " +
                      count(holder.after.blocks, "block");
-  if (!holder.tag.empty()) text += ", tag " + holder.tag;
+  if (!holder.tag.empty()) text += ", tag " + as_line(holder.tag);
   text += "\n";
   if (holder.frames.empty()) text += "      no stack was recorded\n";
   for (const StackFrame& frame : holder.frames) {
-    text += "      " + frame.file;
+    text += "      " + as_line(frame.file);
     if (frame.line != 0) text += ":" + std::to_string(frame.line);
-    text += " " + frame.name + "\n";
+    text += " " + as_line(frame.name) + "\n";
   }
   return text;
 }

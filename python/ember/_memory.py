@@ -6,7 +6,7 @@ import sys as _sys
 import typing as _typing
 
 from ember import race as _race
-from ember._C.cuda import _compare_snapshots, _snapshot_json, _snapshot_page
+from ember._C.cuda import _compare_snapshots, _replay_memory, _snapshot_json, _snapshot_page
 
 
 def _add_commands(commands: _typing.Any) -> None:
@@ -27,6 +27,24 @@ def _add_commands(commands: _typing.Any) -> None:
     compare.add_argument("--most", type=_race._number("--most", 0), default=10, metavar="N",
                          help="how many places are shown that grew, and that shrank (10)")
     compare.set_defaults(run=_print_comparison)
+    replay = of_memory.add_parser(
+        "replay", help="what allocators and settings would make of a recorded trace",
+        description="Gives the history of a snapshot to allocators, without a device: what they would "
+        "have held of it, what part of that would not have been in use, and how often they would have "
+        "called it.")
+    replay.add_argument("trace", help="a file of _dump_snapshot with a history, also of PyTorch's; or a "
+                        "text as docs/traces.md describes it; -: standard input")
+    replay.add_argument("--policy", action="append", default=[], metavar="POLICY",
+                        help="torch, torch-expandable, ember, or settings of ember's as in EMBER_ALLOC_CONF "
+                        "(max_split_size_mb:64,roundup_power2_divisions:4); several times (the first three "
+                        "and expandable_segments:True)")
+    replay.add_argument("--device", type=_race._number("--device", 0), default=0, metavar="N",
+                        help="whose history of a snapshot (0)")
+    replay.add_argument("--memory", default="0", metavar="BYTES",
+                        help="what the device has, such as 80GiB (any number)")
+    replay.add_argument("--points", type=_race._number("--points", 0), default=10, metavar="N",
+                        help="how many moments of the trace are shown (10)")
+    replay.set_defaults(run=_print_replay)
 
 
 def _print_json(chosen: _argparse.Namespace) -> int:
@@ -76,5 +94,19 @@ def _print_comparison(chosen: _argparse.Namespace) -> int:
             text = _compare_snapshots(before.read(), after.read(), chosen.most)
     except (OSError, ValueError) as error:
         _sys.exit(f"ember memory compare: {error}")
+    _sys.stdout.write(text)
+    return 0
+
+
+def _print_replay(chosen: _argparse.Namespace) -> int:
+    try:
+        if chosen.trace == "-":
+            trace = _sys.stdin.buffer.read()
+        else:
+            with open(chosen.trace, "rb") as file:
+                trace = file.read()
+        text = _replay_memory(trace, chosen.policy, chosen.device, chosen.memory, chosen.points)
+    except (OSError, ValueError) as error:
+        _sys.exit(f"ember memory replay: {chosen.trace}: {error}")
     _sys.stdout.write(text)
     return 0

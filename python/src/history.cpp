@@ -4,14 +4,17 @@
 #include <nanobind/stl/pair.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "define.h"
+#include "ember/base/bytes.h"
 #include "ember/memory/scope.h"
 #include "ember/memory/snapshot.h"
 #include "ember/memory/snapshot_file.h"
+#include "ember/replay/replay.h"
 
 namespace ember::python {
 namespace {
@@ -170,6 +173,19 @@ void bind_history(nb::module_& m) {
       },
       nb::arg("before"), nb::arg("after"), nb::arg("most"),
       "What grew between two snapshots' pickles, as text.");
+  m.def(
+      "_replay_memory",
+      [](const nb::bytes& trace, std::vector<std::string> policies, std::size_t device,
+         const std::string& memory, std::size_t points) {
+        const std::optional<std::uint64_t> bytes = parse_bytes(memory);
+        if (!bytes) throw ValueError("memory: got '" + memory + "', expected bytes, such as 80GiB");
+        const std::string_view text(trace.c_str(), trace.size());
+        return unlocked([&] {
+          return cuda::replay_memory(text, {std::move(policies), device, *bytes, points}).str();
+        });
+      },
+      nb::arg("trace"), nb::arg("policies"), nb::arg("device"), nb::arg("memory"),
+      nb::arg("points"), "What allocators would make of a trace, as text.");
 }
 
 }  // namespace ember::python

@@ -318,6 +318,15 @@ def test_compare(tmp_path):
     assert lines[2] == "grew"
     assert lines[3] == "  +3.00 MiB: 0 bytes in 0 blocks -> 3.00 MiB in 3 blocks, tag leak"
     assert lines[4] == f"      {__file__}:{line_in(inner, 'torch.empty')} inner"
+    # A name goes to a terminal, which does not obey it.
+    frames = [{"filename": "a\x1b[2J\u009b.py", "line": 3, "name": "f\nä"}]
+    blocks = [{"address": 512, "size": 512, "requested_size": 512, "state": "active_allocated", "frames": frames}]
+    segments = [{"address": 512, "total_size": 512, "stream": 0, "device": 0, "blocks": blocks}]
+    (tmp_path / "odd").write_bytes(pickle.dumps({"segments": segments}, 4))
+    (tmp_path / "none at all").write_bytes(pickle.dumps({"segments": []}, 4))
+    done = subprocess.run([*command, str(tmp_path / "none at all"), str(tmp_path / "odd")], text=True,
+                          capture_output=True, check=True)
+    assert "      a?[2J?.py:3 f?ä\n" in done.stdout
     done = subprocess.run([*command, str(tmp_path / "b"), str(tmp_path / "none")], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 1 and "No such file" in done.stderr and not done.stdout

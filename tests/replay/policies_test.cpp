@@ -1,11 +1,12 @@
 // What allocators make of traces: expected values are worked out by hand from chapter 8 of the
 // documents, or are those of the other allocator.
-#include "tools/replay/policies.h"
+#include "ember/replay/policies.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -15,50 +16,21 @@
 #include "ember/memory/history.h"
 #include "ember/memory/memory.h"
 #include "ember/memory/snapshot.h"
+#include "ember/replay/trace.h"
 #include "ember/runtime/event.h"
 #include "ember/runtime/stream.h"
-#include "tools/replay/trace.h"
+#include "lines.h"
 
 namespace ember::replay {
 namespace {
 
 using Action = Entry::Action;
 
-/// A trace by hand. Addresses are bytes from the first segment's beginning.
-class Lines {
- public:
-  Lines& segment(std::uint64_t at, std::uint64_t size, int stream = 0, int pool = 0) {
-    return sized('+', at, size, stream, pool);
-  }
-  Lines& block(std::uint64_t at, std::uint64_t size, int stream = 0, int pool = 0) {
-    return sized('a', at, size, stream, pool);
-  }
-  Lines& request(std::uint64_t at) { return bare('r', at); }
-  Lines& complete(std::uint64_t at) { return bare('c', at); }
-  Lines& free(std::uint64_t at) { return request(at).complete(at); }
-  Lines& give_back(std::uint64_t at) { return bare('-', at); }
-  Trace trace() const { return read_trace(text_ + "end " + std::to_string(count_) + "\n"); }
-
- private:
-  Lines& bare(char letter, std::uint64_t at) {
-    char address[24];
-    std::snprintf(address, sizeof address, "%llx",
-                  static_cast<unsigned long long>((kStart + at) / 512));
-    text_ += std::string(1, letter) + " " + address + "\n";
-    ++count_;
-    return *this;
-  }
-  Lines& sized(char letter, std::uint64_t at, std::uint64_t size, int stream, int pool) {
-    bare(letter, at);
-    text_.pop_back();
-    text_ += " " + std::to_string(size) + " " + std::to_string(stream) + " " +
-             std::to_string(pool) + "\n";
-    return *this;
-  }
-  static constexpr std::uint64_t kStart = std::uint64_t{1} << 40;
-  std::string text_ = "ember-trace 1\n";
-  std::size_t count_ = 0;
-};
+const memory::Settings kGrowing = [] {
+  memory::Settings settings;
+  settings.expandable_segments = true;
+  return settings;
+}();
 
 /// PyTorch would do all that the trace says, and these are the peaks; ember, too.
 void expect(const Lines& lines, Peaks peaks, std::size_t calls) {
@@ -228,12 +200,12 @@ TEST(Policies, SegmentsOfEmberGrowByWhatIsMissing) {
   Lines lines;
   lines.segment(0, 16 * kMiB).block(0, 15 * kMiB);
   lines.segment(32 * kMiB, 20 * kMiB).block(32 * kMiB, 6 * kMiB);
-  Outcome outcome = replay_ember(lines.trace(), true);
+  Outcome outcome = replay_ember(lines.trace(), kGrowing);
   EXPECT_EQ(outcome.peaks, (Peaks{21 * kMiB, 36 * kMiB}));
   EXPECT_EQ(outcome.calls_first + outcome.calls_after, 2U);
   // For 39 MiB 3 are missing; an eighth of what there is, is not more.
   lines.free(0).free(32 * kMiB).segment(64 * kMiB, 40 * kMiB).block(64 * kMiB, 39 * kMiB);
-  outcome = replay_ember(lines.trace(), true);
+  outcome = replay_ember(lines.trace(), kGrowing);
   EXPECT_EQ(outcome.peaks, (Peaks{39 * kMiB, 40 * kMiB}));
   EXPECT_EQ(outcome.calls_first + outcome.calls_after, 3U);
 }
@@ -245,7 +217,7 @@ TEST(Policies, SegmentsOfEmberGiveFreeChunksBack) {
   lines.segment(96 * kMiB, 20 * kMiB).block(96 * kMiB, 5 * kMiB);
   lines.free(32 * kMiB).give_back(32 * kMiB);
   lines.segment(32 * kMiB, 30 * kMiB).block(32 * kMiB, 30 * kMiB);
-  const Outcome outcome = replay_ember(lines.trace(), true);
+  const Outcome outcome = replay_ember(lines.trace(), kGrowing);
   EXPECT_EQ(outcome.peaks, (Peaks{65 * kMiB, 80 * kMiB}));
   EXPECT_EQ(outcome.calls_first + outcome.calls_after, 5U);
 }
@@ -265,6 +237,82 @@ TEST(Policies, TheVerdictIsOfTheBetterPeak) {
   EXPECT_FALSE(judge(trace, torch, expandable, ember).reserved);
   ember.calls_after = 6;
   EXPECT_FALSE(judge(trace, torch, expandable, ember).calls);
+}
+
+// ---- Traces of segments that grow
+
+TEST(Policies, TracesOfGrowingSegmentsAreNotCompared) {
+  Lines lines;
+  lines.map(0, 20 * kMiB).block(0, 15 * kMiB).map(20 * kMiB, 20 * kMiB).block(15 * kMiB, 6 * kMiB);
+  lines.free(0).free(15 * kMiB).unmap(0, 40 * kMiB);
+  lines.map(2 * kMiB, 20 * kMiB).block(2 * kMiB, 5 * kMiB);
+  const Trace trace = lines.trace();
+  EXPECT_TRUE(trace.grows());
+  EXPECT_EQ(recorded(trace).peaks, (Peaks{21 * kMiB, 40 * kMiB}));
+  const Outcome torch = replay_torch(trace), grown = replay_expandable(trace);
+  EXPECT_FALSE(torch.compared);
+  EXPECT_EQ(torch.differences, 0U);
+  // 16 MiB, of which 1 is too little to be cut off, and 20 for 6; both go back, and 20 come.
+  EXPECT_EQ(torch.peaks, (Peaks{22 * kMiB, 36 * kMiB}));
+  EXPECT_EQ(torch.calls_first + torch.calls_after, 5U);
+  EXPECT_EQ(grown.peaks, (Peaks{21 * kMiB, 40 * kMiB}));
+  EXPECT_EQ(grown.calls_first + grown.calls_after, 4U);
+  EXPECT_EQ(replay_ember(trace).peaks, torch.peaks);
+}
+
+TEST(Policies, PrivatePoolsOfGrowingSegmentsGoBackWhereTheTraceNamesThem) {
+  Lines lines;
+  lines.map(0, 20 * kMiB, 0, 1).block(0, 15 * kMiB, 0, 1).free(0);
+  lines.map(64 * kMiB, 20 * kMiB, 0, 2).block(64 * kMiB, 15 * kMiB, 0, 2).free(64 * kMiB);
+  lines.unmap(0, 20 * kMiB);
+  lines.map(96 * kMiB, 40 * kMiB).block(96 * kMiB, 30 * kMiB);
+  for (const Outcome& outcome : {replay_torch(lines.trace()), replay_ember(lines.trace())})
+    EXPECT_EQ(outcome.peaks.reserved, (16 + 30) * kMiB) << "16 of pool 1 went back, of pool 2 not";
+}
+
+// ---- Devices that have too little
+
+/// Of an entry and in words; empty without.
+std::string failure(const Outcome& outcome) {
+  return outcome.failed_at ? std::to_string(*outcome.failed_at) + " " + outcome.failure : "";
+}
+
+TEST(Policies, WhatDoesNotFitEndsTheReplay) {
+  Lines lines;
+  lines.segment(0, 20 * kMiB).block(0, 8 * kMiB).block(8 * kMiB, 8 * kMiB);
+  lines.segment(32 * kMiB, 30 * kMiB).block(32 * kMiB, 30 * kMiB).free(0);
+  const std::uint64_t enough = 50 * kMiB, less = enough - 1;
+  for (const auto& policy : {replay_torch, replay_expandable}) {
+    EXPECT_EQ(failure(policy(lines.trace(), {60 * kMiB, 4})), "");
+    const Outcome outcome = policy(lines.trace(), {less, 4});
+    EXPECT_EQ(failure(outcome),
+              "4 30.00 MiB are asked for; 20.00 MiB are reserved, of which 16.00 MiB are in use; "
+              "the device has 50.00 MiB");
+    EXPECT_EQ(outcome.peaks, (Peaks{16 * kMiB, 20 * kMiB}));
+  }
+  EXPECT_EQ(failure(replay_torch(lines.trace(), {enough, 4})), "");
+  EXPECT_EQ(failure(replay_ember(lines.trace(), {}, {enough, 4})), "");
+  const Outcome ember = replay_ember(lines.trace(), {}, {less, 4});
+  ASSERT_EQ(ember.failed_at, 4U);
+  EXPECT_NE(ember.failure.find("Tried to allocate 30.00 MiB"), std::string::npos) << ember.failure;
+}
+
+TEST(Policies, BeforeItFailsStreamsAreWaitedForAndTheCacheIsEmptied) {
+  Lines lines;
+  lines.segment(0, 20 * kMiB).block(0, 15 * kMiB).request(0);  // and never complete, until:
+  lines.segment(32 * kMiB, 30 * kMiB).block(32 * kMiB, 30 * kMiB);
+  lines.complete(0);
+  // In 32 MiB one goes back before the other comes: 20 or 16 of the first, and 30.
+  for (const Outcome& outcome : {replay_torch(lines.trace(), {32 * kMiB, 0}),
+                                 replay_ember(lines.trace(), {}, {32 * kMiB, 0}),
+                                 replay_ember(lines.trace(), kGrowing, {32 * kMiB, 0})}) {
+    EXPECT_EQ(failure(outcome), "");
+    EXPECT_EQ(outcome.peaks.reserved, 30 * kMiB);
+    EXPECT_EQ(outcome.calls_first + outcome.calls_after, 3U);
+  }
+  const Outcome grown = replay_expandable(lines.trace(), {40 * kMiB, 0});
+  EXPECT_EQ(failure(grown), "");  // two pages of 20, the first of which is used again
+  EXPECT_EQ(grown.peaks.reserved, 40 * kMiB);
 }
 
 // ---- Random traces
@@ -329,6 +377,23 @@ TEST(Policies, TheModelAndEmberAgreeOnRandomTraces) {
     ASSERT_LE(expandable.peaks.allocated, torch.peaks.allocated) << seed;
     ASSERT_GE(expandable.peaks.allocated, recorded(trace).peaks.allocated) << seed;
     ASSERT_GE(expandable.peaks.reserved, expandable.peaks.allocated) << seed;
+    // With as much memory as they came to, all do the same; with half of that each fails, or holds
+    // no more.
+    const auto with = [&trace](const auto& policy, std::uint64_t memory) {
+      return policy(trace, Device{memory, 8});
+    };
+    const auto ember_on = [](const Trace& on, const Device& device) {
+      return replay_ember(on, {}, device);
+    };
+    ASSERT_EQ(with(replay_torch, torch.peaks.reserved).peaks, torch.peaks);
+    ASSERT_EQ(with(replay_expandable, expandable.peaks.reserved).peaks, expandable.peaks);
+    ASSERT_EQ(with(ember_on, ember.peaks.reserved).peaks, ember.peaks);
+    const std::uint64_t half = torch.peaks.reserved / 2;
+    for (const Outcome& outcome :
+         {with(replay_torch, half), with(replay_expandable, half), with(ember_on, half)}) {
+      ASSERT_LE(outcome.peaks.reserved, half);
+      ASSERT_LE(outcome.peaks.allocated, outcome.peaks.reserved);
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # recorded.sh PROGRAM FOLDER: what PyTorch did on a GPU (bench/python/record_traces.py), replayed. The
 # model of PyTorch has to do the same, address for address, and ember, with segments that grow, has to
-# keep to its goals, but for two misses that tools/replay/README.md names.
+# keep to its goals, but for two misses that docs/traces.md names.
 set -u
 failed=0
 for trace in "$2"/*.trace.gz; do

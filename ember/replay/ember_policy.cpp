@@ -10,34 +10,49 @@
 #include "ember/base/error.h"
 #include "ember/memory/caching.h"
 #include "ember/memory/device_allocator.h"
+#include "ember/memory/out_of_memory.h"
 #include "ember/memory/segment_source.h"
-#include "tools/replay/policies.h"
+#include "ember/replay/policies.h"
+#include "ember/replay/tally.h"
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 namespace {
 
 using Action = Entry::Action;
 
 /// Addresses that nobody touches, and streams whose work is done when the trace says so. For one
 /// thread.
-class Device final : public memory::SegmentSource {
+class Source final : public memory::SegmentSource {
  public:
+  /// `memory`: bytes; 0 for any number.
+  explicit Source(std::uint64_t memory) noexcept : memory_(memory == 0 ? kAny : memory) {}
+
   std::size_t calls = 0;
 
   /// All work that the stream has now is done.
   void complete(void* stream) { done_[stream] = recorded_[stream]; }
 
   Status allocate(std::uint32_t /*epoch*/, std::size_t bytes, void*& out) noexcept override {
-    ++calls;
+    const std::size_t rounded = memory::round_up(bytes, std::size_t{2} << 20);
+    EMBER_TRY(take(rounded));
     out = reinterpret_cast<void*>(next_);
-    next_ += memory::round_up(bytes, std::size_t{2} << 20);
+    next_ += rounded;
+    sizes_[out] = rounded;
     return {};
   }
-  Status free(std::uint32_t /*epoch*/, void* /*pointer*/) noexcept override {
+  Status free(std::uint32_t /*epoch*/, void* pointer) noexcept override {
     ++calls;
+    const auto found = sizes_.find(pointer);
+    used_ -= found->second;
+    sizes_.erase(found);
     return {};
   }
-  Status memory_info(driver::MemoryInfo& /*out*/) noexcept override { return {}; }
+  Status memory_info(driver::MemoryInfo& out) noexcept override {
+    out = {};
+    out.free = static_cast<std::size_t>(memory_ - used_);
+    out.total = static_cast<std::size_t>(memory_);
+    return {};
+  }
   Status reserve(std::uint32_t /*epoch*/, void*& base, std::size_t& bytes) noexcept override {
     bytes = std::size_t{1} << 40;
     base = reinterpret_cast<void*>(next_);
@@ -45,12 +60,12 @@ class Device final : public memory::SegmentSource {
     return {};
   }
   Status release(std::uint32_t /*epoch*/, void* /*base*/) noexcept override { return {}; }
-  Status map(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept override {
-    ++calls;
-    return {};
+  Status map(std::uint32_t /*epoch*/, void* /*start*/, std::size_t bytes) noexcept override {
+    return take(bytes);
   }
-  Status unmap(std::uint32_t /*epoch*/, void* /*start*/, std::size_t /*bytes*/) noexcept override {
+  Status unmap(std::uint32_t /*epoch*/, void* /*start*/, std::size_t bytes) noexcept override {
     ++calls;
+    used_ -= bytes;
     return {};
   }
   Status stream_synchronize(driver::StreamHandle stream) noexcept override {
@@ -78,10 +93,21 @@ class Device final : public memory::SegmentSource {
   }
 
  private:
+  static constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
+
+  Status take(std::uint64_t bytes) noexcept {
+    if (bytes > memory_ - used_) return Code::out_of_memory;
+    ++calls;
+    used_ += bytes;
+    return {};
+  }
+
   struct Event {
     void* stream = nullptr;
     std::uint64_t number = 0;
   };
+  std::uint64_t memory_, used_ = 0;
+  std::unordered_map<void*, std::uint64_t> sizes_;
   std::uintptr_t next_ = std::uintptr_t{1} << 44;
   std::vector<std::unique_ptr<Event>> events_;
   std::unordered_map<void*, std::uint64_t> recorded_, done_;
@@ -89,37 +115,36 @@ class Device final : public memory::SegmentSource {
 
 class Replay {
  public:
-  Replay(const Trace& trace, bool grows) : trace_(trace) {
-    settings_.expandable_segments = grows;
-    allocator_.apply(settings_);
+  Replay(const Trace& trace, const memory::Settings& settings, const Device& device)
+      : trace_(trace), source_(device.memory), tally_(trace, device) {
+    allocator_.apply(settings);
+    if (device.memory != 0)
+      allocator_.set_fraction(settings.per_process_memory_fraction, device.memory);
   }
 
   Outcome run() {
-    for (at_ = 0; at_ < trace_.entries.size(); ++at_) {
+    for (at_ = 0; at_ < trace_.entries.size() && !tally_.failed(); ++at_) {
       const Entry& entry = trace_.entries[at_];
-      const std::size_t before = device_.calls;
+      const std::size_t before = source_.calls;
       switch (entry.action) {
-        case Action::alloc: {
-          const memory::BlockUse use =
-              allocator_.allocate(entry.size, stream(entry.stream), pool(entry.pool));
-          live_[entry.address] = {use.address, nullptr};
-          break;
-        }
+        case Action::alloc: allocate(entry); break;
         case Action::free_requested: request(entry.address); break;
         case Action::free_completed: complete(entry.address); break;
-        case Action::segment_alloc:  // what is asked of the device, the allocator decides
-          pool_of_segment_[entry.address] = entry.pool;
-          break;
+        case Action::segment_alloc:
+        case Action::segment_map: break;  // what is asked of the device, the allocator decides
         case Action::segment_free:
-          if (at_ == 0 || trace_.entries[at_ - 1].action != Action::segment_free) empty_cache();
+        case Action::segment_unmap:
+          if (trace_.empties(at_)) empty_cache();
           break;
       }
-      (at_ < trace_.entries.size() / 10 ? outcome_.calls_first : outcome_.calls_after) +=
-          device_.calls - before;
+      for (std::size_t i = before; i < source_.calls; ++i) tally_.call(at_);
+      tally_.note(at_, static_cast<std::uint64_t>(allocator_.allocated()),
+                  static_cast<std::uint64_t>(allocator_.reserved()));
     }
-    outcome_.peaks.allocated = static_cast<std::uint64_t>(allocator_.max_allocated());
-    outcome_.peaks.reserved = static_cast<std::uint64_t>(allocator_.max_reserved());
-    return outcome_;
+    // Between two entries there may have been more.
+    tally_.outcome.peaks = {static_cast<std::uint64_t>(allocator_.max_allocated()),
+                            static_cast<std::uint64_t>(allocator_.max_reserved())};
+    return std::move(tally_.outcome);
   }
 
  private:
@@ -136,6 +161,16 @@ class Replay {
     memory::Pool*& known = pools_[number];
     if (known == nullptr) known = allocator_.retain_pool({0, number}, {});
     return known;
+  }
+
+  void allocate(const Entry& entry) {
+    try {
+      const memory::BlockUse use =
+          allocator_.allocate(entry.size, stream(entry.stream), pool(entry.pool));
+      live_[entry.address] = {use.address, nullptr};
+    } catch (const OutOfMemoryError& error) {
+      tally_.fail(at_, error.what());
+    }
   }
 
   // A trace does not say on which streams a block was used. Each that waits for some has one of its
@@ -157,7 +192,7 @@ class Replay {
   void complete(std::uint64_t address) {
     const auto found = live_.find(address);
     if (void* const other = found->second.used_on; other != nullptr) {
-      device_.complete(other);
+      source_.complete(other);
       idle_.push_back(other);
     }
     live_.erase(found);
@@ -166,10 +201,8 @@ class Replay {
   void empty_cache() {
     check(allocator_.empty_cache());
     std::set<std::uint32_t> named;
-    for (std::size_t i = at_; i < trace_.entries.size(); ++i) {
-      if (trace_.entries[i].action != Action::segment_free) break;
-      named.insert(pool_of_segment_.at(trace_.entries[i].address));
-    }
+    for (std::size_t i = at_; i < trace_.entries.size() && trace_.entries[i].gives_back(); ++i)
+      named.insert(trace_.entries[i].pool);
     for (const std::uint32_t number : named)
       if (pools_.contains(number)) check(allocator_.empty_cache({0, number}));
   }
@@ -177,22 +210,22 @@ class Replay {
   static constexpr std::uint32_t kFirstOther = 1U << 20;
 
   const Trace& trace_;
-  memory::Settings settings_;
-  Device device_;
-  memory::EventPool events_{device_};
-  memory::DeviceAllocator allocator_{0, device_, events_,
+  Source source_;
+  Tally tally_;
+  memory::EventPool events_{source_};
+  memory::DeviceAllocator allocator_{0, source_, events_,
                                      std::make_unique<memory::CachingBackEnd>()};
   std::size_t at_ = 0;
-  Outcome outcome_;
   std::unordered_map<std::uint64_t, Live> live_;  // by addresses of the trace
   std::map<std::uint32_t, memory::Pool*> pools_;
-  std::unordered_map<std::uint64_t, std::uint32_t> pool_of_segment_;  // the same
   std::vector<void*> idle_;
   std::uint32_t others_ = 0;
 };
 
 }  // namespace
 
-Outcome replay_ember(const Trace& trace, bool grows) { return Replay(trace, grows).run(); }
+Outcome replay_ember(const Trace& trace, const memory::Settings& settings, const Device& device) {
+  return Replay(trace, settings, device).run();
+}
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

@@ -1,4 +1,4 @@
-#include "tools/replay/trace.h"
+#include "ember/replay/trace.h"
 
 #include <algorithm>
 #include <array>
@@ -11,13 +11,14 @@
 #include <utility>
 
 #include "ember/base/error.h"
+#include "ember/base/json_text.h"
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 namespace {
 
 using Action = Entry::Action;
 
-constexpr std::string_view kLetters = "arc+-";  // in the order of Action
+constexpr std::string_view kLetters = "arc+-mu";  // in the order of Action
 constexpr std::string_view kFirstLine = "ember-trace 1";
 constexpr std::uint64_t kUnit = 512;
 
@@ -27,7 +28,7 @@ class Line {
   Line(std::string_view text, std::size_t number) : rest_(text), number_(number) {}
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw ValueError("trace: line " + std::to_string(number_) + ": " + what);
+    throw ValueError("trace: line " + std::to_string(number_) + ": " + as_line(what));
   }
   std::string_view word() {
     const std::size_t end = std::min(rest_.find(' '), rest_.size());
@@ -59,8 +60,8 @@ Entry entry_of(Line& line, std::size_t action) {
   Entry entry;
   entry.action = static_cast<Action>(action);
   entry.address = line.number("an address divided by 512", 16, kEndOfAddresses / kUnit) * kUnit;
-  if (entry.action == Action::alloc || entry.action == Action::segment_alloc) {
-    entry.size = line.number("a size", 10, kEndOfSizes);
+  if (entry.sized()) entry.size = line.number("a size", 10, kEndOfSizes);
+  if (entry.comes()) {
     entry.stream = static_cast<std::uint32_t>(line.number("a stream", 10, kEndOfNumbers));
     entry.pool = static_cast<std::uint32_t>(line.number("a pool", 10, kEndOfNumbers));
   }
@@ -102,6 +103,11 @@ std::size_t Trace::places() const {
   return found.size();
 }
 
+bool Trace::grows() const {
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const Entry& entry) { return entry.action == Action::segment_map; });
+}
+
 Trace read_trace(std::string_view text) {
   Trace trace;
   Follower follower;
@@ -121,7 +127,7 @@ Trace read_trace(std::string_view text) {
     if (ended) line.refuse("expected nothing after 'end'");
     const std::string_view first = line.word();
     if (first.size() == 1 && kLetters.find(first[0]) != std::string_view::npos) {
-      const Entry entry = entry_of(line, kLetters.find(first[0]));
+      Entry entry = entry_of(line, kLetters.find(first[0]));
       if (const std::string why = follower.add(entry); !why.empty()) line.refuse(why);
       trace.entries.push_back(entry);
     } else if (first == "program") {
@@ -135,7 +141,7 @@ Trace read_trace(std::string_view text) {
       line.finish();
       ended = true;
     } else {
-      line.refuse("expected a, r, c, +, -, program, peak or end, got '" +
+      line.refuse("expected a, r, c, +, -, m, u, program, peak or end, got '" +
                   std::string(first.substr(0, 40)) + "'");
     }
   }
@@ -156,9 +162,9 @@ std::string write_trace(const Trace& trace) {
   for (const Entry& entry : trace.entries) {
     text += kLetters[static_cast<std::size_t>(entry.action)];
     text += " " + hex(entry.address / kUnit);
-    if (entry.action == Action::alloc || entry.action == Action::segment_alloc)
-      text += " " + std::to_string(entry.size) + " " + std::to_string(entry.stream) + " " +
-              std::to_string(entry.pool);
+    if (entry.sized()) text += " " + std::to_string(entry.size);
+    if (entry.comes())
+      text += " " + std::to_string(entry.stream) + " " + std::to_string(entry.pool);
     text += '\n';
   }
   text += "end " + std::to_string(trace.entries.size()) + "\n";
@@ -168,26 +174,58 @@ std::string write_trace(const Trace& trace) {
 // ---- What may follow what
 
 struct Follower::State {
+  struct Memory {  // of the device's
+    std::uint64_t size = 0;
+    std::uint32_t pool = 0;
+  };
   struct Block {
     std::uint64_t size = 0;
     bool freed = false;  // and streams may still use it
   };
-  std::map<std::uint64_t, std::uint64_t> segments;  // size by address
+  // By addresses.
+  std::map<std::uint64_t, Memory> segments;
+  std::map<std::uint64_t, Memory> chunks;  // of segments that grow
   std::map<std::uint64_t, Block> blocks;
 
-  /// What begins at or before the address, in segments or blocks; null if nothing does.
+  /// What begins at or before the address; the end if nothing does.
   template <class Things>
   static auto before(Things& things, std::uint64_t address) {
     auto after = things.upper_bound(address);
     return after == things.begin() ? things.end() : std::prev(after);
   }
-  template <class Things, class Size>
-  static bool overlaps(const Things& things, std::uint64_t address, std::uint64_t size,
-                       const Size& size_of) {
+  template <class Things>
+  static bool overlaps(const Things& things, std::uint64_t address, std::uint64_t size) {
     const auto after = things.lower_bound(address + size);
     if (after == things.begin()) return false;
     const auto last = std::prev(after);
-    return last->first + size_of(last->second) > address;
+    return last->first + last->second.size > address;
+  }
+  bool in_segment(std::uint64_t address, std::uint64_t size) const {
+    const auto segment = before(segments, address);
+    return segment != segments.end() && address - segment->first < segment->second.size &&
+           size <= segment->second.size - (address - segment->first);
+  }
+  /// Whether chunks have all of it, one behind the other.
+  bool in_chunks(std::uint64_t address, std::uint64_t size) const {
+    const std::uint64_t end = address + size;
+    auto chunk = before(chunks, address);
+    while (chunk != chunks.end() && chunk->first <= address) {
+      const std::uint64_t end_of_chunk = chunk->first + chunk->second.size;
+      if (end_of_chunk <= address) return false;
+      if (end_of_chunk >= end) return true;
+      address = end_of_chunk;
+      ++chunk;
+    }
+    return false;
+  }
+  /// So that no chunk goes across the address.
+  void cut(std::uint64_t address) {
+    const auto chunk = before(chunks, address);
+    if (chunk == chunks.end()) return;
+    const std::uint64_t first = address - chunk->first;
+    if (first == 0 || first >= chunk->second.size) return;
+    chunks[address] = {chunk->second.size - first, chunk->second.pool};
+    chunk->second.size = first;
   }
 };
 
@@ -195,36 +233,57 @@ Follower::Follower() : state_(std::make_unique<State>()) {}
 Follower::~Follower() = default;
 
 bool Follower::knows(const Entry& entry) const {
-  if (entry.action == Action::segment_alloc) return true;
-  if (entry.action == Action::segment_free) return state_->segments.contains(entry.address);
-  if (entry.action != Action::alloc) return state_->blocks.contains(entry.address);
-  const auto segment = State::before(state_->segments, entry.address);
-  return segment != state_->segments.end() && entry.address - segment->first < segment->second;
-}
-
-std::string Follower::add(const Entry& entry) {
-  State& state = *state_;
-  const auto size_of_block = [](const State::Block& block) { return block.size; };
   switch (entry.action) {
     case Action::segment_alloc:
+    case Action::segment_map: return true;
+    case Action::segment_free: return state_->segments.contains(entry.address);
+    case Action::segment_unmap: return state_->in_chunks(entry.address, entry.size);
+    case Action::alloc:
+      // A block that begins in a segment and ends elsewhere contradicts that.
+      return state_->in_segment(entry.address, 1) || state_->in_chunks(entry.address, entry.size);
+    case Action::free_requested:
+    case Action::free_completed: return state_->blocks.contains(entry.address);
+  }
+  return false;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> Follower::mapped(std::uint64_t address,
+                                                                      std::uint64_t size) const {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  auto chunk = State::before(state_->chunks, address);
+  if (chunk == state_->chunks.end()) chunk = state_->chunks.begin();
+  for (; chunk != state_->chunks.end() && chunk->first < address + size; ++chunk) {
+    const std::uint64_t begin = std::max(chunk->first, address);
+    const std::uint64_t end = std::min(chunk->first + chunk->second.size, address + size);
+    if (begin < end) found.emplace_back(begin, end - begin);
+  }
+  return found;
+}
+
+std::string Follower::add(Entry& entry) {
+  State& state = *state_;
+  switch (entry.action) {
+    case Action::segment_alloc:
+    case Action::segment_map: {
+      const bool grows = entry.action == Action::segment_map;
+      const std::string what = grows ? "a chunk" : "a segment";
       if (entry.size == 0 || entry.size % kUnit != 0)
-        return "a segment of " + std::to_string(entry.size) + " bytes, expected a multiple of 512";
-      if (State::overlaps(state.segments, entry.address, entry.size,
-                          [](std::uint64_t size) { return size; }))
-        return "a segment that overlaps another one";
-      state.segments.emplace(entry.address, entry.size);
+        return what + " of " + std::to_string(entry.size) + " bytes, expected a multiple of 512";
+      if (State::overlaps(state.segments, entry.address, entry.size) ||
+          State::overlaps(state.chunks, entry.address, entry.size))
+        return what + " that overlaps another one";
+      (grows ? state.chunks : state.segments)[entry.address] = {entry.size, entry.pool};
       return {};
-    case Action::alloc: {
+    }
+    case Action::alloc:
       if (entry.size == 0) return "an allocation of no bytes";
-      const auto segment = State::before(state.segments, entry.address);
-      if (segment == state.segments.end() || entry.address - segment->first >= segment->second ||
-          entry.size > segment->second - (entry.address - segment->first))
+      if (!state.in_segment(entry.address, entry.size) &&
+          !state.in_chunks(entry.address, entry.size))
         return "a block that lies in no segment";
-      if (State::overlaps(state.blocks, entry.address, entry.size, size_of_block))
+      if (State::overlaps(state.blocks, entry.address, entry.size))
         return "a block that overlaps another one";
       state.blocks[entry.address] = {entry.size, false};
       return {};
-    }
     case Action::free_requested: {
       const auto block = state.blocks.find(entry.address);
       if (block == state.blocks.end() || block->second.freed) return "a free of what is not in use";
@@ -241,13 +300,27 @@ std::string Follower::add(const Entry& entry) {
     case Action::segment_free: {
       const auto segment = state.segments.find(entry.address);
       if (segment == state.segments.end()) return "no segment that could go back";
-      if (State::overlaps(state.blocks, segment->first, segment->second, size_of_block))
+      if (State::overlaps(state.blocks, segment->first, segment->second.size))
         return "a segment that goes back with blocks in use";
+      entry.pool = segment->second.pool;
       state.segments.erase(segment);
+      return {};
+    }
+    case Action::segment_unmap: {
+      if (entry.size == 0 || entry.size % kUnit != 0)
+        return "chunks of " + std::to_string(entry.size) + " bytes, expected a multiple of 512";
+      if (!state.in_chunks(entry.address, entry.size)) return "no chunks that could go back";
+      if (State::overlaps(state.blocks, entry.address, entry.size))
+        return "chunks that go back with blocks in use";
+      state.cut(entry.address);
+      state.cut(entry.address + entry.size);
+      const auto first = state.chunks.find(entry.address);
+      entry.pool = first->second.pool;
+      state.chunks.erase(first, state.chunks.lower_bound(entry.address + entry.size));
       return {};
     }
   }
   return "no action";
 }
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

@@ -1,5 +1,5 @@
 // Traces of allocations: what a program asked of a caching allocator, and what that asked of its
-// device, in a text of its own. README.md describes the text.
+// device, in a text of its own. docs/traces.md describes the text.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace ember::replay {
+#include "ember/replay/replay.h"
+
+namespace ember::inline v0::replay {
 
 struct Entry {
   enum class Action : std::uint8_t {
@@ -19,23 +22,32 @@ struct Entry {
     free_completed,  ///< `c`: ... and no stream uses it any longer
     segment_alloc,   ///< `+`: memory came from the device
     segment_free,    ///< `-`: ... and went back
+    segment_map,     ///< `m`: a segment grew by memory from the device
+    segment_unmap,   ///< `u`: ... and some of it went back
   };
   Action action = Action::alloc;
   std::uint64_t address = 0;  ///< a multiple of 512
-  std::uint64_t size = 0;     ///< bytes asked for; of alloc and segment_alloc only
-  std::uint32_t stream = 0;   ///< numbered from 0 in the order in which they come; the same
-  std::uint32_t pool = 0;     ///< 0: that of requests that name none; the same
+  std::uint64_t size = 0;     ///< bytes; of alloc as asked for; not of frees, and segment_free
+  std::uint32_t stream = 0;   ///< numbered from 0 in the order in which they come; of what comes
+  std::uint32_t pool = 0;     ///< 0: that of requests that name none; of frees always
+
+  /// Whether the size stands in the text.
+  bool sized() const noexcept {
+    return action == Action::alloc || action == Action::segment_alloc ||
+           action == Action::segment_map || action == Action::segment_unmap;
+  }
+  /// Whether the stream and the pool do.
+  bool comes() const noexcept { return sized() && action != Action::segment_unmap; }
+  bool gives_back() const noexcept {
+    return action == Action::segment_free || action == Action::segment_unmap;
+  }
 };
 
 constexpr std::uint64_t kEndOfAddresses = std::uint64_t{1} << 57;
 constexpr std::uint64_t kEndOfSizes = std::uint64_t{1} << 48;
 constexpr std::uint32_t kEndOfNumbers = std::uint32_t{1} << 16;  ///< streams, and pools
 
-/// The most bytes at a time: of blocks in use, and asked of the device.
-struct Peaks {
-  std::uint64_t allocated = 0, reserved = 0;
-  friend bool operator==(const Peaks&, const Peaks&) = default;
-};
+using Peaks = cuda::ReplayPeaks;
 
 struct Trace {
   std::string program;  ///< one line; may be empty
@@ -47,6 +59,12 @@ struct Trace {
   std::uint32_t streams() const;
   /// (stream, pool) of allocations: how many there are.
   std::size_t places() const;
+  /// Whether some segments grow.
+  bool grows() const;
+  /// Whether memory goes back at that entry, and not at the one before: the cache was emptied.
+  bool empties(std::size_t entry) const {
+    return entries[entry].gives_back() && (entry == 0 || !entries[entry - 1].gives_back());
+  }
 };
 
 /// Reads the text. ValueError that names the line for what is none, and for entries that
@@ -61,6 +79,9 @@ std::string write_trace(const Trace& trace);
 /// segments), and for contradictions as above.
 Trace trace_of_snapshot(std::string_view pickle, std::size_t device);
 
+/// Either of the two: by how it begins. A text has one device, number 0.
+Trace trace_of(std::string_view bytes, std::size_t device);
+
 /// Follows the entries, and says what contradicts those before.
 class Follower {
  public:
@@ -68,14 +89,18 @@ class Follower {
   ~Follower();
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
-  /// Empty if the entry may follow; else why not, and nothing has changed.
-  std::string add(const Entry& entry);
+  /// Empty if the entry may follow; else why not, and nothing has changed. Of memory that goes
+  /// back, fills in the pool.
+  std::string add(Entry& entry);
   /// Whether the entry is about memory that is known.
   bool knows(const Entry& entry) const;
+  /// What of so many bytes from an address on belongs to segments that grow: addresses and sizes.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> mapped(std::uint64_t address,
+                                                              std::uint64_t size) const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kLeast = 512;   ///< every block is a multiple of it
@@ -97,4 +97,4 @@ class Blocks {
   std::vector<Block*> unused_;
 };
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

@@ -4,9 +4,9 @@
 
 #include "ember/base/error.h"
 #include "ember/memory/pickle.h"
-#include "tools/replay/trace.h"
+#include "ember/replay/trace.h"
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 namespace {
 
 using Action = Entry::Action;
@@ -77,18 +77,23 @@ Trace trace_of_snapshot(std::string_view pickle, std::size_t device) {
       {"free_requested", Action::free_requested},
       {"free_completed", Action::free_completed},
       {"segment_alloc", Action::segment_alloc},
-      {"segment_free", Action::segment_free}};
+      {"segment_free", Action::segment_free},
+      {"segment_map", Action::segment_map},
+      {"segment_unmap", Action::segment_unmap}};
   Trace trace;
   Follower follower;
   Numbers<std::uint64_t> streams;
   Numbers<PoolId> pools;
   (void)pools.of({0, 0});  // is number 0
+  const auto add = [&](Entry entry) {
+    if (const std::string why = follower.add(entry); !why.empty())
+      refuse("entry " + std::to_string(trace.entries.size() + trace.dropped) + ": " + why);
+    trace.entries.push_back(entry);
+  };
   for (const Pickled::Index at : entries.items) {
     const Pickled::Value& from = pickled.at(at);
     const Pickled::Value* const action = find(pickled, from, "action");
     if (action == nullptr || action->kind != Kind::text) refuse("an entry without an action");
-    if (action->text == "segment_map" || action->text == "segment_unmap")
-      refuse("its segments grow; expected one without expandable segments");
     const auto known = kActions.find(action->text);
     if (known == kActions.end()) continue;  // snapshot, oom, and what there may be in future
     Entry entry;
@@ -96,25 +101,38 @@ Trace trace_of_snapshot(std::string_view pickle, std::size_t device) {
     entry.address = whole(pickled, from, "addr");
     if (entry.address % 512 != 0 || entry.address >= kEndOfAddresses)
       refuse("an address that is no multiple of 512 below 2^57");
-    const bool sized = entry.action == Action::alloc || entry.action == Action::segment_alloc;
-    if (sized) {
+    if (entry.sized()) {
       entry.size = whole(pickled, from, "size");
       if (entry.size >= kEndOfSizes) refuse("a size of 2^48 bytes or more");
       if (entry.action == Action::alloc && entry.size == 0) continue;
+    }
+    // Of chunks that go back together some may be from before the history.
+    if (entry.action == Action::segment_unmap && !follower.knows(entry)) {
+      ++trace.dropped;
+      for (const auto& [address, size] : follower.mapped(entry.address, entry.size))
+        add({entry.action, address, size});
+      continue;
     }
     if (!follower.knows(entry)) {
       ++trace.dropped;
       continue;
     }
-    if (sized) {
+    if (entry.comes()) {
       entry.stream = streams.of(whole(pickled, from, "stream"));
       entry.pool = pools.of(pool_of(pickled, from));
     }
-    if (const std::string why = follower.add(entry); !why.empty())
-      refuse("entry " + std::to_string(trace.entries.size() + trace.dropped) + ": " + why);
-    trace.entries.push_back(entry);
+    add(entry);
   }
   return trace;
 }
 
-}  // namespace ember::replay
+Trace trace_of(std::string_view bytes, std::size_t device) {
+  if (bytes.starts_with('\x80')) return trace_of_snapshot(bytes, device);
+  Trace trace = read_trace(bytes);
+  if (device != 0)
+    throw ValueError("trace: device " + std::to_string(device) +
+                     " is asked for, and a text has device 0");
+  return trace;
+}
+
+}  // namespace ember::inline v0::replay

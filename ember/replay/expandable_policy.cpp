@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
-#include "tools/replay/policies.h"
-#include "tools/replay/torch_blocks.h"
+#include "ember/replay/policies.h"
+#include "ember/replay/tally.h"
+#include "ember/replay/torch_blocks.h"
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 namespace {
 
 using Action = Entry::Action;
@@ -24,34 +26,40 @@ struct Range {
   std::map<std::uint64_t, Block*> unmapped;  // by address
 };
 
-class Model {
+class ExpandableModel {
  public:
-  explicit Model(const Trace& trace) : trace_(trace) {}
+  ExpandableModel(const Trace& trace, const Device& device)
+      : trace_(trace), memory_(device.memory), tally_(trace, device) {}
 
   Outcome run() {
-    for (at_ = 0; at_ < trace_.entries.size(); ++at_) {
+    for (at_ = 0; at_ < trace_.entries.size() && !tally_.failed(); ++at_) {
       const Entry& entry = trace_.entries[at_];
       switch (entry.action) {
         case Action::alloc: allocate(entry); break;
-        case Action::free_requested: allocated_ -= live_.at(entry.address)->size; break;
-        case Action::free_completed: {
-          const auto found = live_.find(entry.address);
-          blocks_.free(found->second);
-          live_.erase(found);
+        case Action::free_requested:
+          allocated_ -= live_.at(entry.address)->size;
+          waiting_.insert(entry.address);
           break;
-        }
+        case Action::free_completed: complete(entry.address); break;
         case Action::segment_free:
-          if (at_ == 0 || trace_.entries[at_ - 1].action != Action::segment_free) empty_cache();
+        case Action::segment_unmap:
+          if (trace_.empties(at_)) empty_cache();
           break;
-        case Action::segment_alloc: break;
+        case Action::segment_alloc:
+        case Action::segment_map: break;
       }
+      tally_.note(at_, allocated_, reserved_);
     }
-    return std::move(outcome_);
+    return std::move(tally_.outcome);
   }
 
  private:
-  void count_call() {
-    ++(at_ < trace_.entries.size() / 10 ? outcome_.calls_first : outcome_.calls_after);
+  /// Nothing uses the block any longer. It may have been waited for before.
+  void complete(std::uint64_t address) {
+    if (waiting_.erase(address) == 0) return;
+    const auto found = live_.find(address);
+    blocks_.free(found->second);
+    live_.erase(found);
   }
 
   void allocate(const Entry& entry) {
@@ -67,12 +75,15 @@ class Model {
     }
     Block* block = best_fit(range, size);
     if (block == nullptr) block = extend(range, size);
+    if (block == nullptr) {
+      tally_.fail(at_, out_of_memory(entry.size, allocated_, reserved_, memory_));
+      return;
+    }
     Blocks::leave(block);
     // With expandable segments every remainder is worth keeping, which sizes make 512 at least.
     if (block->size != size) Blocks::enter(blocks_.cut(block, size));
     live_[entry.address] = block;
     allocated_ += block->size;
-    outcome_.peaks.allocated = std::max(outcome_.peaks.allocated, allocated_);
   }
 
   /// As large as a block counts that can still grow is what it could grow to: the ends of ranges
@@ -90,9 +101,43 @@ class Model {
     return best->second;
   }
 
-  /// The lowest addresses that are unmapped, or free right before that, and are enough together;
-  /// they are mapped.
+  /// Maps what is missing to a block of that size, which is free then; null if the device has too
+  /// little memory, also when streams have been waited for and the cache is empty.
   Block* extend(Range& range, std::uint64_t size) {
+    Block* found = place(range, size);
+    if (!fits(missing(range, found, size))) {
+      while (!waiting_.empty()) complete(*waiting_.begin());
+      empty_cache();
+      found = place(range, size);
+      if (!fits(missing(range, found, size))) return nullptr;
+    }
+    if (found->state == State::unmapped) map(range, found, size);
+    while (found->size < size) {
+      Block* const next = found->after;
+      map(range, next, size - found->size);
+      found = next;  // has taken in what was before it
+    }
+    return found;
+  }
+  bool fits(std::uint64_t bytes) const {
+    return memory_ == 0 || (bytes <= memory_ && reserved_ <= memory_ - bytes);
+  }
+  /// The bytes that have to be mapped for so many from a block on.
+  static std::uint64_t missing(const Range& range, const Block* from, std::uint64_t size) {
+    std::uint64_t mapped = 0;
+    for (const Block* block = from; size != 0; block = block->after) {
+      std::uint64_t has = block->size;
+      if (block->state == State::unmapped) {
+        has = std::min(round_up(size, range.page), has);
+        mapped += has;
+      }
+      size -= std::min(has, size);
+    }
+    return mapped;
+  }
+
+  /// The lowest addresses that are unmapped, or free right before that, and are enough together.
+  static Block* place(const Range& range, std::uint64_t size) {
     Block* found = range.unmapped.begin()->second;  // the end of a range is never mapped
     for (const auto& [address, unmapped] : range.unmapped) {
       found = unmapped;
@@ -102,12 +147,6 @@ class Model {
            next != nullptr && next->state != State::in_use && bytes < size; next = next->after)
         bytes += next->size;
       if (bytes >= size) break;
-    }
-    if (found->state == State::unmapped) map(range, found, size);
-    while (found->size < size) {
-      Block* const next = found->after;
-      map(range, next, size - found->size);
-      found = next;  // has taken in what was before it
     }
     return found;
   }
@@ -120,9 +159,8 @@ class Model {
       Block* const rest = blocks_.cut(block, mapped);
       range.unmapped[rest->address] = rest;
     }
-    count_call();
+    tally_.call(at_);
     reserved_ += mapped;
-    outcome_.peaks.reserved = std::max(outcome_.peaks.reserved, reserved_);
     blocks_.free(block);
   }
 
@@ -149,7 +187,7 @@ class Model {
       Blocks::enter(block);
       block = pages;
     }
-    count_call();
+    tally_.call(at_);
     reserved_ -= block->size;
     block->state = State::unmapped;
     for (Block* const next : {block->before, block->after})
@@ -161,16 +199,20 @@ class Model {
   }
 
   const Trace& trace_;
+  std::uint64_t memory_;
+  Tally tally_;
   std::size_t at_ = 0;
-  Outcome outcome_;
   std::uint64_t allocated_ = 0, reserved_ = 0;
   std::map<std::array<std::uint32_t, 3>, Range> ranges_;
   std::unordered_map<std::uint64_t, Block*> live_;  // by addresses of the trace
+  std::set<std::uint64_t> waiting_;                 // for streams: the same
   Blocks blocks_;
 };
 
 }  // namespace
 
-Outcome replay_expandable(const Trace& trace) { return Model(trace).run(); }
+Outcome replay_expandable(const Trace& trace, const Device& device) {
+  return ExpandableModel(trace, device).run();
+}
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

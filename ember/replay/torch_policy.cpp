@@ -8,39 +8,50 @@
 #include <utility>
 #include <vector>
 
-#include "tools/replay/policies.h"
-#include "tools/replay/torch_blocks.h"
+#include "ember/base/bytes.h"
+#include "ember/replay/policies.h"
+#include "ember/replay/tally.h"
+#include "ember/replay/torch_blocks.h"
 
-namespace ember::replay {
+namespace ember::inline v0::replay {
 namespace {
 
 using Action = Entry::Action;
 
-class Model {
+class TorchModel {
  public:
-  explicit Model(const Trace& trace) : trace_(trace) {}
+  TorchModel(const Trace& trace, const Device& device)
+      : trace_(trace), memory_(device.memory), tally_(trace, device) {
+    tally_.outcome.compared = memory_ == 0 && !trace.grows();
+  }
 
   Outcome run() {
-    for (at_ = 0; at_ < trace_.entries.size(); ++at_) {
+    for (at_ = 0; at_ < trace_.entries.size() && !tally_.failed(); ++at_) {
       const Entry& entry = trace_.entries[at_];
       switch (entry.action) {
         case Action::segment_alloc: expected_.push_back(&entry); break;
         case Action::alloc: allocate(entry); break;
-        case Action::free_requested: allocated_ -= live_.at(entry.address)->size; break;
-        case Action::free_completed: complete(entry); break;
-        case Action::segment_free: empty_cache(); break;
+        case Action::free_requested:
+          allocated_ -= live_.at(entry.address)->size;
+          waiting_.insert(entry.address);
+          break;
+        case Action::free_completed: complete(entry.address); break;
+        case Action::segment_free:
+        case Action::segment_unmap:
+          if (trace_.empties(at_)) empty_cache();
+          break;
+        case Action::segment_map: break;
       }
+      tally_.note(at_, allocated_, reserved_);
     }
-    return std::move(outcome_);
+    return std::move(tally_.outcome);
   }
 
  private:
   void differ(const std::string& what) {
-    if (outcome_.differences++ == 0)
-      outcome_.first_difference = "entry " + std::to_string(at_) + ": " + what;
-  }
-  void count_call() {
-    ++(at_ < trace_.entries.size() / 10 ? outcome_.calls_first : outcome_.calls_after);
+    if (!tally_.outcome.compared) return;
+    if (tally_.outcome.differences++ == 0)
+      tally_.outcome.first_difference = "entry " + std::to_string(at_) + ": " + what;
   }
   void allocate(const Entry& entry) {
     const std::uint64_t size = round_up(entry.size, kLeast);
@@ -52,6 +63,7 @@ class Model {
       Blocks::leave(block);
     } else {
       block = grow(entry, size, list);
+      if (block == nullptr) return;
     }
     if (!expected_.empty()) {
       differ("a free block serves it, in the trace a segment was asked for");
@@ -62,13 +74,21 @@ class Model {
     if (block->address != entry.address) differ("the block lies elsewhere");
     live_[entry.address] = block;
     allocated_ += block->size;
-    outcome_.peaks.allocated = std::max(outcome_.peaks.allocated, allocated_);
   }
 
   Block* grow(const Entry& entry, std::uint64_t size, FreeBlocks& list) {
     const std::uint64_t bytes = size <= kSmall     ? 2 * kMiB
                                 : size < 10 * kMiB ? 20 * kMiB
                                                    : round_up(size, 2 * kMiB);
+    if (!fits(bytes)) {
+      // Streams are waited for, and the cache is emptied.
+      while (!waiting_.empty()) complete(*waiting_.begin());
+      give_back([](std::uint64_t, std::uint32_t pool) { return pool == 0; });
+      if (!fits(bytes)) {
+        tally_.fail(at_, out_of_memory(entry.size, allocated_, reserved_, memory_));
+        return nullptr;
+      }
+    }
     std::uint64_t address = elsewhere_;
     if (!expected_.empty() && expected_.front()->size == bytes &&
         expected_.front()->stream == entry.stream && expected_.front()->pool == entry.pool) {
@@ -81,16 +101,21 @@ class Model {
       if (!expected_.empty()) expected_.pop_front();
       elsewhere_ += bytes;
     }
-    count_call();
+    tally_.call(at_);
     reserved_ += bytes;
-    outcome_.peaks.reserved = std::max(outcome_.peaks.reserved, reserved_);
     Block* const block = blocks_.make(address, bytes, Block::State::in_use, list);
     segments_.emplace(address, std::pair(block, entry.pool));
     return block;
   }
 
-  void complete(const Entry& entry) {
-    const auto found = live_.find(entry.address);
+  bool fits(std::uint64_t bytes) const {
+    return memory_ == 0 || (bytes <= memory_ && reserved_ <= memory_ - bytes);
+  }
+
+  /// Nothing uses the block any longer. It may have been waited for before.
+  void complete(std::uint64_t address) {
+    if (waiting_.erase(address) == 0) return;
+    const auto found = live_.find(address);
     Block* const block = found->second;
     live_.erase(found);
     blocks_.free(block);
@@ -99,66 +124,87 @@ class Model {
       segment->second.first = block;
   }
 
-  /// At the first of entries in a row: all segments without a block in use go back, of private
-  /// pools those that the trace names.
+  /// All segments without a block in use go back, of private pools those that the trace names.
   void empty_cache() {
-    if (at_ != 0 && trace_.entries[at_ - 1].action == Action::segment_free) return;
     std::set<std::uint64_t> named;
-    for (std::size_t i = at_; i < trace_.entries.size(); ++i) {
-      if (trace_.entries[i].action != Action::segment_free) break;
+    std::set<std::uint32_t> pools;
+    for (std::size_t i = at_; i < trace_.entries.size() && trace_.entries[i].gives_back(); ++i) {
       named.insert(trace_.entries[i].address);
+      pools.insert(trace_.entries[i].pool);
     }
+    const bool compared = tally_.outcome.compared;
+    const auto gone = give_back([&](std::uint64_t address, std::uint32_t pool) {
+      return pool == 0 || (compared ? named.contains(address) : pools.contains(pool));
+    });
+    if (gone != named) differ("other segments go back");
+  }
+  /// Those without a block in use that are wanted: their addresses.
+  template <class Wanted>
+  std::set<std::uint64_t> give_back(const Wanted& wanted) {
     std::set<std::uint64_t> gone;
     for (auto at = segments_.begin(); at != segments_.end();) {
       const auto& [block, pool] = at->second;
       if (block->state != Block::State::free || block->after != nullptr ||
-          (pool != 0 && !named.contains(at->first))) {
+          !wanted(at->first, pool)) {
         ++at;
         continue;
       }
       Blocks::leave(block);
       reserved_ -= block->size;
-      count_call();
+      tally_.call(at_);
       gone.insert(at->first);
       blocks_.drop(block);
       at = segments_.erase(at);
     }
-    if (gone != named) differ("other segments go back");
+    return gone;
   }
 
   const Trace& trace_;
+  std::uint64_t memory_;
+  Tally tally_;
   std::size_t at_ = 0;
-  Outcome outcome_;
   std::uint64_t allocated_ = 0, reserved_ = 0;
   std::uint64_t elsewhere_ = std::uint64_t{1} << 61;  // of segments that are not in the trace
   std::deque<const Entry*> expected_;                 // segments of the trace, until they are used
   std::map<std::array<std::uint32_t, 3>, FreeBlocks> lists_;
   std::map<std::uint64_t, std::pair<Block*, std::uint32_t>> segments_;  // first block, and pool
   std::unordered_map<std::uint64_t, Block*> live_;                      // by addresses of the trace
+  std::set<std::uint64_t> waiting_;                                     // for streams: the same
   Blocks blocks_;
 };
 
 }  // namespace
 
-Outcome replay_torch(const Trace& trace) { return Model(trace).run(); }
+Outcome replay_torch(const Trace& trace, const Device& device) {
+  return TorchModel(trace, device).run();
+}
+
+std::string out_of_memory(std::uint64_t requested, std::uint64_t allocated, std::uint64_t reserved,
+                          std::uint64_t memory) {
+  return format_bytes(requested) + " are asked for; " + format_bytes(reserved) +
+         " are reserved, of which " + format_bytes(allocated) + " are in use; the device has " +
+         format_bytes(memory);
+}
 
 Outcome recorded(const Trace& trace) {
-  Outcome outcome;
+  Tally tally(trace, {});
   std::uint64_t allocated = 0, reserved = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> blocks, segments;
   for (std::size_t i = 0; i < trace.entries.size(); ++i) {
     const Entry& entry = trace.entries[i];
-    const bool is_segment =
-        entry.action == Action::segment_alloc || entry.action == Action::segment_free;
-    if (entry.action == Action::alloc) allocated += blocks[entry.address] = entry.size;
-    if (entry.action == Action::free_requested) allocated -= blocks[entry.address];
-    if (entry.action == Action::segment_alloc) reserved += segments[entry.address] = entry.size;
-    if (entry.action == Action::segment_free) reserved -= segments[entry.address];
-    if (is_segment) ++(i < trace.entries.size() / 10 ? outcome.calls_first : outcome.calls_after);
-    outcome.peaks.allocated = std::max(outcome.peaks.allocated, allocated);
-    outcome.peaks.reserved = std::max(outcome.peaks.reserved, reserved);
+    switch (entry.action) {
+      case Action::alloc: allocated += blocks[entry.address] = entry.size; break;
+      case Action::free_requested: allocated -= blocks[entry.address]; break;
+      case Action::free_completed: break;
+      case Action::segment_alloc: reserved += segments[entry.address] = entry.size; break;
+      case Action::segment_free: reserved -= segments[entry.address]; break;
+      case Action::segment_map: reserved += entry.size; break;
+      case Action::segment_unmap: reserved -= entry.size; break;
+    }
+    if (entry.gives_back() || (entry.comes() && entry.action != Action::alloc)) tally.call(i);
+    tally.note(i, allocated, reserved);
   }
-  return outcome;
+  return std::move(tally.outcome);
 }
 
 Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& expandable,
@@ -172,4 +218,4 @@ Verdict judge(const Trace& trace, const Outcome& torch, const Outcome& expandabl
   return verdict;
 }
 
-}  // namespace ember::replay
+}  // namespace ember::inline v0::replay

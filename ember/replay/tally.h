@@ -1,0 +1,53 @@
+// What a policy comes to, entry by entry.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ember/replay/policies.h"
+
+namespace ember::inline v0::replay {
+
+class Tally {
+ public:
+  Tally(const Trace& trace, const Device& device)
+      : entries_(trace.entries.size()), points_(std::min(device.points, entries_)) {
+    outcome.course.reserve(points_);
+  }
+
+  Outcome outcome;
+
+  /// A call of the device.
+  void call(std::size_t entry) noexcept {
+    ++(entry < entries_ / 10 ? outcome.calls_first : outcome.calls_after);
+  }
+  /// How much there is behind an entry; of each, in their order.
+  void note(std::size_t entry, std::uint64_t allocated, std::uint64_t reserved) {
+    const cuda::ReplayPeaks now{allocated, reserved};
+    outcome.peaks.allocated = std::max(outcome.peaks.allocated, allocated);
+    outcome.peaks.reserved = std::max(outcome.peaks.reserved, reserved);
+    if (points_ == 0) return;
+    const std::size_t part = entry * points_ / entries_;
+    if (part == outcome.course.size())
+      outcome.course.push_back({entry, now});
+    else if (allocated > outcome.course.back().bytes.allocated)
+      outcome.course.back() = {entry, now};
+  }
+  void fail(std::size_t entry, std::string why) {
+    outcome.failed_at = entry;
+    outcome.failure = std::move(why);
+  }
+  bool failed() const noexcept { return outcome.failed_at.has_value(); }
+
+ private:
+  std::size_t entries_, points_;
+};
+
+/// Why PyTorch has no memory for a request.
+std::string out_of_memory(std::uint64_t requested, std::uint64_t allocated, std::uint64_t reserved,
+                          std::uint64_t memory);
+
+}  // namespace ember::inline v0::replay

@@ -7,6 +7,7 @@
 
 #include "ember/base/error.h"
 #include "ember/graphs/graph.h"
+#include "ember/memory/memory.h"
 #include "ember/memory/pools.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/guard.h"
@@ -168,6 +169,9 @@ std::vector<GraphedCallable> make_graphed_callables(
       state->input_storages.push_back(input.storage().get());
     std::sort(state->input_storages.begin(), state->input_storages.end());
     state->shared = shared_of(state->inputs);
+    // What the warm-up left in the caches would stand in the graph's way, which empties none.
+    empty_cache();
+    pinned_empty_cache();
     state->outputs = captured(state->graph, functions[i], state->inputs, pool);
     made.emplace_back(std::move(state));
   }

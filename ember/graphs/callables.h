@@ -56,7 +56,7 @@ struct GraphedOptions {
 /// called in this order, and never at once. Error if the lists have not the same length, for an
 /// argument or a result that is undefined, and for less than no calls; ValueError for an empty
 /// function, and for a sample on the CPU that is not pinned; whatever a function throws; what
-/// CUDAGraph::capture_end throws. Waits for the device.
+/// CUDAGraph::capture_end throws. Waits for the device, and empties the caches before each capture.
 EMBER_API std::vector<GraphedCallable> make_graphed_callables(
     const std::vector<TensorFunction>& functions,
     const std::vector<std::vector<Tensor>>& sample_arguments, const GraphedOptions& options = {});

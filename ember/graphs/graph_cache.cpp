@@ -6,7 +6,9 @@
 
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
+#include "ember/memory/memory.h"
 #include "ember/memory/pools.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -141,9 +143,19 @@ std::string GraphCache::capture(Entry& entry, const GraphedFunctionBody& body,
     }
     ~Capturing() { thread = std::thread::id(); }
   } const capturing(capturing_);
-  if (before_capture_) before_capture_();
-  CapturedCall::Made made = CapturedCall::capture(body, entry.signature, arguments, copied, *pool_,
-                                                  capture_stream(entry.signature));
+  const auto attempt = [&] {
+    if (before_capture_) before_capture_();
+    return CapturedCall::capture(body, entry.signature, arguments, copied, *pool_,
+                                 capture_stream(entry.signature));
+  };
+  const int device = entry.signature.device;
+  const std::int64_t exhausted = memory_counters(device).num_ooms;
+  CapturedCall::Made made = attempt();
+  // Captures empty no caches, so what calls before it left there may have stood in its way.
+  if (made.call == nullptr && memory_counters(device).num_ooms != exhausted && !any_capture()) {
+    empty_cache();
+    made = attempt();
+  }
   entry.graph = std::move(made.call);
   return std::move(made.reason);
 }

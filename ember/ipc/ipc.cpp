@@ -60,6 +60,11 @@ Ref<Storage> shared_copy(const Ref<Storage>& storage) {
   if (storage->device().is_cuda() || (own != nullptr && own->is_own()) ||
       dynamic_cast<ImportedMemory*>(storage->foreign()) != nullptr)
     return storage;
+  if (own != nullptr)
+    throw Error(
+        "send: the memory is shared with the process that this one was forked from, and only that "
+        "one can send it; send a clone() of the tensor, or start the process by spawn or "
+        "forkserver and send it the tensor");
   ops::host_reads("share_memory_", *storage);
   Ref<Storage> copy = allocate_shared(storage->bytes());
   if (storage->bytes() > 0) std::memcpy(copy->data(), storage->data(), storage->bytes());

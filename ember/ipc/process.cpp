@@ -41,10 +41,16 @@ std::uint64_t fnv(std::uint64_t seed, const char* text) noexcept {
   return seed;
 }
 
-std::uint64_t read_machine() noexcept {
+/// Throws Error if there is no descriptor to be had.
+std::uint64_t read_machine() {
+  constexpr const char* kFile = "/proc/sys/kernel/random/boot_id";
   std::uint64_t number = 0xcbf29ce484222325;
   char text[128];
-  if (read_text("/proc/sys/kernel/random/boot_id", text)) number = fnv(number, text);
+  if (read_text(kFile, text))
+    number = fnv(number, text);
+  else if (errno == EMFILE || errno == ENFILE)
+    throw Error(std::string("sharing needs ") + kFile + ", which cannot be read: " +
+                std::strerror(errno));
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) number ^= space.st_ino * 0x9e3779b97f4a7c15;
   return number;
@@ -97,7 +103,7 @@ bool exists(const Process& process) noexcept {
   return start ? *start == process.start : kill(process.id, 0) == 0 || errno != ESRCH;
 }
 
-std::uint64_t this_machine() noexcept {
+std::uint64_t this_machine() {
   static const std::uint64_t number = read_machine();
   return number;
 }

@@ -30,8 +30,9 @@ Process this_process() noexcept;
 /// is there: what belongs to the living is not taken away.
 bool exists(const Process& process) noexcept;
 /// A number for the machine since it started and for the processes that can see each other's
-/// numbers: handles of another one are refused.
-std::uint64_t this_machine() noexcept;
+/// numbers: handles of another one are refused. Throws Error if there is no descriptor by which to
+/// find out; a later call may.
+std::uint64_t this_machine();
 
 /// 128 bits that nobody can guess. Throws Error if the system has none to give.
 std::array<std::uint8_t, 16> random_secret();

@@ -1,5 +1,7 @@
 // Handles of this process's memory, and of memory that it received itself.
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "ember/base/error.h"
@@ -127,6 +129,19 @@ Ready when_ready(const Storage& storage) {
   return {};
 }
 
+/// What went wrong then did so in sending.
+Reply ask_to_forward(Service& service, const Process& owner, const Request& request) {
+  std::vector<File> none;
+  try {
+    return service.ask(owner, request, none);
+  } catch (const Error& error) {
+    constexpr std::string_view kReceiving = "cannot receive: ";
+    const std::string_view text = error.what();
+    if (!text.starts_with(kReceiving)) throw;
+    throw Error("cannot send: " + std::string(text.substr(kReceiving.size())));
+  }
+}
+
 Record forward(const ImportedMemory& memory) {
   const Import& import = *memory.import();
   Service& service = Service::get();
@@ -137,8 +152,7 @@ Record forward(const ImportedMemory& memory) {
   request.verb = Verb::forward;
   request.start = service.self().start;
   request.lease = import.lease;
-  std::vector<File> none;
-  const Reply reply = service.ask(import.owner, request, none);
+  const Reply reply = ask_to_forward(service, import.owner, request);
   at(Step::forwarded);
   if (!check_record(reply.record).ok() || !(reply.record.process() == import.owner))
     throw Error("send: the memory's owner answered with a handle that is none of its own");

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -99,7 +100,9 @@ Service* Service::of_generation(std::uint64_t asked) noexcept {
 }
 
 Service::Service() : self_(this_process()) {
-  if (self_.start == 0) throw Error("sharing needs /proc/self/stat, which cannot be read");
+  if (self_.start == 0)
+    throw Error(std::string("sharing needs /proc/self/stat, which cannot be read: ") +
+                std::strerror(errno));
   memory::set_leased_blocks(&leased_blocks);
 }
 

@@ -85,7 +85,7 @@ class _PicklesInPut:
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         data, handles = reductions.dumps(obj)
         try:
-            super().put(_Pickled(data), block, timeout)  # type: ignore[misc]
+            super().put(_Pickled(bytes(data)), block, timeout)  # type: ignore[misc]
         except BaseException:
             reductions.withdraw(handles)
             raise
@@ -93,6 +93,18 @@ class _PicklesInPut:
 
 class _Queue(_PicklesInPut, _queues.Queue):  # type: ignore[type-arg]
     pass
+
+
+class _SimpleQueue(_queues.SimpleQueue):  # type: ignore[type-arg]
+    """What is in a message that cannot be put is withdrawn. Of pools, too."""
+
+    def put(self, obj: object) -> None:
+        data, handles = reductions.dumps(obj)
+        try:
+            super().put(_Pickled(bytes(data)))
+        except BaseException:
+            reductions.withdraw(handles)
+            raise
 
 
 class _JoinableQueue(_PicklesInPut, _queues.JoinableQueue):  # type: ignore[type-arg]
@@ -137,6 +149,10 @@ class _Context:
     def Queue(self, maxsize: int = 0) -> _typing.Any:
         """A queue shared between processes."""
         return _Queue(maxsize, ctx=self.get_context())
+
+    def SimpleQueue(self) -> _typing.Any:
+        """A queue without limits and without a thread of its own."""
+        return _SimpleQueue(ctx=self.get_context())
 
     def JoinableQueue(self, maxsize: int = 0) -> _typing.Any:
         """The same with task_done() and join()."""

@@ -14,6 +14,7 @@ import time
 import typing
 import weakref
 from multiprocessing import util
+from multiprocessing.connection import Connection
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 
@@ -46,7 +47,9 @@ class SentStorage:
 
 
 _message = _Message()
-_for_child: list[tuple[typing.Any, bytes]] = []  # what was sent in the start of a process
+# What was sent in the start of a process. By reference to what started it: that of a start which failed
+# is gone, that of others lives as long as their processes.
+_for_child: list[tuple[weakref.ref[typing.Any], bytes]] = []
 _has_sent = False
 
 
@@ -59,7 +62,7 @@ def send(storage: typing.Any) -> bytes:
         _message.handles.append(handle)
     child = get_spawning_popen()
     if child is not None:
-        _for_child.append((child, handle))
+        _for_child.append((weakref.ref(child), handle))
     return handle
 
 
@@ -100,11 +103,11 @@ def rebuild_event(device: int, handle: bytes) -> typing.Any:
     return _cuda.Event.from_ipc_handle(device, handle)
 
 
-def dumps(obj: object) -> tuple[bytes, list[bytes]]:
-    """A message, and the handles in it."""
+def dumps(obj: object) -> tuple[memoryview, list[bytes]]:
+    """A message, and the handles in it: to be withdrawn if it is not sent. There are none if this fails."""
     outer, _message.handles = _message.handles, []
     try:
-        return bytes(ForkingPickler.dumps(obj)), _message.handles
+        return ForkingPickler.dumps(obj), _message.handles
     except BaseException:
         withdraw(_message.handles)
         raise
@@ -118,13 +121,34 @@ def withdraw(handles: list[bytes]) -> None:
         _C._ipc_withdraw(handle)
 
 
+def send_object(connection: Connection, obj: object) -> None:
+    """Connection.send; what the message holds is withdrawn if that fails."""
+    connection._check_closed()  # type: ignore[attr-defined]
+    connection._check_writable()  # type: ignore[attr-defined]
+    message, handles = dumps(obj)
+    try:
+        connection._send_bytes(message)  # type: ignore[attr-defined]
+    except BaseException:
+        withdraw(handles)
+        raise
+
+
+def _is_over(starting: weakref.ref[typing.Any]) -> bool:
+    """Whether a process has ended, or was never started."""
+    child = starting()
+    if child is None:
+        return True
+    return getattr(child, "pid", None) is not None and child.poll() is not None
+
+
 def collect() -> None:
     """Gives up what was sent and can no longer be received: with the start of a process that has
-    ended; and everything, if this process has no living child and was not started by another one."""
-    for child, handle in list(_for_child):
-        if child.poll() is not None:
-            _for_child.remove((child, handle))
-            _C._ipc_withdraw(handle)
+    ended, or could not be started; and everything, if this process has no living child and was not
+    started by another one."""
+    for sent in list(_for_child):
+        if _is_over(sent[0]):
+            _for_child.remove(sent)
+            _C._ipc_withdraw(sent[1])
     if multiprocessing.process.parent_process() is None and not multiprocessing.active_children():
         _C._ipc_withdraw_all()
 
@@ -152,5 +176,7 @@ def _linger_at_end() -> None:
 _linger_at_end()
 util.register_after_fork(_linger, lambda _: _linger_at_end())
 
+# Pools and managers send by it, too, and nothing tells them apart from pipes.
+Connection.send = send_object  # type: ignore[method-assign]
 ForkingPickler.register(_C.Tensor, reduce_tensor)
 ForkingPickler.register(_cuda.Event, reduce_event)

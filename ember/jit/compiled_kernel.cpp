@@ -4,7 +4,9 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "ember/base/error.h"
 #include "ember/base/mutex.h"
@@ -105,7 +107,7 @@ Ref<const CompiledKernel> compile(const std::string& code, const Signature& sign
   if (target == kHostTarget) {
     std::string path;
     const std::string object = for_host(disk, host_source(code, signature, instance), what, path);
-    made->host_entry_ = reinterpret_cast<CompiledKernel::HostEntry>(load_for_host(path, object));
+    made->host_entry_ = reinterpret_cast<HostEntry>(load_for_host(path, object));
   } else {
     made->image_ =
         for_device(disk, device_source(code, signature, instance), what, target, instance.fused);
@@ -224,10 +226,16 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
   }
   const std::int64_t least =
       rows.used ? std::max<std::int64_t>(1, kLeastPiece / sizes[outer]) : kLeastPiece;
+  std::optional<Status> stopped;
+  Mutex mutex;
   on.in_pieces(header.count, least, [&](std::int64_t first, std::int64_t last) {
-    kernel.host_entry_(bytes, data.data(), first, last);
+    Status status = call(kernel.host_entry_, bytes, data.data(), first, last);
+    if (status.ok()) [[likely]]
+      return;
+    const MutexLock lock(mutex);
+    stopped = std::move(status);
   });
-  return {};
+  return stopped ? std::move(*stopped) : Status();
 }
 
 driver::CudaImplementation run_on_device() noexcept { return compiled_by_name.cuda; }

@@ -9,6 +9,7 @@
 #include "ember/driver/compiled.h"
 #include "ember/jit/signature.h"
 #include "ember/jit/source.h"
+#include "ember/jit/traps.h"
 #include "ember/runtime/device.h"
 
 namespace ember::inline v0::jit {
@@ -22,10 +23,6 @@ int target_of(Device device);
 /// The context of a launch.
 class CompiledKernel final : public driver::CompiledContext {
  public:
-  /// Works on elements [first, last); `data` is where the operands lie.
-  using HostEntry = void (*)(const void* arguments, void* const* data, long long first,
-                             long long last);
-
   explicit CompiledKernel(const Instance& made_for) : instance(made_for), places(instance) {}
 
   const Instance instance;
@@ -35,6 +32,7 @@ class CompiledKernel final : public driver::CompiledContext {
   friend Ref<const CompiledKernel> compile(const std::string&, const Signature&, const Instance&,
                                            int);
   friend Status run_on_host(const driver::Params&, const driver::HostLaunch&) noexcept;
+  /// Works on elements [first, last); `data` is where the operands lie.
   HostEntry host_entry_ = nullptr;
   std::string image_;
 };

@@ -117,6 +117,84 @@ void find_recursion(const Tokens& tokens, const std::vector<Function>& functions
   out.recursive_at = tokens[functions[k].name].begin;
 }
 
+/// Where the body of a definition opens whose parameters end at `close`; nothing if it is none.
+std::size_t body_behind(const Tokens& tokens, std::size_t close) {
+  std::size_t i = close + 1;
+  while (i < tokens.size() &&
+         (tokens[i].is("const") || tokens[i].is("noexcept") || tokens[i].is("mutable")))
+    ++i;
+  return i < tokens.size() && tokens[i].is("{") ? i : kNone;
+}
+
+bool is_statement(const Token& token) {
+  return token.is("if") || token.is("for") || token.is("while") || token.is("switch");
+}
+
+/// Whether the callee is an argument of its own call: so lambdas call themselves.
+bool passes_itself(const Tokens& tokens, std::size_t callee) {
+  const std::size_t open = callee + 1, close = tokens[open].partner;
+  for (std::size_t i = open + 1; i < close; ++i) {
+    const bool whole = (tokens[i + 1].is(",") || tokens[i + 1].is(")")) &&
+                       (tokens[i - 1].is("(") || tokens[i - 1].is(",") || tokens[i - 1].is("&"));
+    if (whole && tokens[i].kind == Token::Kind::word && tokens[i].text == tokens[callee].text)
+      return true;
+    if (tokens[i].partner != kNone) i = tokens[i].partner;
+  }
+  return false;
+}
+
+/// Finds what has no name of its own among the functions, and calls itself all the same: members of
+/// classes by their names, functors by (*this)(...), lambdas that get themselves as an argument.
+void find_hidden_recursion(const Tokens& tokens, Signature& out) {
+  constexpr std::string_view kFunctor = "operator";
+  struct Definition {
+    std::string_view name;
+    std::size_t end;
+  };
+  std::unordered_map<std::string_view, int> defined, open;
+  const auto definition_at = [&](std::size_t i) {
+    if (tokens[i].kind != Token::Kind::word || is_statement(tokens[i])) return kNone;
+    std::size_t parameters = i + 1;
+    if (tokens[i].is(kFunctor) && i + 3 < tokens.size() && tokens[i + 1].is("(")) parameters += 2;
+    if (parameters >= tokens.size() || !tokens[parameters].is("(")) return kNone;
+    return body_behind(tokens, tokens[parameters].partner);
+  };
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (definition_at(i) != kNone) ++defined[tokens[i].text];
+  std::vector<Definition> inside;
+  std::unordered_map<std::size_t, std::string_view> bodies;
+  const auto found = [&](std::size_t i, std::string_view name) {
+    out.recursive = std::string(name);
+    out.recursive_at = tokens[i].begin;
+  };
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    while (!inside.empty() && i >= inside.back().end) {
+      --open[inside.back().name];
+      inside.pop_back();
+    }
+    if (const auto body = bodies.find(i); body != bodies.end()) {
+      inside.push_back({body->second, tokens[i].partner});
+      ++open[body->second];
+    }
+    if (const std::size_t body = definition_at(i); body != kNone) {
+      bodies[body] = tokens[i].text;
+      continue;
+    }
+    const bool this_functor = i + 4 < tokens.size() && tokens[i].is("(") && tokens[i + 1].is("*") &&
+                              tokens[i + 2].is("this") && tokens[i + 3].is(")") &&
+                              tokens[i + 4].is("(");
+    if (this_functor && open[kFunctor] > 0) return found(i, "(*this)");
+    if (tokens[i].kind != Token::Kind::word || !tokens[i + 1].is("(")) continue;
+    if (i != 0 && passes_itself(tokens, i)) return found(i, tokens[i].text);
+    const auto within = open.find(tokens[i].text);
+    const bool by_this =
+        i >= 3 && tokens[i - 1].is(">") && tokens[i - 2].is("-") && tokens[i - 3].is("this");
+    if (within != open.end() && within->second > 0 && defined[tokens[i].text] == 1 &&
+        (by_this || (i >= 2 && is_call(tokens, i))))
+      return found(i, tokens[i].text);
+  }
+}
+
 bool is_type_of_types(const Token& token) {
   return token.is("struct") || token.is("class") || token.is("union") || token.is("enum") ||
          token.is("namespace") || token.is("extern");
@@ -168,6 +246,7 @@ bool parse_signature(std::string_view code, Signature& out) {
   }
   if (out.name.empty()) return false;
   find_recursion(tokens, functions, out);
+  if (out.recursive.empty()) find_hidden_recursion(tokens, out);
   return true;
 }
 

@@ -1,6 +1,10 @@
 // What is said of texts and calls that are wrong, and that nothing is lost by them.
+#include <csignal>
+#include <limits>
+
 #include "ember/jit/jiterator.h"
 #include "tests/jit/support.h"
+#include "tests/support/child.h"
 
 namespace ember::test {
 namespace {
@@ -177,23 +181,109 @@ TEST(JiteratorErrors, Recursion) {
        "jiterator: 'g' calls itself (code_string:3)"},
       {"template <typename T> T f(T x);\ntemplate <typename T> T g(T x) { return f(x - 1); }\n"
        "template <typename T> T f(T x) { return x < 0 ? x : g(x); }",
-       " calls itself (code_string:"}};
+       " calls itself (code_string:"},
+      // What has no name among the functions.
+      {"template <typename T> T f(T x) {\n"
+       "  auto g = [](auto self, T v) -> T { return v > 0 ? self(self, v - 1) * v + 1 : v; };\n"
+       "  return g(g, x);\n}",
+       "jiterator: 'self' calls itself (code_string:2)"},
+      {"template <typename T> T f(T x) {\n"
+       "  auto g = [](auto& self, T v) -> T { return v > 0 ? self(self, v - 1) * v + 1 : v; };\n"
+       "  return g(g, x);\n}",
+       "jiterator: 'self' calls itself (code_string:2)"},
+      {"template <typename T> struct S {\n"
+       "  T operator()(T v) const { return v > 0 ? (*this)(v - 1) * v + 1 : v; }\n};\n"
+       "template <typename T> T f(T x) { return S<T>()(x); }",
+       "jiterator: '(*this)' calls itself (code_string:2)"},
+      {"template <typename T> struct S {\n"
+       "  T operator()(T v) const { return v > 0 ? this->operator()(v - 1) * v + 1 : v; }\n};\n"
+       "template <typename T> T f(T x) { return S<T>()(x); }",
+       "jiterator: 'operator' calls itself (code_string:2)"},
+      {"template <typename T> struct S {\n"
+       "  static T power(T v, int n) {\n    return n == 0 ? T(1) : power(v, n - 1) * v;\n  }\n};\n"
+       "template <typename T> T f(T x) { return S<T>::power(x, 3); }",
+       "jiterator: 'power' calls itself (code_string:3)"}};
   for (const auto& [code, text] : rows) {
     const auto f = jiterator::create_jit_fn(code);
     for (const Tensor& x : places(ones({2}))) EXPECT_ERROR(f({x}), Error, text);
   }
 }
 
+/// On a real device they give some number. A processor stops there, which must not end the process.
+TEST(JiteratorErrors, IntegersDividedByZero) {
+  const auto quotient =
+      jiterator::create_jit_fn("template <class T> T f(T x, T y) { return x / y; }");
+  const auto rest = jiterator::create_jit_fn("template <class T> T f(T x, T y) { return x % y; }");
+  const auto constant =
+      jiterator::create_jit_fn("template <class T> T f(T x) { return x / T(0); }");
+  const Tensor one = tensor({7, 7}), zero = tensor({2, 0});
+  const Tensor least = full({100000}, std::numeric_limits<std::int64_t>::min(), Dtype::int64);
+  const Tensor minus = full({100000}, -1, Dtype::int64);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_ERROR(quotient({one, zero}), Error, "an integer was divided by zero");
+    EXPECT_ERROR(rest({one, zero}), Error, "an integer was divided by zero");
+    EXPECT_ERROR(quotient({least, minus}), Error, "or the least one by -1");
+    try {
+      (void)constant({one});
+    } catch (const Error&) {
+      // A compiler may give a number for it, too.
+    }
+    EXPECT_EQ(values<int>(quotient({one, one})[0]), (std::vector<int>{1, 1}));
+  }
+}
+
+/// A fault of the device, which names the kernel.
+TEST(JiteratorErrors, IntegersDividedByZeroOnADevice) {
+  NEEDS_DEVICES(1);
+  IN_CHILD({
+    const auto f =
+        jiterator::create_jit_fn("template <class T> T mine(T x, T y) { return x / y; }");
+    const Tensor zero = zeros({4}, {Dtype::int32, "cuda"});
+    (void)f({zero, zero});
+    if (!cuda::is_simulated()) {
+      cuda::synchronize();
+    } else {
+      try {
+        cuda::synchronize();
+        ADD_FAILURE() << "there was no fault";
+      } catch (const AcceleratorError& error) {
+        expect_parts(error.what(), {"an integer was divided by zero", "mine"});
+      }
+      cuda::reset_device(0);
+      const Tensor two = full({4}, 2, {Dtype::int32, "cuda"});
+      EXPECT_EQ(values<int>(f({two, two})[0]), std::vector<int>(4, 1));
+    }
+  });
+}
+
+void divide_and_raise() {
+  const auto f = jiterator::create_jit_fn("template <class T> T f(T x, T y) { return x / y; }");
+  EXPECT_THROW((void)f({ones({1}, Dtype::int32), zeros({1}, Dtype::int32)}), Error);
+  (void)raise(SIGFPE);
+}
+
+/// The signals are those of other handlers as before.
+TEST(JiteratorErrors, OtherDivisionsEndTheProcess) {
+  EXPECT_EXIT(divide_and_raise(), testing::KilledBySignal(SIGFPE), "");
+}
+
 /// Functions of the same name, CUDA's own among them, and members are others.
 TEST(JiteratorErrors, NoRecursion) {
-  for (const std::string code : {"template <typename T> T exp(T x) { return ::exp(x) * 0; }\n"
-                                 "template <typename T> T f(T x) { return exp(x) + 2; }",
-                                 "template <typename T> T g(T x, T y) { return x + y; }\n"
-                                 "template <typename T> T g(T x) { return g(x, x); }\n"
-                                 "template <typename T> T f(T x) { return g(x); }",
-                                 "template <typename T> struct S { T f(T x) { return x + 1; } };\n"
-                                 "template <typename T> T f(T x) { S<T> s; S<T>* p = &s; return "
-                                 "s.f(x) * p->f(x) - p->f(x); }"}) {
+  for (const std::string code :
+       {"template <typename T> T exp(T x) { return ::exp(x) * 0; }\n"
+        "template <typename T> T f(T x) { return exp(x) + 2; }",
+        "template <typename T> T g(T x, T y) { return x + y; }\n"
+        "template <typename T> T g(T x) { return g(x, x); }\n"
+        "template <typename T> T f(T x) { return g(x); }",
+        "template <typename T> struct P { T operator()(T x) const { return "
+        "x; } };\ntemplate <typename T> struct S { P<T> p; T operator()(T x) "
+        "const { return this->p(x) + 1; } };\ntemplate <typename G, "
+        "typename T> T twice(G g, T x) { return g(g(x)); }\n"
+        "template <typename T> T f(T x) { auto h = [](T v) { return v * 2; "
+        "}; return S<T>()(x) + twice(h, x) - 4; }",
+        "template <typename T> struct S { T f(T x) { return x + 1; } };\n"
+        "template <typename T> T f(T x) { S<T> s; S<T>* p = &s; return "
+        "s.f(x) * p->f(x) - p->f(x); }"}) {
     EXPECT_EQ(values<float>(jiterator::create_jit_fn(code)({ones({2})})[0]),
               std::vector<float>(2, 2));
   }

@@ -27,17 +27,24 @@ std::string accelerator_text(const Status& status) {
 }  // namespace
 
 namespace {
-constinit std::atomic<void (*)(const Status&) noexcept> hook{nullptr};
-}
+constinit std::atomic<std::string (*)(const Status&) noexcept> hook{nullptr};
 
-void on_accelerator_error(void (*tell)(const Status& status) noexcept) noexcept { hook = tell; }
+std::string told(const Status& status) {
+  const auto tell = hook.load(std::memory_order_relaxed);
+  std::string better = tell == nullptr ? std::string() : tell(status);
+  if (better.empty()) return accelerator_text(status);
+  return accelerator_text(Status(status.code(), std::move(better)));
+}
+}  // namespace
+
+void on_accelerator_error(std::string (*tell)(const Status& status) noexcept) noexcept {
+  hook = tell;
+}
 
 FileError::FileError(const std::string& text, std::string path, int number)
     : Error(text + ": " + std::strerror(number)), path_(std::move(path)), number_(number) {}
 
 AcceleratorError::AcceleratorError(const Status& status)
-    : Error(accelerator_text(status)), code_(status.code()) {
-  if (const auto tell = hook.load(std::memory_order_relaxed)) tell(status);
-}
+    : Error(told(status)), code_(status.code()) {}
 
 }  // namespace ember::inline v0

@@ -120,7 +120,8 @@ class EMBER_TEST_API Driver {
   /// or to memory that is gone, faults there. (CUDA does not say what becomes of a wait that is
   /// already enqueued when the other device is reset: it may end as if the work had been done.) A
   /// failed reset changes nothing, except that host functions whose turn came meanwhile are
-  /// dropped.
+  /// dropped; one that the user interrupts (Code::interrupted, simulated devices) has begun the
+  /// new epoch and no longer waits for what runs, and the next one gives up what it left.
   virtual Status device_reset(int device) noexcept = 0;
   /// What a sensor says now. May block for a tenth of a second the first time. Code::invalid_device
   /// as not_visible() words it; Code::not_supported, naming what is missing, for a sensor that the

@@ -1,6 +1,7 @@
 #include "ember/reduce/count.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -81,9 +82,15 @@ Tensor sources(const Tensor& repeats, std::optional<std::int64_t> output_size) {
   if (known && *output_size < 0)
     throw Error("repeat_interleave: Invalid output_size, expected none below 0 but got " +
                 std::to_string(*output_size));
-  if (!known && repeats.lt(0).any().item<bool>()) throw Error("repeats can not be negative");
   const Tensor ends = repeats.to(Dtype::int64).cumsum(0);
+  // A sum of what is not negative is so where it passes 2^63 first.
+  if (!known && (repeats.lt(0) | ends.lt(0)).any().item<bool>())
+    throw Error(repeats.lt(0).any().item<bool>()
+                    ? "repeats can not be negative"
+                    : "repeat_interleave: the repeats are 2^63 or more together");
   const std::int64_t total = known ? *output_size : ends.select(0, -1).item<std::int64_t>();
+  if (total == std::numeric_limits<std::int64_t>::max())
+    throw Error("repeat_interleave: more elements than there can be, " + std::to_string(total));
   if (output_size.value_or(total) != total)
     throw Error("allocated size does not match required size: got an output_size of " +
                 std::to_string(*output_size) + ", expected " + std::to_string(total));

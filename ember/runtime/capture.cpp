@@ -30,10 +30,16 @@ driver::CaptureStatus status_of(const driver::StreamHandle& stream, std::uint64_
   return status;
 }
 
-/// An error is about to be thrown: perhaps it is the one that a capture became invalid by.
-void note_refusal(const Status& status) noexcept {
-  if (any_capture() && status.code() != Code::stream_capture_invalidated)
+/// An error is about to be thrown: perhaps it is the one that a capture became invalid by. Of later
+/// ones, what that was: the driver knows less.
+std::string note_refusal(const Status& status) noexcept {
+  if (!any_capture()) return {};
+  if (status.code() != Code::stream_capture_invalidated) {
     CaptureLog::note_spoiled(status.detail().empty() ? code_text(status.code()) : status.detail());
+    return {};
+  }
+  const std::string what = CaptureLog::spoiled_capture();
+  return what.empty() ? what : "by this: " + what;
 }
 
 }  // namespace
@@ -166,6 +172,17 @@ void CaptureLog::note_spoiled(const std::string& what) noexcept {
     if (status_of(log->streams_[0].handle(), id) == driver::CaptureStatus::invalidated)
       log->spoiled_ = {what, stack};
   }
+}
+
+std::string CaptureLog::spoiled_capture() noexcept {
+  const MutexLock lock(logs.mutex);
+  for (const CaptureLog* log : logs.list) {
+    std::uint64_t id = 0;
+    if (!log->spoiled_.what.empty() &&
+        status_of(log->streams_[0].handle(), id) == driver::CaptureStatus::invalidated)
+      return log->spoiled_.what;
+  }
+  return {};
 }
 
 SpoiledBy CaptureLog::spoiled_by() const {

@@ -161,6 +161,8 @@ class CaptureLog {
                             const std::shared_ptr<const void>& event) noexcept;
   /// Notes by what captures became invalid that are so now.
   static void note_spoiled(const std::string& what) noexcept;
+  /// By what a capture became invalid that has not ended yet; empty if none has.
+  static std::string spoiled_capture() noexcept;
 
  private:
   std::size_t number_of(const Stream& stream);

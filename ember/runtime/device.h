@@ -225,9 +225,11 @@ EMBER_API bool has_primary_context(DeviceArg device);
 
 /// Drops everything a device holds (streams, events, memory) and clears its fault. Objects made
 /// before refuse to work with `context is destroyed`; they can still be destroyed. Blocks until
-/// work in progress has stopped. Other threads may go on: a call of theirs is done before the reset
-/// or after it, or ends with `context is destroyed`. On real GPUs a fault cannot be cleared within
-/// the process: then the fault is thrown again, and nothing has changed.
+/// work in progress has stopped; who interrupts that (Ctrl-C, on simulated devices) has a device
+/// that was reset, whose memory from before goes with the next reset. Other threads may go on: a
+/// call of theirs is done before the reset or after it, or ends with `context is destroyed`. On
+/// real GPUs a fault cannot be cleared within the process: then the fault is thrown again, and
+/// nothing has changed.
 EMBER_API void reset_device(DeviceArg device = {});
 
 /// Whether `device` can be given access to memory of `peer`. AssertionError `Invalid device id` or

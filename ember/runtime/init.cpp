@@ -380,8 +380,18 @@ std::string get_gencode_flags() {
 
 void reset_device(DeviceArg device) {
   const int index = device.existing();
-  HostWait(WaitKind::device, "reset_device").reset(index);
-  notify([&]() -> Activity { return {.kind = Activity::Kind::device_reset, .device = index}; });
+  const std::uint32_t before = device_epoch(index);
+  const auto tell = [&] {
+    notify([&]() -> Activity { return {.kind = Activity::Kind::device_reset, .device = index}; });
+  };
+  try {
+    HostWait(WaitKind::device, "reset_device").reset(index);
+  } catch (...) {
+    // An interrupted one has begun, and only has not waited for what runs.
+    if (device_epoch(index) != before) tell();
+    throw;
+  }
+  tell();
 }
 
 }  // namespace ember::inline v0::cuda

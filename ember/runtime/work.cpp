@@ -71,10 +71,14 @@ void settle(const driver::StreamHandle& stream) {
 driver::StreamHandle handle_in_epoch(driver::StreamHandle handle, std::uint32_t epoch) {
   if (epoch == driver::kAnyEpoch || handle.epoch == epoch) return handle;
   if (handle.native != nullptr)
-    throw AcceleratorError(
-        Status(Code::context_is_destroyed,
-               "the stream and the memory are from before and after a reset of cuda:" +
-                   std::to_string(handle.device)));
+    throw AcceleratorError(Status(
+        Code::context_is_destroyed,
+        handle.epoch < epoch
+            ? "the stream is from before a reset of cuda:" + std::to_string(handle.device) +
+                  ", and the memory from after it; if it is the thread's current stream, make "
+                  "another one current (set_stream)"
+            : "the memory is from before a reset of cuda:" + std::to_string(handle.device) +
+                  ", and the stream from after it"));
   handle.epoch = epoch;
   return handle;
 }

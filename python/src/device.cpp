@@ -259,6 +259,12 @@ namespace {
   throw TypeError("size: " + overflow_text(size) + ", expected sizes that fit");
 }
 
+bool has_plain_ints(nb::handle list) noexcept {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.ptr()); ++i)
+    if (!PyLong_CheckExact(PyList_GET_ITEM(list.ptr(), i))) return false;
+  return true;
+}
+
 /// Takes what is no size that fits.
 [[gnu::cold]] bool load_odd_size(nb::handle object, Sizes& sizes) noexcept {
   if (!is_beyond_64_bits(object)) return false;
@@ -279,14 +285,21 @@ Shape Sizes::shape() const {
 
 bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
   if (PyTuple_Check(object.ptr()) || PyList_Check(object.ptr())) {
+    // Reading what is no plain int may call Python, which may change the list: it counts as it is
+    // now.
+    nb::object kept;
+    if (PyList_Check(object.ptr()) && !has_plain_ints(object)) {
+      kept = nb::steal(PySequence_Tuple(object.ptr()));
+      if (!kept.is_valid()) return PyErr_Clear(), false;
+      object = kept;
+    }
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(object.ptr());
     sizes.count = static_cast<std::size_t>(count);
     for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
-      // Reading a size may call Python, which may shorten the list.
-      if (PySequence_Fast_GET_SIZE(object.ptr()) != count) return false;
-      const nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(object.ptr(), i));
+      const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
       const auto size = index_from(item);
-      if (!size && !load_odd_size(item, sizes)) return false;
+      // What a list has lost by now may not be told of later.
+      if (!size && (kept.is_valid() || !load_odd_size(item, sizes))) return false;
       sizes.values[i] = size.value_or(0);
     }
     return true;

@@ -106,13 +106,13 @@ class Block {
   std::vector<unsigned> shown_;
 };
 
-inline jit::CompiledKernel::HostEntry compiled_for_lanes(const std::string& statements,
+inline jit::HostEntry compiled_for_lanes(const std::string& statements,
                                                          const jit::Signature& name,
                                                          const jit::Instance& instance) {
   const std::string object =
       jit::compile_for_host(jit::find_host_compiler(false),
                             text_for_lanes(statements, name, instance), "a kernel for lanes");
-  return reinterpret_cast<jit::CompiledKernel::HostEntry>(jit::load_for_host("", object));
+  return reinterpret_cast<jit::HostEntry>(jit::load_for_host("", object));
 }
 
 /// Arguments of a kernel.
@@ -166,7 +166,7 @@ inline void run_on_lanes(const std::string& statements, const jit::Signature& na
 /// Runs one without rows on `count` elements, which lie side by side in every operand, one thread
 /// after the other. `packed`: whether packs of elements are aligned; `packs`: how many a thread
 /// has.
-inline void run_elements_on_lanes(jit::CompiledKernel::HostEntry run, const jit::Instance& instance,
+inline void run_elements_on_lanes(jit::HostEntry run, const jit::Instance& instance,
                                   std::int64_t count, bool packed, unsigned packs,
                                   const std::vector<void*>& operands) {
   const jit::ArgumentPlaces places(instance);

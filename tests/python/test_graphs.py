@@ -522,6 +522,9 @@ def test_the_end_of_a_failed_capture_says_what_and_where():
                 x.item()
             except RuntimeError:
                 pass
+            if cuda.is_simulated():  # CUDA says that it is invalid, and not by what
+                with pytest.raises(RuntimeError, match="error during capture[\\s\\S]*by this: .*item"):
+                    x + 1
     side = cuda.Stream()
     with pytest.raises(RuntimeError, match=r"unjoined work[\s\S]*Forked with stack trace:[\s\S]*test_graphs.py"):
         with cuda.graph(graph):

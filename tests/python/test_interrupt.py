@@ -14,6 +14,7 @@ WAITS = {
     "item": "x[0].item()",
     "copy": "x.cpu()",
     "print": "repr(x)",
+    "reset": "cuda.reset_device()",
 }
 
 

@@ -158,6 +158,29 @@ def test_lists_of_scalars():
         torch.tensor(np.uint64(2 ** 63), dtype=torch.int64)
 
 
+def test_a_list_of_sizes_that_changes_while_it_is_read():
+    """It counts as it was at first."""
+    class Number:
+        def __init__(self, owner, value):
+            self.owner, self.value = owner, value
+
+        def __index__(self):
+            self.owner.clear()
+            return self.value
+
+    def sizes(*values):
+        made = []
+        made.extend(Number(made, value) for value in values)
+        return made
+
+    assert torch.zeros(sizes(2, 3, 1)).shape == (2, 3, 1)
+    assert torch.ones(6).view(sizes(2, 3)).shape == (2, 3)
+    assert torch.ones(2, 3, 4).sum(sizes(0, 1)).tolist() == [6] * 4
+    assert torch.zeros([2, Number([], 3)]).shape == (2, 3)
+    with pytest.raises(TypeError):
+        torch.zeros([2 ** 70, 1])
+
+
 def test_a_list_that_changes_while_it_is_read():
     class Number(np.float32):
         def item(self):

@@ -571,6 +571,18 @@ def test_round_of_decimals_in_place(device):
     assert torch.round_(x, decimals=-1).tolist() == [20, 0]
 
 
+def test_repeats_that_are_too_many_together():
+    x = torch.zeros(3)
+    for repeats in ([2 ** 63 - 1, 2 ** 63 - 1, 4], [2 ** 62] * 3, [2 ** 62, 2 ** 62, 0], [2 ** 63 - 1, 1, 2 ** 63 - 1]):
+        for device in ("cpu", "cuda"):
+            with pytest.raises(RuntimeError, match="the repeats are 2\\^63 or more together"):
+                x.to(device).repeat_interleave(torch.tensor(repeats, device=device))
+    with pytest.raises(RuntimeError, match="more elements than there can be"):
+        x.repeat_interleave(torch.tensor([2 ** 63 - 1, 0, 0]))
+    with pytest.raises(RuntimeError, match="repeats can not be negative"):
+        x.repeat_interleave(torch.tensor([-1, 2 ** 62, 2 ** 62]))
+
+
 def test_repeats_with_an_output_size(device):
     repeats = torch.tensor([1, 0, 2], device=device)
     for size in None, 3:

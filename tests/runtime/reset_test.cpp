@@ -259,6 +259,17 @@ TEST(ResetBeside, MemoryOfBeforeIsThereForWhoeverAsksMeanwhile) {
   });
 }
 
+TEST(StaleStream, SaysHowAThreadGoesOn) {
+  IN_CHILD({
+    set_stream(Stream(0));
+    reset_device(0);
+    EXPECT_ERROR(ones({2}, Device("cuda:0")), AcceleratorError,
+                 "if it is the thread's current stream, make another one current (set_stream)");
+    set_stream(default_stream(0));
+    EXPECT_EQ(ones({2}, Device("cuda:0")).sum().item().to<int>(), 2);
+  });
+}
+
 TEST(StaleMemory, IsRefusedByName) {
   IN_CHILD({
     Tensor x = ones({4}, Device("cuda:0"));

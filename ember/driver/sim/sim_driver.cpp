@@ -480,8 +480,13 @@ Status SimDriver::reset(int device, DeviceState& state) noexcept {
   for (Stream* stream : streams_of(device)) tails.push_back(stream->settled_tail());
   for (int other = 0; other < device_count(); ++other)
     for (Stream* stream : streams_of(other)) machine_.executor->epoch_began(*stream);
-  for (const Point& tail : tails)
-    if (machine_.executor->wait(tail) != Timeline::Waited::reached) return Code::shutting_down;
+  for (const Point& tail : tails) {
+    const Timeline::Waited waited = machine_.executor->wait_interruptibly(tail);
+    // What the epochs before this one have left goes with the next reset.
+    if (waited == Timeline::Waited::interrupted)
+      return Status(Code::interrupted, "a reset of cuda:" + std::to_string(device));
+    if (waited != Timeline::Waited::reached) return Code::shutting_down;
+  }
   state.oldest.store(epoch, std::memory_order_release);
   for (Stream* stream : streams_of(device)) captures_.forget(*stream);
   const auto end_lives = [&](auto& table) {

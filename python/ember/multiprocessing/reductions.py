@@ -177,6 +177,6 @@ _linger_at_end()
 util.register_after_fork(_linger, lambda _: _linger_at_end())
 
 # Pools and managers send by it, too, and nothing tells them apart from pipes.
-Connection.send = send_object  # type: ignore[method-assign]
+Connection.send = send_object  # type: ignore[assignment, method-assign]
 ForkingPickler.register(_C.Tensor, reduce_tensor)
 ForkingPickler.register(_cuda.Event, reduce_event)

@@ -143,7 +143,7 @@ std::string GraphCache::capture(Entry& entry, const GraphedFunctionBody& body,
     }
     ~Capturing() { thread = std::thread::id(); }
   } const capturing(capturing_);
-  const auto attempt = [&] {
+  const auto attempt = [&]() EMBER_REQUIRES(mutex_) {
     if (before_capture_) before_capture_();
     return CapturedCall::capture(body, entry.signature, arguments, copied, *pool_,
                                  capture_stream(entry.signature));

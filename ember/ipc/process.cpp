@@ -49,8 +49,8 @@ std::uint64_t read_machine() {
   if (read_text(kFile, text))
     number = fnv(number, text);
   else if (errno == EMFILE || errno == ENFILE)
-    throw Error(std::string("sharing needs ") + kFile + ", which cannot be read: " +
-                std::strerror(errno));
+    throw Error(std::string("sharing needs ") + kFile +
+                ", which cannot be read: " + std::strerror(errno));
   struct stat space {};
   if (stat("/proc/self/ns/pid", &space) == 0) number ^= space.st_ino * 0x9e3779b97f4a7c15;
   return number;

@@ -106,9 +106,8 @@ class Block {
   std::vector<unsigned> shown_;
 };
 
-inline jit::HostEntry compiled_for_lanes(const std::string& statements,
-                                                         const jit::Signature& name,
-                                                         const jit::Instance& instance) {
+inline jit::HostEntry compiled_for_lanes(const std::string& statements, const jit::Signature& name,
+                                         const jit::Instance& instance) {
   const std::string object =
       jit::compile_for_host(jit::find_host_compiler(false),
                             text_for_lanes(statements, name, instance), "a kernel for lanes");

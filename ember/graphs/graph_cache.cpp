@@ -152,7 +152,9 @@ std::string GraphCache::capture(Entry& entry, const GraphedFunctionBody& body,
   const std::int64_t exhausted = memory_counters(device).num_ooms;
   CapturedCall::Made made = attempt();
   // Captures empty no caches, so what calls before it left there may have stood in its way.
-  if (made.call == nullptr && memory_counters(device).num_ooms != exhausted && !any_capture()) {
+  const bool for_memory = made.reason.find("out of memory") != std::string::npos;
+  if (made.call == nullptr && for_memory && memory_counters(device).num_ooms != exhausted &&
+      !any_capture()) {
     empty_cache();
     made = attempt();
   }

@@ -226,6 +226,7 @@ Status run_on_host(const driver::Params& params, const driver::HostLaunch& on) n
   }
   const std::int64_t least =
       rows.used ? std::max<std::int64_t>(1, kLeastPiece / sizes[outer]) : kLeastPiece;
+  take_traps();
   std::optional<Status> stopped;
   Mutex mutex;
   on.in_pieces(header.count, least, [&](std::int64_t first, std::int64_t last) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ember/jit/tokens.h"
 
@@ -123,11 +124,18 @@ std::size_t body_behind(const Tokens& tokens, std::size_t close) {
   while (i < tokens.size() &&
          (tokens[i].is("const") || tokens[i].is("noexcept") || tokens[i].is("mutable")))
     ++i;
+  if (i + 1 < tokens.size() && tokens[i].is("-") && tokens[i + 1].is(">")) {  // its type
+    i += 2;
+    while (i < tokens.size() && (tokens[i].kind == Token::Kind::word || tokens[i].is(":") ||
+                                 tokens[i].is("<") || tokens[i].is(">")))
+      ++i;
+  }
   return i < tokens.size() && tokens[i].is("{") ? i : kNone;
 }
 
 bool is_statement(const Token& token) {
-  return token.is("if") || token.is("for") || token.is("while") || token.is("switch");
+  return token.is("if") || token.is("for") || token.is("while") || token.is("switch") ||
+         token.is("constexpr") || token.is("noexcept");
 }
 
 /// Whether the callee is an argument of its own call: so lambdas call themselves.
@@ -143,8 +151,21 @@ bool passes_itself(const Tokens& tokens, std::size_t callee) {
   return false;
 }
 
+/// Whether the name at `i` is one of a class of the text, or of this object: `S::f`, `S<T>::f`,
+/// `this->f`, `(*this).f`.
+bool is_of_class(const Tokens& tokens, std::size_t i,
+                 const std::unordered_set<std::string_view>& classes) {
+  if (i < 4) return false;
+  if (tokens[i - 1].is(":") && tokens[i - 2].is(":"))
+    return tokens[i - 3].is(">") || classes.contains(tokens[i - 3].text);
+  if (tokens[i - 1].is(">") && tokens[i - 2].is("-")) return tokens[i - 3].is("this");
+  return tokens[i - 1].is(".") && tokens[i - 2].is(")") && tokens[i - 3].is("this") &&
+         tokens[i - 4].is("*");
+}
+
 /// Finds what has no name of its own among the functions, and calls itself all the same: members of
-/// classes by their names, functors by (*this)(...), lambdas that get themselves as an argument.
+/// classes by their names, functors by (*this)(...), lambdas that get themselves as an argument. Of
+/// names with several definitions, which one a call means is the compiler's to know.
 void find_hidden_recursion(const Tokens& tokens, Signature& out) {
   constexpr std::string_view kFunctor = "operator";
   struct Definition {
@@ -154,13 +175,17 @@ void find_hidden_recursion(const Tokens& tokens, Signature& out) {
   std::unordered_map<std::string_view, int> defined, open;
   const auto definition_at = [&](std::size_t i) {
     if (tokens[i].kind != Token::Kind::word || is_statement(tokens[i])) return kNone;
+    if (i > 0 && tokens[i - 1].is(kFunctor)) return kNone;  // a conversion
     std::size_t parameters = i + 1;
     if (tokens[i].is(kFunctor) && i + 3 < tokens.size() && tokens[i + 1].is("(")) parameters += 2;
     if (parameters >= tokens.size() || !tokens[parameters].is("(")) return kNone;
     return body_behind(tokens, tokens[parameters].partner);
   };
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+  std::unordered_set<std::string_view> classes;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (definition_at(i) != kNone) ++defined[tokens[i].text];
+    if (tokens[i].is("struct") || tokens[i].is("class")) classes.insert(tokens[i + 1].text);
+  }
   std::vector<Definition> inside;
   std::unordered_map<std::size_t, std::string_view> bodies;
   const auto found = [&](std::size_t i, std::string_view name) {
@@ -183,14 +208,13 @@ void find_hidden_recursion(const Tokens& tokens, Signature& out) {
     const bool this_functor = i + 4 < tokens.size() && tokens[i].is("(") && tokens[i + 1].is("*") &&
                               tokens[i + 2].is("this") && tokens[i + 3].is(")") &&
                               tokens[i + 4].is("(");
-    if (this_functor && open[kFunctor] > 0) return found(i, "(*this)");
+    if (this_functor && open[kFunctor] > 0 && defined[kFunctor] == 1) return found(i, "(*this)");
     if (tokens[i].kind != Token::Kind::word || !tokens[i + 1].is("(")) continue;
-    if (i != 0 && passes_itself(tokens, i)) return found(i, tokens[i].text);
+    const bool is_free = i >= 2 && is_call(tokens, i);
+    if (is_free && passes_itself(tokens, i)) return found(i, tokens[i].text);
     const auto within = open.find(tokens[i].text);
-    const bool by_this =
-        i >= 3 && tokens[i - 1].is(">") && tokens[i - 2].is("-") && tokens[i - 3].is("this");
     if (within != open.end() && within->second > 0 && defined[tokens[i].text] == 1 &&
-        (by_this || (i >= 2 && is_call(tokens, i))))
+        (is_free || is_of_class(tokens, i, classes)))
       return found(i, tokens[i].text);
   }
 }

@@ -10,11 +10,14 @@ namespace ember::inline v0::jit {
 using HostEntry = void (*)(const void* arguments, void* const* data, long long first,
                            long long last);
 
+/// Takes over the signals by which a processor stops (SIGFPE, SIGILL), unless that is so: before
+/// calls, since others may have taken them meanwhile. What is not of a call() goes to whoever had
+/// them. Thread-safe.
+void take_traps() noexcept;
+
 /// Calls it on this thread. device_assert, and why, if the processor stopped it at an instruction:
 /// an integer is divided by zero, or the least one by -1. What it had done until then is done.
-///
-/// The first call takes over the signals for that (SIGFPE, SIGILL); what is not of such a call goes
-/// to whoever had them. Thread-safe.
+/// Thread-safe.
 Status call(HostEntry entry, const void* arguments, void* const* data, long long first,
             long long last) noexcept;
 

@@ -166,6 +166,7 @@ class Call {
       : out_(out), a_(a), b_(b), names_(names) {
     put(factors.alpha, args_.alpha, args_.integer_alpha);
     put(factors.beta, args_.beta, args_.integer_beta);
+    adds_ = factors.beta.to<Complex<double>>() != Complex<double>(0);
   }
 
   void operator()(Matrices c, Matrices a, Matrices b, std::int64_t batch) {
@@ -214,9 +215,10 @@ class Call {
       ops::run(site, kernel, args_);
       return;
     }
-    const std::array<cuda::Access, 3> accesses{
-        ops::writes(out_, names_.out), ops::reads(a_, names_.left), ops::reads(b_, names_.right)};
-    ops::run(site, kernel, args_, accesses);
+    const std::array<cuda::Access, 4> accesses{
+        ops::writes(out_, names_.out), ops::reads(a_, names_.left), ops::reads(b_, names_.right),
+        ops::reads(out_, names_.out)};
+    ops::run(site, kernel, args_, std::span(accesses).first(adds_ ? 4 : 3));
   }
 
  private:
@@ -225,6 +227,7 @@ class Call {
   const Tensor& b_;
   const ProductNames& names_;
   GemmArgs args_;
+  bool adds_ = false;  // to what is there, so it is read
 };
 
 /// beta * out.

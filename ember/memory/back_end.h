@@ -104,6 +104,8 @@ struct Request {
   void* stream = nullptr;
   Pool* pool = nullptr;
   std::size_t chunks = 0;  ///< of a pool that wakes: the bytes of all that it needs
+  /// Unless 0: by what is missing alone a segment is to grow, which has to be less than this.
+  std::size_t below = 0;
 };
 
 /// Decides, and never calls the device: that is done in front, without the ledger's lock. All

@@ -246,9 +246,12 @@ BackEnd::Growth CachingBackEnd::begin_growth(Ledger& ledger, const Request& requ
     const std::size_t before = free_bytes(unmapped->previous), after = free_bytes(unmapped->next);
     if (before + unmapped->size + after < request.size) continue;
     const std::size_t missing = request.size - std::min(before, request.size - 1);
-    const std::size_t bytes =
-        std::min(settings().growth_bytes(request.size, missing, unmapped->segment->bytes_held()),
-                 unmapped->size);
+    const std::size_t wanted =
+        request.below != 0
+            ? round_up(missing, kLargeRound)
+            : settings().growth_bytes(request.size, missing, unmapped->segment->bytes_held());
+    const std::size_t bytes = std::min(wanted, unmapped->size);
+    if (request.below != 0 && bytes >= request.below) continue;
     Growth growth{before != 0 ? unmapped->previous : nullptr, unmapped, nullptr};
     if (after != 0 && bytes == unmapped->size) growth.after = unmapped->next;
     blocks.unmapped.erase(address);

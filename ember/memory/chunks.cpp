@@ -34,8 +34,20 @@ bool DeviceAllocator::may_extend(const Request& request) const noexcept {
 // that can.
 Status DeviceAllocator::extend(const Request& request, BlockUse& out) {
   Chunk chunk;
+  Status status = extend_by(request, chunk, out);
+  if (status.code() != Code::out_of_memory) return status;
+  // There may be enough for what is missing.
+  Request least = request;
+  least.below = chunk.bytes;
+  Chunk smaller;
+  Status second = extend_by(least, smaller, out);
+  return second.code() == Code::not_supported ? std::move(status) : std::move(second);
+}
+
+// By a chunk, which is left behind if there is not enough memory for it.
+Status DeviceAllocator::extend_by(const Request& request, Chunk& chunk, BlockUse& out) {
   EMBER_TRY(begin_growth(request, chunk, out));
-  if (out.block == nullptr && chunk.growth.part == nullptr)
+  if (out.block == nullptr && chunk.growth.part == nullptr && request.below == 0)
     EMBER_TRY(add_range(request, chunk, out));
   if (out.block != nullptr) return {};
   const BackEnd::Growth& growth = chunk.growth;

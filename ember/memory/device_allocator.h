@@ -218,6 +218,7 @@ class DeviceAllocator {
     std::uintptr_t start = 0;
     std::size_t bytes = 0;
   };
+  Status extend_by(const Request& request, Chunk& chunk, BlockUse& out);
   Status begin_growth(const Request& request, Chunk& chunk, BlockUse& out);
   Status find_growth(const Request& request, Chunk& chunk, BlockUse& out)
       EMBER_REQUIRES(ledger_.mutex);

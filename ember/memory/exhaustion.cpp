@@ -88,13 +88,15 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   cuda::OutOfMemoryReport& report = what.report;
   report.device = device_;
   report.requested = request.requested;
+  what.grows = may_extend(request);
   report.segment = request.chunks != 0 ? request.chunks : request.pool->segment_bytes(request.size);
+  if (what.grows && request.chunks == 0)  // what was asked for last
+    report.segment = std::min(report.segment, round_up(request.size, kLargeRound));
   report.pool = request.pool->id;
   report.stream = request.stream;
   report.could_not_wait = could_not_wait;
   what.refusal = request.pool->memory.refusal();
   what.ordered = request.pool->memory.is_ordered();
-  what.grows = may_extend(request);
   driver::MemoryInfo info;
   (void)source_.memory_info(info);  // zeros say that not even this could be found out
   report.total = info.total;
@@ -159,7 +161,11 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
   std::size_t free = 0, pending = 0, lent = 0;
   Run now{segment}, with_pending{segment}, with_lent{segment};
   for (const Block* block = segment.first; block != nullptr; block = block->next) {
-    if (asleep && segment.asleep_at(block->position())) continue;
+    if (asleep && segment.asleep_at(block->position())) {
+      // The counters have it, and the device does not.
+      if (caps_.counts && block->state() == Block::allocated) report.allocated -= block->size;
+      continue;
+    }
     const bool parked = block->state() == Block::parked;
     if (block->state() == Block::free) free += block->size;
     if (block->state() == Block::allocated && !caps_.counts) report.allocated += block->size;

@@ -147,9 +147,14 @@ std::string verdict_text(const OutOfMemory& what) {
     case OutOfMemoryVerdict::elsewhere:
       return bytes + " more have to be free of what others hold of the device, which is " +
              format_bytes(report.elsewhere) +
-             (report.context ? "."
-                             : ", CUDA's context of this process among it (the driver does not say "
-                               "whose it is).");
+             (!report.context
+                  ? ", CUDA's context of this process among it (the driver does not say "
+                    "whose it is)."
+              : *report.context > 0
+                  ? ", and of what this process holds beside ember's memory (CUDA's context, other "
+                    "libraries), which is " +
+                        format_bytes(*report.context) + "."
+                  : ".");
     case OutOfMemoryVerdict::in_use: break;
   }
   if (report.verdict_bytes == 0)
@@ -166,8 +171,7 @@ void decide(OutOfMemory& what) {
     report.verdict = found;
     report.verdict_bytes = bytes;
   };
-  if (report.total > 0 &&
-      report.segment > report.total - std::min(report.total, report.context.value_or(0)))
+  if (report.total > 0 && report.segment > report.total)
     return verdict(OutOfMemoryVerdict::larger_than_device, report.segment);
   if (report.limit && report.segment > *report.limit)
     return verdict(OutOfMemoryVerdict::over_limit,
@@ -202,7 +206,7 @@ void decide(OutOfMemory& what) {
   if (report.segment <= report.free && report.missing > 0)
     return verdict(OutOfMemoryVerdict::over_limit, report.missing);
   const bool limited = report.limit && report.reserved + report.segment > *report.limit;
-  if (!limited && report.elsewhere >= needed)
+  if (!limited && report.elsewhere + report.context.value_or(0) >= needed)
     return verdict(OutOfMemoryVerdict::elsewhere, report.missing);
   return verdict(OutOfMemoryVerdict::in_use, report.missing);
 }

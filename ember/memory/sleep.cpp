@@ -212,6 +212,10 @@ void DeviceAllocator::check_can_sleep(const Pool& pool, const std::vector<Leased
         "allocator of the program's, caching enabled)";
   else if (pool.options.no_split)
     why += "pools with no_split have no others";
+  else if (grows_.load(std::memory_order_relaxed))
+    why +=
+        "where expandable_segments:True was set when they came, the device had no addresses left "
+        "for others";
   else
     why +=
         "set expandable_segments:True (EMBER_ALLOC_CONF, or set_allocator_settings) before its "

@@ -56,9 +56,10 @@ struct MemorySnapshot {
   const memory::Settings* settings = nullptr;  ///< that were in force; live for ever
 };
 
-/// What is there now. Segments and history of a device are of one moment, and the last entry of its
-/// history, if entries are recorded, is a `snapshot`. Empty before initialisation, which it never
-/// causes. Holds a device's lock while it copies: some 10 ns per block and entry. Thread-safe.
+/// What is there now. Segments and history of a device are of one moment; the history, if entries
+/// are recorded, gets a `snapshot`, which later snapshots have. Empty before initialisation, which
+/// it never causes. Holds a device's lock while it copies: some 10 ns per block and entry.
+/// Thread-safe.
 EMBER_API MemorySnapshot memory_snapshot();
 
 /// The same for the segments of one pool, without history. Nothing for a pool that there is not.

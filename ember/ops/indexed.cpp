@@ -64,7 +64,10 @@ class Launcher {
  public:
   template <class Op>
   Launcher(Op op, const IndexedMove& move)
-      : move_(move), names_(names_of(op)), index_error_(raises_index_error(op)) {}
+      : move_(move),
+        names_(names_of(op)),
+        index_error_(raises_index_error(op)),
+        reads_target_(std::is_same_v<Op, Combines>) {}
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
     const Site site = at(move_.target, move_.source, move_.index);
@@ -72,10 +75,10 @@ class Launcher {
       check_and_run(site, kernel, args, {});
       return;
     }
-    const std::array<cuda::Access, 3> accesses{writes(move_.target, names_.target),
-                                               reads(move_.source, names_.source),
-                                               reads(move_.index, "index")};
-    check_and_run(site, kernel, args, accesses);
+    const std::array<cuda::Access, 4> accesses{
+        writes(move_.target, names_.target), reads(move_.source, names_.source),
+        reads(move_.index, "index"), reads(move_.target, names_.target)};
+    check_and_run(site, kernel, args, std::span(accesses).first(reads_target_ ? 4 : 3));
   }
 
   /// More dimensions than a kernel takes: the slowest one index at a time. `unit`: bytes of what
@@ -119,6 +122,7 @@ class Launcher {
   const IndexedMove& move_;
   const Names names_;
   const bool index_error_;
+  const bool reads_target_;
 };
 
 struct Prepared {

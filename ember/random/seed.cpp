@@ -9,8 +9,10 @@
 #include "ember/base/embedding.h"
 #include "ember/base/error.h"
 #include "ember/base/no_destructor.h"
+#include "ember/driver/schedule.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
 
 namespace ember::inline v0 {
 namespace {
@@ -65,15 +67,42 @@ void seed_defaults(std::uint64_t seed) {
   for (Generator& each : made) each.manual_seed(seed);
 }
 
-void seed_first_time(Generator& made) {
-  const driver::Schedule schedule = driver::simulated_schedule();
-  if (!schedule.seeded()) {
-    made.seed();
-    return;
+/// Of the run that is, or that will be when a device is first used, as far as that is known.
+driver::Schedule schedule_of_run() {
+  driver::Schedule schedule;
+  if (cuda::driver_if_made() != nullptr) return driver::simulated_schedule();
+  try {
+    (void)cuda::detail::schedule_to_come(schedule);
+  } catch (const Error&) {
+    // Of a malformed setting the first use tells.
   }
+  return schedule;
+}
+
+void seed_first_time(Generator& made) {
   static std::atomic<bool> watching{false};
   if (!watching.exchange(true)) cuda::on_run_begun(&seed_defaults);
-  made.manual_seed(schedule.seed);
+  const driver::Schedule schedule = schedule_of_run();
+  if (schedule.seeded()) {
+    made.manual_seed(schedule.seed);
+    return;
+  }
+  const std::uint64_t seed = made.seed();
+  if (made.device().is_cuda() || cuda::driver_if_made() != nullptr) return;
+  // It may be made before anybody knows what devices there will be, as by an import.
+  static std::atomic<std::uint64_t> first_seed;
+  first_seed = seed;
+  cuda::on_initialized([] {
+    const driver::Schedule run = driver::simulated_schedule();
+    if (!run.seeded()) return;
+    std::optional<Generator> cpu;
+    {
+      const MutexLock lock(defaults().mutex);
+      cpu = defaults().cpu;
+    }
+    if (cpu && cpu->initial_seed() == first_seed && cpu->get_offset() == 0)
+      cpu->manual_seed(run.seed);
+  });
 }
 
 Generator& slot(std::optional<Generator>& of, Device device) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -200,10 +199,7 @@ class Replay {
   // empty_cache() leaves private pools alone: those go that the trace names.
   void empty_cache() {
     check(allocator_.empty_cache());
-    std::set<std::uint32_t> named;
-    for (std::size_t i = at_; i < trace_.entries.size() && trace_.entries[i].gives_back(); ++i)
-      named.insert(trace_.entries[i].pool);
-    for (const std::uint32_t number : named)
+    for (const std::uint32_t number : trace_.pools_emptied(at_))
       if (pools_.contains(number)) check(allocator_.empty_cache({0, number}));
   }
 

@@ -15,8 +15,9 @@ namespace {
 using Action = Entry::Action;
 using State = Block::State;
 
-/// More addresses than a trace can need.
-constexpr std::uint64_t kAddresses = std::uint64_t{1} << 50;
+/// More addresses than a trace can need, whose blocks lie below 2^57: each range has its own, from
+/// 0 on.
+constexpr std::uint64_t kAddresses = std::uint64_t{1} << 62;
 
 /// The addresses of one stream, pool and kind: mapped page by page, from the lowest on.
 struct Range {
@@ -43,7 +44,7 @@ class ExpandableModel {
         case Action::free_completed: complete(entry.address); break;
         case Action::segment_free:
         case Action::segment_unmap:
-          if (trace_.empties(at_)) empty_cache();
+          if (trace_.empties(at_)) empty_cache(trace_.pools_emptied(at_));
           break;
         case Action::segment_alloc:
         case Action::segment_map: break;
@@ -70,8 +71,7 @@ class ExpandableModel {
     if (is_new) {
       range.page = small ? 2 * kMiB : 20 * kMiB;
       range.pool = entry.pool;
-      const std::uint64_t begin = kAddresses * ranges_.size();
-      range.unmapped[begin] = blocks_.make(begin, kAddresses, State::unmapped, range.free);
+      range.unmapped[0] = blocks_.make(0, kAddresses, State::unmapped, range.free);
     }
     Block* block = best_fit(range, size);
     if (block == nullptr) block = extend(range, size);
@@ -107,7 +107,7 @@ class ExpandableModel {
     Block* found = place(range, size);
     if (!fits(missing(range, found, size))) {
       while (!waiting_.empty()) complete(*waiting_.begin());
-      empty_cache();
+      empty_cache({});
       found = place(range, size);
       if (!fits(missing(range, found, size))) return nullptr;
     }
@@ -164,21 +164,18 @@ class ExpandableModel {
     blocks_.free(block);
   }
 
-  /// The pages of which nothing is in use go back.
-  void empty_cache() {
+  /// The pages of which nothing is in use go back; of private pools, of those.
+  void empty_cache(const std::set<std::uint32_t>& pools) {
     for (auto& [key, range] : ranges_) {
-      if (range.pool != 0) continue;
+      if (range.pool != 0 && !pools.contains(range.pool)) continue;
       std::vector<Block*> free;
       for (const auto& [size, block] : range.free) free.push_back(block);
       for (Block* const block : free) unmap(range, block);
     }
   }
   void unmap(Range& range, Block* block) {
-    // Ranges begin at a multiple of no page: pages are counted from there.
-    const std::uint64_t origin = block->address / kAddresses * kAddresses;
-    const std::uint64_t begin = origin + round_up(block->address - origin, range.page);
-    const std::uint64_t end =
-        origin + (block->address + block->size - origin) / range.page * range.page;
+    const std::uint64_t begin = round_up(block->address, range.page);
+    const std::uint64_t end = (block->address + block->size) / range.page * range.page;
     if (begin >= end) return;
     Blocks::leave(block);
     if (block->address + block->size > end) Blocks::enter(blocks_.cut(block, end - block->address));

@@ -18,6 +18,8 @@ using replay::Trace;
 using Policy = std::function<ReplayOutcome(const Trace&, const Device&)>;
 
 constexpr std::size_t kMostPoints = 10000;
+/// Enough for any trace, and a number that sums stay below.
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 60;
 
 /// Which one a name stands for. ValueError if none.
 Policy policy_of(const std::string& name, const ReplayOptions& options) {
@@ -25,7 +27,7 @@ Policy policy_of(const std::string& name, const ReplayOptions& options) {
   if (name == "torch-expandable") return replay::replay_expandable;
   memory::Settings settings;
   if (name != "ember") {
-    const std::string what = "policies: '" + name + "'";
+    const std::string what = "policies: '" + as_line(name) + "'";
     if (name.find(':') == std::string::npos)
       throw ValueError(what +
                        ": expected 'torch', 'torch-expandable', 'ember', or settings as in "
@@ -147,8 +149,9 @@ Replayed replay_memory(std::string_view text, const ReplayOptions& options) {
   replayed.native = trace.native;
   replayed.expandable = trace.expandable;
   replayed.recorded = replay::recorded(trace).peaks;
+  const Device device{std::min(options.memory, kMostMemory), options.points};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    replayed.outcomes.push_back(policies[i](trace, {options.memory, options.points}));
+    replayed.outcomes.push_back(policies[i](trace, device));
     replayed.outcomes.back().policy = std::move(names[i]);
   }
   return replayed;

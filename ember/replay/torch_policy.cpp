@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -48,6 +49,12 @@ class TorchModel {
   }
 
  private:
+  struct Segment {
+    Block* first = nullptr;
+    std::uint32_t pool = 0;
+    std::uint64_t bytes = 0;
+  };
+
   void differ(const std::string& what) {
     if (!tally_.outcome.compared) return;
     if (tally_.outcome.differences++ == 0)
@@ -91,7 +98,8 @@ class TorchModel {
     }
     std::uint64_t address = elsewhere_;
     if (!expected_.empty() && expected_.front()->size == bytes &&
-        expected_.front()->stream == entry.stream && expected_.front()->pool == entry.pool) {
+        expected_.front()->stream == entry.stream && expected_.front()->pool == entry.pool &&
+        is_vacant(expected_.front()->address, bytes)) {
       address = expected_.front()->address;
       expected_.pop_front();
     } else {
@@ -104,8 +112,15 @@ class TorchModel {
     tally_.call(at_);
     reserved_ += bytes;
     Block* const block = blocks_.make(address, bytes, Block::State::in_use, list);
-    segments_.emplace(address, std::pair(block, entry.pool));
+    segments_.emplace(address, Segment{block, entry.pool, bytes});
     return block;
+  }
+  /// Whether none of the segments that there are lies there: once one differs, they may.
+  bool is_vacant(std::uint64_t address, std::uint64_t bytes) const {
+    const auto after = segments_.lower_bound(address + bytes);
+    if (after == segments_.begin()) return true;
+    const auto last = std::prev(after);
+    return last->first + last->second.bytes <= address;
   }
 
   bool fits(std::uint64_t bytes) const {
@@ -127,11 +142,9 @@ class TorchModel {
   /// All segments without a block in use go back, of private pools those that the trace names.
   void empty_cache() {
     std::set<std::uint64_t> named;
-    std::set<std::uint32_t> pools;
-    for (std::size_t i = at_; i < trace_.entries.size() && trace_.entries[i].gives_back(); ++i) {
+    for (std::size_t i = at_; i < trace_.entries.size() && trace_.entries[i].gives_back(); ++i)
       named.insert(trace_.entries[i].address);
-      pools.insert(trace_.entries[i].pool);
-    }
+    const std::set<std::uint32_t> pools = trace_.pools_emptied(at_);
     const bool compared = tally_.outcome.compared;
     const auto gone = give_back([&](std::uint64_t address, std::uint32_t pool) {
       return pool == 0 || (compared ? named.contains(address) : pools.contains(pool));
@@ -143,7 +156,7 @@ class TorchModel {
   std::set<std::uint64_t> give_back(const Wanted& wanted) {
     std::set<std::uint64_t> gone;
     for (auto at = segments_.begin(); at != segments_.end();) {
-      const auto& [block, pool] = at->second;
+      const auto& [block, pool, bytes] = at->second;
       if (block->state != Block::State::free || block->after != nullptr ||
           !wanted(at->first, pool)) {
         ++at;
@@ -167,9 +180,9 @@ class TorchModel {
   std::uint64_t elsewhere_ = std::uint64_t{1} << 61;  // of segments that are not in the trace
   std::deque<const Entry*> expected_;                 // segments of the trace, until they are used
   std::map<std::array<std::uint32_t, 3>, FreeBlocks> lists_;
-  std::map<std::uint64_t, std::pair<Block*, std::uint32_t>> segments_;  // first block, and pool
-  std::unordered_map<std::uint64_t, Block*> live_;                      // by addresses of the trace
-  std::set<std::uint64_t> waiting_;                                     // for streams: the same
+  std::map<std::uint64_t, Segment> segments_;
+  std::unordered_map<std::uint64_t, Block*> live_;  // by addresses of the trace
+  std::set<std::uint64_t> waiting_;                 // for streams: the same
   Blocks blocks_;
 };
 

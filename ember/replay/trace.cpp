@@ -103,6 +103,13 @@ std::size_t Trace::places() const {
   return found.size();
 }
 
+std::set<std::uint32_t> Trace::pools_emptied(std::size_t entry) const {
+  std::set<std::uint32_t> pools;
+  for (; entry < entries.size() && entries[entry].gives_back(); ++entry)
+    pools.insert(entries[entry].pool);
+  return pools;
+}
+
 bool Trace::grows() const {
   return std::any_of(entries.begin(), entries.end(),
                      [](const Entry& entry) { return entry.action == Action::segment_map; });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,6 +66,8 @@ struct Trace {
   bool empties(std::size_t entry) const {
     return entries[entry].gives_back() && (entry == 0 || !entries[entry - 1].gives_back());
   }
+  /// From there on: of which pools memory goes back in a row.
+  std::set<std::uint32_t> pools_emptied(std::size_t entry) const;
 };
 
 /// Reads the text. ValueError that names the line for what is none, and for entries that
@@ -75,8 +78,7 @@ std::string write_trace(const Trace& trace);
 
 /// Of the history in a snapshot, PyTorch's or ember's: that of one device. Entries about memory
 /// that was there before the history are left out, and counted. ValueError for what is no snapshot
-/// (and names what is wrong), for a device without entries, for one whose segments grow (expandable
-/// segments), and for contradictions as above.
+/// (and names what is wrong), for a device without entries, and for contradictions as above.
 Trace trace_of_snapshot(std::string_view pickle, std::size_t device);
 
 /// Either of the two: by how it begins. A text has one device, number 0.

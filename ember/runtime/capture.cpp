@@ -9,6 +9,7 @@
 #include "ember/base/stack.h"
 #include "ember/driver/simulation.h"
 #include "ember/runtime/runtime.h"
+#include "ember/runtime/thread_state.h"
 
 namespace ember::inline v0::cuda {
 namespace {
@@ -38,6 +39,7 @@ std::string note_refusal(const Status& status) noexcept {
     CaptureLog::note_spoiled(status.detail().empty() ? code_text(status.code()) : status.detail());
     return {};
   }
+  if (!status.detail().starts_with("by this: ")) return {};  // known better
   const std::string what = CaptureLog::spoiled_capture();
   return what.empty() ? what : "by this: " + what;
 }
@@ -175,13 +177,13 @@ void CaptureLog::note_spoiled(const std::string& what) noexcept {
 }
 
 std::string CaptureLog::spoiled_capture() noexcept {
+  const detail::ThreadState& state = detail::thread_state();
+  const auto& current = state.streams[static_cast<std::size_t>(state.device)];
+  std::uint64_t id = 0;
+  if (!current || status_of(current->handle, id) != driver::CaptureStatus::invalidated) return {};
   const MutexLock lock(logs.mutex);
-  for (const CaptureLog* log : logs.list) {
-    std::uint64_t id = 0;
-    if (!log->spoiled_.what.empty() &&
-        status_of(log->streams_[0].handle(), id) == driver::CaptureStatus::invalidated)
-      return log->spoiled_.what;
-  }
+  for (const CaptureLog* log : logs.list)
+    if (log->id_ == id) return log->spoiled_.what;
   return {};
 }
 

@@ -161,7 +161,7 @@ class CaptureLog {
                             const std::shared_ptr<const void>& event) noexcept;
   /// Notes by what captures became invalid that are so now.
   static void note_spoiled(const std::string& what) noexcept;
-  /// By what a capture became invalid that has not ended yet; empty if none has.
+  /// By what the capture of the thread's current stream became invalid; empty if it is in none.
   static std::string spoiled_capture() noexcept;
 
  private:

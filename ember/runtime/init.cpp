@@ -264,6 +264,15 @@ void detail::set_schedule(const driver::Schedule& schedule) {
   state().schedule = schedule;
 }
 
+Status detail::schedule_to_come(driver::Schedule& out) {
+  return with_choice([&](const driver::Choice& choice) {
+    if (choice.kind != driver::Choice::Kind::simulated) return Status();
+    if (!choice.schedule) return driver::parse_schedule(env::get("EMBER_SIM_SCHEDULE"), out);
+    out = *choice.schedule;
+    return Status();
+  });
+}
+
 std::optional<SimulatedMachine> share_simulated_machine() {
   if (bad_fork) return std::nullopt;
   const MutexLock lock(state().mutex);

@@ -71,6 +71,10 @@ Status with_choice(const std::function<Status(const driver::Choice&)>& ask);
 /// once devices are in use.
 void set_schedule(const driver::Schedule& schedule);
 
+/// The one that devices which are still to be made will follow: not seeded if these are none of
+/// simulated ones. Failed: a setting is malformed.
+Status schedule_to_come(driver::Schedule& out);
+
 /// How many operations of each stream are to be kept from the first use of devices on. ValueError
 /// for a malformed EMBER_RECORD_LAUNCHES.
 int launches_to_record();

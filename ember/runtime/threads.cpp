@@ -25,19 +25,10 @@ void change(Change&& make) {
 /// decide, they are made now.
 void make_seeded_devices() {
   if (cuda::driver_if_made() != nullptr || cuda::is_in_bad_fork()) return;
-  bool seeded = false;
-  const Status status = cuda::detail::with_choice([&](const driver::Choice& choice) {
-    if (choice.kind != driver::Choice::Kind::simulated) return Status();
-    driver::Schedule schedule;
-    if (choice.schedule)
-      schedule = *choice.schedule;
-    else
-      EMBER_TRY(driver::parse_schedule(env::get("EMBER_SIM_SCHEDULE"), schedule));
-    seeded = schedule.seeded();
-    return Status();
-  });
+  driver::Schedule schedule;
+  const Status status = cuda::detail::schedule_to_come(schedule);
   if (!status.ok()) throw ValueError(status.detail());
-  if (seeded) (void)cuda::active_driver();
+  if (schedule.seeded()) (void)cuda::active_driver();
 }
 
 }  // namespace

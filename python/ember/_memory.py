@@ -82,8 +82,11 @@ def _write_page(chosen: _argparse.Namespace) -> int:
         page = _snapshot_page(snapshot, _title(chosen.snapshot), before, _title(chosen.before or ""))
         with open(out, "w", encoding="utf-8") as file:
             file.write(page)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         _sys.exit(f"ember memory view: {error}")
+    except ValueError as error:
+        named = chosen.snapshot if chosen.before is None else f"{chosen.snapshot}, {chosen.before}"
+        _sys.exit(f"ember memory view: {named}: {error}")
     print(out)
     return 0
 

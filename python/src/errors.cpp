@@ -19,8 +19,19 @@ PyObject* new_exception(nb::module_& m, const char* name, PyObject* base, const 
   return made;  // lives as long as the process
 }
 
+/// Settings and files may hold any bytes: those that are no text stand as \xNN.
+nb::object text_of(const char* what) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)), "backslashreplace"));
+}
+
+void raise_as(PyObject* type, const char* what) {
+  if (const nb::object text = text_of(what); text.is_valid()) PyErr_SetObject(type, text.ptr());
+}
+
 void raise_accelerator_error(const AcceleratorError& error) {
-  const nb::object made = nb::steal(PyObject_CallFunction(accelerator_error, "s", error.what()));
+  const nb::object made = nb::steal(
+      PyObject_CallFunctionObjArgs(accelerator_error, text_of(error.what()).ptr(), nullptr));
   if (!made.is_valid()) return;
   const nb::object code = nb::int_(error.error_code());
   if (PyObject_SetAttrString(made.ptr(), "error_code", code.ptr()) == 0)
@@ -38,7 +49,8 @@ void raise_file_error(const FileError& error) {
 
 /// With `report`; None where it was not the caching allocator that ran out.
 void raise_out_of_memory(const OutOfMemoryError& error) {
-  const nb::object made = nb::steal(PyObject_CallFunction(out_of_memory, "s", error.what()));
+  const nb::object made =
+      nb::steal(PyObject_CallFunctionObjArgs(out_of_memory, text_of(error.what()).ptr(), nullptr));
   if (!made.is_valid()) return;
   const nb::object report = error.report() != nullptr ? nb::cast(*error.report()) : nb::none();
   if (PyObject_SetAttrString(made.ptr(), "report", report.ptr()) == 0)
@@ -54,23 +66,23 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const OutOfMemoryError& error) {
     raise_out_of_memory(error);
   } catch (const DeferredCudaCallError& error) {
-    PyErr_SetString(deferred_call_error, error.what());
+    raise_as(deferred_call_error, error.what());
   } catch (const ValueError& error) {
-    PyErr_SetString(invalid_value, error.what());
+    raise_as(invalid_value, error.what());
   } catch (const TypeError& error) {
-    PyErr_SetString(PyExc_TypeError, error.what());
+    raise_as(PyExc_TypeError, error.what());
   } catch (const IndexError& error) {
-    PyErr_SetString(PyExc_IndexError, error.what());
+    raise_as(PyExc_IndexError, error.what());
   } catch (const NotImplementedError& error) {
-    PyErr_SetString(PyExc_NotImplementedError, error.what());
+    raise_as(PyExc_NotImplementedError, error.what());
   } catch (const AssertionError& error) {
-    PyErr_SetString(PyExc_AssertionError, error.what());
+    raise_as(PyExc_AssertionError, error.what());
   } catch (const FileError& error) {
     raise_file_error(error);
   } catch (const std::bad_cast&) {  // of nanobind; argument() names what was given
     PyErr_SetString(PyExc_TypeError, "an argument is of a kind that was not expected");
   } catch (const Error& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    raise_as(PyExc_RuntimeError, error.what());
   }
 }
 

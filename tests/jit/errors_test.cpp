@@ -202,7 +202,15 @@ TEST(JiteratorErrors, Recursion) {
       {"template <typename T> struct S {\n"
        "  static T power(T v, int n) {\n    return n == 0 ? T(1) : power(v, n - 1) * v;\n  }\n};\n"
        "template <typename T> T f(T x) { return S<T>::power(x, 3); }",
-       "jiterator: 'power' calls itself (code_string:3)"}};
+       "jiterator: 'power' calls itself (code_string:3)"},
+      {"template <typename T> struct S {\n"
+       "  static T down(T v) { return v > 0 ? S::down(v - 1) : v; }\n};\n"
+       "template <typename T> T f(T x) { return S<T>::down(x); }",
+       "jiterator: 'down' calls itself (code_string:2)"},
+      {"template <typename T> struct S {\n"
+       "  auto down(T v) const -> T { return v > 0 ? (*this).down(v - 1) : v; }\n};\n"
+       "template <typename T> T f(T x) { return S<T>().down(x); }",
+       "jiterator: 'down' calls itself (code_string:2)"}};
   for (const auto& [code, text] : rows) {
     const auto f = jiterator::create_jit_fn(code);
     for (const Tensor& x : places(ones({2}))) EXPECT_ERROR(f({x}), Error, text);
@@ -281,6 +289,15 @@ TEST(JiteratorErrors, NoRecursion) {
         "typename T> T twice(G g, T x) { return g(g(x)); }\n"
         "template <typename T> T f(T x) { auto h = [](T v) { return v * 2; "
         "}; return S<T>()(x) + twice(h, x) - 4; }",
+        "template <typename T> T f(T x) { T max = x; max = ::max(max, x); "
+        "T min = max; min = ::min(min, max); return min + max; }",
+        "template <typename T> struct V { T v; operator T() const { return "
+        "T(v); } };\ntemplate <typename T> T f(T x) { if constexpr "
+        "(sizeof(T) == 4) { if constexpr (sizeof(T) > 2) return V<T>{x} * 2; "
+        "} return x; }",
+        "template <typename T> struct P { T operator()(T a, T b) const { "
+        "return a * b; } T operator()(T a) const { return (*this)(a, T(2)); "
+        "} };\ntemplate <typename T> T f(T x) { return P<T>()(x); }",
         "template <typename T> struct S { T f(T x) { return x + 1; } };\n"
         "template <typename T> T f(T x) { S<T> s; S<T>* p = &s; return "
         "s.f(x) * p->f(x) - p->f(x); }"}) {

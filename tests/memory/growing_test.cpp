@@ -206,6 +206,36 @@ TEST_F(GrowingSegments, KeepToTheLimit) {
   EXPECT_EQ(reserved(), mib(50));
 }
 
+// A chunk is as large as an ordinary segment, or an eighth of what there is: less is enough.
+TEST_F(GrowingSegments, TakeWhatIsLeftOfTheLimit) {
+  allocator_.set_limit(165 * kMiB);
+  (void)allocate(150 * kMiB);
+  (void)allocate(10 * kMiB);
+  EXPECT_EQ(reserved(), mib(160));
+  (void)allocate(3 * kMiB);  // 20 would be a chunk
+  EXPECT_EQ(reserved(), mib(164));
+  try {
+    (void)allocate(9 * kMiB);
+    ADD_FAILURE() << "1 MiB is left";
+  } catch (const OutOfMemoryError& error) {
+    ASSERT_NE(error.report(), nullptr);
+    EXPECT_EQ(error.report()->segment, 10 * kMiB);
+    EXPECT_EQ(error.report()->verdict, cuda::OutOfMemoryVerdict::over_limit);
+    allocator_.set_limit(165 * kMiB + error.report()->verdict_bytes);
+  }
+  EXPECT_NE(allocate(9 * kMiB), nullptr);
+}
+
+TEST_F(GrowingSegments, TakeWhatIsLeftOfTheDevice) {
+  void* others = nullptr;
+  ASSERT_TRUE(device_.obtain(860 * kMiB, others).ok());
+  (void)allocate(150 * kMiB);
+  (void)allocate(10 * kMiB);  // an eighth would be 18
+  (void)allocate(kMiB + 1);   // 4 are left
+  EXPECT_EQ(reserved(), mib(162));
+  EXPECT_EQ(allocator_.counters().num_alloc_retries, 0);
+}
+
 // The oldest free chunks go when the threshold is passed.
 TEST_F(GrowingSegments, AreCollectedAsGarbage) {
   memory::Settings settings = growing_settings();

@@ -18,7 +18,7 @@ def run(code, **environment):
                 if name.startswith("EMBER_S") or "SANITIZER" in name}
     return subprocess.run(
         [sys.executable, "-c", "import ember as torch, os\ncuda = torch.cuda\n" + textwrap.dedent(code)],
-        env=environment_with(EMBER_DEVICES="sim:2@256MiB", **{**left_out, **environment}), capture_output=True,
+        env=environment_with(**{"EMBER_DEVICES": "sim:2@256MiB", **left_out, **environment}), capture_output=True,
         text=True, timeout=120, check=False)
 
 
@@ -124,3 +124,18 @@ def test_priorities_beyond_the_range_are_the_nearest_ones():
         """)
     least, greatest, *made = done.stdout.split()
     assert made == [greatest, greatest, least, least] + 3 * ["TypeError"], done.stderr
+
+
+@pytest.mark.parametrize("name", ["EMBER_DEVICES", "EMBER_SIM_SCHEDULE", "EMBER_SIM_FAULTS", "EMBER_SANITIZER",
+                                  "EMBER_RECORD_LAUNCHES"])
+def test_settings_that_are_no_text(name):
+    """The error names the setting, and shows what it was."""
+    done = run("""
+        try:
+            torch.ones(1, device="cuda").sum().item()
+        except (ValueError, RuntimeError) as error:
+            assert type(error) is not UnicodeDecodeError
+            print(ascii(str(error)))
+        """, **{name: "sim:1\udcff"})
+    said = done.stdout + done.stderr
+    assert name in said and "xff" in said and "UnicodeDecodeError" not in said, said

@@ -50,3 +50,38 @@ os._exit(0)  # without caching, the end of x would wait for the device
     finally:
         child.kill()
     assert (out, err, child.returncode) == ("interrupted\nand nothing else\n", "", 0)
+
+
+def test_a_reset_that_is_interrupted_ends_captures():
+    """The device is as new, but for what still runs."""
+    code = """
+import os
+import ember
+from ember import cuda
+side, captured = cuda.Stream(), cuda.Stream()
+with cuda.stream(side):
+    cuda._sleep(10 ** 12)
+graph = cuda.CUDAGraph()
+cuda.set_stream(captured)
+graph.capture_begin()
+try:
+    print("waiting", flush=True)
+    cuda.reset_device()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+cuda.set_stream(cuda.default_stream())
+del graph
+x = ember.ones(3, device="cuda")
+print(cuda.is_current_stream_capturing(), (x + 1).sum().item() if cuda.Stream().query() else "busy", flush=True)
+os._exit(0)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], text=True,
+                             env=environment_with(EMBER_DEVICES="sim:1"),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == "waiting\n"
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)
+    finally:
+        child.kill()
+    assert (out, err, child.returncode) == ("interrupted\nFalse 6.0\n", "", 0)

@@ -360,3 +360,25 @@ def test_is_captured():
     x.fill_(3.0)
     graph.replay()
     assert y.tolist() == [10.0] * 4
+
+
+DIVIDE = """
+import faulthandler, os, signal, ember as torch
+from ember.cuda import jiterator
+f = jiterator._create_jit_fn("template <typename T> T f(T x, T y) { return x / y; }")
+zero = torch.zeros(3, dtype=torch.int64)
+def divide():
+    try:
+        f(zero, zero)
+    except RuntimeError as error:
+        print("divided by zero" in str(error), flush=True)
+divide()
+"""
+
+
+@pytest.mark.parametrize("later", ["faulthandler.enable()", "signal.signal(signal.SIGFPE, lambda *_: print('mine'))"])
+def test_who_takes_the_signal_later_gets_what_is_sent(later):
+    """And divisions are errors all the same."""
+    sent = "os.kill(os.getpid(), signal.SIGFPE)\n" if "signal.signal" in later else ""
+    said = run(DIVIDE + later + "\ndivide()\n" + sent + "divide()\n")
+    assert said == "True\nTrue\n" + ("mine\n" if sent else "") + "True\n"

@@ -173,3 +173,64 @@ except RuntimeError as error:
 """)
     assert "the devices were made with 'threads'" in said
     assert "before the first use of a device: sim.schedule(" in said
+
+
+def test_what_is_added_to_is_read_first():
+    """Memory that was never written has something else in it with each seed."""
+    said = run("""
+def index():
+    return torch.arange(4, device="cuda")
+def one(*sizes):
+    return torch.ones(*sizes, device="cuda")
+def empty(*sizes):
+    return torch.empty(*sizes, device="cuda")
+for name, add in {
+    "scatter_add_": lambda: empty(4).scatter_add_(0, index(), one(4)),
+    "index_add_": lambda: empty(4).index_add_(0, index(), one(4)),
+    "index_put_": lambda: empty(4).index_put_((index(),), one(4), accumulate=True),
+    "addmm_": lambda: empty(4, 4).addmm_(one(4, 4), one(4, 4)),
+    "baddbmm_": lambda: empty(2, 4, 4).baddbmm_(one(2, 4, 4), one(2, 4, 4)),
+}.items():
+    made = torch.sim.explore(lambda: torch.sim.result(add()))
+    print(name, made.verdict, "never written" in str(made))
+made = torch.sim.explore(lambda: torch.sim.result(empty(4, 4).addmm_(one(4, 4), one(4, 4), beta=0)))
+print("beta=0", made.verdict)
+""")
+    lines = said.splitlines()
+    assert lines[-1] == "beta=0 proved", said
+    assert all(line.split()[1:] == ["not_proved", "True"] for line in lines[:-1]) and len(lines) == 6, said
+
+
+def test_an_update_may_be_lost():
+    """Two that both read what was there before either has written."""
+    said = run("""
+def lost(ordered):
+    x, one = torch.zeros(4, 4, device="cuda"), torch.ones(4, 4, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        x.addmm_(one, one)
+    if ordered:
+        torch.cuda.current_stream().wait_stream(side)
+    x.addmm_(one, one)
+    torch.cuda.synchronize()
+    torch.sim.result(x, "x")
+print(torch.sim.explore(lambda: lost(False)).verdict, torch.sim.explore(lambda: lost(True)).verdict)
+""")
+    assert said == "differs proved\n"
+
+
+@pytest.mark.parametrize("schedule", ["random:3", "pct:1:3", "model", "steps:"])
+@pytest.mark.parametrize("first", ["", "torch.zeros(1, device='cuda')\n"])
+def test_generators_have_the_seed_of_the_first_run(schedule, first):
+    """Those of the CPU, too, which an import makes; unless somebody has seeded them."""
+    program = "import ember as torch\n" + first + "print(torch.rand(4).tolist(), torch.rand(4, device='cuda').tolist())"
+    assert run_whole(program, schedule) == run_whole(program, schedule)
+    seeded = "import ember as torch\ntorch.default_generator.manual_seed(5)\n" + first + "print(torch.rand(4).tolist())"
+    assert run_whole(seeded, schedule) == run_whole(seeded, "threads")
+
+
+def test_generators_have_the_seed_of_a_schedule_that_is_set_later():
+    said = [run_whole("import ember as torch\ntorch.sim.schedule('random:5')\ntorch.cuda.synchronize()\n"
+                      "print(torch.initial_seed(), torch.rand(2).tolist())") for _ in range(2)]
+    assert said[0] == said[1] and said[0].startswith("5 ")

@@ -270,6 +270,46 @@ TEST(Policies, PrivatePoolsOfGrowingSegmentsGoBackWhereTheTraceNamesThem) {
     EXPECT_EQ(outcome.peaks.reserved, (16 + 30) * kMiB) << "16 of pool 1 went back, of pool 2 not";
 }
 
+TEST(Policies, PrivatePoolsGiveBackPagesWhereTheTraceNamesThem) {
+  Lines lines;
+  for (std::uint64_t pool = 1; pool <= 10; ++pool) {
+    const std::uint64_t at = pool * 64 * kMiB;
+    lines.segment(at, 16 * kMiB, 0, static_cast<int>(pool));
+    lines.block(at, 15 * kMiB, 0, static_cast<int>(pool)).free(at).give_back(at);
+  }
+  const Trace trace = lines.trace();
+  EXPECT_EQ(replay_expandable(trace).peaks.reserved, 20 * kMiB);
+  EXPECT_EQ(replay_torch(trace).peaks.reserved, 16 * kMiB);
+  EXPECT_EQ(replay_ember(trace, kGrowing).peaks.reserved, 16 * kMiB);
+}
+
+TEST(Policies, AddressesDoNotEnd) {
+  // As large as blocks of a trace can be.
+  std::string text = "ember-trace 1\n";
+  const std::uint64_t bytes = kEndOfSizes - 512;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    char address[24];
+    std::snprintf(address, sizeof address, "%llx",
+                  static_cast<unsigned long long>((i << 48) / 512));
+    text += std::string("+ ") + address + " " + std::to_string(bytes) + " 0 0\na " + address + " " +
+            std::to_string(bytes) + " 0 0\n";
+  }
+  const Trace trace = read_trace(text + "end 200\n");
+  EXPECT_EQ(replay_expandable(trace).peaks.allocated, 100 * bytes);
+  EXPECT_EQ(replay_torch(trace).peaks.allocated, 100 * kEndOfSizes);  // 512 are no remainder
+}
+
+TEST(Policies, WhatDiffersFromTheTraceLiesElsewhere) {
+  // PyTorch would have kept the first segment, whose addresses the trace has a second time.
+  Lines lines;
+  lines.segment(0, 20 * kMiB).block(0, 2 * kMiB).block(2 * kMiB, 2 * kMiB).free(0).free(2 * kMiB);
+  lines.segment(32 * kMiB, 2 * kMiB).block(32 * kMiB, 512).free(32 * kMiB).give_back(0);
+  lines.segment(0, 2 * kMiB, 1).block(0, 512, 1).free(0).give_back(0).give_back(32 * kMiB);
+  const Outcome outcome = replay_torch(lines.trace());
+  EXPECT_NE(outcome.differences, 0U);
+  EXPECT_EQ(outcome.peaks.reserved, 22 * kMiB);
+}
+
 // ---- Devices that have too little
 
 /// Of an entry and in words; empty without.

@@ -478,6 +478,7 @@ Status SimDriver::reset(int device, DeviceState& state) noexcept {
   // gives up.
   std::vector<Point> tails;
   for (Stream* stream : streams_of(device)) tails.push_back(stream->settled_tail());
+  for (Stream* stream : streams_of(device)) captures_.forget(*stream);
   for (int other = 0; other < device_count(); ++other)
     for (Stream* stream : streams_of(other)) machine_.executor->epoch_began(*stream);
   for (const Point& tail : tails) {
@@ -488,7 +489,6 @@ Status SimDriver::reset(int device, DeviceState& state) noexcept {
     if (waited != Timeline::Waited::reached) return Code::shutting_down;
   }
   state.oldest.store(epoch, std::memory_order_release);
-  for (Stream* stream : streams_of(device)) captures_.forget(*stream);
   const auto end_lives = [&](auto& table) {
     std::vector<void*> natives;
     table.for_each([&](void* native, auto& object) {

@@ -31,6 +31,8 @@ def public(trees, module):
                 elif alias.name in theirs and alias.name not in PRIVATE:
                     found[alias.asname or alias.name] = theirs[alias.name]
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            if not isinstance(node.targets[0], ast.Name):
+                continue  # an attribute of something that is defined elsewhere
             name = node.targets[0].id
             found[name] = [the_only_one(trees, module, name, node.value.id) or node]
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):

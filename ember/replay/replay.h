@@ -77,7 +77,7 @@ struct Replayed {
   ReplayPeaks recorded;                 ///< of the trace itself: bytes as they were asked for
   std::vector<ReplayOutcome> outcomes;  ///< as the policies
 
-  /// As a table, in MiB; each line ends with '\n'.
+  /// As a table, in MiB, with a line feed behind each line.
   EMBER_API std::string str() const;
 };
 

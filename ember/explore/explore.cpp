@@ -219,6 +219,7 @@ class OwnRuns {
   explicit OwnRuns(const char* caller) {
     if (exploring.exchange(true))
       throw Error(std::string(caller) + ": a program is being explored, and cannot explore itself");
+    cuda::own_runs(true);
     try {
       driver::Schedule asked;
       if (cuda::driver_if_made() == nullptr &&
@@ -226,23 +227,28 @@ class OwnRuns {
         schedule("steps:");
       (void)cuda::active_driver();
       before_ = driver::schedule_text(driver::simulated_schedule());
-      begin_run("steps:");
+      cuda::begin_owned_run("steps:");
     } catch (...) {
-      exploring = false;
+      end();
       throw;
     }
   }
   ~OwnRuns() {
-    exploring = false;
     try {
-      begin_run(before_);
+      cuda::begin_owned_run(before_);
     } catch (const std::exception&) {  // such as of a file that is gone: another run is as good
     }
+    end();
   }
   OwnRuns(const OwnRuns&) = delete;
   OwnRuns& operator=(const OwnRuns&) = delete;
 
  private:
+  static void end() noexcept {
+    cuda::own_runs(false);
+    exploring = false;
+  }
+
   std::string before_;
 };
 
@@ -317,10 +323,10 @@ std::string shrink(const std::string& schedule, const std::function<bool()>& fai
   if (!fails) throw ValueError("shrink: got an empty function, expected a callable one");
   const OwnRuns runs("shrink");
   const auto with = [&](const std::vector<driver::Step>& steps) {
-    begin_run("steps:" + driver::steps_text(steps));
+    cuda::begin_owned_run("steps:" + driver::steps_text(steps));
     return fails();
   };
-  begin_run(schedule);
+  cuda::begin_owned_run(schedule);
   if (!fails())
     throw ValueError("shrink: the program does not fail with schedule '" + schedule + "'");
   (void)explore::settle();

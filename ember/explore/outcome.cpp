@@ -93,7 +93,7 @@ std::string settle() {
 Outcome run(const std::function<void()>& program, double seconds, const std::vector<Step>& steps,
             const std::function<std::shared_ptr<cuda::Observer>(Outcome&)>& watch) {
   Outcome out;
-  sim::begin_run(schedule_of(steps));
+  cuda::begin_owned_run(schedule_of(steps));
   {
     const auto watching = watch(out);
     (void)driver::limit_simulated_calls(seconds);

@@ -88,4 +88,8 @@ void on_initialized(void (*hook)());
 /// hook must not throw, nor enqueue work.
 void on_run_begun(void (*hook)(std::uint64_t seed));
 
+/// From now on, or until then, runs begin by begin_owned_run() alone: sim::begin_run() is refused.
+void own_runs(bool owned) noexcept;
+void begin_owned_run(const std::string& schedule);
+
 }  // namespace ember::inline v0::cuda

@@ -1,5 +1,6 @@
 #include "ember/runtime/simulation.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <vector>
@@ -52,11 +53,21 @@ void begin(const driver::Schedule& schedule) {
   throw Error("begin_run: " + status.text());
 }
 
+std::atomic<bool> owned_runs{false};
+
+void refuse_owned() {
+  if (owned_runs.load(std::memory_order_relaxed))
+    throw Error("begin_run: a program is being explored, which decides what its runs are");
+}
+
 }  // namespace
 
 }  // namespace ember::inline v0::sim
 
 namespace ember::inline v0::cuda {
+
+void own_runs(bool owned) noexcept { sim::owned_runs = owned; }
+void begin_owned_run(const std::string& schedule) { sim::begin(sim::parsed(schedule)); }
 
 void on_run_begun(void (*hook)(std::uint64_t seed)) {
   const MutexLock lock(sim::hooks().mutex);
@@ -84,6 +95,7 @@ std::uint64_t faults_happened() noexcept { return driver::simulated_faults_happe
 bool seeded() noexcept { return driver::simulated_schedule().seeded(); }
 
 void begin_run(std::uint64_t seed) {
+  refuse_owned();
   (void)cuda::active_driver();
   driver::Schedule schedule = driver::simulated_schedule();
   // A replay goes on replaying: what a seed would decide is recorded.
@@ -91,7 +103,10 @@ void begin_run(std::uint64_t seed) {
   begin(schedule);
 }
 
-void begin_run(const std::string& schedule) { begin(parsed(schedule)); }
+void begin_run(const std::string& schedule) {
+  refuse_owned();
+  begin(parsed(schedule));
+}
 
 std::string log() {
   cuda::tell_figure_asked("log");

@@ -45,8 +45,8 @@ EMBER_API bool seeded() noexcept;
 /// the default generators with `seed`. Device memory that was allocated before the present run
 /// began is put back to what it held then; new memory holds a pattern from the seed until it is
 /// written. Makes the devices if there are none. Streams and events that the program holds stay.
-/// Costs as much as the present run has used and written. Error where no seed decides, or in a host
-/// function. Blocks.
+/// Costs as much as the present run has used and written. Error where no seed decides, in a host
+/// function, and while a program is explored. Blocks.
 EMBER_API void begin_run(std::uint64_t seed);
 /// The same with a schedule in full, which must not be `threads`. ValueError for a malformed one,
 /// or a file that is no log of a run.

@@ -234,3 +234,20 @@ def test_generators_have_the_seed_of_a_schedule_that_is_set_later():
     said = [run_whole("import ember as torch\ntorch.sim.schedule('random:5')\ntorch.cuda.synchronize()\n"
                       "print(torch.initial_seed(), torch.rand(2).tolist())") for _ in range(2)]
     assert said[0] == said[1] and said[0].startswith("5 ")
+
+
+def test_an_explored_program_begins_no_runs():
+    """It would be another one than what is explored."""
+    said = run("""
+def begin():
+    torch.sim.begin_run("random:3")
+    add_and_multiply(False)
+for call in (lambda: torch.sim.explore(begin), lambda: torch.sim.shrink("random:1", begin)):
+    try:
+        call()
+    except RuntimeError as error:
+        print("begin_run: a program is being explored" in str(error))
+torch.sim.begin_run("random:3")
+print(torch.sim.explore(lambda: add_and_multiply(False)).verdict)
+""")
+    assert said == "True\nTrue\ndiffers\n"

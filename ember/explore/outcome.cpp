@@ -8,6 +8,7 @@
 
 #include "ember/base/error.h"
 #include "ember/driver/schedule.h"
+#include "ember/explore/explore.h"
 #include "ember/runtime/device.h"
 #include "ember/runtime/host_wait.h"
 #include "ember/runtime/runtime.h"

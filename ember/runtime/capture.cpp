@@ -179,11 +179,12 @@ void CaptureLog::note_spoiled(const std::string& what) noexcept {
 std::string CaptureLog::spoiled_capture() noexcept {
   const detail::ThreadState& state = detail::thread_state();
   const auto& current = state.streams[static_cast<std::size_t>(state.device)];
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  // which is told of valid captures only
   if (!current || status_of(current->handle, id) != driver::CaptureStatus::invalidated) return {};
   const MutexLock lock(logs.mutex);
   for (const CaptureLog* log : logs.list)
-    if (log->id_ == id) return log->spoiled_.what;
+    for (const Stream& stream : log->streams_)
+      if (stream.handle().native == current->handle.native) return log->spoiled_.what;
   return {};
 }
 

@@ -513,6 +513,43 @@ def test_replays_that_overlap_or_come_out_of_turn():
 
 
 @pytest.mark.reported_by_tools
+def test_each_capture_says_by_what_it_became_invalid():
+    """Of two at once, on threads of their own."""
+    if not cuda.is_simulated():
+        pytest.skip("CUDA says that it is invalid, and not by what")
+    x = torch.ones(1, device="cuda")
+    cuda.synchronize()
+    both = threading.Barrier(2, timeout=60)
+    said = {}
+
+    def work(name, spoil):
+        stream, graph = cuda.Stream(), cuda.CUDAGraph()
+        with cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="thread_local")
+            both.wait()
+            with pytest.raises(RuntimeError):
+                spoil(stream)
+            both.wait()
+            with pytest.raises(RuntimeError) as refused:
+                x + 1
+            both.wait()
+            with pytest.raises(RuntimeError) as ended:
+                graph.capture_end()
+        said[name] = [str(refused.value), str(ended.value)]
+
+    threads = [threading.Thread(target=work, args=("(item)", lambda stream: x.item())),
+               threading.Thread(target=work, args=("Stream.synchronize", lambda stream: stream.synchronize()))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == 2
+    for name, texts in said.items():
+        for text in texts:
+            assert name in text.split("by this: ")[1], text
+
+
+@pytest.mark.reported_by_tools
 def test_the_end_of_a_failed_capture_says_what_and_where():
     x = torch.ones(1, device="cuda")
     graph = cuda.CUDAGraph()

@@ -1,6 +1,8 @@
 """`ember memory replay`: histories, ember's and such as PyTorch writes, given to allocators."""
 
+import gzip
 import os
+import pathlib
 import pickle
 import re
 import subprocess
@@ -122,3 +124,14 @@ def test_damaged_files_are_refused_or_replayed():
             except ValueError as error:
                 assert str(error).startswith("trace: ")
     assert "7 entries" in good
+
+
+def test_the_example_of_the_documentation(tmp_path):
+    """docs/traces.md, with one of the traces that are kept."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    block = (root / "docs" / "traces.md").read_text().split("```console\n$ ember memory replay lengths.trace ")[1]
+    command, expected = block.split("```")[0].replace("\\\n", " ").split("\n", 1)
+    (tmp_path / "lengths.trace").write_bytes(
+        gzip.decompress((root / "tests" / "replay" / "recorded" / "lengths.trace.gz").read_bytes()))
+    done = replay(tmp_path / "lengths.trace", *command.split())
+    assert done.stdout.decode() == expected

@@ -1,5 +1,7 @@
 #include "ember/jit/traps.h"
 
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 #include <cstddef>
@@ -22,7 +24,12 @@ struct sigaction others[2];
 
 void on_trap(int signal, siginfo_t* info, void* context) {
   // Entries have neither locks nor destructors, so they may be left anywhere.
-  if (landing != nullptr && info->si_code > 0) siglongjmp(*landing, signal);
+  if (landing != nullptr && info->si_code > 0) {
+    // The jump does not come back from the handler, which others (thread sanitizer) run with all
+    // signals blocked.
+    (void)pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
+    siglongjmp(*landing, signal);
+  }
   const struct sigaction& other = others[signal == SIGFPE ? 0 : 1];
   const bool detailed = (other.sa_flags & SA_SIGINFO) != 0;
   if (!handing_on && (detailed || (other.sa_handler != SIG_DFL && other.sa_handler != SIG_IGN))) {
@@ -75,8 +82,7 @@ void take_traps() noexcept {
     others[i] = now;
     struct sigaction action {};
     action.sa_sigaction = &on_trap;
-    // The jump does not come back from the handler, so the signal must not stay blocked.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;  // what is handed on may come back
     sigemptyset(&action.sa_mask);
     (void)sigaction(kSignals[i], &action, nullptr);  // without, the process ends as it would have
   }

@@ -30,7 +30,7 @@ struct Range {
 class ExpandableModel {
  public:
   ExpandableModel(const Trace& trace, const Device& device)
-      : trace_(trace), memory_(device.memory), tally_(trace, device) {}
+      : trace_(trace), tally_(trace, device) {}
 
   Outcome run() {
     for (at_ = 0; at_ < trace_.entries.size() && !tally_.failed(); ++at_) {
@@ -76,7 +76,7 @@ class ExpandableModel {
     Block* block = best_fit(range, size);
     if (block == nullptr) block = extend(range, size);
     if (block == nullptr) {
-      tally_.fail(at_, out_of_memory(entry.size, allocated_, reserved_, memory_));
+      tally_.fail_for_memory(at_, entry.size, allocated_, reserved_);
       return;
     }
     Blocks::leave(block);
@@ -105,11 +105,11 @@ class ExpandableModel {
   /// little memory, also when streams have been waited for and the cache is empty.
   Block* extend(Range& range, std::uint64_t size) {
     Block* found = place(range, size);
-    if (!fits(missing(range, found, size))) {
+    if (!tally_.fits(reserved_, missing(range, found, size))) {
       while (!waiting_.empty()) complete(*waiting_.begin());
       empty_cache({});
       found = place(range, size);
-      if (!fits(missing(range, found, size))) return nullptr;
+      if (!tally_.fits(reserved_, missing(range, found, size))) return nullptr;
     }
     if (found->state == State::unmapped) map(range, found, size);
     while (found->size < size) {
@@ -118,9 +118,6 @@ class ExpandableModel {
       found = next;  // has taken in what was before it
     }
     return found;
-  }
-  bool fits(std::uint64_t bytes) const {
-    return memory_ == 0 || (bytes <= memory_ && reserved_ <= memory_ - bytes);
   }
   /// The bytes that have to be mapped for so many from a block on.
   static std::uint64_t missing(const Range& range, const Block* from, std::uint64_t size) {
@@ -196,7 +193,6 @@ class ExpandableModel {
   }
 
   const Trace& trace_;
-  std::uint64_t memory_;
   Tally tally_;
   std::size_t at_ = 0;
   std::uint64_t allocated_ = 0, reserved_ = 0;

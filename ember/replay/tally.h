@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "ember/base/bytes.h"
 #include "ember/replay/policies.h"
 
 namespace ember::inline v0::replay {
@@ -14,7 +15,9 @@ namespace ember::inline v0::replay {
 class Tally {
  public:
   Tally(const Trace& trace, const Device& device)
-      : entries_(trace.entries.size()), points_(std::min(device.points, entries_)) {
+      : entries_(trace.entries.size()),
+        points_(std::min(device.points, entries_)),
+        memory_(device.memory) {
     outcome.course.reserve(points_);
   }
 
@@ -36,6 +39,17 @@ class Tally {
     else if (allocated > outcome.course.back().bytes.allocated)
       outcome.course.back() = {entry, now};
   }
+  /// Whether the device has so many bytes beside those that are reserved.
+  bool fits(std::uint64_t reserved, std::uint64_t bytes) const noexcept {
+    return memory_ == 0 || (bytes <= memory_ && reserved <= memory_ - bytes);
+  }
+  /// Ends the replay: there is not enough for a request.
+  void fail_for_memory(std::size_t entry, std::uint64_t requested, std::uint64_t allocated,
+                       std::uint64_t reserved) {
+    fail(entry, format_bytes(requested) + " are asked for; " + format_bytes(reserved) +
+                    " are reserved, of which " + format_bytes(allocated) +
+                    " are in use; the device has " + format_bytes(memory_));
+  }
   void fail(std::size_t entry, std::string why) {
     outcome.failed_at = entry;
     outcome.failure = std::move(why);
@@ -44,10 +58,7 @@ class Tally {
 
  private:
   std::size_t entries_, points_;
+  std::uint64_t memory_;  // 0: any number of bytes
 };
-
-/// Why PyTorch has no memory for a request.
-std::string out_of_memory(std::uint64_t requested, std::uint64_t allocated, std::uint64_t reserved,
-                          std::uint64_t memory);
 
 }  // namespace ember::inline v0::replay

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "ember/base/bytes.h"
 #include "ember/replay/policies.h"
 #include "ember/replay/tally.h"
 #include "ember/replay/torch_blocks.h"
@@ -21,9 +20,8 @@ using Action = Entry::Action;
 
 class TorchModel {
  public:
-  TorchModel(const Trace& trace, const Device& device)
-      : trace_(trace), memory_(device.memory), tally_(trace, device) {
-    tally_.outcome.compared = memory_ == 0 && !trace.grows();
+  TorchModel(const Trace& trace, const Device& device) : trace_(trace), tally_(trace, device) {
+    tally_.outcome.compared = device.memory == 0 && !trace.grows();
   }
 
   Outcome run() {
@@ -87,12 +85,12 @@ class TorchModel {
     const std::uint64_t bytes = size <= kSmall     ? 2 * kMiB
                                 : size < 10 * kMiB ? 20 * kMiB
                                                    : round_up(size, 2 * kMiB);
-    if (!fits(bytes)) {
+    if (!tally_.fits(reserved_, bytes)) {
       // Streams are waited for, and the cache is emptied.
       while (!waiting_.empty()) complete(*waiting_.begin());
       give_back([](std::uint64_t, std::uint32_t pool) { return pool == 0; });
-      if (!fits(bytes)) {
-        tally_.fail(at_, out_of_memory(entry.size, allocated_, reserved_, memory_));
+      if (!tally_.fits(reserved_, bytes)) {
+        tally_.fail_for_memory(at_, entry.size, allocated_, reserved_);
         return nullptr;
       }
     }
@@ -121,10 +119,6 @@ class TorchModel {
     if (after == segments_.begin()) return true;
     const auto last = std::prev(after);
     return last->first + last->second.bytes <= address;
-  }
-
-  bool fits(std::uint64_t bytes) const {
-    return memory_ == 0 || (bytes <= memory_ && reserved_ <= memory_ - bytes);
   }
 
   /// Nothing uses the block any longer. It may have been waited for before.
@@ -173,7 +167,6 @@ class TorchModel {
   }
 
   const Trace& trace_;
-  std::uint64_t memory_;
   Tally tally_;
   std::size_t at_ = 0;
   std::uint64_t allocated_ = 0, reserved_ = 0;
@@ -190,13 +183,6 @@ class TorchModel {
 
 Outcome replay_torch(const Trace& trace, const Device& device) {
   return TorchModel(trace, device).run();
-}
-
-std::string out_of_memory(std::uint64_t requested, std::uint64_t allocated, std::uint64_t reserved,
-                          std::uint64_t memory) {
-  return format_bytes(requested) + " are asked for; " + format_bytes(reserved) +
-         " are reserved, of which " + format_bytes(allocated) + " are in use; the device has " +
-         format_bytes(memory);
 }
 
 Outcome recorded(const Trace& trace) {

@@ -42,6 +42,13 @@ Ticket take_simulated_ticket() noexcept;
 /// launches another one. Empty before the first.
 std::span<const Ticket> simulated_replay_tickets() noexcept;
 
+/// From now on, or no longer: where a seed decides, what the calling thread enqueues runs at once,
+/// and neither that nor waiting for it is a point of the host's, a decision, a step, or something
+/// from which the host learns. For work of the library's own that waits for nothing and touches
+/// nothing of the program's. Schedule::Kind::model, under which such work takes its time, goes on
+/// as ever. Answers what was set before.
+bool set_unscheduled(bool unscheduled) noexcept;
+
 /// A wait of the host's: at that point, for the work of a stream up to that number in its queue.
 struct RunWait {
   std::uint64_t point = 0;

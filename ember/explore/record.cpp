@@ -296,8 +296,9 @@ void Recorder::operate(const Activity& activity) {
   made.thread = activity.thread;
   made.name = activity.kind == Kind::pinned_handed_out ? "allocate_pinned" : activity.name;
   made.stack = activity.stack;
+  // Zero stands for the host; work that is in no schedule has a stream, but no task.
   const Name name = made.host ? Name(0, driver::simulated_points())
-                              : Name(activity.run_stream, activity.run_task);
+                              : Name(std::max(activity.run_stream, 1U), activity.run_task);
   operations_.emplace_back(made, name);
   if (activity.kind == Kind::pinned_handed_out) {
     // Its user may read and write it from now on, unseen.

@@ -159,7 +159,7 @@ void CaptureLog::note_external(const Stream& stream, const Activity& activity,
   const MutexLock lock(logs.mutex);
   for (CaptureLog* log : logs.list) {
     if (log->id_ != id) continue;
-    log->add(stream, placed).external = true;
+    log->add(stream, placed, true);
     if (std::find(log->external_.begin(), log->external_.end(), event) == log->external_.end())
       log->external_.push_back(event);
   }
@@ -224,14 +224,15 @@ std::size_t CaptureLog::number_of(const void* event) {
   return number;
 }
 
-CaptureLog::Entry& CaptureLog::add(const Stream& stream, const Activity& activity) {
+void CaptureLog::add(const Stream& stream, const Activity& activity, bool external) {
   Entry& entry = entries_.emplace_back();
   entry.activity = activity;
   entry.activity.device = stream.device_index();
   entry.activity.times = nullptr;
   entry.stream = number_of(stream);
   entry.event = number_of(activity.event);
-  if (is_work(activity.kind))
+  entry.external = external;
+  if (is_work(activity.kind) || external)
     if (driver::Driver* const machine = driver_if_made())
       (void)machine->capture_node(stream.handle(), entry.node);
   entry.accesses.assign(activity.accesses.begin(), activity.accesses.end());
@@ -243,7 +244,6 @@ CaptureLog::Entry& CaptureLog::add(const Stream& stream, const Activity& activit
     keep(access.sizes);
     keep(access.strides);
   }
-  return entry;
 }
 
 bool CaptureLog::visit(const std::function<void(const Access&)>& see) const {
@@ -281,7 +281,7 @@ void CaptureLog::record_replay(const Stream& on, std::span<const driver::Rebound
                              ? on.stream_id()
                              : first_stream_id_ + static_cast<std::int64_t>(entry.stream);
     if (activity.event != nullptr && !entry.external) activity.event = &event_names_[entry.event];
-    if (is_work(activity.kind) && entry.node != 0 && entry.node < tickets.size()) {
+    if (entry.node != 0 && entry.node < tickets.size()) {
       const driver::Ticket& ticket = tickets[static_cast<std::size_t>(entry.node) - 1];
       activity.ticket = ticket.number;
       activity.run_stream = ticket.stream;

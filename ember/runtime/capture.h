@@ -116,7 +116,7 @@ class CaptureLog {
     std::size_t stream = 0;  ///< 0: the one on which the capture began
     std::size_t event = 0;
     bool external = false;   ///< `activity.event` is the program's, which replays record, too
-    std::uint64_t node = 0;  ///< of work: as Driver::capture_node has it
+    std::uint64_t node = 0;  ///< of work, and of external events: as Driver::capture_node has it
     std::vector<Access> accesses;
     std::vector<std::vector<std::int64_t>> shapes;  ///< of accesses, which look at them
   };
@@ -168,7 +168,7 @@ class CaptureLog {
   std::size_t number_of(const Stream& stream);
   std::size_t number_of(const void* event);
   bool is_recorded_behind_all(std::size_t i) const noexcept;
-  Entry& add(const Stream& stream, const Activity& activity);
+  void add(const Stream& stream, const Activity& activity, bool external = false);
 
   std::atomic<std::uint64_t> id_{0};
   WorkWatcher* const watcher_;

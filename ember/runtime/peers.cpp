@@ -44,7 +44,7 @@ class Verdict {
 constexpr int kMost = 64;
 constinit std::atomic<Verdict> known[kMost][kMost] = {};
 
-/// Another run finds out for itself.
+/// Where a seed decides, each run is to do the same, so each finds out anew.
 void forget_all(std::uint64_t) {
   for (auto& device : known)
     for (std::atomic<Verdict>& verdict : device) verdict.store({}, std::memory_order_relaxed);
@@ -73,7 +73,9 @@ bool enable(int device, int peer) {
 // There are machines on which access between devices is possible, is allowed, and delivers wrong
 // bytes (such as with an IOMMU that translates them). So the first use of a pair copies a pattern
 // there and back, and compares. It waits for nothing of the user's: it has a stream of its own, and
-// the memory stays for the next pair, since freeing it would wait for the device.
+// the memory stays for the next pair, since freeing it would wait for the device. Where a seed
+// decides, it is no part of the schedule: a host that waits lets other work run meanwhile, so that
+// a wait that is missing beside the first copy of a pair would hardly ever be seen.
 
 struct Scratch {
   void* memory = nullptr;
@@ -161,11 +163,14 @@ Status try_way(driver::Driver& machine, const Stream& stream, driver::PeerMemory
   return {};
 }
 
-/// While it lives, what its thread records is not told to observers: a lock is held.
+/// While it lives, what its thread records is not told to observers, since a lock is held, and what
+/// it enqueues is in no schedule.
 class Untold {
  public:
-  Untold() noexcept : before_(detail::mark_enqueueing(true)) {}
+  Untold() noexcept
+      : before_(detail::mark_enqueueing(true)), unscheduled_(driver::set_unscheduled(true)) {}
   ~Untold() {
+    (void)driver::set_unscheduled(unscheduled_);
     (void)detail::mark_enqueueing(before_);
     detail::deliver();
   }
@@ -174,6 +179,7 @@ class Untold {
 
  private:
   bool before_;
+  bool unscheduled_;
 };
 
 /// Whether bytes arrive in both directions; unknown if that cannot be tried now, such as with no
@@ -212,17 +218,9 @@ bool capturing(driver::Driver& machine, int device) {
   return machine.capture_status(current, status, id).ok() && status != driver::CaptureStatus::none;
 }
 
-/// Where a seed decides, each run is to do the same, so each finds out anew.
-void forget_at_run(std::uint64_t) {
-  for (auto& row : known)
-    for (auto& verdict : row) verdict.store({}, std::memory_order_relaxed);
-}
-
 /// For a pair with access: what is known of it from now on.
 Arrives try_pair(int device, std::uint32_t epoch, int peer, std::uint32_t peer_epoch) {
   driver::Driver& machine = active_driver();
-  static const bool told = (on_run_begun(&forget_at_run), true);
-  (void)told;
   if (!machine.may_wait() || capturing(machine, device) || capturing(machine, peer))
     return Arrives::unknown;
   bool warns = false;

@@ -211,6 +211,62 @@ TEST(Explore, SteersTheHostAgainstWork) {
       << made.difference;
 }
 
+// Whatever is done by then, the program has enqueued the same.
+TEST(Explore, WaitsForWhatIsDoneByThenAreWaits) {
+  const Exploration made = sim::explore([] {
+    const Stream first(0), second(0);
+    const Word word(first);
+    PinnedBuffer host = cuda::allocate_pinned(4);
+    set(first, word.at(), 7);
+    cuda::copy_async(host.data(), word.at(), 4, first);
+    const Event copied = first.record_event();
+    cuda::host_reads(host.data(), 4);  // unordered, and of no consequence
+    copied.wait(second);
+    add(second, word.at(), 1);
+    word.used_by(second);
+    cuda::pinned_record_event(host, first);
+  });
+  EXPECT_EQ(made.verdict, Verdict::same) << made.str();
+  EXPECT_EQ(made.pairs, 1U);
+  EXPECT_EQ(made.classes, 2U);
+  EXPECT_EQ(made.reasons.size(), 1U) << made.str();
+}
+
+/// What arrives on cuda:1 of a word of cuda:0 that is 1 before a stream sets it to 2.
+std::uint32_t copied_to_peer(bool fixed) {
+  const Stream sets(0), copies(0);
+  const Word word(sets);
+  DeviceBuffer there = cuda::allocate(4, Stream(1));
+  set(sets, word.at(), 1);
+  copies.wait_stream(sets);
+  set(sets, word.at(), 2);
+  if (fixed) copies.wait_stream(sets);
+  cuda::copy_async(there.data(), word.at(), 4, copies);
+  std::uint32_t value = 0;
+  cuda::copy(&value, there.data(), 4, copies);
+  word.used_by(copies);
+  return value;
+}
+
+// The first use of a pair of devices is tried, which takes copies and waits of its own.
+TEST(Explore, TryingPeerAccessIsNoPartOfTheProgram) {
+  NEEDS_DEVICES(2);
+  const Exploration fixed = sim::explore([] { (void)copied_to_peer(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+  EXPECT_EQ(fixed.tasks, 4U);
+  const Exploration made = sim::explore([] { (void)copied_to_peer(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_EQ(made.pairs, 1U);
+  // Each run tries it, and whether one sees the missing wait is not up to that.
+  int early = 0;
+  for (int seed = 0; seed < 100; ++seed) {
+    sim::begin_run("random:" + std::to_string(seed));
+    if (copied_to_peer(false) == 1) ++early;
+  }
+  EXPECT_GE(early, 20);
+  EXPECT_LE(early, 80);
+}
+
 // Between the end of a wait and what the host does next there is a place, too.
 TEST(Explore, SteersWorkThatIsReadyOnlyOnceAWaitIsOver) {
   const Exploration made = sim::explore([] {

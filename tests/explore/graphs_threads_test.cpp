@@ -64,6 +64,36 @@ TEST(ExploredGraphs, DifferWhereABranchBeginsTooEarly) {
   sim::begin_run("random:0");
 }
 
+// Events that a graph records are tasks, too, and order as others do.
+TEST(ExploredGraphs, EventsOfTheProgramOrderWhatIsBehindThem) {
+  NEEDS_CACHING();
+  const auto program = [](bool fixed) {
+    const Stream main(0), side(0);
+    const Word word(main);
+    cuda::Event set_by_replay(false, false, false, true);
+    cuda::CUDAGraph step;
+    {
+      cuda::GraphCapture capture = cuda::graph(step, {}, main);
+      set(main, word.at(), 1);
+      set_by_replay.record(main);
+      capture.end();
+    }
+    const StreamGuard on(main);
+    step.replay();
+    if (fixed) set_by_replay.wait(side);
+    add(side, word.at(), 5);
+    std::uint32_t value = 0;
+    cuda::copy(&value, word.at(), sizeof value, side);
+    word.used_by(side);
+  };
+  const Exploration fixed = sim::explore([&] { program(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+  EXPECT_EQ(fixed.tasks, 4U) << "of which one records the event";
+  const Exploration made = sim::explore([&] { program(false); });
+  ASSERT_EQ(made.verdict, Verdict::differs) << made.str();
+  EXPECT_EQ(made.reasons.size(), 1U) << made.str();
+}
+
 TEST(ExploredGraphs, AllOrdersOfReplaysAreRun) {
   NEEDS_CACHING();
   const Exploration made = sim::explore([] {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -259,6 +260,19 @@ TEST(HostFunction, MaySubmitWorkWithoutEnd) {
     EXPECT_EQ(left, 0);
   }
   sim::begin_run("random:0");
+}
+
+TEST(HostFunction, SaysWhichExceptionLeftItAndInWhichRun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        sim::begin_run("random:5");
+        const Stream stream;
+        cuda::host_function([] { throw std::runtime_error("no such file"); }, stream);
+        stream.synchronize();
+      },
+      "an exception left operation 'host function' on cuda:0; the run is "
+      "EMBER_SIM_SCHEDULE=random:5(.|\n)*no such file");
 }
 
 TEST(Pct, LetsTheHostGoOnBesideWorkWithoutEnd) {

@@ -134,6 +134,7 @@ void do_half(void* argument) {
 void SeededExecutor::Runner::submitted(TaskKind kind) {
   const Unseen deciding;
   const MutexLock lock(executor_.mutex_);
+  if (unscheduled() && !executor_.devices_) return executor_.run_unscheduled(*this);
   executor_.call(executor_.devices_ ? executor_.devices_->call_time(kind) : 0);
   executor_.note_enqueued(*this);
   if (state == State::idle) {
@@ -298,6 +299,18 @@ void SeededExecutor::run(Runner& runner) {
   finish(runner, end, faulted);
 }
 
+void SeededExecutor::run_unscheduled(Runner& runner) {
+  while (busy_) {  // another thread's call runs a task
+    ++waiting_;
+    changed_.wait_until(mutex_, Clock::now() + kNap);
+    --waiting_;
+  }
+  const bool faulted = perform(runner, base_ + clock_, nullptr);
+  ++runner.ran_before;
+  finish(runner, base_ + clock_, faulted);
+  this_ticket() = {this_ticket().number, 0, 0, 0};
+}
+
 void SeededExecutor::run_together(Runner& first, Runner& second) {
   take(first);
   take(second);
@@ -402,6 +415,7 @@ bool SeededExecutor::query(const Point& point) {
 Timeline::Waited SeededExecutor::run_until(const Point& point, bool interruptible) {
   const Unseen deciding;
   const MutexLock lock(mutex_);
+  if (unscheduled() && !devices_ && point.reached()) return Timeline::Waited::reached;
   if (!busy_) pass_turn_locked();
   // Not if the work is of an earlier run.
   const auto found = runners_.find(point.timeline);

@@ -106,6 +106,8 @@ class SeededExecutor final : public Executor {
   /// Decides, and does it: false where the host goes on.
   bool step(At at, bool host) EMBER_REQUIRES(mutex_);
   void run(Runner& runner) EMBER_REQUIRES(mutex_);
+  /// The one task that a stream has, which is in no schedule (set_unscheduled).
+  void run_unscheduled(Runner& runner) EMBER_REQUIRES(mutex_);
   /// Two tasks that overlap: each reads what was there before, and what both have written stays.
   void run_together(Runner& first, Runner& second) EMBER_REQUIRES(mutex_);
   /// The first half of the runner's next task, a copy, which stays ready.

@@ -241,9 +241,10 @@ Status SimDriver::event_wait(StreamHandle handle, EventHandle on, EventScope sco
     return captures_.wait(*stream, handle.epoch, record.captured.get());
   const Point point = record.point;
   if (point.timeline == nullptr || point.timeline == &stream->timeline()) return {};
-  // What is done need not be waited for, unless the thread sanitizer is to see the order, or the
-  // wait is to pass on that it was not done but dropped.
-  if (!(kThreadSanitizer && machine_.executor->concurrent()) && point.reached() &&
+  // What is done need not be waited for, unless the thread sanitizer is to see the order, a seed
+  // decides, under which a program enqueues the same whatever is done by then, or the wait is to
+  // pass on that it was not done but dropped.
+  if (!kThreadSanitizer && machine_.executor->concurrent() && point.reached() &&
       !point.timeline->was_dropped(point.value, point.epoch)) {
     stream->follow(point);
     return {};

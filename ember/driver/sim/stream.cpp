@@ -11,11 +11,13 @@ thread_local constinit bool is_worker = false;
 
 thread_local constinit Ticket last_ticket;
 thread_local std::vector<Ticket> last_tickets;
+thread_local constinit bool is_unscheduled = false;
 
 }  // namespace
 
 Ticket& this_ticket() noexcept { return last_ticket; }
 std::vector<Ticket>& these_tickets() noexcept { return last_tickets; }
+bool unscheduled() noexcept { return is_unscheduled; }
 
 bool on_worker() noexcept { return is_worker; }
 
@@ -200,6 +202,10 @@ Stream::Together::~Together() { (void)end(); }
 }  // namespace ember::inline v0::driver::sim
 
 namespace ember::inline v0::driver {
+
+bool set_unscheduled(bool unscheduled) noexcept {
+  return std::exchange(sim::is_unscheduled, unscheduled);
+}
 
 Ticket take_simulated_ticket() noexcept { return std::exchange(sim::this_ticket(), {}); }
 std::span<const Ticket> simulated_replay_tickets() noexcept { return sim::these_tickets(); }

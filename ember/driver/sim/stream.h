@@ -181,5 +181,7 @@ class Stream::Together {
 Ticket& this_ticket() noexcept;
 /// The same of a graph's replay: for each node, and then for the end of the replay.
 std::vector<Ticket>& these_tickets() noexcept;
+/// Whether the calling thread has called set_unscheduled(true).
+bool unscheduled() noexcept;
 
 }  // namespace ember::inline v0::driver::sim

@@ -1,11 +1,14 @@
 #include "ember/driver/sim/task_work.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <thread>
 
 #include "ember/driver/sim/host_guard.h"
+#include "ember/driver/simulation.h"
 #include "ember/driver/words.h"
 
 namespace ember::inline v0::driver::sim {
@@ -56,9 +59,8 @@ Status copy_bytes(Machine& machine, int device, const CopyArgs& copy) {
   return {};
 }
 
-}  // namespace
-
-Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
+/// execute(), but for exceptions.
+Status do_task(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
                Traffic* traffic) {
   const int device = stream.device();
   switch (task.kind) {
@@ -105,6 +107,21 @@ Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivit
     case Task::Kind::word_wait: break;
   }
   return {};
+}
+
+}  // namespace
+
+Status execute(Machine& machine, Stream& stream, const Task& task, WorkerActivity& activity,
+               Traffic* traffic) {
+  try {
+    return do_task(machine, stream, task, activity, traffic);
+  } catch (...) {
+    const std::string line = simulated_replay_line();
+    std::fprintf(stderr, "ember: an exception left operation '%s' on cuda:%d%s%s\n",
+                 task.kernel.name.c_str(), stream.device(), line.empty() ? "" : "; the run is ",
+                 line.c_str());
+    std::terminate();  // within the handler: it says which exception
+  }
 }
 
 Status copy_part(Machine& machine, Stream& stream, const Task& task, std::size_t from,

@@ -114,11 +114,11 @@ class Source final : public memory::SegmentSource {
 
 class Replay {
  public:
-  Replay(const Trace& trace, const memory::Settings& settings, const Device& device)
-      : trace_(trace), source_(device.memory), tally_(trace, device) {
+  Replay(const Trace& trace, const memory::Settings& settings, const Limits& limits)
+      : trace_(trace), source_(limits.memory), tally_(trace, limits) {
     allocator_.apply(settings);
-    if (device.memory != 0)
-      allocator_.set_fraction(settings.per_process_memory_fraction, device.memory);
+    if (limits.memory != 0)
+      allocator_.set_fraction(settings.per_process_memory_fraction, limits.memory);
   }
 
   Outcome run() {
@@ -220,8 +220,8 @@ class Replay {
 
 }  // namespace
 
-Outcome replay_ember(const Trace& trace, const memory::Settings& settings, const Device& device) {
-  return Replay(trace, settings, device).run();
+Outcome replay_ember(const Trace& trace, const memory::Settings& settings, const Limits& limits) {
+  return Replay(trace, settings, limits).run();
 }
 
 }  // namespace ember::inline v0::replay

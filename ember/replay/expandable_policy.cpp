@@ -29,8 +29,8 @@ struct Range {
 
 class ExpandableModel {
  public:
-  ExpandableModel(const Trace& trace, const Device& device)
-      : trace_(trace), tally_(trace, device) {}
+  ExpandableModel(const Trace& trace, const Limits& limits)
+      : trace_(trace), tally_(trace, limits) {}
 
   Outcome run() {
     for (at_ = 0; at_ < trace_.entries.size() && !tally_.failed(); ++at_) {
@@ -204,8 +204,8 @@ class ExpandableModel {
 
 }  // namespace
 
-Outcome replay_expandable(const Trace& trace, const Device& device) {
-  return ExpandableModel(trace, device).run();
+Outcome replay_expandable(const Trace& trace, const Limits& limits) {
+  return ExpandableModel(trace, limits).run();
 }
 
 }  // namespace ember::inline v0::replay

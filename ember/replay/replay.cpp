@@ -13,9 +13,9 @@
 namespace ember::inline v0::cuda {
 namespace {
 
-using replay::Device;
+using replay::Limits;
 using replay::Trace;
-using Policy = std::function<ReplayOutcome(const Trace&, const Device&)>;
+using Policy = std::function<ReplayOutcome(const Trace&, const Limits&)>;
 
 constexpr std::size_t kMostPoints = 10000;
 /// Enough for any trace, and a number that sums stay below.
@@ -44,8 +44,8 @@ Policy policy_of(const std::string& name, const ReplayOptions& options) {
                        ": garbage_collection_threshold and per_process_memory_fraction are parts "
                        "of the device's memory; expected how much that is");
   }
-  return [settings](const Trace& trace, const Device& device) {
-    return replay::replay_ember(trace, settings, device);
+  return [settings](const Trace& trace, const Limits& limits) {
+    return replay::replay_ember(trace, settings, limits);
   };
 }
 
@@ -149,9 +149,9 @@ Replayed replay_memory(std::string_view text, const ReplayOptions& options) {
   replayed.native = trace.native;
   replayed.expandable = trace.expandable;
   replayed.recorded = replay::recorded(trace).peaks;
-  const Device device{std::min(options.memory, kMostMemory), options.points};
+  const Limits limits{std::min(options.memory, kMostMemory), options.points};
   for (std::size_t i = 0; i < names.size(); ++i) {
-    replayed.outcomes.push_back(policies[i](trace, device));
+    replayed.outcomes.push_back(policies[i](trace, limits));
     replayed.outcomes.back().policy = std::move(names[i]);
   }
   return replayed;

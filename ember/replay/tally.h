@@ -14,10 +14,10 @@ namespace ember::inline v0::replay {
 
 class Tally {
  public:
-  Tally(const Trace& trace, const Device& device)
+  Tally(const Trace& trace, const Limits& limits)
       : entries_(trace.entries.size()),
-        points_(std::min(device.points, entries_)),
-        memory_(device.memory) {
+        points_(std::min(limits.points, entries_)),
+        memory_(limits.memory) {
     outcome.course.reserve(points_);
   }
 

@@ -20,8 +20,8 @@ using Action = Entry::Action;
 
 class TorchModel {
  public:
-  TorchModel(const Trace& trace, const Device& device) : trace_(trace), tally_(trace, device) {
-    tally_.outcome.compared = device.memory == 0 && !trace.grows();
+  TorchModel(const Trace& trace, const Limits& limits) : trace_(trace), tally_(trace, limits) {
+    tally_.outcome.compared = limits.memory == 0 && !trace.grows();
   }
 
   Outcome run() {
@@ -181,8 +181,8 @@ class TorchModel {
 
 }  // namespace
 
-Outcome replay_torch(const Trace& trace, const Device& device) {
-  return TorchModel(trace, device).run();
+Outcome replay_torch(const Trace& trace, const Limits& limits) {
+  return TorchModel(trace, limits).run();
 }
 
 Outcome recorded(const Trace& trace) {

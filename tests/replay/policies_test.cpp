@@ -420,10 +420,10 @@ TEST(Policies, TheModelAndEmberAgreeOnRandomTraces) {
     // With as much memory as they came to, all do the same; with half of that each fails, or holds
     // no more.
     const auto with = [&trace](const auto& policy, std::uint64_t memory) {
-      return policy(trace, Device{memory, 8});
+      return policy(trace, Limits{memory, 8});
     };
-    const auto ember_on = [](const Trace& on, const Device& device) {
-      return replay_ember(on, {}, device);
+    const auto ember_on = [](const Trace& on, const Limits& limits) {
+      return replay_ember(on, {}, limits);
     };
     ASSERT_EQ(with(replay_torch, torch.peaks.reserved).peaks, torch.peaks);
     ASSERT_EQ(with(replay_expandable, expandable.peaks.reserved).peaks, expandable.peaks);

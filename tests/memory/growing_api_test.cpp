@@ -95,6 +95,23 @@ TEST_F(GrowingMemory, IsInTheHistoryAndInSnapshots) {
     }
 }
 
+// Two segments each, of small and of large blocks.
+TEST_F(GrowingMemory, GrowsOnManyStreams) {
+  std::vector<Stream> streams;
+  std::vector<DeviceBuffer> buffers;
+  for (int i = 0; i < 20; ++i) {
+    streams.emplace_back(0);
+    buffers.push_back(allocate(1, streams.back()));
+    buffers.push_back(allocate(2 * kMiB, streams.back()));
+  }
+  const MemorySnapshot snapshot = memory_snapshot();
+  std::size_t growing = 0;
+  for (const MemorySnapshot::Segment& segment : snapshot.segments)
+    if (segment.is_expandable) ++growing;
+  EXPECT_EQ(growing, buffers.size());
+  EXPECT_EQ(reserved(), 20 * 22 * kMiB);
+}
+
 TEST_F(GrowingMemory, IsReachedByPeers) {
   NEEDS_PEERS();
   enable_peer_access(1, 0);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +20,10 @@
 namespace ember::inline v0::driver::sim {
 namespace {
 
+/// What is taken even where little memory is to be simulated; the process has 128 TiB, or, with the
+/// thread sanitizer, some TiB that it shares with everything else.
+constexpr std::size_t kMostAddresses = std::size_t{kThreadSanitizer ? 1 : 8} << 40;
+
 std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -30,13 +35,15 @@ std::string system_error(const char* what) {
 }  // namespace
 
 // Addresses cost nothing, but a process may be given few of them, such as under a sanitizer. A part
-// of them is for allocations, so that one finds room where free memory lies apart.
+// of them is for allocations, so that one finds room where free memory lies apart; the rest is for
+// ranges, each longer than the memory, of which a program has two for each stream and pool.
 Arena::Arena(int devices, std::size_t bytes)
     : bytes_(bytes), span_(round_up(bytes, kPage)), stride_(span_) {
-  for (std::size_t reach : {std::size_t{16}, std::size_t{4}, std::size_t{1}}) {
-    span_ = (reach == 16 ? 4 : 1) * round_up(bytes, kPage);
+  for (const std::size_t reach : std::array<std::size_t, 5>{256, 64, 16, 4, 1}) {
+    span_ = (reach >= 16 ? 4 : 1) * round_up(bytes, kPage);
     stride_ = reach * round_up(bytes, kPage);
     const std::size_t total = stride_ * static_cast<std::size_t>(devices);
+    if (reach > 16 && total > kMostAddresses / 2) continue;
     void* range =
         mmap(nullptr, 2 * total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) continue;

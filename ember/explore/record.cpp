@@ -351,7 +351,10 @@ void Recorder::notice(const Activity& activity) noexcept {
       pair(conflict.before.operation.serial - 1, conflict.now.operation.serial - 1, conflict);
     if (conflict.kind == Conflict::Kind::never_written) {
       const char* const name = conflict.now.operation.name;
-      because("(b) bytes are read that were never written: by " +
+      const bool certain = conflict.certainty == Conflict::Certainty::certain;
+      because((certain
+                   ? "(b) bytes are read that were never written: by "
+                   : "(b) bytes are read of which it is not known that they were written: by ") +
               std::string(name != nullptr ? name : "a copy or host function"));
     }
   }

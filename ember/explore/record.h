@@ -69,7 +69,7 @@ inline constexpr std::size_t kMostPairs = 1000;
 /// kind `steps`.
 class Recorder final : public cuda::Observer {
  public:
-  Recorder() { engine_.expect_writes(); }
+  Recorder() { engine_.expect_writes(true); }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder() override { cuda::remove_observer(*this); }

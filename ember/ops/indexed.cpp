@@ -67,7 +67,8 @@ class Launcher {
       : move_(move),
         names_(names_of(op)),
         index_error_(raises_index_error(op)),
-        reads_target_(std::is_same_v<Op, Combines>) {}
+        reads_target_(std::is_same_v<Op, Combines>),
+        writes_partly_(std::is_same_v<Op, Writes>) {}
 
   void launch(const driver::Kernel& kernel, const IndexedArgs& args) {
     const Site site = at(move_.target, move_.source, move_.index);
@@ -75,9 +76,10 @@ class Launcher {
       check_and_run(site, kernel, args, {});
       return;
     }
-    const std::array<cuda::Access, 4> accesses{
+    std::array<cuda::Access, 4> accesses{
         writes(move_.target, names_.target), reads(move_.source, names_.source),
         reads(move_.index, "index"), reads(move_.target, names_.target)};
+    accesses[0].partly = writes_partly_;
     check_and_run(site, kernel, args, std::span(accesses).first(reads_target_ ? 4 : 3));
   }
 
@@ -122,7 +124,7 @@ class Launcher {
   const IndexedMove& move_;
   const Names names_;
   const bool index_error_;
-  const bool reads_target_;
+  const bool reads_target_, writes_partly_;
 };
 
 struct Prepared {

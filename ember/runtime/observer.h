@@ -34,6 +34,8 @@ struct Access {
   std::size_t bytes = 0;
   bool writes = false;
   Memory memory = Memory::unknown;
+  /// Of what is written: nobody knows which of these bytes are, such as by an index.
+  bool partly = false;
   /// Bytes of one element, and how many of them lie how many elements apart in each dimension.
   /// Without `sizes` every byte counts. Valid during the notification.
   std::uint32_t item = 0;

@@ -143,10 +143,12 @@ void Engine::host_work(const Activity& activity, std::vector<Conflict>& out) {
 Allocation* Engine::followed(const Access& access) {
   if (access.bytes == 0) return nullptr;
   Allocation* const found = shadow_.find(number(access.address));
-  if (found == nullptr || found->device < 0 || found->freed || found->written.all()) return nullptr;
-  if (found->born >= last_unchecked_) return found;
-  found->written.add_all();  // what came since may have written any of it
-  return nullptr;
+  if (found == nullptr || found->device < 0 || found->freed) return nullptr;
+  if (found->born < last_unchecked_) {  // what came since may have written any of it
+    found->written.add_all();
+    found->surely.reset();
+  }
+  return found->written.all() && !found->surely ? nullptr : found;
 }
 
 // Work that could make a read right is enqueued before it: events and streams order no other. So
@@ -158,19 +160,26 @@ void Engine::check_written(const Activity& activity, const Operation& operation,
     Allocation* const allocation = each.writes ? nullptr : followed(each);
     if (allocation == nullptr) continue;
     const Bytes bytes = bytes_of(each);
-    const Written::Range missing = allocation->written.missing(bytes);
+    Written::Range missing = allocation->written.missing(bytes);
+    const bool certain = !missing.empty();
+    if (!certain && allocation->surely) missing = allocation->surely->missing(bytes);
     if (missing.empty()) continue;
     Conflict& made = out.emplace_back();
     made.kind = Conflict::Kind::never_written;
+    if (!certain) made.certainty = Conflict::Certainty::possible;
     made.now = {operation, false, each.address, each.bytes, {static_cast<int>(i), each}};
     made.missing = reinterpret_cast<const void*>(missing.first);
     made.missing_bytes = missing.last - missing.first;
     tell_allocation(allocation, made);
     allocation->written.add(bytes);  // said once
+    allocation->surely.reset();
   }
-  for (const Access& each : activity.accesses)
-    if (Allocation* const allocation = each.writes ? followed(each) : nullptr)
-      allocation->written.add(bytes_of(each));
+  for (const Access& each : activity.accesses) {
+    Allocation* const allocation = each.writes ? followed(each) : nullptr;
+    if (allocation == nullptr) continue;
+    allocation->written.add(bytes_of(each));
+    if (allocation->surely && !each.partly) allocation->surely->add(bytes_of(each));
+  }
 }
 
 void Engine::access(const Entry& entry, const Operation& operation, const Known& known,
@@ -247,9 +256,10 @@ void Engine::note_pinned(Allocation& pinned, const Change& change) {
 
 void Engine::expose(const Activity& activity) {
   Allocation* const known = shadow_.find(number(activity.address));
-  if (known != nullptr && known->device >= 0)
-    known->written.add_all();  // whoever has it writes it unseen
-  else if (known != nullptr && activity.name == std::string_view("data_ptr"))
+  if (known != nullptr && known->device >= 0) {  // whoever has it writes it unseen
+    known->written.add_all();
+    known->surely.reset();
+  } else if (known != nullptr && activity.name == std::string_view("data_ptr"))
     note_pinned(*known, [&] { known->exposed = true; });
   else
     ++exposed_;
@@ -388,6 +398,7 @@ void Engine::observe(const Activity& activity, std::vector<Conflict>& out) {
       made.born = serial_;
       made.of_graph = activity.for_capture;
       if (!expects_writes_) made.written.add_all();
+      if (doubts_writes_) made.surely.emplace(Written::Bound::below);
       return;
     }
     case Kind::memory_free_requested:

@@ -41,8 +41,12 @@ class Engine {
 
   /// From now on, reads of bytes that were never written conflict, in device memory that is
   /// allocated from now on. An operation whose accesses are unknown counts as a write of all memory
-  /// that there is.
-  void expect_writes() noexcept { expects_writes_ = true; }
+  /// that there is. `doubts`: reads of bytes that may not have been written conflict as well, as
+  /// `possible`.
+  void expect_writes(bool doubts = false) noexcept {
+    expects_writes_ = true;
+    doubts_writes_ = doubts;
+  }
   /// Accesses of the host to pinned memory are seen by other means (EMBER_SANITIZER=guard): nothing
   /// of it is unwatched.
   void host_is_guarded() noexcept { host_is_guarded_ = true; }
@@ -139,6 +143,7 @@ class Engine {
   std::uint64_t serial_ = 0, unchecked_ = 0, exposed_ = 0;
   std::size_t entries_ = 0, prune_at_ = 256;
   bool expects_writes_ = false;
+  bool doubts_writes_ = false;
   bool host_is_guarded_ = false;
   std::uint64_t last_unchecked_ = 0;  // serial number
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "ember/sanitizer/conflict.h"
@@ -56,10 +57,11 @@ struct Allocation {
   bool of_graph = false;  ///< made in a capture: its graph's replays use it when it is freed, too
   Operation free;
   Accesses accesses;
-  std::vector<Actor> recorded;  ///< streams that record_stream() named
-  Clock done;                   ///< what these held when it was freed
-  std::uint64_t born = 0;       ///< operations that came before it
-  Written written;              ///< by what the engine saw; all, where it cannot know
+  std::vector<Actor> recorded;    ///< streams that record_stream() named
+  Clock done;                     ///< what these held when it was freed
+  std::uint64_t born = 0;         ///< operations that came before it
+  Written written;                ///< by what the engine saw; all, where it cannot know
+  std::optional<Written> surely;  ///< of that, what is certain; nothing where nobody asks
   // Of pinned memory, in this life: work of devices used it; the host's use of it was told.
   bool used = false, told = false;
   // The program got a pointer to it; it said what it does there (host_reads, host_writes).

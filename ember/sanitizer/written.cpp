@@ -6,17 +6,6 @@
 namespace ember::inline v0::cuda::sanitizer {
 namespace {
 
-/// Whether it takes few enough steps to go through the runs.
-bool is_short(const Pattern& pattern) noexcept {
-  std::uint64_t runs = 1;
-  for (std::size_t i = 0; i < pattern.dims; ++i) {
-    if (pattern.dim[i].count > Written::kMost) return false;
-    runs *= pattern.dim[i].count;
-    if (runs > Written::kMost) return false;
-  }
-  return true;
-}
-
 /// Calls `visit(first, last)` for the runs, until it answers false.
 template <class Visit>
 bool each_run(const Pattern& pattern, std::size_t dim, std::uintptr_t first, const Visit& visit) {
@@ -28,6 +17,19 @@ bool each_run(const Pattern& pattern, std::size_t dim, std::uintptr_t first, con
 }
 
 }  // namespace
+
+/// Whether its runs are known, and it takes few enough steps to go through them.
+bool Written::is_short(const Bytes& bytes) const noexcept {
+  const Pattern& pattern = *bytes.pattern;
+  if (!pattern.exact) return false;
+  std::uint64_t runs = 1;
+  for (std::size_t i = 0; i < pattern.dims; ++i) {
+    if (pattern.dim[i].count > most()) return false;
+    runs *= pattern.dim[i].count;
+    if (runs > most()) return false;
+  }
+  return true;
+}
 
 void Written::add(Range range) {
   if (range.empty()) return;
@@ -43,15 +45,19 @@ void Written::add(Range range) {
 
 void Written::add(const Bytes& bytes) {
   if (all_) return;
-  if (bytes.dense() || !bytes.pattern->exact || !is_short(*bytes.pattern)) {
-    add(Range{bytes.first, bytes.last});
+  if (bytes.dense() || !is_short(bytes)) {
+    if (bytes.dense() || bound_ == Bound::above) add(Range{bytes.first, bytes.last});
   } else {
     (void)each_run(*bytes.pattern, 0, bytes.first, [&](std::uintptr_t first, std::uintptr_t last) {
       add(Range{first, last});
       return true;
     });
   }
-  if (intervals_.size() > kMost) add_all();
+  if (intervals_.size() <= most()) return;
+  if (bound_ == Bound::above)
+    add_all();
+  else
+    intervals_.clear();
 }
 
 void Written::add_all() {
@@ -71,7 +77,8 @@ Written::Range Written::missing(const Bytes& bytes) const {
   const Range whole = missing(Range{bytes.first, bytes.last});
   if (bytes.dense() || whole.empty()) return whole;
   // Of what is not gone through, only that nothing was written anywhere between says enough.
-  if (!bytes.pattern->exact || !is_short(*bytes.pattern))
+  if (!is_short(bytes) && bound_ == Bound::below) return whole;
+  if (!is_short(bytes))
     return whole.first == bytes.first && whole.last == bytes.last ? whole : Range{};
   Range found;
   (void)each_run(*bytes.pattern, 0, bytes.first, [&](std::uintptr_t first, std::uintptr_t last) {

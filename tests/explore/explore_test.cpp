@@ -455,6 +455,44 @@ TEST(NotProved, NamesTheCondition) {
   }
 }
 
+// Of memory that is new, what is written by an index may be any part; a view is exactly that view,
+// also where it has many pieces.
+TEST(NotProved, ReadingWhatMayNotHaveBeenWritten) {
+  const auto made = [](const std::function<void(const Tensor&)>& write) {
+    return sim::explore([&] {
+      const Tensor x = empty({5000, 2}, "cuda");
+      write(x);
+      sim::result(x + 1);
+    });
+  };
+  const auto rows = [] { return arange(5000).to("cuda"); };
+  const std::string possible = "(b) bytes are read of which it is not known that they were written";
+  for (const Exploration& each : {
+           made([&](const Tensor& x) { x.index_fill_(0, rows(), 1); }),
+           made([&](const Tensor& x) {
+             x.index_copy_(0, rows(), ones({5000, 2}, "cuda"));
+           }),
+           made([&](const Tensor& x) {
+             x.scatter_(1, zeros({5000, 1}, {"cuda", int64}), 1);
+           }),
+       }) {
+    EXPECT_EQ(each.verdict, Verdict::not_proved) << each.str();
+    EXPECT_TRUE(has_reason(each, possible)) << each.str();
+  }
+  const Exploration half = made([](const Tensor& x) { x.select(1, 0).fill_(1); });
+  EXPECT_TRUE(has_reason(half, "(b) bytes are read that were never written")) << half.str();
+  const Exploration whole = made([](const Tensor& x) {
+    x.select(1, 0).fill_(1);
+    x.select(1, 1).fill_(2);
+  });
+  EXPECT_EQ(whole.verdict, Verdict::proved) << whole.str();
+  const Exploration after = made([&](const Tensor& x) {
+    x.fill_(0);
+    x.index_fill_(0, rows(), 1);
+  });
+  EXPECT_EQ(after.verdict, Verdict::proved) << after.str();
+}
+
 TEST(NotProved, AProgramThatFollowsItsData) {
   const Exploration made = sim::explore([] {
     const Stream stream(0);

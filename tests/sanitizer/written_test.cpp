@@ -88,6 +88,25 @@ TEST(Written, TakesForWrittenWhatWouldTakeTooLong) {
   EXPECT_TRUE(pieces.all()) << "too many to be kept";
 }
 
+// The same bytes as AgreesWithASetOfBytes, where that takes few steps; else less than was written.
+TEST(Written, FromBelowTakesForMissingWhatWouldTakeTooLong) {
+  Written written(Written::Bound::below);
+  const Strided some{{100}, {2}, 4, 0};
+  written.add(bytes_of(some.access(true)));
+  EXPECT_TRUE(written.missing(bytes_of(some.access(false))).empty());
+  EXPECT_EQ(written.missing(bytes_of(read(kBase, 8))).first, kBase + 4);
+  constexpr auto kMany = static_cast<std::int64_t>(2 * Written::kMostBelow);
+  const Strided many{{kMany}, {2}, 4, 0};
+  written.add(bytes_of(many.access(true)));
+  EXPECT_FALSE(written.missing(bytes_of(many.access(false))).empty());
+  written.add(bytes_of(write(kBase, 8 * kMany)));
+  EXPECT_TRUE(written.missing(bytes_of(many.access(false))).empty());
+  Written pieces(Written::Bound::below);
+  for (std::uintptr_t i = 0; i <= Written::kMostBelow; ++i)
+    pieces.add(bytes_of(write(kBase + 2 * i, 1)));
+  EXPECT_FALSE(pieces.missing(bytes_of(read(kBase, 1))).empty()) << "too many to be kept";
+}
+
 // Axes of length 0, 1 and stride 0, and more bytes than an address space has room for.
 TEST(Written, TakesAnyShape) {
   Written written;

@@ -18,6 +18,7 @@
 #include "ember/explore/record.h"
 #include "ember/runtime/runtime.h"
 #include "ember/runtime/simulation.h"
+#include "ember/tensor/accesses.h"
 
 namespace ember::inline v0::explore {
 namespace {
@@ -63,6 +64,9 @@ class Search {
                                        [](Recorder* made) { cuda::remove_observer(*made); });
     });
     ++made_.runs;
+    for (Named& result : base_.results)
+      if (const auto original = std::exchange(result.original, std::nullopt))
+        recorder.read_at_end(ops::reads(*original), result.name);
     graph_ = recorder.graph(base_.points, base_.progress);
     base_.fingerprints = recorder.fingerprints();
     made_.reasons = recorder.reasons();
@@ -308,13 +312,14 @@ Exploration explore(const std::function<void()>& program, ExploreOptions options
 }
 
 void result(const Tensor& tensor, const std::string& name) {
-  if (explore::naming() != nullptr) explore::naming()->push_back({name, {}, tensor});
+  if (explore::naming() != nullptr) explore::naming()->push_back({name, {}, tensor, {}});
 }
 
 void result(const std::string& name, const void* host, std::size_t bytes) {
   if (explore::naming() == nullptr) return;
+  cuda::host_reads(host, bytes);
   const auto* const first = static_cast<const std::uint8_t*>(host);
-  explore::naming()->push_back({name, std::vector<std::uint8_t>(first, first + bytes), {}});
+  explore::naming()->push_back({name, std::vector<std::uint8_t>(first, first + bytes), {}, {}});
 }
 
 std::string shrink(const std::string& schedule, const std::function<bool()>& fails,

@@ -83,7 +83,7 @@ struct Exploration {
 EMBER_API Exploration explore(const std::function<void()>& program, ExploreOptions options = {});
 
 /// Names a result of the program that is explored; does nothing elsewhere. A tensor is kept, and
-/// read when all work is done; memory of the host is read at once.
+/// read when all work is done; memory of the host is read at once, as by host_reads().
 EMBER_API void result(const Tensor& tensor, const std::string& name = "tensor");
 EMBER_API void result(const std::string& name, const void* host, std::size_t bytes);
 

@@ -111,6 +111,7 @@ Outcome run(const std::function<void()>& program, double seconds, const std::vec
       result.tensor.reset();
       continue;
     }
+    result.original = result.tensor;
     result.tensor = result.tensor->contiguous().cpu();
     const auto* const first = static_cast<const std::uint8_t*>(result.tensor->address());
     result.bytes.assign(first, first + result.tensor->nbytes());
@@ -119,8 +120,10 @@ Outcome run(const std::function<void()>& program, double seconds, const std::vec
 }
 
 Outcome run(const std::function<void()>& program, double seconds, const std::vector<Step>& steps) {
-  return run(program, seconds, steps,
-             [](Outcome& out) { return std::make_shared<Follower>(out.fingerprints); });
+  Outcome out = run(program, seconds, steps,
+                    [](Outcome& made) { return std::make_shared<Follower>(made.fingerprints); });
+  for (Named& result : out.results) result.original.reset();
+  return out;
 }
 
 std::string difference(const Outcome& a, const Outcome& b) {

@@ -23,7 +23,8 @@ namespace ember::inline v0::explore {
 struct Named {
   std::string name;
   std::vector<std::uint8_t> bytes;
-  std::optional<Tensor> tensor;  // when all work is done, its elements on the CPU
+  std::optional<Tensor> tensor;    // when all work is done, its elements on the CPU
+  std::optional<Tensor> original;  // what was named
 };
 
 /// What came of one run.

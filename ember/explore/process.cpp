@@ -2,6 +2,7 @@
 // when it ends by itself, what one run says. `ember explore` runs the process again, with each of
 // the schedules that the first run names, and compares. docs/order.md describes the file.
 
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -69,6 +70,20 @@ void add_schedules(const Graph& graph, std::string& out) {
     if (!all) add(orientation);
   }
   out += "fixed " + std::to_string(fixed) + "\nevery " + (all ? "1" : "0") + '\n';
+}
+
+/// What a process writes behind another one's text: its schedules would be taken for that one's.
+std::string beside(const std::string& text) {
+  std::string made;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t next = text.find('\n', at) + 1;
+    const std::string line = text.substr(at, next - at);
+    if (line.rfind("schedule ", 0) != 0 && line.rfind("overlap ", 0) != 0 && line != "end\n")
+      made += line;
+    at = next;
+  }
+  return made +
+         "reason (a) several processes take part, in an order that no schedule decides\nend\n";
 }
 
 /// Watches until the process ends.
@@ -144,12 +159,18 @@ class Process final : public cuda::Observer {
     write(text + "end\n");
   }
 
-  void write(const std::string& text) const {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file_.c_str(), "wbe"),
+  /// Behind what another process of the same run has written: then nothing is proved, since
+  /// schedules are those of one process.
+  void write(std::string text) const {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file_.c_str(), "a+be"),
                                                                  &std::fclose);
-    if (opened && std::fwrite(text.data(), 1, text.size(), opened.get()) == text.size() &&
-        std::fflush(opened.get()) == 0)
-      return;
+    if (opened && flock(fileno(opened.get()), LOCK_EX) == 0 &&
+        std::fseek(opened.get(), 0, SEEK_END) == 0) {
+      if (std::ftell(opened.get()) != 0) text = beside(text);
+      if (std::fwrite(text.data(), 1, text.size(), opened.get()) == text.size() &&
+          std::fflush(opened.get()) == 0)
+        return;
+    }
     std::fprintf(stderr, "ember: EMBER_SIM_EXPLORE='%s' cannot be written\n", file_.c_str());
   }
 

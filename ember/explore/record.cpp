@@ -203,6 +203,7 @@ void Recorder::begin_allocation(const Activity& activity) {
   made.span = activity.bytes;
   made.bytes = activity.requested;
   made.stack = activity.stack;
+  made.of_graph = activity.for_capture;
 }
 
 Recorder::Allocation& Recorder::allocation_at(std::uintptr_t address, std::uintptr_t& first) {
@@ -260,6 +261,10 @@ void Recorder::access(const Access& access, int argument) {
            operation};
   std::uintptr_t first = 0;
   Allocation& allocation = allocation_at(now.bytes.first, first);
+  if (first == 0 && access.memory == Access::Memory::pinned)
+    because(
+        "(b) page-locked memory from before the program is used, to which there may be pointers "
+        "whose use nobody sees");
   for (const Past& past : allocation.past) {
     if (!(past.writes || now.writes) || past.epoch.actor == placed.epoch.actor ||
         past.operation == operation || placed.before->covers(past.epoch))
@@ -324,6 +329,71 @@ void Recorder::forget_known(std::uint32_t thread) {
   forget_at_ = std::max<std::size_t>(256, 2 * kept_);
 }
 
+void Recorder::check_written(const std::vector<Conflict>& found) {
+  for (const Conflict& conflict : found) {
+    if (conflict.kind != Conflict::Kind::never_written) continue;
+    const char* const name = conflict.now.operation.name;
+    const bool certain = conflict.certainty == Conflict::Certainty::certain;
+    because((certain ? "(b) bytes are read that were never written: by "
+                     : "(b) bytes are read of which it is not known that they were written: by ") +
+            std::string(name != nullptr ? name : "a copy or host function"));
+  }
+}
+
+void Recorder::read_at_end(const Access& access, const std::string& name) {
+  const std::string reader = "result '" + name + "'";
+  found_.clear();
+  engine_.check_read(access, reader.c_str(), found_);
+  check_written(found_);
+}
+
+// Note [Memory that is freed early]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+// Which block an allocation gets may depend on what is done by then: whether a neighbour whose use
+// was told (record_stream) is free again. So it is not enough that nobody got the memory in this
+// run: from the free on, no allocation that might get it, of the same stream and kind of size, may
+// come before the host or that stream knows every use to be over.
+
+namespace {
+
+bool is_small(const Activity& activity) noexcept { return activity.bytes <= std::size_t{1} << 20; }
+
+}  // namespace
+
+void Recorder::note_free(const Activity& activity) {
+  std::uintptr_t first = 0;
+  const Allocation& allocation =
+      allocation_at(reinterpret_cast<std::uintptr_t>(activity.address), first);
+  if (first == 0 || allocation.of_graph) return;
+  const bool pinned = activity.kind == Kind::pinned_returned;
+  EarlyFree made{pinned ? -1 : activity.device, activity.stream, is_small(activity), {}};
+  cuda::sanitizer::Clock known;
+  engine_.add_before_reuse(activity.thread, made.device, made.stream, activity.address, known);
+  for (const Past& past : allocation.past)
+    if (!known.covers(past.epoch)) made.uses.push_back(past);
+  if (!made.uses.empty()) early_frees_.push_back(std::move(made));
+}
+
+void Recorder::look_at_reuse(const Activity& activity) {
+  if (early_frees_.empty() || activity.for_capture) return;
+  const bool pinned = activity.kind == Kind::pinned_handed_out;
+  for (EarlyFree& freed : early_frees_) {
+    if (pinned ? freed.device >= 0
+               : freed.device != activity.device || freed.stream != activity.stream ||
+                     freed.small != is_small(activity))
+      continue;
+    cuda::sanitizer::Clock known;
+    engine_.add_before_reuse(activity.thread, freed.device, freed.stream, nullptr, known);
+    std::erase_if(freed.uses, [&](const Past& use) { return known.covers(use.epoch); });
+    if (freed.uses.empty()) continue;
+    const cuda::sanitizer::Operation& use = operations_[freed.uses[0].operation].first;
+    because("(c) memory may be used again before work is done that used it when it was freed: " +
+            std::string(use.name != nullptr ? use.name : "a copy or host function"));
+    freed.uses.clear();  // said once
+  }
+  std::erase_if(early_frees_, [](const EarlyFree& freed) { return freed.uses.empty(); });
+}
+
 void Recorder::notice(const Activity& activity) noexcept {
   if (const std::uint64_t sum = fingerprint(activity); sum != 0) fingerprints_.push_back(sum);
   look_for_reasons(activity);
@@ -332,7 +402,12 @@ void Recorder::notice(const Activity& activity) noexcept {
   engine_.observe(activity, found_);
   switch (activity.kind) {
     case Kind::memory_allocated:
-    case Kind::pinned_handed_out: begin_allocation(activity); break;
+    case Kind::pinned_handed_out:
+      look_at_reuse(activity);
+      begin_allocation(activity);
+      break;
+    case Kind::memory_free_requested:
+    case Kind::pinned_returned: note_free(activity); break;
     case Kind::stream_synchronized:
     case Kind::event_synchronized:
     case Kind::device_synchronized: forget_known(activity.thread); break;
@@ -349,15 +424,8 @@ void Recorder::notice(const Activity& activity) noexcept {
     if (conflict.kind == Conflict::Kind::use_after_free) after_free_.push_back(conflict);
     if (conflict.kind == Conflict::Kind::reuse)
       pair(conflict.before.operation.serial - 1, conflict.now.operation.serial - 1, conflict);
-    if (conflict.kind == Conflict::Kind::never_written) {
-      const char* const name = conflict.now.operation.name;
-      const bool certain = conflict.certainty == Conflict::Certainty::certain;
-      because((certain
-                   ? "(b) bytes are read that were never written: by "
-                   : "(b) bytes are read of which it is not known that they were written: by ") +
-              std::string(name != nullptr ? name : "a copy or host function"));
-    }
   }
+  check_written(found_);
 }
 
 Graph Recorder::graph(std::uint64_t points, const driver::Progress& progress) {
@@ -389,6 +457,10 @@ Graph Recorder::graph(std::uint64_t points, const driver::Progress& progress) {
       break;
     }
   look_at_threads(false);
+  if (engine_.exposed() != 0)
+    because(
+        "(b) the program has pointers to page-locked memory that devices use, and does not tell "
+        "what it does there (host_reads, host_writes)");
   // A pair's first event is the one that came first in this run.
   for (Pair& pair : pairs_) {
     const auto event = [&](const Name& name) {

@@ -84,6 +84,8 @@ class Recorder final : public cuda::Observer {
 
   // After it was removed:
 
+  /// Somebody reads the bytes when all is done: a result of that name.
+  void read_at_end(const cuda::Access& access, const std::string& name);
   /// `points`: how many there were when the program ended; `progress`: when all work was done.
   Graph graph(std::uint64_t points, const driver::Progress& progress);
   /// Why one run proves nothing, however its accesses are ordered: "(a) ...", each once.
@@ -116,6 +118,7 @@ class Recorder final : public cuda::Observer {
   struct Allocation {
     std::size_t span = 0, bytes = 0;
     std::uint64_t stack = 0;
+    bool of_graph = false;  // made in a capture, for the graph's replays
     std::vector<Past> past;
   };
 
@@ -132,6 +135,9 @@ class Recorder final : public cuda::Observer {
   /// Turns a pair about.
   static void turn(Unordered& pair);
   void forget_known(std::uint32_t thread);
+  void check_written(const std::vector<cuda::sanitizer::Conflict>& found);
+  void note_free(const cuda::Activity& activity);
+  void look_at_reuse(const cuda::Activity& activity);
 
   cuda::sanitizer::Engine engine_;
   std::vector<cuda::sanitizer::Conflict> found_, after_free_;
@@ -149,6 +155,15 @@ class Recorder final : public cuda::Observer {
   std::map<std::uintptr_t, Allocation> allocations_;
   Allocation rest_;  // memory whose allocation was not seen
   std::size_t kept_ = 0, forget_at_ = 256;
+  /// Memory that was freed though nothing orders some use of it before that: it is safe as long as
+  /// the allocator gives it to nobody. Device -1: page-locked memory.
+  struct EarlyFree {
+    int device = -1;
+    const void* stream = nullptr;
+    bool small = false;
+    std::vector<Past> uses;
+  };
+  std::vector<EarlyFree> early_frees_;
   /// Without the events, which are not known before the end.
   struct Pair {
     Name first, second;

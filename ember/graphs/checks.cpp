@@ -149,18 +149,20 @@ void GraphChecks::captured(const Activity& activity) noexcept {
 void GraphChecks::access(const Access& access, const WorkPlace& place) {
   using Found = memory::FreeWatch::Found;
   const bool ordered = levels_.order != GraphCheck::off;
-  const Found found =
-      CallCapture::is_given(access) ? Found::unknown : watch_.watch(access.address, pool_);
+  const bool given = CallCapture::is_given(access);
+  const Found found = given ? Found::unknown : watch_.watch(access.address, pool_);
   if (found == Found::in_pool) {
     if (ordered && access.writes && older_.find(access.address, access.bytes) == nullptr)
       written_.set(access.address, access.bytes, place);
   } else {
-    // Page-locked memory that no allocator knows is somebody's who locked it.
-    const bool locked = found == Found::unknown && access.memory == Access::Memory::pinned;
+    // Page-locked memory is the allocator's, which keeps it for the graph, or else somebody's who
+    // locked it.
+    const bool kept = found == Found::unknown && !given && kept_.keep(access.address);
+    const bool locked = found == Found::unknown && !kept && access.memory == Access::Memory::pinned;
     if (locked) watch_.watch_range(access.address, access.bytes);
-    if (found != Found::unknown || locked)
+    if (found != Found::unknown || kept || locked)
       uses_.push_back({reinterpret_cast<std::uintptr_t>(access.address), access.bytes,
-                       access.writes, locked || found == Found::pinned, place});
+                       access.writes, locked || kept, place});
   }
   if (!ordered || access.writes || written_beside_.empty()) return;
   const WorkPlace* const before = written_beside_.find(access.address, access.bytes);

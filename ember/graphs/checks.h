@@ -12,6 +12,7 @@
 #include "ember/graphs/ranges.h"
 #include "ember/graphs/replay_order.h"
 #include "ember/memory/free_watch.h"
+#include "ember/memory/kept_pinned.h"
 #include "ember/runtime/capture.h"
 
 namespace ember::inline v0::cuda::detail {
@@ -88,6 +89,7 @@ class GraphChecks final : public WorkWatcher {
       replayed_ = true;
       log.stop_watching();
     }
+    kept_.used_on(on.handle());
     return member_ && member_->begin_replay(on);
   }
 
@@ -107,6 +109,7 @@ class GraphChecks final : public WorkWatcher {
   const CheckLevels levels_;
   const MemPoolId pool_;
   memory::FreeWatch watch_;
+  memory::KeptPinned kept_;
   std::uint64_t told_ = 0;  // of watch_.count()
   std::size_t said_ = 0;    // of watch_.gone()
   bool capturing_ = true, replayed_ = false;

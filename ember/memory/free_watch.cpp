@@ -68,8 +68,7 @@ FreeWatch::Found FreeWatch::watch(const void* inside, const cuda::MemPoolId& exc
     if (const Found found = allocator->watch_free(inside, except, *this); found != Found::unknown)
       return found;
   }
-  PinnedAllocator* const host = pinned_allocator_if_made();
-  return host != nullptr && host->watch_free(inside, *this) ? Found::pinned : Found::unknown;
+  return Found::unknown;
 }
 
 std::vector<GoneMemory> FreeWatch::gone() const {

@@ -32,7 +32,6 @@ class FreeWatch {
     unknown,  ///< no memory of an allocator's that is in use
     in_pool,  ///< device memory of that pool, which is not watched
     device,   ///< other device memory, watched from now on
-    pinned,   ///< page-locked memory of the allocator's, watched from now on
   };
   /// Watches the allocation in use in which an address lies, unless it is of the pool, which keeps
   /// its memory.

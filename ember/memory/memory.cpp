@@ -96,7 +96,14 @@ void* caching_allocator_alloc(std::size_t bytes, DeviceArg device,
     throw ValueError("Expected a stream of device " + std::to_string(index) + ", but got: " +
                      stream->str() + " of device " + std::to_string(stream->device_index()));
   void* const native = stream ? stream->native() : current_native_stream(index);
-  return memory::allocator_of(index).allocate(bytes, native).address;
+  void* const address = memory::allocator_of(index).allocate(bytes, native).address;
+  notify([&]() -> Activity {
+    return {.kind = Activity::Kind::host_exposed,
+            .name = "caching_allocator_alloc",
+            .address = address,
+            .bytes = bytes};
+  });
+  return address;
 }
 
 void caching_allocator_delete(void* pointer) {

@@ -8,7 +8,6 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
-#include "ember/base/stack.h"
 #include "ember/memory/ledger.h"
 #include "ember/runtime/observer.h"
 
@@ -41,6 +40,11 @@ Status timed(std::int64_t& microseconds, const Call& call) {
   const auto taken = std::chrono::steady_clock::now() - begin;
   microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
   return status;
+}
+
+void note_use(PinnedBlock* block, const driver::StreamHandle& stream) {
+  if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
+  block->use->note(stream);
 }
 
 /// How many bytes of it lie before the first multiple of `alignment`.
@@ -253,25 +257,58 @@ bool PinnedAllocator::free(void* pointer) noexcept {
   catch_up();
   StreamUse* use = nullptr;
   bool leaving = false;
-  const std::uint64_t stack = any_free_watched() ? capture_stack() : 0;
   {
     MutexLock lock(mutex_);
     const auto found = by_address_.find(pointer);
     if (found == by_address_.end() || !found->second->in_use) return false;
     PinnedBlock* block = found->second;
     block->in_use = false;
-    if (std::exchange(block->watched, false))
-      tell_gone({reinterpret_cast<std::uintptr_t>(block->data), block->bytes, "freed", stack});
-    // Before another thread can have it.
-    record(Told::pinned_returned,
-           [&]() -> cuda::Activity { return {.address = block->data, .bytes = block->bytes}; });
-    use = block->use;
-    if (use == nullptr) put_back(block);
+    if (block->kept == 0) use = give_up(block);
     leaving = leaving_ != nullptr;
   }
+  end_free(use, leaving);
+  return true;
+}
+
+/// Neither its user nor a graph has it any more. Answers the streams that still use it.
+StreamUse* PinnedAllocator::give_up(PinnedBlock* block) {
+  // Before another thread can have it.
+  record(Told::pinned_returned,
+         [&]() -> cuda::Activity { return {.address = block->data, .bytes = block->bytes}; });
+  StreamUse* const use = block->use;
+  if (use == nullptr) put_back(block);
+  return use;
+}
+
+void PinnedAllocator::end_free(StreamUse* use, bool leaving) noexcept {
   if (use != nullptr) uses_.park(use);
   if (leaving) (void)release_leaving();  // what cannot be given back now stays ours
-  return true;
+}
+
+PinnedBlock* PinnedAllocator::keep(const void* inside) {
+  const auto* const address = static_cast<const std::byte*>(inside);
+  const MutexLock lock(mutex_);
+  for (const auto& [first, block] : by_address_) {
+    const bool has_owner = block->in_use || block->kept != 0;
+    if (!has_owner || address < block->data || address >= block->data + block->bytes) continue;
+    ++block->kept;
+    return block;
+  }
+  return nullptr;
+}
+
+void PinnedAllocator::release(PinnedBlock* block,
+                              const std::optional<driver::StreamHandle>& last) noexcept {
+  const Tell tell;
+  StreamUse* use = nullptr;
+  bool leaving = false;
+  {
+    MutexLock lock(mutex_);
+    if (last) note_use(block, *last);
+    if (--block->kept == 0 && !block->in_use) use = give_up(block);
+    leaving = leaving_ != nullptr;
+  }
+  end_free(use, leaving);
 }
 
 void PinnedAllocator::put_back(PinnedBlock* block) {
@@ -339,24 +376,11 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   MutexLock lock(mutex_);
   PinnedBlock* block = find(pointer, context);
   if (block == nullptr || !block->in_use) return false;
-  if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
-  block->use->note(stream);
+  note_use(block, stream);
   record(Told::pinned_stream_recorded, [&]() -> cuda::Activity {
     return {.device = stream.device, .stream = stream.native, .address = block->data};
   });
   return true;
-}
-
-bool PinnedAllocator::watch_free(const void* inside, FreeWatch& watch) {
-  const auto* const address = static_cast<const std::byte*>(inside);
-  const MutexLock lock(mutex_);
-  for (const auto& [first, block] : by_address_) {
-    if (!block->in_use || address < block->data || address >= block->data + block->bytes) continue;
-    watch.add(block->data, block->bytes);
-    block->watched = true;
-    return true;
-  }
-  return false;
 }
 
 // ---- Giving back

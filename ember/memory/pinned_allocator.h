@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "ember/base/mutex.h"
 #include "ember/memory/counters.h"
-#include "ember/memory/free_watch.h"
 #include "ember/memory/pinned_block.h"
 #include "ember/memory/segment_source.h"
 #include "ember/memory/stream_uses.h"
@@ -49,9 +49,12 @@ class PinnedAllocator {
   /// `pointer`. False if there is neither; either may be anything.
   bool record_event(const void* pointer, const void* context, const driver::StreamHandle& stream);
 
-  /// The free of the block in use that contains `inside` is told to `watch`, which is added to its
-  /// watchers (free_watch.h); false if there is none. Looks at every block.
-  bool watch_free(const void* inside, FreeWatch& watch);
+  /// Keeps the block that contains `inside`: when its user frees it, nobody else gets it before
+  /// each keep() was answered by a release(). Null if there is none that is in use, or kept. Looks
+  /// at every block.
+  PinnedBlock* keep(const void* inside);
+  /// `last`: a stream with work that uses the block, if there may be some.
+  void release(PinnedBlock* block, const std::optional<driver::StreamHandle>& last) noexcept;
 
   /// Gives segments that nobody uses back. Waits for devices of streams that were destroyed after
   /// they had been recorded, and for nothing else. Failed: the first error; the rest has been given
@@ -73,7 +76,9 @@ class PinnedAllocator {
   void enlist(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   void split(PinnedBlock* block, std::size_t size) EMBER_REQUIRES(mutex_);
   PinnedBlock* skip(PinnedBlock* block, std::size_t bytes) EMBER_REQUIRES(mutex_);
+  StreamUse* give_up(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   void put_back(PinnedBlock* block) EMBER_REQUIRES(mutex_);
+  void end_free(StreamUse* use, bool leaving) noexcept;
   void join(PinnedBlock* left, PinnedBlock* right) EMBER_REQUIRES(mutex_);
   void leave_list(PinnedBlock* block) EMBER_REQUIRES(mutex_);
   bool is_current(const PinnedSegment& segment) const EMBER_REQUIRES(mutex_);

@@ -42,7 +42,7 @@ struct PinnedBlock {
   PinnedBlock* next = nullptr;
   bool in_use = false;       ///< handed out, and not freed by its user
   bool free = false;         ///< neither in use nor by a stream
-  bool watched = false;      ///< whoever frees it tells (free_watch.h)
+  int kept = 0;              ///< by so many graphs, also when its user has freed it
   StreamUse* use = nullptr;  ///< streams that copy from or to it
   PinnedFree::node_type node;
 

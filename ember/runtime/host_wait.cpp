@@ -9,6 +9,7 @@
 #include "ember/base/error.h"
 #include "ember/base/thread_exit.h"
 #include "ember/runtime/deferred.h"
+#include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
 namespace ember::inline v0::cuda {
@@ -138,7 +139,10 @@ void set_sync_debug_mode(std::string_view mode) {
 
 int get_sync_debug_mode() noexcept { return debug_mode.load(std::memory_order_relaxed); }
 
-std::array<std::uint64_t, kWaitKinds> host_waits() noexcept { return waits().counts; }
+std::array<std::uint64_t, kWaitKinds> host_waits() noexcept {
+  tell_figure_asked("host_waits");
+  return waits().counts;
+}
 
 namespace {
 

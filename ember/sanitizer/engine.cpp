@@ -307,6 +307,20 @@ void Engine::free(const Activity& activity) {
       allocation->done.join(stream.known.by_waits);
 }
 
+void Engine::add_before_reuse(std::uint32_t thread, int device, const void* stream,
+                              const void* freed, Clock& out) {
+  out.join(host_of(thread).known.by_waits);
+  if (device >= 0) out.join(stream_of(device, stream).known.by_waits);
+  if (const Allocation* const allocation = shadow_.find(number(freed)); allocation != nullptr)
+    out.join(allocation->done);
+}
+
+void Engine::check_read(const Access& access, const char* name, std::vector<Conflict>& out) {
+  Activity activity{.kind = Kind::host_accessed, .name = name};
+  activity.accesses = {&access, 1};
+  check_written(activity, operation(activity, true, {}), out);
+}
+
 void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& out) {
   // It may lie where several were that are free now.
   shadow_.each_in(number(activity.address), activity.bytes, [&](Allocation& earlier) {

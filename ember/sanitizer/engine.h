@@ -70,6 +70,13 @@ class Engine {
   const Placed& placed() const noexcept { return placed_; }
   /// What the thread knows to be over.
   const Clock& host_knows(std::uint32_t thread) { return host_of(thread).known.by_waits; }
+  /// Adds what comes before the next use of memory that now goes back to the allocator of a stream,
+  /// or, without one, of page-locked memory: what the thread knows to be over, the stream's work,
+  /// and that of streams which record_stream() named for `freed`, if that is an allocation.
+  void add_before_reuse(std::uint32_t thread, int device, const void* stream, const void* freed,
+                        Clock& out);
+  /// Reads of bytes that were, or may have been, never written, as an operation of that name.
+  void check_read(const Access& access, const char* name, std::vector<Conflict>& out);
   /// Accesses that are kept, for tests of how memory is bounded: about.
   std::size_t entries() const noexcept { return entries_; }
   /// Serial numbers of the operations whose accesses are kept, so that they may be named again.

@@ -455,6 +455,92 @@ TEST(NotProved, NamesTheCondition) {
   }
 }
 
+// Whether the second half of `both` could be given to somebody else depends on whether the first is
+// free again by then.
+TEST(NotProved, MemoryThatOtherOrdersGiveToSomebodyElse) {
+  const auto program = [](bool fixed) {
+    const Stream owner(0), first(0), second(0);
+    constexpr std::size_t kBytes = std::size_t{4} << 20;
+    DeviceBuffer a = cuda::allocate(kBytes, owner), b = cuda::allocate(kBytes, owner);
+    cuda::fill_async(a.data(), 1, kBytes, owner);
+    cuda::fill_async(b.data(), 1, kBytes, owner);
+    for (const Stream& stream : {first, second}) stream.wait_stream(owner);
+    cuda::fill_async(a.data(), 2, kBytes, first);
+    cuda::fill_async(b.data(), 2, kBytes, second);
+    cuda::record_stream(a.data(), first);
+    if (fixed) cuda::record_stream(b.data(), second);
+    a.reset();
+    b.reset();
+    owner.synchronize();
+    const DeviceBuffer both = cuda::allocate(2 * kBytes, owner);
+    cuda::fill_async(both.data(), 3, 2 * kBytes, owner);
+  };
+  const Exploration made = sim::explore([&] { program(false); });
+  EXPECT_EQ(made.verdict, Verdict::not_proved) << made.str();
+  EXPECT_TRUE(has_reason(made, "(c) memory may be used again")) << made.str();
+  const Exploration fixed = sim::explore([&] { program(true); });
+  EXPECT_EQ(fixed.verdict, Verdict::proved) << fixed.str();
+}
+
+// At the end nobody gets it any more.
+TEST(Explore, ProvesWhatIsFreedLast) {
+  const Exploration made = sim::explore([] {
+    const Stream owner(0), user(0);
+    const Word word(owner);
+    set(owner, word.at(), 1);
+    user.wait_stream(owner);
+    add(user, word.at(), 1);
+  });
+  EXPECT_EQ(made.verdict, Verdict::proved) << made.str();
+}
+
+TEST(NotProved, APointerToPinnedMemoryThatIsUsedUntold) {
+  const auto program = [](bool told) {
+    const Stream stream(0);
+    const Word word(stream);
+    const PinnedBuffer host = cuda::allocate_pinned(4);
+    set(stream, word.at(), 3);
+    cuda::copy_async(host.data(), word.at(), 4, stream);
+    stream.synchronize();
+    if (told) cuda::host_reads(host.data(), 4);
+    cuda::pinned_record_event(host, stream);
+  };
+  const Exploration made = sim::explore([&] { program(false); });
+  EXPECT_EQ(made.verdict, Verdict::not_proved) << made.str();
+  EXPECT_TRUE(has_reason(made, "host_reads")) << made.str();
+  const Exploration told = sim::explore([&] { program(true); });
+  EXPECT_EQ(told.verdict, Verdict::proved) << told.str();
+  // One from before may be known to anybody.
+  const PinnedBuffer old = cuda::allocate_pinned(4);
+  const Exploration before = sim::explore([&] {
+    const Stream stream(0);
+    const Word word(stream);
+    cuda::host_writes(old.data(), 4);
+    cuda::copy_async(word.at(), old.data(), 4, stream);
+  });
+  EXPECT_TRUE(has_reason(before, "from before the program")) << before.str();
+}
+
+TEST(NotProved, ResultsThatAreReadTooEarlyOrWereNeverWritten) {
+  const auto program = [](bool fixed) {
+    const Stream stream(0);
+    const Word word(stream);
+    set(stream, word.at(), 3);
+    std::uint32_t value = 0;
+    cuda::copy_async(&value, word.at(), 4, stream);
+    if (fixed) stream.synchronize();
+    sim::result("value", &value, 4);
+  };
+  EXPECT_EQ(sim::explore([&] { program(true); }).verdict, Verdict::proved);
+  EXPECT_EQ(sim::explore([&] { program(false); }).pairs, 1U);
+  const Exploration half = sim::explore([] {
+    const Tensor x = empty({8}, "cuda");
+    x.narrow(0, 0, 4).fill_(1);
+    sim::result(x, "x");
+  });
+  EXPECT_TRUE(has_reason(half, "never written: by result 'x'")) << half.str();
+}
+
 // Of memory that is new, what is written by an index may be any part; a view is exactly that view,
 // also where it has many pieces.
 TEST(NotProved, ReadingWhatMayNotHaveBeenWritten) {

@@ -45,23 +45,6 @@ void output_was_freed(bool fixed, const Level& level) {
   cuda::synchronize();
 }
 
-void pinned_input_was_freed(bool fixed, const Level& level) {
-  Tensor here = ones({1000}, kPinned);
-  const Tensor there = zeros({1000}, kFloats);
-  CUDAGraph step(false, level);
-  {
-    auto scope = cuda::graph(step);
-    there.copy_(here, true);
-    scope.end();
-  }
-  if (!fixed) here = Tensor();
-  step.replay();
-  if (fixed) {
-    EXPECT_EQ(first_of(there), 1);
-  }
-  cuda::synchronize();
-}
-
 void memory_was_unregistered(bool fixed, const Level& level) {
   std::vector<float> here(1000, 3);
   const Tensor there = zeros({1000}, kFloats);
@@ -83,7 +66,6 @@ void memory_was_unregistered(bool fixed, const Level& level) {
 constexpr std::array kMemoryMistakes{
     Mistake{"stale-memory", false, false, &input_was_freed},
     Mistake{"stale-memory", false, false, &output_was_freed},
-    Mistake{"stale-host-memory", false, false, &pinned_input_was_freed},
     Mistake{"stale-host-memory", false, true, &memory_was_unregistered},
 };
 

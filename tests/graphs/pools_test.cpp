@@ -1,9 +1,13 @@
 // The memory of captures: private pools, which graphs share or keep.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "tests/graphs/common.h"
+#include "tests/support/gate.h"
 
 namespace ember {
 namespace {
@@ -117,6 +121,79 @@ TEST_F(GraphPools, TwoGraphsShareOne) {
   second.reset();
   cuda::empty_cache();
   EXPECT_EQ(segments(pool), 0U);
+}
+
+// As chapter 14 has it: nobody else gets what a captured copy uses, in the same capture or after
+// it.
+TEST_F(GraphPools, PinnedMemoryOfCapturedCopiesIsKept) {
+  const Options pinned(float32, Device(Device::Type::cpu), true);
+  const std::int64_t before = cuda::pinned_counters().active_bytes.current;
+  const Tensor there = zeros({64}, kFloats);
+  CUDAGraph reads, writes;
+  std::vector<const void*> kept;
+  {
+    auto scope = cuda::graph(reads);
+    for (float value : {1, 2}) {
+      const Tensor from = full({64}, value, pinned);
+      kept.push_back(from.data_ptr());
+      there.copy_(from, true);
+    }
+    scope.end();
+  }
+  {
+    auto scope = cuda::graph(writes, reads.pool());
+    const Tensor to = empty({64}, pinned);
+    kept.push_back(to.data_ptr());
+    to.copy_(there, true);
+    scope.end();
+  }
+  std::vector<Tensor> others;
+  for (int i = 0; i < 100; ++i) {
+    others.push_back(full({64}, 7, pinned));
+    EXPECT_EQ(std::find(kept.begin(), kept.end(), others.back().data_ptr()), kept.end());
+  }
+  reads.replay();
+  writes.replay();
+  cuda::synchronize();
+  EXPECT_TRUE(equal(there.cpu(), full({64}, 2)));
+  for (const Tensor& other : others) EXPECT_TRUE(equal(other, full({64}, 7)));
+  others.clear();
+  EXPECT_EQ(cuda::pinned_counters().active_bytes.current - before, 3 * 256);
+  reads.reset();
+  writes.reset();
+  cuda::synchronize();
+  (void)empty({1}, pinned);  // an allocation looks which copies are done
+  EXPECT_EQ(cuda::pinned_counters().active_bytes.current, before);
+}
+
+TEST_F(GraphPools, PinnedMemoryOfCapturedWorkGoesBehindItsReplays) {
+  const Options pinned(float32, Device(Device::Type::cpu), true);
+  const Tensor there = zeros({64}, kFloats);
+  const void* address = nullptr;
+  const cuda::Stream stream(0);
+  std::optional<test::Gate> gate;
+  {
+    CUDAGraph step;
+    {
+      auto scope = cuda::graph(step);
+      const Tensor from = full({64}, 3, pinned);
+      address = from.data_ptr();
+      there.copy_(from, true);
+      scope.end();
+    }
+    gate.emplace(stream);
+    const cuda::StreamGuard on(stream);
+    step.replay();
+  }
+  // The graph is gone, and its replay has not begun.
+  std::vector<Tensor> others;
+  for (int i = 0; i < 100; ++i) {
+    others.push_back(full({64}, 7, pinned));
+    EXPECT_NE(others.back().data_ptr(), address);
+  }
+  gate->open();
+  stream.synchronize();
+  EXPECT_TRUE(equal(there.cpu(), full({64}, 3)));
 }
 
 TEST_F(GraphPools, TwoCapturesAtOnceCannotShare) {

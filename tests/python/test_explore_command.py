@@ -107,6 +107,16 @@ def test_not_proved(explore):
     assert "- (a) " in done.stdout and done.stdout.endswith("ember explore: not proved\n")
 
 
+@pytest.mark.parametrize("other, status", [(FIXED, race.NOT_PROVED), (BUG, race.DIFFERS)])
+def test_several_processes(explore, tmp_path, other, status):
+    (tmp_path / "other.py").write_text(textwrap.dedent(other))
+    done = explore(FIXED + "    import subprocess, sys\n"
+                           "    subprocess.run([sys.executable, 'other.py'], check=True)\n")
+    assert done.returncode == status, done.stdout + done.stderr
+    found = "CSAN detected a possible data race" if other is BUG else "- (a) several processes take"
+    assert found in done.stdout
+
+
 def test_other_ends(explore):
     done = explore("raise SystemExit(3)")
     assert done.returncode == race.FAILED and "exit status 3" in done.stdout

@@ -166,7 +166,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   const bool backwards = exact ? start.to<std::int64_t>() > end.to<std::int64_t>() : from > to;
   const bool forwards = exact ? start.to<std::int64_t>() < end.to<std::int64_t>() : from < to;
   if (by > 0 ? backwards : forwards)
-    throw Error("upper bound and larger bound inconsistent with step sign");
+    throw Error("upper bound and lower bound inconsistent with step sign");
   Tensor made = empty({whole ? count_integers(start.to<std::int64_t>(), end.to<std::int64_t>(),
                                               step.to<std::int64_t>())
                              : count_steps(from, to, by)},

@@ -124,7 +124,8 @@ EMBER_API Tensor& bernoulli_out(Tensor& out, const Tensor& p, const GeneratorArg
 /// back; `p` is one row of weights, or a matrix with a result for every row. Floating dtypes; at
 /// most 2^24 categories. Errors `prob_dist must be 1 or 2 dim`, `cannot sample n_sample >
 /// prob_dist.size(-1) samples without replacement`, `probability tensor contains either `inf`,
-/// `nan` or element < 0`, `invalid multinomial distribution (sum of probabilities <= 0)` and so on.
+/// `nan` or element < 0`, with replacement `invalid multinomial distribution (encountering
+/// probability entry < 0)`, `... (sum of probabilities <= 0)` and so on.
 /// With replacement it costs memory and time for the categories and for the samples, and does not
 /// block: on CUDA devices weights that make no sense are a fault, `device-side assert triggered`,
 /// that names multinomial. Without, it blocks until the weights are there, to look at them.

@@ -23,7 +23,7 @@ Status parts_host(const driver::Params& params, const HostLaunch& on) {
   for (std::size_t i = 0; i < all; ++i)
     if (!is_weight(static_cast<double>(weights[i])))
       return Status(Code::device_assert,
-                    "probability tensor contains either `inf`, `nan` or element < 0");
+                    "invalid multinomial distribution (encountering probability entry < 0)");
   const double whole = std::ldexp(1.0, args.shift);
   for (std::int64_t row = 0; row < args.rows; ++row) {
     const auto most = static_cast<double>(largest[row]);

@@ -204,7 +204,10 @@ Tensor extreme(const char* name, Tensor* out, const Tensor& x, const DimList& di
   const DimSet gone = reduce::gone_dims(dims, x.dim());
   if (dims.all() && x.numel() == 0) throw_dim_needed(name, false);
   require_elements(name, x, gone);
-  if (out != nullptr && name[0] == 'a') ops::require_dtype(*out, x.dtype());  // amax, not max
+  if (out != nullptr && name[0] == 'a' && out->dtype() != x.dtype())  // amax, not max
+    throw Error(std::string("Expected the dtype for input and out to match, but got ") +
+                legacy_name(x.dtype()) + " for input's dtype and " + legacy_name(out->dtype()) +
+                " for out's dtype.");
   return reduced(x, gone, keepdim, x.dtype(), {op}, out);
 }
 
@@ -228,7 +231,7 @@ ValuesAndIndices extremes(const char* name, Tensor* values, Tensor* indices, con
 Tensor position(const char* name, Tensor* out, const Tensor& x, std::optional<std::int64_t> dim,
                 bool keepdim, ReduceOp op) {
   require_real(name, x);
-  if (x.dtype() == Dtype::bool_) ops::throw_not_implemented(name, x.dtype());
+  if (x.dtype() == Dtype::bool_) throw Error(std::string(name) + "(): does not support bool input");
   const DimSet gone = reduce::gone_dims(dim ? DimList(*dim) : DimList(), x.dim());
   if (!dim && x.numel() == 0) throw_dim_needed(name, true);
   require_elements(name, x, gone);

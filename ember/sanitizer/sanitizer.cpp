@@ -256,6 +256,11 @@ void detail::watch_as_asked() {
   SanitizerOptions options;
   options.raise = own != "continue";
   options.json_path = env::get("EMBER_SANITIZER_JSON").value_or("");
+  if (std::FILE* const file = std::fopen(options.json_path.c_str(), "ae"); file != nullptr)
+    (void)std::fclose(file);
+  else if (!options.json_path.empty())
+    throw ValueError("EMBER_SANITIZER_JSON is '" + options.json_path +
+                     "', which cannot be opened; expected a file that can be written");
   options.suppressed = split(env::get("EMBER_SANITIZER_SUPPRESS").value_or(""));
   enable_sanitizer(std::move(options));
   if (own == "guard") {

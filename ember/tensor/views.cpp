@@ -180,6 +180,15 @@ Tensor Tensor::unflatten(std::int64_t dim, const Shape& sizes) const {
       all.push_back(this->sizes()[i]);
       continue;
     }
+    std::int64_t known = 1, unknown = 0;
+    for (const std::int64_t size : sizes) {
+      if (size == -1) ++unknown;
+      if (size >= 0 && __builtin_mul_overflow(known, size, &known)) known = -1;
+    }
+    if (unknown == 0 && known != this->sizes()[i])
+      throw Error("unflatten: Provided sizes " + sizes.str() +
+                  " don't multiply up to the size of dim " + std::to_string(place) + " (" +
+                  std::to_string(this->sizes()[i]) + ") in the input tensor");
     for (const std::int64_t size : infer_size(sizes, this->sizes()[i])) all.push_back(size);
   }
   return view(all);
@@ -371,7 +380,8 @@ Tensor Tensor::slice(std::int64_t dim, std::optional<std::int64_t> start,
                      std::optional<std::int64_t> end, std::int64_t step) const {
   if (this->dim() == 0) throw IndexError("slice() cannot be applied to a 0-dim tensor.");
   const int at = wrap_dim(dim, this->dim());
-  if (step <= 0) throw ValueError("slice step must be positive, got " + std::to_string(step));
+  if (step == 0) throw ValueError("slice step cannot be zero");
+  if (step < 0) throw ValueError("step must be greater than zero, got " + std::to_string(step));
   const std::int64_t size = sizes()[at];
   const auto inside = [size](std::int64_t i) {
     return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);

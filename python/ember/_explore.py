@@ -154,8 +154,9 @@ def _conclude(search: _Search) -> int:
         return _race.NOT_WATCHED
     reasons = list(base.file.get("reason", []))
     pairs = base.number("pairs")
-    _say(f"{base.number('operations')} operations, {base.number('tasks')} tasks, "
-         f"{pairs} unordered pair{'' if pairs == 1 else 's'}")
+    _say(", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in (
+        (base.number("operations"), "operation"), (base.number("tasks"), "task"),
+        (pairs, "unordered pair"))))
     _show_races(base, _os.path.join(search.folder, "run1"))
     whole, overlapping = ([(text.partition(":")[2].split(","), name) for text in base.file.get(name, [])]
                           for name in ("schedule", "overlap"))

@@ -297,7 +297,10 @@ bool load_sizes(nb::handle object, Sizes& sizes) noexcept {
     sizes.count = static_cast<std::size_t>(count);
     for (Py_ssize_t i = 0; i < count && i < kMaxDims; ++i) {
       const nb::handle item = PySequence_Fast_GET_ITEM(object.ptr(), i);
-      const auto size = index_from(item);
+      // A bool counts as an int behind one that is none, as PyTorch has it.
+      const auto size = i > 0 && PyBool_Check(item.ptr())
+                            ? std::optional<std::int64_t>(item.is(nb::bool_(true)) ? 1 : 0)
+                            : index_from(item);
       // What a list has lost by now may not be told of later.
       if (!size && (kept.is_valid() || !load_odd_size(item, sizes))) return false;
       sizes.values[i] = size.value_or(0);

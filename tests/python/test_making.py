@@ -331,3 +331,14 @@ def test_pin_memory_may_be_none(pinned):
         torch.fft.rfftfreq(2, pin_memory=pinned),
     ]
     assert not any(tensor.is_pinned() for tensor in made)
+
+
+def test_bools_count_as_ints_behind_an_int():
+    """As PyTorch has it; the first one would be something else."""
+    assert torch.zeros(2, True).shape == torch.zeros((2, True)).shape == (2, 1)
+    x = torch.ones(2, 3)
+    assert x.reshape(2, True, 3).shape == (2, 1, 3) and x.permute(1, False).shape == (3, 2)
+    assert x.count_nonzero(0, True) == 6 and x.sum((0, True)) == 6
+    for call in (lambda: torch.zeros(True), lambda: torch.zeros((True, 2))):
+        with pytest.raises(TypeError):
+            call()

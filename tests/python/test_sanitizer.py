@@ -87,6 +87,8 @@ def test_environment_continues_and_writes_json(tmp_path):
     assert said.returncode == 0 and not said.stderr
     said = run(RACE, EMBER_SANITIZER="yes")
     assert "EMBER_SANITIZER is 'yes', expected 0, 1, continue or guard" in said.stderr
+    said = run(RACE, EMBER_SANITIZER="1", EMBER_SANITIZER_JSON="/no/such/folder/x")
+    assert "EMBER_SANITIZER_JSON is '/no/such/folder/x', which cannot be opened" in said.stderr
 
 
 # ---- The objects that tools build

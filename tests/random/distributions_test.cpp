@@ -397,7 +397,8 @@ void expect_fault(const Tensor& weights, const char* text) {
 
 TEST(Categories, WithReplacementBadWeightsAreRefused) {
   NEEDS_DEVICES(1);
-  const char* const element = "probability tensor contains either `inf`, `nan` or element < 0";
+  const char* const element =
+      "invalid multinomial distribution (encountering probability entry < 0)";
   const char* const sum = "invalid multinomial distribution (sum of probabilities <= 0)";
   const auto refused = [](const Tensor& weights, const char* text) {
     const Generator generator = generator_at("cpu", 3);

@@ -59,7 +59,7 @@ PinnedAllocator::~PinnedAllocator() {
   MutexLock lock(mutex_);
   for (const auto& [address, block] : by_address_) {
     // Otherwise it is parked, and uses_ deletes it.
-    if (block->in_use) delete block->use;
+    if (block->in_use || block->kept != 0) delete block->use;
     if (block->previous != nullptr) continue;
     (void)source_.free(block->segment->data);
     delete block->segment;

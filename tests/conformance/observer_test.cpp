@@ -309,7 +309,13 @@ TEST(Observer, IsToldWhatWorkAccesses) {
 
   observer.all.clear();
   const std::int64_t sizes[] = {2, 3}, strides[] = {8, 2};
-  const Access strided{data.get(), 52, true, Access::Memory::device, 4, sizes, strides};
+  const Access strided{.address = data.get(),
+                       .bytes = 52,
+                       .writes = true,
+                       .memory = Access::Memory::device,
+                       .item = 4,
+                       .sizes = sizes,
+                       .strides = strides};
   launch(stream, test::nop_kernel, Params(test::NopArgs{}), {&strided, 1});
   ASSERT_EQ(observer.all.size(), 1u);
   EXPECT_EQ(observer.sizes.back(), (std::vector<std::int64_t>{2, 3}));

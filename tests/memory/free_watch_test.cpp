@@ -26,8 +26,6 @@ class FreeWatchTest : public testing::Test {
 
   FakeDevice device_{64 * kMiB};
   CachingAllocator allocator_{0, device_};
-  FakePinned host_{64 * kMiB};
-  PinnedAllocator pinned_{host_};
 };
 
 TEST_F(FreeWatchTest, AFreeIsToldOnce) {
@@ -87,17 +85,6 @@ TEST_F(FreeWatchTest, UsesOfOtherStreamsDoNotPutItOff) {
   EXPECT_TRUE(allocator_.record_stream(use.address, {&stream, 0, allocator_.device_epoch()}));
   EXPECT_TRUE(allocator_.free(use.address));
   EXPECT_EQ(watch.count(), 1U) << "its user has given it up, whatever streams still do";
-}
-
-TEST_F(FreeWatchTest, PinnedMemory) {
-  FreeWatch watch;
-  memory::PinnedBlock* const block = pinned_.allocate(1000);
-  std::byte* const data = block->data;
-  EXPECT_TRUE(pinned_.watch_free(data + 10, watch));
-  EXPECT_FALSE(pinned_.watch_free(&watch, watch));
-  EXPECT_TRUE(pinned_.free(data));
-  EXPECT_EQ(watch.count(), 1U);
-  EXPECT_FALSE(pinned_.watch_free(data, watch)) << "it is free";
 }
 
 TEST_F(FreeWatchTest, RangesThatOverlapAreGone) {

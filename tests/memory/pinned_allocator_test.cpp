@@ -269,6 +269,40 @@ TEST_F(PinnedAllocatorTest, RecordedBlocksWaitForTheirStreams) {
   EXPECT_EQ(allocator_.allocate(1024), block);
 }
 
+TEST_F(PinnedAllocatorTest, KeptBlocksAreNobodysBeforeTheirRelease) {
+  PinnedBlock* const block = allocator_.allocate(1024);
+  std::byte* const data = block->data;
+  int local = 0;
+  EXPECT_EQ(allocator_.keep(&local), nullptr);
+  EXPECT_EQ(allocator_.keep(data + 1023), block);
+  EXPECT_EQ(allocator_.keep(data), block) << "by another one, too";
+  EXPECT_TRUE(allocator_.free(data));
+  EXPECT_FALSE(allocator_.free(data)) << "it is freed, whoever keeps it";
+  EXPECT_EQ(allocator_.keep(data), block);
+  EXPECT_EQ(allocator_.counters().active_requests.current, 1);
+  EXPECT_NE(allocator_.allocate(1024), block);
+  allocator_.release(block, {});
+  allocator_.release(block, stream_handle(1));
+  EXPECT_NE(allocator_.allocate(1024), block);
+  allocator_.release(block, {});
+  EXPECT_NE(allocator_.allocate(1024), block) << "a stream uses it";
+  host_.complete(stream_handle(1));
+  EXPECT_EQ(allocator_.allocate(1024), block);
+  // Of memory that its user still has, only the number changes.
+  EXPECT_EQ(allocator_.keep(data), block);
+  allocator_.release(block, {});
+  EXPECT_TRUE(allocator_.free(data));
+  EXPECT_EQ(allocator_.allocate(1024), block);
+}
+
+// The streams of what nobody has released go with the allocator.
+TEST_F(PinnedAllocatorTest, KeptBlocksEndWithTheAllocator) {
+  PinnedBlock* const block = allocator_.allocate(1024);
+  EXPECT_EQ(allocator_.keep(block->data), block);
+  EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream_handle(1)));
+  EXPECT_TRUE(allocator_.free(block->data));
+}
+
 TEST_F(PinnedAllocatorTest, OnlyMemoryInUseCanBeRecorded) {
   PinnedBlock* block = allocator_.allocate(1024);
   char* const data = reinterpret_cast<char*>(block->data);

@@ -49,7 +49,7 @@ def test_positions(values, device):
     assert x.min(zeros).tolist() == np.minimum(values, 0).tolist()
     assert x.max().item() == values.max()
     assert repr(found) == ("torch.return_types.max(\nvalues=%r,\nindices=%r)" % tuple(found))
-    with pytest.raises(RuntimeError, match="\"argmax\" not implemented for 'Bool'"):
+    with pytest.raises(RuntimeError, match=r"argmax\(\): does not support bool input"):
         (x > 0).argmax()
 
 
@@ -209,7 +209,7 @@ def test_outputs(device):
     for call in (lambda: torch.argmax(x, 1, out=wide), lambda: torch.any(x, 1, out=wide),
                  lambda: torch.amax(x, 1, out=wide), lambda: torch.min(x, 1, out=(wide, indices)),
                  lambda: torch.softmax(x[:, 0], 0, out=wide)):
-        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype|Expected the dtype for input and out"):
             call()
     out = torch.empty(3, device=device)
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):

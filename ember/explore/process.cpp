@@ -72,20 +72,6 @@ void add_schedules(const Graph& graph, std::string& out) {
   out += "fixed " + std::to_string(fixed) + "\nevery " + (all ? "1" : "0") + '\n';
 }
 
-/// What a process writes behind another one's text: its schedules would be taken for that one's.
-std::string beside(const std::string& text) {
-  std::string made;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t next = text.find('\n', at) + 1;
-    const std::string line = text.substr(at, next - at);
-    if (line.rfind("schedule ", 0) != 0 && line.rfind("overlap ", 0) != 0 && line != "end\n")
-      made += line;
-    at = next;
-  }
-  return made +
-         "reason (a) several processes take part, in an order that no schedule decides\nend\n";
-}
-
 /// Watches until the process ends.
 class Process final : public cuda::Observer {
  public:
@@ -94,6 +80,11 @@ class Process final : public cuda::Observer {
   void notice(const cuda::Activity& activity) noexcept override {
     // Now there are devices: what is registered here comes before what those do at the end.
     std::call_once(registered_, [] { (void)std::atexit(&Process::at_end); });
+    // Told at once: a process may end without what it does at its end.
+    if (!works_ && fingerprint(activity) != 0) {
+      works_ = true;
+      append("process " + std::to_string(process_) + '\n');
+    }
     recorder_.notice(activity);
     // At the end there may be no interpreter any more that knows what stacks are.
     for (; told_ < recorder_.found(); ++told_)
@@ -156,21 +147,17 @@ class Process final : public cuda::Observer {
           "reason the schedule is '" + driver::schedule_text(schedule) + "', expected 'steps:'\n";
     else if (schedule.steps.empty() && !graph.pairs.empty())
       add_schedules(graph, text);
-    write(text + "end\n");
+    append(text + "end\n");
   }
 
-  /// Behind what another process of the same run has written: then nothing is proved, since
-  /// schedules are those of one process.
-  void write(std::string text) const {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file_.c_str(), "a+be"),
+  /// Behind what this and other processes of the same run have written.
+  void append(const std::string& text) const noexcept {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file_.c_str(), "abe"),
                                                                  &std::fclose);
     if (opened && flock(fileno(opened.get()), LOCK_EX) == 0 &&
-        std::fseek(opened.get(), 0, SEEK_END) == 0) {
-      if (std::ftell(opened.get()) != 0) text = beside(text);
-      if (std::fwrite(text.data(), 1, text.size(), opened.get()) == text.size() &&
-          std::fflush(opened.get()) == 0)
-        return;
-    }
+        std::fwrite(text.data(), 1, text.size(), opened.get()) == text.size() &&
+        std::fflush(opened.get()) == 0)
+      return;
     std::fprintf(stderr, "ember: EMBER_SIM_EXPLORE='%s' cannot be written\n", file_.c_str());
   }
 
@@ -178,6 +165,7 @@ class Process final : public cuda::Observer {
   const pid_t process_;
   Recorder recorder_;
   std::once_flag registered_;
+  bool works_ = false;
   std::size_t told_ = 0;  // pairs of which `races_` says what is to be said
   Places places_;
   std::vector<std::string> races_;

@@ -263,8 +263,9 @@ void Recorder::access(const Access& access, int argument) {
   Allocation& allocation = allocation_at(now.bytes.first, first);
   if (first == 0 && access.memory == Access::Memory::pinned)
     because(
-        "(b) page-locked memory from before the program is used, to which there may be pointers "
-        "whose use nobody sees");
+        "(b) page-locked memory is used that was not allocated in the program, so that there may "
+        "be "
+        "pointers to it whose use nobody sees");
   for (const Past& past : allocation.past) {
     if (!(past.writes || now.writes) || past.epoch.actor == placed.epoch.actor ||
         past.operation == operation || placed.before->covers(past.epoch))
@@ -349,10 +350,12 @@ void Recorder::read_at_end(const Access& access, const std::string& name) {
 
 // Note [Memory that is freed early]
 // ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-// Which block an allocation gets may depend on what is done by then: whether a neighbour whose use
-// was told (record_stream) is free again. So it is not enough that nobody got the memory in this
-// run: from the free on, no allocation that might get it, of the same stream and kind of size, may
-// come before the host or that stream knows every use to be over.
+// A block whose uses were told (record_stream) is free again when these are over: in other orders
+// earlier or later. Then blocks beside it are parts of another one, or not, and the next allocation
+// of the same stream and kind of size gets another. So it does not say much that in this run nobody
+// got a block that was freed before its use was over: as long as it is unknown whether a told use
+// of such a neighbour is over, somebody might. Without such neighbours which block comes next is
+// the same in every order, and that it was used too early is found in this run.
 
 namespace {
 
@@ -366,24 +369,39 @@ void Recorder::note_free(const Activity& activity) {
       allocation_at(reinterpret_cast<std::uintptr_t>(activity.address), first);
   if (first == 0 || allocation.of_graph) return;
   const bool pinned = activity.kind == Kind::pinned_returned;
-  EarlyFree made{pinned ? -1 : activity.device, activity.stream, is_small(activity), {}};
-  cuda::sanitizer::Clock known;
-  engine_.add_before_reuse(activity.thread, made.device, made.stream, activity.address, known);
-  for (const Past& past : allocation.past)
-    if (!known.covers(past.epoch)) made.uses.push_back(past);
-  if (!made.uses.empty()) early_frees_.push_back(std::move(made));
+  Freed early{pinned ? -1 : activity.device, activity.stream, is_small(activity), {}};
+  Freed parked = early;
+  cuda::sanitizer::Clock before;
+  engine_.add_before_reuse(activity.thread, early.device, early.stream, activity.address, before);
+  const cuda::sanitizer::Clock& over = engine_.host_knows(activity.thread);
+  for (const Past& past : allocation.past) {
+    if (!before.covers(past.epoch)) early.uses.push_back(past);
+    if (allocation.recorded && !over.covers(past.epoch)) parked.uses.push_back(past);
+  }
+  if (!early.uses.empty()) early_.push_back(std::move(early));
+  if (!parked.uses.empty()) parked_.push_back(std::move(parked));
 }
 
 void Recorder::look_at_reuse(const Activity& activity) {
-  if (early_frees_.empty() || activity.for_capture) return;
+  if (early_.empty() || activity.for_capture) return;
   const bool pinned = activity.kind == Kind::pinned_handed_out;
-  for (EarlyFree& freed : early_frees_) {
-    if (pinned ? freed.device >= 0
-               : freed.device != activity.device || freed.stream != activity.stream ||
-                     freed.small != is_small(activity))
-      continue;
-    cuda::sanitizer::Clock known;
-    engine_.add_before_reuse(activity.thread, freed.device, freed.stream, nullptr, known);
+  const auto may_be_given = [&](const Freed& freed) {
+    return pinned ? freed.device < 0
+                  : freed.device == activity.device && freed.stream == activity.stream &&
+                        freed.small == is_small(activity);
+  };
+  const auto forget = [](std::vector<Freed>& from, const cuda::sanitizer::Clock& over) {
+    for (Freed& freed : from)
+      std::erase_if(freed.uses, [&](const Past& use) { return over.covers(use.epoch); });
+    std::erase_if(from, [](const Freed& freed) { return freed.uses.empty(); });
+  };
+  forget(parked_, engine_.host_knows(activity.thread));
+  if (std::none_of(parked_.begin(), parked_.end(), may_be_given)) return;
+  cuda::sanitizer::Clock known;
+  engine_.add_before_reuse(activity.thread, pinned ? -1 : activity.device, activity.stream, nullptr,
+                           known);
+  for (Freed& freed : early_) {
+    if (!may_be_given(freed)) continue;
     std::erase_if(freed.uses, [&](const Past& use) { return known.covers(use.epoch); });
     if (freed.uses.empty()) continue;
     const cuda::sanitizer::Operation& use = operations_[freed.uses[0].operation].first;
@@ -391,7 +409,7 @@ void Recorder::look_at_reuse(const Activity& activity) {
             std::string(use.name != nullptr ? use.name : "a copy or host function"));
     freed.uses.clear();  // said once
   }
-  std::erase_if(early_frees_, [](const EarlyFree& freed) { return freed.uses.empty(); });
+  std::erase_if(early_, [](const Freed& freed) { return freed.uses.empty(); });
 }
 
 void Recorder::notice(const Activity& activity) noexcept {
@@ -408,6 +426,12 @@ void Recorder::notice(const Activity& activity) noexcept {
       break;
     case Kind::memory_free_requested:
     case Kind::pinned_returned: note_free(activity); break;
+    case Kind::memory_stream_recorded:
+    case Kind::pinned_stream_recorded: {
+      std::uintptr_t first = 0;
+      allocation_at(reinterpret_cast<std::uintptr_t>(activity.address), first).recorded = true;
+      break;
+    }
     case Kind::stream_synchronized:
     case Kind::event_synchronized:
     case Kind::device_synchronized: forget_known(activity.thread); break;

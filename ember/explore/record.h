@@ -119,6 +119,7 @@ class Recorder final : public cuda::Observer {
     std::size_t span = 0, bytes = 0;
     std::uint64_t stack = 0;
     bool of_graph = false;  // made in a capture, for the graph's replays
+    bool recorded = false;  // record_stream and its like were called
     std::vector<Past> past;
   };
 
@@ -155,15 +156,16 @@ class Recorder final : public cuda::Observer {
   std::map<std::uintptr_t, Allocation> allocations_;
   Allocation rest_;  // memory whose allocation was not seen
   std::size_t kept_ = 0, forget_at_ = 256;
-  /// Memory that was freed though nothing orders some use of it before that: it is safe as long as
-  /// the allocator gives it to nobody. Device -1: page-locked memory.
-  struct EarlyFree {
+  /// Memory that went back to its allocator, and the uses of it that were not over by then. Device
+  /// -1: page-locked memory.
+  struct Freed {
     int device = -1;
     const void* stream = nullptr;
     bool small = false;
     std::vector<Past> uses;
   };
-  std::vector<EarlyFree> early_frees_;
+  std::vector<Freed> early_;   // uses that nothing orders before the free
+  std::vector<Freed> parked_;  // told uses (record_stream), for which the allocator waits
   /// Without the events, which are not known before the end.
   struct Pair {
     Name first, second;

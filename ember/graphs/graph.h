@@ -92,7 +92,8 @@ struct GraphState;
 /// What the capture allocates comes from a private pool, which stays reserved until the graph is
 /// reset: addresses are the same in every replay, and each overwrites what the last one computed.
 /// Memory from elsewhere has to be kept alive by the program, except page-locked memory of ember's:
-/// what the work of the capture uses is handed to nobody else until then, whoever frees it.
+/// what the work of the capture is said to touch is handed to nobody else until then, whoever frees
+/// it.
 ///
 /// What the capture draws from random generators, each replay draws anew, as if the operations were
 /// called then: it takes the generators' seeds and offsets of that moment, and moves the offsets

@@ -1,7 +1,5 @@
 #include "ember/memory/kept_pinned.h"
 
-#include <algorithm>
-
 #include "ember/memory/allocators.h"
 #include "ember/memory/pinned_allocator.h"
 
@@ -15,13 +13,7 @@ KeptPinned::~KeptPinned() {
 
 bool KeptPinned::keep(const void* inside) {
   PinnedAllocator* const allocator = pinned_allocator_if_made();
-  PinnedBlock* const block = allocator != nullptr ? allocator->keep(inside) : nullptr;
-  if (block == nullptr) return false;
-  if (std::find(blocks_.begin(), blocks_.end(), block) == blocks_.end())
-    blocks_.push_back(block);
-  else
-    allocator->release(block, {});
-  return true;
+  return allocator != nullptr && allocator->keep(inside, blocks_);
 }
 
 }  // namespace ember::inline v0::memory

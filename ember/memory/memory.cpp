@@ -231,6 +231,17 @@ PinnedBuffer allocate_pinned(std::size_t bytes) {
   return buffer;
 }
 
+PinnedBuffer detail::pinned_for_tensor(std::size_t bytes) {
+  PinnedBuffer buffer;
+  buffer.size_ = bytes;
+  if (const memory::PinnedBlock* block = memory::pinned_allocator().allocate(
+          bytes, memory::PinnedPolicy::kUnit, kPinnedForTensor)) {
+    buffer.data_ = block->data;
+    buffer.context_ = block;
+  }
+  return buffer;
+}
+
 void PinnedBuffer::reset() noexcept {
   void* const data = std::exchange(data_, nullptr);
   if (data != nullptr)

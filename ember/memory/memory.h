@@ -184,6 +184,12 @@ EMBER_API MemoryCounters memory_counters(DeviceArg device = {});
 // of a device may leave what was allocated before it no longer page-locked: its contents stay, it
 // can be used and freed, and it is not handed out again.
 
+class PinnedBuffer;
+namespace detail {
+/// allocate_pinned() for a tensor, which gives nobody its address unseen: observers are told so.
+PinnedBuffer pinned_for_tensor(std::size_t bytes);
+}  // namespace detail
+
 /// Owns pinned memory; frees it when it goes. Movable, not copyable.
 class [[nodiscard]] EMBER_API PinnedBuffer {
  public:
@@ -212,6 +218,7 @@ class [[nodiscard]] EMBER_API PinnedBuffer {
   void swap(PinnedBuffer& other) noexcept;
 
  private:
+  friend PinnedBuffer detail::pinned_for_tensor(std::size_t bytes);
   friend PinnedBuffer allocate_pinned(std::size_t bytes);
 
   void* data_ = nullptr;

@@ -42,9 +42,12 @@ Status timed(std::int64_t& microseconds, const Call& call) {
   return status;
 }
 
-void note_use(PinnedBlock* block, const driver::StreamHandle& stream) {
+void record_use(PinnedBlock* block, const driver::StreamHandle& stream) {
   if (block->use == nullptr) block->use = new StreamUse{block, {}, {}, 0};
   block->use->note(stream);
+  record(Told::pinned_stream_recorded, [&]() -> cuda::Activity {
+    return {.device = stream.device, .stream = stream.native, .address = block->data};
+  });
 }
 
 /// How many bytes of it lie before the first multiple of `alignment`.
@@ -79,7 +82,7 @@ void PinnedAllocator::apply(const PinnedPolicy& policy) {
 
 // ---- Allocating
 
-PinnedBlock* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+PinnedBlock* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment, const char* user) {
   if (bytes == 0) return nullptr;
   if (bytes >= kTooLarge)
     throw ValueError("Invalid size for pinned memory: " + std::to_string(bytes) +
@@ -99,7 +102,7 @@ PinnedBlock* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment)
   }
   if (block == nullptr) block = grow(size, alignment, generation);
   record(Told::pinned_handed_out, [&]() -> cuda::Activity {
-    return {.address = block->data, .bytes = block->bytes, .requested = bytes};
+    return {.name = user, .address = block->data, .bytes = block->bytes, .requested = bytes};
   });
   return block;
 }
@@ -285,16 +288,18 @@ void PinnedAllocator::end_free(StreamUse* use, bool leaving) noexcept {
   if (leaving) (void)release_leaving();  // what cannot be given back now stays ours
 }
 
-PinnedBlock* PinnedAllocator::keep(const void* inside) {
+bool PinnedAllocator::keep(const void* inside, std::vector<PinnedBlock*>& kept) {
   const auto* const address = static_cast<const std::byte*>(inside);
   const MutexLock lock(mutex_);
   for (const auto& [first, block] : by_address_) {
     const bool has_owner = block->in_use || block->kept != 0;
     if (!has_owner || address < block->data || address >= block->data + block->bytes) continue;
+    if (std::find(kept.begin(), kept.end(), block) != kept.end()) return true;
+    kept.push_back(block);
     ++block->kept;
-    return block;
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 void PinnedAllocator::release(PinnedBlock* block,
@@ -304,7 +309,7 @@ void PinnedAllocator::release(PinnedBlock* block,
   bool leaving = false;
   {
     MutexLock lock(mutex_);
-    if (last) note_use(block, *last);
+    if (last) record_use(block, *last);
     if (--block->kept == 0 && !block->in_use) use = give_up(block);
     leaving = leaving_ != nullptr;
   }
@@ -376,10 +381,7 @@ bool PinnedAllocator::record_event(const void* pointer, const void* context,
   MutexLock lock(mutex_);
   PinnedBlock* block = find(pointer, context);
   if (block == nullptr || !block->in_use) return false;
-  note_use(block, stream);
-  record(Told::pinned_stream_recorded, [&]() -> cuda::Activity {
-    return {.device = stream.device, .stream = stream.native, .address = block->data};
-  });
+  record_use(block, stream);
   return true;
 }
 

@@ -40,7 +40,9 @@ class PinnedAllocator {
   /// Null for zero bytes. May block. Throws AcceleratorError (out of memory: after the unused
   /// segments were given back and that did not help), and ValueError for 2^60 bytes and more.
   /// `alignment` of the address: a power of two up to a page.
-  PinnedBlock* allocate(std::size_t bytes, std::size_t alignment = PinnedPolicy::kUnit);
+  /// `user`: a literal that observers get as the name.
+  PinnedBlock* allocate(std::size_t bytes, std::size_t alignment = PinnedPolicy::kUnit,
+                        const char* user = nullptr);
   /// False, and nothing else, if no block in use begins at `pointer`. Does not block, except to
   /// give back a segment from before a reset, or beyond what may be cached.
   bool free(void* pointer) noexcept;
@@ -50,9 +52,9 @@ class PinnedAllocator {
   bool record_event(const void* pointer, const void* context, const driver::StreamHandle& stream);
 
   /// Keeps the block that contains `inside`: when its user frees it, nobody else gets it before
-  /// each keep() was answered by a release(). Null if there is none that is in use, or kept. Looks
-  /// at every block.
-  PinnedBlock* keep(const void* inside);
+  /// each keep() was answered by a release(). Adds it to `kept`, or does nothing if it is there
+  /// already. False if there is none that is in use, or kept. Looks at every block.
+  bool keep(const void* inside, std::vector<PinnedBlock*>& kept);
   /// `last`: a stream with work that uses the block, if there may be some.
   void release(PinnedBlock* block, const std::optional<driver::StreamHandle>& last) noexcept;
 

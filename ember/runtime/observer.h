@@ -45,6 +45,8 @@ struct Access {
   const char* argument = nullptr;
 };
 inline constexpr const char* kOutputArgument = "output";
+/// `name` where pinned memory is handed out to a tensor, which gives nobody a pointer to it untold.
+inline constexpr const char* kPinnedForTensor = "tensor";
 
 /// `count` elements that work reads, or writes: what launch() of functions of your own, and
 /// host_function(), are told for observers. `argument` is a literal: the name that reports give it.
@@ -99,7 +101,7 @@ struct Activity {
     out_of_memory,           ///< device, stream, bytes (the segment wanted), requested; totals
     pinned_allocated,        ///< address, bytes: page-locked host memory obtained
     pinned_freed,            ///< the same; it goes back now: allocated again if that fails
-    pinned_handed_out,       ///< address, bytes (rounded), requested: to a user
+    pinned_handed_out,       ///< address, bytes (rounded), requested, name: to a user or a tensor
     pinned_returned,         ///< address, bytes: by its user
     pinned_stream_recorded,  ///< device, stream, address
     marked,                  ///< domain, annotation

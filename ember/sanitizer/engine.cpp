@@ -318,7 +318,11 @@ void Engine::add_before_reuse(std::uint32_t thread, int device, const void* stre
 void Engine::check_read(const Access& access, const char* name, std::vector<Conflict>& out) {
   Activity activity{.kind = Kind::host_accessed, .name = name};
   activity.accesses = {&access, 1};
-  check_written(activity, operation(activity, true, {}), out);
+  const Operation made = operation(activity, true, {});
+  check_written(activity, made, out);
+  if (Allocation* const read = shadow_.find(number(access.address));
+      read != nullptr && read->device < 0)
+    note_use(*read, made);
 }
 
 void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& out) {
@@ -337,7 +341,7 @@ void Engine::hand_out_pinned(const Activity& activity, std::vector<Conflict>& ou
   as_write.name = "allocate_pinned";
   as_write.accesses = {&write, 1};
   host_work(as_write, out);
-  made.told = false;
+  made.told = activity.name != nullptr && activity.name == std::string_view(kPinnedForTensor);
 }
 
 // All its work is over, or gone.

@@ -153,12 +153,16 @@ def _conclude(search: _Search) -> int:
              "its exit handlers")
         return _race.NOT_WATCHED
     reasons = list(base.file.get("reason", []))
+    several = len(base.file.get("process", [])) > 1
+    if several:
+        reasons.append("(a) several processes take part, whose orders no schedule decides")
     pairs = base.number("pairs")
     _say(", ".join(f"{count} {what}{'' if count == 1 else 's'}" for count, what in (
         (base.number("operations"), "operation"), (base.number("tasks"), "task"),
         (pairs, "unordered pair"))))
     _show_races(base, _os.path.join(search.folder, "run1"))
-    whole, overlapping = ([(text.partition(":")[2].split(","), name) for text in base.file.get(name, [])]
+    whole, overlapping = ([(text.partition(":")[2].split(","), name)
+                           for text in base.file.get(name, []) if not several]
                           for name in ("schedule", "overlap"))
     schedules = whole[:pairs] + overlapping + whole[pairs:]
     done = others = overlapped = 0

@@ -154,5 +154,37 @@ TEST(GraphObservers, MemoryOfACaptureIsKnownAsSuchWhenItIsToldLate) {
   EXPECT_TRUE(sanitizer.conflicts().empty());
 }
 
+// The allocator waits for the last replay, and says so.
+TEST(GraphObservers, PinnedMemoryOfAGraphThatIsGoneIsUsedAgainBehindItsReplay) {
+  NEEDS_CACHING();
+  const Options pinned(float32, Device(Device::Type::cpu), true);
+  const Tensor x = zeros({64}, kFloats);
+  cuda::synchronize();
+  cuda::Sanitizer sanitizer({.print = false});
+  const void* address = nullptr;
+  {
+    CUDAGraph step;
+    {
+      const Tensor from = ones({64}, pinned);
+      address = from.data_ptr();
+      auto scope = cuda::graph(step);
+      x.copy_(from, true);
+      scope.end();
+    }
+    step.replay();
+  }
+  // Without a wait of the host's.
+  for (int i = 0; i < 10'000; ++i) {
+    const Tensor next = full({64}, 5, pinned);
+    if (next.data_ptr() == address) break;
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(sanitizer.summary().races, 0U);
+  EXPECT_EQ(sanitizer.summary().reuses, 0U);
+  EXPECT_EQ(sanitizer.summary().uses_after_free, 0U);
+  cuda::synchronize();
+  EXPECT_TRUE(equal(x.cpu(), ones({64})));
+}
+
 }  // namespace
 }  // namespace ember

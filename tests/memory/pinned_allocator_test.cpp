@@ -272,13 +272,16 @@ TEST_F(PinnedAllocatorTest, RecordedBlocksWaitForTheirStreams) {
 TEST_F(PinnedAllocatorTest, KeptBlocksAreNobodysBeforeTheirRelease) {
   PinnedBlock* const block = allocator_.allocate(1024);
   std::byte* const data = block->data;
+  std::vector<PinnedBlock*> first, second, third;
   int local = 0;
-  EXPECT_EQ(allocator_.keep(&local), nullptr);
-  EXPECT_EQ(allocator_.keep(data + 1023), block);
-  EXPECT_EQ(allocator_.keep(data), block) << "by another one, too";
+  EXPECT_FALSE(allocator_.keep(&local, first));
+  EXPECT_TRUE(allocator_.keep(data + 1023, first));
+  EXPECT_TRUE(allocator_.keep(data, first)) << "again";
+  EXPECT_EQ(first, std::vector<PinnedBlock*>{block}) << "once";
+  EXPECT_TRUE(allocator_.keep(data, second)) << "by another one, too";
   EXPECT_TRUE(allocator_.free(data));
   EXPECT_FALSE(allocator_.free(data)) << "it is freed, whoever keeps it";
-  EXPECT_EQ(allocator_.keep(data), block);
+  EXPECT_TRUE(allocator_.keep(data, third));
   EXPECT_EQ(allocator_.counters().active_requests.current, 1);
   EXPECT_NE(allocator_.allocate(1024), block);
   allocator_.release(block, {});
@@ -289,7 +292,8 @@ TEST_F(PinnedAllocatorTest, KeptBlocksAreNobodysBeforeTheirRelease) {
   host_.complete(stream_handle(1));
   EXPECT_EQ(allocator_.allocate(1024), block);
   // Of memory that its user still has, only the number changes.
-  EXPECT_EQ(allocator_.keep(data), block);
+  first.clear();
+  EXPECT_TRUE(allocator_.keep(data, first));
   allocator_.release(block, {});
   EXPECT_TRUE(allocator_.free(data));
   EXPECT_EQ(allocator_.allocate(1024), block);
@@ -298,7 +302,8 @@ TEST_F(PinnedAllocatorTest, KeptBlocksAreNobodysBeforeTheirRelease) {
 // The streams of what nobody has released go with the allocator.
 TEST_F(PinnedAllocatorTest, KeptBlocksEndWithTheAllocator) {
   PinnedBlock* const block = allocator_.allocate(1024);
-  EXPECT_EQ(allocator_.keep(block->data), block);
+  std::vector<PinnedBlock*> kept;
+  EXPECT_TRUE(allocator_.keep(block->data, kept));
   EXPECT_TRUE(allocator_.record_event(block->data, nullptr, stream_handle(1)));
   EXPECT_TRUE(allocator_.free(block->data));
 }

@@ -372,7 +372,7 @@ bool SeededExecutor::perform(Runner& runner, std::int64_t begin, Traffic* traffi
   this_ticket() = of_the_host;
   mutex_.lock();
   watchdog_.end();
-  if (outcome.copy) {
+  if (outcome.copy && !unscheduled()) {
     outcome.copy->stream = runner.number;
     outcome.copy->task = runner.ran;
     copies_.push_back(*outcome.copy);
@@ -539,10 +539,10 @@ void SeededExecutor::sort(std::vector<Stream*>& streams) {
 Progress SeededExecutor::progress() {
   const MutexLock lock(mutex_);
   Progress progress{decider_.points(), ran_, decider_.unfollowed(), waits_, copies_};
-  std::sort(progress.copies.begin(), progress.copies.end(),
-            [](const HostCopy& a, const HostCopy& b) {
-              return a.stream != b.stream ? a.stream < b.stream : a.task < b.task;
-            });
+  std::stable_sort(progress.copies.begin(), progress.copies.end(),
+                   [](const HostCopy& a, const HostCopy& b) {
+                     return a.stream != b.stream ? a.stream < b.stream : a.task < b.task;
+                   });
   return progress;
 }
 

@@ -46,7 +46,7 @@ def number_of_no_elements(d):
 @known("**Dtypes and indices are checked**")
 def dtypes_of_a_product_of_no_elements(d):
     return (d.kind == "ember raises RuntimeError"
-            and plain_name(d) in "mm bmm mv matmul addmm baddbmm".split()
+            and plain_name(d) in "mm bmm mv matmul rmatmul addmm baddbmm".split()
             and any(one.numel() == 0 for one in d.inputs.values())
             and re.search("expected scalar type|same dtype", str(d.ember)))
 

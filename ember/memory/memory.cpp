@@ -222,20 +222,14 @@ MemoryCounters memory_counters(DeviceArg device) {
 // ---- Pinned memory
 
 PinnedBuffer allocate_pinned(std::size_t bytes) {
-  PinnedBuffer buffer;
-  buffer.size_ = bytes;
-  if (const memory::PinnedBlock* block = memory::pinned_allocator().allocate(bytes)) {
-    buffer.data_ = block->data;
-    buffer.context_ = block;
-  }
-  return buffer;
+  return detail::allocate_pinned_for(nullptr, bytes);
 }
 
-PinnedBuffer detail::pinned_for_tensor(std::size_t bytes) {
+PinnedBuffer detail::allocate_pinned_for(const char* user, std::size_t bytes) {
   PinnedBuffer buffer;
   buffer.size_ = bytes;
-  if (const memory::PinnedBlock* block = memory::pinned_allocator().allocate(
-          bytes, memory::PinnedPolicy::kUnit, kPinnedForTensor)) {
+  if (const memory::PinnedBlock* block =
+          memory::pinned_allocator().allocate(bytes, memory::PinnedPolicy::kUnit, user)) {
     buffer.data_ = block->data;
     buffer.context_ = block;
   }

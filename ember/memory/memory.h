@@ -186,8 +186,8 @@ EMBER_API MemoryCounters memory_counters(DeviceArg device = {});
 
 class PinnedBuffer;
 namespace detail {
-/// allocate_pinned() for a tensor, which gives nobody its address unseen: observers are told so.
-PinnedBuffer pinned_for_tensor(std::size_t bytes);
+/// allocate_pinned(), of which observers are told that name: null, or kPinnedForTensor.
+PinnedBuffer allocate_pinned_for(const char* user, std::size_t bytes);
 }  // namespace detail
 
 /// Owns pinned memory; frees it when it goes. Movable, not copyable.
@@ -218,8 +218,7 @@ class [[nodiscard]] EMBER_API PinnedBuffer {
   void swap(PinnedBuffer& other) noexcept;
 
  private:
-  friend PinnedBuffer detail::pinned_for_tensor(std::size_t bytes);
-  friend PinnedBuffer allocate_pinned(std::size_t bytes);
+  friend PinnedBuffer detail::allocate_pinned_for(const char* user, std::size_t bytes);
 
   void* data_ = nullptr;
   std::size_t size_ = 0;

@@ -66,7 +66,8 @@ Ref<Storage> Storage::allocate(Device device, std::size_t bytes, bool pinned) {
     made->epoch_ = epoch;
     return made;
   }
-  if (pinned) return make(device, bytes, cuda::detail::pinned_for_tensor(bytes));
+  if (pinned)
+    return make(device, bytes, cuda::detail::allocate_pinned_for(cuda::kPinnedForTensor, bytes));
   Ref<Storage> made = make(device, bytes);
   made->data_ = allocate_host(bytes);
   made->from_malloc_ = true;

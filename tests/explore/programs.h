@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ember/ember.h"
+#include "ember/explore/explore.h"
 
 namespace ember::test {
 
@@ -14,6 +15,13 @@ using cuda::DeviceBuffer;
 using cuda::HostLaunch;
 using cuda::PinnedBuffer;
 using cuda::Stream;
+
+/// Whether a text is part of a reason why nothing is proved.
+inline bool has_reason(const sim::Exploration& made, const std::string& text) {
+  for (const std::string& reason : made.reasons)
+    if (reason.find(text) != std::string::npos) return true;
+  return false;
+}
 
 /// Calls `change(word)` for the word at `data`, on the stream.
 template <class Change>

@@ -5,7 +5,7 @@
 
 #include "ember/base/bytes.h"
 #include "ember/base/error.h"
-#include "ember/base/huge_pages.h"
+#include "ember/base/host_memory.h"
 #include "ember/base/recycled.h"
 #include "ember/runtime/runtime.h"
 
@@ -18,7 +18,7 @@ constexpr std::size_t kTooLarge = std::size_t{1} << 60;
 
 void* allocate_host(std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  void* data = bytes < kTooLarge ? allocate_in_huge_pages(kAlignment, bytes) : nullptr;
+  void* data = bytes < kTooLarge ? allocate_host_memory(kAlignment, bytes) : nullptr;
   if (data == nullptr)
     throw Error("DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
                 std::to_string(bytes) + " bytes.");
@@ -93,7 +93,7 @@ Ref<Storage> Storage::adopt_foreign(Device device, void* data, std::size_t bytes
 }
 
 Storage::~Storage() {
-  if (from_malloc_) std::free(data_);
+  if (from_malloc_) free_host_memory(data_);
 }
 
 void Storage::require_epoch() const {

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ember/base/huge_pages.h"
+#include "ember/base/host_memory.h"
 #include "ember/fft/host/variants.h"
 
 namespace DUCC0_NAMESPACE::detail_fft {
@@ -449,7 +449,7 @@ class Scratch {
     if (count <= count_) return memory_.get();
     memory_.reset();
     count_ = 0;
-    void* const memory = ember::allocate_in_huge_pages(kAlignment, count * sizeof(Cmplx<T>));
+    void* const memory = ember::allocate_host_memory(kAlignment, count * sizeof(Cmplx<T>));
     if (memory == nullptr) throw std::bad_alloc();
     memory_.reset(static_cast<Cmplx<T>*>(memory));
     count_ = count;
@@ -459,7 +459,7 @@ class Scratch {
  private:
   static constexpr std::size_t kAlignment = 64;
   struct Free {
-    void operator()(void* memory) const { std::free(memory); }
+    void operator()(void* memory) const { ember::free_host_memory(memory); }
   };
   std::unique_ptr<Cmplx<T>, Free> memory_;
   std::size_t count_ = 0;
@@ -481,9 +481,17 @@ void transform_long(const cfmav<Cmplx<T>>& in, const vfmav<Cmplx<T>>& out, std::
   const std::size_t width =
       columns * sizeof(Cmplx<T>) % 4096 == 0 ? columns + 64 / sizeof(Cmplx<T>) : columns;
   const auto between = static_cast<std::ptrdiff_t>(width);
-  const cfmav<Cmplx<T>> table(in.data(), {rows, columns},
-                              {static_cast<std::ptrdiff_t>(columns) * in.stride(0), in.stride(0)});
   const vfmav<Cmplx<T>> turned(scratch.of(rows * width), {rows, columns}, {between, 1});
+  const Cmplx<T>* from = in.data();
+  auto step = static_cast<std::ptrdiff_t>(columns) * in.stride(0);
+  if (parts == 1 && in.stride(0) == 1) {
+    // Memory that is not in the caches is read in order, which the processor does ahead of time.
+    for (std::size_t row = 0; row < rows; ++row)
+      std::memcpy(turned.data() + row * width, from + row * columns, columns * sizeof(Cmplx<T>));
+    from = turned.data();
+    step = between;
+  }
+  const cfmav<Cmplx<T>> table(from, {rows, columns}, {step, in.stride(0)});
   const vfmav<Cmplx<T>> result(out.data(), {rows, columns},
                                {out.stride(0), static_cast<std::ptrdiff_t>(rows) * out.stride(0)});
   Rows<T, Turned>(table, turned, 0, forward, T(1), parts, Turned(in.shape(0), forward)).compute();

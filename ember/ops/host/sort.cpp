@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "ember/base/huge_pages.h"
+#include "ember/base/host_memory.h"
 #include "ember/ops/host/parts.h"
 #include "ember/ops/host/vector.h"
 #include "ember/ops/sort_args.h"
@@ -55,14 +55,14 @@ std::int64_t index_of(const Entry<Key>& entry) {
 }
 
 struct Free {
-  void operator()(void* memory) const noexcept { std::free(memory); }
+  void operator()(void* memory) const noexcept { free_host_memory(memory); }
 };
 template <class Item>
 std::unique_ptr<Item[], Free> make_entries(std::int64_t count) {
   static_assert(std::is_trivially_copyable_v<Item>);
   const std::size_t bytes =
       std::max<std::size_t>(static_cast<std::size_t>(count), 1) * sizeof(Item);
-  return std::unique_ptr<Item[], Free>(static_cast<Item*>(allocate_in_huge_pages(64, bytes)));
+  return std::unique_ptr<Item[], Free>(static_cast<Item*>(allocate_host_memory(64, bytes)));
 }
 
 Status no_memory(std::int64_t count) {

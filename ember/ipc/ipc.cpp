@@ -55,6 +55,7 @@ bool is_shared(const Tensor& tensor) {
 }
 
 Ref<Storage> shared_copy(const Ref<Storage>& storage) {
+  if (!storage) throw ValueError("shared_copy: storage: got null, expected one with memory");
   storage->require_alive();
   const auto* own = dynamic_cast<SharedHostMemory*>(storage->foreign());
   if (storage->device().is_cuda() || (own != nullptr && own->is_own()) ||

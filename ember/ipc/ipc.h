@@ -48,12 +48,13 @@ using Handle = std::array<std::uint8_t, kHandleBytes>;
 /// other device memory that the driver cannot share.
 [[nodiscard]] EMBER_API Handle send(const Ref<Storage>& storage, int receivers = 1);
 
-/// The storage of a handle. The same object while it lives, however often it is received, and the
-/// sender's own in its process. Later work of the calling thread's current stream of the device
-/// waits for what was to be done before. Blocks until the owner has answered, two seconds at most.
-/// Error that says why there is nothing to receive: a handle that is none, or of another machine,
-/// that was received already or withdrawn; an owner that ended or does not answer; a device that
-/// this process does not see. Initialises for device memory.
+/// The storage of a handle. In other processes the same object while it lives, however often it is
+/// received; in the sender's own, as often as the handle was meant for, the sender's. Later work of
+/// the calling thread's current stream of the device waits for what was to be done before. Blocks
+/// until the owner has answered, two seconds at most. Error that says why there is nothing to
+/// receive: a handle that is none, or of another machine, that was received already or withdrawn;
+/// an owner that ended or does not answer; a device that this process does not see. Initialises for
+/// device memory.
 [[nodiscard]] EMBER_API Ref<Storage> receive(std::span<const std::uint8_t> handle);
 
 /// Gives a handle of this process's up: nobody receives by it any more. What was received stays.

@@ -10,6 +10,7 @@
 #include "ember/ipc/service.h"
 #include "ember/ipc/steps.h"
 #include "ember/memory/allocators.h"
+#include "ember/runtime/capture.h"
 #include "ember/runtime/observer.h"
 #include "ember/runtime/runtime.h"
 
@@ -173,6 +174,8 @@ Handle send(const Ref<Storage>& storage, int receivers) {
     return bytes_of_record(forward(*memory));
   }
   const bool on_device = storage->device().is_cuda();
+  // An event tells the receiver when it is ready, and the wait for one is no part of a graph.
+  if (on_device) cuda::refuse_captured(storage->device().index(), "sending memory to a process");
   const Source source = on_device ? source_on_device(*storage) : source_on_host(*storage);
   Service& service = Service::get();
   {

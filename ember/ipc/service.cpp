@@ -103,7 +103,7 @@ Service::Service() : self_(this_process()) {
   if (self_.start == 0)
     throw Error(std::string("sharing needs /proc/self/stat, which cannot be read: ") +
                 std::strerror(errno));
-  memory::set_leased_blocks(&leased_blocks);
+  memory::set_leases(&leased_blocks, &await_leases);
 }
 
 // For who runs out of memory, or moves it.
@@ -116,6 +116,25 @@ std::vector<memory::LeasedBlock> Service::leased_blocks(int device) {
       blocks.push_back({reinterpret_cast<std::uintptr_t>(lent.storage->data()),
                         lent.holder ? lent.holder->id : 0, lent.only});
   return blocks;
+}
+
+bool Service::await_leases(std::uint64_t& seen, int milliseconds) {
+  Service& service = get();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  const MutexLock lock(service.mutex);
+  if (!service.running_) return false;
+  const bool first = seen == 0;
+  // A turn that has begun may have looked already.
+  const std::uint64_t whole = service.turns_ + 2;
+  if (first) {
+    service.hurried_ = whole;
+    service.wake();
+  }
+  while (service.running_ && (first ? service.turns_ < whole : service.returned_ == seen))
+    if (!service.turned_.wait_until(service.mutex, until)) break;
+  const bool is_new = service.returned_ != seen;
+  seen = service.returned_;
+  return is_new;
 }
 
 void Service::forget_in_child() noexcept EMBER_THREAD_NOTE(no_thread_safety_analysis) {

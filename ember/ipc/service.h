@@ -77,6 +77,8 @@ class Service {
   /// For the child of a fork: closes what only the parent may use.
   static void forget_in_child() noexcept;
   static std::vector<memory::LeasedBlock> leased_blocks(int device);
+  /// As memory::AwaitLeases says.
+  static bool await_leases(std::uint64_t& seen, int milliseconds);
 
  private:
   struct Connection {
@@ -111,11 +113,17 @@ class Service {
   std::map<Process, Watch> holders_ EMBER_GUARDED_BY(mutex);
   int in_work_ EMBER_GUARDED_BY(mutex) = 0;        // imports whose streams are waited for
   bool replying_ EMBER_GUARDED_BY(mutex) = false;  // what was granted is on its way
+  // For who runs out of memory and waits for what others give back.
+  std::uint64_t turns_ EMBER_GUARDED_BY(mutex) = 0;
+  std::uint64_t hurried_ EMBER_GUARDED_BY(mutex) = 0;   // until that turn there is no waiting
+  std::uint64_t returned_ EMBER_GUARDED_BY(mutex) = 1;  // changes when something came back
+  Condition turned_;
 
   // Written by the thread that starts the service's, read by that one.
   File wake_;
   File listener_;
   std::vector<Connection> connections_;  // the thread's own
+  bool came_back_ = false;               // in this turn
 };
 
 }  // namespace ember::inline v0::ipc

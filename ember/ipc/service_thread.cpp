@@ -48,7 +48,12 @@ bool copy_descriptor(int of, std::vector<int>& out) {
 
 void Service::work() {
   std::int64_t idle_since = now();
+  // Once it has ended, another thread may have begun.
   while (turn(idle_since)) {
+    const MutexLock lock(mutex);
+    ++turns_;
+    if (std::exchange(came_back_, false)) ++returned_;
+    turned_.notify_all();
   }
 }
 
@@ -70,12 +75,13 @@ bool Service::turn(std::int64_t& idle_since) {
       std::swap(wake, wake_);
       std::swap(listener, listener_);
       running_ = false;
+      turned_.notify_all();
       return false;
     }
     released.swap(released_);
     finished.swap(finished_);
     in_work_ += static_cast<int>(released.size());
-    wait = released.empty() && finished.empty() ? patience() : 0;
+    wait = released.empty() && finished.empty() && turns_ >= hurried_ ? patience() : 0;
     looks.push_back({wake_.get(), POLLIN, 0});
     if (listener_ && connections_.size() < kMostConnections)
       looks.push_back({listener_.get(), POLLIN, 0});
@@ -203,6 +209,7 @@ Reply Service::answer(const Request& request, const Process& peer, std::vector<i
   Reply reply;
   if (request.verb == Verb::give_back) {
     at(Step::give_back_came);
+    came_back_ = true;
     (void)exports.give_back(peer, request.lease, gone);
     at(Step::give_back_done);
     return reply;
@@ -338,6 +345,7 @@ void Service::look_after_holders(Exports::Gone& gone) {
     const bool ended = here->second.has_ended();
     if (ended) {
       any_ended = true;
+      came_back_ = true;
       exports.drop_holder(here->first, gone);
       remove_socket(here->first);
     }

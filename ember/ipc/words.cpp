@@ -60,8 +60,10 @@ Status WordPool::take(Cell& out) {
   }
   if (free_.empty()) (void)settle();
   if (free_.empty())
-    return Status(Code::launch_out_of_resources, "all " + std::to_string(WordsFile::kCells) +
-                                                     " words for other processes are used");
+    return Status(Code::launch_out_of_resources,
+                  "all " + std::to_string(WordsFile::kCells) +
+                      " events for other processes, and memory sent to them that is not "
+                      "ready yet, are in use by this process");
   const std::uint32_t index = free_.back();
   free_.pop_back();
   ++used_;

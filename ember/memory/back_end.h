@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ember/memory/block.h"
@@ -70,6 +71,7 @@ struct Pool {
     segments = 0;
     asleep = false;
     saved.clear();
+    lent.clear();
   }
 
   bool is_private() const noexcept { return id != cuda::MemPoolId(); }
@@ -90,6 +92,9 @@ struct Pool {
   bool asleep = false;       ///< serves nothing: what it held is with the host, or on its way
   bool moving = false;       ///< falls asleep, or wakes, at this moment: nothing of it goes back
   std::map<std::uintptr_t, SavedChunk> saved;  ///< while it sleeps, by the chunk's address
+  /// What other pools' allocations got of it (Options::use_on_oom), by position and serial; some of
+  /// it has been freed since.
+  std::vector<std::pair<std::uintptr_t, std::uint64_t>> lent;
   std::unordered_map<void*, std::unique_ptr<Lists>> streams;
 
  private:

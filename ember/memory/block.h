@@ -105,7 +105,7 @@ struct alignas(64) Block {
     claimed,    ///< that a thread has claimed: on its way through an allocation or a free
     sharded,    ///< free, kept in a shard (shards.h)
     parked,     ///< freed, but other streams may still use it (stream_uses.h)
-    releasing,  ///< its segment, or chunk, is being given back
+    releasing,  ///< its segment, or chunk, is being given back, or is next
     unmapped,   ///< addresses without memory
   };
 

@@ -220,6 +220,7 @@ void DeviceAllocator::put_back(Block* block, Kind kind) {
   ledger_.emit(kind, *block);
   if (block->segment->pool->back_end.keep(ledger_, block)) [[likely]]
     return;
+  block->set(Block::releasing);
   pending_.push_back(block);
   any_pending_.store(true, std::memory_order_relaxed);
 }
@@ -505,11 +506,6 @@ std::vector<SegmentView> DeviceAllocator::look(const std::optional<cuda::MemPool
       seen.origin = block->origin_of_use();
     }
   }
-  for (const Block* block : pending_)  // free, and on their way back
-    if (block->segment != nullptr)
-      for (SegmentView& view : views)
-        if (view.address == block->position() && !view.blocks.empty())
-          view.blocks[0] = {view.address, block->size, 0, Block::free, {}};
   return views;
 }
 

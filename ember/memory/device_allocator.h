@@ -269,9 +269,12 @@ class DeviceAllocator {
 
   // exhaustion.cpp: what is left when the device has no more.
   BlockUse last_resort(const Request& request, Status waiting);
+  BlockUse await_leased(const Request& request, Status& waiting);
   BlockUse borrow(const Request& request);
   BlockUse try_again(const Request& request, Status& waiting);
   OutOfMemory describe(const Request& request, bool could_not_wait);
+  OutOfMemory describe_at(const Request& request, bool could_not_wait,
+                          const driver::MemoryInfo& info);
   void describe_segments(const Request& request, const std::vector<LeasedBlock>& leased,
                          OutOfMemory& what) EMBER_REQUIRES(ledger_.mutex);
   void describe_segment(const Segment& segment, const Request& request,

@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "ember/base/error.h"
 #include "ember/memory/device_allocator.h"
+#include "ember/runtime/capture.h"
 
 namespace ember::inline v0::memory {
 
@@ -37,6 +39,7 @@ void add_leased(cuda::OutOfMemoryReport& report, std::int32_t process, std::size
 // `waiting`: why nothing could be given back, if that is so.
 BlockUse DeviceAllocator::last_resort(const Request& request, Status waiting) {
   if (const BlockUse use = borrow(request); use.block != nullptr) return use;
+  if (const BlockUse use = await_leased(request, waiting); use.block != nullptr) return use;
   for (const Callback& callback : callbacks_to_ask()) {
     if (!ask(callback, describe(request, !waiting.ok()))) continue;
     if (const BlockUse use = try_again(request, waiting); use.block != nullptr) return use;
@@ -44,16 +47,57 @@ BlockUse DeviceAllocator::last_resort(const Request& request, Status waiting) {
   fail(request, waiting);
 }
 
+// Memory that only other processes have comes back a moment after they let it go, and may be on its
+// way.
+BlockUse DeviceAllocator::await_leased(const Request& request, Status& waiting) {
+  constexpr int kPatience = 50;  // milliseconds
+  if (!waiting.ok() || cuda::any_capture()) return {};
+  const auto would_help = [&] {
+    const OutOfMemory what = describe(request, false);
+    return what.leased_fits ||
+           (what.leased_releasable > 0 && what.leased_releasable >= what.report.missing);
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  const auto left = [&] {
+    const auto gone = std::chrono::steady_clock::now() - begun;
+    return kPatience -
+           static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(gone).count());
+  };
+  bool settled = false;
+  for (std::uint64_t seen = 0; left() > 0 && await_leases(seen, left());) {
+    const bool owed = would_help();
+    if (const BlockUse use = try_again(request, waiting); use.block != nullptr || !waiting.ok())
+      return use;
+    if (settled) break;
+    if (owed) continue;
+    // All is here, but perhaps not yet in the free lists.
+    settled = true;
+    seen = 0;
+  }
+  return {};
+}
+
 // A free block of a pool that is meant for this (MemPoolOptions::use_on_oom).
+//
+// Not where graphs are: their replays use what is free in their pool, and use again what was freed
+// while they were captured.
 BlockUse DeviceAllocator::borrow(const Request& request) {
   const MutexLock lock(ledger_.mutex);
+  if (request.pool->graphs > 0) return {};
   for (const auto& pool : pools_) {
-    if (!pool->options.use_on_oom || pool->asleep || pool.get() == request.pool ||
-        &pool->back_end != &request.pool->back_end)
+    if (!pool->options.use_on_oom || pool->asleep || pool->graphs > 0 ||
+        pool.get() == request.pool || &pool->back_end != &request.pool->back_end)
       continue;
     Request of_pool = request;
     of_pool.pool = pool.get();
-    if (const BlockUse use = take(of_pool); use.block != nullptr) return use;
+    const BlockUse use = take(of_pool);
+    if (use.block == nullptr) continue;
+    std::vector<std::pair<std::uintptr_t, std::uint64_t>> lent;
+    for (const auto& one : pool->lent)
+      if (ledger_.in_use(one)) lent.push_back(one);
+    pool->lent = std::move(lent);
+    pool->lent.emplace_back(use.block->position(), use.serial);
+    return use;
   }
   return {};
 }
@@ -84,6 +128,21 @@ BlockUse DeviceAllocator::try_again(const Request& request, Status& waiting) {
 // ---- The error
 
 OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wait) {
+  // Other threads may take memory from the device, or give it back, between the two looks at it:
+  // what they have done would then be nobody's.
+  for (int look = 0;; ++look) {
+    driver::MemoryInfo before;
+    (void)source_.memory_info(before);  // zeros say that not even this could be found out
+    OutOfMemory what = describe_at(request, could_not_wait, before);
+    driver::MemoryInfo after;
+    constexpr int kMostLooks = 4;
+    if (look == kMostLooks || !source_.memory_info(after).ok() || after.free == before.free)
+      return what;
+  }
+}
+
+OutOfMemory DeviceAllocator::describe_at(const Request& request, bool could_not_wait,
+                                         const driver::MemoryInfo& info) {
   OutOfMemory what;
   cuda::OutOfMemoryReport& report = what.report;
   report.device = device_;
@@ -97,8 +156,6 @@ OutOfMemory DeviceAllocator::describe(const Request& request, bool could_not_wai
   report.could_not_wait = could_not_wait;
   what.refusal = request.pool->memory.refusal();
   what.ordered = request.pool->memory.is_ordered();
-  driver::MemoryInfo info;
-  (void)source_.memory_info(info);  // zeros say that not even this could be found out
   report.total = info.total;
   report.free = info.free;
   what.self = static_cast<std::uint32_t>(getpid());
@@ -129,10 +186,14 @@ void DeviceAllocator::describe_segments(const Request& request,
   what.report.reserved = static_cast<std::size_t>(now.reserved_bytes.all.current);
   for (const auto& pool : pools_)
     if (pool->users > 0) what.report.pools.push_back({pool->id, 0, 0, 0});
+  std::size_t held = 0;
   for (const auto& [address, segment] : ledger_.segments) {
-    if (!caps_.counts) what.report.reserved += segment.bytes_held();
+    held += segment.bytes_held();
     describe_segment(segment, request, leased, what);
   }
+  if (!caps_.counts) what.report.reserved = held;
+  // What other threads are giving back counts as reserved, and is in no table any more.
+  if (what.report.reserved > held) what.report.cached += what.report.reserved - held;
 }
 
 // By what each free piece is not given for.
@@ -167,7 +228,9 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
       continue;
     }
     const bool parked = block->state() == Block::parked;
-    if (block->state() == Block::free) free += block->size;
+    // What another thread is giving back is nobody's, too.
+    const bool is_free = block->state() == Block::free || block->state() == Block::releasing;
+    if (is_free) free += block->size;
     if (block->state() == Block::allocated && !caps_.counts) report.allocated += block->size;
     if (parked) {
       pending += block->size;
@@ -178,7 +241,6 @@ void DeviceAllocator::describe_segment(const Segment& segment, const Request& re
       lent += block->size;
       add_leased(report, lease->process, block->size);
     }
-    const bool is_free = block->state() == Block::free;
     now.add(*block, is_free);
     with_pending.add(*block, is_free || parked);
     with_lent.add(*block, is_free || lease != nullptr);

@@ -106,6 +106,7 @@ bool DeviceAllocator::give_back_chosen(const Choose& choose) {
     const MutexLock lock(ledger_.mutex);
     renew();
     choose(chosen);
+    for (Block* block : chosen) block->set(Block::releasing);
   }
   for (Block* block : chosen) (void)give_back(block);  // what fails stays cached
   return !chosen.empty();
@@ -151,6 +152,7 @@ DeviceAllocator::Reclaimed DeviceAllocator::reclaim(const cuda::MemPoolId* only)
       if (!pool->moving &&
           (only == nullptr ? pool->users == 0 : pool->id == *only && pool->graphs == 0))
         pool->back_end.trim(ledger_, *pool, whole);
+    for (Block* block : whole) block->set(Block::releasing);
     std::sort(whole.begin(), whole.end(),
               [](const Block* a, const Block* b) { return a->position() < b->position(); });
     whole.insert(whole.end(), pending_.begin(), pending_.end());
@@ -223,6 +225,7 @@ Status DeviceAllocator::give_back(Block* whole) noexcept {
   Block* block = ledger_.add_segment(segment);
   ledger_.emit(Ledger::event_of(Kind::segment_allocated, *block, segment));
   if (!segment.pool->back_end.keep(ledger_, block)) {
+    block->set(Block::releasing);
     pending_.push_back(block);
     any_pending_.store(true, std::memory_order_relaxed);
   }

@@ -40,6 +40,12 @@ Block* Ledger::containing(const void* inside) {
   return block;
 }
 
+bool Ledger::in_use(const std::pair<std::uintptr_t, std::uint64_t>& allocation) const {
+  const Block* const block = map.find(allocation.first);
+  return block != nullptr && block->state() == Block::allocated &&
+         block->serial.load(std::memory_order_relaxed) == allocation.second;
+}
+
 const Segment* Ledger::overlapping(std::uintptr_t address, std::size_t bytes) const {
   const auto after = segments.lower_bound(address + bytes);
   if (after == segments.begin()) return nullptr;

@@ -41,6 +41,9 @@ class Ledger {
 
   /// The block that contains an address, or null.
   Block* containing(const void* inside) EMBER_REQUIRES(mutex);
+  /// Whether the allocation at that position with that serial is still in use.
+  bool in_use(const std::pair<std::uintptr_t, std::uint64_t>& allocation) const
+      EMBER_REQUIRES(mutex);
   /// A segment that has some of these bytes, or null.
   const Segment* overlapping(std::uintptr_t address, std::size_t bytes) const EMBER_REQUIRES(mutex);
   /// Enters a new segment, which overlaps none; its one block is claimed.

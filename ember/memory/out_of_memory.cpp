@@ -38,6 +38,7 @@ Callbacks& callbacks() {
 constinit thread_local bool asking = false;
 
 constinit std::atomic<LeasedBlocks> leased_by{nullptr};
+constinit std::atomic<AwaitLeases> awaited_by{nullptr};
 
 std::string id_text(const cuda::MemPoolId& id) {
   return "(" + std::to_string(id.first) + ", " + std::to_string(id.second) + ")";
@@ -206,7 +207,8 @@ void decide(OutOfMemory& what) {
   if (report.segment <= report.free && report.missing > 0)
     return verdict(OutOfMemoryVerdict::over_limit, report.missing);
   const bool limited = report.limit && report.reserved + report.segment > *report.limit;
-  if (!limited && report.elsewhere + report.context.value_or(0) >= needed)
+  // Nothing is missing any more where other threads gave back meanwhile what was in use.
+  if (!limited && report.missing > 0 && report.elsewhere + report.context.value_or(0) >= needed)
     return verdict(OutOfMemoryVerdict::elsewhere, report.missing);
   return verdict(OutOfMemoryVerdict::in_use, report.missing);
 }
@@ -310,7 +312,15 @@ bool ask(const Callback& callback, const OutOfMemory& what) {
 
 // ---- What other processes have
 
-void set_leased_blocks(LeasedBlocks function) noexcept { leased_by = function; }
+void set_leases(LeasedBlocks blocks, AwaitLeases await) noexcept {
+  awaited_by = await;
+  leased_by = blocks;
+}
+
+bool await_leases(std::uint64_t& seen, int milliseconds) {
+  const AwaitLeases await = awaited_by;
+  return await != nullptr && await(seen, milliseconds);
+}
 
 std::vector<LeasedBlock> leased_blocks(int device) {
   const LeasedBlocks function = leased_by;

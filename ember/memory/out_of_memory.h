@@ -65,7 +65,11 @@ struct LeasedBlock {
 };
 /// Says which blocks of a device those are. Set by who knows; called without a lock.
 using LeasedBlocks = std::vector<LeasedBlock> (*)(int device);
-void set_leased_blocks(LeasedBlocks function) noexcept;
+/// Looks after what other processes give back. First, with `seen` zero, after all that has come;
+/// after that it waits, for so many milliseconds at most, for more. False if there is nothing new.
+using AwaitLeases = bool (*)(std::uint64_t& seen, int milliseconds);
+void set_leases(LeasedBlocks blocks, AwaitLeases await) noexcept;
+bool await_leases(std::uint64_t& seen, int milliseconds);
 /// In the order of addresses.
 std::vector<LeasedBlock> leased_blocks(int device);
 

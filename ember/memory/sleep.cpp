@@ -191,6 +191,9 @@ void DeviceAllocator::check_can_sleep(const Pool& pool, const std::vector<Leased
         "a graph was captured with it, whose replays use its free memory, too; reset the graph "
         "first");
   if (cuda::any_capture()) refuse("work is being captured, so that its streams cannot wait");
+  for (const auto& lent : pool.lent)
+    if (ledger_.in_use(lent))
+      refuse("memory of it was lent (use_on_oom) and is in use, by who does not know of the pool");
   std::size_t bytes = 0;
   for (const auto& [address, segment] : ledger_.segments) {
     if (segment.pool != &pool) continue;
@@ -322,6 +325,7 @@ void DeviceAllocator::give_back_free(Pool& pool) {
     const MutexLock lock(ledger_.mutex);
     renew();
     pool.back_end.trim(ledger_, pool, whole);
+    for (Block* block : whole) block->set(Block::releasing);
   }
   for (Block* block : whole) (void)give_back(block);
 }

@@ -18,10 +18,11 @@ using driver::Choice;
 using driver::Driver;
 using driver::Sensor;
 
-/// -1 for what is no device's index.
+/// What is no device's index is refused by the driver, by its number.
 int as_int(std::int64_t index) {
-  const bool fits = index >= 0 && index <= std::numeric_limits<int>::max();
-  return fits ? static_cast<int>(index) : -1;
+  if (index < std::numeric_limits<int>::min() || index > std::numeric_limits<int>::max())
+    throw Error("device " + std::to_string(index) + " is not visible: no index is that large");
+  return static_cast<int>(index);
 }
 
 /// Asks the driver if there is one, else whatever `early` asks; and the driver, made for that,

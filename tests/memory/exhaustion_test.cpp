@@ -107,20 +107,112 @@ TEST(Exhaustion, PendingOnAStreamThatCannotBeWaitedFor) {
   EXPECT_NE(allocator.allocate(100 * kMiB, nullptr).address, nullptr);
 }
 
+// Replays use what is free in their graph's pool, and again what was freed in their capture.
+TEST(Exhaustion, NothingIsBorrowedFromGraphsNorForThem) {
+  FakeDevice device(256 * kMiB);
+  CachingAllocator allocator(0, device);
+  memory::Pool* const lends = allocator.make_pool({.use_on_oom = true});
+  const auto allocate = [&](std::size_t bytes, memory::Pool* pool) {
+    return allocator.allocate(bytes, nullptr, pool).address;
+  };
+  void* const first = allocate(100 * kMiB, lends);
+  EXPECT_TRUE(allocator.free(first));
+  void* const most = allocate(150 * kMiB, nullptr);
+  void* const borrowed = allocate(90 * kMiB, nullptr);
+  EXPECT_EQ(borrowed, first);
+  EXPECT_TRUE(allocator.free(borrowed));
+
+  memory::Pool* const of_graph = allocator.retain_for_graph({0, 77});
+  EXPECT_THROW((void)allocate(90 * kMiB, of_graph), OutOfMemoryError);
+  EXPECT_TRUE(allocator.release_pool(cuda::MemPoolId{0, 77}));
+
+  EXPECT_EQ(allocator.retain_for_graph(lends->id), lends);
+  EXPECT_THROW((void)allocate(90 * kMiB, nullptr), OutOfMemoryError);
+  EXPECT_TRUE(allocator.release_pool(lends->id));
+  EXPECT_EQ(allocate(90 * kMiB, nullptr), first);
+  EXPECT_TRUE(allocator.free(first));
+  EXPECT_TRUE(allocator.free(most));
+  allocator.release_pool(lends);
+}
+
+// What another process let go of is given back a moment later.
+TEST(Exhaustion, LeasesOnTheirWayAreWaitedFor) {
+  FakeDevice device(256 * kMiB);
+  static CachingAllocator* of_test;
+  static void* leased;
+  static int asked;
+  CachingAllocator allocator(0, device);
+  of_test = &allocator;
+  leased = allocator.allocate(200 * kMiB, nullptr).address;
+  asked = 0;
+  memory::set_leases(
+      [](int) -> std::vector<memory::LeasedBlock> {
+        if (leased == nullptr) return {};
+        return {{reinterpret_cast<std::uintptr_t>(leased), 77}};
+      },
+      [](std::uint64_t& seen, int milliseconds) {
+        EXPECT_EQ(seen == 0, asked == 0);
+        EXPECT_GT(milliseconds, 0);
+        seen = 1;
+        if (++asked == 3) of_test->free(std::exchange(leased, nullptr));
+        return true;
+      });
+  EXPECT_NE(allocator.allocate(100 * kMiB, nullptr).address, nullptr);
+  EXPECT_EQ(asked, 3);
+  // What would not help is not waited for, nor what a pool lends.
+  leased = allocator.allocate(kMiB, nullptr).address;
+  memory::Pool* const lends = allocator.make_pool({.use_on_oom = true});
+  EXPECT_TRUE(allocator.free(allocator.allocate(40 * kMiB, nullptr, lends).address));
+  void* const most = allocator.allocate(80 * kMiB, nullptr).address;
+  asked = 0;
+  memory::set_leases(
+      [](int) -> std::vector<memory::LeasedBlock> {
+        return {{reinterpret_cast<std::uintptr_t>(leased), 77}};
+      },
+      [](std::uint64_t& seen, int) {
+        EXPECT_LT(++asked, 3);
+        seen = 1;
+        return true;
+      });
+  void* const borrowed = allocator.allocate(40 * kMiB, nullptr).address;
+  EXPECT_NE(borrowed, nullptr);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(failure(allocator, 200 * kMiB, nullptr)->verdict, Verdict::in_use);
+  EXPECT_EQ(asked, 2);  // to see what has come, and once more that it is in the free lists
+  for (void* const each : {borrowed, most, leased}) EXPECT_TRUE(allocator.free(each));
+  allocator.release_pool(lends);
+  EXPECT_TRUE(allocator.empty_cache().ok());
+  // One that does not come is not waited for longer than a moment.
+  leased = allocator.allocate(100 * kMiB, nullptr).address;
+  ASSERT_NE(leased, nullptr);
+  asked = 0;
+  memory::set_leases(
+      [](int) -> std::vector<memory::LeasedBlock> {
+        return {{reinterpret_cast<std::uintptr_t>(leased), 77}};
+      },
+      [](std::uint64_t& seen, int) { return seen++ == 0; });
+  const auto report = failure(allocator, 100 * kMiB, nullptr);
+  memory::set_leases(nullptr, nullptr);
+  ASSERT_NE(report, nullptr);
+  EXPECT_EQ(report->verdict, Verdict::leased);
+}
+
 TEST(Exhaustion, LeasedToProcesses) {
   FakeDevice device(256 * kMiB);
   CachingAllocator allocator(0, device);
   static void* leased[2];
   leased[0] = allocator.allocate(150 * kMiB, nullptr).address;
   leased[1] = allocator.allocate(50 * kMiB, nullptr).address;
-  memory::set_leased_blocks([](int) -> std::vector<memory::LeasedBlock> {
-    return {{reinterpret_cast<std::uintptr_t>(leased[1]), 78},
-            {reinterpret_cast<std::uintptr_t>(leased[0]), 77},
-            {12345, 79}};  // not of this device any more
-  });
+  memory::set_leases(
+      [](int) -> std::vector<memory::LeasedBlock> {
+        return {{reinterpret_cast<std::uintptr_t>(leased[1]), 78},
+                {reinterpret_cast<std::uintptr_t>(leased[0]), 77},
+                {12345, 79}};  // not of this device any more
+      },
+      nullptr);
   std::string text;
   const auto report = failure(allocator, 100 * kMiB, nullptr, &text);
-  memory::set_leased_blocks(nullptr);
+  memory::set_leases(nullptr, nullptr);
   ASSERT_NE(report, nullptr);
   EXPECT_EQ(report->verdict, Verdict::leased);
   EXPECT_EQ(report->verdict_bytes, 200 * kMiB);

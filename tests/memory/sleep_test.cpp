@@ -180,6 +180,23 @@ TEST_F(SleepingPools, AreNotBorrowedFrom) {
   expect_nothing_left();
 }
 
+// Who got the memory does not know where it comes from.
+TEST_F(SleepingPools, ThatLentMemoryStayAwake) {
+  memory::Pool* const lends = allocator_.make_pool({.use_on_oom = true});
+  std::byte* const kept = allocate_in(lends, 15 * kMiB);
+  free(allocate_in(lends, 100 * kMiB));
+  std::byte* const most = allocate_in(nullptr, 130 * kMiB);
+  std::byte* const lent = allocate_in(nullptr, 90 * kMiB);
+  EXPECT_REFUSED(allocator_.offload(*lends), "memory of it was lent (use_on_oom) and is in use");
+  free(lent);
+  allocator_.offload(*lends);
+  allocator_.restore(*lends);
+  free(most);
+  free(kept);
+  allocator_.release_pool(lends);
+  expect_nothing_left();
+}
+
 TEST_F(SleepingPools, NeedSegmentsThatGrow) {
   allocator_.apply(memory::default_settings());
   std::byte* const ordinary = allocate(3 * kMiB);
@@ -227,11 +244,13 @@ std::uintptr_t leased_address;
 TEST_F(SleepingPools, ThatAreLeasedStayAwake) {
   std::byte* const block = allocate(20 * kMiB);
   leased_address = reinterpret_cast<std::uintptr_t>(block);
-  memory::set_leased_blocks([](int) {
-    return std::vector<memory::LeasedBlock>{{leased_address, 4321}};
-  });
+  memory::set_leases(
+      [](int) {
+        return std::vector<memory::LeasedBlock>{{leased_address, 4321}};
+      },
+      nullptr);
   EXPECT_REFUSED(offload(), "process 4321 has memory of it");
-  memory::set_leased_blocks(nullptr);
+  memory::set_leases(nullptr, nullptr);
   offload();
   restore();
   free(block);

@@ -1,4 +1,5 @@
 // What an out-of-memory error says would help, and that it does; callbacks that free.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -61,6 +62,36 @@ class Verdicts : public testing::Test {
   }
   const Stream stream_{0};
 };
+
+// What others give back, or get, while the report is made is somebody's, too.
+TEST_F(Verdicts, EveryByteHasAReasonBesideOtherThreads) {
+  std::atomic<int> reports{0};
+  std::atomic<int> wrong{0};
+  std::atomic<int> elsewhere{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 5; ++i)
+    threads.emplace_back([&] {
+      const Stream stream(0);
+      std::vector<DeviceBuffer> live;
+      while (reports.load() < 3000) {
+        try {
+          live.push_back(allocate(5 * kMiB, stream));
+        } catch (const OutOfMemoryError& error) {
+          const OutOfMemoryReport& report = *error.report();
+          reports.fetch_add(1);
+          if (report.allocated + report.pending + report.fragmented + report.private_pools +
+                  report.cached !=
+              report.reserved)
+            wrong.fetch_add(1);
+          if (report.verdict == Verdict::elsewhere) elsewhere.fetch_add(1);
+          live.clear();
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0) << "of " << reports.load();
+  EXPECT_EQ(elsewhere.load(), 0) << "of " << reports.load();
+}
 
 TEST_F(Verdicts, LargerThanTheDevice) {
   set_per_process_memory_fraction(1, 0);

@@ -4,7 +4,8 @@
 // device addresses that callers see, and a host that follows one faults, as it would with a GPU's.
 // The same memory (a file descriptor per device) is mapped a second time, readable and writable, at
 // a constant distance: there the workers find it. An address tells its owner. Memory of other
-// processes lies elsewhere (imports.h), and counts as memory of the device that it was opened for.
+// processes lies elsewhere (imports.h), belongs to the device that it was opened for, and is
+// counted where its owner is.
 //
 // A device's addresses reach further than its memory. Allocations lie in the file, which is four
 // times as long where there are addresses enough, and has pages only where something lies: as on

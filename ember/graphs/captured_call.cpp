@@ -101,6 +101,15 @@ std::string reason_against(const std::vector<Tensor>& arguments) {
   return {};
 }
 
+namespace {
+
+bool same_view(const Tensor& a, const Tensor& b) {
+  return a.address() == b.address() && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
+
+}  // namespace
+
 CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
                                          const CallSignature& signature,
                                          const std::vector<Tensor>& arguments,
@@ -110,6 +119,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
   call->copied_ = copied;
   call->written_.resize(arguments.size());
   std::vector<Tensor> inputs;
+  std::vector<Tensor> as_given;  // the same views, whatever the function makes of its arguments
   GraphedResults results;
   CallCapture watched;
   // Where one of these fails, the graph's end ends the capture.
@@ -126,6 +136,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
       call->buffers_.push_back(copied[i] && same == i ? input : Tensor());
       const Range lies = range_of(input);
       watched.add(lies.begin, lies.end - lies.begin);
+      as_given.push_back(input.alias());
       inputs.push_back(std::move(input));
     }
     call->buffers_of_ = current_stream(signature.device);
@@ -133,7 +144,7 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
     call->graph_.capture_begin(pool, CaptureErrorMode::thread_local_);
     {
       const DeviceGuard as_called(signature.current);
-      results = body(inputs);
+      results = body(inputs, true);
     }
     const StreamGuard still(stream);  // whatever the function made current
     call->graph_.capture_end();
@@ -142,7 +153,11 @@ CapturedCall::Made CapturedCall::capture(const GraphedFunctionBody& body,
   }
   call->rest_ = std::move(results.rest);
   const MemorySnapshot memory = memory_snapshot(pool);
-  std::string reason = call->note_results(results.tensors, inputs, memory);
+  std::string reason = std::move(results.refusal);
+  for (std::size_t i = 0; i < inputs.size() && reason.empty(); ++i)
+    if (!same_view(inputs[i], as_given[i]))
+      reason = "it makes argument " + std::to_string(i) + " another view";
+  if (reason.empty()) reason = call->note_results(results.tensors, inputs, memory);
   if (reason.empty()) reason = call->note_accesses(signature, inputs, memory);
   if (!reason.empty()) call.reset();
   return {std::move(call), std::move(reason)};

@@ -283,7 +283,8 @@ void CUDAGraph::capture_begin(const std::optional<MemPoolId>& pool, CaptureError
   if (!memory::allocator_of(state.device).keeps())
     throw Error(
         "CUDA graphs need the caching allocator, since replays use what the capture has freed. "
-        "PYTORCH_NO_CUDA_MEMORY_CACHING is set, or the program chose another allocator.");
+        "PYTORCH_NO_CUDA_MEMORY_CACHING or backend:cudaMallocAsync is set, or the program chose "
+        "another allocator (change_current_allocator).");
   const detail::CheckLevels levels = detail::check_levels(state.validate);
   const MemPoolId id = pool ? *pool : MemPoolId(memory::new_pool_number(), 0);
   // Before the capture, so that its first allocation comes from there.

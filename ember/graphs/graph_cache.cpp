@@ -31,15 +31,15 @@ GraphedResults GraphCache::call(const GraphedFunctionBody& body,
                                 const std::shared_ptr<const void>& other, std::string refusal) {
   // In a capture, this function's own one too, it is what its body does.
   if (capturing_ == std::this_thread::get_id() || is_current_stream_capturing())
-    return body(arguments);
+    return body(arguments, false);
   if (refusal.empty()) refusal = reason_against(arguments);
   if (!refusal.empty()) {
-    GraphedResults results = body(arguments);
+    GraphedResults results = body(arguments, false);
     warn_once(refusal);
     return results;
   }
   const int device = arguments.empty() ? current_device() : arguments[0].device().index();
-  if (current_stream(device).is_capturing()) return body(arguments);
+  if (current_stream(device).is_capturing()) return body(arguments, false);
   const CallSignature signature = CallSignature::of(arguments, device);
   {
     Entries gone;  // without the lock: what goes with them may call this function
@@ -50,7 +50,7 @@ GraphedResults GraphCache::call(const GraphedFunctionBody& body,
       refusal = replay(*entry, body, arguments, results, gone);
     if (results) return std::move(*results);
   }
-  GraphedResults results = body(arguments);
+  GraphedResults results = body(arguments, false);
   {
     Entries gone;
     const MutexLock lock(mutex_);

@@ -29,7 +29,7 @@ GraphedFunction::GraphedFunction(TensorFunction function, detail::GraphedCalls c
     : function_(std::move(function)), calls_(std::move(calls)) {}
 
 std::vector<Tensor> GraphedFunction::operator()(const std::vector<Tensor>& arguments) const {
-  const auto body = [this](const std::vector<Tensor>& given) {
+  const auto body = [this](const std::vector<Tensor>& given, bool) {
     return detail::GraphedResults{function_(given), nullptr};
   };
   return calls_.call(body, arguments).tensors;

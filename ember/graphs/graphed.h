@@ -30,8 +30,12 @@ class GraphCache;
 struct GraphedResults {
   std::vector<Tensor> tensors;
   std::shared_ptr<const void> rest;
+  std::string refusal = {};  ///< of a call that is captured: why replays would not do; else empty
 };
-using GraphedFunctionBody = std::function<GraphedResults(const std::vector<Tensor>&)>;
+/// `captured`: the call is captured for replays, so that it may get other tensors than its
+/// caller's.
+using GraphedFunctionBody =
+    std::function<GraphedResults(const std::vector<Tensor>&, bool captured)>;
 
 /// What other languages build on: graphs of functions whose arguments are not only tensors.
 class EMBER_API GraphedCalls {

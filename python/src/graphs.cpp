@@ -100,11 +100,13 @@ nb::tuple call_graphed(const cuda::detail::GraphedCalls& calls, const nb::callab
     }
     return made;
   };
-  const auto body = [&](const std::vector<Tensor>& given) -> cuda::detail::GraphedResults {
+  const auto body = [&](const std::vector<Tensor>& given,
+                        bool captured) -> cuda::detail::GraphedResults {
     const nb::gil_scoped_acquire lock;
     try {
-      const auto made = nb::cast<nb::tuple>(function(objects_of(given)));
-      return {nb::cast<std::vector<Tensor>>(made[0]), kept(made[1])};
+      const auto made = nb::cast<nb::tuple>(function(objects_of(given), captured));
+      return {nb::cast<std::vector<Tensor>>(made[0]), kept(made[1]),
+              nb::cast<std::string>(made[2])};
     } catch (nb::python_error& error) {
       if (!error.matches(PyExc_Exception)) throw Ended{error};
       const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
@@ -234,7 +236,12 @@ void bind_graphs(nb::module_& m) {
              const nb::callable& before_capture) {
             const auto same = [](const void* a, const void* b) {
               const nb::gil_scoped_acquire lock;
-              return object_of(a).equal(object_of(b));
+              try {
+                return object_of(a).equal(object_of(b));
+              } catch (const nb::python_error& error) {
+                if (!error.matches(PyExc_Exception)) throw;
+                return false;  // objects that cannot be compared
+              }
             };
             const std::shared_ptr<const void> before = kept(before_capture);
             const auto call_before = [before] {
@@ -248,8 +255,9 @@ void bind_graphs(nb::module_& m) {
                   "before_capture: collections.abc.Callable[[], object]) -> None"))
       .def("__call__", &call_graphed, nb::arg("function"), nb::arg("arguments"),
            nb::arg("other").none(), nb::arg("refusal"),
-           nb::sig("def __call__(self, function: collections.abc.Callable[[list[ember._C.Tensor]], "
-                   "tuple[list[ember._C.Tensor], object]], "
+           nb::sig("def __call__(self, function: collections.abc.Callable[[list[ember._C.Tensor], "
+                   "bool], "
+                   "tuple[list[ember._C.Tensor], object, str]], "
                    "arguments: list[ember._C.Tensor], other: object, "
                    "refusal: str) -> tuple[list[ember._C.Tensor], typing.Any]"),
            "Calls the function, or replays it. other: what a signature has beside tensors.")

@@ -4,6 +4,7 @@ function itself gives."""
 import gc
 import threading
 import warnings
+from collections import OrderedDict, defaultdict
 
 import pytest
 
@@ -200,6 +201,124 @@ def test_without_a_graph_it_says_so_once(what):
     reason = {"host": "item", "cpu": "argument 0 is on cpu", "unhashable": "unhashable type: 'set'",
               "result": "result 0 is on cpu", "swallowed": "capture"}[what]
     assert reason in said[0]
+
+
+def test_containers_are_the_callers_own():
+    x = torch.ones(4, device="cuda")
+
+    def step(state):
+        state["h"] = state["h"] * 2
+        return state["h"] + 1
+
+    graphed, state = cuda.graphed(step), {"h": x}
+    with pytest.warns(UserWarning, match="it changes a list or dict that it is given"):
+        assert [graphed(state)[0].item() for _ in range(5)] == [3, 5, 9, 17, 33]
+    assert state["h"][0].item() == 32
+
+    noted = []
+    log = cuda.graphed(lambda a, log: log.append(1) or a + 1)
+    log(x, noted)
+    assert noted == [1]
+    for kind in (dict, OrderedDict):
+        same = cuda.graphed(lambda given: OrderedDict(y=given["a"] + 1))
+        results = [same(kind(a=x)) for _ in range(4)]
+        assert all(type(one) is OrderedDict and one["y"][0].item() == 2 for one in results)
+    keys = cuda.graphed(lambda given: x + (1 if type(next(iter(given))) is bool else 2))
+    assert [keys({key: x})[0].item() for key in (1, 1, True, True)] == [3, 3, 2, 2]
+
+
+class Rows(list):
+    def __init__(self, one):
+        super().__init__([one])
+
+
+@pytest.mark.parametrize("given", [lambda x: defaultdict(lambda: x), lambda x: Rows(x)])
+def test_containers_of_other_classes_are_as_they_are(given):
+    x = torch.ones(4, device="cuda")
+    graphed = cuda.graphed(lambda state: (state[0] + 1, type(state).__name__))
+    with pytest.warns(UserWarning, match="is called without a graph"):
+        results = [graphed(given(x)) for _ in range(3)]
+    assert all(one[0][0].item() == 2 and one[1] == type(given(x)).__name__ for one in results)
+
+
+class Held:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+@pytest.mark.parametrize("hide, find", [
+    (Held, lambda held: held.tensor), (lambda y: {y}, lambda one: next(iter(one))),
+    (lambda y: lambda: y, lambda function: function()), (lambda y: iter([y]), next)])
+def test_results_in_which_tensors_hide_are_new_ones(hide, find):
+    graphed = cuda.graphed(lambda a: hide(a + 1))
+    with pytest.warns(UserWarning, match="a result is of .*, in which tensors may be"):
+        kept = [graphed(torch.full((4,), float(i), device="cuda")) for i in range(5)]
+    assert [find(one)[0].item() for one in kept] == [1, 2, 3, 4, 5]
+
+
+def test_arguments_that_become_other_views():
+    def turned(a):
+        a.t_()
+        return a * 1
+
+    graphed = cuda.graphed(turned)
+    a = torch.arange(4.0, device="cuda").view(2, 2)
+    expected = a.clone()
+    with pytest.warns(UserWarning, match="it makes argument 0 another view"):
+        for _ in range(4):
+            assert graphed(a).tolist() == turned(expected).tolist()
+            assert a.tolist() == expected.tolist()
+
+    def longer(a):
+        return a.unsqueeze_(0).add_(1)
+
+    graphed = cuda.graphed(longer)
+    with pytest.warns(UserWarning, match="another view"):
+        for _ in range(4):
+            a = torch.zeros(3, device="cuda")
+            assert graphed(a).shape == a.shape == (1, 3) and a.tolist() == [[1, 1, 1]]
+
+
+def test_named_results():
+    x = torch.tensor([[3.0, 1.0], [2.0, 5.0]], device="cuda")
+    found = cuda.graphed(lambda a: torch.max(a, 1))
+    results = [found(x) for _ in range(4)]
+    assert all(one.values.tolist() == [3, 5] and one.indices.tolist() == [0, 1] for one in results)
+    taken = cuda.graphed(lambda pair: pair.values * 2)
+    assert [taken(torch.sort(x)).tolist() for _ in range(4)] == [[[2, 6], [4, 10]]] * 4
+
+
+class Two(tuple):
+    pass
+
+
+class Number(int):
+    pass
+
+
+def test_classes_of_the_programs():
+    x = torch.ones(3, device="cuda")
+    taken = cuda.graphed(lambda pair: pair[0] * 2)
+    with pytest.warns(UserWarning, match="Two is a tuple of a class of its own"):
+        assert [taken(Two((x * i,)))[0].item() for i in range(4)] == [0, 2, 4, 6]
+
+    def hidden(a):
+        number = Number(1)
+        number.tensor = a * 2
+        return number
+
+    hiding = cuda.graphed(hidden)
+    with pytest.warns(UserWarning, match="a result is of Number"):
+        kept = [hiding(x * i) for i in range(5)]
+    assert [one.tensor[0].item() for one in kept] == [0, 2, 4, 6, 8]
+    given = {1, 2}
+    with pytest.warns(UserWarning):
+        assert cuda.graphed(lambda one: one)(given) is given
+
+
+def test_what_is_no_function():
+    with pytest.raises(TypeError, match="graphed: function: expected something to call, got int"):
+        cuda.graphed(5)
 
 
 def test_exceptions_come_through():

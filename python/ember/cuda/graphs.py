@@ -2,6 +2,8 @@
 
 import functools as _functools
 import gc as _gc
+from collections import OrderedDict as _OrderedDict
+from enum import Enum as _Enum
 from types import MethodType as _MethodType, TracebackType as _TracebackType
 from typing import (Any as _Any, Callable as _Callable, List as _List, Optional as _Optional,
                     Tuple as _Tuple, Type as _Type)
@@ -62,12 +64,30 @@ class graph:
             self.stream_ctx.__exit__(None, None, None)
 
 
+def _constant(leaf: _Any) -> _Any:
+    """A part of a signature. Numbers that are equal are not the same: 1, 1.0, True; 0.0, -0.0."""
+    if isinstance(leaf, _core.Tensor):
+        return None
+    if isinstance(leaf, tuple) and not isinstance(leaf, _core.Size):
+        raise TypeError(f"and {type(leaf).__name__} is a tuple of a class of its own")
+    hash(leaf)
+    return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+
+
+def _is_sequence(kind: type) -> bool:
+    """Whether it can be made anew of its parts, as classes of a program's own may not be."""
+    return kind in (tuple, list) or issubclass(kind, tuple) and (hasattr(kind, "_fields")
+                                                                 or hasattr(kind, "n_fields"))
+
+
 def _flatten(tree: _Any, leaves: _List[_Any]) -> _Any:
     """What a tuple, list or dict is made of, with its innermost parts put into leaves."""
-    if isinstance(tree, dict):
-        return (dict, list(tree), [_flatten(part, leaves) for part in tree.values()])
-    if isinstance(tree, (tuple, list)):
-        return (type(tree), None, [_flatten(part, leaves) for part in tree])
+    kind = type(tree)
+    if kind in (dict, _OrderedDict):
+        return (kind, [(_constant(key), key) for key in tree],
+                [_flatten(part, leaves) for part in tree.values()])
+    if _is_sequence(kind):
+        return (kind, None, [_flatten(part, leaves) for part in tree])
     leaves.append(tree)
     return None
 
@@ -78,8 +98,8 @@ def _unflatten(form: _Any, leaves: _Any) -> _Any:
     kind, keys, forms = form
     parts = [_unflatten(part, leaves) for part in forms]
     if keys is not None:
-        return dict(zip(keys, parts))
-    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+        return kind(zip([key for _, key in keys], parts))
+    return kind._make(parts) if hasattr(kind, "_fields") else kind(parts)
 
 
 class _Graphed:
@@ -139,18 +159,17 @@ def make_graphed_callables(callables: _Any, sample_args: _Any, num_warmup_iters:
     return made[0] if alone else tuple(made)
 
 
-def _constant(leaf: _Any) -> _Any:
-    """A part of a signature. Numbers that are equal are not the same: 1, 1.0, True; 0.0, -0.0."""
-    if isinstance(leaf, _core.Tensor):
-        return None
-    hash(leaf)
-    return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+# What a function may give beside tensors: a replay gives it once more, and no tensor is hidden in it.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, range, _core.dtype, _core.device,
+          _core.Size)
 
 
 class _GraphedFunction:
     """What graphed makes of a function."""
 
     def __init__(self, function: _Callable[..., _Any], max_graphs: int, copy: bool) -> None:
+        if not callable(function):
+            raise TypeError(f"graphed: function: expected something to call, got {type(function).__name__}")
         name = getattr(function, "__qualname__", None) or type(function).__qualname__
         self._function = function
         self._calls = _native._GraphedCalls(max_graphs, copy, name, _gc.collect)
@@ -168,18 +187,35 @@ class _GraphedFunction:
         except TypeError as error:
             refusal = f"an argument that is no tensor has to be hashable, {error}"
 
-        def run(tensors: _List[_core.Tensor]) -> _Tuple[_List[_core.Tensor], _Any]:
-            given = iter(tensors)
-            args, kwargs = _unflatten(form, iter([next(given) if isinstance(leaf, _core.Tensor) else leaf
-                                                  for leaf in leaves]))
+        as_it_is: _List[_Any] = []  # what the function gave when it was called, and not captured
+
+        def run(tensors: _List[_core.Tensor], captured: bool) -> _Tuple[_List[_core.Tensor], _Any, str]:
+            others = iter(tensors)
+            given = [next(others) if isinstance(leaf, _core.Tensor) else leaf for leaf in leaves]
+            # A capture has what replays read, in containers of its own.
+            given_args, given_kwargs = _unflatten(form, iter(given)) if captured else (args, kwargs)
             results: _List[_Any] = []
-            form_of_results = _flatten(self._function(*args, **kwargs), results)
+            result = self._function(*given_args, **given_kwargs)
+            form_of_results = _flatten(result, results)
+            unfit = ""
+            if not captured:
+                as_it_is[:] = [result]
+            if captured:
+                after: _List[_Any] = []
+                if _flatten((given_args, given_kwargs), after) != form or len(after) != len(given) or any(
+                        one is not other for one, other in zip(after, given)):
+                    unfit = "it changes a list or dict that it is given"
+                for leaf in results:
+                    if not (isinstance(leaf, (_core.Tensor, _Enum)) or type(leaf) in _PLAIN):
+                        unfit = f"a result is of {type(leaf).__name__}, in which tensors may be"
             constants = [None if isinstance(leaf, _core.Tensor) else (leaf,) for leaf in results]
             return ([leaf for leaf in results if isinstance(leaf, _core.Tensor)],
-                    (form_of_results, constants))
+                    (form_of_results, constants), unfit)
 
         tensors, (form_of_results, constants) = self._calls(
             run, [leaf for leaf in leaves if isinstance(leaf, _core.Tensor)], signature, refusal)
+        if as_it_is:
+            return as_it_is[0]
         results = iter(tensors)
         return _unflatten(form_of_results, iter([next(results) if each is None else each[0]
                                                  for each in constants]))

@@ -16,6 +16,7 @@
 #include "ember/ops/factories.h"
 #include "ember/ops/plan.h"
 #include "ember/ops/run.h"
+#include "ember/tensor/views.h"
 
 namespace ember::inline v0 {
 namespace ops {
@@ -384,6 +385,32 @@ Tensor& hstack_out(Tensor& out, std::span<const Tensor> tensors) {
 Tensor vstack(std::span<const Tensor> tensors) { return cat(at_least(2, tensors, "vstack")); }
 Tensor& vstack_out(Tensor& out, std::span<const Tensor> tensors) {
   return cat_out(out, at_least(2, tensors, "vstack"));
+}
+
+namespace {
+
+std::vector<Tensor> in_depth(std::span<const Tensor> tensors) {
+  if (tensors.empty()) throw Error("dstack expects a non-empty TensorList");
+  return atleast_3d(tensors);
+}
+std::vector<Tensor> columns(std::span<const Tensor> tensors) {
+  if (tensors.empty()) throw Error("column_stack expects a non-empty TensorList");
+  std::vector<Tensor> made;
+  made.reserve(tensors.size());
+  for (const Tensor& tensor : tensors)
+    made.push_back(tensor.dim() > 1 ? tensor : tensor.reshape({tensor.numel(), 1}));
+  return made;
+}
+
+}  // namespace
+
+Tensor dstack(std::span<const Tensor> tensors) { return cat(in_depth(tensors), 2); }
+Tensor& dstack_out(Tensor& out, std::span<const Tensor> tensors) {
+  return cat_out(out, in_depth(tensors), 2);
+}
+Tensor column_stack(std::span<const Tensor> tensors) { return cat(columns(tensors), 1); }
+Tensor& column_stack_out(Tensor& out, std::span<const Tensor> tensors) {
+  return cat_out(out, columns(tensors), 1);
 }
 
 }  // namespace ember::inline v0

@@ -52,6 +52,24 @@ inline Tensor vstack(std::initializer_list<Tensor> tensors) {
 inline Tensor vstack(const std::vector<Tensor>& tensors) {
   return vstack(std::span<const Tensor>(tensors));
 }
+/// Behind each other: along the third dimension, with what atleast_3d makes of each.
+EMBER_API Tensor dstack(std::span<const Tensor> tensors);
+inline Tensor dstack(std::initializer_list<Tensor> tensors) {
+  return dstack(std::span(tensors.begin(), tensors.size()));
+}
+inline Tensor dstack(const std::vector<Tensor>& tensors) {
+  return dstack(std::span<const Tensor>(tensors));
+}
+/// Beside each other, vectors and numbers as columns.
+EMBER_API Tensor column_stack(std::span<const Tensor> tensors);
+inline Tensor column_stack(std::initializer_list<Tensor> tensors) {
+  return column_stack(std::span(tensors.begin(), tensors.size()));
+}
+inline Tensor column_stack(const std::vector<Tensor>& tensors) {
+  return column_stack(std::span<const Tensor>(tensors));
+}
+EMBER_API Tensor& dstack_out(Tensor& out, std::span<const Tensor> tensors);
+EMBER_API Tensor& column_stack_out(Tensor& out, std::span<const Tensor> tensors);
 EMBER_API Tensor& hstack_out(Tensor& out, std::span<const Tensor> tensors);
 EMBER_API Tensor& vstack_out(Tensor& out, std::span<const Tensor> tensors);
 

@@ -195,6 +195,55 @@ Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor&
   return out;
 }
 
+namespace {
+
+struct Along {
+  Tensor x;
+  int dim = 0;
+  Tensor indices;  ///< as gather() takes them
+};
+
+Along taken_along(const Tensor& x, const Tensor& indices, std::optional<std::int64_t> dim) {
+  ops::require_same_device(x.device(), indices.device());
+  if (!dim) return {x.reshape({-1}), 0, indices.reshape({-1})};
+  if (indices.dtype() != Dtype::int64)
+    throw Error(std::string("torch.take_along_dim(): dtype of indices should be Long but got ") +
+                legacy_name(indices.dtype()));
+  if (indices.dim() != x.dim())
+    throw Error(
+        "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+        "got " +
+        std::to_string(x.dim()) + " dimensions for input, and " + std::to_string(indices.dim()) +
+        " dimensions for indices");
+  if (x.dim() == 0)
+    throw IndexError("Dimension specified as " + std::to_string(*dim) +
+                     " but tensor has no dimensions");
+  const int at = wrap_dim(*dim, x.dim());
+  Shape own = x.sizes();
+  own[at] = 1;
+  Shape asked = indices.sizes();
+  asked[at] = 1;
+  Shape common = broadcast_shapes(own, asked);
+  Shape of_x = common;
+  of_x[at] = x.sizes()[at];
+  common[at] = indices.sizes()[at];
+  const std::int64_t size = x.sizes()[at];
+  const Tensor wrapped = size == 0 ? indices : indices.remainder(size);
+  return {x.expand(of_x), at, wrapped.expand(common)};
+}
+
+}  // namespace
+
+Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<std::int64_t> dim) {
+  const Along what = taken_along(x, indices, dim);
+  return gather(what.x, what.dim, what.indices);
+}
+Tensor& take_along_dim_out(Tensor& out, const Tensor& x, const Tensor& indices,
+                           std::optional<std::int64_t> dim) {
+  const Along what = taken_along(x, indices, dim);
+  return gather_out(out, what.x, what.dim, what.indices);
+}
+
 Tensor take(const Tensor& x, const Tensor& index) {
   const Tensor at = placed_long(index, x.device(), "take");
   const Tensor row = x.reshape({-1});

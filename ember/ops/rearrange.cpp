@@ -165,6 +165,26 @@ Tensor& diag_out(Tensor& out, const Tensor& x, std::int64_t diagonal) {
   return ops::put_result(out, diag(x, diagonal));
 }
 
+Tensor& Tensor::tril_(std::int64_t diagonal) const {
+  Tensor self = *this;
+  tril_out(self, *this, diagonal);
+  return this->self();
+}
+Tensor& Tensor::triu_(std::int64_t diagonal) const {
+  Tensor self = *this;
+  triu_out(self, *this, diagonal);
+  return this->self();
+}
+
+Tensor fliplr(const Tensor& x) {
+  if (x.dim() < 2) throw Error("fliplr: Input must be >= 2-d. Got " + x.sizes().str());
+  return flip(x, {1});
+}
+Tensor flipud(const Tensor& x) {
+  if (x.dim() < 1) throw Error("flipud: Input must be >= 1-d. Got " + x.sizes().str());
+  return flip(x, {0});
+}
+
 Tensor Tensor::flip(const Shape& dims) const { return ember::flip(*this, dims); }
 Tensor Tensor::roll(const Shape& shifts, const Shape& dims) const {
   return ember::roll(*this, shifts, dims);

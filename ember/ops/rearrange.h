@@ -17,6 +17,9 @@ namespace ember::inline v0 {
 /// The order reversed along these dimensions; strides stay if there are no gaps. Error if one is
 /// named twice.
 EMBER_API Tensor flip(const Tensor& x, const Shape& dims);
+/// The columns (dimension 1), or the rows (dimension 0), in the reverse order. Error without them.
+EMBER_API Tensor fliplr(const Tensor& x);
+EMBER_API Tensor flipud(const Tensor& x);
 /// Moved along dimensions by as many places as `shifts` says, what falls off one end coming in at
 /// the other. Without dimensions the tensor is one row, and there is one shift.
 EMBER_API Tensor roll(const Tensor& x, const Shape& shifts, const Shape& dims = {});

@@ -15,6 +15,8 @@ namespace ember::inline v0 {
 /// warning unless it has no elements.
 EMBER_API Tensor nonzero(const Tensor& x);
 EMBER_API Tensor& nonzero_out(Tensor& out, const Tensor& x);
+/// The same, by another name.
+inline Tensor argwhere(const Tensor& x) { return nonzero(x); }
 
 /// The elements of x where the mask is true, in one dimension. Both are broadcast to one shape.
 /// Error `masked_select: expected BoolTensor for mask`, and those of broadcasting. The *_out form

@@ -424,4 +424,57 @@ Tensor trace(const Tensor& x) {
   return x.diagonal().sum();
 }
 
+namespace {
+
+void require_spread(const char* name, const Tensor& x) {
+  if (!floating_or_complex(x.dtype()))
+    throw Error(std::string(name) + " only support floating point and complex dtypes");
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> var_mean(const Tensor& x, const DimList& dims, double correction,
+                                   bool keepdim) {
+  require_spread("var_mean", x);
+  return {var(x, dims, correction, keepdim), mean(x, dims, keepdim)};
+}
+std::pair<Tensor, Tensor> std_mean(const Tensor& x, const DimList& dims, double correction,
+                                   bool keepdim) {
+  require_spread("std_mean", x);
+  return {std(x, dims, correction, keepdim), mean(x, dims, keepdim)};
+}
+
+namespace {
+
+DimList one_of(std::optional<std::int64_t> dim) { return dim ? DimList(*dim) : DimList(); }
+
+void require_extremes(const Tensor& x, std::optional<std::int64_t> dim) {
+  require_real("aminmax", x);
+  if (dim)
+    require_elements("aminmax", x, reduce::gone_dims(one_of(dim), x.dim()));
+  else if (x.numel() == 0)
+    throw Error(
+        "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+        "identity.");
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> aminmax(const Tensor& x, std::optional<std::int64_t> dim, bool keepdim) {
+  require_extremes(x, dim);
+  return {amin(x, one_of(dim), keepdim), amax(x, one_of(dim), keepdim)};
+}
+void aminmax_out(Tensor& min, Tensor& max, const Tensor& x, std::optional<std::int64_t> dim,
+                 bool keepdim) {
+  for (const Tensor* out : {&min, &max}) {
+    ops::require_dtype(*out, x.dtype());
+    ops::require_same_device(x.device(), out->device());
+    ops::require_no_internal_overlap(*out);
+    ops::require_no_overlap(*out, x);
+  }
+  ops::require_apart(min, max);
+  amin_out(min, x, one_of(dim), keepdim);
+  amax_out(max, x, one_of(dim), keepdim);
+}
+
 }  // namespace ember::inline v0

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "ember/base/export.h"
 #include "ember/tensor/tensor.h"
@@ -55,6 +56,16 @@ EMBER_API Tensor std(const Tensor& x, const DimList& dims = {}, double correctio
 EMBER_API Tensor& std_out(Tensor& out, const Tensor& x, const DimList& dims = {},
                           double correction = 1, bool keepdim = false);
 
+/// Both, and the mean. Errors as var, under their own names.
+[[nodiscard]] EMBER_API std::pair<Tensor, Tensor> var_mean(const Tensor& x,
+                                                           const DimList& dims = {},
+                                                           double correction = 1,
+                                                           bool keepdim = false);
+[[nodiscard]] EMBER_API std::pair<Tensor, Tensor> std_mean(const Tensor& x,
+                                                           const DimList& dims = {},
+                                                           double correction = 1,
+                                                           bool keepdim = false);
+
 /// The largest and the smallest of all elements. Real types only. Error `max(): Expected reduction
 /// dim to be specified for input.numel() == 0. ...` if there are none.
 EMBER_API Tensor max(const Tensor& x);
@@ -79,6 +90,13 @@ EMBER_API Tensor& amax_out(Tensor& out, const Tensor& x, const DimList& dims = {
                            bool keepdim = false);
 EMBER_API Tensor& amin_out(Tensor& out, const Tensor& x, const DimList& dims = {},
                            bool keepdim = false);
+/// Both, the smallest first, over one dimension or all. Errors as amax.
+[[nodiscard]] EMBER_API std::pair<Tensor, Tensor> aminmax(const Tensor& x,
+                                                          std::optional<std::int64_t> dim = {},
+                                                          bool keepdim = false);
+/// Into two outputs, which share no memory with each other or with x.
+EMBER_API void aminmax_out(Tensor& min, Tensor& max, const Tensor& x,
+                           std::optional<std::int64_t> dim = {}, bool keepdim = false);
 /// Where the largest and the smallest element are (int64): along a dimension, or, without one,
 /// among all elements in the order of the dimensions. IndexErrors as max; Error `"argmax" not
 /// implemented for 'Bool'`.

@@ -222,6 +222,14 @@ class [[nodiscard]] EMBER_API Tensor {
   /// Without those of the given dimensions that have size one. Error if one is given twice.
   Tensor squeeze(const Shape& dims) const;
   Tensor unsqueeze(std::int64_t dim) const;
+  /// In place: this tensor object, for all who share it, becomes the view of those names. Errors
+  /// are theirs.
+  Tensor& transpose_(std::int64_t dim0, std::int64_t dim1) const;
+  Tensor& t_() const;
+  Tensor& squeeze_() const;
+  Tensor& squeeze_(std::int64_t dim) const;
+  Tensor& squeeze_(const Shape& dims) const;
+  Tensor& unsqueeze_(std::int64_t dim) const;
   /// One index along a dimension, which goes. IndexError outside the range.
   Tensor select(std::int64_t dim, std::int64_t index) const;
   /// Elements start, start + step, ... below end along a dimension; bounds are moved into the range
@@ -251,6 +259,8 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor to(Device device, Dtype dtype, bool non_blocking = false, bool copy = false) const {
     return to(Options(dtype, device), non_blocking, copy);
   }
+  /// With the dtype and on the device of `other`.
+  Tensor type_as(const Tensor& other) const { return to(other.options()); }
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false) const {
     return to(Options(other.dtype(), other.device()), non_blocking, copy);
   }
@@ -433,6 +443,8 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor repeat(const Shape& repeats) const;
   Tensor tril(std::int64_t diagonal = 0) const;
   Tensor triu(std::int64_t diagonal = 0) const;
+  Tensor& tril_(std::int64_t diagonal = 0) const;
+  Tensor& triu_(std::int64_t diagonal = 0) const;
   Tensor diag(std::int64_t diagonal = 0) const;
 
   // ---- Elements at places that an index names. (ops/index.h says what indices may be)

@@ -1,4 +1,6 @@
 // Views: other sizes and strides over the same memory.
+#include "ember/tensor/views.h"
+
 #include <utility>
 
 #include "ember/base/error.h"
@@ -358,6 +360,20 @@ Tensor Tensor::unsqueeze(std::int64_t dim) const {
   return make_view(sizes, strides, storage_offset());
 }
 
+Tensor& Tensor::transpose_(std::int64_t dim0, std::int64_t dim1) const {
+  return set_(transpose(dim0, dim1));
+}
+Tensor& Tensor::t_() const {
+  if (dim() > 2)
+    throw Error("t_() expects a tensor with <= 2 dimensions, but self is " + std::to_string(dim()) +
+                "D");
+  return set_(t());
+}
+Tensor& Tensor::squeeze_() const { return set_(squeeze()); }
+Tensor& Tensor::squeeze_(std::int64_t dim) const { return set_(squeeze(dim)); }
+Tensor& Tensor::squeeze_(const Shape& dims) const { return set_(squeeze(dims)); }
+Tensor& Tensor::unsqueeze_(std::int64_t dim) const { return set_(unsqueeze(dim)); }
+
 Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   if (this->dim() == 0) throw IndexError("select() cannot be applied to a 0-dim tensor.");
   const int at = wrap_dim(dim, this->dim());
@@ -531,6 +547,62 @@ Tensor Tensor::diagonal(std::int64_t offset, std::int64_t dim0, std::int64_t dim
   sizes.push_back(length);
   strides.push_back(step);
   return make_view(sizes, strides, at);
+}
+
+Tensor atleast_1d(const Tensor& x) { return x.dim() == 0 ? x.reshape({1}) : x; }
+Tensor atleast_2d(const Tensor& x) { return x.dim() < 2 ? atleast_1d(x).unsqueeze(0) : x; }
+Tensor atleast_3d(const Tensor& x) { return x.dim() < 3 ? atleast_2d(x).unsqueeze(-1) : x; }
+
+namespace {
+
+template <class Make>
+std::vector<Tensor> each(std::span<const Tensor> tensors, Make&& make) {
+  std::vector<Tensor> made;
+  made.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) made.push_back(make(tensor));
+  return made;
+}
+
+}  // namespace
+
+std::vector<Tensor> atleast_1d(std::span<const Tensor> tensors) {
+  return each(tensors, [](const Tensor& x) { return atleast_1d(x); });
+}
+std::vector<Tensor> atleast_2d(std::span<const Tensor> tensors) {
+  return each(tensors, [](const Tensor& x) { return atleast_2d(x); });
+}
+std::vector<Tensor> atleast_3d(std::span<const Tensor> tensors) {
+  return each(tensors, [](const Tensor& x) { return atleast_3d(x); });
+}
+
+Shape broadcast_shapes(std::span<const Shape> shapes) {
+  Shape out;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const Shape& shape = shapes[i];
+    if (shape.size() > out.size()) out = broadcast_shapes(out, Shape::repeat(shape.size(), 1));
+    for (int d = 1; d <= shape.size(); ++d) {
+      const std::int64_t size = shape[shape.size() - d];
+      std::int64_t& known = out[out.size() - d];
+      if (size < 0)
+        throw ValueError(
+            "Attempting to broadcast a dimension with negative length! broadcast_shapes: " +
+            shape.str() + " at index " + std::to_string(i));
+      if (size == 1 || size == known) continue;
+      if (known != 1)
+        throw Error("Attempting to broadcast a dimension of length " + std::to_string(size) +
+                    " at " + std::to_string(-d) + "! Mismatching argument at index " +
+                    std::to_string(i) + " had " + shape.str() +
+                    "; but expected shape should be broadcastable to " + out.str());
+      known = size;
+    }
+  }
+  return out;
+}
+
+std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors) {
+  Shape sizes;
+  for (const Tensor& tensor : tensors) sizes = broadcast_shapes(sizes, tensor.sizes());
+  return each(tensors, [&](const Tensor& x) { return x.expand(sizes); });
 }
 
 }  // namespace ember::inline v0

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ember/tensor/tensor.h"
@@ -66,6 +67,26 @@ inline Tensor diagonal(const Tensor& x, std::int64_t offset = 0, std::int64_t di
 }
 inline Tensor view_as_real(const Tensor& x) { return x.view_as_real(); }
 inline Tensor view_as_complex(const Tensor& x) { return x.view_as_complex(); }
+
+/// With one, two or three dimensions at least: a number gets them all, a vector is a row of a
+/// matrix (and of the middle dimension of three), and a matrix gets a last one. Of several tensors
+/// each.
+EMBER_API Tensor atleast_1d(const Tensor& x);
+EMBER_API Tensor atleast_2d(const Tensor& x);
+EMBER_API Tensor atleast_3d(const Tensor& x);
+[[nodiscard]] EMBER_API std::vector<Tensor> atleast_1d(std::span<const Tensor> tensors);
+[[nodiscard]] EMBER_API std::vector<Tensor> atleast_2d(std::span<const Tensor> tensors);
+[[nodiscard]] EMBER_API std::vector<Tensor> atleast_3d(std::span<const Tensor> tensors);
+
+/// All in the sizes that they have together, as broadcast_to. Error as broadcast_shapes.
+[[nodiscard]] EMBER_API std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors);
+[[nodiscard]] inline std::vector<Tensor> broadcast_tensors(std::initializer_list<Tensor> tensors) {
+  return broadcast_tensors(std::span(tensors.begin(), tensors.size()));
+}
+
+/// The sizes that tensors of these sizes have together; none of none. ValueError for a negative
+/// size, Error where they do not agree: both name it.
+EMBER_API Shape broadcast_shapes(std::span<const Shape> shapes);
 
 /// Windows of `size` elements along a dimension, which begin `step` elements apart: their number
 /// takes the dimension's place, and what is in them is a last dimension. Windows that overlap share

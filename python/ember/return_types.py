@@ -1,3 +1,3 @@
-"""What several results are returned as: named tuples (values, indices)."""
+"""What several results are returned as: named tuples of two."""
 
 from ember._C.return_types import *

@@ -77,6 +77,13 @@ void bind_copies(nb::class_<Tensor>& tensor, nb::module_& m) {
         return same_object(self);
       },
       "All elements become zero.");
+  tensor.def(
+      "type_as",
+      [](const Tensor& self, const Tensor& other) {
+        return to(self, {other.dtype(), other.device()}, false, false);
+      },
+      nb::arg("other"), nb::sig("def type_as(self, other: Tensor) -> Tensor"),
+      "With another tensor's dtype, on its device.");
   tensor
       .def(
           "to",

@@ -191,6 +191,15 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       "gradients, and there are none.",
       dim, index, nb::kw_only(), nb::arg("sparse_grad") = false, out);
   both(
+      tensor, m, "take_along_dim",
+      [](const Tensor& input, const Tensor& places, std::optional<I> along, Tensor* result) {
+        return maybe_into(
+            result, [&] { return take_along_dim(input, places, along); },
+            [&](Tensor& into) { take_along_dim_out(into, input, places, along); });
+      },
+      "Elements along a dimension at what argsort and its like find; without one, of all.",
+      nb::arg("indices"), nb::arg("dim") = nb::none(), nb::kw_only(), out);
+  both(
       tensor, m, "take",
       [](const Tensor& input, const Tensor& places, Tensor* result) {
         return maybe_into(
@@ -212,6 +221,10 @@ void bind_gather(nb::class_<Tensor>& tensor, nb::module_& m) {
       "The coordinates of all elements that are not zero: a row for each, or a tensor for each "
       "dimension. Waits for a device.",
       nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("as_tuple") = false);
+  both(
+      tensor, m, "argwhere",
+      [](const Tensor& input) { return unlocked([&] { return argwhere(input); }); },
+      "The coordinates of all elements that are not zero, a row for each. Waits for a device.");
   both(
       tensor, m, "masked_select",
       [](const Tensor& input, const Tensor& mask, Tensor* result) {
@@ -378,6 +391,31 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       },
       "Moved along dimensions; what falls off one end comes in at the other.", nb::arg("shifts"),
       nb::arg("dims") = nb::none());
+  both(
+      tensor, m, "fliplr",
+      [](const Tensor& input) { return unlocked([&] { return fliplr(input); }); },
+      "The columns in the reverse order.");
+  both(
+      tensor, m, "flipud",
+      [](const Tensor& input) { return unlocked([&] { return flipud(input); }); },
+      "The rows in the reverse order.");
+  tensor
+      .def(
+          "tril_",
+          [](Tensor& self, I diagonal) {
+            unlocked([&] { self.tril_(diagonal); });
+            return same_object(self);
+          },
+          nb::arg("diagonal") = 0, nb::sig("def tril_(self, diagonal: int = 0) -> Tensor"),
+          "tril, in place.")
+      .def(
+          "triu_",
+          [](Tensor& self, I diagonal) {
+            unlocked([&] { self.triu_(diagonal); });
+            return same_object(self);
+          },
+          nb::arg("diagonal") = 0, nb::sig("def triu_(self, diagonal: int = 0) -> Tensor"),
+          "triu, in place.");
   both(
       tensor, m, "tril",
       [](const Tensor& input, I diagonal, Tensor* result) {

@@ -170,8 +170,13 @@ void bind_products(nb::class_<Tensor>& tensor, nb::module_& m) {
                 "The tensors, all of one shape, along a new dimension.");
   define_stacked(m, "hstack", EMBER_CALL(hstack), EMBER_CALL(hstack_out),
                  "Beside each other: along the second dimension, vectors along their one.");
-  define_stacked(m, "vstack", EMBER_CALL(vstack), EMBER_CALL(vstack_out),
-                 "Below each other: along the first dimension, vectors as rows.");
+  for (const char* name : {"vstack", "row_stack"})
+    define_stacked(m, name, EMBER_CALL(vstack), EMBER_CALL(vstack_out),
+                   "Below each other: along the first dimension, vectors as rows.");
+  define_stacked(m, "dstack", EMBER_CALL(dstack), EMBER_CALL(dstack_out),
+                 "Behind each other: along the third dimension.");
+  define_stacked(m, "column_stack", EMBER_CALL(column_stack), EMBER_CALL(column_stack_out),
+                 "Beside each other, vectors as columns.");
 }
 
 }  // namespace ember::python

@@ -6,22 +6,22 @@
 
 namespace ember::python {
 
-ResultType::ResultType(nb::module_& m, const char* name) {
-  static PyStructSequence_Field fields[] = {
-      {"values", nullptr}, {"indices", nullptr}, {nullptr, nullptr}};
-  PyStructSequence_Desc about = {name, "What an operation found, and where.", fields, 2};
+ResultType::ResultType(nb::module_& m, const char* name, const char* first, const char* second) {
+  PyStructSequence_Field fields[] = {{first, nullptr}, {second, nullptr}, {nullptr, nullptr}};
+  PyStructSequence_Desc about = {name, "What an operation found.", fields, 2};
   type_ = PyStructSequence_NewType(&about);
   if (type_ == nullptr) throw nb::python_error();
   // Each on lines of its own, as torch prints them.
-  const std::string head = std::string(name) + "(\nvalues=";
+  const std::string head = std::string(name) + "(\n" + first + "=";
+  const std::string middle = std::string(",\n") + second + "=";
   const nb::handle type(reinterpret_cast<PyObject*>(type_));
   // Where pickle finds it.
   nb::module_ types = m.def_submodule("return_types", "What several results are returned as.");
   type.attr("__module__") = types.attr("__name__");
   types.attr(std::strrchr(name, '.') + 1) = type;
   type.attr("__repr__") = nb::cpp_function(
-      [head](nb::handle self) {
-        return head + nb::repr(self[0]).c_str() + ",\nindices=" + nb::repr(self[1]).c_str() + ")";
+      [head, middle](nb::handle self) {
+        return head + nb::repr(self[0]).c_str() + middle + nb::repr(self[1]).c_str() + ")";
       },
       nb::is_method());
 }
@@ -134,6 +134,47 @@ void define_spread(nb::class_<Tensor>& tensor, nb::module_& m, const char* name,
           nb::kw_only(), nb::arg("out") = nb::none());
 }
 
+/// var_mean and std_mean.
+template <class Make>
+void define_spread_mean(nb::module_& m, const char* name, Make make, const char* doc) {
+  const auto call = [make](const Tensor& input, const MaybeDims& dim, double correction,
+                           bool keepdim) {
+    const DimList dims = dims_of(dim);
+    auto made = unlocked([&] { return make(input, dims, correction, keepdim); });
+    return nb::make_tuple(std::move(made.first), std::move(made.second));
+  };
+  const auto define = [&](const char* rest, const auto& function, const char* text,
+                          const auto&... extra) {
+    const std::string signature =
+        "def " + std::string(name) + "(input: Tensor, " + rest + ") -> tuple[Tensor, Tensor]";
+    with_names(
+        [&](const auto& rename, const auto&... named) {
+          m.def(name, function, text, nb::arg("input"), named...,
+                nb::sig(rename(signature).c_str()));
+        },
+        kSameNames, extra...);
+  };
+  define(
+      "dim: int | collections.abc.Sequence[int] | None = None, *, correction: float | None = 1, "
+      "keepdim: bool = False",
+      [call](const Tensor& input, const MaybeDims& dim, std::optional<double> correction,
+             bool keepdim) { return call(input, dim, correction.value_or(1), keepdim); },
+      doc, nb::arg("dim") = nb::none(), nb::kw_only(), nb::arg("correction").none() = 1.0,
+      nb::arg("keepdim") = false);
+  define(
+      "unbiased: bool",
+      [call](const Tensor& input, bool unbiased) {
+        return call(input, std::nullopt, unbiased ? 1 : 0, false);
+      },
+      "", nb::arg("unbiased"));
+  define(
+      "dim: int | collections.abc.Sequence[int] | None, unbiased: bool, keepdim: bool = False",
+      [call](const Tensor& input, const MaybeDims& dim, bool unbiased, bool keepdim) {
+        return call(input, dim, unbiased ? 1 : 0, keepdim);
+      },
+      "", nb::arg("dim").none(), nb::arg("unbiased"), nb::arg("keepdim") = false);
+}
+
 /// argmax, argmin: (dim, keepdim), with at most one dimension.
 template <class Make, class Into>
 void define_position(nb::class_<Tensor>& tensor, nb::module_& m, const char* name, Make make,
@@ -153,18 +194,19 @@ using Pair = std::optional<std::pair<Tensor*, Tensor*>>;
 
 /// Two results, or into `out=(values, indices)`.
 template <class Make, class Into>
-nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&& into) {
+nb::object pair_into(const ResultType& type, nb::handle out, Make&& make, Into&& into,
+                     const char* names = "values and indices") {
   if (out.is_none()) {
     auto made = unlocked(make);
     auto& [values, indices] = made;
     return type(std::move(values), std::move(indices));
   }
-  constexpr const char* kExpected = "a tuple of two tensors, values and indices";
+  const std::string text = std::string("a tuple of two tensors, ") + names;
   if (PySequence_Check(out.ptr()) == 0 || nb::len(out) != 2)
-    throw TypeError(std::string("out: expected ") + kExpected);
+    throw TypeError("out: expected " + text);
   const nb::object outputs[] = {out[0], out[1]};
-  auto* values = argument<Tensor*>(outputs[0], "out", kExpected);
-  auto* indices = argument<Tensor*>(outputs[1], "out", kExpected);
+  auto* values = argument<Tensor*>(outputs[0], "out", text.c_str());
+  auto* indices = argument<Tensor*>(outputs[1], "out", text.c_str());
   WarningsRaised warnings;  // that an output is resized
   unlocked([&] { into(*values, *indices); });
   warnings.raise();
@@ -315,6 +357,23 @@ void bind_reductions(nb::class_<Tensor>& tensor, nb::module_& m) {
                 "The variance: squared distances from the mean over the count less correction.");
   define_spread(tensor, m, "std", EMBER_CALL(std), EMBER_CALL(std_out),
                 "The square root of the variance.");
+  define_spread_mean(m, "var_mean", EMBER_CALL(var_mean), "The variance and the mean.");
+  define_spread_mean(m, "std_mean", EMBER_CALL(std_mean),
+                     "The square root of the variance, and the mean.");
+  const auto both_extremes = [type = ResultType(m, "torch.return_types.aminmax", "min", "max")](
+                                 const Tensor& input, std::optional<I> dim, bool keepdim,
+                                 nb::handle out) {
+    return pair_into(
+        type, out, [&] { return aminmax(input, dim, keepdim); },
+        [&](Tensor& min, Tensor& max) { aminmax_out(min, max, input, dim, keepdim); },
+        "min and max");
+  };
+  both_as(tensor, m, "aminmax",
+          "*, dim: int | None = None, keepdim: bool = False, out: tuple[Tensor, Tensor] | None = "
+          "None) -> tuple[Tensor, Tensor]",
+          both_extremes, "The smallest and the largest element, along a dimension or of all.",
+          nb::kw_only(), nb::arg("dim") = nb::none(), nb::arg("keepdim") = false,
+          nb::arg("out") = nb::none());
   define_plain(tensor, m, "amax", EMBER_CALL(amax), EMBER_CALL(amax_out), "The largest element.");
   define_plain(tensor, m, "amin", EMBER_CALL(amin), EMBER_CALL(amin_out), "The smallest element.");
   define_truth(tensor, m, "any", EMBER_CALL(any), EMBER_CALL(any_out),

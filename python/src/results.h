@@ -8,11 +8,12 @@
 
 namespace ember::python {
 
-/// A named tuple (values, indices), such as torch.return_types.topk.
+/// A named tuple of two, such as torch.return_types.topk: values and indices.
 class ResultType {
  public:
   /// Made once, at import; `name` is a literal. It is found in the module's `return_types`.
-  ResultType(nb::module_& m, const char* name);
+  ResultType(nb::module_& m, const char* name, const char* first = "values",
+             const char* second = "indices");
   nb::object operator()(Tensor values, Tensor indices) const;
   nb::object operator()(nb::object values, nb::object indices) const;
 

@@ -101,10 +101,120 @@ void bind_splits(nb::class_<Tensor>& tensor, nb::module_& m) {
       "Windows along a dimension, whose elements are a last one; they may overlap.");
 }
 
+/// What changes the tensor object itself.
+void bind_views_in_place(nb::class_<Tensor>& tensor) {
+  using I = std::int64_t;
+  const std::pair<const char*, std::array<const char*, 2>> exchanges[] = {
+      {"transpose_", {"dim0", "dim1"}},
+      {"swapdims_", {"dim0", "dim1"}},
+      {"swapaxes_", {"axis0", "axis1"}}};
+  for (const auto& [name, dims] : exchanges)
+    tensor.def(
+        name, [](Tensor& self, I dim0, I dim1) { return same_object(self.transpose_(dim0, dim1)); },
+        nb::arg(dims[0]), nb::arg(dims[1]),
+        nb::sig(("def " + std::string(name) + "(self, " + dims[0] + ": int, " + dims[1] +
+                 ": int) -> Tensor")
+                    .c_str()),
+        "transpose, of this tensor object.");
+  tensor.def(
+      "t_", [](Tensor& self) { return same_object(self.t_()); }, nb::sig("def t_(self) -> Tensor"),
+      "t, of this tensor object.");
+  const auto in_place = [&](const char* name, const char* rest, const auto& call, const char* doc,
+                            const auto&... extra) {
+    const std::string signature = "def " + std::string(name) + "(self, " + rest + ") -> Tensor";
+    with_names(
+        [&](const auto& rename, const auto&... named) {
+          tensor.def(name, call, doc, named..., nb::sig(rename(signature).c_str()));
+        },
+        kSameNames, extra...);
+  };
+  in_place(
+      "squeeze_", "dim: int | None = None",
+      [](Tensor& self, std::optional<I> dim) {
+        return same_object(dim ? self.squeeze_(*dim) : self.squeeze_());
+      },
+      "squeeze, of this tensor object.", nb::arg("dim") = nb::none());
+  in_place(
+      "squeeze_", "dim: collections.abc.Sequence[int]",
+      [](Tensor& self, const Sizes& dims) { return same_object(self.squeeze_(dims.shape())); }, "",
+      nb::arg("dim"));
+  in_place(
+      "unsqueeze_", "dim: int",
+      [](Tensor& self, I dim) { return same_object(self.unsqueeze_(dim)); },
+      "unsqueeze, of this tensor object.", nb::arg("dim"));
+}
+
+bool is_list(nb::handle given) { return PyList_Check(given.ptr()) || PyTuple_Check(given.ptr()); }
+
+std::vector<Tensor> tensors_among(const nb::tuple& given, const char* name) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const Tensor* tensor = nullptr;
+    if (!nb::try_cast(nb::handle(given[i]), tensor) || tensor == nullptr)
+      throw TypeError(std::string(name) + "(): expected Tensor as element " + std::to_string(i) +
+                      " in argument 0, but got " + Py_TYPE(nb::handle(given[i]).ptr())->tp_name);
+    tensors.push_back(*tensor);
+  }
+  return tensors;
+}
+
+/// Functions of any number of tensors or sizes.
+void bind_together(nb::module_& m) {
+  const auto at_least = [&](const char* name, Tensor (*one)(const Tensor&),
+                            std::vector<Tensor> (*several)(std::span<const Tensor>),
+                            const char* doc) {
+    m.def(
+        name, [one](const Tensor& x) -> TensorObject { return itself_or(x, one(x)); },
+        nb::sig(("def " + std::string(name) + "(input: Tensor, /) -> Tensor").c_str()), doc);
+    // None, or two at least.
+    m.def(
+        name,
+        [name, several](const nb::args& tensors) {
+          if (tensors.size() == 1 && is_list(tensors[0])) throw nb::next_overload();
+          return to_tuple(several(tensors_among(tensors, name)));
+        },
+        nb::sig(("def " + std::string(name) +
+                 "(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]")
+                    .c_str()));
+    m.def(
+        name,
+        [name, several](const nb::object& tensors) {
+          return to_tuple(several(tensors_among(nb::tuple(tensors), name)));
+        },
+        nb::sig(("def " + std::string(name) +
+                 "(tensors: collections.abc.Sequence[Tensor], /) -> tuple[Tensor, ...]")
+                    .c_str()));
+  };
+  at_least("atleast_1d", &atleast_1d, &atleast_1d, "With one dimension at least.");
+  at_least("atleast_2d", &atleast_2d, &atleast_2d,
+           "With two dimensions at least: a vector is a row.");
+  at_least("atleast_3d", &atleast_3d, &atleast_3d,
+           "With three dimensions at least: a vector is in the middle, a matrix in front.");
+  m.def(
+      "broadcast_tensors",
+      [](const nb::args& tensors) {
+        return to_tuple(broadcast_tensors(tensors_among(tensors, "broadcast_tensors")));
+      },
+      nb::sig("def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]"),
+      "Views of all, in the sizes that they have together.");
+  m.def(
+      "broadcast_shapes",
+      [](const nb::args& shapes) {
+        std::vector<Shape> all;
+        for (const nb::handle shape : shapes)
+          all.push_back(argument<Sizes>(shape, "shapes", "an int or a sequence of ints").shape());
+        return broadcast_shapes(all);
+      },
+      nb::sig("def broadcast_shapes(*shapes: int | collections.abc.Sequence[int]) -> Size"),
+      "The sizes that tensors of these sizes have together.");
+}
+
 }  // namespace
 
 void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
   using I = std::int64_t;
+  bind_views_in_place(tensor);
+  bind_together(m);
   both(
       tensor, m, "transpose",
       [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
@@ -113,6 +223,10 @@ void bind_views(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "swapaxes",
       [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
       "The same as transpose.", nb::arg("axis0"), nb::arg("axis1"));
+  both(
+      tensor, m, "swapdims",
+      [](const Tensor& self, I dim0, I dim1) { return self.transpose(dim0, dim1); },
+      "The same as transpose.", nb::arg("dim0"), nb::arg("dim1"));
   both(
       tensor, m, "t", [](const Tensor& self) { return self.t(); },
       "At most two dimensions, exchanged.");

@@ -475,8 +475,72 @@ def test_everyday_shapes(device):
         torch.outer(x[0], x)
 
 
+def test_dimensions_of_several(device):
+    number, row, matrix = torch.tensor(1, device=device), torch.arange(3, device=device), torch.ones(2, 3)
+    assert torch.atleast_1d(number).shape == (1,) and torch.atleast_1d(row) is row
+    assert torch.atleast_2d(row).tolist() == [[0, 1, 2]] and torch.atleast_3d(row).shape == (1, 3, 1)
+    assert [x.shape for x in torch.atleast_3d(number, row)] == [(1, 1, 1), (1, 3, 1)]
+    assert [x.shape for x in torch.atleast_2d([number, matrix])] == [(1, 1), (2, 3)]
+    assert torch.atleast_1d() == () == torch.broadcast_tensors()
+    with pytest.raises(TypeError, match=r"atleast_1d\(\): expected Tensor as element 1 in argument 0, but got int"):
+        torch.atleast_1d(row, 3)
+    with pytest.raises(TypeError, match=r"broadcast_tensors\(\): expected Tensor as element 0"):
+        torch.broadcast_tensors([row, row])
+    x, y = torch.broadcast_tensors(row, torch.zeros(2, 1, device=device))
+    assert x.tolist() == [[0, 1, 2]] * 2 and y.shape == (2, 3) and x.data_ptr() == row.data_ptr()
+    assert torch.broadcast_shapes((2, 1), 3, torch.Size([1, 1, 1])) == (1, 2, 3)
+    assert isinstance(torch.broadcast_shapes(), torch.Size)
+    with pytest.raises(RuntimeError, match="Mismatching argument at index 1"):
+        torch.broadcast_shapes((2, 3), (4,))
+    with pytest.raises(TypeError, match="shapes"):
+        torch.broadcast_shapes("23")
+
+
+def test_views_of_the_object_itself(device):
+    x = torch.arange(6, device=device).view(2, 3)
+    other = x.detach()
+    assert x.t_() is x and x.shape == (3, 2) and other.shape == (2, 3)
+    assert x.unsqueeze_(0).transpose_(0, 2).shape == (2, 3, 1)
+    assert x.swapdims_(0, 1).swapaxes_(0, 1).squeeze_().tolist() == other.tolist()
+    assert x.tril_() is x and other.tolist() == [[0, 0, 0], [3, 4, 0]]
+    assert x.triu_(1).sum().item() == 0
+    assert x.type_as(torch.zeros(1)).dtype == torch.float32 and x.swapdims(0, 1).shape == (3, 2)
+
+
+def test_two_results_at_once(device):
+    x = torch.tensor([[1.0, 2.0, 6.0], [4.0, 4.0, 4.0]], device=device)
+    var, mean = torch.var_mean(x, 1)
+    assert var.tolist() == [7, 0] and mean.tolist() == [3, 4]
+    std, mean = torch.std_mean(x, dim=(0, 1), correction=0, keepdim=True)
+    assert std.shape == mean.shape == (1, 1) and std.item() == x.std(correction=0).item()
+    assert torch.var_mean(x, False)[0].item() == torch.var(x, False).item()
+    with pytest.raises(RuntimeError, match="var_mean only support floating point"):
+        torch.var_mean(torch.arange(3, device=device))
+    both = x.aminmax(dim=1)
+    assert both.min.tolist() == [1, 4] and both.max.tolist() == [6, 4]
+    assert repr(torch.aminmax(torch.tensor(3))) == "torch.return_types.aminmax(\nmin=tensor(3),\nmax=tensor(3))"
+    out = torch.empty(3, device=device), torch.empty(3, device=device)
+    assert torch.aminmax(x, dim=0, out=out).max is out[1] and out[0].tolist() == [1, 2, 4]
+    with pytest.raises(RuntimeError, match="cannot compute aminmax over an empty dimension"):
+        torch.zeros(0, device=device).aminmax()
+    with pytest.raises(TypeError, match="min and max"):
+        torch.aminmax(x, out=(x,))
+    assert torch.take_along_dim(x, x.argmax(1, keepdim=True), 1).tolist() == [[6], [4]]
+    assert x.take_along_dim(torch.tensor([[-1], [4]], device=device), dim=1).tolist() == [[6], [4]]
+    assert torch.take_along_dim(x, x.argsort(1), dim=1).tolist() == x.sort(1).values.tolist()
+    with pytest.raises(RuntimeError, match="dtype of indices should be Long but got Int"):
+        x.take_along_dim(torch.zeros(2, 1, dtype=torch.int32, device=device), 1)
+    with pytest.raises(RuntimeError, match="same number of dimensions"):
+        x.take_along_dim(torch.tensor([0], device=device), 1)
+
+
 def test_arranged(device):
     x, y = torch.arange(3, device=device), torch.arange(2, device=device)
+    assert torch.dstack((x, x)).tolist() == [[[0, 0], [1, 1], [2, 2]]]
+    assert torch.column_stack((y, torch.stack((y, y)))).tolist() == [[0, 0, 1], [1, 0, 1]]
+    assert torch.row_stack((y, y)).flipud().fliplr().tolist() == [[1, 0], [1, 0]]
+    with pytest.raises(RuntimeError, match="fliplr: Input must be >= 2-d"):
+        y.fliplr()
     assert torch.hstack((x, y)).tolist() == [0, 1, 2, 0, 1] and torch.vstack([x, x]).shape == (2, 3)
     assert [g.shape for g in torch.meshgrid(x, y, indexing="xy")] == [(2, 3), (2, 3)]
     assert torch.meshgrid([x, y])[0].tolist() == [[0, 0], [1, 1], [2, 2]]

@@ -62,6 +62,9 @@ void add_conversions(Cases& cases, const Input& x) {
   add(cases, "pin_memory", {elsewhere(x, Home::cpu)}, [](Tensors& t) { return t[0].pin_memory(); },
       {.device_only = true});
   add(cases, "to", {x}, [=](Tensors& t) { return t[0].to(dtype, false, true); });
+  add(cases, "type_as", {x}, [=](Tensors& t) {
+    return t[0].type_as(empty({0}, {dtype, t[0].device()}));
+  });
   add(cases, "to", {x},
       [=](Tensors& t) { return t[0].to(complex ? Dtype::complex64 : Dtype::float64); });
   add(cases, "to", {x, input(Dtype::float16, {2})}, [=](Tensors& t) {

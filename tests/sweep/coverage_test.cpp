@@ -82,11 +82,13 @@ const std::set<std::string>& others() {
       "is_dense", "is", "is_only", "state", "self", "options", "accessor",
       // They make tensors of a storage, which the sweep itself does: it needs no elements.
       "make", "as_strided", "set_", "set_data", "from_blob", "record_stream",
+      // The tensor object becomes another view: tests/tensor/views_test.cpp.
+      "transpose_", "t_", "squeeze_", "unsqueeze_",
       // New tensors that take after no other.
       "empty", "empty_strided", "zeros", "ones", "full", "arange", "tensor", "scalar_tensor",
       "rand", "randn", "randint", "randperm", "normal", "linspace", "eye",
       // What has no elements, or is a bool or a number of the host's.
-      "requires_grad", "equal", "allclose", "finfo", "iinfo",
+      "requires_grad", "broadcast_shapes", "equal", "allclose", "finfo", "iinfo",
       // What comes out depends on the elements; views are sorted, indexed and compared by those
       // that are here: tests/ops/count_test.cpp.
       "bincount", "unique", "unique_consecutive", "repeat_interleave",

@@ -78,6 +78,14 @@ void add_gathers(Cases& cases, Dtype dtype, const Shape& sizes, std::int64_t dim
   add_with_out(
       cases, "gather", {x, index}, [=](Tensors& t) { return gather(t[0], dim, t[1]); },
       [=](Tensor& out, Tensors& t) { gather_out(out, t[0], dim, t[1]); }, {}, note);
+  if (of_index == Dtype::int64)
+    add_with_out(
+        cases, "take_along_dim", {x, indices(part, limit, of_index)},
+        [=](Tensors& t) { return take_along_dim(t[0], t[1].narrow(dim, 0, 1), dim); },
+        [=](Tensor& out, Tensors& t) {
+          take_along_dim_out(out, t[0], t[1].narrow(dim, 0, 1), dim);
+        },
+        {}, note);
   add_both(
       cases, "scatter", {x, distinct_indices(part, static_cast<int>(dim), limit), source},
       [=](Tensors& t) { return scatter(t[0], dim, t[1], t[2]); },

@@ -108,6 +108,8 @@ void add_ordered_cases(Cases& cases) {
       add_with_out(
           cases, "nonzero", {input(dtype, sizes)}, [](Tensors& t) { return nonzero(t[0]); },
           [](Tensor& out, Tensors& t) { nonzero_out(out, t[0]); }, {.by_value = true});
+    add(cases, "argwhere", {input(Dtype::float32, sizes)},
+        [](Tensors& t) { return argwhere(t[0]); }, {.by_value = true});
     for (const Dtype dtype : {Dtype::float32, Dtype::int8, Dtype::complex128})
       add_with_out(
           cases, "masked_select", {input(dtype, sizes), input(Dtype::bool_, sizes, 1)},

@@ -23,6 +23,12 @@ void add_beside(Cases& cases, const std::vector<Input>& inputs) {
   add_with_out(
       cases, "vstack", inputs, [](Tensors& t) { return vstack(t); },
       [](Tensor& out, Tensors& t) { vstack_out(out, t); });
+  add_with_out(
+      cases, "dstack", inputs, [](Tensors& t) { return dstack(t); },
+      [](Tensor& out, Tensors& t) { dstack_out(out, t); });
+  add_with_out(
+      cases, "column_stack", inputs, [](Tensors& t) { return column_stack(t); },
+      [](Tensor& out, Tensors& t) { column_stack_out(out, t); });
 }
 
 }  // namespace
@@ -62,6 +68,8 @@ void add_rearranging_cases(Cases& cases) {
       add(cases, "diff", {x}, [](Tensors& t) { return diff(t[0], 1, 0, t[0], t[0]); });
       if (x.content.sizes.size() < 2) continue;
       add(cases, "flip", {x}, [](Tensors& t) { return flip(t[0], {0, -1}); });
+      add(cases, "fliplr", {x}, [](Tensors& t) { return fliplr(t[0]); });
+      add(cases, "flipud", {x}, [](Tensors& t) { return flipud(t[0]); });
       add(cases, "roll", {x}, [](Tensors& t) { return roll(t[0], {1, -2}, {0, 1}); });
       for (const int diagonal : {0, 1, -1}) {
         add_with_out(
@@ -70,6 +78,8 @@ void add_rearranging_cases(Cases& cases) {
         add_with_out(
             cases, "triu", {x}, [=](Tensors& t) { return triu(t[0], diagonal); },
             [=](Tensor& out, Tensors& t) { triu_out(out, t[0], diagonal); });
+        add_in_place(cases, "tril_", {x}, [=](Tensors& t) { t[0].tril_(diagonal); });
+        add_in_place(cases, "triu_", {x}, [=](Tensors& t) { t[0].triu_(diagonal); });
       }
     }
     add(cases, "trace", {matrix}, [](Tensors& t) { return trace(t[0]); });

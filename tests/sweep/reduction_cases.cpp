@@ -65,6 +65,18 @@ void add_sums(Cases& cases, Dtype dtype, const Shape& sizes, const DimList& dims
   add_with_out(
       cases, "std", x, [=](Tensors& t) { return ember::std(t[0], dims, 0); },
       [=](Tensor& out, Tensors& t) { std_out(out, t[0], dims, 0); }, rounded, note);
+  cases.push_back({"var_mean", text_of(x) + ", " + note, x,
+                   [=](Tensors& t, Device) {
+                     const auto [var, mean] = var_mean(t[0], dims, 0);
+                     return Tensors{var, mean};
+                   },
+                   rounded});
+  cases.push_back({"std_mean", text_of(x) + ", " + note, x,
+                   [=](Tensors& t, Device) {
+                     const auto [std, mean] = std_mean(t[0], dims, 0);
+                     return Tensors{std, mean};
+                   },
+                   rounded});
   for (const double p : {0.0, 1.0, 2.0, 3.0, static_cast<double>(INFINITY)})
     add_with_out(
         cases, "norm", x, [=](Tensors& t) { return norm(t[0], p, dims); },
@@ -92,6 +104,17 @@ void add_extremes(Cases& cases, Dtype dtype, const Shape& sizes, const DimList& 
   }
   std::optional<std::int64_t> dim;
   if (!dims.all()) dim = dims.list()[0];
+  const auto smallest = [=](Tensors& t) { return aminmax(t[0], dim).first; };
+  cases.push_back({"aminmax", text_of(x) + ", " + note, x, [=](Tensors& t, Device) {
+                     const auto [min, max] = aminmax(t[0], dim);
+                     return Tensors{min, max};
+                   }});
+  const Input extreme = target_for(smallest, x);
+  cases.push_back(
+      {"aminmax_out", text_of(x) + ", " + note, {extreme, extreme, x[0]}, [=](Tensors& t, Device) {
+         aminmax_out(t[0], t[1], t[2], dim);
+         return Tensors{};
+       }});
   if (dtype != Dtype::bool_) {
     add_with_out(
         cases, "argmax", x, [=](Tensors& t) { return argmax(t[0], dim); },

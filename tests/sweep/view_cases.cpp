@@ -36,6 +36,14 @@ void add_any(Cases& cases, const Input& x) {
   add(cases, "reshape", {x}, [=](Tensors& t) { return t[0].reshape({count}); });
   add(cases, "flatten", {x}, [](Tensors& t) { return t[0].flatten(); });
   add(cases, "ravel", {x}, [](Tensors& t) { return t[0].ravel(); });
+  using One = Tensor (*)(const Tensor&);
+  for (const auto& [name, call] : {std::pair<const char*, One>{"atleast_1d", atleast_1d},
+                                   {"atleast_2d", atleast_2d},
+                                   {"atleast_3d", atleast_3d}})
+    add_view(cases, name, x, call);
+  add_list(cases, "broadcast_tensors", x, [](const Tensor& t) {
+    return broadcast_tensors({t, t.unsqueeze(0)});
+  });
   for (int dim = 0; dim < sizes.size(); ++dim) {
     add_view(cases, "movedim", x, [=](const Tensor& t) { return t.movedim(dim, -1); });
     add_view(cases, "unflatten", x, [=](const Tensor& t) {

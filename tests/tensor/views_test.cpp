@@ -415,6 +415,63 @@ TEST(Views, SqueezeSeveralDimensions) {
   EXPECT_ERROR(x.squeeze({0, 7}), IndexError, "but got 7");
 }
 
+TEST(Views, OfTheTensorObjectItself) {
+  const Tensor x = numbered({2, 3});
+  const Tensor same = x;
+  const Tensor other = x.alias();
+  EXPECT_EQ(x.t_().sizes(), Shape({3, 2}));
+  EXPECT_EQ(same.sizes(), Shape({3, 2}));  // all who share the object
+  EXPECT_EQ(same.strides(), Shape({1, 3}));
+  EXPECT_EQ(other.sizes(), Shape({2, 3}));
+  EXPECT_EQ(x.data_ptr(), other.data_ptr());
+  EXPECT_EQ(x[2][1].item<int>(), other[1][2].item<int>());
+  EXPECT_EQ(x.unsqueeze_(1).unsqueeze_(0).sizes(), Shape({1, 3, 1, 2}));
+  EXPECT_EQ(x.squeeze_(0).sizes(), Shape({3, 1, 2}));
+  EXPECT_EQ(x.transpose_(0, -1).sizes(), Shape({2, 1, 3}));
+  EXPECT_EQ(x.squeeze_({0, 1}).sizes(), Shape({2, 3}));
+  EXPECT_EQ(x.unsqueeze_(-1).squeeze_().sizes(), Shape({2, 3}));
+  EXPECT_EQ(x.is_contiguous(), other.is_contiguous());
+  EXPECT_ERROR(numbered({2, 2, 2}).t_(), Error, "t_() expects a tensor with <= 2 dimensions");
+  EXPECT_ERROR(x.transpose_(0, 2), IndexError, "but got 2");
+  EXPECT_ERROR(x.unsqueeze_(4), IndexError, "but got 4");
+  EXPECT_EQ(x.sizes(), Shape({2, 3}));
+}
+
+TEST(Views, OfSoManyDimensionsAtLeast) {
+  const Tensor number = scalar_tensor(1);
+  const Tensor row = numbered({3});
+  const Tensor matrix = numbered({2, 3});
+  EXPECT_EQ(atleast_1d(number).sizes(), Shape({1}));
+  EXPECT_TRUE(atleast_1d(row).is(row));
+  EXPECT_EQ(atleast_2d(number).sizes(), Shape({1, 1}));
+  EXPECT_EQ(atleast_2d(row).sizes(), Shape({1, 3}));
+  EXPECT_TRUE(atleast_2d(matrix).is(matrix));
+  EXPECT_EQ(atleast_3d(number).sizes(), Shape({1, 1, 1}));
+  EXPECT_EQ(atleast_3d(row).sizes(), Shape({1, 3, 1}));
+  EXPECT_EQ(atleast_3d(matrix).sizes(), Shape({2, 3, 1}));
+  const std::vector<Tensor> all{number, row, matrix};
+  EXPECT_EQ(atleast_1d(all).size(), 3U);
+  EXPECT_EQ(atleast_2d(all)[1].sizes(), Shape({1, 3}));
+  EXPECT_EQ(atleast_3d(all)[2].sizes(), Shape({2, 3, 1}));
+}
+
+TEST(Views, InTheSizesThatTheyHaveTogether) {
+  const Tensor x = numbered({2, 1});
+  const Tensor y = numbered({3});
+  const std::vector<Tensor> both = broadcast_tensors({x, y});
+  EXPECT_EQ(both[0].sizes(), Shape({2, 3}));
+  EXPECT_EQ(both[1].strides(), Shape({0, 1}));
+  EXPECT_EQ(both[0].data_ptr(), x.data_ptr());
+  EXPECT_ERROR(broadcast_tensors({y, numbered({4})}), Error, "must match the size of tensor b (4)");
+  const std::vector<Shape> shapes{{2, 1}, {}, {3}, {1, 1, 1}};
+  EXPECT_EQ(broadcast_shapes(shapes), Shape({1, 2, 3}));
+  EXPECT_EQ(broadcast_shapes(std::vector<Shape>()), Shape());
+  EXPECT_EQ(broadcast_shapes(std::vector<Shape>{{0}, {1}}), Shape({0}));
+  EXPECT_ERROR(broadcast_shapes(std::vector<Shape>{{2, 3}, {4}}), Error,
+               "a dimension of length 4 at -1! Mismatching argument at index 1 had [4]");
+  EXPECT_ERROR(broadcast_shapes(std::vector<Shape>{{2}, {-1, 2}}), ValueError, "at index 1");
+}
+
 TEST(Views, MoveDimensions) {
   const Tensor x = numbered({2, 3, 4});
   EXPECT_EQ(x.movedim(0, 2).sizes(), Shape({3, 4, 2}));

@@ -159,7 +159,8 @@ def by_keyword_or_by_position(d):
 
 @known("**Forms of arguments**")
 def squeeze_none(d):
-    return plain_name(d) in ("squeeze", "prod") and torch_says(d, "by name, got: name = None")
+    return plain_name(d) in ("squeeze", "squeeze_", "prod") and torch_says(
+        d, r"by name, got: name = None|You passed a dimname \(string\)")
 
 
 @known("**Forms of arguments**")
@@ -256,7 +257,7 @@ def isclose_of_a_smaller_tensor(d):
 
 @known("**Forms of arguments**")
 def tensor_as_a_list(d):
-    return d.name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack") and torch_says(
+    return d.name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack") and torch_says(
         d, r"must be tuple of Tensors, not Tensor|arguments - got \((dim=\w+, )?(tensors=)?Tensor\b", TypeError)
 
 
@@ -333,3 +334,8 @@ def array_for_dimensions(d):
 @known("**`logsumexp` over no dimensions**")
 def logsumexp_over_no_dimensions(d):
     return plain_name(d) == "logsumexp" and torch_says(d, "doesn't match the broadcast shape")
+
+
+@known("**Forms of arguments**")
+def views_of_rows_that_have_gaps(d):
+    return plain_name(d) == "take_along_dim" and torch_says(d, "view size is not compatible", RuntimeError)

@@ -7,7 +7,7 @@ from known.registry import known, plain_name
 
 # Whose results have the layout of the input, and whose are contiguous.
 OF_THE_INPUT = "angle roll index_add index_copy scatter scatter_add".split()
-CONTIGUOUS = """sort argsort nonzero tensor new_tensor getitem cat concat take""".split()
+CONTIGUOUS = """sort argsort nonzero argwhere tensor new_tensor getitem cat concat take""".split()
 
 
 @known("**Strides of new tensors**")
@@ -18,7 +18,7 @@ def layout_of_the_input(d):
             and d.ember == d.modules[0].empty_like(d.inputs["a"]).stride())
 
 
-JOINED = ["roll", "cat", "concat", "concatenate", "hstack", "vstack"]
+JOINED = ["roll", "cat", "concat", "concatenate", "hstack", "vstack", "row_stack", "dstack", "column_stack"]
 
 
 @known("**Strides of new tensors**")

@@ -106,8 +106,13 @@ def number_as_an_output(d):
 
 @known("**`cat` into an input**")
 def joined_into_an_input_without_elements(d):
-    return (plain_name(d) in ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+    return (plain_name(d) in ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "row_stack", "dstack", "column_stack")
             and "out=a" in d.program.call
             and re.search(r"[\[(]a\b", d.program.call) is not None  # with elements, ember refuses it as well
             and torch_says(d, "refer to a single memory location|cannot refer to any of the output"
                               "|same number of dimensions"))
+
+
+@known("**Outputs**")
+def triangles_of_expanded_tensors(d):
+    return d.name in ("Tensor.tril_", "Tensor.triu_") and "single memory location" in str(d.ember_error)

@@ -279,3 +279,10 @@ def is_zero(d, text):
 
 def has_nan(value):
     return cmath.isnan(value)
+
+
+@known("**Means of infinite numbers**")
+def mean_beside_a_variance(d):
+    """torch finds both at once, and what is infinite makes its mean NaN."""
+    return (plain_name(d) in ("var_mean", "std_mean") and d.kind == "values"
+            and "inf" in d.program.text and all(x != x for x, _ in d.elements))

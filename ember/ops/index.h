@@ -31,9 +31,9 @@ EMBER_API Tensor& index_select_out(Tensor& out, const Tensor& x, std::int64_t di
 /// sizes are at most x's in the other dimensions.
 EMBER_API Tensor gather(const Tensor& x, std::int64_t dim, const Tensor& index);
 EMBER_API Tensor& gather_out(Tensor& out, const Tensor& x, std::int64_t dim, const Tensor& index);
-/// gather() of indices (of int64, without a dimension of int32 too) that are broadcast with x in the other dimensions, and that wrap
-/// around the dimension, as torch has it: what argsort and argmax find. Without a dimension both
-/// are one row. Error unless they have as many dimensions.
+/// gather() of indices (of int64, without a dimension of int32 too) that are broadcast with x in
+/// the other dimensions, and that wrap around the dimension, as torch has it: what argsort and
+/// argmax find. Without a dimension both are one row. Error unless they have as many dimensions.
 EMBER_API Tensor take_along_dim(const Tensor& x, const Tensor& indices,
                                 std::optional<std::int64_t> dim = {});
 EMBER_API Tensor& take_along_dim_out(Tensor& out, const Tensor& x, const Tensor& indices,

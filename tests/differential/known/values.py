@@ -17,7 +17,7 @@ full fill tensor as_tensor new_tensor""".split()
 # Where the sign of a zero depends on the order of operations, or of equal elements.
 SIGN_LEFT_OPEN = """maximum minimum max min fmax fmin clamp clip clamp_min clamp_max unique median
 sort cumsum mm bmm matmul addmm
-baddbmm addr lerp pow topk""".split()
+rmatmul aminmax baddbmm addr lerp pow topk""".split()
 
 
 @known("**Sorting is always stable**")

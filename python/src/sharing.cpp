@@ -36,8 +36,8 @@ nb::tuple described(const Tensor& self) {
                         self.storage_offset(), self.device().str());
 }
 
-/// What described() says over a storage, or over none where there are no elements. It may come from
-/// anywhere: the view is checked against the storage.
+/// What described() says over a storage, which knows its device, or over none, on `device`, where
+/// there are no elements. It may come from anywhere: the view is checked against the storage.
 Tensor rebuilt(const StorageObject* storage, Dtype dtype, const Sizes& sizes, const Sizes& strides,
                std::int64_t offset, const std::string& device) {
   if (storage != nullptr)

@@ -165,3 +165,38 @@ def test_memory_of_the_process_that_forked():
     assert parent.recv().tolist() == [0, 0]
     process.join()
     assert shared.tolist() == [3, 3]
+
+
+def lets_go(given, done):
+    while (x := given.get()) is not None:
+        first = x[0].item()
+        del x
+        torch.cuda.synchronize()
+        done.put(first)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="for memory of devices")
+def test_memory_on_its_way_back_serves_the_next_allocation():
+    mib = 1 << 20
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(256.5 * mib / torch.cuda.mem_get_info()[1])
+    given, done = SPAWN.SimpleQueue(), SPAWN.SimpleQueue()
+    child = SPAWN.Process(target=lets_go, args=(given, done))
+    child.start()
+    failures, rounds = 0, 30
+    try:
+        for number in range(rounds):
+            try:
+                x = torch.full((150 * mib,), number, dtype=torch.uint8, device="cuda")
+            except torch.cuda.OutOfMemoryError:
+                failures += 1  # the other process, or its threads, did not get to run for so long
+                time.sleep(0.5)
+                continue
+            given.put(x)
+            del x
+            assert done.get() == number
+    finally:
+        given.put(None)
+        child.join()
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert failures <= rounds / 6  # without waiting half of them

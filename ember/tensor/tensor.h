@@ -259,11 +259,11 @@ class [[nodiscard]] EMBER_API Tensor {
   Tensor to(Device device, Dtype dtype, bool non_blocking = false, bool copy = false) const {
     return to(Options(dtype, device), non_blocking, copy);
   }
-  /// With the dtype and on the device of `other`.
-  Tensor type_as(const Tensor& other) const { return to(other.options()); }
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false) const {
     return to(Options(other.dtype(), other.device()), non_blocking, copy);
   }
+  /// With the dtype and on the device of `other`.
+  Tensor type_as(const Tensor& other) const { return to(other); }
   /// On a CUDA device: the current one unless given.
   Tensor cuda(cuda::DeviceArg device = {}, bool non_blocking = false) const;
   /// Blocks until the copy is done.

@@ -399,23 +399,18 @@ void bind_rearranging(nb::class_<Tensor>& tensor, nb::module_& m) {
       tensor, m, "flipud",
       [](const Tensor& input) { return unlocked([&] { return flipud(input); }); },
       "The rows in the reverse order.");
-  tensor
-      .def(
-          "tril_",
-          [](Tensor& self, I diagonal) {
-            unlocked([&] { self.tril_(diagonal); });
-            return same_object(self);
-          },
-          nb::arg("diagonal") = 0, nb::sig("def tril_(self, diagonal: int = 0) -> Tensor"),
-          "tril, in place.")
-      .def(
-          "triu_",
-          [](Tensor& self, I diagonal) {
-            unlocked([&] { self.triu_(diagonal); });
-            return same_object(self);
-          },
-          nb::arg("diagonal") = 0, nb::sig("def triu_(self, diagonal: int = 0) -> Tensor"),
-          "triu, in place.");
+  const auto in_place = [&](const char* name, Tensor& (Tensor::*make)(I) const, const char* doc) {
+    tensor.def(
+        name,
+        [make](Tensor& self, I diagonal) {
+          unlocked([&] { (self.*make)(diagonal); });
+          return same_object(self);
+        },
+        nb::arg("diagonal") = 0,
+        nb::sig(("def " + std::string(name) + "(self, diagonal: int = 0) -> Tensor").c_str()), doc);
+  };
+  in_place("tril_", &Tensor::tril_, "tril, in place.");
+  in_place("triu_", &Tensor::triu_, "triu, in place.");
   both(
       tensor, m, "tril",
       [](const Tensor& input, I diagonal, Tensor* result) {

@@ -223,6 +223,8 @@ def test_containers_are_the_callers_own():
         same = cuda.graphed(lambda given: OrderedDict(y=given["a"] + 1))
         results = [same(kind(a=x)) for _ in range(4)]
         assert all(type(one) is OrderedDict and one["y"][0].item() == 2 for one in results)
+    by_tuple = cuda.graphed(lambda given: {("y", 1): given["x", Two((0,))] * 2})
+    assert [by_tuple({("x", Two((0,))): x})["y", 1][0].item() for _ in range(4)] == [2] * 4
     keys = cuda.graphed(lambda given: x + (1 if type(next(iter(given))) is bool else 2))
     assert [keys({key: x})[0].item() for key in (1, 1, True, True)] == [3, 3, 2, 2]
 

@@ -68,8 +68,6 @@ def _constant(leaf: _Any) -> _Any:
     """A part of a signature. Numbers that are equal are not the same: 1, 1.0, True; 0.0, -0.0."""
     if isinstance(leaf, _core.Tensor):
         return None
-    if isinstance(leaf, tuple) and not isinstance(leaf, _core.Size):
-        raise TypeError(f"and {type(leaf).__name__} is a tuple of a class of its own")
     hash(leaf)
     return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
 
@@ -183,6 +181,9 @@ class _GraphedFunction:
         form = _flatten((args, kwargs), leaves)
         refusal, signature = "", None
         try:
+            for leaf in leaves:  # tensors may be in it, and == of two such is none
+                if isinstance(leaf, tuple) and not isinstance(leaf, _core.Size):
+                    raise TypeError(f"and {type(leaf).__name__} is a tuple of a class of its own")
             signature = (form, tuple([_constant(leaf) for leaf in leaves]))
         except TypeError as error:
             refusal = f"an argument that is no tensor has to be hashable, {error}"

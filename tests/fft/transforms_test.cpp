@@ -225,14 +225,41 @@ TEST_P(Transforms, DoNotDependOnThreads) {
           << x.sizes().str() << " on " << count << " threads";
     }
   };
-  const std::vector<Shape> all{{262'144}, {100, 1000}, {17, 4096},  {3, 65'536}, {301, 307},
-                               {262'147}, {5, 20'011}, {1023, 257}, {131'072},   {3, 399, 100}};
+  const std::vector<Shape> all{{262'144},  {100, 1000},   {17, 4096},  {5, 131'072},
+                               {301, 307}, {262'147},     {5, 20'011}, {1023, 257},
+                               {131'072},  {3, 399, 100}, {3, 65'536}};
   for (const Shape& sizes : one_of_three_if_sanitized(all)) {
     check(signal(complex, sizes), [](const Tensor& t) { return fft::fft(t); });
     check(signal(complex, sizes), [](const Tensor& t) { return fft::fftn(t); });
     check(signal(GetParam(), sizes), [](const Tensor& t) { return fft::rfftn(t); });
     check(signal(complex, sizes), [](const Tensor& t) { return fft::irfft(t); });
     check(signal(GetParam(), sizes), [](const Tensor& t) { return fft::fft(t, {}, 0); });
+  }
+  set_num_threads(threads);
+}
+
+/// Threads take whole signals of such a batch, each its own: those of any strides are the right
+/// ones.
+TEST(Transforms, LongOnesOfABatchAreThoseOfEachAlone) {
+  NEEDS_HOST_FFT();
+  const int threads = get_num_threads();
+  const Tensor x = signal(Dtype::complex64, {3, 2, 131'072}).transpose(0, 1);
+  const Tensor real = signal(Dtype::float32, {3, 262'144});
+  Tensor wide_rows = empty({2, 3, 262'144}, Dtype::complex64);
+  for (const int count : {1, 2, 4}) {
+    set_num_threads(count);
+    Tensor every_other = wide_rows.slice(2, 0, std::nullopt, 2);
+    fft::fft_out(every_other, x);
+    const Tensor half = fft::rfft(real);
+    const Tensor back = fft::irfft(half);
+    for (int i = 0; i < 3; ++i) {
+      for (int k = 0; k < 2; ++k)
+        EXPECT_TRUE(
+            equal(every_other.select(1, i).select(0, k), fft::fft(x.select(1, i).select(0, k))))
+            << "signal " << k << ", " << i << " on " << count << " threads";
+      EXPECT_TRUE(equal(half.select(0, i), fft::rfft(real.select(0, i)))) << i << ", " << count;
+      EXPECT_TRUE(equal(back.select(0, i), fft::irfft(half.select(0, i)))) << i << ", " << count;
+    }
   }
   set_num_threads(threads);
 }

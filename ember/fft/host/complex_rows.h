@@ -108,7 +108,7 @@ template <class T, class From, class To>
   }
 }
 
-inline constexpr std::size_t kMost = 16;  ///< rows at once
+inline constexpr std::size_t kMost = 32;  ///< rows at once
 
 /// Rows of `length` numbers, `step` apart, of a tensor.
 template <class Number>
@@ -276,9 +276,10 @@ class Rows {
     if (lanes_ == 2 && !has_vectors<2>) lanes_ = 1;
     const bool adjacent = in.stride(axis) == 1 && out.stride(axis) == 1;
     at_once_ = lanes_;
-    // Elements of one line of the cache, or of one of its sets, are better fetched together.
+    // Elements of one line of the cache, or of one of its sets, are better fetched together, and
+    // those of one page.
     if (is_critical(in.stride(axis)) || is_critical(out.stride(axis)))
-      at_once_ = lanes_ > 1 ? kMost : std::min(kMost, 2 * kLine / sizeof(Element));
+      at_once_ = (lanes_ > 1 ? 4 : 2) * kLine / sizeof(Element);
     else if (lanes_ == 1 && !adjacent)
       at_once_ = kLine / sizeof(Element);
     in_place_ = adjacent && at_once_ == 1 && std::is_same_v<After, Unturned>;
@@ -286,7 +287,7 @@ class Rows {
 
   void compute() const {
     const std::size_t threads_of_one = in_.ndim() == 1 ? parts_ : 1;
-    execParallel(util::thread_count(parts_, in_, axis_, kLanes), [&](Scheduler& part) {
+    execParallel(parts(), [&](Scheduler& part) {
       Iterator rows(in_, out_, axis_, part.num_threads(), part.thread_num());
       TmpStorage<Element, T> memory(in_.size() / length_, length_, plan_->bufsize(),
                                     (at_once_ + kLanes - 1) / kLanes, in_place_);
@@ -302,11 +303,23 @@ class Rows {
   template <std::size_t Lanes>
   static constexpr bool has_vectors = Lanes * sizeof(T) >= 16 && simd_exists<T, Lanes>;
 
+  /// From element to element it is about as far as to a line that the cache has no other place for.
   static bool is_critical(std::ptrdiff_t stride) {
-    return stride * static_cast<std::ptrdiff_t>(sizeof(Element)) % 4096 == 0;
+    return stride * static_cast<std::ptrdiff_t>(sizeof(Element)) % 2048 == 0;
   }
   /// Of one row: itself, its copy and what the plan wants.
   std::size_t bytes() const { return sizeof(Element) * (2 * length_ + plan_->bufsize()); }
+
+  /// Parts of less than a vector of rows take about as long as those of one: there are more of them
+  /// than threads only if each has one, and as many as threads while each has half of one.
+  std::size_t parts() const {
+    constexpr std::size_t kLeast = 32'768;  // numbers that are worth the threads
+    if (parts_ == 1 || in_.size() <= kLeast) return 1;
+    const std::size_t vectors = in_.size() / length_ / kLanes;
+    const std::size_t halves = 2 * in_.size() / length_ / kLanes;
+    const std::size_t threads = std::min(parts_ / kPartsForEach, halves);
+    return std::clamp<std::size_t>(std::max(vectors, threads), 1, parts_);
+  }
 
   template <std::size_t Lanes>
   void in_lanes(Iterator& rows, TmpStorage<Element, T>& memory, std::size_t threads) const {

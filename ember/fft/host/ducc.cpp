@@ -342,31 +342,42 @@ bool are_alone(const FftArgs& args) {
                                 : may_be_halved(args) && g.sizes[0] / 2 >= kLong;
 }
 
-/// Calls `body(from, to)` with the places of each signal of a batch in the input and the output.
-template <class Body>
-void each_of_batch(const FftGeometry& g, const Body& body, int dim = 0, std::int64_t from = 0,
-                   std::int64_t to = 0) {
-  if (dim == g.batch_dims) return body(from, to);
-  for (std::int64_t i = 0; i < g.batch_sizes[dim]; ++i)
-    each_of_batch(g, body, dim + 1, from + i * g.in_batch_strides[dim],
-                  to + i * g.out_batch_strides[dim]);
-}
-
 template <class T>
 void compute(const FftArgs& args, Scratch<T>& scratch);
 
+/// Signal `i` of a batch.
 template <class T>
-void compute_alone(const FftArgs& args, Scratch<T>& scratch) {
+FftArgs signal_of(const FftArgs& args, std::int64_t i) {
   const FftGeometry& g = args.geometry;
-  const std::size_t in_size = g.kind == FftKind::r2c ? sizeof(T) : 2 * sizeof(T);
-  const std::size_t out_size = g.kind == FftKind::c2r ? sizeof(T) : 2 * sizeof(T);
+  std::int64_t from = 0, to = 0;
+  for (int dim = g.batch_dims - 1; dim >= 0; i /= g.batch_sizes[dim--]) {
+    from += i % g.batch_sizes[dim] * g.in_batch_strides[dim];
+    to += i % g.batch_sizes[dim] * g.out_batch_strides[dim];
+  }
+  constexpr auto kReal = static_cast<std::int64_t>(sizeof(T));
   FftArgs one = args;
   one.geometry.batch_dims = 0;
-  each_of_batch(g, [&](std::int64_t from, std::int64_t to) {
-    one.in = static_cast<char*>(args.in) + from * static_cast<std::int64_t>(in_size);
-    one.out = static_cast<char*>(args.out) + to * static_cast<std::int64_t>(out_size);
-    compute(one, scratch);
-  });
+  one.in = static_cast<char*>(args.in) + from * (g.kind == FftKind::r2c ? kReal : 2 * kReal);
+  one.out = static_cast<char*>(args.out) + to * (g.kind == FftKind::c2r ? kReal : 2 * kReal);
+  return one;
+}
+
+/// Each thread computes as many whole signals as the others; what is left over all of them share.
+template <class T>
+void compute_alone(const FftArgs& args, Scratch<T>& scratch) {
+  const std::int64_t signals = args.geometry.transforms();
+  const int threads = sharers;
+  const std::int64_t each = threads > 1 ? signals / threads : 0;
+  if (each > 0) {
+    in_parts(static_cast<std::size_t>(threads), [&](std::size_t part) {
+      sharers = 1;
+      Scratch<T> own;
+      const std::int64_t first = static_cast<std::int64_t>(part) * each;
+      for (std::int64_t i = first; i < first + each; ++i) compute(signal_of<T>(args, i), own);
+    });
+    sharers = threads;
+  }
+  for (std::int64_t i = each * threads; i < signals; ++i) compute(signal_of<T>(args, i), scratch);
 }
 
 template <class T>

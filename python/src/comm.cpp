@@ -10,17 +10,30 @@ namespace {
 
 namespace comm = cuda::comm;
 
-std::vector<Tensor> tensors_of(const nb::list& list) {
+/// What an argument that may be any iterable has in it.
+nb::list items_of(nb::handle given, const char* name, const char* expected) {
+  PyObject* const list = PySequence_List(given.ptr());
+  if (list != nullptr) return nb::steal<nb::list>(list);
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  throw TypeError(std::string(name) + ": expected " + expected + ", but got " +
+                  Py_TYPE(given.ptr())->tp_name);
+}
+
+std::vector<Tensor> tensors_of(const nb::list& list, const char* name) {
   std::vector<Tensor> tensors;
   tensors.reserve(list.size());
   for (const nb::handle item : list) {
     const Tensor* tensor = nullptr;
     if (item.is_none() || !nb::try_cast(item, tensor))
-      throw TypeError(std::string("expected a sequence of Tensors, but got ") +
+      throw TypeError(std::string(name) + ": expected a sequence of Tensors, but got one with " +
                       Py_TYPE(item.ptr())->tp_name);
     tensors.push_back(*tensor);
   }
   return tensors;
+}
+nb::list list_of_tensors(nb::handle given, const char* name) {
+  return items_of(given, name, "a sequence of Tensors");
 }
 
 /// Objects of results; one that is the tensor of `given` at the same position is that very object.
@@ -47,11 +60,13 @@ nb::tuple objects_of(std::vector<Tensor>&& results, const Tensor& argument) {
 comm::Devices devices_of(nb::handle devices) {
   if (devices.is_none()) return {};
   if (PyUnicode_Check(devices.ptr()))
-    throw TypeError("devices: expected a sequence of ints, strs or devices, but got a str");
+    throw TypeError("devices: expected a sequence of ints, strs or devices, but got str");
   std::vector<cuda::DeviceArg> list;
-  for (const nb::handle device : devices) {
+  constexpr const char* kExpected = "a sequence of ints, strs or devices";
+  for (const nb::handle device : items_of(devices, "devices", kExpected)) {
     if (device.is_none() || !is_device_like(device))
-      throw TypeError("devices: expected ints, strs or devices");
+      throw TypeError(std::string("devices: expected ") + kExpected + ", but got one with " +
+                      Py_TYPE(device.ptr())->tp_name);
     list.push_back(DeviceLike{device}.arg());
   }
   return list;
@@ -61,8 +76,8 @@ comm::Devices devices_of(nb::handle devices) {
 struct Out {
   explicit Out(nb::handle out) {
     if (out.is_none()) return;
-    given = nb::list(nb::borrow(out));
-    tensors = tensors_of(given);
+    given = list_of_tensors(out, "out");
+    tensors = tensors_of(given, "out");
   }
   nb::list given;
   comm::Outputs tensors;
@@ -77,9 +92,9 @@ nb::object broadcast(const Tensor& tensor, nb::handle devices, nb::handle given_
 }
 
 nb::object broadcast_coalesced(nb::handle tensors, nb::handle devices, std::size_t buffer_size) {
-  const nb::list given(nb::borrow(tensors));
+  const nb::list given = list_of_tensors(tensors, "tensors");
   const comm::Devices where = devices_of(devices);
-  const std::vector<Tensor> inputs = tensors_of(given);
+  const std::vector<Tensor> inputs = tensors_of(given, "tensors");
   auto results = unlocked([&] { return comm::broadcast_coalesced(inputs, where, buffer_size); });
   nb::list lists;
   for (auto& of_device : results) lists.append(objects_of(std::move(of_device), inputs, given));
@@ -87,8 +102,8 @@ nb::object broadcast_coalesced(nb::handle tensors, nb::handle devices, std::size
 }
 
 nb::object reduce_add(nb::handle inputs, const DeviceLike& destination) {
-  const nb::list given(nb::borrow(inputs));
-  const std::vector<Tensor> tensors = tensors_of(given);
+  const nb::list given = list_of_tensors(inputs, "inputs");
+  const std::vector<Tensor> tensors = tensors_of(given, "inputs");
   const cuda::DeviceArg where = destination.arg();
   Tensor sum = unlocked([&] { return comm::reduce_add(tensors, where); });
   // A single input is its own sum.
@@ -99,7 +114,8 @@ nb::object reduce_add(nb::handle inputs, const DeviceLike& destination) {
 nb::object reduce_add_coalesced(nb::handle inputs, const DeviceLike& destination,
                                 std::size_t buffer_size) {
   std::vector<std::vector<Tensor>> lists;
-  for (const nb::handle list : inputs) lists.push_back(tensors_of(nb::list(nb::borrow(list))));
+  for (const nb::handle list : items_of(inputs, "inputs", "a sequence of sequences of Tensors"))
+    lists.push_back(tensors_of(list_of_tensors(list, "inputs"), "inputs"));
   const cuda::DeviceArg where = destination.arg();
   auto results = unlocked([&] { return comm::reduce_add_coalesced(lists, where, buffer_size); });
   return nb::tuple(objects_of(std::move(results), {}, {}));
@@ -112,7 +128,7 @@ nb::object scatter(const Tensor& tensor, nb::handle devices,
   const Out out(given_out);
   comm::Streams list;
   if (!streams.is_none())
-    for (const nb::handle stream : streams)
+    for (const nb::handle stream : items_of(streams, "streams", "a sequence of streams or None"))
       list.push_back(argument<std::optional<cuda::Stream>>(stream, "streams", "streams or None"));
   auto results =
       unlocked([&] { return comm::scatter(tensor, where, chunk_sizes, dim, list, out.tensors); });
@@ -138,7 +154,7 @@ comm::Destination destination_of(nb::handle destination) {
 }
 
 nb::object gather(nb::handle tensors, std::int64_t dim, nb::handle destination, Tensor* out) {
-  const std::vector<Tensor> inputs = tensors_of(nb::list(nb::borrow(tensors)));
+  const std::vector<Tensor> inputs = tensors_of(list_of_tensors(tensors, "tensors"), "tensors");
   const comm::Destination where = destination_of(destination);
   const std::optional<Tensor> into = out != nullptr ? std::optional(*out) : std::nullopt;
   Tensor result = unlocked([&] { return comm::gather(inputs, dim, where, into); });

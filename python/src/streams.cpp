@@ -360,6 +360,9 @@ void bind_streams(nb::module_& m) {
   m.def(
       "_host_function",
       [](nb::object function, const Stream* stream) {
+        if (PyCallable_Check(function.ptr()) == 0)
+          throw TypeError(std::string("function: expected something that can be called, but got ") +
+                          Py_TYPE(function.ptr())->tp_name);
         // Called, and let go, on a thread of the driver's.
         struct Held {
           nb::object function;

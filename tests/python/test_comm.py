@@ -100,3 +100,33 @@ def test_gather(devices):
 def test_streams_of_other_kinds():
     with pytest.raises(TypeError, match="streams: expected streams or None, got int"):
         comm.scatter(torch.arange(6.0), [0, 1], streams=[3, 4])
+
+
+@pytest.mark.usefixtures("devices")
+def test_arguments_of_other_kinds_are_named():
+    """What came, and what was expected, of which argument."""
+    x = torch.arange(6.0, device="cuda:0")
+    for call, text in (
+            (lambda: comm.broadcast(x, 1), "devices: expected a sequence of ints, strs or devices, "
+                                           "but got int"),
+            (lambda: comm.broadcast(x, [0, 1.5]), "devices: .* but got one with float"),
+            (lambda: comm.broadcast(x, out=5), "out: expected a sequence of Tensors, but got int"),
+            (lambda: comm.broadcast_coalesced(x, [0, "cuda:1", None]), "devices: .* with NoneType"),
+            (lambda: comm.broadcast_coalesced(5, [0, 1]), "tensors: expected a sequence of Tensors"),
+            (lambda: comm.reduce_add(7), "inputs: expected a sequence of Tensors, but got int"),
+            (lambda: comm.reduce_add([x, 3]), "inputs: .* but got one with int"),
+            (lambda: comm.reduce_add_coalesced([x, 3]), "inputs: .*"),
+            (lambda: comm.gather(3), "tensors: expected a sequence of Tensors, but got int"),
+            (lambda: comm.scatter(x, [0, 1], streams=torch.cuda.Stream()),
+             "streams: expected a sequence of streams or None, but got Stream"),
+            (lambda: torch.cuda._host_function(5),
+             "function: expected something that can be called, but got int")):
+        with pytest.raises(TypeError, match=text):
+            call()
+
+    def broken():
+        yield x
+        raise KeyError("of the caller's own")
+
+    with pytest.raises(KeyError, match="of the caller's own"):
+        comm.reduce_add(broken())

@@ -133,13 +133,14 @@ struct Group {
 
 /// Asks for the numbers of some columns of rows that are beside each other. The processor does not
 /// foresee them where each is in another page.
-template <std::size_t Lanes, class T>
-void prefetch(const Group<const Cmplx<T>>& from, std::size_t vectors, std::size_t first) {
-  constexpr std::size_t kLine = 64 / sizeof(Cmplx<T>);
-  const std::size_t end = std::min(first + kTile<T>, from.length);
+enum Purpose { kToRead, kToWrite };
+template <std::size_t Lanes, Purpose purpose, class Number>
+void prefetch(const Group<Number>& rows, std::size_t vectors, std::size_t first) {
+  constexpr std::size_t kLine = 64 / sizeof(Number);
+  const std::size_t end = std::min(first + sizeof(Words) / sizeof(Number), rows.length);
   for (std::size_t k = first; k < end; ++k)
     for (std::size_t row = 0; row < vectors * Lanes; row += kLine)
-      __builtin_prefetch(&from.at(row, k), 0, 2);
+      __builtin_prefetch(&rows.at(row, k), purpose, 2);
 }
 inline constexpr std::size_t kAhead = 32;  ///< columns
 template <class T>
@@ -167,7 +168,7 @@ void copy_in(const Group<const Cmplx<T>>& from, std::size_t vectors, T* to, std:
   } else {
     const bool far = from.beside && std::abs(from.step) >= kFar<T>;
     for (std::size_t first = 0; first < from.length; first += kTile<T>) {
-      if (far) prefetch<Lanes>(from, vectors, first + kAhead);
+      if (far) prefetch<Lanes, kToRead>(from, vectors, first + kAhead);
       const std::size_t columns = std::min(kTile<T>, from.length - first);
       for (std::size_t v = 0; v < vectors; ++v) {
         const std::size_t row = v * Lanes;
@@ -204,7 +205,9 @@ void copy_out(const T* from, std::size_t apart, std::size_t vectors, const Group
       }
     }
   } else {
+    const bool far = to.beside && std::abs(to.step) >= kFar<T>;
     for (std::size_t first = 0; first < to.length; first += kTile<T>) {
+      if (far) prefetch<Lanes, kToWrite>(to, vectors, first + kAhead);
       const std::size_t columns = std::min(kTile<T>, to.length - first);
       for (std::size_t v = 0; v < vectors; ++v) {
         const std::size_t row = v * Lanes;
